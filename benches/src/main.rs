@@ -1,0 +1,2 @@
+//! Benchmarks of Holotype beside its peers.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The holotype command line.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Batch vector scoring on NVIDIA GPUs for Holotype.

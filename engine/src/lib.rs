@@ -1,0 +1,1 @@
+//! Embedded database engine for provenance-tracked agent memory.

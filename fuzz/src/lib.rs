@@ -1,0 +1,1 @@
+//! Fuzz targets of Holotype: one per parser and decoder.

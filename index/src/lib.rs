@@ -1,0 +1,1 @@
+//! Holotype's vector, word and set indexes: hand-written HNSW, BM25 postings, bitmaps.

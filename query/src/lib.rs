@@ -1,0 +1,1 @@
+//! Holotype's recall language: lexer, parser, formatter, checks.

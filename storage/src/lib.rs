@@ -1,0 +1,1 @@
+//! Holotype's durable bytes: the hash-chained page log, the catalog, derived segment files.
