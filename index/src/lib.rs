@@ -1,1 +1,3 @@
 //! Holotype's vector, word and set indexes: hand-written HNSW, BM25 postings, bitmaps.
+
+pub mod bitmap;
