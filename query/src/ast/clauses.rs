@@ -1,0 +1,231 @@
+//! The clauses of a recall; listings share some of them.
+
+use crate::ast::{Flaw, Predicate};
+use crate::span::Spanned;
+use crate::value::{Arg, Duration, Name, Time};
+use crate::words::{Channel, Noun, Part};
+
+/// The clauses of a recall, in the order they are printed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clauses {
+    /// `in …`.
+    pub scope: Option<Spanned<Scope>>,
+    /// `through …`: the stages in order.
+    pub path: Option<Spanned<Vec<Spanned<Stage>>>>,
+    /// `where …`.
+    pub filter: Option<Spanned<Predicate>>,
+    /// `include …`: flaws to let in.
+    pub include: Option<Spanned<Vec<Spanned<Flaw>>>>,
+    /// `exclude …`: flaws to keep out.
+    pub exclude: Option<Spanned<Vec<Spanned<Flaw>>>>,
+    /// `score …`.
+    pub score: Option<Spanned<Score>>,
+    /// `relax below n`.
+    pub relax: Option<Spanned<Relax>>,
+    /// `escalate …`.
+    pub escalate: Option<Spanned<Escalate>>,
+    /// `expand …`.
+    pub expand: Option<Spanned<Expand>>,
+    /// `at …`: where the reader stands.
+    pub reader: Option<Spanned<Reader>>,
+    /// `as of …`: what the database knew.
+    pub as_of: Option<Spanned<AsOf>>,
+    /// `budget n tokens`.
+    pub budget: Option<Spanned<Budget>>,
+    /// `abstain below x`.
+    pub abstain: Option<Spanned<Abstain>>,
+    /// `limit n [skip n]`.
+    pub limit: Option<Spanned<Limit>>,
+    /// `with receipt`.
+    pub receipt: Option<Spanned<WithReceipt>>,
+    /// `return …`.
+    pub returns: Option<Spanned<Returns>>,
+}
+
+/// `in …`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scope {
+    /// `in episode …`: the ids.
+    Episodes(Vec<Spanned<Arg<String>>>),
+    /// `in page …`: the keys.
+    Pages(Vec<Spanned<Arg<String>>>),
+    /// `in all`.
+    All,
+}
+
+/// One stage of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage {
+    /// `NOUN [n] [by …] [pool n] [only (…)]`.
+    Gather(Gather),
+    /// `( STAGES ) up to n hops [carry n]`.
+    Hops(Hops),
+    /// `lift to NOUN [n] [votes n]`.
+    Lift(Lift),
+}
+
+/// A stage that finds things of one sort.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gather {
+    /// The sort.
+    pub noun: Spanned<Noun>,
+    /// How many to keep.
+    pub count: Option<Spanned<Arg<u64>>>,
+    /// The channels, in the order written; empty when none was.
+    pub channels: Vec<Spanned<Channel>>,
+    /// How many candidates each channel gives.
+    pub pool: Option<Spanned<Arg<u64>>>,
+    /// What candidates must satisfy to route at all.
+    pub only: Option<Spanned<Predicate>>,
+}
+
+/// A group of stages that is walked again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hops {
+    /// The stages of one hop.
+    pub stages: Vec<Spanned<Stage>>,
+    /// How often at most.
+    pub up_to: Spanned<Arg<u64>>,
+    /// How many rows hand their text to the next hop's query.
+    pub carry: Option<Spanned<Arg<u64>>>,
+}
+
+/// A stage from items to what they came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lift {
+    /// To what.
+    pub noun: Spanned<Noun>,
+    /// How many to keep.
+    pub count: Option<Spanned<Arg<u64>>>,
+    /// How many items must vote for one.
+    pub votes: Option<Spanned<Arg<u64>>>,
+}
+
+/// A length on the clock or in steps.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Interval {
+    /// A duration.
+    Clock(Duration),
+    /// `n steps`.
+    Steps(Spanned<Arg<u64>>),
+}
+
+/// `score …`: the weights of the governed score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// What the weights not named start from.
+    pub base: ScoreBase,
+    /// The weights named, in the order written.
+    pub terms: Vec<Spanned<Term>>,
+}
+
+/// What the weights a `score` does not name start from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScoreBase {
+    /// Nothing: they are 0. There is at least one term.
+    Zero,
+    /// `default`: the database's profile.
+    Default,
+    /// `profile NAME`.
+    Profile(Spanned<Name>),
+}
+
+/// One weight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
+    /// Which term of the score.
+    pub part: Spanned<Part>,
+    /// Its weight.
+    pub weight: Spanned<Arg<f64>>,
+    /// `( NAME NUMBER, … )`: the weights of single statuses or sources.
+    pub values: Vec<(Spanned<Name>, Spanned<Arg<f64>>)>,
+    /// `half-life …`, of recency.
+    pub half_life: Option<Spanned<Interval>>,
+}
+
+/// `relax below n`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relax {
+    /// Fewer rows than this let excluded ones in.
+    pub below: Spanned<Arg<u64>>,
+}
+
+/// `escalate …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Escalate {
+    /// `to NOUN`: what is read when summaries do not suffice.
+    pub noun: Option<Spanned<Noun>>,
+    /// How many of them.
+    pub count: Option<Spanned<Arg<u64>>>,
+    /// `up to n rounds`.
+    pub rounds: Option<Spanned<Arg<u64>>>,
+    /// `protect x`: similarity from which a page is not re-ranked.
+    pub protect: Option<Spanned<Arg<f64>>>,
+}
+
+/// `expand …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expand {
+    /// `to NOUN`: where the walk ends.
+    pub noun: Option<Spanned<Noun>>,
+    /// How many levels.
+    pub depth: Option<Spanned<Arg<u64>>>,
+    /// `within n tokens`.
+    pub within_tokens: Option<Spanned<Arg<u64>>>,
+}
+
+/// `at …`: where the reader stands. At least one of the three is there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reader {
+    /// `step n`.
+    pub step: Option<Spanned<Arg<u64>>>,
+    /// `time T`.
+    pub time: Option<Spanned<Arg<Time>>>,
+    /// `version V`.
+    pub version: Option<Spanned<Arg<String>>>,
+}
+
+/// `as of …`: which past state of the database is read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AsOf {
+    /// After exactly this commit.
+    Commit(Spanned<Arg<u64>>),
+    /// After the last commit stamped at or before this time.
+    Time(Spanned<Arg<Time>>),
+}
+
+/// `budget n tokens`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// How many tokens the rows may take together.
+    pub tokens: Spanned<Arg<u64>>,
+}
+
+/// `abstain below x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Abstain {
+    /// Evidence weaker than this gives no rows.
+    pub below: Spanned<Arg<f64>>,
+}
+
+/// `limit n [skip n]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// How many rows.
+    pub count: Spanned<Arg<u64>>,
+    /// How many to leave out before them.
+    pub skip: Option<Spanned<Arg<u64>>>,
+}
+
+/// `with receipt`: keep what was asked and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithReceipt;
+
+/// `return …`: the columns of the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Returns {
+    /// `*`.
+    All,
+    /// These, in this order.
+    Names(Vec<Spanned<Name>>),
+}

@@ -1,0 +1,177 @@
+//! The statements that read.
+
+use crate::ast::Interval;
+use crate::ast::{AsOf, Clauses, Limit, Predicate, Reader, Ref, Returns, Scope};
+use crate::span::Spanned;
+use crate::value::{Arg, ItemRef, Name, Passage, Vector};
+use crate::words::{Direction, Edge, MeasureKind, Noun};
+
+/// `recall QUERY CLAUSES`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recall {
+    /// What is looked for.
+    pub query: Query,
+    /// How, where and how much.
+    pub clauses: Clauses,
+}
+
+/// What a recall looks for: a text, a vector, both, or an item to resemble.
+///
+/// Exactly one of: `like` alone; `text`, `near` or both.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Query {
+    /// The words, and perhaps the vector that came with them.
+    pub text: Option<Spanned<Arg<Passage>>>,
+    /// `near $v`: the vector, which goes before the text's own.
+    pub near: Option<Spanned<Arg<Vector>>>,
+    /// `like ITEM`.
+    pub like: Option<Spanned<Arg<ItemRef>>>,
+}
+
+impl Query {
+    /// The words of a bound query.
+    pub fn words(&self) -> Option<&str> {
+        Some(&self.text.as_ref()?.value()?.text)
+    }
+
+    /// The vector of a bound query: that of `near`, else the one its text brought.
+    pub fn vector(&self) -> Option<&Vector> {
+        match &self.near {
+            Some(near) => near.value(),
+            None => self.text.as_ref()?.value()?.vector.as_ref(),
+        }
+    }
+}
+
+/// What `find` and `count` go over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Thing {
+    /// Items of a sort, pages or episodes.
+    Noun(Noun),
+    /// Claims.
+    Claims,
+    /// Edges.
+    Edges,
+    /// Events: what was logged.
+    Events,
+    /// Receipts of recalls.
+    Receipts,
+}
+
+/// The clauses of a listing, in the order they are printed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// `in …`.
+    pub scope: Option<Spanned<Scope>>,
+    /// `where …`.
+    pub filter: Option<Spanned<Predicate>>,
+    /// `at …`.
+    pub reader: Option<Spanned<Reader>>,
+    /// `as of …`.
+    pub as_of: Option<Spanned<AsOf>>,
+    /// `order by …`.
+    pub order: Option<Spanned<Vec<Spanned<OrderKey>>>>,
+    /// `limit n [skip n]`.
+    pub limit: Option<Spanned<Limit>>,
+    /// `return …`.
+    pub returns: Option<Spanned<Returns>>,
+}
+
+/// One key of an ordering.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderKey {
+    /// By what.
+    pub name: Spanned<Name>,
+    /// The direction, if it was written; least first otherwise.
+    pub direction: Option<Direction>,
+}
+
+/// `find THING …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Find {
+    /// Of what.
+    pub thing: Spanned<Thing>,
+    /// Which and how.
+    pub listing: Listing,
+}
+
+/// `count THING …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    /// Of what.
+    pub thing: Spanned<Thing>,
+    /// What is computed beside the count.
+    pub measures: Vec<Spanned<Measure>>,
+    /// `by …`: one row a group.
+    pub group: Option<Spanned<Vec<Spanned<Bucket>>>>,
+    /// Which and how.
+    pub listing: Listing,
+}
+
+/// `sum NAME` and the like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// What is computed.
+    pub kind: MeasureKind,
+    /// Over which attribute.
+    pub name: Spanned<Name>,
+}
+
+/// One key of a grouping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bucket {
+    /// The attribute.
+    pub name: Spanned<Name>,
+    /// `every …`: values closer than this fall together.
+    pub every: Option<Spanned<Interval>>,
+}
+
+/// `sources of …` and `dependents of …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Walk {
+    /// Towards the sources; towards the dependents otherwise.
+    pub towards_sources: bool,
+    /// From where.
+    pub roots: Vec<Spanned<Ref>>,
+    /// `by …`: along which edges; empty when not written.
+    pub edges: Vec<Spanned<Edge>>,
+    /// How many levels.
+    pub depth: Option<Spanned<Arg<u64>>>,
+    /// Which and how.
+    pub listing: Listing,
+}
+
+/// `conflicts [on NAME] …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflicts {
+    /// The name of the claims, in which `*` stands for anything.
+    pub on: Option<Spanned<Arg<String>>>,
+    /// Which and how.
+    pub listing: Listing,
+}
+
+/// `history of REF …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    /// Of what.
+    pub of: Spanned<Ref>,
+    /// Which and how.
+    pub listing: Listing,
+}
+
+/// `verify [WHAT]`. Without a word it is `verify all`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verify {
+    /// One item, page or episode.
+    Ref(Spanned<Ref>),
+    /// The log.
+    Log,
+    /// The catalog.
+    Catalog,
+    /// The derived segments.
+    Segments,
+    /// Everything.
+    All,
+    /// The citations of a text.
+    Citations(Spanned<Arg<String>>),
+}

@@ -1,0 +1,210 @@
+//! The statements that write.
+
+use crate::ast::{Pointer, Predicate, Ref, Scope};
+use crate::span::Spanned;
+use crate::value::{Arg, ItemRef, Name, Passage, Value};
+use crate::words::{Edge, Kind, Mark, MergeKind, Noun};
+
+/// `record KIND TEXT in episode …`: a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The kind.
+    pub kind: Spanned<Kind>,
+    /// The text.
+    pub text: Spanned<Arg<Passage>>,
+    /// The episode's id.
+    pub episode: Spanned<Arg<String>>,
+    /// `claims …`.
+    pub claims: Vec<ClaimAssignment>,
+    /// `with …`.
+    pub with: Vec<Assignment>,
+}
+
+/// `remember KIND TEXT from …`: a recall or a theme.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remember {
+    /// The kind.
+    pub kind: Spanned<Kind>,
+    /// The text.
+    pub text: Spanned<Arg<Passage>>,
+    /// `from …`: what it rests on; empty for `ungrounded`.
+    pub from: Vec<Spanned<Pointer>>,
+    /// The episode's id; inherited when not written.
+    pub episode: Option<Spanned<Arg<String>>>,
+    /// `claims …`.
+    pub claims: Vec<ClaimAssignment>,
+    /// `with …`.
+    pub with: Vec<Assignment>,
+}
+
+/// `learn TEXT from …`: a verified write-back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Learn {
+    /// The finding.
+    pub text: Spanned<Arg<Passage>>,
+    /// What it rests on.
+    pub from: Vec<Spanned<Pointer>>,
+    /// `add only`: without looking for a recall to update.
+    pub add_only: bool,
+}
+
+/// `NAME = VALUE` of a `claims`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimAssignment {
+    /// The claim's name.
+    pub name: Spanned<Arg<String>>,
+    /// Its value.
+    pub value: Spanned<Arg<Value>>,
+}
+
+/// `NAME = VALUE` of a `with`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// The attribute.
+    pub name: Spanned<Name>,
+    /// Its value.
+    pub value: Spanned<Arg<Value>>,
+}
+
+/// `mark REF STATE [because TEXT]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarkStatement {
+    /// What is marked.
+    pub target: Spanned<Ref>,
+    /// As what.
+    pub marking: Spanned<Marking>,
+    /// Why.
+    pub because: Option<Spanned<Arg<String>>>,
+}
+
+/// What a `mark` says of its target.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Marking {
+    /// A state.
+    State(Mark),
+    /// `utility x`.
+    Utility(Spanned<Arg<f64>>),
+}
+
+/// `link ITEM EDGE POINTER` and `unlink …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Whether the edge is removed.
+    pub remove: bool,
+    /// From where.
+    pub item: Spanned<Arg<ItemRef>>,
+    /// The type of the edge.
+    pub edge: Spanned<Edge>,
+    /// To where.
+    pub pointer: Spanned<Pointer>,
+}
+
+/// `{ in … | where … }` of a write: which things it goes over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// `in …`.
+    pub scope: Option<Spanned<Scope>>,
+    /// `where …`.
+    pub filter: Option<Spanned<Predicate>>,
+}
+
+/// `consolidate NOUN …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Consolidate {
+    /// Of what.
+    pub noun: Spanned<Noun>,
+    /// Which.
+    pub selection: Selection,
+    /// `tau x`.
+    pub tau: Option<Spanned<Arg<f64>>>,
+    /// `into KIND`.
+    pub into: Option<Spanned<Kind>>,
+}
+
+/// `merge …`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Merge {
+    /// `merge NOUN …`: find what belongs together.
+    Candidates {
+        /// Of what.
+        noun: Spanned<Noun>,
+        /// Which.
+        selection: Selection,
+        /// `tau x`.
+        tau: Option<Spanned<Arg<f64>>>,
+        /// `top n`.
+        top: Option<Spanned<Arg<u64>>>,
+    },
+    /// `merge ITEM, ITEM … into TEXT as KIND`; two items or more.
+    Items {
+        /// The originals.
+        items: Vec<Spanned<Arg<ItemRef>>>,
+        /// The merged statement.
+        into: Spanned<Arg<Passage>>,
+        /// How it relates to the originals.
+        kind: Spanned<MergeKind>,
+    },
+}
+
+/// `prune NOUN [to n] …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prune {
+    /// What is pruned, and to how many.
+    pub targets: Vec<PruneTarget>,
+    /// Which.
+    pub selection: Selection,
+}
+
+/// `NOUN [to n]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PruneTarget {
+    /// Of what.
+    pub noun: Spanned<Noun>,
+    /// How many stay.
+    pub keep: Option<Spanned<Arg<u64>>>,
+}
+
+/// `forget … [cascade] because TEXT`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forget {
+    /// What is forgotten.
+    pub target: ForgetTarget,
+    /// Whether what rests on it goes too.
+    pub cascade: bool,
+    /// Why.
+    pub because: Spanned<Arg<String>>,
+}
+
+/// What a `forget` goes over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForgetTarget {
+    /// These.
+    Refs(Vec<Spanned<Ref>>),
+    /// All that are selected; the selection is never empty.
+    Selected {
+        /// Of what.
+        noun: Spanned<Noun>,
+        /// Which.
+        selection: Selection,
+    },
+}
+
+/// `open episode …` and `close episode …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EpisodeStatement {
+    /// Whether the episode is closed; opened otherwise.
+    pub close: bool,
+    /// The episode's id.
+    pub episode: Spanned<Arg<String>>,
+    /// `with …`.
+    pub with: Vec<Assignment>,
+}
+
+/// `set NAME = VALUE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    /// The setting.
+    pub name: Spanned<Name>,
+    /// Its value.
+    pub value: Spanned<Arg<Value>>,
+}

@@ -1,0 +1,234 @@
+//! Values: what may stand where a statement needs one.
+//!
+//! A place that takes a value also takes a parameter, so the tree holds an
+//! [`Arg`]: the value, or the name of the parameter that will give it. After
+//! `bind` every `Arg` is an [`Arg::Value`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::span::Spanned;
+use crate::time;
+use crate::words::Unit;
+
+/// A value, or the parameter that will give it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arg<T> {
+    /// The value itself.
+    Value(T),
+    /// `$name`: the name, without the dollar sign.
+    Param(String),
+}
+
+impl<T> Arg<T> {
+    /// The value, if it is there already.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Arg::Value(value) => Some(value),
+            Arg::Param(_) => None,
+        }
+    }
+
+    /// The value of a bound statement.
+    ///
+    /// # Panics
+    ///
+    /// If the statement this belongs to did not come out of `bind`.
+    pub fn bound(&self) -> &T {
+        match self {
+            Arg::Value(value) => value,
+            Arg::Param(name) => {
+                panic!("${name} is not bound: bind the statement before running it")
+            }
+        }
+    }
+}
+
+/// A dotted name: an attribute, a field, a setting, a column.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(
+    /// The parts between the dots; the first is a word, none is missing.
+    pub Vec<String>,
+);
+
+impl Name {
+    /// The name when it has a single part.
+    pub fn word(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [word] => Some(word),
+            _ => None,
+        }
+    }
+
+    /// The field's name when this is `fields.NAME`.
+    pub fn field(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [first, field] if first == "fields" => Some(field),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Name {
+    /// The name with this one part.
+    fn from(word: &str) -> Name {
+        Name(vec![word.to_owned()])
+    }
+}
+
+/// A literal value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A quoted string.
+    Text(String),
+    /// A number.
+    Number(Number),
+    /// A length of time.
+    Duration(Duration),
+    /// `true` or `false`.
+    Bool(bool),
+    /// An unquoted word: one of the known values of an attribute.
+    Word(Name),
+}
+
+/// A number, exact as far as it can be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// A whole number, zero or above.
+    Natural(u64),
+    /// A whole number below zero.
+    Negative(i64),
+    /// Anything else that is finite.
+    Real(f64),
+}
+
+impl Number {
+    /// The nearest double.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Number::Natural(n) => n as f64,
+            Number::Negative(n) => n as f64,
+            Number::Real(n) => n,
+        }
+    }
+
+    /// The number, if it is whole and fits.
+    pub fn as_u64(self) -> Option<u64> {
+        match self {
+            Number::Natural(n) => Some(n),
+            Number::Negative(_) | Number::Real(_) => None,
+        }
+    }
+
+    /// The number, if it is whole and fits.
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            Number::Natural(n) => i64::try_from(n).ok(),
+            Number::Negative(n) => Some(n),
+            Number::Real(_) => None,
+        }
+    }
+}
+
+impl From<i64> for Number {
+    fn from(n: i64) -> Number {
+        match u64::try_from(n) {
+            Ok(n) => Number::Natural(n),
+            Err(_) => Number::Negative(n),
+        }
+    }
+}
+
+/// A length of time, in the unit it was written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duration {
+    count: u64,
+    unit: Unit,
+}
+
+impl Duration {
+    /// `count` units, unless that is more microseconds than an `i64` holds.
+    pub fn new(count: u64, unit: Unit) -> Option<Duration> {
+        let micros = count.checked_mul(unit.micros())?;
+        i64::try_from(micros).ok()?;
+        Some(Duration { count, unit })
+    }
+
+    /// How many units.
+    pub fn count(self) -> u64 {
+        self.count
+    }
+
+    /// The unit.
+    pub fn unit(self) -> Unit {
+        self.unit
+    }
+
+    /// The length in microseconds; never above `i64::MAX`.
+    pub fn micros(self) -> u64 {
+        self.count * self.unit.micros()
+    }
+}
+
+/// The text is not a duration such as `7d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a duration: expected digits and one of ms, s, m, h, d, w, as in '7d'")]
+pub struct NotADuration;
+
+impl FromStr for Duration {
+    type Err = NotADuration;
+
+    fn from_str(text: &str) -> Result<Duration, NotADuration> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (count, unit) = text.split_at(digits);
+        let count = count.parse().map_err(|_| NotADuration)?;
+        let unit = Unit::from_word(unit).ok_or(NotADuration)?;
+        Duration::new(count, unit).ok_or(NotADuration)
+    }
+}
+
+/// A moment on the clock. Written as an RFC 3339 string, printed in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    pub micros: i64,
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        time::write_rfc3339(self.micros, f)
+    }
+}
+
+/// Which item: by the caller's key or by its internal id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ItemRef {
+    /// The internal id.
+    Id(u64),
+    /// The caller's key.
+    Key(String),
+}
+
+/// A text that may come together with its vector.
+///
+/// Source text gives the text only; a parameter `{"text": …, "vector": […]}` gives
+/// both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// The text.
+    pub text: String,
+    /// Its vector, when the parameter brought one.
+    pub vector: Option<Vector>,
+}
+
+/// A vector. It has no literal form: it comes from a parameter and is printed as it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vector {
+    /// The parameter it came from.
+    pub param: String,
+    /// Its components, all finite.
+    pub components: Vec<f32>,
+}
+
+/// A list of values, of which each may be a parameter of its own.
+pub type ValueList = Vec<Spanned<Arg<Value>>>;

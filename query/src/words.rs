@@ -1,0 +1,309 @@
+//! The closed sets of words: nouns, kinds, edges, flaws and the like.
+//!
+//! Each is an enum whose variants know how they are written. Words are read in any
+//! case and written in lower case.
+
+use std::fmt;
+
+/// Declares an enum together with the word each variant is written as.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every variant, in the order of the grammar.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
+
+            /// The word as it is written.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)+
+                }
+            }
+
+            /// The variant written as `word`, in any case.
+            pub fn from_word(word: &str) -> Option<$name> {
+                $name::ALL.iter().copied().find(|it| it.as_str().eq_ignore_ascii_case(word))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// A set of stored things, as a stage, a `find` or a `prune` names it.
+    Noun {
+        /// Every item of the theme layer.
+        Themes = "themes",
+        /// Items of kind `concept`.
+        Concepts = "concepts",
+        /// Items of kind `intent`.
+        Intents = "intents",
+        /// Every item of the recall layer.
+        Recalls = "recalls",
+        /// Items of kind `summary`.
+        Summaries = "summaries",
+        /// Items of kind `fact`.
+        Facts = "facts",
+        /// Items of kind `procedure`.
+        Procedures = "procedures",
+        /// Every item of the trace layer.
+        Traces = "traces",
+        /// Items of kind `turn`.
+        Turns = "turns",
+        /// Items of kind `call`.
+        Calls = "calls",
+        /// Items of kind `observation`.
+        Observations = "observations",
+        /// Pages: runs of consecutive traces of one episode.
+        Pages = "pages",
+        /// Episodes: sessions, conversations, trajectories.
+        Episodes = "episodes",
+        /// Every item of every layer.
+        Items = "items",
+    }
+}
+
+words! {
+    /// What sort of item is written.
+    Kind {
+        /// A trace: one turn of a conversation.
+        Turn = "turn",
+        /// A trace: one tool call.
+        Call = "call",
+        /// A trace: one observation of the environment.
+        Observation = "observation",
+        /// A recall: a summary.
+        Summary = "summary",
+        /// A recall: a fact.
+        Fact = "fact",
+        /// A recall: a procedure.
+        Procedure = "procedure",
+        /// A recall: a refined log.
+        Refined = "refined",
+        /// A theme.
+        Theme = "theme",
+        /// A theme: a concept facts mention.
+        Concept = "concept",
+        /// A theme: an intent procedures solve.
+        Intent = "intent",
+    }
+}
+
+words! {
+    /// The type of an edge.
+    Edge {
+        /// From a derived item to what it was derived from.
+        DerivedFrom = "derived-from",
+        /// From an item to a span it cites.
+        Cites = "cites",
+        /// From a fact to a concept.
+        Mentions = "mentions",
+        /// From a procedure to an intent.
+        Solves = "solves",
+        /// Between items written from the same evidence.
+        Sibling = "sibling",
+        /// From an item to the one it replaces.
+        Supersedes = "supersedes",
+        /// Between items whose claims compete.
+        ConflictsWith = "conflicts-with",
+        /// From a recall to its theme.
+        Parent = "parent",
+    }
+}
+
+words! {
+    /// A reason not to trust an item, as a test and as a filter.
+    FlawKind {
+        /// Its status is `failed`.
+        Failed = "failed",
+        /// It is too old for the reader, or of another version.
+        Stale = "stale",
+        /// A claim of it lost against another.
+        Conflicted = "conflicted",
+        /// Some of its sources are no longer good.
+        Weakened = "weakened",
+        /// None of its sources is good.
+        Unsupported = "unsupported",
+        /// It was written without a source.
+        Ungrounded = "ungrounded",
+        /// It was pruned, merged, superseded or retracted.
+        Inactive = "inactive",
+    }
+}
+
+words! {
+    /// A term of the governed score.
+    Part {
+        /// Cosine between the query's vector and the item's.
+        Similarity = "similarity",
+        /// BM25 over the best BM25 of the query.
+        Words = "words",
+        /// A kernel of the item's age.
+        Recency = "recency",
+        /// The weight of the item's status.
+        Status = "status",
+        /// The weight of the item's source.
+        Source = "source",
+        /// The item's utility.
+        Utility = "utility",
+    }
+}
+
+words! {
+    /// How a stage finds its candidates.
+    Channel {
+        /// Nearest vectors.
+        Near = "near",
+        /// Best words.
+        Words = "words",
+        /// Edges from the stage before.
+        Linked = "linked",
+    }
+}
+
+words! {
+    /// A comparison.
+    Op {
+        /// Equal.
+        Eq = "=",
+        /// Present and not equal.
+        Ne = "!=",
+        /// Less.
+        Lt = "<",
+        /// Less or equal.
+        Le = "<=",
+        /// Greater.
+        Gt = ">",
+        /// Greater or equal.
+        Ge = ">=",
+    }
+}
+
+words! {
+    /// What `count` may compute beside the count.
+    MeasureKind {
+        /// The sum.
+        Sum = "sum",
+        /// The arithmetic mean.
+        Mean = "mean",
+        /// The least.
+        Min = "min",
+        /// The greatest.
+        Max = "max",
+    }
+}
+
+words! {
+    /// What `show` prints.
+    ShowTarget {
+        /// The episodes of the database.
+        Episodes = "episodes",
+        /// Its pages.
+        Pages = "pages",
+        /// Its derived segments.
+        Segments = "segments",
+        /// Its settings.
+        Settings = "settings",
+        /// Its sizes and counters.
+        Stats = "stats",
+        /// The hash and number of its last commit.
+        Head = "head",
+    }
+}
+
+words! {
+    /// The state `mark` puts an item or a page in.
+    Mark {
+        /// Status `success`.
+        Success = "success",
+        /// Status `unknown`.
+        Unknown = "unknown",
+        /// Status `failed`.
+        Failed = "failed",
+        /// Retracted: no longer active.
+        Inactive = "inactive",
+        /// A page whose summary is written.
+        Summarised = "summarised",
+        /// A page that waits for its summary.
+        Unsummarised = "unsummarised",
+    }
+}
+
+words! {
+    /// How a merged statement relates to the statements it was written from.
+    MergeKind {
+        /// The same fact, updated: the originals become inactive.
+        Update = "update",
+        /// The same topic: the originals become inactive.
+        Topic = "topic",
+        /// Weakly related: the originals stay.
+        Stitch = "stitch",
+    }
+}
+
+words! {
+    /// The direction of an ordering.
+    Direction {
+        /// Least first.
+        Asc = "asc",
+        /// Greatest first.
+        Desc = "desc",
+    }
+}
+
+words! {
+    /// The unit a duration is written in.
+    Unit {
+        /// Milliseconds.
+        Milliseconds = "ms",
+        /// Seconds.
+        Seconds = "s",
+        /// Minutes.
+        Minutes = "m",
+        /// Hours.
+        Hours = "h",
+        /// Days of 24 hours.
+        Days = "d",
+        /// Weeks of seven days.
+        Weeks = "w",
+    }
+}
+
+impl Unit {
+    /// Microseconds in one unit.
+    pub fn micros(self) -> u64 {
+        match self {
+            Unit::Milliseconds => 1_000,
+            Unit::Seconds => 1_000_000,
+            Unit::Minutes => 60_000_000,
+            Unit::Hours => 3_600_000_000,
+            Unit::Days => 86_400_000_000,
+            Unit::Weeks => 604_800_000_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_in_any_case_and_written_in_lower_case() {
+        assert_eq!(Edge::from_word("Derived-From"), Some(Edge::DerivedFrom));
+        assert_eq!(Edge::DerivedFrom.to_string(), "derived-from");
+        assert_eq!(Noun::from_word("trace"), None);
+        for noun in Noun::ALL {
+            assert_eq!(Noun::from_word(noun.as_str()), Some(*noun));
+        }
+    }
+}
