@@ -57,7 +57,7 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stage {
     /// `NOUN [n] [by …] [pool n] [only (…)]`.
-    Gather(Gather),
+    Gather(Box<Gather>),
     /// `( STAGES ) up to n hops [carry n]`.
     Hops(Hops),
     /// `lift to NOUN [n] [votes n]`.

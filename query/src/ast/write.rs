@@ -177,6 +177,10 @@ pub struct Forget {
 
 /// What a `forget` goes over.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a statement, never in a list"
+)]
 pub enum ForgetTarget {
     /// These.
     Refs(Vec<Spanned<Ref>>),
