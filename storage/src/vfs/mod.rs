@@ -1,0 +1,232 @@
+//! All file access goes through one trait, so that the real file system ([`OsVfs`]) and a simulated one that crashes,
+//! fills up, fails and flips bits ([`SimVfs`]) run the same code above it.
+//!
+//! What every implementation promises (one conformance suite, `tests/vfs_conformance.rs`, holds them to it):
+//!
+//! 1. `read_at` and `write_at` are all or error: interrupted and short calls are continued below the trait. After a failed
+//!    write any part of the range may have been written.
+//! 2. Nothing is durable before a sync: `sync` for a file's bytes and length, `sync_dir` for its name. The one exception is
+//!    [`Vfs::create_dir`], which returns only after the new directories are themselves durable.
+//! 3. `rename` replaces its target in one step: whoever opens the target sees the old file or the new one.
+//! 4. A removed file stays readable through handles and mappings made before.
+//! 5. Locks belong to the handle that took them, conflict with every other handle in this or another process, and end
+//!    with the handle. They are advisory and may lie past the end of the file.
+//! 6. A [`Mapping`] starts on a 64-byte boundary. Only files that are never written or shortened again may be mapped.
+
+mod os;
+mod sim;
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Deref, Range};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use os::OsVfs;
+pub use sim::{Crash, Failure, Operation, Replay, SimVfs};
+
+/// The alignment of a mapping's first byte, and so of everything laid out in a mapped file.
+pub const MAPPING_ALIGNMENT: usize = 64;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpenMode {
+    /// An existing file, for reading; writes to it are errors.
+    Read,
+    /// An existing file, for reading and writing.
+    ReadWrite,
+    /// A file that must not exist yet, for reading and writing.
+    CreateNew,
+}
+
+/// Whether a byte-range lock tolerates others of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockKind {
+    /// Held by any number of handles at once.
+    Shared,
+    /// Held by one handle alone.
+    Exclusive,
+}
+
+/// A file system.
+pub trait Vfs: Send + Sync + Debug + 'static {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// `NotFound` without the file (or its directory), `AlreadyExists` for [`OpenMode::CreateNew`] with it.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>>;
+
+    /// Creates a directory and those above it, and returns once they are durable; what exists is left as it is.
+    ///
+    /// # Errors
+    /// Any of the file system.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Moves a file, replacing what `to` named before, in one step.
+    ///
+    /// # Errors
+    /// `NotFound` without `from`.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes the name of a file.
+    ///
+    /// # Errors
+    /// `NotFound` without it.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// The names of the files (not the directories) in `dir`, ascending.
+    ///
+    /// # Errors
+    /// `NotFound` without the directory.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Makes the names created, moved and removed in `dir` durable.
+    ///
+    /// # Errors
+    /// Any of the file system. A failed sync must not be retried and believed.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Maps a whole file for reading; an empty file gives an empty mapping.
+    ///
+    /// # Errors
+    /// `NotFound` without the file.
+    fn map(&self, path: &Path) -> io::Result<Mapping>;
+
+    /// Whether `path` is known to lie on a network file system, where locks and syncs cannot be trusted.
+    ///
+    /// # Errors
+    /// `NotFound` without the path.
+    fn is_network(&self, path: &Path) -> io::Result<bool>;
+}
+
+/// An open file. Every method takes `&self`: positions are arguments, never state.
+#[allow(clippy::len_without_is_empty)]
+pub trait VfsFile: Send + Sync + Debug {
+    /// Fills `buf` from `offset`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file ends first.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all of `bytes` at `offset`, growing the file with zeros up to there if need be.
+    ///
+    /// # Errors
+    /// Any of the file system, `StorageFull` among them.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// Any of the file system.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Cuts the file or grows it with zeros.
+    ///
+    /// # Errors
+    /// Any of the file system.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Makes content and length durable (`fdatasync`).
+    ///
+    /// # Errors
+    /// Any of the file system. What was not yet durable may then be lost although reads still show it: never retry a
+    /// failed sync and believe the second.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Locks `range` if no other handle's lock conflicts, and says whether it did. An end of `u64::MAX` means without end.
+    ///
+    /// # Errors
+    /// `Unsupported` where the system has no byte-range locks.
+    fn try_lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<bool>;
+
+    /// Locks `range`, waiting for conflicting locks to end.
+    ///
+    /// # Errors
+    /// `Unsupported` where the system has no byte-range locks.
+    fn lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<()>;
+
+    /// Ends the lock this handle took over exactly this range.
+    ///
+    /// # Errors
+    /// Any of the file system.
+    fn unlock(&self, range: Range<u64>) -> io::Result<()>;
+
+    /// Whether another handle's lock would refuse an exclusive lock of `range`.
+    ///
+    /// # Errors
+    /// `Unsupported` where the system has no byte-range locks.
+    fn is_locked(&self, range: Range<u64>) -> io::Result<bool>;
+}
+
+/// The bytes of a whole immutable file; clones share them.
+#[derive(Clone)]
+pub struct Mapping {
+    inner: Inner,
+}
+
+#[derive(Clone)]
+enum Inner {
+    Mapped(Arc<os::MappedFile>),
+    /// Bytes in memory; `start` moves the first one to the promised alignment.
+    Owned {
+        bytes: Arc<Vec<u8>>,
+        start: usize,
+    },
+}
+
+impl Mapping {
+    /// Bytes in memory that behave as a mapped file's, for tests and for files built but not yet written.
+    #[must_use]
+    pub fn from_bytes(content: &[u8]) -> Self {
+        // The vector never reallocates after this line, so the padding that aligns it now aligns it for good.
+        let mut bytes = Vec::<u8>::with_capacity(content.len() + MAPPING_ALIGNMENT);
+        let start = bytes.as_ptr().align_offset(MAPPING_ALIGNMENT);
+        bytes.resize(start, 0);
+        bytes.extend_from_slice(content);
+        Self {
+            inner: Inner::Owned {
+                bytes: Arc::new(bytes),
+                start,
+            },
+        }
+    }
+
+    fn from_mapped(mapped: os::MappedFile) -> Self {
+        Self {
+            inner: Inner::Mapped(Arc::new(mapped)),
+        }
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.inner {
+            Inner::Mapped(mapped) => mapped,
+            Inner::Owned { bytes, start } => &bytes[*start..],
+        }
+    }
+}
+
+impl Debug for Mapping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mapping").field("len", &self.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_from_bytes_are_aligned_and_whole() {
+        for len in [0, 1, 63, 64, 65, 4097] {
+            let content: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let mapping = Mapping::from_bytes(&content);
+            assert_eq!(&*mapping, content);
+            assert_eq!(mapping.as_ptr().align_offset(MAPPING_ALIGNMENT), 0);
+            assert_eq!(&*mapping.clone(), content);
+        }
+    }
+}

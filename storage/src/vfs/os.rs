@@ -1,0 +1,218 @@
+//! The real file system: positioned reads and writes, `fdatasync`, byte-range locks, memory maps.
+//!
+//! - Interrupted calls are repeated and short ones continued here, so that nothing above has to.
+//! - Byte-range locks are those of redb's file backend (open-file-description locks on Linux and Apple systems, so that two
+//!   handles in one process exclude each other and closing one does not end the other's; `LockFileEx` on Windows).
+//! - The one `unsafe` block of this crate maps a file.
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::{Bound, Deref, Range};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::{Mmap, MmapOptions};
+use redb::backends::FileBackend;
+use redb::{BackendError, StorageBackend};
+
+use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
+
+/// The operating system's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsVfs;
+
+impl Vfs for OsVfs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        match mode {
+            OpenMode::Read => {}
+            OpenMode::ReadWrite => {
+                options.write(true);
+            }
+            OpenMode::CreateNew => {
+                options.write(true).create_new(true);
+            }
+        }
+        let file = options.open(path)?;
+        let locks = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
+        Ok(Arc::new(OsFile { file, locks }))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        if path.is_dir() {
+            return Ok(());
+        }
+        let parent = parent_of(path);
+        if parent != path {
+            self.create_dir(parent)?;
+        }
+        match std::fs::create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            other => other?,
+        }
+        self.sync_dir(parent)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            let entry = entry?;
+            // A name that is not UTF-8 is none of ours.
+            if let (false, Ok(name)) =
+                (entry.file_type()?.is_dir(), entry.file_name().into_string())
+            {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Mapping> {
+        let file = File::open(path)?;
+        let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+        // The system refuses to map nothing.
+        if len == 0 {
+            return Ok(Mapping::from_bytes(&[]));
+        }
+        // SAFETY: the mapping is read-only and exactly as long as the file. The callers of `map` uphold its contract: only
+        // immutable derived files are mapped, files that are written under another name, renamed into place, and from
+        // then on only ever removed, never written or shortened.
+        let map = unsafe { MmapOptions::new().len(len).map(&file)? };
+        Ok(Mapping::from_mapped(MappedFile { map }))
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn is_network(&self, path: &Path) -> io::Result<bool> {
+        // The magic numbers of statfs(2): NFS, SMB, CIFS, SMB2, AFS, Coda, NCP, Ceph, 9p.
+        const NETWORK: [u32; 9] = [
+            0x6969,
+            0x517b,
+            0xff53_4d42,
+            0xfe53_4d42,
+            0x5346_414f,
+            0x7375_7245,
+            0x564c,
+            0x00c3_6400,
+            0x0102_1997,
+        ];
+        // The type is as wide as a machine word, but the magic numbers all have 32 bits.
+        let kind = rustix::fs::statfs(path)?.f_type as u32;
+        Ok(NETWORK.contains(&kind))
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn is_network(&self, path: &Path) -> io::Result<bool> {
+        path.metadata().map(|_| false)
+    }
+}
+
+/// A mapped file of at least one byte; pages start it, so it is aligned far beyond what is promised.
+pub(super) struct MappedFile {
+    map: Mmap,
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+#[derive(Debug)]
+struct OsFile {
+    file: File,
+    /// The same open file again: its locks are this handle's, and end when both descriptors are closed.
+    locks: FileBackend,
+}
+
+impl VfsFile for OsFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buf, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn try_lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<bool> {
+        let (start, end) = bounds(&range);
+        match kind {
+            LockKind::Shared => self.locks.try_lock_shared_range(start, end),
+            LockKind::Exclusive => self.locks.try_lock_range(start, end),
+        }
+        .map_err(lock_error)
+    }
+
+    fn lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<()> {
+        let (start, end) = bounds(&range);
+        match kind {
+            LockKind::Shared => self.locks.lock_shared_range(start, end),
+            LockKind::Exclusive => self.locks.lock_range(start, end),
+        }
+        .map_err(lock_error)
+    }
+
+    fn unlock(&self, range: Range<u64>) -> io::Result<()> {
+        let (start, end) = bounds(&range);
+        self.locks.unlock_range(start, end).map_err(lock_error)
+    }
+
+    fn is_locked(&self, range: Range<u64>) -> io::Result<bool> {
+        let (start, end) = bounds(&range);
+        self.locks.query_lock_range(start, end).map_err(lock_error)
+    }
+}
+
+/// The directory that holds `path`; the current one for a bare name, itself for a root.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => path,
+    }
+}
+
+/// A lock range as the backend wants it: the same bounds for the same range, since it must recognise them again.
+fn bounds(range: &Range<u64>) -> (Bound<u64>, Bound<u64>) {
+    let end = match range.end {
+        u64::MAX => Bound::Unbounded,
+        end => Bound::Included(end.saturating_sub(1)),
+    };
+    (Bound::Included(range.start), end)
+}
+
+fn lock_error(error: BackendError) -> io::Error {
+    match error {
+        BackendError::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::Unsupported, other.to_string()),
+    }
+}
