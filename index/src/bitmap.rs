@@ -157,7 +157,8 @@ impl Bits {
         self.blocks.len() * size_of::<u64>()
     }
 
-    fn from_blocks(mut blocks: Vec<u64>) -> Self {
+    /// The set whose id `i` is bit `i % 64` of block `i / 64`.
+    pub fn from_blocks(mut blocks: Vec<u64>) -> Self {
         let used = blocks
             .iter()
             .rposition(|block| *block != 0)
