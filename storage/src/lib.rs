@@ -1,3 +1,8 @@
 //! Holotype's durable bytes: the hash-chained page log, the catalog, derived segment files.
 
+mod error;
+pub mod log;
+pub mod segment_file;
 pub mod vfs;
+
+pub use error::{Damage, Error, Result};

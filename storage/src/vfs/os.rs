@@ -42,13 +42,13 @@ impl Vfs for OsVfs {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let path = or_current(path);
         if path.is_dir() {
             return Ok(());
         }
-        let parent = parent_of(path);
-        if parent != path {
-            self.create_dir(parent)?;
-        }
+        // A root has no parent, but it is a directory.
+        let parent = path.parent().unwrap_or(Path::new(""));
+        self.create_dir(parent)?;
         match std::fs::create_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
             other => other?,
@@ -66,7 +66,7 @@ impl Vfs for OsVfs {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(dir)? {
+        for entry in std::fs::read_dir(or_current(dir))? {
             let entry = entry?;
             // A name that is not UTF-8 is none of ours.
             if let (false, Ok(name)) =
@@ -80,7 +80,7 @@ impl Vfs for OsVfs {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(dir)?.sync_all()
+        File::open(or_current(dir))?.sync_all()
     }
 
     fn map(&self, path: &Path) -> io::Result<Mapping> {
@@ -192,12 +192,12 @@ impl VfsFile for OsFile {
     }
 }
 
-/// The directory that holds `path`; the current one for a bare name, itself for a root.
-fn parent_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-        Some(parent) => parent,
-        None => path,
+/// The directory a path means: the parent of a bare file name is the empty path.
+fn or_current(dir: &Path) -> &Path {
+    if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
     }
 }
 

@@ -1,0 +1,597 @@
+//! The frame of every derived file: columns (`.cseg`), vectors (`.vseg`), words (`.wseg`).
+//!
+//! A derived file is a few named sections of bytes, written once, mapped for reading, never changed,
+//! and rebuilt from the log when it is lost. The frame says whose it is and makes sure that a
+//! damaged, foreign or misplaced file is an error instead of an answer.
+//!
+//! All integers are little-endian. Header, 64 bytes:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | magic `HOLS` |
+//! | 4 | 4 | kind, four ASCII characters |
+//! | 8 | 4 | frame version, 1 |
+//! | 12 | 4 | version of the kind's content |
+//! | 16 | 16 | database id |
+//! | 32 | 8 | generation: names a file of this database for good, never used twice |
+//! | 40 | 4 | place: which layer or chunk the file serves |
+//! | 44 | 4 | section count, n |
+//! | 48 | 8 | file length |
+//! | 56 | 4 | zero |
+//! | 60 | 4 | CRC32 over bytes 0..60 and the directory |
+//!
+//! Directory, 32 bytes for each of the n sections:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | tag, four ASCII characters, unique in the file |
+//! | 4 | 4 | CRC32 over bytes 16..44 of the header, the tag, the offset, and the section |
+//! | 8 | 8 | offset, a multiple of 64 |
+//! | 16 | 8 | length |
+//! | 24 | 8 | zero |
+//!
+//! The sections follow in the directory's order, each padded with zeros to a multiple of 64.
+//!
+//! 1. A file appears under its name complete and synced, or not at all.
+//! 2. `open` checks header and directory in full; a section's bytes are checked when it is first
+//!    asked for, and what was checked is remembered. `verify` checks everything again.
+//! 3. Sections start 64-byte aligned in memory, so readers may cast them in place. That is why only
+//!    little-endian machines are supported.
+//! 4. A section's checksum covers whose it is and where: bytes that a stray write brought from
+//!    another file or another place do not pass.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+use crate::vfs::{Mapping, OpenMode, Vfs};
+
+/// Which file this is: what a reader must expect to find, or else refuse the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// The database's id.
+    pub database: [u8; 16],
+    /// The file's own number in its database; a number is never used for a second file.
+    pub generation: u64,
+    /// The layer or chunk the file serves.
+    pub place: u32,
+}
+
+/// Collects the sections of a file, then writes it.
+#[derive(Debug)]
+pub struct SegmentFileWriter {
+    kind: [u8; 4],
+    version: u32,
+    identity: FileIdentity,
+    sections: Vec<([u8; 4], Vec<u8>)>,
+}
+
+impl SegmentFileWriter {
+    /// Begins a file of `kind` whose content is laid out as `version` says.
+    #[must_use]
+    pub fn new(kind: [u8; 4], version: u32, identity: FileIdentity) -> Self {
+        Self {
+            kind,
+            version,
+            identity,
+            sections: Vec::new(),
+        }
+    }
+
+    /// Adds a section.
+    ///
+    /// # Panics
+    /// If the file has a section of this tag already.
+    pub fn section(&mut self, tag: [u8; 4], bytes: Vec<u8>) {
+        assert!(
+            self.sections.iter().all(|(other, _)| *other != tag),
+            "one section to a tag"
+        );
+        self.sections.push((tag, bytes));
+    }
+
+    /// The whole file in memory.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        let (mut bytes, file_len) = self.head();
+        bytes.reserve_exact(to_usize(file_len).saturating_sub(bytes.len()));
+        for (_, section) in &self.sections {
+            bytes.extend_from_slice(section);
+            bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+        }
+        bytes
+    }
+
+    /// Writes the file under a temporary name, syncs it, moves it to `path` and syncs the directory.
+    /// Returns its length in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; nothing then stands under `path` that was not there before.
+    pub fn write(self, vfs: &dyn Vfs, path: &Path) -> Result<u64> {
+        let temporary = temporary_name(path);
+        let written = self.write_temporary(vfs, &temporary);
+        let file_len = match written {
+            Ok(file_len) => file_len,
+            Err(error) => {
+                // The error matters; what is left of the file is swept away at the next write.
+                let _ = vfs.remove(&temporary);
+                return Err(error);
+            }
+        };
+        vfs.rename(&temporary, path)
+            .map_err(Error::io(path, "rename"))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        vfs.sync_dir(directory)
+            .map_err(Error::io(directory, "sync"))?;
+        Ok(file_len)
+    }
+
+    fn write_temporary(&self, vfs: &dyn Vfs, path: &Path) -> Result<u64> {
+        match vfs.remove(path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io(path, "remove")(source));
+            }
+            _ => {}
+        }
+        let file = vfs
+            .open(path, OpenMode::CreateNew)
+            .map_err(Error::io(path, "create"))?;
+        let write = |bytes: &[u8], offset: u64| {
+            file.write_at(bytes, offset)
+                .map_err(Error::io(path, "write"))
+        };
+        let (head, file_len) = self.head();
+        write(&head, 0)?;
+        let mut offset = head.len() as u64;
+        for (_, section) in &self.sections {
+            write(section, offset)?;
+            let padding = section.len().next_multiple_of(ALIGNMENT) - section.len();
+            write(&[0; ALIGNMENT][..padding], offset + section.len() as u64)?;
+            offset += (section.len() + padding) as u64;
+        }
+        file.sync().map_err(Error::io(path, "sync"))?;
+        Ok(file_len)
+    }
+
+    /// Header and directory, padded to where the first section starts, and the file's length.
+    fn head(&self) -> (Vec<u8>, u64) {
+        let directory_end = HEADER_LEN + self.sections.len() * ENTRY_LEN;
+        let mut head = vec![0; directory_end];
+        put(&mut head, HEADER_MAGIC, &MAGIC);
+        put(&mut head, HEADER_KIND, &self.kind);
+        put(
+            &mut head,
+            HEADER_FRAME_VERSION,
+            &FRAME_VERSION.to_le_bytes(),
+        );
+        put(&mut head, HEADER_VERSION, &self.version.to_le_bytes());
+        put(&mut head, HEADER_DATABASE, &self.identity.database);
+        put(
+            &mut head,
+            HEADER_GENERATION,
+            &self.identity.generation.to_le_bytes(),
+        );
+        put(&mut head, HEADER_PLACE, &self.identity.place.to_le_bytes());
+        put(
+            &mut head,
+            HEADER_SECTION_COUNT,
+            &(self.sections.len() as u32).to_le_bytes(),
+        );
+        let mut offset = directory_end.next_multiple_of(ALIGNMENT);
+        for (i, (tag, bytes)) in self.sections.iter().enumerate() {
+            let entry = HEADER_LEN + i * ENTRY_LEN;
+            let crc = section_crc(&self.identity, *tag, offset as u64, bytes);
+            put(&mut head, entry + ENTRY_TAG, tag);
+            put(&mut head, entry + ENTRY_CRC, &crc.to_le_bytes());
+            put(
+                &mut head,
+                entry + ENTRY_OFFSET,
+                &(offset as u64).to_le_bytes(),
+            );
+            put(
+                &mut head,
+                entry + ENTRY_SECTION_LEN,
+                &(bytes.len() as u64).to_le_bytes(),
+            );
+            offset += bytes.len().next_multiple_of(ALIGNMENT);
+        }
+        put(&mut head, HEADER_FILE_LEN, &(offset as u64).to_le_bytes());
+        let crc = head_crc(&head);
+        put(&mut head, HEADER_CRC, &crc.to_le_bytes());
+        head.resize(directory_end.next_multiple_of(ALIGNMENT), 0);
+        (head, offset as u64)
+    }
+}
+
+/// A derived file, mapped, its header and directory checked.
+#[derive(Debug)]
+pub struct SegmentFile {
+    path: PathBuf,
+    content: Mapping,
+    version: u32,
+    identity: FileIdentity,
+    sections: Vec<Section>,
+}
+
+#[derive(Debug)]
+struct Section {
+    tag: [u8; 4],
+    crc: u32,
+    offset: usize,
+    len: usize,
+    /// Whether the bytes were found to match the checksum.
+    checked: AtomicBool,
+}
+
+impl SegmentFile {
+    /// Maps the file at `path` and checks that it is whole in outline and the one expected.
+    ///
+    /// # Errors
+    /// [`Error::MissingFile`], [`Error::DamagedFile`], [`Error::NewerFormat`], [`Error::WrongDatabase`] or
+    /// [`Error::Io`].
+    pub fn open(
+        vfs: &dyn Vfs,
+        path: &Path,
+        kind: [u8; 4],
+        identity: &FileIdentity,
+    ) -> Result<Self> {
+        let content = vfs.map(path).map_err(Error::derived_io(path, "map"))?;
+        Self::from_mapping(path, content, kind, identity)
+    }
+
+    /// A file that is already in memory.
+    ///
+    /// # Errors
+    /// As [`SegmentFile::open`].
+    pub fn from_bytes(bytes: Vec<u8>, kind: [u8; 4], identity: &FileIdentity) -> Result<Self> {
+        Self::from_mapping(
+            Path::new("(memory)"),
+            Mapping::from_bytes(&bytes),
+            kind,
+            identity,
+        )
+    }
+
+    fn from_mapping(
+        path: &Path,
+        content: Mapping,
+        kind: [u8; 4],
+        identity: &FileIdentity,
+    ) -> Result<Self> {
+        let damaged = |what: String| Err(Error::damaged_file(path, what));
+        let Some((header, _)) = content.split_first_chunk::<HEADER_LEN>() else {
+            return damaged(format!("{} bytes are too few for a header", content.len()));
+        };
+        if header[HEADER_MAGIC..HEADER_KIND] != MAGIC {
+            return damaged("it does not begin as a derived file does".into());
+        }
+        let section_count = u32_at(header, HEADER_SECTION_COUNT) as usize;
+        let directory_end = section_count
+            .checked_mul(ENTRY_LEN)
+            .and_then(|directory| directory.checked_add(HEADER_LEN))
+            .filter(|&end| end <= content.len());
+        let Some(head) = directory_end.and_then(|end| content.get(..end)) else {
+            return damaged(format!(
+                "its directory of {section_count} sections does not fit"
+            ));
+        };
+        let (expected, found) = (u32_at(header, HEADER_CRC), head_crc(head));
+        if expected != found {
+            return damaged(format!(
+                "the checksum of header and directory is {found:08x}, not {expected:08x}"
+            ));
+        }
+        let frame_version = u32_at(header, HEADER_FRAME_VERSION);
+        if frame_version > FRAME_VERSION {
+            return Err(newer(path, "frame", frame_version, FRAME_VERSION));
+        }
+        check_identity(path, header, kind, identity)?;
+        let file_len = u64_at(header, HEADER_FILE_LEN);
+        if file_len != content.len() as u64 {
+            return damaged(format!(
+                "it has {} bytes instead of {file_len}",
+                content.len()
+            ));
+        }
+        let sections = read_directory(path, head, content.len())?;
+        let version = u32_at(header, HEADER_VERSION);
+        Ok(Self {
+            path: path.to_owned(),
+            content,
+            version,
+            identity: *identity,
+            sections,
+        })
+    }
+
+    /// The bytes of the section of this tag, starting on a 64-byte boundary. They are checked when
+    /// first asked for.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] when there is no such section or its bytes do not match their checksum.
+    pub fn section(&self, tag: [u8; 4]) -> Result<&[u8]> {
+        self.optional_section(tag)?.ok_or_else(|| {
+            Error::damaged_file(
+                &self.path,
+                format!("it has no section {}", tag.escape_ascii()),
+            )
+        })
+    }
+
+    /// As [`SegmentFile::section`], for a section the file need not have.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] when the bytes do not match their checksum.
+    pub fn optional_section(&self, tag: [u8; 4]) -> Result<Option<&[u8]>> {
+        let Some(section) = self.sections.iter().find(|section| section.tag == tag) else {
+            return Ok(None);
+        };
+        // The flag guards nothing but itself: the bytes never change.
+        if !section.checked.load(Ordering::Relaxed) {
+            self.check_section(section)?;
+            section.checked.store(true, Ordering::Relaxed);
+        }
+        Ok(Some(self.bytes_of(section)))
+    }
+
+    /// Checks every byte again, whatever was checked before.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] for the first fault.
+    pub fn verify(&self) -> Result<()> {
+        let mut end = HEADER_LEN + self.sections.len() * ENTRY_LEN;
+        for section in &self.sections {
+            self.check_padding(end, section.offset)?;
+            self.check_section(section)?;
+            end = section.offset + section.len;
+        }
+        self.check_padding(end, self.content.len())
+    }
+
+    /// The length of the file in bytes.
+    #[must_use]
+    pub fn file_len(&self) -> u64 {
+        self.content.len() as u64
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which file it is.
+    #[must_use]
+    pub fn identity(&self) -> &FileIdentity {
+        &self.identity
+    }
+
+    /// The version of the kind's content.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Refuses content newer than `supported`.
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`].
+    pub fn check_version(&self, supported: u32) -> Result<()> {
+        if self.version <= supported {
+            return Ok(());
+        }
+        Err(newer(&self.path, "content", self.version, supported))
+    }
+
+    fn bytes_of(&self, section: &Section) -> &[u8] {
+        // In range: `read_directory` checked it, and a mapping never changes its length.
+        &self.content[section.offset..section.offset + section.len]
+    }
+
+    fn check_section(&self, section: &Section) -> Result<()> {
+        let bytes = self.bytes_of(section);
+        let found = section_crc(&self.identity, section.tag, section.offset as u64, bytes);
+        if found == section.crc {
+            return Ok(());
+        }
+        Err(Error::damaged_file(
+            &self.path,
+            format!(
+                "the checksum of section {} at {} is {found:08x}, not {:08x}",
+                section.tag.escape_ascii(),
+                section.offset,
+                section.crc
+            ),
+        ))
+    }
+
+    fn check_padding(&self, from: usize, to: usize) -> Result<()> {
+        match self.content[from..to].iter().position(|&byte| byte != 0) {
+            None => Ok(()),
+            Some(at) => Err(Error::damaged_file(
+                &self.path,
+                format!("the padding at {} is not zero", from + at),
+            )),
+        }
+    }
+}
+
+/// Appends this to a name while its file is being written.
+const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// Whether a file name is that of a file whose writing never ended; such files may be removed.
+#[must_use]
+pub fn is_temporary(name: &str) -> bool {
+    name.ends_with(TEMPORARY_SUFFIX)
+}
+
+const MAGIC: [u8; 4] = *b"HOLS";
+const FRAME_VERSION: u32 = 1;
+const ALIGNMENT: usize = crate::vfs::MAPPING_ALIGNMENT;
+
+const HEADER_MAGIC: usize = 0;
+const HEADER_KIND: usize = HEADER_MAGIC + 4;
+const HEADER_FRAME_VERSION: usize = HEADER_KIND + 4;
+const HEADER_VERSION: usize = HEADER_FRAME_VERSION + 4;
+const HEADER_DATABASE: usize = HEADER_VERSION + 4;
+const HEADER_GENERATION: usize = HEADER_DATABASE + 16;
+const HEADER_PLACE: usize = HEADER_GENERATION + 8;
+const HEADER_SECTION_COUNT: usize = HEADER_PLACE + 4;
+const HEADER_FILE_LEN: usize = HEADER_SECTION_COUNT + 4;
+const HEADER_ZERO: usize = HEADER_FILE_LEN + 8;
+const HEADER_CRC: usize = HEADER_ZERO + 4;
+const HEADER_LEN: usize = HEADER_CRC + 4;
+const _: () = assert!(HEADER_LEN == 64);
+
+const ENTRY_TAG: usize = 0;
+const ENTRY_CRC: usize = ENTRY_TAG + 4;
+const ENTRY_OFFSET: usize = ENTRY_CRC + 4;
+const ENTRY_SECTION_LEN: usize = ENTRY_OFFSET + 8;
+const ENTRY_ZERO: usize = ENTRY_SECTION_LEN + 8;
+const ENTRY_LEN: usize = ENTRY_ZERO + 8;
+const _: () = assert!(ENTRY_LEN == 32);
+
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "derived files are read in place, as little-endian integers"
+);
+
+fn newer(path: &Path, of_what: &str, found: u32, supported: u32) -> Error {
+    let what = format!("{of_what} version {found}, while {supported} is the newest known");
+    Error::NewerFormat {
+        path: path.to_owned(),
+        what,
+    }
+}
+
+fn check_identity(
+    path: &Path,
+    header: &[u8; HEADER_LEN],
+    kind: [u8; 4],
+    identity: &FileIdentity,
+) -> Result<()> {
+    let found_kind = &header[HEADER_KIND..HEADER_FRAME_VERSION];
+    if found_kind != kind {
+        return Err(Error::damaged_file(
+            path,
+            format!(
+                "it is of kind {}, not {}",
+                found_kind.escape_ascii(),
+                kind.escape_ascii()
+            ),
+        ));
+    }
+    if header[HEADER_DATABASE..HEADER_GENERATION] != identity.database {
+        let mut found = [0; 16];
+        found.copy_from_slice(&header[HEADER_DATABASE..HEADER_GENERATION]);
+        return Err(Error::WrongDatabase {
+            path: path.to_owned(),
+            expected: identity.database,
+            found,
+        });
+    }
+    let found = (
+        u64_at(header, HEADER_GENERATION),
+        u32_at(header, HEADER_PLACE),
+    );
+    let expected = (identity.generation, identity.place);
+    if found != expected {
+        return Err(Error::damaged_file(
+            path,
+            format!(
+                "it is generation {} for place {}, not generation {} for place {}",
+                found.0, found.1, expected.0, expected.1
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Reads the directory that ends `head`: sections in ascending order, apart, and inside the file.
+fn read_directory(path: &Path, head: &[u8], file_len: usize) -> Result<Vec<Section>> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut free_from = head.len();
+    for entry in head[HEADER_LEN..].chunks_exact(ENTRY_LEN) {
+        let tag = [entry[0], entry[1], entry[2], entry[3]];
+        let (offset, len) = (
+            u64_at(entry, ENTRY_OFFSET),
+            u64_at(entry, ENTRY_SECTION_LEN),
+        );
+        let place = usize::try_from(offset).ok().zip(usize::try_from(len).ok());
+        let placed = place.filter(|&(offset, len)| {
+            let end = offset.checked_add(len);
+            offset >= free_from && offset % ALIGNMENT == 0 && end.is_some_and(|end| end <= file_len)
+        });
+        let Some((offset, len)) = placed else {
+            return Err(Error::damaged_file(
+                path,
+                format!(
+                    "section {} at {offset} of {len} bytes is misplaced",
+                    tag.escape_ascii()
+                ),
+            ));
+        };
+        if sections.iter().any(|section| section.tag == tag) {
+            return Err(Error::damaged_file(
+                path,
+                format!("two sections are {}", tag.escape_ascii()),
+            ));
+        }
+        free_from = offset + len;
+        let crc = u32_at(entry, ENTRY_CRC);
+        sections.push(Section {
+            tag,
+            crc,
+            offset,
+            len,
+            checked: AtomicBool::new(false),
+        });
+    }
+    Ok(sections)
+}
+
+/// The checksum of header and directory, the checksum's own field left out.
+fn head_crc(head: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&head[..HEADER_CRC]);
+    hasher.update(&head[HEADER_LEN..]);
+    hasher.finalize()
+}
+
+fn section_crc(identity: &FileIdentity, tag: [u8; 4], offset: u64, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&identity.database);
+    hasher.update(&identity.generation.to_le_bytes());
+    hasher.update(&identity.place.to_le_bytes());
+    hasher.update(&tag);
+    hasher.update(&offset.to_le_bytes());
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(TEMPORARY_SUFFIX);
+    name.into()
+}
+
+fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    bytes[at..at + field.len()].copy_from_slice(field);
+}
+
+/// The integer at a constant offset of a header or entry, whose length was checked.
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut field = [0; 4];
+    field.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(field)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut field = [0; 8];
+    field.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(field)
+}
+
+fn to_usize(len: u64) -> usize {
+    usize::try_from(len).unwrap_or(usize::MAX)
+}
