@@ -1,0 +1,342 @@
+//! Kernels for AVX-512 with VNNI.
+//!
+//! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. Codes
+//! use `vpdpbusd`, which multiplies unsigned by signed bytes: the vector's sign bit is flipped (128 added), and 128
+//! times the sum of the query is taken off again, once for a whole gather.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use half::f16;
+
+use super::{Kernels, prefetch, row};
+
+/// Rows fetched ahead of the one at work.
+const AHEAD: usize = 4;
+
+pub(super) fn table() -> Option<Kernels> {
+    let found = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vnni")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("fma");
+    // SAFETY (of every entry): the instructions were found above, and nothing else hands these functions out.
+    found.then_some(Kernels {
+        name: "avx512",
+        dot_f32: |a, b| unsafe { dot_f32(a, b) },
+        l2_f32: |a, b| unsafe { l2_f32(a, b) },
+        dot_f16: |a, b| unsafe { dot_f16(a, b) },
+        l2_f16: |a, b| unsafe { l2_f16(a, b) },
+        dot_f32_i8: |a, b, scale| unsafe { dot_f32_i8(a, b, scale) },
+        l2_f32_i8: |a, b, scale| unsafe { l2_f32_i8(a, b, scale) },
+        dot_i8: |a, b| unsafe { dot_i8(a, b) },
+        l2_i8: |a, b| unsafe { l2_i8(a, b) },
+        hamming: |a, b| unsafe { hamming(a, b) },
+        dot_f32_rows: |q, rows, out| unsafe { dot_f32_rows(q, rows, out) },
+        l2_f32_rows: |q, rows, out| unsafe { l2_f32_rows(q, rows, out) },
+        dot_f16_rows: |q, rows, out| unsafe { dot_f16_rows(q, rows, out) },
+        l2_f16_rows: |q, rows, out| unsafe { l2_f16_rows(q, rows, out) },
+        dot_i8_rows: |q, rows, out| unsafe { dot_i8_rows(q, rows, out) },
+        l2_i8_rows: |q, rows, out| unsafe { l2_i8_rows(q, rows, out) },
+        dot_i8_gather: |q, codes, at, out| unsafe { dot_i8_gather(q, codes, at, out) },
+        l2_i8_gather: |q, codes, at, out| unsafe { l2_i8_gather(q, codes, at, out) },
+    })
+}
+
+/// The mask of the lowest `n` of 16 lanes.
+#[inline(always)]
+fn mask16(n: usize) -> __mmask16 {
+    ((1u32 << n) - 1) as __mmask16
+}
+
+/// The mask of the lowest `n` of 64 lanes, `n` below 64.
+#[inline(always)]
+fn mask64(n: usize) -> __mmask64 {
+    (1u64 << n) - 1
+}
+
+// What a float kernel reads, sixteen lanes at a time, as `f32`.
+//
+// SAFETY (of the loads): `Wide::whole` reads 16 elements and `Wide::part` the first `n`; the loop in `float_kernel!`
+// asks for no more than the slice has left.
+trait Wide: Copy {
+    /// # Safety
+    /// 16 elements must be readable at `at`, and AVX-512 F and F16C there.
+    unsafe fn whole(at: *const Self) -> __m512;
+    /// # Safety
+    /// `n` elements must be readable at `at`, `n` below 16, and AVX-512 F, BW, VL and F16C there.
+    unsafe fn part(at: *const Self, n: usize) -> __m512;
+}
+
+impl Wide for f32 {
+    #[inline(always)]
+    unsafe fn whole(at: *const Self) -> __m512 {
+        // SAFETY: see the trait.
+        unsafe { _mm512_loadu_ps(at) }
+    }
+    #[inline(always)]
+    unsafe fn part(at: *const Self, n: usize) -> __m512 {
+        // SAFETY: see the trait; masked lanes are not read.
+        unsafe { _mm512_maskz_loadu_ps(mask16(n), at) }
+    }
+}
+
+impl Wide for f16 {
+    #[inline(always)]
+    unsafe fn whole(at: *const Self) -> __m512 {
+        // SAFETY: see the trait.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(at.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn part(at: *const Self, n: usize) -> __m512 {
+        // SAFETY: see the trait; masked lanes are not read.
+        unsafe { _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask16(n), at.cast())) }
+    }
+}
+
+impl Wide for i8 {
+    #[inline(always)]
+    unsafe fn whole(at: *const Self) -> __m512 {
+        // SAFETY: see the trait.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn part(at: *const Self, n: usize) -> __m512 {
+        // SAFETY: see the trait; masked lanes are not read.
+        unsafe {
+            _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(
+                mask16(n),
+                at.cast(),
+            )))
+        }
+    }
+}
+
+macro_rules! float_kernel {
+    ($name:ident, $rows:ident, $b:ty, |$sum:ident, $x:ident, $y:ident $(, $scale:ident)?| $step:expr) => {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,f16c,fma")]
+        fn $name(a: &[f32], b: &[$b] $(, $scale: f32)?) -> f32 {
+            let n = a.len().min(b.len());
+            let (pa, pb) = (a.as_ptr(), b.as_ptr());
+            $(let $scale = _mm512_set1_ps($scale);)?
+            let mut sums = [_mm512_setzero_ps(); 4];
+            let mut i = 0;
+            // SAFETY: every load starts at `i` and ends at `n` or before, within both slices.
+            unsafe {
+                while i + 64 <= n {
+                    for (lane, $sum) in sums.iter_mut().enumerate() {
+                        let at = i + lane * 16;
+                        let ($x, $y) = (f32::whole(pa.add(at)), <$b>::whole(pb.add(at)));
+                        *$sum = { let $sum = *$sum; $step };
+                    }
+                    i += 64;
+                }
+                while i + 16 <= n {
+                    let ($x, $y) = (f32::whole(pa.add(i)), <$b>::whole(pb.add(i)));
+                    sums[0] = { let $sum = sums[0]; $step };
+                    i += 16;
+                }
+                if i < n {
+                    let ($x, $y) = (f32::part(pa.add(i), n - i), <$b>::part(pb.add(i), n - i));
+                    sums[1] = { let $sum = sums[1]; $step };
+                }
+            }
+            let [s, t, u, v] = sums;
+            _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(s, t), _mm512_add_ps(u, v)))
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,f16c,fma")]
+        fn $rows(query: &[f32], rows: &[$b], out: &mut [f32] $(, $scale: f32)?) {
+            for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+                *out = $name(query, row $(, $scale)?);
+            }
+        }
+    };
+    ($name:ident, $b:ty, |$sum:ident, $x:ident, $y:ident, $scale:ident| $step:expr) => {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,f16c,fma")]
+        fn $name(a: &[f32], b: &[$b], $scale: f32) -> f32 {
+            let n = a.len().min(b.len());
+            let (pa, pb) = (a.as_ptr(), b.as_ptr());
+            let $scale = _mm512_set1_ps($scale);
+            let mut $sum = _mm512_setzero_ps();
+            let mut i = 0;
+            // SAFETY: every load starts at `i` and ends at `n` or before, within both slices.
+            unsafe {
+                while i + 16 <= n {
+                    let ($x, $y) = (f32::whole(pa.add(i)), <$b>::whole(pb.add(i)));
+                    $sum = $step;
+                    i += 16;
+                }
+                if i < n {
+                    let ($x, $y) = (f32::part(pa.add(i), n - i), <$b>::part(pb.add(i), n - i));
+                    $sum = $step;
+                }
+            }
+            _mm512_reduce_add_ps($sum)
+        }
+    };
+}
+
+float_kernel!(dot_f32, dot_f32_rows, f32, |sum, x, y| _mm512_fmadd_ps(
+    x, y, sum
+));
+float_kernel!(dot_f16, dot_f16_rows, f16, |sum, x, y| _mm512_fmadd_ps(
+    x, y, sum
+));
+float_kernel!(l2_f32, l2_f32_rows, f32, |sum, x, y| {
+    let d = _mm512_sub_ps(x, y);
+    _mm512_fmadd_ps(d, d, sum)
+});
+float_kernel!(l2_f16, l2_f16_rows, f16, |sum, x, y| {
+    let d = _mm512_sub_ps(x, y);
+    _mm512_fmadd_ps(d, d, sum)
+});
+float_kernel!(dot_f32_i8, i8, |sum, x, y, scale| _mm512_fmadd_ps(
+    x,
+    _mm512_mul_ps(y, scale),
+    sum
+));
+float_kernel!(l2_f32_i8, i8, |sum, x, y, scale| {
+    let d = _mm512_fnmadd_ps(y, scale, x);
+    _mm512_fmadd_ps(d, d, sum)
+});
+
+/// The sum of (b + 128) * a.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn dot_biased(a: &[i8], b: &[i8]) -> i32 {
+    let n = a.len().min(b.len());
+    let (pa, pb) = (a.as_ptr(), b.as_ptr());
+    let flip = _mm512_set1_epi8(-128);
+    let (mut s, mut t) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+    let mut i = 0;
+    // SAFETY: every load starts at `i` and ends at `n` or before, within both slices; masked lanes are not read.
+    unsafe {
+        while i + 128 <= n {
+            let x = _mm512_loadu_si512(pa.add(i).cast());
+            let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i).cast()), flip);
+            s = _mm512_dpbusd_epi32(s, y, x);
+            let x = _mm512_loadu_si512(pa.add(i + 64).cast());
+            let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i + 64).cast()), flip);
+            t = _mm512_dpbusd_epi32(t, y, x);
+            i += 128;
+        }
+        if i + 64 <= n {
+            let x = _mm512_loadu_si512(pa.add(i).cast());
+            let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i).cast()), flip);
+            s = _mm512_dpbusd_epi32(s, y, x);
+            i += 64;
+        }
+        if i < n {
+            let mask = mask64(n - i);
+            let x = _mm512_maskz_loadu_epi8(mask, pa.add(i));
+            let y = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, pb.add(i)), flip);
+            t = _mm512_dpbusd_epi32(t, y, x);
+        }
+    }
+    _mm512_reduce_add_epi32(_mm512_add_epi32(s, t))
+}
+
+/// 128 times the sum of a.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn bias(a: &[i8]) -> i32 {
+    a.iter().map(|x| i32::from(*x)).sum::<i32>() * 128
+}
+
+// The biased sum may wrap at the largest dimensions; taking the bias off wraps it back.
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
+    dot_biased(a, b).wrapping_sub(bias(a))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn l2_i8(a: &[i8], b: &[i8]) -> i32 {
+    let n = a.len().min(b.len());
+    let (pa, pb) = (a.as_ptr(), b.as_ptr());
+    let (mut s, mut t) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+    let mut i = 0;
+    // SAFETY: every load starts at `i` and ends at `n` or before, within both slices; masked lanes are not read.
+    unsafe {
+        while i + 64 <= n {
+            let x = _mm512_cvtepi8_epi16(_mm256_loadu_si256(pa.add(i).cast()));
+            let y = _mm512_cvtepi8_epi16(_mm256_loadu_si256(pb.add(i).cast()));
+            let d = _mm512_sub_epi16(x, y);
+            s = _mm512_dpwssd_epi32(s, d, d);
+            let x = _mm512_cvtepi8_epi16(_mm256_loadu_si256(pa.add(i + 32).cast()));
+            let y = _mm512_cvtepi8_epi16(_mm256_loadu_si256(pb.add(i + 32).cast()));
+            let d = _mm512_sub_epi16(x, y);
+            t = _mm512_dpwssd_epi32(t, d, d);
+            i += 64;
+        }
+        if i < n {
+            let mask = mask64(n - i);
+            let x = _mm512_maskz_loadu_epi8(mask, pa.add(i));
+            let y = _mm512_maskz_loadu_epi8(mask, pb.add(i));
+            for (x, y) in [
+                (_mm512_castsi512_si256(x), _mm512_castsi512_si256(y)),
+                (
+                    _mm512_extracti64x4_epi64::<1>(x),
+                    _mm512_extracti64x4_epi64::<1>(y),
+                ),
+            ] {
+                let d = _mm512_sub_epi16(_mm512_cvtepi8_epi16(x), _mm512_cvtepi8_epi16(y));
+                s = _mm512_dpwssd_epi32(s, d, d);
+            }
+        }
+    }
+    _mm512_reduce_add_epi32(_mm512_add_epi32(s, t))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn dot_i8_rows(query: &[i8], rows: &[i8], out: &mut [i32]) {
+    let bias = bias(query);
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        *out = dot_biased(query, row).wrapping_sub(bias);
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn l2_i8_rows(query: &[i8], rows: &[i8], out: &mut [i32]) {
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        *out = l2_i8(query, row);
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn dot_i8_gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
+    let dim = query.len();
+    let bias = bias(query);
+    for position in positions.iter().take(AHEAD) {
+        prefetch(row(codes, dim, *position));
+    }
+    for (i, (position, out)) in positions.iter().zip(out).enumerate() {
+        if let Some(next) = positions.get(i + AHEAD) {
+            prefetch(row(codes, dim, *next));
+        }
+        *out = dot_biased(query, row(codes, dim, *position)).wrapping_sub(bias);
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn l2_i8_gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
+    let dim = query.len();
+    for position in positions.iter().take(AHEAD) {
+        prefetch(row(codes, dim, *position));
+    }
+    for (i, (position, out)) in positions.iter().zip(out).enumerate() {
+        if let Some(next) = positions.get(i + AHEAD) {
+            prefetch(row(codes, dim, *next));
+        }
+        *out = l2_i8(query, row(codes, dim, *position));
+    }
+}
+
+#[target_feature(enable = "avx512f,popcnt")]
+fn hamming(a: &[u8], b: &[u8]) -> u32 {
+    super::avx2::hamming_words(a, b)
+}

@@ -1,0 +1,369 @@
+//! Distance kernels: one table of functions, filled once for the machine.
+//!
+//! A kernel compares one query with one vector, with consecutive rows (`_rows`, for scans), or with the rows that a
+//! list of positions names (`_gather`, for graph walks: the function call is paid once a neighbour list, and the rows
+//! ahead are prefetched while one is worked on). Queries are `f32` against vectors in their stored encoding, and codes
+//! against codes; a plain answer is a dot product or a *squared* distance.
+//!
+//! | table | when | how |
+//! |---|---|---|
+//! | [`avx512`](self) | AVX-512 F, BW and VNNI, F16C, FMA | 16 floats or 64 codes an instruction |
+//! | [`avx2`](self) | AVX2, FMA and F16C | 8 floats or 16 codes |
+//! | portable | everything else (NEON, SVE, old x86) | simsimd, with stored vectors widened piecewise to `f32` |
+//!
+//! Invariants:
+//! 1. Every kernel agrees with the one of the same name in [`scalar`]: exactly for integers, up to rounding for floats.
+//! 2. A table is only reachable when the machine has the instructions it uses ([`kernels`] detects them).
+//! 3. Lengths are asserted before any pointer is made, and rows are taken as slices, so no kernel reads outside what
+//!    it was given, whatever the positions.
+//!
+//! Integer sums stay within `i32` because a dimension is at most [`MAX_DIM`](crate::spec::MAX_DIM) and a code at most
+//! 127 in magnitude.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+pub mod scalar;
+
+use std::sync::OnceLock;
+
+use half::f16;
+
+/// The kernels of this machine.
+pub fn kernels() -> &'static Kernels {
+    static TABLE: OnceLock<Kernels> = OnceLock::new();
+    TABLE.get_or_init(|| available().swap_remove(0))
+}
+
+/// Every table that this machine can run, the fastest first.
+pub fn available() -> Vec<Kernels> {
+    let mut tables = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        tables.extend(avx512::table());
+        tables.extend(avx2::table());
+    }
+    tables.push(portable::table());
+    tables
+}
+
+/// Asks the processor to fetch the cache lines of `row`, which will be read soon.
+#[inline(always)]
+pub(crate) fn prefetch<T>(row: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code)]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let start = row.as_ptr().cast::<i8>();
+        for offset in (0..size_of_val(row)).step_by(64) {
+            // SAFETY: the address lies in `row`, and a prefetch has no effect but on the cache.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
+}
+
+type Pair<A, B, R> = fn(&[A], &[B]) -> R;
+type Rows<A, B, R> = fn(&[A], &[B], &mut [R]);
+type Gather = fn(&[i8], &[i8], &[u32], &mut [i32]);
+
+/// A table of kernels; see the module.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    name: &'static str,
+    dot_f32: Pair<f32, f32, f32>,
+    l2_f32: Pair<f32, f32, f32>,
+    dot_f16: Pair<f32, f16, f32>,
+    l2_f16: Pair<f32, f16, f32>,
+    dot_f32_i8: fn(&[f32], &[i8], f32) -> f32,
+    l2_f32_i8: fn(&[f32], &[i8], f32) -> f32,
+    dot_i8: Pair<i8, i8, i32>,
+    l2_i8: Pair<i8, i8, i32>,
+    hamming: Pair<u8, u8, u32>,
+    dot_f32_rows: Rows<f32, f32, f32>,
+    l2_f32_rows: Rows<f32, f32, f32>,
+    dot_f16_rows: Rows<f32, f16, f32>,
+    l2_f16_rows: Rows<f32, f16, f32>,
+    dot_i8_rows: Rows<i8, i8, i32>,
+    l2_i8_rows: Rows<i8, i8, i32>,
+    dot_i8_gather: Gather,
+    l2_i8_gather: Gather,
+}
+
+macro_rules! pair {
+    ($(#[$doc:meta] $name:ident($a:ty, $b:ty) -> $r:ty;)*) => {$(
+        #[$doc]
+        ///
+        /// # Panics
+        /// When the lengths differ.
+        #[inline]
+        pub fn $name(&self, a: &[$a], b: &[$b]) -> $r {
+            assert_eq!(a.len(), b.len(), "vectors of different lengths");
+            (self.$name)(a, b)
+        }
+    )*};
+}
+
+macro_rules! rows {
+    ($(#[$doc:meta] $name:ident($a:ty, $b:ty) -> $r:ty;)*) => {$(
+        #[$doc]
+        ///
+        /// # Panics
+        /// When `rows` is not exactly one row of `query.len()` for each place in `out`.
+        #[inline]
+        pub fn $name(&self, query: &[$a], rows: &[$b], out: &mut [$r]) {
+            assert_eq!(query.len() * out.len(), rows.len(), "rows and answers differ in number");
+            (self.$name)(query, rows, out);
+        }
+    )*};
+}
+
+impl Kernels {
+    /// Which instructions the table uses.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pair! {
+        /// The dot product.
+        dot_f32(f32, f32) -> f32;
+        /// The squared Euclidean distance.
+        l2_f32(f32, f32) -> f32;
+        /// The dot product with a vector kept in sixteen bits.
+        dot_f16(f32, f16) -> f32;
+        /// The squared distance to a vector kept in sixteen bits.
+        l2_f16(f32, f16) -> f32;
+        /// The dot product of two codes.
+        dot_i8(i8, i8) -> i32;
+        /// The squared distance of two codes.
+        l2_i8(i8, i8) -> i32;
+        /// The number of bits in which two binary codes differ.
+        hamming(u8, u8) -> u32;
+    }
+
+    rows! {
+        /// The dot product with each row.
+        dot_f32_rows(f32, f32) -> f32;
+        /// The squared distance to each row.
+        l2_f32_rows(f32, f32) -> f32;
+        /// The dot product with each row kept in sixteen bits.
+        dot_f16_rows(f32, f16) -> f32;
+        /// The squared distance to each row kept in sixteen bits.
+        l2_f16_rows(f32, f16) -> f32;
+        /// The dot product with each row of codes.
+        dot_i8_rows(i8, i8) -> i32;
+        /// The squared distance to each row of codes.
+        l2_i8_rows(i8, i8) -> i32;
+    }
+
+    /// The dot product with a vector kept as `scale * b`.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[inline]
+    pub fn dot_f32_i8(&self, a: &[f32], b: &[i8], scale: f32) -> f32 {
+        assert_eq!(a.len(), b.len(), "vectors of different lengths");
+        (self.dot_f32_i8)(a, b, scale)
+    }
+
+    /// The squared distance to a vector kept as `scale * b`.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[inline]
+    pub fn l2_f32_i8(&self, a: &[f32], b: &[i8], scale: f32) -> f32 {
+        assert_eq!(a.len(), b.len(), "vectors of different lengths");
+        (self.l2_f32_i8)(a, b, scale)
+    }
+
+    /// The dot product with the rows of `codes` at `positions`.
+    ///
+    /// # Panics
+    /// When `out` is not as long as `positions`, or a position is past the last row.
+    #[inline]
+    pub fn dot_i8_gather(&self, query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
+        assert_eq!(
+            positions.len(),
+            out.len(),
+            "positions and answers differ in number"
+        );
+        (self.dot_i8_gather)(query, codes, positions, out);
+    }
+
+    /// The squared distance to the rows of `codes` at `positions`.
+    ///
+    /// # Panics
+    /// When `out` is not as long as `positions`, or a position is past the last row.
+    #[inline]
+    pub fn l2_i8_gather(&self, query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
+        assert_eq!(
+            positions.len(),
+            out.len(),
+            "positions and answers differ in number"
+        );
+        (self.l2_i8_gather)(query, codes, positions, out);
+    }
+}
+
+/// The row at `position` of a matrix with rows of `dim`.
+#[inline(always)]
+pub(crate) fn row<T>(matrix: &[T], dim: usize, position: u32) -> &[T] {
+    let start = position as usize * dim;
+    &matrix[start..start + dim]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Dimensions around every block size, with all their tails.
+    fn dims() -> impl Strategy<Value = usize> {
+        prop_oneof![
+            1usize..140,
+            Just(256usize),
+            Just(383),
+            Just(384),
+            Just(769),
+            Just(1536)
+        ]
+    }
+
+    fn floats(n: usize) -> impl Strategy<Value = Vec<f32>> {
+        proptest::collection::vec(-8.0f32..8.0, n)
+    }
+
+    fn codes(n: usize) -> impl Strategy<Value = Vec<i8>> {
+        proptest::collection::vec(any::<i8>(), n)
+    }
+
+    fn float_case() -> impl Strategy<Value = (Vec<f32>, Vec<f32>)> {
+        dims().prop_flat_map(|n| (floats(n), floats(n * 3)))
+    }
+
+    fn code_case() -> impl Strategy<Value = (Vec<i8>, Vec<i8>)> {
+        dims().prop_flat_map(|n| (codes(n), codes(n * 5)))
+    }
+
+    /// Equal up to the rounding of a sum whose terms add up to `mass` in magnitude.
+    fn near(a: f32, b: f32, mass: f32) -> bool {
+        a.is_finite() && (a - b).abs() <= 4e-6 * mass + 1e-6
+    }
+
+    fn mass(a: &[f32], b: &[f32]) -> f32 {
+        a.iter()
+            .zip(b)
+            .map(|(x, y)| (x.abs() + y.abs()).powi(2))
+            .sum()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        #[test]
+        fn float_kernels_agree_with_the_reference((query, rows) in float_case()) {
+            let n = query.len();
+            let halves: Vec<f16> = rows.iter().map(|x| f16::from_f32(*x)).collect();
+            for table in available() {
+                let mut out = [[0f32; 3]; 4];
+                table.dot_f32_rows(&query, &rows, &mut out[0]);
+                table.l2_f32_rows(&query, &rows, &mut out[1]);
+                table.dot_f16_rows(&query, &halves, &mut out[2]);
+                table.l2_f16_rows(&query, &halves, &mut out[3]);
+                for i in 0..3 {
+                    let (v, h) = (row(&rows, n, i), row(&halves, n, i));
+                    let m = mass(&query, v);
+                    let one = [
+                        (table.dot_f32(&query, v), scalar::dot_f32(&query, v)),
+                        (table.l2_f32(&query, v), scalar::l2_f32(&query, v)),
+                        (table.dot_f16(&query, h), scalar::dot_f16(&query, h)),
+                        (table.l2_f16(&query, h), scalar::l2_f16(&query, h)),
+                    ];
+                    for (kernel, (got, want)) in one.into_iter().enumerate() {
+                        prop_assert!(near(got, want, m), "{} kernel {kernel}: {got} {want}", table.name());
+                        let many = out[kernel][i as usize];
+                        prop_assert!(near(many, want, m), "{} rows {kernel}: {many} {want}", table.name());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn mixed_kernels_agree_with_the_reference((query, rows) in float_case(), scale in 0.001f32..0.1) {
+            let n = query.len();
+            let code: Vec<i8> = rows[..n].iter().map(|x| (x * 15.0) as i8).collect();
+            let wide: Vec<f32> = code.iter().map(|c| f32::from(*c) * scale).collect();
+            let m = mass(&query, &wide);
+            for table in available() {
+                let (dot, l2) = (table.dot_f32_i8(&query, &code, scale), table.l2_f32_i8(&query, &code, scale));
+                prop_assert!(near(dot, scalar::dot_f32_i8(&query, &code, scale), m), "{} dot {dot}", table.name());
+                prop_assert!(near(l2, scalar::l2_f32_i8(&query, &code, scale), m), "{} l2 {l2}", table.name());
+            }
+        }
+
+        #[test]
+        fn code_kernels_agree_exactly((query, rows) in code_case(), positions in proptest::collection::vec(0u32..5, 0..40)) {
+            let n = query.len();
+            let bytes = |codes: &[i8]| codes.iter().map(|c| *c as u8).collect::<Vec<_>>();
+            for table in available() {
+                let mut out = [[0i32; 5]; 2];
+                table.dot_i8_rows(&query, &rows, &mut out[0]);
+                table.l2_i8_rows(&query, &rows, &mut out[1]);
+                for i in 0..5 {
+                    let v = row(&rows, n, i);
+                    let (dot, l2) = (scalar::dot_i8(&query, v), scalar::l2_i8(&query, v));
+                    prop_assert_eq!((table.dot_i8(&query, v), out[0][i as usize]), (dot, dot), "{}", table.name());
+                    prop_assert_eq!((table.l2_i8(&query, v), out[1][i as usize]), (l2, l2), "{}", table.name());
+                    let (a, b) = (bytes(&query), bytes(v));
+                    prop_assert_eq!(table.hamming(&a, &b), scalar::hamming(&a, &b), "{}", table.name());
+                }
+                let mut gathered = vec![0; positions.len()];
+                table.dot_i8_gather(&query, &rows, &positions, &mut gathered);
+                prop_assert!(positions.iter().zip(&gathered).all(|(p, d)| *d == out[0][*p as usize]));
+                table.l2_i8_gather(&query, &rows, &positions, &mut gathered);
+                prop_assert!(positions.iter().zip(&gathered).all(|(p, d)| *d == out[1][*p as usize]));
+            }
+        }
+
+        #[test]
+        fn the_reference_agrees_with_simsimd((query, rows) in float_case()) {
+            use simsimd::{BinarySimilarity, SpatialSimilarity};
+            let v = &rows[..query.len()];
+            let m = mass(&query, v);
+            prop_assert!(near(f32::dot(&query, v).unwrap() as f32, scalar::dot_f32(&query, v), m));
+            prop_assert!(near(f32::sqeuclidean(&query, v).unwrap() as f32, scalar::l2_f32(&query, v), m));
+            let (a, b): (Vec<i8>, Vec<i8>) = query.iter().zip(v).map(|(x, y)| ((x * 15.9) as i8, (y * 15.9) as i8)).unzip();
+            prop_assert_eq!(i8::dot(&a, &b).unwrap(), f64::from(scalar::dot_i8(&a, &b)));
+            prop_assert_eq!(i8::sqeuclidean(&a, &b).unwrap(), f64::from(scalar::l2_i8(&a, &b)));
+            let (a, b): (Vec<u8>, Vec<u8>) = (a.iter().map(|c| *c as u8).collect(), b.iter().map(|c| *c as u8).collect());
+            prop_assert_eq!(u8::hamming(&a, &b).unwrap(), f64::from(scalar::hamming(&a, &b)));
+        }
+    }
+
+    #[test]
+    fn extreme_codes_do_not_overflow_at_the_largest_dimension() {
+        let low = vec![-128i8; crate::spec::MAX_DIM];
+        let high = vec![127i8; crate::spec::MAX_DIM];
+        for table in available() {
+            assert_eq!(table.dot_i8(&low, &low), scalar::dot_i8(&low, &low));
+            assert_eq!(table.dot_i8(&low, &high), scalar::dot_i8(&low, &high));
+            assert_eq!(table.l2_i8(&low, &high), scalar::l2_i8(&low, &high));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "different lengths")]
+    fn different_lengths_are_refused() {
+        kernels().dot_f32(&[1.0], &[1.0, 2.0]);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_position_past_the_rows_is_refused() {
+        kernels().dot_i8_gather(&[1, 2], &[0; 8], &[4], &mut [0]);
+    }
+}

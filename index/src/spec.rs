@@ -1,0 +1,275 @@
+//! What the vectors of a layer are: their dimension, how they are compared, how they are kept.
+//!
+//! A score is a similarity, larger is nearer, the same for a vector in the tail and in a segment:
+//!
+//! | metric | score of query q and vector v |
+//! |---|---|
+//! | cosine | q.v / (abs(q) abs(v)), and 0 when either is the zero vector |
+//! | dot | q.v |
+//! | l2 | 1 / (1 + abs(q - v)) |
+//!
+//! Under the cosine metric vectors are normalised before they are kept, so that a dot product is all that is left.
+
+use crate::error::{Error, Result};
+
+/// The largest dimension: sums of squared differences of eight-bit codes stay within 31 bits below it.
+pub const MAX_DIM: usize = 32_768;
+
+/// Squared lengths below this cannot overflow an `f32`, neither in a dot product nor in a distance.
+const MAX_SQUARED_LENGTH: f64 = 1e37;
+
+/// How two vectors are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Metric {
+    /// The cosine of the angle.
+    Cosine,
+    /// The dot product.
+    Dot,
+    /// The Euclidean distance.
+    L2,
+}
+
+impl Metric {
+    /// The name that people and files use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cosine => "cosine",
+            Self::Dot => "dot",
+            Self::L2 => "l2",
+        }
+    }
+
+    /// The metric of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Cosine, Self::Dot, Self::L2]
+            .into_iter()
+            .find(|metric| metric.name() == name)
+    }
+
+    /// The number that segment headers keep.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Cosine => 0,
+            Self::Dot => 1,
+            Self::L2 => 2,
+        }
+    }
+}
+
+/// How exact vectors are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// Four bytes a component.
+    F32,
+    /// Two bytes a component, IEEE 754 binary16.
+    F16,
+    /// One byte a component and one `f32` scale a vector.
+    I8,
+}
+
+impl Encoding {
+    /// The name that people and files use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::I8 => "i8",
+        }
+    }
+
+    /// The encoding of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::F32, Self::F16, Self::I8]
+            .into_iter()
+            .find(|encoding| encoding.name() == name)
+    }
+
+    /// The number that segment headers keep.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::F32 => 0,
+            Self::F16 => 1,
+            Self::I8 => 2,
+        }
+    }
+}
+
+/// What the vectors of a layer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VectorSpec {
+    /// Components a vector, 1 to [`MAX_DIM`].
+    pub dim: usize,
+    /// How vectors are compared.
+    pub metric: Metric,
+    /// How exact vectors are kept.
+    pub encoding: Encoding,
+}
+
+impl VectorSpec {
+    /// The space with that dimension, metric and encoding.
+    ///
+    /// # Errors
+    /// [`Error::Space`] when the dimension is 0 or beyond [`MAX_DIM`].
+    pub fn new(dim: usize, metric: Metric, encoding: Encoding) -> Result<Self> {
+        if dim == 0 || dim > MAX_DIM {
+            return Err(Error::Space { dim, max: MAX_DIM });
+        }
+        Ok(Self {
+            dim,
+            metric,
+            encoding,
+        })
+    }
+
+    /// Whether `vector` can be kept in this space and asked for.
+    ///
+    /// # Errors
+    /// [`Error::Dimension`], [`Error::NotFinite`], or [`Error::TooLarge`] where the metric keeps lengths and this one
+    /// would overflow.
+    pub fn check(&self, vector: &[f32]) -> Result<()> {
+        if vector.len() != self.dim {
+            return Err(Error::Dimension {
+                expected: self.dim,
+                found: vector.len(),
+            });
+        }
+        if let Some(position) = vector.iter().position(|x| !x.is_finite()) {
+            return Err(Error::NotFinite {
+                position,
+                value: vector[position],
+            });
+        }
+        if self.metric == Metric::Cosine {
+            return Ok(());
+        }
+        let squared: f64 = vector.iter().map(|x| f64::from(*x).powi(2)).sum();
+        if squared > MAX_SQUARED_LENGTH {
+            return Err(Error::TooLarge {
+                encoding: self.encoding.name(),
+                what: format!(
+                    "its squared length is {squared:.3e}, at most {MAX_SQUARED_LENGTH:.0e} is allowed"
+                ),
+            });
+        }
+        let max = f32::from(half::f16::MAX);
+        match vector.iter().find(|x| x.abs() > max) {
+            Some(x) if self.encoding == Encoding::F16 => Err(Error::TooLarge {
+                encoding: self.encoding.name(),
+                what: format!("component {x:e} is beyond {max}"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// `vector` as the metric compares it: of length one under cosine (zero stays zero), as given otherwise.
+    pub fn prepare(&self, vector: &[f32]) -> Vec<f32> {
+        if self.metric != Metric::Cosine {
+            return vector.to_vec();
+        }
+        let length = vector
+            .iter()
+            .map(|x| f64::from(*x).powi(2))
+            .sum::<f64>()
+            .sqrt();
+        if length == 0.0 {
+            return vec![0.0; vector.len()];
+        }
+        vector
+            .iter()
+            .map(|x| (f64::from(*x) / length) as f32)
+            .collect()
+    }
+
+    /// The score that a kernel's answer stands for: a dot product for cosine and dot, a squared distance for l2.
+    #[inline]
+    pub fn score(&self, raw: f32) -> f32 {
+        match self.metric {
+            Metric::Cosine => raw.clamp(-1.0, 1.0),
+            Metric::Dot => raw,
+            Metric::L2 => 1.0 / (1.0 + raw.max(0.0).sqrt()),
+        }
+    }
+}
+
+impl std::fmt::Display for VectorSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            dim,
+            metric,
+            encoding,
+        } = self;
+        write!(
+            f,
+            "{dim} dimensions, {}, {}",
+            metric.name(),
+            encoding.name()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(metric: Metric, encoding: Encoding) -> VectorSpec {
+        VectorSpec::new(3, metric, encoding).unwrap()
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_compare() {
+        let s = spec(Metric::L2, Encoding::F16);
+        assert!(matches!(
+            s.check(&[1.0]),
+            Err(Error::Dimension {
+                expected: 3,
+                found: 1
+            })
+        ));
+        assert!(matches!(
+            s.check(&[0.0, f32::NAN, 0.0]),
+            Err(Error::NotFinite { position: 1, .. })
+        ));
+        assert!(matches!(
+            s.check(&[0.0, 70_000.0, 0.0]),
+            Err(Error::TooLarge { .. })
+        ));
+        assert!(
+            spec(Metric::L2, Encoding::F32)
+                .check(&[0.0, 70_000.0, 0.0])
+                .is_ok()
+        );
+        assert!(matches!(
+            spec(Metric::Dot, Encoding::F32).check(&[3e19, 0.0, 0.0]),
+            Err(Error::TooLarge { .. })
+        ));
+        assert!(
+            spec(Metric::Cosine, Encoding::F16)
+                .check(&[3e38, 3e38, 3e38])
+                .is_ok()
+        );
+        assert!(VectorSpec::new(0, Metric::Dot, Encoding::F32).is_err());
+        assert!(VectorSpec::new(MAX_DIM + 1, Metric::Dot, Encoding::F32).is_err());
+    }
+
+    #[test]
+    fn cosine_normalises_extremes_and_keeps_zero() {
+        let s = spec(Metric::Cosine, Encoding::F32);
+        for scale in [1e-38, 1.0, 1e38] {
+            let v = s.prepare(&[0.0, 3.0 * scale, 4.0 * scale / 4.0]);
+            let length: f32 = v.iter().map(|x| x * x).sum();
+            assert!((length - 1.0).abs() < 1e-5, "{scale}: {length}");
+        }
+        assert_eq!(s.prepare(&[0.0; 3]), vec![0.0; 3]);
+    }
+
+    #[test]
+    fn names_and_codes_are_distinct_and_read_back() {
+        for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+            assert_eq!(Metric::from_name(metric.name()), Some(metric));
+        }
+        for encoding in [Encoding::F32, Encoding::F16, Encoding::I8] {
+            assert_eq!(Encoding::from_name(encoding.name()), Some(encoding));
+        }
+        assert_eq!(Metric::from_name("hamming"), None);
+    }
+}
