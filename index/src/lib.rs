@@ -3,6 +3,9 @@
 pub mod bitmap;
 pub mod distance;
 pub mod error;
+pub mod hit;
 pub mod spec;
+pub mod words;
 
 pub use error::{Error, Result};
+pub use hit::Hit;

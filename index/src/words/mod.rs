@@ -1,0 +1,5 @@
+//! The word index.
+
+pub mod analyse;
+
+pub use analyse::{Analyzer, AnalyzerId, Stemming};
