@@ -3,33 +3,34 @@
 //! Invariants:
 //!
 //! 1. A span is a half-open range of byte offsets of the source, on character
-//!    boundaries.
+//!    boundaries, and the line and column of its first character. The lexer counts
+//!    those as it goes, so that nobody has to search the source for them later.
 //! 2. Two spanned things are equal when the things are, wherever they stood: a
 //!    statement equals its formatted self.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 
-/// A half-open range of byte offsets of the source.
+/// A half-open range of byte offsets of the source, and the place it begins at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: u32,
     /// Offset after the last byte.
     pub end: u32,
+    /// Line of the first character, from 1; 0 for what no source holds.
+    pub line: u32,
+    /// Column of the first character, in characters from 1; 0 for what no source
+    /// holds.
+    pub column: u32,
 }
 
 impl Span {
-    /// The span of the bytes `start..end`.
-    pub fn new(start: u32, end: u32) -> Span {
-        Span { start, end }
-    }
-
-    /// The smallest span that holds both.
-    pub fn to(self, other: Span) -> Span {
+    /// From the start of this span to the end of a later one.
+    pub fn to(self, later: Span) -> Span {
         Span {
-            start: self.start.min(other.start),
-            end: self.end.max(other.end),
+            end: self.end.max(later.end),
+            ..self
         }
     }
 

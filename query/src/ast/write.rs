@@ -123,6 +123,10 @@ pub struct Consolidate {
 
 /// `merge …`.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a statement, never in a list"
+)]
 pub enum Merge {
     /// `merge NOUN …`: find what belongs together.
     Candidates {

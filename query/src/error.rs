@@ -1,0 +1,372 @@
+//! What is wrong with a script, told so that it can be put right.
+//!
+//! An error says what was expected, where, the nearest thing that would have done, and
+//! a hint. All errors of a script come together, in the order of the source. Codes are
+//! stable; messages are not.
+//!
+//! | code | when |
+//! |------|------|
+//! | `syntax` | a word or sign that cannot stand here |
+//! | `empty` | nothing to run |
+//! | `empty-query` | a recall without a question |
+//! | `too-long`, `too-deep`, `too-many-errors` | a limit was reached |
+//! | `bad-character`, `bad-string`, `bad-number`, `bad-duration`, `bad-time` | the lexer or a literal |
+//! | `duplicate-clause` | a clause or part written twice |
+//! | `unknown-attribute`, `unknown-column`, `unknown-setting`, `unknown-profile`, `unknown-value` | a name nobody knows here |
+//! | `wrong-type` | a value that cannot be compared with its attribute |
+//! | `missing-parameter`, `unused-parameter`, `parameter-type`, `vector-length` | the parameters given |
+
+use std::fmt::{self, Write as _};
+use std::ops::Deref;
+
+use crate::span::Span;
+
+/// Errors kept for one script; the last says that there are more.
+const MAX_ERRORS: usize = 64;
+
+/// How many characters of a long source line a message shows around the caret.
+const SHOWN_BEFORE: usize = 60;
+const SHOWN_IN_ALL: usize = 140;
+
+/// One thing that is wrong with a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// A stable name of the sort of error, such as `syntax`.
+    pub code: &'static str,
+    /// What is wrong, in one clause.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// Line of the first character, from 1.
+    pub line: u32,
+    /// Column of the first character, in characters from 1.
+    pub column: u32,
+    /// What could have stood there: keywords in backquotes, classes in words.
+    pub expected: Vec<String>,
+    /// The keyword, attribute or value that is written almost so.
+    pub nearest: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Error {
+    pub(crate) fn new(code: &'static str, span: Span, message: impl Into<String>) -> Error {
+        Error {
+            code,
+            message: message.into(),
+            span,
+            line: span.line,
+            column: span.column,
+            expected: Vec::new(),
+            nearest: None,
+            hint: None,
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn nearest(mut self, nearest: Option<&str>) -> Error {
+        self.nearest = nearest.map(str::to_owned);
+        self
+    }
+
+    pub(crate) fn expected(mut self, expected: impl Into<String>) -> Error {
+        self.expected.push(expected.into());
+        self
+    }
+
+    /// The error with the line of `source` it is about and a caret under the place.
+    ///
+    /// `source` is the text that was parsed. Control characters of it are shown as
+    /// blanks, and a long line only around the place.
+    pub fn render(&self, source: &str) -> String {
+        let mut out = format!("error[{}]: {}\n", self.code, self.message);
+        if self.line > 0 {
+            self.render_place(source, &mut out);
+        }
+        self.render_notes(&mut out);
+        out
+    }
+
+    fn render_place(&self, source: &str, out: &mut String) {
+        let start = source.floor_char_boundary(self.span.start as usize);
+        let end = source.floor_char_boundary(self.span.end as usize);
+        let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = source[start..]
+            .find('\n')
+            .map_or(source.len(), |at| start + at);
+        let before = source[line_start..start].chars().count();
+        let width = source[start..end.clamp(start, line_end)]
+            .chars()
+            .count()
+            .max(1);
+
+        let skipped = before.saturating_sub(SHOWN_BEFORE);
+        let mut shown: String = source[line_start..line_end]
+            .trim_end_matches('\r')
+            .chars()
+            .skip(skipped)
+            .take(SHOWN_IN_ALL)
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        let cut = source[line_start..line_end]
+            .chars()
+            .nth(skipped + SHOWN_IN_ALL)
+            .is_some();
+        if cut {
+            shown.push('…');
+        }
+        let mut indent = before - skipped;
+        if skipped > 0 {
+            shown.insert(0, '…');
+            indent += 1;
+        }
+        let width = width.min((SHOWN_IN_ALL + 1).saturating_sub(indent).max(1));
+
+        let number = self.line.to_string();
+        let gutter = " ".repeat(number.len());
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{gutter}--> {}:{}", self.line, self.column);
+        let _ = writeln!(out, "{gutter} |");
+        let _ = writeln!(out, "{}", format!("{number} | {shown}").trim_end());
+        let _ = writeln!(
+            out,
+            "{gutter} | {}{}",
+            " ".repeat(indent),
+            "^".repeat(width)
+        );
+    }
+
+    fn render_notes(&self, out: &mut String) {
+        let _ = match self.expected.as_slice() {
+            [] => Ok(()),
+            [one] => writeln!(out, "  = expected {one}"),
+            many => writeln!(out, "  = expected one of {}", many.join(", ")),
+        };
+        if let Some(nearest) = &self.nearest {
+            let _ = writeln!(out, "  = did you mean `{nearest}`?");
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(out, "  = hint: {hint}");
+        }
+    }
+}
+
+/// On one line: the place, what is wrong, the nearest thing, the hint.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}, column {}: ", self.line, self.column)?;
+        }
+        f.write_str(&self.message)?;
+        match self.expected.as_slice() {
+            [] => {}
+            [one] => write!(f, "; expected {one}")?,
+            many => write!(f, "; expected one of {}", many.join(", "))?,
+        }
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; did you mean `{nearest}`?")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "; {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Everything that is wrong with a script, in the order of the source; never empty.
+///
+/// At most 64 errors are kept; the last then says that there are more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors(Vec<Error>);
+
+impl Errors {
+    /// Every error rendered with its source line, one blank line between them.
+    pub fn render(&self, source: &str) -> String {
+        let rendered: Vec<String> = self.0.iter().map(|error| error.render(source)).collect();
+        rendered.join("\n")
+    }
+}
+
+impl Deref for Errors {
+    type Target = [Error];
+
+    fn deref(&self) -> &[Error] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Errors {
+    type Item = Error;
+    type IntoIter = std::vec::IntoIter<Error>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Errors {
+    type Item = &'a Error;
+    type IntoIter = std::slice::Iter<'a, Error>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl From<Error> for Errors {
+    fn from(error: Error) -> Errors {
+        Errors(vec![error])
+    }
+}
+
+/// One error a line.
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_char('\n')?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Errors {}
+
+/// The errors found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    errors: Vec<Error>,
+}
+
+impl Collector {
+    pub(crate) fn push(&mut self, error: Error) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
+        }
+    }
+
+    /// Whether looking for more errors is of no use.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors.len() == MAX_ERRORS
+    }
+
+    /// `value` when nothing was wrong.
+    pub(crate) fn finish<T>(mut self, value: T) -> Result<T, Errors> {
+        if self.errors.is_empty() {
+            return Ok(value);
+        }
+        let full = self.is_full();
+        self.errors.sort_by_key(|error| error.span.start);
+        if full && let Some(last) = self.errors.last_mut() {
+            let span = last.span;
+            *last = Error::new(
+                "too-many-errors",
+                span,
+                "there are more errors than are shown",
+            )
+            .hint("put the ones above right first");
+        }
+        Err(Errors(self.errors))
+    }
+}
+
+/// The candidate written most like `word`, if one is near enough to be meant.
+pub(crate) fn nearest<'c>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> Option<&'c str> {
+    let word: Vec<char> = word
+        .chars()
+        .take(MAX_NEAREST)
+        .flat_map(char::to_lowercase)
+        .collect();
+    let allowed = (word.len() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Words longer than this resemble nothing.
+const MAX_NEAREST: usize = 40;
+
+/// Edits between two words, where an edit is a letter added, dropped, replaced or
+/// swapped with its neighbour (optimal string alignment).
+fn distance(word: &[char], candidate: &str) -> usize {
+    let candidate: Vec<char> = candidate.chars().take(MAX_NEAREST).collect();
+    let mut before_previous = vec![0; candidate.len() + 1];
+    let mut previous: Vec<usize> = (0..=candidate.len()).collect();
+    for (i, &a) in word.iter().enumerate() {
+        let mut current = vec![i + 1; candidate.len() + 1];
+        for (j, &b) in candidate.iter().enumerate() {
+            let replaced = previous[j] + usize::from(a != b);
+            current[j + 1] = replaced.min(previous[j + 1] + 1).min(current[j] + 1);
+            let swapped = i > 0 && j > 0 && a == candidate[j - 1] && b == word[i - 1];
+            if swapped {
+                current[j + 1] = current[j + 1].min(before_previous[j - 1] + 1);
+            }
+        }
+        before_previous = std::mem::replace(&mut previous, current);
+    }
+    previous[candidate.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(start: u32, end: u32, column: u32) -> Span {
+        Span {
+            start,
+            end,
+            line: 1,
+            column,
+        }
+    }
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        let words = ["status", "source", "step"];
+        assert_eq!(nearest("statsu", words), Some("status"));
+        assert_eq!(nearest("STATUS", words), Some("status"));
+        assert_eq!(nearest("price", words), None);
+        assert_eq!(nearest("", words), None);
+    }
+
+    #[test]
+    fn a_place_in_a_long_line_is_shown_with_its_surroundings() {
+        let source = "x".repeat(500) + "\u{7}here" + &"y".repeat(500);
+        let rendered = Error::new("syntax", at(501, 505, 502), "wrong").render(&source);
+        let lines: Vec<&str> = rendered.lines().collect();
+        let caret = lines[4].find('^').expect("there is a caret");
+        let shown: Vec<char> = lines[3].chars().collect();
+        assert_eq!(shown[caret..caret + 4], ['h', 'e', 'r', 'e']);
+        assert!(shown.len() < 160, "{}", shown.len());
+        assert!(!rendered.contains('\u{7}'));
+    }
+
+    #[test]
+    fn too_many_errors_end_in_one_that_says_so() {
+        let mut collector = Collector::default();
+        for start in 0..1000 {
+            collector.push(Error::new(
+                "syntax",
+                at(start, start + 1, start + 1),
+                "wrong",
+            ));
+        }
+        let errors = collector.finish(()).expect_err("there are errors");
+        assert_eq!(errors.len(), MAX_ERRORS);
+        assert_eq!(errors[MAX_ERRORS - 1].code, "too-many-errors");
+    }
+}

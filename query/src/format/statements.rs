@@ -1,0 +1,226 @@
+//! How statements are printed: as pieces that stand on one line or on several.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::clauses::{Commas, push};
+use crate::ast::{
+    Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Statement,
+    Verify, Walk,
+};
+
+impl Display for Statement {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&pieces(self).join(" "))
+    }
+}
+
+/// The statement and its clauses, each clause a piece.
+pub(super) fn pieces(statement: &Statement) -> Vec<String> {
+    let verb = statement.verb();
+    let mut pieces = Vec::new();
+    match statement {
+        Statement::Explain(explain) => {
+            pieces = self::pieces(&explain.statement);
+            let analyze = if explain.analyze { "analyze " } else { "" };
+            pieces[0].insert_str(0, &format!("explain {analyze}"));
+        }
+        Statement::Why(why) => {
+            recall(&why.recall, &mut pieces);
+            let not = if why.not { "not " } else { "" };
+            pieces[0].insert_str(0, &format!("why {not}{} in ", why.item));
+        }
+        Statement::Recall(it) => recall(it, &mut pieces),
+        Statement::Find(find) => {
+            pieces.push(format!("find {}", find.thing));
+            find.listing.pieces(&mut pieces);
+        }
+        Statement::Count(it) => count(it, &mut pieces),
+        Statement::Walk(it) => walk(it, verb, &mut pieces),
+        Statement::Conflicts(conflicts) => {
+            pieces.push(verb.to_owned());
+            push(&mut pieces, "on ", &conflicts.on);
+            conflicts.listing.pieces(&mut pieces);
+        }
+        Statement::History(history) => {
+            pieces.push(format!("history of {}", history.of));
+            history.listing.pieces(&mut pieces);
+        }
+        Statement::Verify(verify) => pieces.push(format!("verify {verify}")),
+        Statement::Show(what) => pieces.push(format!("show {what}")),
+        Statement::Replay(receipt) => pieces.push(format!("replay {receipt}")),
+        _ => write(statement, &mut pieces),
+    }
+    pieces
+}
+
+fn recall(recall: &Recall, pieces: &mut Vec<String>) {
+    pieces.push(format!("recall {}", recall.query));
+    recall.clauses.pieces(pieces);
+}
+
+fn count(count: &Count, pieces: &mut Vec<String>) {
+    let mut head = format!("count {}", count.thing);
+    for measure in &count.measures {
+        head += &format!(", {measure}");
+    }
+    pieces.push(head);
+    pieces.extend(
+        count
+            .group
+            .iter()
+            .map(|buckets| format!("by {}", Commas(buckets))),
+    );
+    count.listing.pieces(pieces);
+}
+
+fn walk(walk: &Walk, verb: &str, pieces: &mut Vec<String>) {
+    pieces.push(format!("{verb} of {}", Commas(&walk.roots)));
+    if !walk.edges.is_empty() {
+        pieces.push(format!("by {}", Commas(&walk.edges)));
+    }
+    push(pieces, "depth ", &walk.depth);
+    walk.listing.pieces(pieces);
+}
+
+/// The pieces of a statement that writes.
+fn write(statement: &Statement, pieces: &mut Vec<String>) {
+    match statement {
+        Statement::Record(record) => {
+            pieces.push(format!("record {} {}", record.kind, record.text));
+            pieces.push(format!("in episode {}", record.episode));
+            claims(&record.claims, pieces);
+            with(&record.with, pieces);
+        }
+        Statement::Remember(remember) => {
+            pieces.push(format!("remember {} {}", remember.kind, remember.text));
+            pieces.push(match remember.from.as_slice() {
+                [] => "ungrounded".to_owned(),
+                from => format!("from {}", Commas(from)),
+            });
+            push(pieces, "in episode ", &remember.episode);
+            claims(&remember.claims, pieces);
+            with(&remember.with, pieces);
+        }
+        Statement::Learn(learn) => {
+            pieces.push(format!("learn {}", learn.text));
+            pieces.push(format!("from {}", Commas(&learn.from)));
+            if learn.add_only {
+                pieces.push("add only".to_owned());
+            }
+        }
+        Statement::Mark(mark) => {
+            pieces.push(match &mark.marking.node {
+                Marking::State(state) => format!("mark {} {state}", mark.target),
+                Marking::Utility(utility) => format!("mark {} utility {utility}", mark.target),
+            });
+            push(pieces, "because ", &mark.because);
+        }
+        Statement::Link(link) => {
+            let verb = statement.verb();
+            pieces.push(format!(
+                "{verb} {} {} {}",
+                link.item, link.edge, link.pointer
+            ));
+        }
+        Statement::Consolidate(consolidate) => {
+            pieces.push(format!("consolidate {}", consolidate.noun));
+            consolidate.selection.pieces(pieces);
+            push(pieces, "tau ", &consolidate.tau);
+            push(pieces, "into ", &consolidate.into);
+        }
+        Statement::Merge(it) => merge(it, pieces),
+        Statement::Prune(prune) => {
+            pieces.push(format!("prune {}", Commas(&prune.targets)));
+            prune.selection.pieces(pieces);
+        }
+        Statement::Forget(forget) => {
+            match &forget.target {
+                ForgetTarget::Refs(refs) => pieces.push(format!("forget {}", Commas(refs))),
+                ForgetTarget::Selected { noun, selection } => {
+                    pieces.push(format!("forget {noun}"));
+                    selection.pieces(pieces);
+                }
+            }
+            let cascade = if forget.cascade { "cascade " } else { "" };
+            pieces.push(format!("{cascade}because {}", forget.because));
+        }
+        Statement::Episode(it) => {
+            pieces.push(format!("{} episode {}", statement.verb(), it.episode));
+            with(&it.with, pieces);
+        }
+        Statement::Set(set) => pieces.push(format!("set {} = {}", set.name, set.value)),
+        _ => unreachable!("a statement that reads"),
+    }
+}
+
+fn merge(merge: &Merge, pieces: &mut Vec<String>) {
+    match merge {
+        Merge::Candidates {
+            noun,
+            selection,
+            tau,
+            top,
+        } => {
+            pieces.push(format!("merge {noun}"));
+            selection.pieces(pieces);
+            push(pieces, "tau ", tau);
+            push(pieces, "top ", top);
+        }
+        Merge::Items { items, into, kind } => {
+            pieces.push(format!("merge {}", Commas(items)));
+            pieces.push(format!("into {into}"));
+            pieces.push(format!("as {kind}"));
+        }
+    }
+}
+
+fn claims(claims: &[ClaimAssignment], pieces: &mut Vec<String>) {
+    if !claims.is_empty() {
+        pieces.push(format!("claims {}", Commas(claims)));
+    }
+}
+
+fn with(with: &[Assignment], pieces: &mut Vec<String>) {
+    if !with.is_empty() {
+        pieces.push(format!("with {}", Commas(with)));
+    }
+}
+
+impl Display for ClaimAssignment {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.name, self.value)
+    }
+}
+
+impl Display for Assignment {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.name, self.value)
+    }
+}
+
+impl Display for Query {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(item) = &self.like {
+            return write!(f, "like {item}");
+        }
+        match (&self.text, &self.near) {
+            (Some(text), Some(near)) => write!(f, "{text} near {near}"),
+            (Some(text), None) => text.fmt(f),
+            (None, Some(near)) => write!(f, "near {near}"),
+            (None, None) => f.write_str("''"),
+        }
+    }
+}
+
+impl Display for Verify {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Verify::Ref(reference) => reference.fmt(f),
+            Verify::Log => f.write_str("log"),
+            Verify::Catalog => f.write_str("catalog"),
+            Verify::Segments => f.write_str("segments"),
+            Verify::All => f.write_str("all"),
+            Verify::Citations(text) => write!(f, "citations in {text}"),
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! From text to tokens.
+//!
+//! | token | written |
+//! |-------|---------|
+//! | word | a letter, then letters, digits, `_`, and `-` before a letter or digit |
+//! | text | `'…'` or `"…"`; the quote doubled or escaped; `\\ \' \" \n \r \t \u{…}` |
+//! | number | `-`? digits (`.` digits)? (`e` sign? digits)? |
+//! | duration | digits and one of `ms s m h d w` |
+//! | parameter | `$` and a word |
+//! | signs | `= != < <= > >= , ; . * -> ( )` |
+//! | comment | `--` to the end of the line |
+//!
+//! One pass, each character looked at a bounded number of times. What is no token is
+//! reported and becomes [`TokenKind::Bad`], so that the parser can go on behind it.
+
+use crate::error::{Collector, Error};
+use crate::span::Span;
+use crate::token::{Token, TokenKind};
+use crate::value::{Duration, Number};
+use crate::words::{Op, Unit};
+
+/// The tokens of a source, the last of them [`TokenKind::End`].
+pub(crate) struct Lexed {
+    pub(crate) tokens: Vec<Token>,
+    /// Where the comments stand, dashes included.
+    pub(crate) comments: Vec<Span>,
+}
+
+/// Splits `source`, which is at most `u32::MAX` bytes long.
+pub(crate) fn lex(source: &str, errors: &mut Collector) -> Lexed {
+    let mut lexer = Lexer {
+        source,
+        at: 0,
+        line: 1,
+        column: 1,
+        errors,
+        lexed: Lexed {
+            tokens: Vec::new(),
+            comments: Vec::new(),
+        },
+    };
+    if source.starts_with('\u{feff}') {
+        lexer.at = '\u{feff}'.len_utf8();
+    }
+    while lexer.token() {}
+    lexer.lexed
+}
+
+/// Whether `text` is one word, so that it need not be quoted in a name.
+pub(crate) fn is_word(text: &str) -> bool {
+    !text.is_empty() && word_len(text) == text.len()
+}
+
+/// Bytes of the word `text` begins with; 0 when it begins with none.
+fn word_len(text: &str) -> usize {
+    let mut chars = text.char_indices().peekable();
+    if !chars.next().is_some_and(|(_, c)| c.is_alphabetic()) {
+        return 0;
+    }
+    while let Some((at, c)) = chars.next() {
+        let inside = c.is_alphanumeric()
+            || c == '_'
+            || c == '-' && chars.peek().is_some_and(|(_, next)| next.is_alphanumeric());
+        if !inside {
+            return at;
+        }
+    }
+    text.len()
+}
+
+struct Lexer<'s, 'e> {
+    source: &'s str,
+    /// Offset of the next character.
+    at: usize,
+    line: u32,
+    column: u32,
+    errors: &'e mut Collector,
+    lexed: Lexed,
+}
+
+impl<'s> Lexer<'s, '_> {
+    fn rest(&self) -> &'s str {
+        &self.source[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        if c == '\n' {
+            self.line += 1;
+            self.column = 1;
+        } else {
+            self.column += 1;
+        }
+        Some(c)
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn bump_while(&mut self, wanted: impl Fn(char) -> bool) {
+        while self.peek().is_some_and(&wanted) {
+            self.bump();
+        }
+    }
+
+    /// Passes over `len` bytes that hold no line end.
+    fn advance(&mut self, len: usize) {
+        self.column += self.rest()[..len].chars().count() as u32;
+        self.at += len;
+    }
+
+    /// An empty span at the next character.
+    fn here(&self) -> Span {
+        Span {
+            start: self.at as u32,
+            end: self.at as u32,
+            line: self.line,
+            column: self.column,
+        }
+    }
+
+    fn since(&self, start: Span) -> Span {
+        Span {
+            end: self.at as u32,
+            ..start
+        }
+    }
+
+    /// Reads one token; false after the last.
+    fn token(&mut self) -> bool {
+        self.skip_blanks();
+        let start = self.here();
+        let kind = match self.peek() {
+            None => TokenKind::End,
+            Some('\'' | '"') => self.text(start),
+            Some('$') => self.param(start),
+            Some(c) if c.is_ascii_digit() => self.number(start),
+            Some('-') if self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => {
+                self.number(start)
+            }
+            Some(c) if c.is_alphabetic() => {
+                self.advance(word_len(self.rest()));
+                TokenKind::Word
+            }
+            Some(c) => self.sign(c, start),
+        };
+        let more = kind != TokenKind::End;
+        let span = self.since(start);
+        self.lexed.tokens.push(Token { kind, span });
+        more
+    }
+
+    fn skip_blanks(&mut self) {
+        loop {
+            self.bump_while(char::is_whitespace);
+            if !self.rest().starts_with("--") {
+                return;
+            }
+            let start = self.here();
+            self.bump_while(|c| c != '\n');
+            let comment = self.since(start);
+            self.lexed.comments.push(comment);
+        }
+    }
+
+    fn bad(&mut self, error: Error) -> TokenKind {
+        self.errors.push(error);
+        TokenKind::Bad
+    }
+
+    fn sign(&mut self, first: char, start: Span) -> TokenKind {
+        self.bump();
+        match first {
+            ',' => TokenKind::Comma,
+            ';' => TokenKind::Semicolon,
+            '.' => TokenKind::Dot,
+            '*' => TokenKind::Star,
+            '(' => TokenKind::Open,
+            ')' => TokenKind::Close,
+            '-' if self.eat('>') => TokenKind::Arrow,
+            '=' if self.eat('=') => self.bad(
+                Error::new("bad-character", self.since(start), "no sign `==`").nearest(Some("=")),
+            ),
+            '=' => TokenKind::Op(Op::Eq),
+            '!' if self.eat('=') => TokenKind::Op(Op::Ne),
+            '<' if self.eat('=') => TokenKind::Op(Op::Le),
+            '<' if self.eat('>') => self.bad(
+                Error::new("bad-character", self.since(start), "no sign `<>`").nearest(Some("!=")),
+            ),
+            '<' => TokenKind::Op(Op::Lt),
+            '>' if self.eat('=') => TokenKind::Op(Op::Ge),
+            '>' => TokenKind::Op(Op::Gt),
+            _ => self.strange(first, start),
+        }
+    }
+
+    /// A character no token begins with, and all like it that follow.
+    fn strange(&mut self, first: char, start: Span) -> TokenKind {
+        self.bump_while(|c| c == first);
+        let shown = first.escape_debug();
+        let error = Error::new(
+            "bad-character",
+            start,
+            format!("nothing begins with `{shown}`"),
+        );
+        let error = match first {
+            '‘' | '’' | '“' | '”' | '«' | '»' | '`' | '´' => {
+                error.hint("texts stand in straight quotes: 'text' or \"text\"")
+            }
+            '{' | '}' | '[' | ']' => error.hint("lists and groups stand in ( )"),
+            '/' | '#' => error.hint("a comment begins with --"),
+            '–' | '—' | '→' => {
+                error.hint("stages are joined with ->, comments begin with --")
+            }
+            _ => error,
+        };
+        self.bad(Error {
+            span: self.since(start),
+            ..error
+        })
+    }
+
+    fn param(&mut self, start: Span) -> TokenKind {
+        self.bump();
+        let len = word_len(self.rest());
+        if len == 0 {
+            let error = Error::new("bad-character", self.since(start), "`$` without a name")
+                .hint("a parameter is written $name, and its name begins with a letter");
+            return self.bad(error);
+        }
+        self.advance(len);
+        TokenKind::Param
+    }
+
+    fn number(&mut self, start: Span) -> TokenKind {
+        self.eat('-');
+        self.bump_while(|c| c.is_ascii_digit());
+        let digits = &self.source[start.start as usize..self.at];
+        let mut whole = true;
+        if self.rest().starts_with('.')
+            && self.rest()[1..].starts_with(|c: char| c.is_ascii_digit())
+        {
+            whole = false;
+            self.bump();
+            self.bump_while(|c| c.is_ascii_digit());
+        }
+        if self.exponent_follows() {
+            whole = false;
+            self.advance(2);
+            self.bump_while(|c| c.is_ascii_digit());
+        }
+        let number = &self.source[start.start as usize..self.at];
+        let suffix = word_len(self.rest());
+        if suffix > 0 {
+            let unit = &self.rest()[..suffix];
+            self.advance(suffix);
+            return self.duration(start, whole.then_some(digits), unit);
+        }
+        match read_number(number, whole) {
+            Some(number) => TokenKind::Number(number),
+            None => self.bad(Error::new(
+                "bad-number",
+                self.since(start),
+                "this number is too large",
+            )),
+        }
+    }
+
+    /// Whether an `e`, perhaps a sign, and a digit come next.
+    fn exponent_follows(&self) -> bool {
+        matches!(
+            self.rest().as_bytes(),
+            [b'e' | b'E', b'0'..=b'9', ..] | [b'e' | b'E', b'+' | b'-', b'0'..=b'9', ..]
+        )
+    }
+
+    fn duration(&mut self, start: Span, digits: Option<&str>, unit: &str) -> TokenKind {
+        let span = self.since(start);
+        let Some(unit) = Unit::from_word(unit) else {
+            let error = Error::new("bad-duration", span, "no unit of time")
+                .expected("one of ms, s, m, h, d, w right behind the digits");
+            return self.bad(error);
+        };
+        let Some(digits) = digits.filter(|digits| !digits.starts_with('-')) else {
+            let error = Error::new(
+                "bad-duration",
+                span,
+                "a duration is a whole number of units",
+            )
+            .hint("write 36h rather than 1.5d");
+            return self.bad(error);
+        };
+        match digits
+            .parse()
+            .ok()
+            .and_then(|count| Duration::new(count, unit))
+        {
+            Some(duration) => TokenKind::Duration(duration),
+            None => self.bad(Error::new(
+                "bad-duration",
+                span,
+                "this duration is too long",
+            )),
+        }
+    }
+
+    fn text(&mut self, start: Span) -> TokenKind {
+        let quote = self.bump();
+        let mut text = String::new();
+        let mut sound = true;
+        loop {
+            let here = self.here();
+            match self.bump() {
+                None => {
+                    let error = Error::new("bad-string", start, "this text is never closed")
+                        .hint("a quote inside a text is doubled ('it''s') or escaped ('it\\'s')");
+                    return self.bad(error);
+                }
+                c if c == quote => {
+                    if self.peek() != quote {
+                        break;
+                    }
+                    self.bump();
+                    text.extend(c);
+                }
+                Some('\\') => {
+                    let c = self.escape(here);
+                    sound &= c.is_some();
+                    text.extend(c);
+                }
+                Some(c) => text.push(c),
+            }
+        }
+        if sound {
+            TokenKind::Text(text)
+        } else {
+            TokenKind::Bad
+        }
+    }
+
+    /// The character an escape stands for, the backslash read already; nothing, and an
+    /// error, when it stands for none.
+    fn escape(&mut self, start: Span) -> Option<char> {
+        match self.bump() {
+            Some(c @ ('\\' | '\'' | '"')) => return Some(c),
+            Some('n') => return Some('\n'),
+            Some('r') => return Some('\r'),
+            Some('t') => return Some('\t'),
+            Some('u') => return self.unicode_escape(start),
+            _ => {}
+        }
+        let error = Error::new("bad-string", self.since(start), "no such escape")
+            .hint(r#"the escapes are \\ \' \" \n \r \t \u{…}; a backslash is \\"#);
+        self.errors.push(error);
+        None
+    }
+
+    fn unicode_escape(&mut self, start: Span) -> Option<char> {
+        let mut code: u32 = 0;
+        let mut digits = 0;
+        let mut closed = false;
+        if self.eat('{') {
+            while let Some(digit) = self
+                .peek()
+                .and_then(|c| c.to_digit(16))
+                .filter(|_| digits < 6)
+            {
+                self.bump();
+                code = code * 16 + digit;
+                digits += 1;
+            }
+            closed = self.eat('}');
+        }
+        let c = char::from_u32(code).filter(|_| closed && digits > 0);
+        if c.is_none() {
+            let error = Error::new("bad-string", self.since(start), "no such character")
+                .hint(r"write one to six hexadecimal digits in braces: \u{20AC}");
+            self.errors.push(error);
+        }
+        c
+    }
+}
+
+/// The exact number `text` is, a double when it is not whole or too long; nothing when
+/// it is larger than any double.
+fn read_number(text: &str, whole: bool) -> Option<Number> {
+    if whole {
+        if let Ok(n) = text.parse() {
+            return Some(Number::Natural(n));
+        }
+        if let Ok(n) = text.parse::<i64>() {
+            return Some(Number::from(n));
+        }
+    }
+    text.parse()
+        .ok()
+        .filter(|n: &f64| n.is_finite())
+        .map(Number::Real)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kinds(source: &str) -> Vec<TokenKind> {
+        let mut errors = Collector::default();
+        let lexed = lex(source, &mut errors);
+        assert_eq!(errors.finish(()), Ok(()), "{source}");
+        let mut kinds: Vec<TokenKind> = lexed.tokens.into_iter().map(|token| token.kind).collect();
+        assert_eq!(kinds.pop(), Some(TokenKind::End));
+        kinds
+    }
+
+    #[test]
+    fn an_arrow_ends_a_word() {
+        use TokenKind::{Arrow, Word};
+        assert_eq!(kinds("a->b"), [Word, Arrow, Word]);
+        assert_eq!(kinds("half-life"), [Word]);
+        assert_eq!(kinds("a--b"), [Word]);
+    }
+
+    #[test]
+    fn numbers_are_exact_where_they_can_be() {
+        use TokenKind::Number as N;
+        assert_eq!(
+            kinds("18446744073709551615 -9223372036854775808 18446744073709551616 -0 5.0 1e3"),
+            [
+                N(Number::Natural(u64::MAX)),
+                N(Number::Negative(i64::MIN)),
+                N(Number::Real(18_446_744_073_709_551_616.0)),
+                N(Number::Natural(0)),
+                N(Number::Real(5.0)),
+                N(Number::Real(1000.0)),
+            ]
+        );
+    }
+
+    #[test]
+    fn quotes_are_doubled_or_escaped() {
+        let text = |t: &str| TokenKind::Text(t.to_owned());
+        assert_eq!(
+            kinds(r#"'it''s' 'it\'s' "a ""b""" '\u{20AC}\n'"#),
+            [text("it's"), text("it's"), text("a \"b\""), text("€\n")]
+        );
+    }
+
+    #[test]
+    fn columns_count_characters() {
+        let mut errors = Collector::default();
+        let lexed = lex("'äö' x\n  y", &mut errors);
+        let places: Vec<(u32, u32)> = lexed
+            .tokens
+            .iter()
+            .map(|token| (token.span.line, token.span.column))
+            .collect();
+        assert_eq!(places, [(1, 1), (1, 6), (2, 3), (2, 4)]);
+    }
+
+    proptest! {
+        /// The tokens lie behind each other, and what lies between is blank or comment.
+        #[test]
+        fn every_byte_is_in_one_token_or_between(source in ".{0,200}") {
+            let lexed = lex(&source, &mut Collector::default());
+            let mut end = 0;
+            for token in &lexed.tokens {
+                prop_assert!(token.span.start >= end);
+                let between = &source[end as usize..token.span.start as usize];
+                let blank = between.trim_start_matches('\u{feff}').trim();
+                prop_assert!(blank.is_empty() || blank.starts_with("--"), "{:?}", between);
+                end = token.span.end;
+            }
+            prop_assert_eq!(end as usize, source.len());
+            prop_assert!(lexed.tokens.len() <= source.len() + 1);
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! From tokens to the syntax tree: recursive descent, one function a production.
+//!
+//! Invariants:
+//!
+//! 1. Time is linear in the source: at no token are more than a fixed number of
+//!    alternatives tried, and no token is read twice.
+//! 2. The stack is bounded: every production that can hold itself goes through
+//!    [`Parser::nested`], which refuses to go deeper than [`MAX_DEPTH`].
+//! 3. A production that fails has reported why. Parsing then goes on at the next
+//!    clause or statement, and the tree is thrown away in the end.
+//!
+//! What was expected is not written down anywhere: each alternative that is tried and
+//! not found is remembered until a token is read, and an error lists them.
+
+mod clauses;
+mod predicate;
+mod read;
+mod value;
+mod write;
+
+use crate::ast::{Comment, Script, Statement};
+use crate::error::{Collector, Error, Errors, nearest};
+use crate::lexer::{self, Lexed};
+use crate::span::{Span, Spanned};
+use crate::token::{Token, TokenKind};
+
+/// Longest source accepted, in bytes.
+pub const MAX_SOURCE_LEN: usize = 1 << 20;
+/// Deepest nesting of predicates and stages accepted.
+pub const MAX_DEPTH: u32 = 128;
+
+const SHELL_HINT: &str = "in a shell, put the whole statement in single quotes and its texts \
+                          in double ones: inside double quotes the shell replaces $name";
+
+/// Parses a script.
+///
+/// # Errors
+///
+/// Everything that is wrong with the text, up to 64 errors.
+pub fn parse(source: &str) -> Result<Script, Errors> {
+    if source.len() > MAX_SOURCE_LEN {
+        let span = Span {
+            line: 1,
+            column: 1,
+            ..Span::default()
+        };
+        let error = Error::new("too-long", span, "a script has at most 1 MiB of text")
+            .hint("split it, or hand the data in through parameters or an import");
+        return Err(error.into());
+    }
+    let mut errors = Collector::default();
+    let Lexed { tokens, comments } = lexer::lex(source, &mut errors);
+    let mut parser = Parser {
+        source,
+        tokens,
+        at: 0,
+        depth: 0,
+        tried: Vec::new(),
+        looks: 0,
+        errors,
+    };
+    let statements = parser.script();
+    let comments = place_comments(source, &statements, &comments);
+    parser.errors.finish(Script {
+        statements,
+        comments,
+    })
+}
+
+/// A production failed, and has said so.
+struct Failed;
+
+type Parsed<T> = Result<T, Failed>;
+
+/// Something that would have been accepted.
+#[derive(Clone, Copy, PartialEq)]
+enum Expected {
+    Word(&'static str),
+    Class(&'static str),
+}
+
+struct Parser<'s> {
+    source: &'s str,
+    tokens: Vec<Token>,
+    /// Index of the next token; never behind the last, which is `End`.
+    at: usize,
+    depth: u32,
+    /// What was tried at the next token and not found.
+    tried: Vec<Expected>,
+    /// How often a token was looked at, to show that time is linear.
+    looks: usize,
+    errors: Collector,
+}
+
+impl<'s> Parser<'s> {
+    fn script(&mut self) -> Vec<Spanned<Statement>> {
+        let mut statements = Vec::new();
+        if *self.kind() == TokenKind::End {
+            let span = self.span();
+            self.errors.push(
+                Error::new("empty", span, "nothing to run: the statement is empty")
+                    .hint(SHELL_HINT),
+            );
+        }
+        while *self.kind() != TokenKind::End && !self.errors.is_full() {
+            match self.spanned(Parser::statement) {
+                Ok(statement) => {
+                    statements.push(statement);
+                    if !self.at_statement_end() {
+                        self.tried.push(Expected::Class("`;`"));
+                        self.report_unexpected(None);
+                        self.skip_statement();
+                    }
+                }
+                Err(Failed) => self.skip_statement(),
+            }
+            self.eat(&TokenKind::Semicolon, "`;`");
+        }
+        statements
+    }
+
+    fn skip_statement(&mut self) {
+        while !self.at_statement_end() {
+            self.bump();
+        }
+    }
+
+    /// Runs `production` and notes from where to where it read.
+    fn spanned<T>(
+        &mut self,
+        production: impl FnOnce(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Spanned<T>> {
+        let start = self.span();
+        let node = production(self)?;
+        Ok(Spanned::new(node, start.to(self.last_span())))
+    }
+
+    /// Runs `production` one level deeper.
+    fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            let span = self.span();
+            let message = format!("nested deeper than {MAX_DEPTH} levels");
+            self.errors.push(Error::new("too-deep", span, message));
+            return Err(Failed);
+        }
+        self.depth += 1;
+        let parsed = production(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    /// `item { "," item }`.
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.eat(&TokenKind::Comma, "`,`") {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    // --- tokens ---
+
+    fn kind(&self) -> &TokenKind {
+        &self.tokens[self.at].kind
+    }
+
+    /// The kind of the token `ahead` places further on.
+    fn kind_ahead(&self, ahead: usize) -> &TokenKind {
+        let at = (self.at + ahead).min(self.tokens.len() - 1);
+        &self.tokens[at].kind
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].span
+    }
+
+    /// Where the token before the next one stands.
+    fn last_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    fn slice(&self, span: Span) -> &'s str {
+        &self.source[span.range()]
+    }
+
+    /// The next token when it is a word.
+    fn word(&self) -> Option<&'s str> {
+        self.word_ahead(0)
+    }
+
+    fn word_ahead(&self, ahead: usize) -> Option<&'s str> {
+        let at = (self.at + ahead).min(self.tokens.len() - 1);
+        let token = &self.tokens[at];
+        (token.kind == TokenKind::Word).then(|| self.slice(token.span))
+    }
+
+    fn at_statement_end(&self) -> bool {
+        matches!(self.kind(), TokenKind::Semicolon | TokenKind::End)
+    }
+
+    /// Reads the next token, whatever it is; the end stays the end.
+    fn bump(&mut self) -> Span {
+        let span = self.span();
+        if *self.kind() != TokenKind::End {
+            self.at += 1;
+        }
+        self.tried.clear();
+        span
+    }
+
+    /// Whether the next token is this keyword; if not, it would have been welcome.
+    fn at_word(&mut self, keyword: &'static str) -> bool {
+        self.looks += 1;
+        let found = self.is_word(0, keyword);
+        if !found {
+            self.tried.push(Expected::Word(keyword));
+        }
+        found
+    }
+
+    /// Whether the token `ahead` places further on is this keyword.
+    fn is_word(&self, ahead: usize, keyword: &str) -> bool {
+        self.word_ahead(ahead)
+            .is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+    }
+
+    fn eat_word(&mut self, keyword: &'static str) -> bool {
+        let found = self.at_word(keyword);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn expect_word(&mut self, keyword: &'static str) -> Parsed<Span> {
+        if self.at_word(keyword) {
+            Ok(self.bump())
+        } else {
+            self.unexpected()
+        }
+    }
+
+    fn eat(&mut self, kind: &TokenKind, shown: &'static str) -> bool {
+        self.looks += 1;
+        let found = self.kind() == kind;
+        if found {
+            self.bump();
+        } else {
+            self.tried.push(Expected::Class(shown));
+        }
+        found
+    }
+
+    fn expect(&mut self, kind: &TokenKind, shown: &'static str) -> Parsed<()> {
+        if self.eat(kind, shown) {
+            Ok(())
+        } else {
+            self.unexpected()
+        }
+    }
+
+    /// The variant of a closed set of words that is written here.
+    fn eat_one_of<T: Copy>(&mut self, all: &[T], as_str: fn(T) -> &'static str) -> Option<T> {
+        let found = all.iter().copied().find(|it| self.at_word(as_str(*it)));
+        if found.is_some() {
+            self.bump();
+        }
+        found
+    }
+
+    fn expect_one_of<T: Copy>(
+        &mut self,
+        all: &[T],
+        as_str: fn(T) -> &'static str,
+    ) -> Parsed<Spanned<T>> {
+        let span = self.span();
+        match self.eat_one_of(all, as_str) {
+            Some(found) => Ok(Spanned::new(found, span)),
+            None => self.unexpected(),
+        }
+    }
+
+    // --- errors ---
+
+    /// Reports `error` and fails.
+    fn fail<T>(&mut self, error: Error) -> Parsed<T> {
+        self.errors.push(error);
+        Err(Failed)
+    }
+
+    /// Reports that the next token is none of those tried, and fails.
+    fn unexpected<T>(&mut self) -> Parsed<T> {
+        self.unexpected_with(None)
+    }
+
+    fn unexpected_with<T>(&mut self, hint: Option<&str>) -> Parsed<T> {
+        self.report_unexpected(hint);
+        Err(Failed)
+    }
+
+    fn report_unexpected(&mut self, hint: Option<&str>) {
+        // The lexer has already complained, or nobody would see another error.
+        if *self.kind() == TokenKind::Bad || self.errors.is_full() {
+            return;
+        }
+        let message = match self.kind() {
+            TokenKind::End => "the script ends too early".to_owned(),
+            TokenKind::Semicolon => "the statement ends too early".to_owned(),
+            _ => format!("unexpected {}", shortened(self.slice(self.span()))),
+        };
+        let mut error = Error::new("syntax", self.span(), message);
+        for (index, expected) in self.tried.iter().enumerate() {
+            if self.tried[..index].contains(expected) {
+                continue;
+            }
+            error = error.expected(match expected {
+                Expected::Word(word) => format!("`{word}`"),
+                Expected::Class(class) => (*class).to_owned(),
+            });
+        }
+        if let Some(word) = self.word() {
+            let words = self.tried.iter().filter_map(|expected| match expected {
+                Expected::Word(word) => Some(*word),
+                Expected::Class(_) => None,
+            });
+            error = error.nearest(nearest(word, words));
+        }
+        if let Some(hint) = hint {
+            error = error.hint(hint);
+        }
+        self.errors.push(error);
+    }
+
+    /// Puts a clause in its place, or reports that it is there already.
+    fn place<T>(&mut self, slot: &mut Option<Spanned<T>>, clause: Spanned<T>, name: &str) {
+        if slot.is_some() {
+            let message = format!("`{name}` is written twice");
+            let error = Error::new("duplicate-clause", clause.span, message)
+                .hint("write each clause once, with everything it says together");
+            self.errors.push(error);
+        } else {
+            *slot = Some(clause);
+        }
+    }
+}
+
+/// A piece of source in backquotes, its middle left out when it is long.
+fn shortened(source: &str) -> String {
+    const SHOWN: usize = 30;
+    let shown: String = source.chars().take(SHOWN).collect();
+    let ellipsis = if shown.len() < source.len() {
+        "…"
+    } else {
+        ""
+    };
+    format!(
+        "`{}{ellipsis}`",
+        shown.escape_debug().to_string().replace("\\'", "'")
+    )
+}
+
+/// Finds the statement each comment is printed with.
+///
+/// A comment belongs above the statement it stands before or in, unless it stands
+/// behind the end of one on the same line.
+fn place_comments(
+    source: &str,
+    statements: &[Spanned<Statement>],
+    comments: &[Span],
+) -> Vec<Comment> {
+    let mut next = 0;
+    comments
+        .iter()
+        .map(|span| {
+            while statements
+                .get(next)
+                .is_some_and(|it| it.span.start < span.start)
+            {
+                next += 1;
+            }
+            let before = next.checked_sub(1).map(|index| statements[index].span);
+            let inside = before.is_some_and(|it| span.start < it.end);
+            let trailing = before.is_some_and(|it| {
+                !inside && !source[it.end as usize..span.start as usize].contains('\n')
+            });
+            Comment {
+                statement: if inside || trailing { next - 1 } else { next },
+                trailing,
+                text: source[span.range()][2..].trim().to_owned(),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many tokens a source has, and how often they were looked at.
+    fn cost(source: &str) -> (usize, usize) {
+        let mut errors = Collector::default();
+        let Lexed { tokens, .. } = lexer::lex(source, &mut errors);
+        let count = tokens.len();
+        let mut parser = Parser {
+            source,
+            tokens,
+            at: 0,
+            depth: 0,
+            tried: Vec::new(),
+            looks: 0,
+            errors,
+        };
+        parser.script();
+        (count, parser.looks)
+    }
+
+    /// Looks are counted, not timed: a bound per token is linear time.
+    #[test]
+    fn no_token_is_looked_at_more_often_than_there_are_alternatives() {
+        const PER_TOKEN: usize = 80;
+        let repeated = [
+            ("recall 'x' where ", "step = 1 or "),
+            ("recall 'x' where ", "not "),
+            ("recall 'x' where ", "("),
+            ("recall 'x' where ", "step in (1) and (active = true) or "),
+            ("", "recall 'x' limit 1;"),
+            ("", "find items where a = 1 return b;"),
+            ("recall 'x' through ", "( themes -> "),
+            ("recall 'x' through ", "themes 1 by near, words pool 3 -> "),
+            ("recall 'x' ", "where limit "),
+            ("recall 'x' ", "limt "),
+            ("sources of ", "'x', "),
+            ("", "; "),
+            ("", "mark "),
+        ];
+        for (head, body) in repeated {
+            let source = head.to_owned() + &body.repeat(2_000);
+            let (tokens, looks) = cost(&source);
+            assert!(
+                looks <= PER_TOKEN * tokens,
+                "{head}{body}: {looks} looks, {tokens} tokens"
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_word_is_shown_shortened() {
+        assert_eq!(shortened("abc"), "`abc`");
+        assert_eq!(shortened(&"x".repeat(99)), format!("`{}…`", "x".repeat(30)));
+    }
+}

@@ -1,0 +1,286 @@
+//! The statements that write.
+
+use super::{Parsed, Parser};
+use crate::ast::{
+    Assignment, ClaimAssignment, Consolidate, EpisodeStatement, Forget, ForgetTarget, Learn, Link,
+    MarkStatement, Marking, Merge, Prune, PruneTarget, Record, Remember, Selection, Set, Statement,
+};
+use crate::span::Spanned;
+use crate::token::TokenKind;
+use crate::value::Arg;
+use crate::words::{Kind, Mark, MergeKind, Noun, Op};
+
+impl Parser<'_> {
+    pub(super) fn write_statement(&mut self) -> Parsed<Statement> {
+        if self.eat_word("record") {
+            Ok(Statement::Record(self.record()?))
+        } else if self.eat_word("remember") {
+            Ok(Statement::Remember(self.remember()?))
+        } else if self.eat_word("learn") {
+            Ok(Statement::Learn(self.learn()?))
+        } else if self.eat_word("mark") {
+            Ok(Statement::Mark(self.mark()?))
+        } else if self.eat_word("link") {
+            Ok(Statement::Link(self.link(false)?))
+        } else if self.eat_word("unlink") {
+            Ok(Statement::Link(self.link(true)?))
+        } else if self.eat_word("consolidate") {
+            Ok(Statement::Consolidate(self.consolidate()?))
+        } else if self.eat_word("merge") {
+            Ok(Statement::Merge(self.merge()?))
+        } else if self.eat_word("prune") {
+            Ok(Statement::Prune(self.prune()?))
+        } else if self.eat_word("forget") {
+            Ok(Statement::Forget(self.forget()?))
+        } else if self.eat_word("open") {
+            Ok(Statement::Episode(self.episode_statement(false)?))
+        } else if self.eat_word("close") {
+            Ok(Statement::Episode(self.episode_statement(true)?))
+        } else if self.eat_word("set") {
+            let name = self.name("the name of a setting")?;
+            self.equals()?;
+            Ok(Statement::Set(Set {
+                name,
+                value: self.value()?,
+            }))
+        } else {
+            self.unexpected()
+        }
+    }
+
+    fn kind_of_item(&mut self) -> Parsed<Spanned<Kind>> {
+        self.expect_one_of(Kind::ALL, Kind::as_str)
+    }
+
+    fn equals(&mut self) -> Parsed<()> {
+        self.expect(&TokenKind::Op(Op::Eq), "`=`")
+    }
+
+    fn record(&mut self) -> Parsed<Record> {
+        let kind = self.kind_of_item()?;
+        let text = self.passage()?;
+        self.expect_word("in")?;
+        self.expect_word("episode")?;
+        let episode = self.id()?;
+        let claims = self.claims()?;
+        Ok(Record {
+            kind,
+            text,
+            episode,
+            claims,
+            with: self.with()?,
+        })
+    }
+
+    fn remember(&mut self) -> Parsed<Remember> {
+        let kind = self.kind_of_item()?;
+        let text = self.passage()?;
+        let from = if self.eat_word("ungrounded") {
+            Vec::new()
+        } else {
+            self.expect_word("from")?;
+            self.list(Self::pointer)?
+        };
+        let episode = if self.eat_word("in") {
+            self.expect_word("episode")?;
+            Some(self.id()?)
+        } else {
+            None
+        };
+        let claims = self.claims()?;
+        Ok(Remember {
+            kind,
+            text,
+            from,
+            episode,
+            claims,
+            with: self.with()?,
+        })
+    }
+
+    fn learn(&mut self) -> Parsed<Learn> {
+        let text = self.passage()?;
+        self.expect_word("from")?;
+        let from = self.list(Self::pointer)?;
+        let add_only = self.eat_word("add");
+        if add_only {
+            self.expect_word("only")?;
+        }
+        Ok(Learn {
+            text,
+            from,
+            add_only,
+        })
+    }
+
+    fn mark(&mut self) -> Parsed<MarkStatement> {
+        let target = self.reference()?;
+        let marking = self.spanned(|p| {
+            if p.eat_word("utility") {
+                return Ok(Marking::Utility(p.number()?));
+            }
+            Ok(Marking::State(
+                p.expect_one_of(Mark::ALL, Mark::as_str)?.node,
+            ))
+        })?;
+        Ok(MarkStatement {
+            target,
+            marking,
+            because: self.opt_because()?,
+        })
+    }
+
+    fn opt_because(&mut self) -> Parsed<Option<Spanned<Arg<String>>>> {
+        if self.eat_word("because") {
+            self.text().map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn link(&mut self, remove: bool) -> Parsed<Link> {
+        let item = self.item()?;
+        let edge = self.edge()?;
+        Ok(Link {
+            remove,
+            item,
+            edge,
+            pointer: self.pointer()?,
+        })
+    }
+
+    fn consolidate(&mut self) -> Parsed<Consolidate> {
+        let noun = self.noun()?;
+        let selection = self.selection()?;
+        let tau = if self.eat_word("tau") {
+            Some(self.number()?)
+        } else {
+            None
+        };
+        let into = if self.eat_word("into") {
+            Some(self.kind_of_item()?)
+        } else {
+            None
+        };
+        Ok(Consolidate {
+            noun,
+            selection,
+            tau,
+            into,
+        })
+    }
+
+    fn merge(&mut self) -> Parsed<Merge> {
+        let span = self.span();
+        if let Some(noun) = self.eat_one_of(Noun::ALL, Noun::as_str) {
+            let noun = Spanned::new(noun, span);
+            let selection = self.selection()?;
+            let tau = if self.eat_word("tau") {
+                Some(self.number()?)
+            } else {
+                None
+            };
+            let top = if self.eat_word("top") {
+                Some(self.count()?)
+            } else {
+                None
+            };
+            return Ok(Merge::Candidates {
+                noun,
+                selection,
+                tau,
+                top,
+            });
+        }
+        let mut items = vec![self.item()?];
+        self.expect(&TokenKind::Comma, "`,`")?;
+        items.extend(self.list(Self::item)?);
+        self.expect_word("into")?;
+        let into = self.passage()?;
+        self.expect_word("as")?;
+        let kind = self.expect_one_of(MergeKind::ALL, MergeKind::as_str)?;
+        Ok(Merge::Items { items, into, kind })
+    }
+
+    fn prune(&mut self) -> Parsed<Prune> {
+        let targets = self.list(|p| {
+            let noun = p.noun()?;
+            let keep = if p.eat_word("to") {
+                Some(p.count()?)
+            } else {
+                None
+            };
+            Ok(PruneTarget { noun, keep })
+        })?;
+        Ok(Prune {
+            targets,
+            selection: self.selection()?,
+        })
+    }
+
+    fn forget(&mut self) -> Parsed<Forget> {
+        let target = match self.opt_reference()? {
+            Some(first) => {
+                let mut refs = vec![first];
+                while self.eat(&TokenKind::Comma, "`,`") {
+                    refs.push(self.reference()?);
+                }
+                ForgetTarget::Refs(refs)
+            }
+            None => {
+                let noun = self.noun()?;
+                let selection = self.selection()?;
+                if selection == Selection::default() {
+                    let hint = "say which: `where …`, `in episode …`, or `in all`";
+                    return self.unexpected_with(Some(hint));
+                }
+                ForgetTarget::Selected { noun, selection }
+            }
+        };
+        let cascade = self.eat_word("cascade");
+        self.expect_word("because")?;
+        Ok(Forget {
+            target,
+            cascade,
+            because: self.text()?,
+        })
+    }
+
+    fn episode_statement(&mut self, close: bool) -> Parsed<EpisodeStatement> {
+        self.expect_word("episode")?;
+        let episode = self.id()?;
+        Ok(EpisodeStatement {
+            close,
+            episode,
+            with: self.with()?,
+        })
+    }
+
+    fn claims(&mut self) -> Parsed<Vec<ClaimAssignment>> {
+        if !self.eat_word("claims") {
+            return Ok(Vec::new());
+        }
+        self.list(|p| {
+            let name = p.text()?;
+            p.equals()?;
+            Ok(ClaimAssignment {
+                name,
+                value: p.value()?,
+            })
+        })
+    }
+
+    fn with(&mut self) -> Parsed<Vec<Assignment>> {
+        if !self.eat_word("with") {
+            return Ok(Vec::new());
+        }
+        self.list(|p| {
+            let name = p.name("an attribute")?;
+            p.equals()?;
+            Ok(Assignment {
+                name,
+                value: p.value()?,
+            })
+        })
+    }
+}
