@@ -569,7 +569,7 @@ fn section_crc(identity: &FileIdentity, tag: [u8; 4], offset: u64, bytes: &[u8])
     hasher.finalize()
 }
 
-fn temporary_name(path: &Path) -> PathBuf {
+pub(crate) fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(TEMPORARY_SUFFIX);
     name.into()

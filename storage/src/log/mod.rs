@@ -11,3 +11,13 @@ impl fmt::Display for Lsn {
         self.0.fmt(f)
     }
 }
+
+/// A transaction's number, counted from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitNo(pub u64);
+
+impl fmt::Display for CommitNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

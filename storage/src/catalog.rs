@@ -1,0 +1,620 @@
+//! The rows of the database as of the last checkpoint, in one redb file.
+//!
+//! The catalog is derived: every row comes from the log, and a missing or damaged catalog is an
+//! error the engine answers by building a new one. It is written only by checkpoints, one redb
+//! transaction each, which carry the position of the log they stand for ([`Applied`]).
+//!
+//! Two redb tables, keys and values plain bytes:
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `rows` | table number (1 byte), key | value, CRC32 |
+//! | `meta` | `format` | version, u32: 1; CRC32 |
+//! | `meta` | `database` | database id, 16 bytes; CRC32 |
+//! | `meta` | `applied`, `previous` | position u64, commit u64, head 32 bytes, the log's own state; CRC32 |
+//!
+//! The CRC32 (little-endian, as every integer here) is over the redb table's first letter, the
+//! length of the key (u32), the key and the value: a row under another key is not a row.
+//!
+//! 1. A checkpoint happens whole or not at all: rows and `applied` change together.
+//! 2. Every row is checked on each read. redb does not check its pages on ordinary reads.
+//! 3. Up to [`CatalogOptions::check_len`] bytes the whole file is checked when it is opened, so that
+//!    rows that went missing are noticed too. Past it, damage to redb's own pages may go unseen
+//!    until [`Catalog::verify`].
+//! 4. redb may panic on a damaged file, and says so. Its panics are caught and become
+//!    [`Error::DamagedFile`].
+//! 5. A new catalog appears under its name complete, with its identity in it, or not at all.
+//!
+//! **Processes.** redb runs in its `SingleWriter` mode. Its price is two-phase commit, which
+//! `set_quick_repair` asks for anyway: with it, opening after a crash does not walk the file. The
+//! writer also holds a lock byte of its own. A reader that finds it free and the file small reads
+//! the file into memory, checks and if need be repairs it there, and lets go; any other reader opens
+//! the file in place, beside the writer, and relies on the checks of rows.
+
+mod backend;
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redb::{
+    Builder, ConcurrencyMode, Database, OwnedRange, ReadOnlyDatabase, ReadOnlyTable,
+    ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
+};
+
+use self::backend::{VfsBackend, WriterByte, copy_at_rest};
+use crate::error::{Error, Result};
+use crate::log::{CommitNo, Lsn};
+use crate::overlay::{RowKey, flat_key};
+use crate::vfs::{OpenMode, Vfs, VfsFile};
+
+/// The log position a checkpoint stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Where the log ended: the rows hold all that was committed before, and nothing after.
+    pub position: Lsn,
+    /// The last commit before it.
+    pub commit: CommitNo,
+    /// The head hash as of that commit.
+    pub head: [u8; 32],
+    /// What the log needs to go on from there.
+    pub blob: Vec<u8>,
+}
+
+/// How a catalog is opened.
+#[derive(Clone, Debug)]
+pub struct CatalogOptions {
+    /// The memory redb may use for pages.
+    pub cache_len: usize,
+    /// Up to this length the whole file is checked when it is opened.
+    pub check_len: u64,
+}
+
+impl Default for CatalogOptions {
+    fn default() -> Self {
+        Self {
+            cache_len: 32 << 20,
+            check_len: 64 << 20,
+        }
+    }
+}
+
+/// What a catalog is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading and writing; one process at a time.
+    Write,
+    /// Reading, with or without a writer beside it. Nothing is changed, not even to repair.
+    Read,
+}
+
+/// An open catalog.
+pub struct Catalog {
+    path: PathBuf,
+    file: Arc<dyn VfsFile>,
+    /// Dropped before `_writer`, so that the file is at rest when the writer's byte is free.
+    redb: Redb,
+    _writer: Option<WriterByte>,
+}
+
+impl Catalog {
+    /// Makes an empty catalog and replaces with it whatever `path` named.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create(
+        vfs: &dyn Vfs,
+        path: &Path,
+        database: [u8; 16],
+        options: &CatalogOptions,
+    ) -> Result<Self> {
+        let temporary = crate::segment_file::temporary_name(path);
+        match vfs.remove(&temporary) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(&temporary, "remove")(source));
+            }
+            _ => {}
+        }
+        let file = vfs
+            .open(&temporary, OpenMode::CreateNew)
+            .map_err(Error::io(&temporary, "create"))?;
+        let catalog = Self::open_writer(path, file, options)?;
+        catalog.write(|transaction| {
+            let mut meta = transaction.open_table(META)?;
+            transaction.open_table(ROWS)?;
+            put_meta(&mut meta, META_FORMAT, &FORMAT.to_le_bytes())?;
+            put_meta(&mut meta, META_DATABASE, &database)
+        })?;
+        vfs.rename(&temporary, path)
+            .map_err(Error::io(path, "rename"))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        vfs.sync_dir(directory)
+            .map_err(Error::io(directory, "sync"))?;
+        Ok(catalog)
+    }
+
+    /// Opens a catalog.
+    ///
+    /// # Errors
+    /// [`Error::MissingFile`] or [`Error::DamagedFile`], after which [`Catalog::create`] makes a new
+    /// one; [`Error::NewerFormat`], [`Error::WrongDatabase`], [`Error::Held`], [`Error::Io`].
+    pub fn open(
+        vfs: &dyn Vfs,
+        path: &Path,
+        database: [u8; 16],
+        options: &CatalogOptions,
+        access: Access,
+    ) -> Result<Self> {
+        let mode = if access == Access::Write {
+            OpenMode::ReadWrite
+        } else {
+            OpenMode::Read
+        };
+        let file = vfs
+            .open(path, mode)
+            .map_err(Error::derived_io(path, "open"))?;
+        let catalog = match access {
+            Access::Write => Self::open_writer(path, file, options)?,
+            Access::Read => Self::open_reader(path, file, options)?,
+        };
+        catalog.check_identity(database)?;
+        Ok(catalog)
+    }
+
+    /// The position of the log the rows stand for; none before the first checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`], [`Error::Io`].
+    pub fn applied(&self) -> Result<Option<Applied>> {
+        self.applied_under(META_APPLIED)
+    }
+
+    /// The position of the checkpoint before the last.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`], [`Error::Io`].
+    pub fn previous(&self) -> Result<Option<Applied>> {
+        self.applied_under(META_PREVIOUS)
+    }
+
+    /// Writes changed rows (`None`: deleted) and the position they bring the catalog to, durably and
+    /// in one step.
+    ///
+    /// # Errors
+    /// [`Error::Io`], after which the catalog must be opened again; the old rows stand.
+    /// [`Error::ReadOnly`] for a catalog opened for reading.
+    pub fn checkpoint<V: AsRef<[u8]>>(
+        &self,
+        changes: impl IntoIterator<Item = (RowKey, Option<V>)>,
+        applied: &Applied,
+    ) -> Result<()> {
+        self.write(|transaction| {
+            let mut rows = transaction.open_table(ROWS)?;
+            for (key, value) in changes {
+                match value {
+                    Some(value) => {
+                        rows.insert(key.flat(), &*seal(ROWS_DOMAIN, key.flat(), value.as_ref()))?
+                    }
+                    None => rows.remove(key.flat())?,
+                };
+            }
+            let mut meta = transaction.open_table(META)?;
+            // Copied unopened: the seal names the key, so it is made anew.
+            let last = meta.get(META_APPLIED)?.and_then(|sealed| {
+                open_seal(META_DOMAIN, META_APPLIED, sealed.value()).map(<[u8]>::to_vec)
+            });
+            if let Some(last) = last {
+                put_meta(&mut meta, META_PREVIOUS, &last)?;
+            }
+            put_meta(&mut meta, META_APPLIED, &encode_applied(applied))
+        })
+    }
+
+    /// The rows as they are now, whatever later checkpoints do.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`], [`Error::Io`].
+    pub fn snapshot(&self) -> Result<CatalogSnapshot> {
+        let table = self.guard(|| self.redb.begin_read()?.open_table(ROWS).map_err(Into::into))?;
+        Ok(CatalogSnapshot {
+            inner: Arc::new(Snapshot {
+                path: self.path.clone(),
+                table,
+            }),
+        })
+    }
+
+    /// Reads every row and checks it. Returns how many there are.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] for the first fault.
+    pub fn verify(&self) -> Result<u64> {
+        self.applied()?;
+        self.previous()?;
+        let mut count = 0;
+        let snapshot = self.snapshot()?;
+        for row in snapshot.range_flat(Bound::Unbounded, Bound::Unbounded)? {
+            let (key, value) = row?;
+            // The way down to a row goes through other bytes than the way along.
+            if snapshot.get_flat(&key)?.as_deref() != Some(&*value) {
+                return Err(Error::damaged_file(
+                    &self.path,
+                    "a row cannot be found by its key",
+                ));
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The length of the file in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn file_len(&self) -> Result<u64> {
+        self.file.len().map_err(Error::io(&self.path, "measure"))
+    }
+
+    fn open_writer(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
+        let Some(writer) = WriterByte::take(&file).map_err(Error::io(path, "lock"))? else {
+            return Err(Error::Held {
+                path: path.to_owned(),
+                pid: 0,
+            });
+        };
+        let len = file.len().map_err(Error::io(path, "measure"))?;
+        let mut builder = builder(options);
+        builder.set_check_integrity_on_open(len > 0 && len <= options.check_len);
+        let backend = VfsBackend::new(Arc::clone(&file));
+        let redb = guard(path, || {
+            Ok(Redb::Writer(builder.create_with_backend(backend)?))
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            redb,
+            _writer: Some(writer),
+        })
+    }
+
+    fn open_reader(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
+        let redb = match copy_at_rest(&*file, options.check_len).map_err(Error::io(path, "read"))? {
+            Some(copied) => {
+                let mut builder = builder(options);
+                builder.set_concurrency_mode(ConcurrencyMode::ExclusiveWriter);
+                builder.set_check_integrity_on_open(true);
+                guard(path, || {
+                    Ok(Redb::Writer(builder.create_with_backend(copied)?))
+                })?
+            }
+            None => {
+                let (builder, backend) = (builder(options), VfsBackend::new(Arc::clone(&file)));
+                guard(path, || {
+                    Ok(Redb::Reader(builder.open_read_only_with_backend(backend)?))
+                })?
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            redb,
+            _writer: None,
+        })
+    }
+
+    fn check_identity(&self, expected: [u8; 16]) -> Result<()> {
+        let damaged = |what: &str| Error::damaged_file(&self.path, what);
+        let format = self
+            .meta(META_FORMAT)?
+            .ok_or_else(|| damaged("it has no format version"))?;
+        let format = format
+            .try_into()
+            .map_err(|_| damaged("its format version is no number"))?;
+        let format = u32::from_le_bytes(format);
+        if format > FORMAT {
+            let what = format!("catalog format {format}, while {FORMAT} is the newest known");
+            return Err(Error::NewerFormat {
+                path: self.path.clone(),
+                what,
+            });
+        }
+        let found = self
+            .meta(META_DATABASE)?
+            .ok_or_else(|| damaged("it has no database id"))?;
+        let found = found
+            .try_into()
+            .map_err(|_| damaged("its database id is none"))?;
+        if found != expected {
+            return Err(Error::WrongDatabase {
+                path: self.path.clone(),
+                expected,
+                found,
+            });
+        }
+        Ok(())
+    }
+
+    fn applied_under(&self, key: &'static [u8]) -> Result<Option<Applied>> {
+        let Some(bytes) = self.meta(key)? else {
+            return Ok(None);
+        };
+        let applied = decode_applied(&bytes)
+            .ok_or_else(|| Error::damaged_file(&self.path, "its log position is cut short"))?;
+        Ok(Some(applied))
+    }
+
+    fn meta(&self, key: &'static [u8]) -> Result<Option<Vec<u8>>> {
+        let sealed = self.guard(|| {
+            let table = self.redb.begin_read()?.open_table(META)?;
+            Ok(table.get(key)?.map(|sealed| sealed.value().to_vec()))
+        })?;
+        let Some(sealed) = sealed else {
+            return Ok(None);
+        };
+        match open_seal(META_DOMAIN, key, &sealed) {
+            Some(value) => Ok(Some(value.to_vec())),
+            None => Err(Error::damaged_file(
+                &self.path,
+                format!("the checksum of {} does not match", key.escape_ascii()),
+            )),
+        }
+    }
+
+    /// Runs `change` in a durable transaction that is taken back if it fails.
+    fn write(
+        &self,
+        change: impl FnOnce(&redb::WriteTransaction) -> Result<(), redb::Error>,
+    ) -> Result<()> {
+        let (Redb::Writer(database), Some(_)) = (&self.redb, &self._writer) else {
+            return Err(Error::ReadOnly);
+        };
+        self.guard(|| {
+            let mut transaction = database.begin_write()?;
+            transaction.set_quick_repair(true);
+            change(&transaction)?;
+            Ok(transaction.commit()?)
+        })
+    }
+
+    fn guard<T>(&self, call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
+        guard(&self.path, call)
+    }
+}
+
+impl Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The rows of a catalog at one moment; clones are the same.
+#[derive(Clone)]
+pub struct CatalogSnapshot {
+    inner: Arc<Snapshot>,
+}
+
+struct Snapshot {
+    path: PathBuf,
+    table: ReadOnlyTable<&'static [u8], &'static [u8]>,
+}
+
+impl CatalogSnapshot {
+    /// The value of a row.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] when the row does not match its checksum; [`Error::Io`].
+    pub fn get(&self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_flat(&flat_key(table, key))
+    }
+
+    pub(crate) fn get_flat(&self, flat: &[u8]) -> Result<Option<Vec<u8>>> {
+        let sealed = guard(&self.inner.path, || {
+            Ok(self
+                .inner
+                .table
+                .get(flat)?
+                .map(|sealed| sealed.value().to_vec()))
+        })?;
+        sealed
+            .map(|sealed| unseal_row(&self.inner.path, flat, sealed))
+            .transpose()
+    }
+
+    /// The rows between two keys that carry their table's number in front.
+    pub(crate) fn range_flat(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<BaseRows> {
+        let rows = guard(&self.inner.path, || {
+            Ok(self.inner.table.range_owned::<&[u8]>((from, to))?)
+        })?;
+        Ok(BaseRows {
+            rows,
+            path: self.inner.path.clone(),
+        })
+    }
+}
+
+impl Debug for CatalogSnapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CatalogSnapshot")
+            .field("path", &self.inner.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Rows in order: table number and key in one piece, and value.
+pub(crate) struct BaseRows {
+    rows: OwnedRange<&'static [u8], &'static [u8]>,
+    path: PathBuf,
+}
+
+impl Iterator for BaseRows {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = guard(&self.path, || {
+            let Some(row) = self.rows.next() else {
+                return Ok(None);
+            };
+            let (key, sealed) = row?;
+            Ok(Some((key.value().to_vec(), sealed.value().to_vec())))
+        });
+        match row {
+            Ok(row) => row.map(|(key, sealed)| {
+                let value = unseal_row(&self.path, &key, sealed)?;
+                Ok((key, value))
+            }),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl Debug for BaseRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BaseRows")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows");
+const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
+const ROWS_DOMAIN: u8 = b'r';
+const META_DOMAIN: u8 = b'm';
+const META_FORMAT: &[u8] = b"format";
+const META_DATABASE: &[u8] = b"database";
+const META_APPLIED: &[u8] = b"applied";
+const META_PREVIOUS: &[u8] = b"previous";
+const FORMAT: u32 = 1;
+
+const CRC_LEN: usize = 4;
+
+/// A redb database in either mode.
+enum Redb {
+    /// The writer's, or a reader's copy in memory.
+    Writer(Database),
+    Reader(ReadOnlyDatabase),
+}
+
+impl Redb {
+    fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
+        Ok(match self {
+            Self::Writer(database) => database.begin_read()?,
+            Self::Reader(database) => database.begin_read()?,
+        })
+    }
+}
+
+fn builder(options: &CatalogOptions) -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(options.cache_len);
+    builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);
+    builder
+}
+
+/// Makes redb's errors ours, and its panics too: on a damaged file it may panic.
+fn guard<T>(path: &Path, call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
+    // What the call leaves behind is not looked at again: after an error the catalog is opened anew.
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(from_redb(path, error)),
+        Err(_) => Err(Error::damaged_file(path, "redb cannot make sense of it")),
+    }
+}
+
+fn from_redb(path: &Path, error: redb::Error) -> Error {
+    match error {
+        redb::Error::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
+            Error::damaged_file(path, "it is cut short")
+        }
+        redb::Error::Io(source) => Error::io(path, "access")(source),
+        redb::Error::PreviousIo => {
+            let what = "an earlier write failed; open the database again";
+            Error::io(path, "write")(io::Error::other(what))
+        }
+        redb::Error::DatabaseAlreadyOpen => Error::Held {
+            path: path.to_owned(),
+            pid: 0,
+        },
+        redb::Error::UpgradeRequired(version) => Error::NewerFormat {
+            path: path.to_owned(),
+            what: format!("redb file format {version}"),
+        },
+        redb::Error::Unsupported => Error::io(path, "lock")(io::ErrorKind::Unsupported.into()),
+        other => Error::damaged_file(path, other.to_string()),
+    }
+}
+
+/// The checksum that makes a value this key's.
+fn crc(domain: u8, key: &[u8], value: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&[domain]);
+    hasher.update(&(key.len() as u32).to_le_bytes());
+    hasher.update(key);
+    hasher.update(value);
+    hasher.finalize()
+}
+
+fn seal(domain: u8, key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut sealed = Vec::with_capacity(value.len() + CRC_LEN);
+    sealed.extend_from_slice(value);
+    sealed.extend_from_slice(&crc(domain, key, value).to_le_bytes());
+    sealed
+}
+
+/// The value, if its checksum matches.
+fn open_seal<'a>(domain: u8, key: &[u8], sealed: &'a [u8]) -> Option<&'a [u8]> {
+    let (value, found) = sealed.split_last_chunk::<CRC_LEN>()?;
+    (crc(domain, key, value) == u32::from_le_bytes(*found)).then_some(value)
+}
+
+fn unseal_row(path: &Path, flat: &[u8], mut sealed: Vec<u8>) -> Result<Vec<u8>> {
+    let Some(len) = open_seal(ROWS_DOMAIN, flat, &sealed).map(<[u8]>::len) else {
+        let table = flat.first().copied().unwrap_or_default();
+        let what = format!("the checksum of a row of table {table} does not match");
+        return Err(Error::damaged_file(path, what));
+    };
+    sealed.truncate(len);
+    Ok(sealed)
+}
+
+fn put_meta(
+    meta: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
+    key: &'static [u8],
+    value: &[u8],
+) -> Result<(), redb::Error> {
+    meta.insert(key, &*seal(META_DOMAIN, key, value))?;
+    Ok(())
+}
+
+const APPLIED_POSITION: usize = 0;
+const APPLIED_COMMIT: usize = APPLIED_POSITION + 8;
+const APPLIED_HEAD: usize = APPLIED_COMMIT + 8;
+const APPLIED_BLOB: usize = APPLIED_HEAD + 32;
+const _: () = assert!(APPLIED_BLOB == 48);
+
+fn encode_applied(applied: &Applied) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(APPLIED_BLOB + applied.blob.len());
+    bytes.extend_from_slice(&applied.position.0.to_le_bytes());
+    bytes.extend_from_slice(&applied.commit.0.to_le_bytes());
+    bytes.extend_from_slice(&applied.head);
+    bytes.extend_from_slice(&applied.blob);
+    bytes
+}
+
+fn decode_applied(bytes: &[u8]) -> Option<Applied> {
+    let (fixed, blob) = bytes.split_first_chunk::<APPLIED_BLOB>()?;
+    Some(Applied {
+        position: Lsn(u64::from_le_bytes(
+            fixed[APPLIED_POSITION..APPLIED_COMMIT].try_into().ok()?,
+        )),
+        commit: CommitNo(u64::from_le_bytes(
+            fixed[APPLIED_COMMIT..APPLIED_HEAD].try_into().ok()?,
+        )),
+        head: fixed[APPLIED_HEAD..APPLIED_BLOB].try_into().ok()?,
+        blob: blob.to_vec(),
+    })
+}

@@ -1,0 +1,188 @@
+//! How redb reaches a file of ours, and who may reach it when.
+//!
+//! [`VfsBackend`] passes redb's calls on to a [`VfsFile`]. Beside redb's own lock bytes there are two
+//! of ours, which let a reader know that a file is at rest:
+//!
+//! 1. A writer takes [`WRITER_BYTE`], then waits until nobody holds [`COPY_BYTE`], then writes.
+//! 2. A reader takes [`COPY_BYTE`] shared, then looks at [`WRITER_BYTE`], then copies if it is free.
+//!
+//! So of a reader that copies and a writer that begins, one sees the other.
+
+use std::io;
+use std::ops::{Bound, Range};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redb::backends::InMemoryBackend;
+use redb::{BackendError, StorageBackend};
+
+use crate::vfs::{LockKind, VfsFile};
+
+/// Held by the writer. Both bytes lie far past any content, and clear of redb's own lock bytes,
+/// which begin at 2^62.
+const WRITER_BYTE: Range<u64> = 1 << 61..(1 << 61) + 1;
+
+/// Shared by readers while they copy the file; a writer waits for it once before it writes.
+const COPY_BYTE: Range<u64> = WRITER_BYTE.end..WRITER_BYTE.end + 1;
+
+/// The lock on the writer's byte, for as long as it lives.
+pub(super) struct WriterByte {
+    file: Arc<dyn VfsFile>,
+}
+
+impl WriterByte {
+    /// Takes the byte unless another writer has it, and waits for readers that copy the file.
+    pub(super) fn take(file: &Arc<dyn VfsFile>) -> io::Result<Option<Self>> {
+        if !file.try_lock(WRITER_BYTE, LockKind::Exclusive)? {
+            return Ok(None);
+        }
+        let taken = Self {
+            file: Arc::clone(file),
+        };
+        file.lock(COPY_BYTE, LockKind::Exclusive)?;
+        file.unlock(COPY_BYTE)?;
+        Ok(Some(taken))
+    }
+}
+
+impl Drop for WriterByte {
+    fn drop(&mut self) {
+        // The lock ends with the handle at the latest.
+        let _ = self.file.unlock(WRITER_BYTE);
+    }
+}
+
+/// The file in memory, if no writer has it and it is small.
+pub(super) fn copy_at_rest(file: &dyn VfsFile, limit: u64) -> io::Result<Option<InMemoryBackend>> {
+    let len = file.len()?;
+    if len > limit || !file.try_lock(COPY_BYTE, LockKind::Shared)? {
+        return Ok(None);
+    }
+    // In this order: a writer takes its byte before it waits for this one.
+    let copied = match file.is_locked(WRITER_BYTE) {
+        Ok(true) => Ok(None),
+        Ok(false) => copy(file, len).map(Some),
+        Err(error) => Err(error),
+    };
+    file.unlock(COPY_BYTE)?;
+    copied
+}
+
+fn copy(file: &dyn VfsFile, len: u64) -> io::Result<InMemoryBackend> {
+    const STEP: u64 = 1 << 20;
+    let backend = InMemoryBackend::new();
+    backend.set_len(len)?;
+    let mut chunk = vec![0; STEP.min(len) as usize];
+    for offset in (0..len).step_by(STEP as usize) {
+        let chunk = &mut chunk[..STEP.min(len - offset) as usize];
+        file.read_at(chunk, offset)?;
+        backend.write(offset, chunk)?;
+    }
+    Ok(backend)
+}
+
+/// redb's view of one of our files.
+#[derive(Debug)]
+pub(super) struct VfsBackend {
+    file: Arc<dyn VfsFile>,
+    /// What is to be unlocked on closing.
+    held: Mutex<Vec<Range<u64>>>,
+}
+
+impl VfsBackend {
+    pub(super) fn new(file: Arc<dyn VfsFile>) -> Self {
+        Self {
+            file,
+            held: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn try_lock(&self, range: Range<u64>, kind: LockKind) -> Result<bool, BackendError> {
+        let locked = self.file.try_lock(range.clone(), kind)?;
+        if locked {
+            self.held().push(range);
+        }
+        Ok(locked)
+    }
+
+    fn lock(&self, range: Range<u64>, kind: LockKind) -> Result<(), BackendError> {
+        self.file.lock(range.clone(), kind)?;
+        self.held().push(range);
+        Ok(())
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<Range<u64>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StorageBackend for VfsBackend {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_at(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write_at(data, offset)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        std::mem::take(&mut *self.held())
+            .into_iter()
+            .try_for_each(|range| self.file.unlock(range))
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.try_lock(lock_range(start, end), LockKind::Exclusive)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> Result<bool, BackendError> {
+        self.try_lock(lock_range(start, end), LockKind::Shared)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.lock(lock_range(start, end), LockKind::Exclusive)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.lock(lock_range(start, end), LockKind::Shared)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        let range = lock_range(start, end);
+        self.held().retain(|held| *held != range);
+        Ok(self.file.unlock(range)?)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        Ok(self.file.is_locked(lock_range(start, end))?)
+    }
+}
+
+fn lock_range(start: Bound<u64>, end: Bound<u64>) -> Range<u64> {
+    let start = match start {
+        Bound::Unbounded => 0,
+        Bound::Included(start) => start,
+        Bound::Excluded(start) => start.saturating_add(1),
+    };
+    let end = match end {
+        Bound::Unbounded => u64::MAX,
+        Bound::Included(end) => end.saturating_add(1),
+        Bound::Excluded(end) => end,
+    };
+    start..end
+}

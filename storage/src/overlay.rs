@@ -1,0 +1,401 @@
+//! What has changed since the last checkpoint, and the rows as they stand with those changes.
+//!
+//! Rows live in the catalog as of the last checkpoint; what came after is an [`Overlay`], an
+//! immutable ordered map from row to new value, or to nothing for a deleted row. Copying an overlay
+//! costs nothing and changing a copy leaves the original alone, so a snapshot is a copy.
+//!
+//! While a checkpoint is being written there are two overlays: `frozen`, which it writes, and
+//! `active`, which takes the changes made meanwhile. A [`View`] is all three:
+//!
+//! 1. `active` hides `frozen` hides `base`; a deletion hides like a value does.
+//! 2. [`View::freeze`] and [`View::thaw`] change no answer.
+//! 3. A copy of a view answers the same for ever, whatever becomes of the original.
+//!
+//! Cost: O(log n) for each change and look-up; the maps are B-trees with shared nodes (imbl).
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::iter::Peekable;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use imbl::ordmap::RangedIter;
+use imbl::shared_ptr::DefaultSharedPtr;
+
+use crate::catalog::{BaseRows, CatalogSnapshot};
+use crate::error::{Error, Result};
+
+/// Names a row: a table and a key in it. Rows are ordered by table, then by key bytewise.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// The table's number, then the key.
+    bytes: Arc<[u8]>,
+}
+
+impl RowKey {
+    /// The row of `key` in `table`.
+    #[must_use]
+    pub fn new(table: u8, key: &[u8]) -> Self {
+        Self {
+            bytes: flat_key(table, key).into(),
+        }
+    }
+
+    /// The table's number.
+    #[must_use]
+    pub fn table(&self) -> u8 {
+        self.bytes.first().copied().unwrap_or_default()
+    }
+
+    /// The key in the table.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.bytes.get(1..).unwrap_or_default()
+    }
+
+    /// Table and key as the catalog stores them.
+    pub(crate) fn flat(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Borrow<[u8]> for RowKey {
+    fn borrow(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl std::fmt::Debug for RowKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.table(), self.key().escape_ascii())
+    }
+}
+
+/// An immutable set of changes; clones share everything and change apart.
+#[derive(Clone, Debug, Default)]
+pub struct Overlay {
+    changes: OrdMap<RowKey, Option<Arc<[u8]>>>,
+    content_len: usize,
+}
+
+impl Overlay {
+    /// No changes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives a row a value.
+    pub fn put(&mut self, key: RowKey, value: Arc<[u8]>) {
+        self.change(key, Some(value));
+    }
+
+    /// Deletes a row. It stays in the overlay, to hide what lies below.
+    pub fn delete(&mut self, key: RowKey) {
+        self.change(key, None);
+    }
+
+    /// What the overlay says of a row: nothing, that it is deleted, or its value.
+    #[must_use]
+    pub fn get(&self, key: &RowKey) -> Option<Option<&Arc<[u8]>>> {
+        self.lookup(key.flat())
+    }
+
+    /// Every change, by row.
+    pub fn iter(&self) -> impl Iterator<Item = (&RowKey, Option<&Arc<[u8]>>)> {
+        self.changes
+            .iter()
+            .map(|(key, value)| (key, value.as_ref()))
+    }
+
+    /// How many rows are changed.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether nothing is changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// The bytes of all keys and values: what a limit on memory goes by.
+    #[must_use]
+    pub fn content_len(&self) -> usize {
+        self.content_len
+    }
+
+    fn change(&mut self, key: RowKey, value: Option<Arc<[u8]>>) {
+        let len = |value: &Option<Arc<[u8]>>| value.as_ref().map_or(0, |value| value.len());
+        let (key_len, value_len) = (key.bytes.len(), len(&value));
+        match self.changes.insert(key, value) {
+            Some(old) => self.content_len -= len(&old),
+            None => self.content_len += key_len,
+        }
+        self.content_len += value_len;
+    }
+
+    fn lookup(&self, flat: &[u8]) -> Option<Option<&Arc<[u8]>>> {
+        self.changes.get(flat).map(Option::as_ref)
+    }
+
+    fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Changes<'_> {
+        self.changes.range::<_, [u8]>((from, to)).peekable()
+    }
+}
+
+type Changes<'a> = Peekable<RangedIter<'a, RowKey, Option<Arc<[u8]>>, DefaultSharedPtr>>;
+
+/// The rows of a database at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    base: Option<CatalogSnapshot>,
+    frozen: Overlay,
+    active: Overlay,
+}
+
+impl View {
+    /// The rows of the catalog, or none at all without one.
+    #[must_use]
+    pub fn new(base: Option<CatalogSnapshot>) -> Self {
+        Self {
+            base,
+            frozen: Overlay::new(),
+            active: Overlay::new(),
+        }
+    }
+
+    /// Gives a row a value.
+    pub fn put(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<Arc<[u8]>>) {
+        self.active
+            .put(RowKey::new(table, key.as_ref()), value.into());
+    }
+
+    /// Deletes a row, whether there is one or not.
+    pub fn delete(&mut self, table: u8, key: impl AsRef<[u8]>) {
+        self.active.delete(RowKey::new(table, key.as_ref()));
+    }
+
+    /// The value of a row.
+    ///
+    /// # Errors
+    /// What [`CatalogSnapshot::get`] says of a damaged catalog.
+    pub fn get(&self, table: u8, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
+        let flat = flat_key(table, key);
+        if let Some(change) = self
+            .active
+            .lookup(&flat)
+            .or_else(|| self.frozen.lookup(&flat))
+        {
+            return Ok(change.cloned());
+        }
+        match &self.base {
+            Some(base) => Ok(base.get_flat(&flat)?.map(Into::into)),
+            None => Ok(None),
+        }
+    }
+
+    /// The rows of a table between two keys, ascending.
+    pub fn range(&self, table: u8, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Rows<'_> {
+        let from = match from {
+            Bound::Unbounded => Bound::Included(vec![table]),
+            bound => bound.map(|key| flat_key(table, key)),
+        };
+        let to = match to {
+            Bound::Unbounded => table
+                .checked_add(1)
+                .map_or(Bound::Unbounded, |next| Bound::Excluded(vec![next])),
+            bound => bound.map(|key| flat_key(table, key)),
+        };
+        self.rows(from, to)
+    }
+
+    /// The rows of a table whose key begins with `prefix`, ascending; the whole table for an empty
+    /// one.
+    pub fn prefix(&self, table: u8, prefix: &[u8]) -> Rows<'_> {
+        let from = flat_key(table, prefix);
+        let to = successor(from.clone()).map_or(Bound::Unbounded, Bound::Excluded);
+        self.rows(Bound::Included(from), to)
+    }
+
+    /// Begins a checkpoint: what was active is now frozen, and is what the checkpoint is to write.
+    ///
+    /// # Panics
+    /// If there is a frozen overlay already: one checkpoint at a time.
+    pub fn freeze(&mut self) -> Overlay {
+        assert!(self.frozen.is_empty(), "one checkpoint at a time");
+        self.frozen = std::mem::take(&mut self.active);
+        self.frozen.clone()
+    }
+
+    /// Ends a checkpoint: `base` holds what was frozen.
+    pub fn thaw(&mut self, base: CatalogSnapshot) {
+        self.base = Some(base);
+        self.frozen = Overlay::new();
+    }
+
+    /// Ends a checkpoint that failed: what was frozen is active again, below what came after.
+    pub fn unfreeze(&mut self) {
+        let newer = std::mem::replace(&mut self.active, std::mem::take(&mut self.frozen));
+        for (key, value) in newer.changes {
+            self.active.change(key, value);
+        }
+    }
+
+    /// The changes no checkpoint has begun to write.
+    #[must_use]
+    pub fn active(&self) -> &Overlay {
+        &self.active
+    }
+
+    /// The changes a checkpoint is writing.
+    #[must_use]
+    pub fn frozen(&self) -> &Overlay {
+        &self.frozen
+    }
+
+    fn rows(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Rows<'_> {
+        let from = from.as_ref().map(Vec::as_slice);
+        let to = to.as_ref().map(Vec::as_slice);
+        if is_empty(from, to) {
+            return Rows {
+                base: None,
+                frozen: None,
+                active: None,
+                failed: None,
+            };
+        }
+        let (base, failed) = match self.base.as_ref().map(|base| base.range_flat(from, to)) {
+            None => (None, None),
+            Some(Ok(rows)) => (Some(rows.peekable()), None),
+            Some(Err(error)) => (None, Some(error)),
+        };
+        let frozen = Some(self.frozen.range(from, to));
+        Rows {
+            base,
+            frozen,
+            active: Some(self.active.range(from, to)),
+            failed,
+        }
+    }
+}
+
+/// The rows of a range, from [`View::range`] and [`View::prefix`]: key without its table, and value.
+/// After an error there is nothing more.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    base: Option<Peekable<BaseRows>>,
+    frozen: Option<Changes<'a>>,
+    active: Option<Changes<'a>>,
+    failed: Option<Error>,
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Result<(Vec<u8>, Arc<[u8]>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(error) = self.failed.take() {
+            return Some(self.fail(error));
+        }
+        loop {
+            let active = peek(&mut self.active);
+            let frozen = peek(&mut self.frozen);
+            let changed = match (active, frozen) {
+                (Some(active), Some(frozen)) => Some(active.min(frozen)),
+                (one, other) => one.or(other),
+            };
+            let stored = match self.base.as_mut().and_then(Peekable::peek) {
+                // An error is taken at once, as if its row came first.
+                Some(Err(_)) => Some(Ordering::Less),
+                Some(Ok((key, _))) => {
+                    Some(changed.map_or(Ordering::Less, |changed| key.as_slice().cmp(changed)))
+                }
+                None => None,
+            };
+            let row = match stored {
+                Some(Ordering::Less | Ordering::Equal) => {
+                    self.base.as_mut().and_then(Iterator::next)
+                }
+                _ => None,
+            };
+            if stored == Some(Ordering::Less) {
+                return match row? {
+                    Ok((key, value)) => Some(Ok((key_of(&key), value.into()))),
+                    Err(error) => Some(self.fail(error)),
+                };
+            }
+            let changed = changed?;
+            let older = if frozen == Some(changed) {
+                take(&mut self.frozen)
+            } else {
+                None
+            };
+            let newer = if active == Some(changed) {
+                take(&mut self.active)
+            } else {
+                None
+            };
+            if let Some(value) = newer.or(older).flatten() {
+                return Some(Ok((key_of(changed), value)));
+            }
+        }
+    }
+}
+
+impl Rows<'_> {
+    fn fail<T>(&mut self, error: Error) -> Result<T> {
+        *self = Rows {
+            base: None,
+            frozen: None,
+            active: None,
+            failed: None,
+        };
+        Err(error)
+    }
+}
+
+fn peek<'a>(changes: &mut Option<Changes<'a>>) -> Option<&'a [u8]> {
+    changes.as_mut()?.peek().map(|(key, _)| key.flat())
+}
+
+/// The next change: `Some(None)` for a deletion.
+fn take(changes: &mut Option<Changes<'_>>) -> Option<Option<Arc<[u8]>>> {
+    changes.as_mut()?.next().map(|(_, value)| value.clone())
+}
+
+/// Table and key in one piece, as the catalog orders them.
+pub(crate) fn flat_key(table: u8, key: &[u8]) -> Vec<u8> {
+    let mut flat = Vec::with_capacity(1 + key.len());
+    flat.push(table);
+    flat.extend_from_slice(key);
+    flat
+}
+
+fn key_of(flat: &[u8]) -> Vec<u8> {
+    flat.get(1..).unwrap_or_default().to_vec()
+}
+
+/// The least key above all that begin with `prefix`, if there is one.
+fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
+    while let Some(last) = prefix.pop() {
+        if let Some(next) = last.checked_add(1) {
+            prefix.push(next);
+            return Some(prefix);
+        }
+    }
+    None
+}
+
+/// Whether no key can lie between the bounds. The maps below take such bounds for a mistake.
+fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    match (from, to) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (
+            Bound::Included(from) | Bound::Excluded(from),
+            Bound::Included(to) | Bound::Excluded(to),
+        ) => from >= to,
+    }
+}
