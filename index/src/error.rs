@@ -76,6 +76,10 @@ pub enum Error {
         what: String,
     },
 
+    /// A segment of nothing.
+    #[error("there is nothing to make a segment of")]
+    Empty,
+
     /// More entries than a segment can hold.
     #[error("a segment holds at most {max} entries, not {found}")]
     TooMany {
@@ -88,6 +92,10 @@ pub enum Error {
     /// The caller asked for a build or a merge to stop.
     #[error("cancelled")]
     Cancelled,
+
+    /// The file below failed.
+    #[error(transparent)]
+    Storage(#[from] holotype_storage::Error),
 }
 
 impl Error {

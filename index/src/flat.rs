@@ -1,0 +1,133 @@
+//! Exact search: every vector that may be an answer is compared.
+//!
+//! Small sets are searched this way because a scan at memory speed beats a graph there, filters with few matches
+//! because a graph would walk past them, and everything when the caller asks for certainty.
+//!
+//! Cost: one distance for each vector scanned, and O(log k) for each that is among the best k so far.
+
+use crate::bitmap::Bits;
+use crate::hit::{Hit, TopHits};
+use crate::rows::{ExactQuery, RowsView};
+
+/// Rows scored in one kernel call.
+const CHUNK: usize = 256;
+
+/// Compares every vector of `rows` that `filter` lets through, and returns how many that were.
+pub(crate) fn scan(
+    rows: &RowsView<'_>,
+    query: &ExactQuery,
+    filter: Option<&Bits>,
+    top: &mut TopHits,
+) -> u64 {
+    match filter {
+        None => scan_all(rows, query, top),
+        Some(filter) => scan_positions(rows, query, matching(rows.ids(), filter), top),
+    }
+}
+
+fn scan_all(rows: &RowsView<'_>, query: &ExactQuery, top: &mut TopHits) -> u64 {
+    let mut scores = [0f32; CHUNK];
+    for start in (0..rows.len()).step_by(CHUNK) {
+        let chunk = rows.slice(start, (start + CHUNK).min(rows.len()));
+        let scores = &mut scores[..chunk.len()];
+        query.score_rows(&chunk, scores);
+        for (id, score) in chunk.ids().iter().zip(scores) {
+            top.push(Hit {
+                id: *id,
+                score: *score,
+            });
+        }
+    }
+    rows.len() as u64
+}
+
+fn scan_positions(
+    rows: &RowsView<'_>,
+    query: &ExactQuery,
+    positions: impl Iterator<Item = usize>,
+    top: &mut TopHits,
+) -> u64 {
+    let mut positions = positions.peekable();
+    let mut scanned = 0;
+    while let Some(position) = positions.next() {
+        if let Some(next) = positions.peek() {
+            query.prefetch(rows, *next);
+        }
+        top.push(Hit {
+            id: rows.ids()[position],
+            score: query.score(rows, position),
+        });
+        scanned += 1;
+    }
+    scanned
+}
+
+/// The positions in `ids` (ascending) of the ids that `filter` holds.
+pub(crate) fn matching<'a>(
+    ids: &'a [u32],
+    filter: &'a Bits,
+) -> Box<dyn Iterator<Item = usize> + 'a> {
+    // Looking each match up costs a binary search, asking about each id costs a bit test.
+    let sparse = filter.count().saturating_mul(16) < ids.len() as u64;
+    if !sparse {
+        let all = ids.iter().enumerate();
+        return Box::new(
+            all.filter(|(_, id)| filter.contains(**id))
+                .map(|(at, _)| at),
+        );
+    }
+    let mut rest = 0;
+    Box::new(filter.iter().filter_map(move |id| {
+        rest += ids[rest..].partition_point(|other| *other < id);
+        (ids.get(rest) == Some(&id)).then_some(rest)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rows::Rows;
+    use crate::spec::{Encoding, Metric, VectorSpec};
+
+    proptest! {
+        #[test]
+        fn matching_positions_are_those_in_the_filter(
+            ids in proptest::collection::btree_set(0u32..3000, 0..200),
+            wanted in proptest::collection::btree_set(0u32..3000, 0..200),
+        ) {
+            let ids: Vec<u32> = ids.into_iter().collect();
+            let few: Bits = wanted.iter().copied().take(3).collect();
+            for filter in [wanted.iter().copied().collect::<Bits>(), few] {
+                let want: Vec<usize> = (0..ids.len()).filter(|at| filter.contains(ids[*at])).collect();
+                prop_assert_eq!(matching(&ids, &filter).collect::<Vec<_>>(), want);
+            }
+        }
+    }
+
+    #[test]
+    fn a_filtered_scan_is_the_filtered_list() {
+        let spec = VectorSpec::new(2, Metric::L2, Encoding::F32).unwrap();
+        let mut rows = Rows::new(spec);
+        for i in 0..1000u32 {
+            rows.push(i * 2, &[i as f32, 1.0]).unwrap();
+        }
+        let query = ExactQuery::new(spec, &[500.2, 1.0]).unwrap();
+        for modulus in [1u32, 7, 100, 700] {
+            let filter: Bits = (0..2000).filter(|id| id % modulus == 0).collect();
+            let mut filtered = TopHits::new(5);
+            let scanned = scan(&rows.view(), &query, Some(&filter), &mut filtered);
+            assert_eq!(
+                scanned,
+                (0..1000).filter(|i| i * 2 % modulus == 0).count() as u64
+            );
+            let mut all = TopHits::new(1000);
+            scan(&rows.view(), &query, None, &mut all);
+            let mut want = all.into_sorted();
+            want.retain(|hit| hit.id % modulus == 0);
+            want.truncate(5);
+            assert_eq!(filtered.into_sorted(), want);
+        }
+    }
+}

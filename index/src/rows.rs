@@ -1,0 +1,444 @@
+//! Exact vectors in their encoding, each with its id: what a tail block, a segment and a build hold.
+//!
+//! A vector is prepared (normalised under cosine) and encoded once, when it enters the index; from then on it is
+//! copied, never encoded again, so its scores are the same in the tail, in a segment and after a merge.
+//!
+//! | encoding | kept as | bytes a vector |
+//! |---|---|---|
+//! | f32 | the components | 4 dim |
+//! | f16 | the components rounded to binary16 | 2 dim |
+//! | i8 | round(component / scale) in -127..=127, scale = largest magnitude / 127 | dim + 4 |
+//!
+//! Invariants:
+//! 1. Ids ascend strictly.
+//! 2. There are `dim` components, and for i8 one scale, for each id.
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use crate::distance::{Kernels, kernels, prefetch, row};
+use crate::error::{Error, Result};
+use crate::spec::{Encoding, Metric, VectorSpec};
+
+/// Exact vectors, owned.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    spec: VectorSpec,
+    ids: Vec<u32>,
+    vectors: Vectors,
+}
+
+#[derive(Clone, Debug)]
+enum Vectors {
+    F32(Vec<f32>),
+    F16(Vec<f16>),
+    I8 { codes: Vec<i8>, scales: Vec<f32> },
+}
+
+impl Rows {
+    /// No vectors yet.
+    pub fn new(spec: VectorSpec) -> Self {
+        let vectors = match spec.encoding {
+            Encoding::F32 => Vectors::F32(Vec::new()),
+            Encoding::F16 => Vectors::F16(Vec::new()),
+            Encoding::I8 => Vectors::I8 {
+                codes: Vec::new(),
+                scales: Vec::new(),
+            },
+        };
+        Self {
+            spec,
+            ids: Vec::new(),
+            vectors,
+        }
+    }
+
+    /// Adds a vector as given; it is normalised here if the metric asks for it.
+    ///
+    /// # Errors
+    /// [`Error::IdOrder`] when `id` does not exceed the last one, or what [`VectorSpec::check`] says.
+    pub fn push(&mut self, id: u32, vector: &[f32]) -> Result<()> {
+        self.spec.check(vector)?;
+        if let Some(previous) = self.ids.last().copied().filter(|last| *last >= id) {
+            return Err(Error::IdOrder { previous, next: id });
+        }
+        self.ids.push(id);
+        let vector = self.spec.prepare(vector);
+        match &mut self.vectors {
+            Vectors::F32(all) => all.extend_from_slice(&vector),
+            Vectors::F16(all) => all.extend(vector.iter().map(|x| f16::from_f32(*x))),
+            Vectors::I8 { codes, scales } => {
+                let scale = vector.iter().fold(0f32, |max, x| max.max(x.abs())) / 127.0;
+                let inverse = if scale > 0.0 {
+                    1.0 / f64::from(scale)
+                } else {
+                    0.0
+                };
+                scales.push(scale);
+                codes.extend(
+                    vector
+                        .iter()
+                        .map(|x| (f64::from(*x) * inverse).round() as i8),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds rows that are encoded already.
+    ///
+    /// # Panics
+    /// When `rows` is of another space, or its ids do not all exceed the ones here.
+    pub(crate) fn append(&mut self, rows: RowsView<'_>) {
+        assert_eq!(self.spec, rows.spec, "rows of another space");
+        if let (Some(last), Some(first)) = (self.ids.last(), rows.ids.first()) {
+            assert!(last < first, "ids must ascend");
+        }
+        self.ids.extend_from_slice(rows.ids);
+        match (&mut self.vectors, rows.vectors) {
+            (Vectors::F32(all), VectorsView::F32(more)) => all.extend_from_slice(more),
+            (Vectors::F16(all), VectorsView::F16(more)) => all.extend_from_slice(more),
+            (
+                Vectors::I8 { codes, scales },
+                VectorsView::I8 {
+                    codes: more_codes,
+                    scales: more_scales,
+                },
+            ) => {
+                codes.extend_from_slice(more_codes);
+                scales.extend_from_slice(more_scales);
+            }
+            _ => unreachable!("the same space means the same encoding"),
+        }
+    }
+
+    /// The space.
+    pub fn spec(&self) -> VectorSpec {
+        self.spec
+    }
+
+    /// How many vectors there are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The ids, ascending.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// All of it, to read.
+    pub fn view(&self) -> RowsView<'_> {
+        let vectors = match &self.vectors {
+            Vectors::F32(all) => VectorsView::F32(all),
+            Vectors::F16(all) => VectorsView::F16(all),
+            Vectors::I8 { codes, scales } => VectorsView::I8 { codes, scales },
+        };
+        RowsView {
+            spec: self.spec,
+            ids: &self.ids,
+            vectors,
+        }
+    }
+}
+
+/// Exact vectors, borrowed from [`Rows`] or from a mapped segment.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsView<'a> {
+    spec: VectorSpec,
+    ids: &'a [u32],
+    vectors: VectorsView<'a>,
+}
+
+/// The encoded vectors of a [`RowsView`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum VectorsView<'a> {
+    F32(&'a [f32]),
+    F16(&'a [f16]),
+    I8 { codes: &'a [i8], scales: &'a [f32] },
+}
+
+impl<'a> RowsView<'a> {
+    /// `vectors` with their `ids`.
+    ///
+    /// # Panics
+    /// When their numbers differ; the reader of a segment checks that first.
+    pub(crate) fn new(spec: VectorSpec, ids: &'a [u32], vectors: VectorsView<'a>) -> Self {
+        let count = match vectors {
+            VectorsView::F32(all) => all.len(),
+            VectorsView::F16(all) => all.len(),
+            VectorsView::I8 { codes, scales } => {
+                assert_eq!(scales.len(), ids.len(), "one scale for each id");
+                codes.len()
+            }
+        };
+        assert_eq!(count, ids.len() * spec.dim, "one vector for each id");
+        Self { spec, ids, vectors }
+    }
+
+    /// The space.
+    pub fn spec(&self) -> VectorSpec {
+        self.spec
+    }
+
+    /// How many vectors there are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The ids, ascending.
+    pub fn ids(&self) -> &'a [u32] {
+        self.ids
+    }
+
+    pub(crate) fn vectors(&self) -> VectorsView<'a> {
+        self.vectors
+    }
+
+    /// Where `id` is, if it is here.
+    pub fn position(&self, id: u32) -> Option<usize> {
+        let first = *self.ids.first()?;
+        // Ids are mostly consecutive: the place that they would then have is looked at first.
+        let guess = id.checked_sub(first)? as usize;
+        if self.ids.get(guess) == Some(&id) {
+            return Some(guess);
+        }
+        self.ids.binary_search(&id).ok()
+    }
+
+    /// The rows from `start` to before `end`.
+    ///
+    /// # Panics
+    /// When that is not a range within the rows.
+    pub(crate) fn slice(&self, start: usize, end: usize) -> Self {
+        let dim = self.spec.dim;
+        let vectors = match self.vectors {
+            VectorsView::F32(all) => VectorsView::F32(&all[start * dim..end * dim]),
+            VectorsView::F16(all) => VectorsView::F16(&all[start * dim..end * dim]),
+            VectorsView::I8 { codes, scales } => VectorsView::I8 {
+                codes: &codes[start * dim..end * dim],
+                scales: &scales[start..end],
+            },
+        };
+        Self {
+            spec: self.spec,
+            ids: &self.ids[start..end],
+            vectors,
+        }
+    }
+
+    /// Writes the vector at `position` as floats: what was given up to the encoding, normalised under cosine.
+    ///
+    /// # Panics
+    /// When there is no such position, or `out` is not of the space's dimension.
+    pub fn decode(&self, position: usize, out: &mut [f32]) {
+        let (dim, at) = (self.spec.dim, position as u32);
+        match self.vectors {
+            VectorsView::F32(all) => out.copy_from_slice(row(all, dim, at)),
+            VectorsView::F16(all) => row(all, dim, at).convert_to_f32_slice(out),
+            VectorsView::I8 { codes, scales } => {
+                assert_eq!(out.len(), dim, "the space's dimension");
+                for (x, code) in out.iter_mut().zip(row(codes, dim, at)) {
+                    *x = f32::from(*code) * scales[position];
+                }
+            }
+        }
+    }
+}
+
+/// A query, prepared to be compared with exact vectors.
+#[derive(Clone, Debug)]
+pub(crate) struct ExactQuery {
+    spec: VectorSpec,
+    vector: Vec<f32>,
+    kernels: &'static Kernels,
+}
+
+impl ExactQuery {
+    /// Checks and prepares `query`.
+    pub(crate) fn new(spec: VectorSpec, query: &[f32]) -> Result<Self> {
+        spec.check(query)?;
+        Ok(Self {
+            spec,
+            vector: spec.prepare(query),
+            kernels: kernels(),
+        })
+    }
+
+    /// The prepared query.
+    pub(crate) fn vector(&self) -> &[f32] {
+        &self.vector
+    }
+
+    /// The score of the vector at `position`.
+    #[inline]
+    pub(crate) fn score(&self, rows: &RowsView<'_>, position: usize) -> f32 {
+        let (q, dim, at) = (&self.vector[..], self.spec.dim, position as u32);
+        let k = self.kernels;
+        let l2 = self.spec.metric == Metric::L2;
+        let raw = match rows.vectors {
+            VectorsView::F32(all) if l2 => k.l2_f32(q, row(all, dim, at)),
+            VectorsView::F32(all) => k.dot_f32(q, row(all, dim, at)),
+            VectorsView::F16(all) if l2 => k.l2_f16(q, row(all, dim, at)),
+            VectorsView::F16(all) => k.dot_f16(q, row(all, dim, at)),
+            VectorsView::I8 { codes, scales } if l2 => {
+                k.l2_f32_i8(q, row(codes, dim, at), scales[position])
+            }
+            VectorsView::I8 { codes, scales } => {
+                k.dot_f32_i8(q, row(codes, dim, at), scales[position])
+            }
+        };
+        self.spec.score(raw)
+    }
+
+    /// The scores of all of `rows`, in order.
+    pub(crate) fn score_rows(&self, rows: &RowsView<'_>, out: &mut [f32]) {
+        let (q, k) = (&self.vector[..], self.kernels);
+        let l2 = self.spec.metric == Metric::L2;
+        match rows.vectors {
+            VectorsView::F32(all) if l2 => k.l2_f32_rows(q, all, out),
+            VectorsView::F32(all) => k.dot_f32_rows(q, all, out),
+            VectorsView::F16(all) if l2 => k.l2_f16_rows(q, all, out),
+            VectorsView::F16(all) => k.dot_f16_rows(q, all, out),
+            VectorsView::I8 { .. } => {
+                for (position, out) in out.iter_mut().enumerate() {
+                    *out = self.score(rows, position);
+                }
+                return;
+            }
+        }
+        for raw in out {
+            *raw = self.spec.score(*raw);
+        }
+    }
+
+    /// Asks for the vector at `position`, which will be scored soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, rows: &RowsView<'_>, position: usize) {
+        let (dim, at) = (self.spec.dim, position as u32);
+        match rows.vectors {
+            VectorsView::F32(all) => prefetch(row(all, dim, at)),
+            VectorsView::F16(all) => prefetch(row(all, dim, at)),
+            VectorsView::I8 { codes, .. } => prefetch(row(codes, dim, at)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn specs() -> impl Strategy<Value = VectorSpec> {
+        let metric = prop_oneof![Just(Metric::Cosine), Just(Metric::Dot), Just(Metric::L2)];
+        let encoding = prop_oneof![Just(Encoding::F32), Just(Encoding::F16), Just(Encoding::I8)];
+        (1usize..40, metric, encoding)
+            .prop_map(|(dim, metric, encoding)| VectorSpec::new(dim, metric, encoding).unwrap())
+    }
+
+    fn case() -> impl Strategy<Value = (VectorSpec, Vec<Vec<f32>>)> {
+        specs().prop_flat_map(|spec| {
+            let vector = proptest::collection::vec(-2.0f32..2.0, spec.dim);
+            (Just(spec), proptest::collection::vec(vector, 1..12))
+        })
+    }
+
+    /// The score by the definition in the module `spec`, in double precision.
+    fn defined(spec: VectorSpec, q: &[f32], v: &[f32]) -> f64 {
+        let dot = |a: &[f32], b: &[f32]| -> f64 {
+            a.iter()
+                .zip(b)
+                .map(|(x, y)| f64::from(*x) * f64::from(*y))
+                .sum()
+        };
+        match spec.metric {
+            Metric::Dot => dot(q, v),
+            Metric::Cosine if dot(q, q) == 0.0 || dot(v, v) == 0.0 => 0.0,
+            Metric::Cosine => dot(q, v) / (dot(q, q) * dot(v, v)).sqrt(),
+            Metric::L2 => 1.0 / (1.0 + (dot(q, q) + dot(v, v) - 2.0 * dot(q, v)).max(0.0).sqrt()),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn scores_are_what_the_metric_says((spec, vectors) in case()) {
+            let mut rows = Rows::new(spec);
+            for (i, v) in vectors.iter().enumerate() {
+                rows.push(i as u32 * 3 + 5, v).unwrap();
+            }
+            let query = ExactQuery::new(spec, &vectors[0]).unwrap();
+            let mut all = vec![0.0; rows.len()];
+            query.score_rows(&rows.view(), &mut all);
+            for (i, v) in vectors.iter().enumerate() {
+                // A component is off by at most 2 / 254 in i8 and 2 ^ -11 of itself in f16; distances magnify that
+                // near zero, where the score is steepest.
+                let step = match spec.encoding { Encoding::F32 => 1e-5, Encoding::F16 => 1e-3, Encoding::I8 => 8e-3 };
+                let bound = step * 4.0 * spec.dim as f64;
+                let want = defined(spec, &vectors[0], v);
+                let got = f64::from(query.score(&rows.view(), i));
+                prop_assert!((got - want).abs() <= bound.max(2e-3), "{spec}: {got} {want}");
+                prop_assert!((f64::from(all[i]) - got).abs() < 1e-5);
+                prop_assert_eq!(rows.view().position(i as u32 * 3 + 5), Some(i));
+                prop_assert_eq!(rows.view().position(i as u32 * 3 + 4), None);
+            }
+        }
+
+        #[test]
+        fn appended_rows_are_the_same_rows((spec, vectors) in case(), cut in 0usize..12) {
+            let mut rows = Rows::new(spec);
+            for (i, v) in vectors.iter().enumerate() {
+                rows.push(i as u32, v).unwrap();
+            }
+            let cut = cut.min(rows.len());
+            let mut copy = Rows::new(spec);
+            copy.append(rows.view().slice(0, cut));
+            copy.append(rows.view().slice(cut, rows.len()));
+            prop_assert_eq!(copy.ids(), rows.ids());
+            let (mut a, mut b) = (vec![0.0; spec.dim], vec![0.0; spec.dim]);
+            for i in 0..rows.len() {
+                copy.view().decode(i, &mut a);
+                rows.view().decode(i, &mut b);
+                prop_assert_eq!(&a, &b);
+            }
+        }
+    }
+
+    #[test]
+    fn the_zero_vector_is_like_nothing_under_cosine() {
+        for encoding in [Encoding::F32, Encoding::F16, Encoding::I8] {
+            let spec = VectorSpec::new(4, Metric::Cosine, encoding).unwrap();
+            let mut rows = Rows::new(spec);
+            rows.push(0, &[0.0; 4]).unwrap();
+            rows.push(1, &[1.0, 2.0, 3.0, 4.0]).unwrap();
+            let query = ExactQuery::new(spec, &[4.0, 3.0, 2.0, 1.0]).unwrap();
+            assert_eq!(query.score(&rows.view(), 0), 0.0);
+            let zero = ExactQuery::new(spec, &[0.0; 4]).unwrap();
+            assert_eq!(zero.score(&rows.view(), 1), 0.0);
+        }
+    }
+
+    #[test]
+    fn ids_must_ascend() {
+        let mut rows = Rows::new(VectorSpec::new(1, Metric::Dot, Encoding::F32).unwrap());
+        rows.push(7, &[1.0]).unwrap();
+        assert!(matches!(
+            rows.push(7, &[1.0]),
+            Err(Error::IdOrder {
+                previous: 7,
+                next: 7
+            })
+        ));
+        assert_eq!(rows.len(), 1);
+    }
+}

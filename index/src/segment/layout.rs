@@ -1,0 +1,299 @@
+//! The bytes of a `.vseg`: sections in the frame of [`holotype_storage::segment_file`], kind `VSEG`, version 1.
+//!
+//! A *position* counts the vectors of the segment from 0, in id order. All integers are little-endian; each section
+//! starts on a 64-byte boundary, so that arrays are read in place.
+//!
+//! | section | holds | present |
+//! |---|---|---|
+//! | `HEAD` | the header below | always |
+//! | `IDS ` | count * u32: ids, ascending | always |
+//! | `VECS` | count * dim components in the encoding | always |
+//! | `SCAL` | count * f32: scale of each vector | encoding i8 |
+//! | `CODE` | count * dim * i8: scan codes | with a graph |
+//! | `MEAN` | dim * f32: taken off before coding | with a graph, metric l2 |
+//! | `LNK0` | count * m0 * u32: positions linked at level 0, filled up with `u32::MAX` | with a graph |
+//! | `UPPR` | the levels above 0, lowest first, see below | with a graph |
+//! | `CALB` | pairs of u32 ef and f32 recall@10 measured at the build, both ascending | with a graph |
+//!
+//! `HEAD`, 64 bytes:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | dim |
+//! | 4 | 1 | metric: 0 cosine, 1 dot, 2 l2 |
+//! | 5 | 1 | encoding of `VECS`: 0 f32, 1 f16, 2 i8 |
+//! | 6 | 1 | scan codes: 0 none, 1 i8 with one scale |
+//! | 7 | 1 | order of positions: 0 by id |
+//! | 8 | 4 | count |
+//! | 12 | 4 | m, links a node above level 0; 0 without a graph |
+//! | 16 | 4 | m0, links a node at level 0 |
+//! | 20 | 4 | ef_construction |
+//! | 24 | 4 | levels above 0 |
+//! | 28 | 4 | entry point: a position that is on the highest level |
+//! | 32 | 8 | seed of the levels |
+//! | 40 | 4 | f32: scale of the scan codes |
+//! | 44 | 4 | first id |
+//! | 48 | 4 | last id |
+//! | 52 | 4 | zero |
+//! | 56 | 8 | links at level 0 |
+//!
+//! `UPPR` holds for each level its node count n as u32 and then three arrays of u32: n positions, ascending; n indices
+//! of the same nodes in the level below (in level 1: the positions again); n * m links as indices in this level,
+//! filled up with `u32::MAX`. So a walk needs no search to go down.
+
+use crate::error::{Error, Result};
+use crate::spec::{Encoding, MAX_DIM, Metric, VectorSpec};
+
+/// The kind of file.
+pub const KIND: [u8; 4] = *b"VSEG";
+/// The version of the content.
+pub const VERSION: u32 = 1;
+
+pub(crate) const HEAD: [u8; 4] = *b"HEAD";
+pub(crate) const IDS: [u8; 4] = *b"IDS ";
+pub(crate) const VECTORS: [u8; 4] = *b"VECS";
+pub(crate) const SCALES: [u8; 4] = *b"SCAL";
+pub(crate) const CODES: [u8; 4] = *b"CODE";
+pub(crate) const MEAN: [u8; 4] = *b"MEAN";
+pub(crate) const LINKS: [u8; 4] = *b"LNK0";
+pub(crate) const UPPER: [u8; 4] = *b"UPPR";
+pub(crate) const CALIBRATION: [u8; 4] = *b"CALB";
+
+/// Fills a list of links up; no position is that large.
+pub(crate) const NO_LINK: u32 = u32::MAX;
+
+/// The most vectors in a segment: a walk keeps a position and one more bit in 32.
+pub const MAX_COUNT: usize = (1 << 31) - 1;
+
+/// The most links a node may have; a list is copied to the stack while it is read.
+pub(crate) const MAX_LINKS: usize = 256;
+
+/// Levels above 0 beyond this do not occur with any m from 2 on.
+const MAX_LEVELS: u32 = 32;
+
+const DIM: usize = 0;
+const METRIC: usize = DIM + 4;
+const ENCODING: usize = METRIC + 1;
+const CODE_TYPE: usize = ENCODING + 1;
+const ORDER: usize = CODE_TYPE + 1;
+const COUNT: usize = ORDER + 1;
+const M: usize = COUNT + 4;
+const M0: usize = M + 4;
+const EF_CONSTRUCTION: usize = M0 + 4;
+const LEVELS: usize = EF_CONSTRUCTION + 4;
+const ENTRY: usize = LEVELS + 4;
+const SEED: usize = ENTRY + 4;
+const CODE_SCALE: usize = SEED + 8;
+const FIRST_ID: usize = CODE_SCALE + 4;
+const LAST_ID: usize = FIRST_ID + 4;
+const RESERVED: usize = LAST_ID + 4;
+const LINK_COUNT: usize = RESERVED + 4;
+const HEAD_LEN: usize = LINK_COUNT + 8;
+const _: () = assert!(HEAD_LEN == 64);
+
+const CODES_NONE: u8 = 0;
+const CODES_I8: u8 = 1;
+const ORDER_BY_ID: u8 = 0;
+
+/// The header of a segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Head {
+    pub(crate) spec: VectorSpec,
+    pub(crate) count: u32,
+    pub(crate) first_id: u32,
+    pub(crate) last_id: u32,
+    pub(crate) graph: Option<GraphHead>,
+}
+
+/// What the header says about the graph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct GraphHead {
+    pub(crate) m: u32,
+    pub(crate) m0: u32,
+    pub(crate) ef_construction: u32,
+    pub(crate) levels: u32,
+    pub(crate) entry: u32,
+    pub(crate) seed: u64,
+    pub(crate) code_scale: f32,
+    pub(crate) link_count: u64,
+}
+
+impl Head {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD_LEN];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(DIM, &(self.spec.dim as u32).to_le_bytes());
+        put(METRIC, &[self.spec.metric.code()]);
+        put(ENCODING, &[self.spec.encoding.code()]);
+        put(ORDER, &[ORDER_BY_ID]);
+        put(COUNT, &self.count.to_le_bytes());
+        put(FIRST_ID, &self.first_id.to_le_bytes());
+        put(LAST_ID, &self.last_id.to_le_bytes());
+        put(CODE_TYPE, &[CODES_NONE]);
+        if let Some(graph) = &self.graph {
+            put(CODE_TYPE, &[CODES_I8]);
+            put(M, &graph.m.to_le_bytes());
+            put(M0, &graph.m0.to_le_bytes());
+            put(EF_CONSTRUCTION, &graph.ef_construction.to_le_bytes());
+            put(LEVELS, &graph.levels.to_le_bytes());
+            put(ENTRY, &graph.entry.to_le_bytes());
+            put(SEED, &graph.seed.to_le_bytes());
+            put(CODE_SCALE, &graph.code_scale.to_le_bytes());
+            put(LINK_COUNT, &graph.link_count.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let Ok(bytes) = <&[u8; HEAD_LEN]>::try_from(bytes) else {
+            return Err(Error::corrupt(
+                "HEAD",
+                0,
+                format!("{} bytes, not {HEAD_LEN}", bytes.len()),
+            ));
+        };
+        let u32_at = |at: usize| u32::from_le_bytes(array(bytes, at));
+        let bad = |at: usize, what: String| Err(Error::corrupt("HEAD", at, what));
+        let dim = u32_at(DIM) as usize;
+        if dim == 0 || dim > MAX_DIM {
+            return bad(DIM, format!("dimension {dim}"));
+        }
+        let metrics = [Metric::Cosine, Metric::Dot, Metric::L2];
+        let Some(metric) = metrics
+            .into_iter()
+            .find(|metric| metric.code() == bytes[METRIC])
+        else {
+            return bad(METRIC, format!("metric {}", bytes[METRIC]));
+        };
+        let encodings = [Encoding::F32, Encoding::F16, Encoding::I8];
+        let encoding = encodings
+            .into_iter()
+            .find(|encoding| encoding.code() == bytes[ENCODING]);
+        let Some(encoding) = encoding else {
+            return bad(ENCODING, format!("encoding {}", bytes[ENCODING]));
+        };
+        if bytes[ORDER] != ORDER_BY_ID {
+            return bad(ORDER, format!("order {}", bytes[ORDER]));
+        }
+        let count = u32_at(COUNT);
+        if count == 0 || count as usize > MAX_COUNT {
+            return bad(COUNT, format!("{count} vectors"));
+        }
+        let graph = match bytes[CODE_TYPE] {
+            CODES_NONE => None,
+            CODES_I8 => Some(GraphHead {
+                m: u32_at(M),
+                m0: u32_at(M0),
+                ef_construction: u32_at(EF_CONSTRUCTION),
+                levels: u32_at(LEVELS),
+                entry: u32_at(ENTRY),
+                seed: u64::from_le_bytes(array(bytes, SEED)),
+                code_scale: f32::from_le_bytes(array(bytes, CODE_SCALE)),
+                link_count: u64::from_le_bytes(array(bytes, LINK_COUNT)),
+            }),
+            other => return bad(CODE_TYPE, format!("scan codes of type {other}")),
+        };
+        if let Some(graph) = &graph {
+            let links = 1..=MAX_LINKS as u32;
+            if !links.contains(&graph.m) || !links.contains(&graph.m0) {
+                return bad(M, format!("m {} and m0 {}", graph.m, graph.m0));
+            }
+            if graph.levels > MAX_LEVELS {
+                return bad(LEVELS, format!("{} levels", graph.levels));
+            }
+            if graph.entry >= count {
+                return bad(ENTRY, format!("entry point {} of {count}", graph.entry));
+            }
+            if !(graph.code_scale.is_finite() && graph.code_scale > 0.0) {
+                return bad(CODE_SCALE, format!("scale {}", graph.code_scale));
+            }
+        }
+        Ok(Self {
+            spec: VectorSpec {
+                dim,
+                metric,
+                encoding,
+            },
+            count,
+            first_id: u32_at(FIRST_ID),
+            last_id: u32_at(LAST_ID),
+            graph,
+        })
+    }
+}
+
+/// N bytes at a constant offset of the header.
+fn array<const N: usize>(bytes: &[u8; HEAD_LEN], at: usize) -> [u8; N] {
+    std::array::from_fn(|i| bytes[at + i])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> Head {
+        Head {
+            spec: VectorSpec::new(384, Metric::L2, Encoding::F16).unwrap(),
+            count: 1000,
+            first_id: 17,
+            last_id: 2017,
+            graph: Some(GraphHead {
+                m: 16,
+                m0: 32,
+                ef_construction: 200,
+                levels: 2,
+                entry: 999,
+                seed: 0x0102_0304_0506_0708,
+                code_scale: 0.5,
+                link_count: 12_345,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_header_reads_back() {
+        let head = head();
+        assert_eq!(Head::decode(&head.encode()).unwrap(), head);
+        let flat = Head {
+            graph: None,
+            ..head
+        };
+        assert_eq!(Head::decode(&flat.encode()).unwrap(), flat);
+    }
+
+    #[test]
+    fn the_header_has_these_bytes() {
+        let expected: [u8; HEAD_LEN] = [
+            0x80, 1, 0, 0, 2, 1, 1, 0, // dim, metric, encoding, codes, order
+            0xe8, 3, 0, 0, 16, 0, 0, 0, // count, m
+            32, 0, 0, 0, 200, 0, 0, 0, // m0, ef_construction
+            2, 0, 0, 0, 0xe7, 3, 0, 0, // levels, entry
+            8, 7, 6, 5, 4, 3, 2, 1, // seed
+            0, 0, 0, 0x3f, 17, 0, 0, 0, // scale, first id
+            0xe1, 7, 0, 0, 0, 0, 0, 0, // last id, zero
+            0x39, 0x30, 0, 0, 0, 0, 0, 0, // links
+        ];
+        assert_eq!(head().encode(), expected);
+    }
+
+    #[test]
+    fn a_header_out_of_bounds_is_refused() {
+        for (at, value) in [
+            (DIM, 0u32),
+            (DIM, u32::MAX),
+            (COUNT, 0),
+            (COUNT, u32::MAX),
+            (M, 0),
+            (M0, 1 << 20),
+            (LEVELS, 1000),
+            (ENTRY, 1000),
+            (CODE_SCALE, f32::NAN.to_bits()),
+            (METRIC, 0x0000_0009),
+        ] {
+            let mut bytes = head().encode();
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            assert!(Head::decode(&bytes).is_err(), "{value} at {at}");
+        }
+        assert!(Head::decode(&[]).is_err());
+    }
+}

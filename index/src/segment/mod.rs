@@ -1,0 +1,14 @@
+//! The life of a layer's vectors: appended to a flat tail, sealed into immutable segments, merged.
+//!
+//! [`VectorTail`] takes what is committed and is scanned exactly. [`build_segment`] makes a `.vseg` of it;
+//! [`VectorSegment`] reads one in place, from the mapped file.
+//! The engine decides when, names the files and swaps the lists.
+
+pub mod layout;
+mod reader;
+mod tail;
+mod writer;
+
+pub use reader::VectorSegment;
+pub use tail::{TailView, VectorTail};
+pub use writer::{BuildOptions, Progress, build_segment};

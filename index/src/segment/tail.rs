@@ -1,0 +1,281 @@
+//! The flat tail: vectors that are committed but in no segment yet, scanned exactly.
+//!
+//! One writer appends; any number of readers hold views. A view is a list of immutable blocks, so taking one copies a
+//! few pointers, and what it shows never changes. Blocks grow like the digits of a number in base eight: a push adds a
+//! block of one vector, and eight neighbouring blocks of equal size become one of eight times that size, up to
+//! [`MAX_BLOCK`]. A vector is therefore copied at most four times, and a tail of n vectors has at most
+//! 7 * 4 + n / 4096 blocks.
+//!
+//! Invariants:
+//! 1. Ids ascend strictly, within a block and from block to block.
+//! 2. A block never changes once a view can see it.
+//!
+//! Cost: a push amortised O(dim), a view O(blocks), a scan one distance for each vector.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::bitmap::Bits;
+use crate::error::{Error, Result};
+use crate::flat;
+use crate::hit::TopHits;
+use crate::rows::{ExactQuery, Rows};
+use crate::spec::VectorSpec;
+
+/// Eight blocks of a size become one.
+const RADIX: usize = 8;
+
+/// A block of this many vectors is not merged further.
+const MAX_BLOCK: usize = RADIX.pow(4);
+
+/// The appendable end of a layer's vectors.
+#[derive(Debug)]
+pub struct VectorTail {
+    spec: VectorSpec,
+    blocks: Mutex<Vec<Arc<Rows>>>,
+}
+
+impl VectorTail {
+    /// An empty tail.
+    pub fn new(spec: VectorSpec) -> Self {
+        Self {
+            spec,
+            blocks: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The space.
+    pub fn spec(&self) -> VectorSpec {
+        self.spec
+    }
+
+    /// Appends a vector; the next view shows it.
+    ///
+    /// # Errors
+    /// [`Error::IdOrder`] when `id` does not exceed the last one, or what [`VectorSpec::check`] says.
+    pub fn push(&self, id: u32, vector: &[f32]) -> Result<()> {
+        let mut block = Rows::new(self.spec);
+        block.push(id, vector)?;
+        let mut blocks = self.lock();
+        let last = blocks.last().and_then(|block| block.ids().last().copied());
+        if let Some(previous) = last.filter(|last| *last >= id) {
+            return Err(Error::IdOrder { previous, next: id });
+        }
+        blocks.push(Arc::new(block));
+        carry(self.spec, &mut blocks);
+        Ok(())
+    }
+
+    /// What is in the tail now.
+    pub fn view(&self) -> TailView {
+        TailView {
+            spec: self.spec,
+            blocks: self.lock().clone(),
+        }
+    }
+
+    /// Drops the vectors up to and including `id`, which a segment has taken over. Views keep what they show.
+    pub fn discard_through(&self, id: u32) {
+        let mut blocks = self.lock();
+        let whole =
+            blocks.partition_point(|block| block.ids().last().is_some_and(|last| *last <= id));
+        blocks.drain(..whole);
+        if let Some(first) = blocks.first_mut() {
+            let taken = first.ids().partition_point(|other| *other <= id);
+            if taken > 0 {
+                let mut rest = Rows::new(self.spec);
+                rest.append(first.view().slice(taken, first.len()));
+                *first = Arc::new(rest);
+            }
+        }
+    }
+
+    /// How many vectors there are.
+    pub fn len(&self) -> usize {
+        self.lock().iter().map(|block| block.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// The list is whole between any two statements that change it, so a panic elsewhere does not spoil it.
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Rows>>> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Joins the last eight blocks while they are of one size.
+fn carry(spec: VectorSpec, blocks: &mut Vec<Arc<Rows>>) {
+    while let Some(start) = blocks.len().checked_sub(RADIX) {
+        let size = blocks[start].len();
+        if size >= MAX_BLOCK || blocks[start..].iter().any(|block| block.len() != size) {
+            return;
+        }
+        let mut joined = Rows::new(spec);
+        for block in blocks.drain(start..) {
+            joined.append(block.view());
+        }
+        blocks.push(Arc::new(joined));
+    }
+}
+
+/// What was in a tail at one moment.
+#[derive(Clone, Debug)]
+pub struct TailView {
+    spec: VectorSpec,
+    blocks: Vec<Arc<Rows>>,
+}
+
+impl TailView {
+    /// A view of nothing.
+    pub fn empty(spec: VectorSpec) -> Self {
+        Self {
+            spec,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// The space.
+    pub fn spec(&self) -> VectorSpec {
+        self.spec
+    }
+
+    /// How many vectors it shows.
+    pub fn len(&self) -> usize {
+        self.blocks.iter().map(|block| block.len()).sum()
+    }
+
+    /// Whether it shows none.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The ids it shows, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.blocks
+            .iter()
+            .flat_map(|block| block.ids().iter().copied())
+    }
+
+    /// The same view without the ids above `id`: the part that is to be sealed.
+    pub fn through(&self, id: u32) -> TailView {
+        let mut blocks = Vec::new();
+        for block in &self.blocks {
+            let kept = block.ids().partition_point(|other| *other <= id);
+            if kept == block.len() {
+                blocks.push(Arc::clone(block));
+            } else if kept > 0 {
+                let mut part = Rows::new(self.spec);
+                part.append(block.view().slice(0, kept));
+                blocks.push(Arc::new(part));
+            }
+        }
+        TailView {
+            spec: self.spec,
+            blocks,
+        }
+    }
+
+    /// Everything it shows, as one block: what a segment is built from.
+    pub fn to_rows(&self) -> Rows {
+        let mut rows = Rows::new(self.spec);
+        for block in &self.blocks {
+            rows.append(block.view());
+        }
+        rows
+    }
+
+    /// Compares every vector that `filter` lets through; returns how many that were.
+    pub(crate) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
+        let blocks = self.blocks.iter();
+        blocks
+            .map(|block| flat::scan(&block.view(), query, filter, top))
+            .sum()
+    }
+
+    /// The block and position of `id`.
+    pub(crate) fn locate(&self, id: u32) -> Option<(&Rows, usize)> {
+        let at = self
+            .blocks
+            .partition_point(|block| block.ids().last().is_some_and(|last| *last < id));
+        let block = self.blocks.get(at)?;
+        Some((block, block.view().position(id)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Encoding, Metric};
+
+    fn spec() -> VectorSpec {
+        VectorSpec::new(2, Metric::Dot, Encoding::F32).unwrap()
+    }
+
+    fn filled(n: u32) -> VectorTail {
+        let tail = VectorTail::new(spec());
+        for id in 0..n {
+            tail.push(id * 2, &[id as f32, 1.0]).unwrap();
+        }
+        tail
+    }
+
+    #[test]
+    fn every_push_is_in_the_next_view_and_in_no_earlier_one() {
+        let tail = VectorTail::new(spec());
+        let mut views = Vec::new();
+        for id in 0..600 {
+            views.push(tail.view());
+            tail.push(id, &[id as f32, 0.0]).unwrap();
+        }
+        for (n, view) in views.iter().enumerate() {
+            assert_eq!(view.len(), n);
+            assert!(view.ids().eq(0..n as u32));
+            assert_eq!(view.to_rows().ids().len(), n);
+        }
+    }
+
+    #[test]
+    fn blocks_stay_few() {
+        let tail = filled(9000);
+        assert!(tail.view().blocks.len() <= 7 * 4 + 9000 / MAX_BLOCK);
+        assert_eq!(tail.len(), 9000);
+    }
+
+    #[test]
+    fn a_discarded_prefix_is_gone_from_new_views_only() {
+        let tail = filled(1000);
+        let before = tail.view();
+        tail.discard_through(777);
+        let after = tail.view();
+        assert!(after.ids().eq((389..1000).map(|i| i * 2)));
+        assert_eq!((before.len(), after.len(), tail.len()), (1000, 611, 611));
+        assert!(before.through(777).ids().eq((0..389).map(|i| i * 2)));
+        tail.push(5000, &[1.0, 1.0]).unwrap();
+        tail.discard_through(u32::MAX);
+        assert!(tail.is_empty());
+    }
+
+    #[test]
+    fn ids_must_ascend_across_blocks() {
+        let tail = filled(8);
+        assert!(matches!(
+            tail.push(14, &[0.0, 0.0]),
+            Err(Error::IdOrder {
+                previous: 14,
+                next: 14
+            })
+        ));
+        assert_eq!(tail.len(), 8);
+    }
+
+    #[test]
+    fn every_id_can_be_located() {
+        let view = filled(700).view();
+        for id in 0..1400 {
+            let found = view.locate(id).map(|(rows, at)| rows.ids()[at]);
+            assert_eq!(found, (id % 2 == 0).then_some(id));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! One layer's vectors as a snapshot sees them: some segments and a view of the tail.
+//!
+//! Everything here is immutable, so a [`VectorIndex`] answers the same for as long as it is kept, whatever is
+//! committed, sealed or merged meanwhile.
+//!
+//! Scores are exact: a graph walks on scan codes, but what it finds is scored again from the stored vectors. So scores
+//! of different parts compare, and an answer does not change when its vector moves from the tail to a segment.
+
+use std::sync::Arc;
+
+use crate::bitmap::Bits;
+use crate::error::{Error, Result};
+use crate::flat;
+use crate::hit::{Hit, TopHits};
+use crate::rows::ExactQuery;
+use crate::segment::{TailView, VectorSegment};
+use crate::spec::VectorSpec;
+
+/// How a search is done.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchOptions<'a> {
+    /// How many candidates a graph walk keeps; more find more and take longer. At least k is used.
+    pub ef: usize,
+    /// Only these ids may be answers.
+    pub filter: Option<&'a Bits>,
+    /// Compare everything: the true nearest, at the price of a scan.
+    pub exact: bool,
+}
+
+impl Default for SearchOptions<'_> {
+    fn default() -> Self {
+        Self {
+            ef: 64,
+            filter: None,
+            exact: false,
+        }
+    }
+}
+
+/// How a part of the index was searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// Nothing in it matches the filter.
+    Skip,
+    /// Every vector was compared.
+    Scan,
+    /// Every matching vector was compared.
+    ScanMatching,
+    /// The graph was walked; all vectors match.
+    Walk,
+    /// The graph was walked and the matches collected on the way.
+    WalkCollecting,
+    /// The matching part of the graph was walked, stepping over vectors that do not match.
+    WalkMatching,
+}
+
+impl Strategy {
+    /// The name that plans show.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Scan => "scan",
+            Self::ScanMatching => "scan matching",
+            Self::Walk => "walk",
+            Self::WalkCollecting => "walk, collect matching",
+            Self::WalkMatching => "walk matching",
+        }
+    }
+}
+
+/// A part of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The segment with that place in the list.
+    Segment(usize),
+    /// The flat tail.
+    Tail,
+}
+
+/// What was done in a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartSearch {
+    /// Which part.
+    pub part: Part,
+    /// How it was searched.
+    pub strategy: Strategy,
+    /// Vectors in the part.
+    pub count: u64,
+    /// Vectors in it that match the filter; for the tail, of those compared.
+    pub matching: u64,
+    /// Distances computed, on codes and on exact vectors.
+    pub compared: u64,
+}
+
+/// The answer to a search.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Search {
+    /// At most k, best first, each id once.
+    pub hits: Vec<Hit>,
+    /// What was done in each part.
+    pub parts: Vec<PartSearch>,
+}
+
+/// A layer's vectors at one moment.
+#[derive(Clone, Debug)]
+pub struct VectorIndex {
+    spec: VectorSpec,
+    segments: Vec<Arc<VectorSegment>>,
+    tail: TailView,
+}
+
+impl VectorIndex {
+    /// The vectors of `segments` and `tail`; no id may be in two of them.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when they are not all of one space.
+    pub fn new(segments: Vec<Arc<VectorSegment>>, tail: TailView) -> Result<Self> {
+        let spec = tail.spec();
+        if let Some(other) = segments.iter().find(|segment| segment.spec() != spec) {
+            return Err(Error::Mismatch {
+                expected: spec.to_string(),
+                found: other.spec().to_string(),
+            });
+        }
+        Ok(Self {
+            spec,
+            segments,
+            tail,
+        })
+    }
+
+    /// The space.
+    pub fn spec(&self) -> VectorSpec {
+        self.spec
+    }
+
+    /// How many vectors there are.
+    pub fn len(&self) -> usize {
+        self.segments
+            .iter()
+            .map(|segment| segment.len())
+            .sum::<usize>()
+            + self.tail.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.tail.is_empty()
+    }
+
+    /// The segments.
+    pub fn segments(&self) -> &[Arc<VectorSegment>] {
+        &self.segments
+    }
+
+    /// The tail.
+    pub fn tail(&self) -> &TailView {
+        &self.tail
+    }
+
+    /// The `k` nearest to `query`.
+    ///
+    /// # Errors
+    /// What [`VectorSpec::check`] says about the query; a storage error when a segment is damaged.
+    pub fn search(&self, query: &[f32], k: usize, options: SearchOptions<'_>) -> Result<Search> {
+        let query = ExactQuery::new(self.spec, query)?;
+        let mut top = TopHits::new(k);
+        let mut parts = Vec::with_capacity(self.segments.len() + 1);
+        for (at, segment) in self.segments.iter().enumerate() {
+            let rows = segment.rows()?;
+            let matching = options.filter.map(|filter| segment.count_matching(filter));
+            let (strategy, compared) = match matching {
+                Some(0) => (Strategy::Skip, 0),
+                None => (Strategy::Scan, flat::scan(&rows, &query, None, &mut top)),
+                Some(_) => (
+                    Strategy::ScanMatching,
+                    flat::scan(&rows, &query, options.filter, &mut top),
+                ),
+            };
+            parts.push(PartSearch {
+                part: Part::Segment(at),
+                strategy,
+                count: segment.len() as u64,
+                matching: matching.unwrap_or(segment.len() as u64),
+                compared,
+            });
+        }
+        if !self.tail.is_empty() {
+            let compared = self.tail.scan(&query, options.filter, &mut top);
+            parts.push(PartSearch {
+                part: Part::Tail,
+                strategy: match options.filter {
+                    None => Strategy::Scan,
+                    Some(_) => Strategy::ScanMatching,
+                },
+                count: self.tail.len() as u64,
+                matching: compared,
+                compared,
+            });
+        }
+        Ok(Search {
+            hits: top.into_sorted(),
+            parts,
+        })
+    }
+
+    /// The exact scores of `ids`, in their order; `None` for an id without a vector.
+    ///
+    /// # Errors
+    /// What [`VectorSpec::check`] says about the query; a storage error when a segment is damaged.
+    pub fn scores(&self, query: &[f32], ids: &[u32]) -> Result<Vec<Option<f32>>> {
+        let query = ExactQuery::new(self.spec, query)?;
+        let mut scores: Vec<Option<f32>> = ids
+            .iter()
+            .map(|id| {
+                let (rows, at) = self.tail.locate(*id)?;
+                Some(query.score(&rows.view(), at))
+            })
+            .collect();
+        for segment in &self.segments {
+            let rows = segment.rows()?;
+            for (id, score) in ids.iter().zip(&mut scores) {
+                if score.is_none() {
+                    *score = rows.position(*id).map(|at| query.score(&rows, at));
+                }
+            }
+        }
+        Ok(scores)
+    }
+
+    /// The vector of `id` as it is kept: rounded to the encoding, and of length one under cosine.
+    ///
+    /// # Errors
+    /// A storage error when a segment is damaged.
+    pub fn vector(&self, id: u32) -> Result<Option<Vec<f32>>> {
+        let mut vector = vec![0.0; self.spec.dim];
+        if let Some((rows, at)) = self.tail.locate(id) {
+            rows.view().decode(at, &mut vector);
+            return Ok(Some(vector));
+        }
+        for segment in &self.segments {
+            let rows = segment.rows()?;
+            if let Some(at) = rows.position(id) {
+                rows.decode(at, &mut vector);
+                return Ok(Some(vector));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether `id` has a vector.
+    ///
+    /// # Errors
+    /// A storage error when a segment is damaged.
+    pub fn contains(&self, id: u32) -> Result<bool> {
+        if self.tail.locate(id).is_some() {
+            return Ok(true);
+        }
+        for segment in &self.segments {
+            if segment.rows()?.position(id).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
