@@ -1,0 +1,417 @@
+//! Scalar attributes of a chunk of consecutive ids, as named arrays: a `.cseg` file.
+//!
+//! A column file holds up to 65,536 ids from `first_id` on, and for each column one array with one
+//! value an id, so that a test over one attribute reads that attribute only. Beside each array stand
+//! its *zones*: least and greatest value of every 4,096 ids, so that a range test skips the zones
+//! that cannot match.
+//!
+//! The file is a [segment file](crate::segment_file) of kind `CSEG`, version 1. Its section `head`:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | first id |
+//! | 4 | 4 | count of ids, 1 to 65,536 |
+//! | 8 | 4 | count of columns, n, up to 1,000 |
+//! | 12 | 4 | zero |
+//! | 16 + 32 i | 24 | name of column i, padded with zeros |
+//! | 40 + 32 i | 1 | type: 1 `u8`, 2 `u16`, 3 `u32`, 4 `u64`, 5 `i64`, 6 `f32` |
+//! | 41 + 32 i | 7 | zero |
+//!
+//! Column i's values are the section `v` followed by i in three decimal digits, its zones the section
+//! `z` followed by the same: one pair (least, greatest) for each zone, in the column's own type.
+//!
+//! 1. Every array has exactly `count` values, every zone array one pair for 4,096 ids begun.
+//! 2. A NaN lies in no zone, as it passes no comparison. A zone of NaNs alone is (+∞, -∞).
+
+use std::path::Path;
+
+use bytemuck::Pod;
+
+use crate::error::{Error, Result};
+use crate::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
+use crate::vfs::Vfs;
+
+/// The most ids in a file.
+pub const MAX_IDS: u32 = 65_536;
+
+/// The ids a zone spans.
+pub const ZONE_IDS: u32 = 4_096;
+
+/// The longest name of a column, in bytes.
+pub const MAX_NAME_LEN: usize = 24;
+
+/// Collects the columns of a chunk, then writes them.
+#[derive(Debug)]
+pub struct ColumnsWriter {
+    first_id: u32,
+    count: u32,
+    columns: Vec<NewColumn>,
+}
+
+#[derive(Debug)]
+struct NewColumn {
+    name: [u8; MAX_NAME_LEN],
+    kind: u8,
+    values: Vec<u8>,
+    zones: Vec<u8>,
+}
+
+impl ColumnsWriter {
+    /// Begins the columns of `count` ids from `first_id` on.
+    ///
+    /// # Panics
+    /// If `count` is 0 or more than [`MAX_IDS`], or an id would not fit 32 bits.
+    #[must_use]
+    pub fn new(first_id: u32, count: u32) -> Self {
+        assert!(
+            (1..=MAX_IDS).contains(&count),
+            "1 to {MAX_IDS} ids to a chunk"
+        );
+        assert!(
+            first_id.checked_add(count - 1).is_some(),
+            "ids are 32-bit numbers"
+        );
+        Self {
+            first_id,
+            count,
+            columns: Vec::new(),
+        }
+    }
+
+    /// Writes the file under a temporary name, syncs it and moves it to `path`. Returns its length.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(self, vfs: &dyn Vfs, path: &Path, identity: FileIdentity) -> Result<u64> {
+        self.into_file(identity).write(vfs, path)
+    }
+
+    /// The file, not yet written.
+    #[must_use]
+    pub fn into_file(self, identity: FileIdentity) -> SegmentFileWriter {
+        let mut head = Vec::with_capacity(HEAD_LEN + self.columns.len() * ENTRY_LEN);
+        head.extend_from_slice(&self.first_id.to_le_bytes());
+        head.extend_from_slice(&self.count.to_le_bytes());
+        head.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
+        head.extend_from_slice(&[0; HEAD_LEN - HEAD_ZERO]);
+        for column in &self.columns {
+            head.extend_from_slice(&column.name);
+            head.push(column.kind);
+            head.extend_from_slice(&[0; ENTRY_LEN - ENTRY_ZERO]);
+        }
+        let mut file = SegmentFileWriter::new(KIND, VERSION, identity);
+        file.section(HEAD, head);
+        for (i, column) in self.columns.into_iter().enumerate() {
+            file.section(tag(b'v', i), column.values);
+            file.section(tag(b'z', i), column.zones);
+        }
+        file
+    }
+
+    fn push<T: Scalar>(&mut self, name: &str, values: &[T]) -> &mut Self {
+        assert_eq!(
+            values.len(),
+            self.count as usize,
+            "one value an id in column {name}"
+        );
+        assert!(
+            self.columns.len() < MAX_COLUMNS,
+            "up to {MAX_COLUMNS} columns"
+        );
+        let name = padded(name).unwrap_or_else(|| panic!("{name:?} is no name for a column"));
+        assert!(
+            self.columns.iter().all(|column| column.name != name),
+            "one column to a name"
+        );
+        let zones: Vec<[T; 2]> = values.chunks(ZONE_IDS as usize).map(zone).collect();
+        self.columns.push(NewColumn {
+            name,
+            kind: T::KIND,
+            values: bytemuck::cast_slice(values).to_vec(),
+            zones: bytemuck::cast_slice(&zones).to_vec(),
+        });
+        self
+    }
+}
+
+/// A chunk's columns, mapped.
+#[derive(Debug)]
+pub struct Columns {
+    file: SegmentFile,
+    first_id: u32,
+    count: u32,
+    columns: Vec<Column>,
+}
+
+#[derive(Debug)]
+struct Column {
+    name: [u8; MAX_NAME_LEN],
+    kind: u8,
+}
+
+impl Columns {
+    /// Maps the column file at `path` and checks its outline.
+    ///
+    /// # Errors
+    /// As [`SegmentFile::open`].
+    pub fn open(vfs: &dyn Vfs, path: &Path, identity: &FileIdentity) -> Result<Self> {
+        Self::from_file(SegmentFile::open(vfs, path, KIND, identity)?)
+    }
+
+    /// The columns in a file that is open already.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`], [`Error::NewerFormat`].
+    pub fn from_file(file: SegmentFile) -> Result<Self> {
+        file.check_version(VERSION)?;
+        let head = file.section(HEAD)?;
+        let damaged = |what: &str| Error::damaged_file(file.path(), what);
+        let Some((fixed, entries)) = head.split_first_chunk::<HEAD_LEN>() else {
+            return Err(damaged("its head is cut short"));
+        };
+        let field = |at: usize| {
+            u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
+        };
+        let (first_id, count) = (field(HEAD_FIRST_ID), field(HEAD_COUNT));
+        if !(1..=MAX_IDS).contains(&count) || first_id.checked_add(count - 1).is_none() {
+            return Err(damaged("its range of ids is impossible"));
+        }
+        let column_count = field(HEAD_COLUMN_COUNT) as usize;
+        if column_count > MAX_COLUMNS || entries.len() != column_count * ENTRY_LEN {
+            return Err(damaged("its list of columns has the wrong length"));
+        }
+        let (entries, _) = entries.as_chunks::<ENTRY_LEN>();
+        let columns: Vec<Column> = entries
+            .iter()
+            .map(|entry| {
+                let mut name = [0; MAX_NAME_LEN];
+                name.copy_from_slice(&entry[ENTRY_NAME..ENTRY_KIND]);
+                Column {
+                    name,
+                    kind: entry[ENTRY_KIND],
+                }
+            })
+            .collect();
+        Ok(Self {
+            first_id,
+            count,
+            columns,
+            file,
+        })
+    }
+
+    /// The first id.
+    #[must_use]
+    pub fn first_id(&self) -> u32 {
+        self.first_id
+    }
+
+    /// How many ids there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether there is a column of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The names of the columns, in the order they were written.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        self.columns.iter().map(|column| {
+            let len = column
+                .name
+                .iter()
+                .position(|&byte| byte == 0)
+                .unwrap_or(MAX_NAME_LEN);
+            String::from_utf8_lossy(&column.name[..len]).into_owned()
+        })
+    }
+
+    /// The file the columns are in.
+    #[must_use]
+    pub fn file(&self) -> &SegmentFile {
+        &self.file
+    }
+
+    /// Checks every byte and every zone.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] for the first fault.
+    pub fn verify(&self) -> Result<()> {
+        self.file.verify()?;
+        for (i, column) in self.columns.iter().enumerate() {
+            match column.kind {
+                <u8 as Scalar>::KIND => self.verify_zones::<u8>(i)?,
+                <u16 as Scalar>::KIND => self.verify_zones::<u16>(i)?,
+                <u32 as Scalar>::KIND => self.verify_zones::<u32>(i)?,
+                <u64 as Scalar>::KIND => self.verify_zones::<u64>(i)?,
+                <i64 as Scalar>::KIND => self.verify_zones::<i64>(i)?,
+                <f32 as Scalar>::KIND => self.verify_zones::<f32>(i)?,
+                kind => return Err(self.damaged(i, &format!("has the unknown type {kind}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_zones<T: Scalar>(&self, i: usize) -> Result<()> {
+        let found = self.zones_at::<T>(i)?;
+        let mut expected = self.values_at::<T>(i)?.chunks(ZONE_IDS as usize).map(zone);
+        let same = found
+            .iter()
+            .all(|found| expected.next().as_ref() == Some(found));
+        if same {
+            Ok(())
+        } else {
+            Err(self.damaged(i, "has zones that are not its values'"))
+        }
+    }
+
+    fn values<T: Scalar>(&self, name: &str) -> Result<&[T]> {
+        self.values_at(self.typed::<T>(name)?)
+    }
+
+    fn zones<T: Scalar>(&self, name: &str) -> Result<&[[T; 2]]> {
+        self.zones_at(self.typed::<T>(name)?)
+    }
+
+    fn values_at<T: Scalar>(&self, i: usize) -> Result<&[T]> {
+        self.array(i, b'v', self.count as usize)
+    }
+
+    fn zones_at<T: Scalar>(&self, i: usize) -> Result<&[[T; 2]]> {
+        self.array(i, b'z', self.count.div_ceil(ZONE_IDS) as usize)
+    }
+
+    fn array<T: Pod>(&self, i: usize, letter: u8, count: usize) -> Result<&[T]> {
+        let bytes = self.file.section(tag(letter, i))?;
+        match bytemuck::try_cast_slice(bytes) {
+            Ok(array) if array.len() == count => Ok(array),
+            _ => Err(self.damaged(i, "has an array of the wrong length")),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        let name = padded(name)?;
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    fn typed<T: Scalar>(&self, name: &str) -> Result<usize> {
+        let Some(i) = self.find(name) else {
+            return Err(Error::damaged_file(
+                self.file.path(),
+                format!("it has no column {name}"),
+            ));
+        };
+        match self.columns.get(i) {
+            Some(column) if column.kind == T::KIND => Ok(i),
+            _ => Err(self.damaged(i, "has another type than asked for")),
+        }
+    }
+
+    fn damaged(&self, i: usize, what: &str) -> Error {
+        let name = self.names().nth(i).unwrap_or_default();
+        Error::damaged_file(self.file.path(), format!("column {name:?} {what}"))
+    }
+}
+
+/// Declares, for one type of scalar, the writer's method and the reader's two.
+macro_rules! scalar {
+    ($scalar:ident, $kind:literal, $values:ident, $zones:ident, $empty:expr) => {
+        impl Scalar for $scalar {
+            const KIND: u8 = $kind;
+            const EMPTY_ZONE: [Self; 2] = $empty;
+        }
+
+        impl ColumnsWriter {
+            #[doc = concat!("Adds a column of `", stringify!($scalar), "`, one value an id.")]
+            ///
+            /// # Panics
+            /// If there is not one value an id, the name is taken, or it is empty, longer than
+            /// [`MAX_NAME_LEN`] or has a zero byte.
+            pub fn $scalar(&mut self, name: &str, values: Vec<$scalar>) -> &mut Self {
+                self.push(name, &values)
+            }
+        }
+
+        impl Columns {
+            #[doc = concat!("The values of a column of `", stringify!($scalar), "`, one an id.")]
+            ///
+            /// # Errors
+            /// [`Error::DamagedFile`] when there is no such column, it has another type, or its
+            /// bytes do not match their checksum.
+            pub fn $values(&self, name: &str) -> Result<&[$scalar]> {
+                self.values(name)
+            }
+
+            #[doc = concat!("The zones of a column of `", stringify!($scalar), "`: least and ")]
+            /// greatest value of every [`ZONE_IDS`] ids.
+            ///
+            /// # Errors
+            /// As for the values.
+            pub fn $zones(&self, name: &str) -> Result<&[[$scalar; 2]]> {
+                self.zones(name)
+            }
+        }
+    };
+}
+
+scalar!(u8, 1, u8s, zones_u8, [u8::MAX, u8::MIN]);
+scalar!(u16, 2, u16s, zones_u16, [u16::MAX, u16::MIN]);
+scalar!(u32, 3, u32s, zones_u32, [u32::MAX, u32::MIN]);
+scalar!(u64, 4, u64s, zones_u64, [u64::MAX, u64::MIN]);
+scalar!(i64, 5, i64s, zones_i64, [i64::MAX, i64::MIN]);
+scalar!(f32, 6, f32s, zones_f32, [f32::INFINITY, f32::NEG_INFINITY]);
+
+/// What a column can hold.
+trait Scalar: Pod + PartialOrd {
+    /// The type's number in the file.
+    const KIND: u8;
+    /// The zone of no value at all: its least is above and its greatest below every value.
+    const EMPTY_ZONE: [Self; 2];
+}
+
+const KIND: [u8; 4] = *b"CSEG";
+const VERSION: u32 = 1;
+const HEAD: [u8; 4] = *b"head";
+const MAX_COLUMNS: usize = 1_000;
+
+const HEAD_FIRST_ID: usize = 0;
+const HEAD_COUNT: usize = HEAD_FIRST_ID + 4;
+const HEAD_COLUMN_COUNT: usize = HEAD_COUNT + 4;
+const HEAD_ZERO: usize = HEAD_COLUMN_COUNT + 4;
+const HEAD_LEN: usize = HEAD_ZERO + 4;
+const _: () = assert!(HEAD_LEN == 16);
+
+const ENTRY_NAME: usize = 0;
+const ENTRY_KIND: usize = ENTRY_NAME + MAX_NAME_LEN;
+const ENTRY_ZERO: usize = ENTRY_KIND + 1;
+const ENTRY_LEN: usize = ENTRY_ZERO + 7;
+const _: () = assert!(ENTRY_LEN == 32);
+
+/// The section of column `i`, which is below [`MAX_COLUMNS`].
+fn tag(letter: u8, i: usize) -> [u8; 4] {
+    let digit = |unit: usize| b'0' + (i / unit % 10) as u8;
+    [letter, digit(100), digit(10), digit(1)]
+}
+
+fn padded(name: &str) -> Option<[u8; MAX_NAME_LEN]> {
+    let mut padded = [0; MAX_NAME_LEN];
+    padded
+        .get_mut(..name.len())?
+        .copy_from_slice(name.as_bytes());
+    (!name.is_empty() && !name.contains('\0')).then_some(padded)
+}
+
+fn zone<T: Scalar>(values: &[T]) -> [T; 2] {
+    values
+        .iter()
+        .fold(T::EMPTY_ZONE, |[least, greatest], &value| {
+            // Written so that a NaN changes neither.
+            let least = if value < least { value } else { least };
+            let greatest = if value > greatest { value } else { greatest };
+            [least, greatest]
+        })
+}

@@ -1,0 +1,296 @@
+//! One writer, any number of readers: the `LOCK` file.
+//!
+//! Who holds the database is told by locks on two bytes far past the file's end, which the system
+//! takes back when a process dies. What the holder is and how far the log is durable is told by a
+//! status block of 64 bytes, little-endian, at the file's beginning:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 8 | magic `HOLOLOCK` |
+//! | 8 | 4 | version, 1 |
+//! | 12 | 4 | process id of the last writer |
+//! | 16 | 8 | when it took the lock, microseconds since 1970 (signed) |
+//! | 24 | 8 | durable position: the log is known synced up to here |
+//! | 32 | 28 | zero |
+//! | 60 | 4 | CRC32 over bytes 0..60 |
+//!
+//! 1. At most one handle holds the writer's byte; readers share theirs.
+//! 2. The durable position is written after the sync it speaks of, so it is never too high. It is not
+//!    synced itself: after a crash it may be old, or the block may be missing or torn, which counts
+//!    as no status.
+//! 3. A new writer carries the durable position over, because recovery judges damage by it.
+//! 4. Readers change nothing and need no permission to. Where there is no LOCK file and none can be
+//!    made, they do without.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::{Error, Result};
+use crate::log::Lsn;
+use crate::vfs::{LockKind, OpenMode, Vfs, VfsFile};
+
+/// What the status block says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The process that last took the writer's lock.
+    pub pid: u32,
+    /// When it did, in microseconds since 1970.
+    pub started_us: i64,
+    /// The log is known synced up to here.
+    pub durable: Lsn,
+}
+
+/// The writer's lock on a database, or a reader's. It ends when dropped.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    /// None for a reader that found no LOCK file.
+    file: Option<Arc<dyn VfsFile>>,
+    /// What the writer last wrote; none for a reader.
+    written: Option<Mutex<Status>>,
+    /// What stood there before the writer wrote.
+    found: Option<Status>,
+}
+
+impl Lock {
+    /// Takes the writer's lock, making the LOCK file at `path` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Held`] with the holder's process id; [`Error::NetworkFileSystem`]; [`Error::Io`].
+    pub fn writer(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        if vfs
+            .is_network(directory)
+            .map_err(Error::io(directory, "examine"))?
+        {
+            return Err(Error::NetworkFileSystem {
+                path: directory.to_owned(),
+            });
+        }
+        let file = open_or_create(vfs, path)?;
+        let taken = file
+            .try_lock(WRITER_BYTE, LockKind::Exclusive)
+            .map_err(Error::io(path, "lock"))?;
+        let found = read_status(&*file).map_err(Error::io(path, "read"))?;
+        if !taken {
+            let pid = found.map_or(0, |status| status.pid);
+            return Err(Error::Held {
+                path: path.to_owned(),
+                pid,
+            });
+        }
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let status = Status {
+            pid: std::process::id(),
+            started_us: i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
+            durable: found.map_or(Lsn(0), |status| status.durable),
+        };
+        file.write_at(&encode(&status), 0)
+            .map_err(Error::io(path, "write"))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: Some(file),
+            written: Some(Mutex::new(status)),
+            found,
+        })
+    }
+
+    /// Announces a reader.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn reader(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        let file = match vfs.open(path, OpenMode::Read) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Error::io(path, "open")(error)),
+        };
+        if let Some(file) = &file {
+            // Nobody takes this byte exclusively, so it is never refused.
+            file.try_lock(READERS_BYTE, LockKind::Shared)
+                .map_err(Error::io(path, "lock"))?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            written: None,
+            found: None,
+        })
+    }
+
+    /// The status block as it stood before this writer took the lock: what its log is judged by.
+    #[must_use]
+    pub fn found(&self) -> Option<Status> {
+        self.found
+    }
+
+    /// The status block as it stands; none where there is none or it does not match its checksum.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn status(&self) -> Result<Option<Status>> {
+        match &self.file {
+            Some(file) => read_status(&**file).map_err(Error::io(&self.path, "read")),
+            None => Ok(None),
+        }
+    }
+
+    /// Tells readers, and the next recovery, that the log is synced up to `durable`.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`] for a reader; [`Error::Io`].
+    pub fn set_durable(&self, durable: Lsn) -> Result<()> {
+        let (Some(file), Some(written)) = (&self.file, &self.written) else {
+            return Err(Error::ReadOnly);
+        };
+        // Held while writing, so that the block written last is the one noted last.
+        let mut status = written.lock().unwrap_or_else(PoisonError::into_inner);
+        status.durable = durable;
+        file.write_at(&encode(&status), 0)
+            .map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Whether another handle holds the writer's lock.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn has_other_writer(&self) -> Result<bool> {
+        self.is_held(WRITER_BYTE)
+    }
+
+    /// Whether another handle reads.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn has_other_readers(&self) -> Result<bool> {
+        self.is_held(READERS_BYTE)
+    }
+
+    fn is_held(&self, byte: Range<u64>) -> Result<bool> {
+        match &self.file {
+            Some(file) => file
+                .is_locked(byte)
+                .map_err(Error::io(&self.path, "examine")),
+            None => Ok(false),
+        }
+    }
+}
+
+const WRITER_BYTE: Range<u64> = 1 << 61..(1 << 61) + 1;
+const READERS_BYTE: Range<u64> = WRITER_BYTE.end..WRITER_BYTE.end + 1;
+
+const MAGIC: [u8; 8] = *b"HOLOLOCK";
+const VERSION: u32 = 1;
+
+const STATUS_MAGIC: usize = 0;
+const STATUS_VERSION: usize = STATUS_MAGIC + 8;
+const STATUS_PID: usize = STATUS_VERSION + 4;
+const STATUS_STARTED: usize = STATUS_PID + 4;
+const STATUS_DURABLE: usize = STATUS_STARTED + 8;
+const STATUS_ZERO: usize = STATUS_DURABLE + 8;
+const STATUS_CRC: usize = STATUS_ZERO + 28;
+const STATUS_LEN: usize = STATUS_CRC + 4;
+const _: () = assert!(STATUS_LEN == 64);
+
+/// How often a status that does not match its checksum is read again: the writer may be writing it.
+const READ_ATTEMPTS: usize = 4;
+
+fn open_or_create(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
+    match vfs.open(path, OpenMode::ReadWrite) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened.map_err(Error::io(path, "open")),
+    }
+    match vfs.open(path, OpenMode::CreateNew) {
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => vfs
+            .open(path, OpenMode::ReadWrite)
+            .map_err(Error::io(path, "open")),
+        created => created.map_err(Error::io(path, "create")),
+    }
+}
+
+fn read_status(file: &dyn VfsFile) -> io::Result<Option<Status>> {
+    for _ in 0..READ_ATTEMPTS {
+        let mut block = [0; STATUS_LEN];
+        match file.read_at(&mut block, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        if let Some(status) = decode(&block) {
+            return Ok(Some(status));
+        }
+    }
+    Ok(None)
+}
+
+fn encode(status: &Status) -> [u8; STATUS_LEN] {
+    let mut block = [0; STATUS_LEN];
+    block[STATUS_MAGIC..STATUS_VERSION].copy_from_slice(&MAGIC);
+    block[STATUS_VERSION..STATUS_PID].copy_from_slice(&VERSION.to_le_bytes());
+    block[STATUS_PID..STATUS_STARTED].copy_from_slice(&status.pid.to_le_bytes());
+    block[STATUS_STARTED..STATUS_DURABLE].copy_from_slice(&status.started_us.to_le_bytes());
+    block[STATUS_DURABLE..STATUS_ZERO].copy_from_slice(&status.durable.0.to_le_bytes());
+    let crc = crc32fast::hash(&block[..STATUS_CRC]);
+    block[STATUS_CRC..].copy_from_slice(&crc.to_le_bytes());
+    block
+}
+
+fn decode(block: &[u8; STATUS_LEN]) -> Option<Status> {
+    let crc = u32::from_le_bytes(block[STATUS_CRC..].try_into().ok()?);
+    let version = u32::from_le_bytes(block[STATUS_VERSION..STATUS_PID].try_into().ok()?);
+    let known = block[STATUS_MAGIC..STATUS_VERSION] == MAGIC && version == VERSION;
+    if !known || crc32fast::hash(&block[..STATUS_CRC]) != crc {
+        return None;
+    }
+    Some(Status {
+        pid: u32::from_le_bytes(block[STATUS_PID..STATUS_STARTED].try_into().ok()?),
+        started_us: i64::from_le_bytes(block[STATUS_STARTED..STATUS_DURABLE].try_into().ok()?),
+        durable: Lsn(u64::from_le_bytes(
+            block[STATUS_DURABLE..STATUS_ZERO].try_into().ok()?,
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_status_block() {
+        let status = Status {
+            pid: 0x0102_0304,
+            started_us: -2,
+            durable: Lsn(0x1122_3344_5566_7788),
+        };
+        let block = encode(&status);
+        let mut expected = Vec::new();
+        expected.extend_from_slice(b"HOLOLOCK");
+        expected.extend_from_slice(&[1, 0, 0, 0]);
+        expected.extend_from_slice(&[4, 3, 2, 1]);
+        expected.extend_from_slice(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+        expected.extend_from_slice(&[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
+        expected.resize(60, 0);
+        assert_eq!(block[..60], expected[..]);
+        assert_eq!(block[60..], crc32fast::hash(&expected).to_le_bytes());
+        assert_eq!(decode(&block), Some(status));
+    }
+
+    #[test]
+    fn no_flipped_bit_passes_for_a_status() {
+        let block = encode(&Status {
+            pid: 7,
+            started_us: 1,
+            durable: Lsn(4096),
+        });
+        for bit in 0..STATUS_LEN * 8 {
+            let mut flipped = block;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&flipped), None, "bit {bit}");
+        }
+    }
+}
