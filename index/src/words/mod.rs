@@ -1,5 +1,150 @@
-//! The word index.
+//! The word index: which items hold which words, and BM25 over them.
+//!
+//! Documents enter a [`WordTail`], whose text is analysed when the first query may see it; a full tail becomes a
+//! [`WordSegment`], an immutable file; segments are merged. A [`WordIndex`] is a view of some segments and tails below an
+//! id bound. It answers for exactly the documents below the bound, with the statistics of those documents, so its answers
+//! never change, however many documents follow and wherever the documents move meanwhile.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use holotype_index::words::{Analyzer, WordIndex, WordTail};
+//!
+//! let tail = Arc::new(WordTail::new(Analyzer::default()));
+//! tail.push(1, &[("Booked flight UA123 to Lisbon", 1.0)])?;
+//! tail.push(2, &[("The hotel in Lisbon has a pool", 1.0)])?;
+//! let index = WordIndex::new(Analyzer::default(), Vec::new(), vec![tail], 3)?;
+//! let hits = index.top(&index.query("flights to Lisbon"), None, 10)?;
+//! assert_eq!(hits.iter().map(|hit| hit.id).collect::<Vec<_>>(), [1, 2]);
+//! # Ok::<(), holotype_index::Error>(())
+//! ```
+//!
+//! Invariants:
+//! 1. A document is in one part only; inside a part the ids ascend.
+//! 2. All parts were made by the index's analyser; one of another is refused, and the index has to be rebuilt.
+//! 3. Scores do not depend on how documents are spread over parts (`bm25`).
 
 pub mod analyse;
+mod bm25;
+mod merge;
+mod postings;
+mod query;
+mod segment;
+mod tail;
+
+use std::sync::Arc;
 
 pub use analyse::{Analyzer, AnalyzerId, Stemming};
+pub use bm25::{B, K1, Scorer, TermStats, WordStats};
+pub use merge::merge_word_segments;
+pub use query::{QueryTerm, WordQuery};
+pub use segment::{WORD_SEGMENT_KIND, WordSegment};
+pub use tail::{MAX_QUEUED_LEN, MAX_WEIGHT, WordTail};
+
+use crate::bitmap::Bits;
+use crate::error::{Error, Result};
+use crate::hit::Hit;
+
+/// A view of the documents below a bound. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct WordIndex {
+    analyzer: Analyzer,
+    segments: Vec<Arc<WordSegment>>,
+    tails: Vec<Arc<WordTail>>,
+    bound: u32,
+    excluded: Option<Arc<Bits>>,
+}
+
+impl WordIndex {
+    /// The view of the documents of these parts with ids below `bound`. More than one tail is there while a segment is
+    /// being built from the older ones.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for a part of another analyser.
+    pub fn new(
+        analyzer: Analyzer,
+        segments: Vec<Arc<WordSegment>>,
+        tails: Vec<Arc<WordTail>>,
+        bound: u32,
+    ) -> Result<Self> {
+        let segment_analyzers = segments.iter().map(|segment| segment.analyzer());
+        let other = segment_analyzers
+            .chain(tails.iter().map(|tail| tail.analyzer().id()))
+            .find(|other| *other != analyzer.id());
+        match other {
+            Some(other) => Err(Error::Mismatch {
+                expected: analyzer.id().to_string(),
+                found: other.to_string(),
+            }),
+            None => Ok(Self {
+                analyzer,
+                segments,
+                tails,
+                bound,
+                excluded: None,
+            }),
+        }
+    }
+
+    /// The same view without these documents: they are neither found nor counted, as though they had never been there.
+    #[must_use]
+    pub fn excluding(mut self, excluded: Arc<Bits>) -> Self {
+        self.excluded = Some(excluded);
+        self
+    }
+
+    /// The same parts as of another bound.
+    #[must_use]
+    pub fn at(mut self, bound: u32) -> Self {
+        self.bound = bound;
+        self
+    }
+
+    /// Its analyser.
+    pub fn analyzer(&self) -> Analyzer {
+        self.analyzer
+    }
+
+    /// Its bound: documents have smaller ids.
+    pub fn bound(&self) -> u32 {
+        self.bound
+    }
+
+    /// What `text` asks for.
+    pub fn query(&self, text: &str) -> WordQuery {
+        WordQuery::new(&self.analyzer, text)
+    }
+
+    /// The scores of a query, for several questions about them.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] or what a segment's file finds.
+    pub fn scorer(&self, query: &WordQuery) -> Result<Scorer<'_>> {
+        let segments = self.segments.iter().map(|segment| &**segment);
+        let tails = self.tails.iter().map(|tail| &**tail);
+        Scorer::new(query, segments, tails, self.bound, self.excluded.as_deref())
+    }
+
+    /// What holds for all documents of the view.
+    ///
+    /// # Errors
+    /// As [`WordIndex::scorer`].
+    pub fn stats(&self) -> Result<WordStats> {
+        Ok(self.scorer(&WordQuery::default())?.stats())
+    }
+
+    /// As [`Scorer::top`].
+    ///
+    /// # Errors
+    /// As [`WordIndex::scorer`].
+    pub fn top(&self, query: &WordQuery, filter: Option<&Bits>, k: usize) -> Result<Vec<Hit>> {
+        self.scorer(query)?.top(filter, k)
+    }
+
+    /// As [`Scorer::scores`].
+    ///
+    /// # Errors
+    /// As [`WordIndex::scorer`].
+    pub fn scores(&self, query: &WordQuery, ids: &[u32]) -> Result<Vec<f32>> {
+        self.scorer(query)?.scores(ids)
+    }
+}

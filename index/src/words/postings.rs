@@ -1,0 +1,448 @@
+//! Posting lists: which documents hold a term, and how often.
+//!
+//! A document is named by its position in its part of the index (its *local id*); a term frequency is counted in
+//! sixteenths, so that a piece of a document can count for more or less than another. Lists are cut into blocks of 128
+//! postings. In a block every posting is
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 1 to 5 | LEB128 of `gap * 2 + once`, where `gap` is the local id less the one before it, less one |
+//! | 0 to 5 | LEB128 of the frequency; absent when `once` is 1, which means one occurrence of weight one (16) |
+//!
+//! and the first gap of a block counts from the last posting of the block before (from -1 in the first). A [`Block`]
+//! says where a block's bytes are, its last local id, and what bounds its scores under any statistics: its largest
+//! frequency and its shortest document.
+//!
+//! Invariants, all checked while decoding:
+//! 1. Local ids ascend and are below the number of documents; frequencies are at least 1 and fit in 32 bits.
+//! 2. A block's bytes are used up exactly by its postings; its last local id is the one its entry gives. A list of one
+//!    block has no entry.
+
+use crate::error::{Error, Result};
+
+/// Postings to a block.
+pub(super) const BLOCK_LEN: usize = 128;
+/// One occurrence at weight one.
+pub(super) const ONCE: u32 = 16;
+
+/// One document that holds a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Posting {
+    /// The document's position in its part.
+    pub(super) local: u32,
+    /// How often it holds the term, in sixteenths.
+    pub(super) frequency: u32,
+}
+
+/// Where a block is and what bounds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// Where its bytes start, from the start of the list.
+    pub(super) offset: u32,
+    /// The last local id in it.
+    pub(super) last_local: u32,
+    /// The largest frequency in it.
+    pub(super) max_frequency: u32,
+    /// The length of the shortest document in it, in sixteenths.
+    pub(super) min_len: u32,
+}
+
+/// A block's entry as it is kept.
+pub(super) const BLOCK_ENTRY_LEN: usize = 16;
+
+impl Block {
+    /// Its four fields in order, little-endian.
+    pub(super) fn encode(&self) -> [u8; BLOCK_ENTRY_LEN] {
+        let mut bytes = [0; BLOCK_ENTRY_LEN];
+        let fields = [
+            self.offset,
+            self.last_local,
+            self.max_frequency,
+            self.min_len,
+        ];
+        for (place, field) in bytes.chunks_exact_mut(4).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The reverse of [`Block::encode`].
+    pub(super) fn decode(bytes: &[u8; BLOCK_ENTRY_LEN]) -> Self {
+        let field =
+            |i: usize| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
+        Self {
+            offset: field(0),
+            last_local: field(4),
+            max_frequency: field(8),
+            min_len: field(12),
+        }
+    }
+}
+
+/// Appends the postings to `bytes`, block by block; a block's offset counts from where the list starts.
+///
+/// The postings ascend; `len_of` gives the length of a document.
+pub(super) fn encode(
+    postings: &[Posting],
+    len_of: &dyn Fn(u32) -> u32,
+    bytes: &mut Vec<u8>,
+) -> Vec<Block> {
+    let start = bytes.len();
+    let mut next = 0;
+    let block_of = |block: &[Posting]| {
+        let offset = (bytes.len() - start) as u32;
+        for posting in block {
+            let gap = u64::from(posting.local - next) << 1;
+            next = posting.local + 1;
+            if posting.frequency == ONCE {
+                put_varint(bytes, gap | 1);
+            } else {
+                put_varint(bytes, gap);
+                put_varint(bytes, u64::from(posting.frequency));
+            }
+        }
+        Block {
+            offset,
+            last_local: next - 1,
+            max_frequency: block
+                .iter()
+                .map(|posting| posting.frequency)
+                .max()
+                .unwrap_or(0),
+            min_len: block
+                .iter()
+                .map(|posting| len_of(posting.local))
+                .min()
+                .unwrap_or(0),
+        }
+    };
+    postings.chunks(BLOCK_LEN).map(block_of).collect()
+}
+
+/// Decodes the `count` postings of one block into `block`.
+///
+/// They lie in `first..=last`; `offset` is where the bytes stand in their section, for the error.
+fn decode_block(
+    bytes: &[u8],
+    count: usize,
+    first: u32,
+    last: u32,
+    offset: usize,
+    block: &mut Vec<Posting>,
+) -> Result<()> {
+    block.clear();
+    let mut rest = bytes;
+    let mut next = u64::from(first);
+    for _ in 0..count {
+        let at = offset + bytes.len() - rest.len();
+        let head = take_varint(&mut rest).ok_or_else(|| fault(at, "a posting is cut off"))?;
+        let frequency = if head & 1 == 1 {
+            u64::from(ONCE)
+        } else {
+            take_varint(&mut rest).ok_or_else(|| fault(at, "a frequency is cut off"))?
+        };
+        let local = next + (head >> 1);
+        next = local + 1;
+        match (u32::try_from(local), u32::try_from(frequency)) {
+            (Ok(local), Ok(frequency)) if local <= last && frequency > 0 => {
+                block.push(Posting { local, frequency });
+            }
+            _ => return Err(fault(at, "a posting is outside its block")),
+        }
+    }
+    if rest.is_empty() {
+        return Ok(());
+    }
+    Err(fault(
+        offset + bytes.len() - rest.len(),
+        "a block is longer than its postings",
+    ))
+}
+
+/// A posting list, in a segment or copied out of a tail.
+#[derive(Debug)]
+pub(super) enum List<'a> {
+    /// In a segment.
+    Stored(Stored<'a>),
+    /// In memory, ascending.
+    Memory(Vec<Posting>),
+}
+
+/// A posting list in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored<'a> {
+    /// Its bytes.
+    pub(super) bytes: &'a [u8],
+    /// Where they start in their section.
+    pub(super) offset: usize,
+    /// Its block entries; none when it is all one block.
+    pub(super) blocks: &'a [[u8; BLOCK_ENTRY_LEN]],
+    /// How many postings it has, at least one.
+    pub(super) count: u32,
+    /// How many documents the segment has.
+    pub(super) documents: u32,
+}
+
+impl<'a> Stored<'a> {
+    fn block_count(&self) -> usize {
+        (self.count as usize).div_ceil(BLOCK_LEN)
+    }
+
+    /// The least local id that block `i` may begin with.
+    fn first_of(&self, i: usize) -> u32 {
+        let before = i.checked_sub(1).and_then(|before| self.blocks.get(before));
+        before.map_or(0, |entry| Block::decode(entry).last_local.saturating_add(1))
+    }
+
+    /// The block that would hold `local`.
+    fn block_of(&self, local: u32) -> Option<usize> {
+        let i = self
+            .blocks
+            .partition_point(|entry| Block::decode(entry).last_local < local);
+        (i < self.block_count()).then_some(i)
+    }
+
+    fn decode(&self, i: usize, block: &mut Vec<Posting>) -> Result<()> {
+        let start = self
+            .blocks
+            .get(i)
+            .map_or(0, |entry| Block::decode(entry).offset as usize);
+        let end = self.blocks.get(i + 1).map_or(self.bytes.len(), |entry| {
+            Block::decode(entry).offset as usize
+        });
+        let offset = self.offset + start;
+        let bytes = self
+            .bytes
+            .get(start..end)
+            .ok_or_else(|| fault(offset, "a block is outside its list"))?;
+        let count = (self.count as usize)
+            .saturating_sub(i * BLOCK_LEN)
+            .min(BLOCK_LEN);
+        let entry = self
+            .blocks
+            .get(i)
+            .map(|entry| Block::decode(entry).last_local);
+        let last = entry.unwrap_or(self.documents.saturating_sub(1));
+        decode_block(bytes, count, self.first_of(i), last, offset, block)?;
+        match (entry, block.last()) {
+            (Some(entry), Some(found)) if entry != found.local => Err(fault(
+                offset,
+                "a block does not end with the document its entry names",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl List<'_> {
+    /// How many there are of the documents before `bound`.
+    pub(super) fn count_below(&self, bound: u32) -> Result<u32> {
+        match self {
+            List::Memory(postings) => {
+                Ok(postings.partition_point(|posting| posting.local < bound) as u32)
+            }
+            List::Stored(stored) if bound >= stored.documents => Ok(stored.count),
+            List::Stored(stored) => {
+                let Some(i) = stored.block_of(bound) else {
+                    return Ok(stored.count);
+                };
+                let mut block = Vec::with_capacity(BLOCK_LEN);
+                stored.decode(i, &mut block)?;
+                let here = block.partition_point(|posting| posting.local < bound);
+                Ok((i * BLOCK_LEN + here) as u32)
+            }
+        }
+    }
+
+    /// Shows the postings of the documents before `bound`, ascending.
+    pub(super) fn each(&self, bound: u32, see: &mut impl FnMut(Posting)) -> Result<()> {
+        let mut see_below = |postings: &[Posting]| {
+            let end = match postings.last() {
+                Some(last) if last.local >= bound => {
+                    postings.partition_point(|posting| posting.local < bound)
+                }
+                _ => postings.len(),
+            };
+            postings[..end].iter().for_each(|posting| see(*posting));
+        };
+        match self {
+            List::Memory(postings) => see_below(postings),
+            List::Stored(stored) => {
+                let mut block = Vec::with_capacity(BLOCK_LEN);
+                for i in 0..stored.block_count() {
+                    if stored.first_of(i) >= bound {
+                        break;
+                    }
+                    stored.decode(i, &mut block)?;
+                    see_below(&block);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks documents up in a list; the block it found the last one in stays decoded.
+#[derive(Debug)]
+pub(super) struct Cursor<'l> {
+    list: &'l List<'l>,
+    at: Option<usize>,
+    block: Vec<Posting>,
+}
+
+impl<'l> Cursor<'l> {
+    /// Looks in `list`.
+    pub(super) fn new(list: &'l List<'l>) -> Self {
+        Self {
+            list,
+            at: None,
+            block: Vec::new(),
+        }
+    }
+
+    /// How often document `local` holds the term, in sixteenths; 0 when it does not.
+    pub(super) fn frequency(&mut self, local: u32) -> Result<u32> {
+        let postings = match self.list {
+            List::Memory(postings) => postings,
+            List::Stored(stored) => {
+                let Some(i) = stored.block_of(local) else {
+                    return Ok(0);
+                };
+                if self.at != Some(i) {
+                    self.at = None;
+                    stored.decode(i, &mut self.block)?;
+                    self.at = Some(i);
+                }
+                &self.block
+            }
+        };
+        let found = postings.binary_search_by_key(&local, |posting| posting.local);
+        Ok(found.map_or(0, |at| {
+            postings.get(at).map_or(0, |posting| posting.frequency)
+        }))
+    }
+}
+
+fn fault(offset: usize, what: &str) -> Error {
+    Error::corrupt("POST", offset, what)
+}
+
+fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// At most five bytes, which is all that 33 bits need.
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in 0..5 {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << (7 * shift);
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A list over the encoded postings, of `documents` documents.
+    fn list<'a>(bytes: &'a [u8], blocks: &'a [[u8; BLOCK_ENTRY_LEN]], count: usize) -> List<'a> {
+        let blocks = if blocks.len() > 1 { blocks } else { &[] };
+        List::Stored(Stored {
+            bytes,
+            offset: 0,
+            blocks,
+            count: count as u32,
+            documents: 100_000,
+        })
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let mut bytes = Vec::new();
+        let postings = [
+            (0, 16),
+            (1, 16),
+            (200, 16),
+            (201, 48),
+            (u32::MAX - 1, u32::MAX),
+        ]
+        .map(|(local, frequency)| Posting { local, frequency });
+        let blocks = encode(&postings, &|local| local / 2 + 7, &mut bytes);
+        let wanted = [
+            1, 1, 0x8d, 0x03, 0, 48, 0xe8, 0xfc, 0xff, 0xff, 0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f,
+        ];
+        assert_eq!(bytes, wanted);
+        let block = Block {
+            offset: 0,
+            last_local: u32::MAX - 1,
+            max_frequency: u32::MAX,
+            min_len: 7,
+        };
+        assert_eq!(blocks, [block]);
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(
+            frequencies in proptest::collection::btree_map(0u32..100_000, 1u32..400, 1..700),
+            probes in proptest::collection::vec(0u32..100_100, 0..20),
+            bound in 0u32..100_000,
+        ) {
+            let list_keys: Vec<u32> = frequencies.keys().copied().collect();
+            let postings: Vec<Posting> =
+                frequencies.iter().map(|(&local, &frequency)| Posting { local, frequency }).collect();
+            let mut bytes = Vec::new();
+            let blocks = encode(&postings, &|local| local % 100, &mut bytes);
+            prop_assert_eq!(blocks.len(), postings.len().div_ceil(BLOCK_LEN));
+            for (block, entry) in postings.chunks(BLOCK_LEN).zip(&blocks) {
+                prop_assert!(block.iter().all(|posting| posting.frequency <= entry.max_frequency));
+                prop_assert!(block.iter().all(|posting| posting.local % 100 >= entry.min_len));
+            }
+            let entries: Vec<_> = blocks.iter().map(Block::encode).collect();
+            prop_assert!(entries.iter().zip(&blocks).all(|(entry, block)| Block::decode(entry) == *block));
+            let stored = list(&bytes, &entries, postings.len());
+            let memory = List::Memory(postings.clone());
+            for list in [&stored, &memory] {
+                for bound in [0, 1, bound, 99_999, 100_000, u32::MAX] {
+                    let below: Vec<Posting> =
+                        postings.iter().copied().filter(|posting| posting.local < bound).collect();
+                    prop_assert_eq!(list.count_below(bound).unwrap() as usize, below.len());
+                    let mut seen = Vec::new();
+                    list.each(bound, &mut |posting| seen.push(posting)).unwrap();
+                    prop_assert_eq!(seen, below);
+                }
+                let mut cursor = Cursor::new(list);
+                for probe in probes.iter().chain(list_keys.iter()) {
+                    let wanted = frequencies.get(probe).copied().unwrap_or(0);
+                    prop_assert_eq!(cursor.frequency(*probe).unwrap(), wanted);
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_postings_or_an_error(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+            count in 0usize..130,
+            first in any::<u32>(),
+            last in any::<u32>(),
+        ) {
+            let mut block = Vec::new();
+            if decode_block(&bytes, count, first, last, 0, &mut block).is_ok() {
+                prop_assert_eq!(block.len(), count);
+                prop_assert!(block.is_sorted_by(|a, b| a.local < b.local));
+                prop_assert!(block.iter().all(|posting| posting.local <= last));
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! From the text of a query to weighted terms.
+//!
+//! A query is analysed as a document is. Every occurrence of a term adds to its weight: a word 1, a whole and a folded
+//! form 1/2, the parts of one word 1/2 in all. So a query for `UA123` finds `UA 123` with half the strength of `UA123`,
+//! and a query for `Malaga`, of weight 1, finds `Málaga` through its folded form.
+//!
+//! A surface weighs 1/5 **and takes the idf of its stem**: the stem is the evidence that the word occurred, the surface
+//! only that it did in this form. Its own idf would count the same evidence twice, and most where an inflection is rare.
+
+use std::collections::HashMap;
+
+use super::analyse::{Analyzer, Role, SURFACE_MARK};
+
+const WORD_WEIGHT: f32 = 1.0;
+const WHOLE_WEIGHT: f32 = 0.5;
+const FOLDED_WEIGHT: f32 = 0.5;
+const PARTS_WEIGHT: f32 = 0.5;
+const SURFACE_WEIGHT: f32 = 0.2;
+
+/// What a query asks for: distinct terms in the order of their first occurrence, with weights.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WordQuery {
+    terms: Vec<QueryTerm>,
+}
+
+/// A term of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryTerm {
+    /// What is looked up.
+    pub key: Box<str>,
+    /// What its BM25 score is multiplied by.
+    pub weight: f32,
+    /// For a surface, the position of its stem among the query's terms.
+    pub stem: Option<usize>,
+}
+
+impl WordQuery {
+    /// The query that `text` makes under `analyzer`.
+    pub fn new(analyzer: &Analyzer, text: &str) -> Self {
+        let mut terms: Vec<QueryTerm> = Vec::new();
+        let mut places: HashMap<Box<str>, usize> = HashMap::new();
+        let mut word = 0;
+        analyzer.start().run(text, &mut |term| {
+            let weight = match term.role {
+                Role::Word => WORD_WEIGHT,
+                Role::Surface => SURFACE_WEIGHT,
+                Role::Folded => FOLDED_WEIGHT,
+                Role::Part { of } => PARTS_WEIGHT / f32::from(of),
+                Role::Whole => WHOLE_WEIGHT,
+            };
+            let place = *places.entry(term.key.into()).or_insert(terms.len());
+            if place == terms.len() {
+                let stem = term.key.starts_with(SURFACE_MARK).then_some(word);
+                terms.push(QueryTerm {
+                    key: term.key.into(),
+                    weight: 0.0,
+                    stem,
+                });
+            }
+            terms[place].weight += weight;
+            if term.role == Role::Word {
+                word = place;
+            }
+        });
+        Self { terms }
+    }
+
+    /// Its terms.
+    pub fn terms(&self) -> &[QueryTerm] {
+        &self.terms
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::analyse::Stemming;
+
+    fn shown(text: &str) -> Vec<(String, f32, Option<usize>)> {
+        let query = WordQuery::new(&Analyzer::new(Stemming::English), text);
+        query
+            .terms()
+            .iter()
+            .map(|term| (term.key.to_string(), term.weight, term.stem))
+            .collect()
+    }
+
+    #[test]
+    fn weights_by_role() {
+        let wanted = [
+            ("ua123", 1.0),
+            ("ua", 0.25),
+            ("123", 0.25),
+            ("málaga", 1.0),
+            ("malaga", 0.5),
+        ];
+        let wanted: Vec<_> = wanted
+            .map(|(key, weight)| (key.to_owned(), weight, None))
+            .into();
+        assert_eq!(shown("UA123 Málaga"), wanted);
+        assert_eq!(shown("10:30")[2], ("10:30".to_owned(), 0.5, None));
+    }
+
+    #[test]
+    fn repeated_terms_add_up_and_surfaces_know_their_stem() {
+        let wanted = [
+            ("a".to_owned(), 1.0, None),
+            ("run".to_owned(), 3.0, None),
+            ("=running".to_owned(), 0.4, Some(1)),
+        ];
+        assert_eq!(shown("a running run running"), wanted);
+        assert!(WordQuery::new(&Analyzer::default(), " … ").is_empty());
+    }
+}

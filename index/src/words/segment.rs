@@ -1,0 +1,526 @@
+//! The word segment, `.wseg`: an immutable inverted index over some documents.
+//!
+//! The frame is `storage::segment_file`, of kind `WSEG`. All integers are little-endian. Sections:
+//!
+//! | tag | content |
+//! |---|---|
+//! | `HEAD` | 32 bytes, below |
+//! | `IDS ` | the documents' ids, u32 each, ascending; a document's place here is its local id |
+//! | `LENS` | the documents' lengths in sixteenths of a word, u32 each |
+//! | `TERM` | the term dictionary: 20 bytes a term, below, in the order of the terms' bytes, and a closing entry |
+//! | `TEXT` | the terms' bytes, one after the other |
+//! | `BLKS` | block entries, 16 bytes each (`postings`), of the lists with more than 128 postings |
+//! | `POST` | the posting lists, one after the other |
+//!
+//! `HEAD`:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | analyser id |
+//! | 4 | 4 | document count |
+//! | 8 | 4 | term count |
+//! | 12 | 4 | zero |
+//! | 16 | 8 | posting count |
+//! | 24 | 8 | total length in sixteenths |
+//!
+//! An entry of `TERM`; what ends where the next entry's begins is not said twice, so a closing entry follows the last:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 8 | where the list begins in `POST` |
+//! | 8 | 4 | where the text begins in `TEXT` |
+//! | 12 | 4 | number of the first block entry in `BLKS` |
+//! | 16 | 4 | posting count, which is the number of documents with the term (0 in the closing entry) |
+//!
+//! Invariants, all checked when a segment is opened, in one pass over everything but `POST`, whose length is checked
+//! when it is first used and whose content as it is decoded:
+//! 1. Ids ascend strictly; the lengths add up to the total.
+//! 2. Terms ascend strictly, are not empty, and have between 1 and document count postings.
+//! 3. Lists, texts and block entries lie end to end and fill their sections; a list of more than 128 postings has one
+//!    block entry per 128, others have none.
+//! 4. In a list's block entries offsets and last local ids ascend, inside the list and the documents.
+//!
+//! A dictionary look-up is a binary search in the mapping: about 20 comparisons for a million terms.
+
+use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
+
+use super::analyse::AnalyzerId;
+use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Block, Posting, Stored, encode};
+use crate::error::{Error, Result};
+
+/// The kind of a word segment's file.
+pub const WORD_SEGMENT_KIND: [u8; 4] = *b"WSEG";
+const VERSION: u32 = 1;
+
+const HEAD: [u8; 4] = *b"HEAD";
+const IDS: [u8; 4] = *b"IDS ";
+const LENS: [u8; 4] = *b"LENS";
+const TERM: [u8; 4] = *b"TERM";
+const TEXT: [u8; 4] = *b"TEXT";
+const BLKS: [u8; 4] = *b"BLKS";
+const POST: [u8; 4] = *b"POST";
+
+const HEAD_ANALYZER: usize = 0;
+const HEAD_DOCUMENTS: usize = HEAD_ANALYZER + 4;
+const HEAD_TERMS: usize = HEAD_DOCUMENTS + 4;
+const HEAD_ZERO: usize = HEAD_TERMS + 4;
+const HEAD_POSTINGS: usize = HEAD_ZERO + 4;
+const HEAD_TOTAL_LEN: usize = HEAD_POSTINGS + 8;
+const HEAD_LEN: usize = HEAD_TOTAL_LEN + 8;
+const _: () = assert!(HEAD_LEN == 32);
+
+const TERM_LIST: usize = 0;
+const TERM_TEXT: usize = TERM_LIST + 8;
+const TERM_BLOCK: usize = TERM_TEXT + 4;
+const TERM_COUNT: usize = TERM_BLOCK + 4;
+const TERM_LEN: usize = TERM_COUNT + 4;
+const _: () = assert!(TERM_LEN == 20);
+
+/// Every so many documents the lengths before are summed up in memory.
+const SUM_STEP: usize = 128;
+
+/// A 32-bit integer as it is kept.
+pub(super) type Number = [u8; 4];
+
+/// An open word segment.
+#[derive(Debug)]
+pub struct WordSegment {
+    file: SegmentFile,
+    analyzer: AnalyzerId,
+    documents: u32,
+    terms: u32,
+    postings: u64,
+    total_len: u64,
+    /// The total length of the first `i * SUM_STEP` documents.
+    sums: Vec<u64>,
+}
+
+/// One entry of the dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    list: u64,
+    text: u32,
+    block: u32,
+    count: u32,
+}
+
+impl Entry {
+    fn encode(&self) -> [u8; TERM_LEN] {
+        let mut bytes = [0; TERM_LEN];
+        bytes[TERM_LIST..TERM_TEXT].copy_from_slice(&self.list.to_le_bytes());
+        bytes[TERM_TEXT..TERM_BLOCK].copy_from_slice(&self.text.to_le_bytes());
+        bytes[TERM_BLOCK..TERM_COUNT].copy_from_slice(&self.block.to_le_bytes());
+        bytes[TERM_COUNT..].copy_from_slice(&self.count.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8; TERM_LEN]) -> Self {
+        Self {
+            list: u64_at(bytes, TERM_LIST),
+            text: u32_at(bytes, TERM_TEXT),
+            block: u32_at(bytes, TERM_BLOCK),
+            count: u32_at(bytes, TERM_COUNT),
+        }
+    }
+}
+
+/// The sections of a segment that a look-up needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lookup<'a> {
+    terms: &'a [[u8; TERM_LEN]],
+    text: &'a [u8],
+    blocks: &'a [[u8; BLOCK_ENTRY_LEN]],
+    postings: &'a [u8],
+    documents: u32,
+}
+
+impl WordSegment {
+    /// Opens a segment, checking all that the module says.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or what the frame finds.
+    pub fn open(file: SegmentFile) -> Result<Self> {
+        file.check_version(VERSION)?;
+        let head = file.section(HEAD)?;
+        let head: &[u8; HEAD_LEN] = head.try_into().map_err(|_| {
+            Error::corrupt(
+                "HEAD",
+                0,
+                format!("{} bytes instead of {HEAD_LEN}", head.len()),
+            )
+        })?;
+        let mut segment = Self {
+            analyzer: AnalyzerId(u32_at(head, HEAD_ANALYZER)),
+            documents: u32_at(head, HEAD_DOCUMENTS),
+            terms: u32_at(head, HEAD_TERMS),
+            postings: u64_at(head, HEAD_POSTINGS),
+            total_len: u64_at(head, HEAD_TOTAL_LEN),
+            sums: Vec::new(),
+            file,
+        };
+        segment.sums = segment.check_documents()?;
+        segment.check_terms()?;
+        Ok(segment)
+    }
+
+    /// The analyser whose terms it holds.
+    pub fn analyzer(&self) -> AnalyzerId {
+        self.analyzer
+    }
+
+    /// How many documents it holds.
+    pub fn document_count(&self) -> u32 {
+        self.documents
+    }
+
+    /// How many distinct terms it holds.
+    pub fn term_count(&self) -> u32 {
+        self.terms
+    }
+
+    /// How many postings it holds.
+    pub fn posting_count(&self) -> u64 {
+        self.postings
+    }
+
+    /// The total length of its documents, in sixteenths of a word.
+    pub fn total_len(&self) -> u64 {
+        self.total_len
+    }
+
+    /// The ids of its documents, ascending.
+    ///
+    /// # Errors
+    /// What the frame finds.
+    pub fn ids(&self) -> Result<impl ExactSizeIterator<Item = u32> + '_> {
+        Ok(self.stored_ids()?.iter().map(|id| u32::from_le_bytes(*id)))
+    }
+
+    /// Checks every byte again.
+    ///
+    /// # Errors
+    /// What the frame or the decoding finds.
+    pub fn verify(&self) -> Result<()> {
+        self.file.verify()?;
+        self.check_documents()?;
+        self.check_terms()?;
+        let lookup = self.lookup()?;
+        for term in 0..self.terms {
+            if let Some((_, list)) = lookup.term(term) {
+                super::postings::List::Stored(list).each(u32::MAX, &mut |_| ())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The length of the file.
+    pub fn file_len(&self) -> u64 {
+        self.file.file_len()
+    }
+
+    pub(super) fn stored_ids(&self) -> Result<&[Number]> {
+        self.numbers(IDS, "IDS ")
+    }
+
+    pub(super) fn stored_lens(&self) -> Result<&[Number]> {
+        self.numbers(LENS, "LENS")
+    }
+
+    /// The total length of the first `count` documents.
+    pub(super) fn total_len_of_first(&self, count: usize) -> Result<u64> {
+        let whole = count / SUM_STEP;
+        let rest = self
+            .stored_lens()?
+            .get(whole * SUM_STEP..count)
+            .unwrap_or_default();
+        Ok(self.sums.get(whole).copied().unwrap_or(self.total_len) + sum(rest))
+    }
+
+    pub(super) fn lookup(&self) -> Result<Lookup<'_>> {
+        let (terms, _) = self.file.section(TERM)?.as_chunks();
+        let (blocks, _) = self.file.section(BLKS)?.as_chunks();
+        let (text, postings) = (self.file.section(TEXT)?, self.file.section(POST)?);
+        let end = terms.last().map_or(0, |entry| Entry::decode(entry).list);
+        if end != postings.len() as u64 {
+            let what = format!("{} bytes instead of {end}", postings.len());
+            return Err(Error::corrupt("POST", postings.len(), what));
+        }
+        Ok(Lookup {
+            terms,
+            text,
+            blocks,
+            postings,
+            documents: self.documents,
+        })
+    }
+
+    fn numbers(&self, tag: [u8; 4], name: &'static str) -> Result<&[Number]> {
+        let bytes = self.file.section(tag)?;
+        let (numbers, rest) = bytes.as_chunks();
+        if numbers.len() != self.documents as usize || !rest.is_empty() {
+            let what = format!("{} bytes for {} documents", bytes.len(), self.documents);
+            return Err(Error::corrupt(name, bytes.len(), what));
+        }
+        Ok(numbers)
+    }
+
+    /// Checks ids and lengths; returns the running sums of the lengths.
+    fn check_documents(&self) -> Result<Vec<u64>> {
+        let ids = self.stored_ids()?;
+        let falls = ids.windows(2).position(|pair| match pair {
+            [before, after] => u32::from_le_bytes(*before) >= u32::from_le_bytes(*after),
+            _ => false,
+        });
+        if let Some(at) = falls {
+            return Err(Error::corrupt(
+                "IDS ",
+                at * 4,
+                "an id does not exceed the one before it",
+            ));
+        }
+        let lens = self.stored_lens()?;
+        let mut total = 0;
+        let mut sums = Vec::with_capacity(lens.len() / SUM_STEP + 1);
+        for step in lens.chunks(SUM_STEP) {
+            sums.push(total);
+            total += sum(step);
+        }
+        if lens.len().is_multiple_of(SUM_STEP) {
+            sums.push(total);
+        }
+        if total != self.total_len {
+            let what = format!("the lengths add up to {total}, not {}", self.total_len);
+            return Err(Error::corrupt("LENS", 0, what));
+        }
+        Ok(sums)
+    }
+
+    fn check_terms(&self) -> Result<()> {
+        let terms = self.file.section(TERM)?;
+        let (entries, rest) = terms.as_chunks::<TERM_LEN>();
+        if entries.len() as u64 != u64::from(self.terms) + 1 || !rest.is_empty() {
+            let what = format!("{} bytes for {} terms", terms.len(), self.terms);
+            return Err(Error::corrupt("TERM", terms.len(), what));
+        }
+        let text = self.file.section(TEXT)?;
+        let (blocks, rest) = self.file.section(BLKS)?.as_chunks::<BLOCK_ENTRY_LEN>();
+        let mut before: &[u8] = &[];
+        let mut postings = 0;
+        for (i, pair) in entries.windows(2).enumerate() {
+            let [entry, next] = pair else { continue };
+            let (entry, next) = (Entry::decode(entry), Entry::decode(next));
+            let key = text.get(entry.text as usize..next.text as usize);
+            check_term(&entry, &next, blocks, self.documents)
+                .and(
+                    key.filter(|key| *key > before)
+                        .ok_or("its text is out of bounds or out of order"),
+                )
+                .map_err(|what| Error::corrupt("TERM", i * TERM_LEN, what))?;
+            before = key.unwrap_or_default();
+            postings += u64::from(entry.count);
+        }
+        let first = entries
+            .first()
+            .map(Entry::decode)
+            .is_some_and(|entry| (entry.list, entry.text, entry.block) == (0, 0, 0));
+        let last = entries.last().map(Entry::decode).is_some_and(|entry| {
+            (entry.text as usize, entry.block as usize, entry.count)
+                == (text.len(), blocks.len(), 0)
+                && rest.is_empty()
+        });
+        if !first || !last {
+            return Err(Error::corrupt(
+                "TERM",
+                0,
+                "the terms do not fill their sections",
+            ));
+        }
+        if postings != self.postings {
+            let what = format!("{postings} postings instead of {}", self.postings);
+            return Err(Error::corrupt("HEAD", HEAD_POSTINGS, what));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Lookup<'a> {
+    /// The posting list of the term, if the segment has it.
+    pub(super) fn find(&self, key: &str) -> Option<Stored<'a>> {
+        let terms = 0..self.terms.len().saturating_sub(1) as u32;
+        let (mut low, mut high) = (terms.start, terms.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (found, list) = self.term(middle)?;
+            match found.cmp(key.as_bytes()) {
+                std::cmp::Ordering::Equal => return Some(list),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Term number `i` and its postings.
+    pub(super) fn term(&self, i: u32) -> Option<(&'a [u8], Stored<'a>)> {
+        let entry = Entry::decode(self.terms.get(i as usize)?);
+        let next = Entry::decode(self.terms.get(i as usize + 1)?);
+        let list = Stored {
+            bytes: self.postings.get(entry.list as usize..next.list as usize)?,
+            offset: entry.list as usize,
+            blocks: self.blocks.get(entry.block as usize..next.block as usize)?,
+            count: entry.count,
+            documents: self.documents,
+        };
+        Some((
+            self.text.get(entry.text as usize..next.text as usize)?,
+            list,
+        ))
+    }
+}
+
+/// Writes a segment, term by term.
+#[derive(Debug)]
+pub(super) struct Builder {
+    analyzer: AnalyzerId,
+    ids: Vec<Number>,
+    lens: Vec<Number>,
+    terms: Vec<u8>,
+    text: Vec<u8>,
+    blocks: Vec<u8>,
+    postings: Vec<u8>,
+    posting_count: u64,
+}
+
+impl Builder {
+    /// Begins a segment over these documents, whose ids ascend.
+    pub(super) fn new(analyzer: AnalyzerId, ids: Vec<Number>, lens: Vec<Number>) -> Self {
+        debug_assert_eq!(ids.len(), lens.len());
+        Self {
+            analyzer,
+            ids,
+            lens,
+            terms: Vec::new(),
+            text: Vec::new(),
+            blocks: Vec::new(),
+            postings: Vec::new(),
+            posting_count: 0,
+        }
+    }
+
+    /// Adds a term, greater than the one before, with its postings; one without postings is left out.
+    pub(super) fn term(&mut self, key: &[u8], postings: &[Posting]) {
+        if postings.is_empty() {
+            return;
+        }
+        self.entry(postings.len() as u32);
+        self.text.extend_from_slice(key);
+        let len_of = |local: u32| {
+            self.lens
+                .get(local as usize)
+                .map_or(0, |len| u32::from_le_bytes(*len))
+        };
+        let blocks = encode(postings, &len_of, &mut self.postings);
+        if blocks.len() > 1 {
+            self.blocks.extend(blocks.iter().flat_map(Block::encode));
+        }
+        self.posting_count += postings.len() as u64;
+    }
+
+    /// The finished file.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] when the terms' texts or the block entries outgrow 32-bit offsets.
+    pub(super) fn finish(mut self, identity: FileIdentity) -> Result<SegmentFileWriter> {
+        for found in [self.text.len(), self.blocks.len() / BLOCK_ENTRY_LEN] {
+            let max = u32::MAX as usize;
+            if found > max {
+                return Err(Error::TooMany { found, max });
+            }
+        }
+        let term_count = (self.terms.len() / TERM_LEN) as u32;
+        self.entry(0);
+        let mut head = vec![0; HEAD_LEN];
+        head[HEAD_ANALYZER..HEAD_DOCUMENTS].copy_from_slice(&self.analyzer.0.to_le_bytes());
+        head[HEAD_DOCUMENTS..HEAD_TERMS].copy_from_slice(&(self.ids.len() as u32).to_le_bytes());
+        head[HEAD_TERMS..HEAD_ZERO].copy_from_slice(&term_count.to_le_bytes());
+        head[HEAD_POSTINGS..HEAD_TOTAL_LEN].copy_from_slice(&self.posting_count.to_le_bytes());
+        head[HEAD_TOTAL_LEN..].copy_from_slice(&sum(&self.lens).to_le_bytes());
+
+        let mut file = SegmentFileWriter::new(WORD_SEGMENT_KIND, VERSION, identity);
+        file.section(HEAD, head);
+        file.section(IDS, self.ids.into_flattened());
+        file.section(LENS, self.lens.into_flattened());
+        file.section(TERM, self.terms);
+        file.section(TEXT, self.text);
+        file.section(BLKS, self.blocks);
+        file.section(POST, self.postings);
+        Ok(file)
+    }
+
+    fn entry(&mut self, count: u32) {
+        let entry = Entry {
+            list: self.postings.len() as u64,
+            text: self.text.len() as u32,
+            block: (self.blocks.len() / BLOCK_ENTRY_LEN) as u32,
+            count,
+        };
+        self.terms.extend_from_slice(&entry.encode());
+    }
+}
+
+/// Checks one entry against the next and its block entries against the list.
+fn check_term(
+    entry: &Entry,
+    next: &Entry,
+    blocks: &[[u8; BLOCK_ENTRY_LEN]],
+    documents: u32,
+) -> std::result::Result<(), &'static str> {
+    if entry.count == 0 || entry.count > documents {
+        return Err("an impossible number of documents");
+    }
+    let list_len = next
+        .list
+        .checked_sub(entry.list)
+        .ok_or("its list ends before it begins")?;
+    let blocks = blocks
+        .get(entry.block as usize..next.block as usize)
+        .ok_or("its block entries are out of bounds")?;
+    let wanted = match entry.count as usize {
+        0..=BLOCK_LEN => 0,
+        count => count.div_ceil(BLOCK_LEN),
+    };
+    if blocks.len() != wanted {
+        return Err("a wrong number of block entries");
+    }
+    let mut before: Option<Block> = None;
+    for block in blocks.iter().map(Block::decode) {
+        let ascends = match before {
+            None => block.offset == 0,
+            Some(before) => block.offset > before.offset && block.last_local > before.last_local,
+        };
+        if !ascends || u64::from(block.offset) >= list_len || block.last_local >= documents {
+            return Err("a block entry is out of bounds or out of order");
+        }
+        before = Some(block);
+    }
+    Ok(())
+}
+
+fn sum(numbers: &[Number]) -> u64 {
+    numbers
+        .iter()
+        .map(|number| u64::from(u32::from_le_bytes(*number)))
+        .sum()
+}
+
+fn u32_at<const N: usize>(bytes: &[u8; N], offset: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[offset..offset + 4]);
+    u32::from_le_bytes(number)
+}
+
+fn u64_at<const N: usize>(bytes: &[u8; N], offset: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[offset..offset + 8]);
+    u64::from_le_bytes(number)
+}

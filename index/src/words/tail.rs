@@ -1,0 +1,308 @@
+//! The word tail: documents that no segment holds yet.
+//!
+//! A push costs the writer a copy of the text. The analysis waits for the first query that may see the document, or for
+//! the building of the segment, or for the queue to hold [`MAX_QUEUED_LEN`] bytes of text: then the pusher itself works
+//! the queue off, which bounds both the memory and the work that a query finds.
+//!
+//! Documents come in the order of their ids, so that what a snapshot sees of a tail is a prefix: of the documents, of
+//! every posting list, and of the running sum of the lengths. A view is a bound on the id and costs nothing; its answers
+//! do not change while pushes go on.
+//!
+//! Two locks: `queue`, held for a copy, and `index`, held to read for a copy of the few lists that a query asks for and to
+//! write for an analysis. Who needs both takes `index` first, so that queued documents enter the index in order.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
+
+use super::analyse::{Analysis, Analyzer, Role};
+use super::postings::{ONCE, Posting};
+use super::segment::{Builder, Number};
+use crate::bitmap::Bits;
+use crate::error::{Error, Result};
+
+/// The queue is worked off by the pusher when it holds this many bytes of text.
+pub const MAX_QUEUED_LEN: usize = 1 << 20;
+
+/// The heaviest a piece of a document can be.
+pub const MAX_WEIGHT: f32 = 64.0;
+
+/// A growing inverted index, shared by one writer and any number of readers.
+#[derive(Debug)]
+pub struct WordTail {
+    analyzer: Analyzer,
+    queue: Mutex<Queue>,
+    index: RwLock<TailIndex>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    documents: Vec<Queued>,
+    text_len: usize,
+    /// The newest document ever pushed.
+    last: Option<u32>,
+    /// How many were ever pushed.
+    pushed: usize,
+}
+
+#[derive(Debug)]
+struct Queued {
+    id: u32,
+    /// Texts with their weights in sixteenths.
+    pieces: Vec<(Box<str>, u32)>,
+}
+
+/// What was analysed.
+#[derive(Debug)]
+pub(super) struct TailIndex {
+    analysis: Analysis,
+    terms: HashMap<Box<str>, u32>,
+    lists: Vec<Vec<Posting>>,
+    ids: Vec<Number>,
+    lens: Vec<Number>,
+    /// The total length of the first `i` documents.
+    sums: Vec<u64>,
+    byte_len: usize,
+}
+
+impl WordTail {
+    /// An empty tail.
+    pub fn new(analyzer: Analyzer) -> Self {
+        let index = TailIndex {
+            analysis: analyzer.start(),
+            terms: HashMap::new(),
+            lists: Vec::new(),
+            ids: Vec::new(),
+            lens: Vec::new(),
+            sums: vec![0],
+            byte_len: 0,
+        };
+        Self {
+            analyzer,
+            queue: Mutex::default(),
+            index: RwLock::new(index),
+        }
+    }
+
+    /// The analyser of its documents.
+    pub fn analyzer(&self) -> Analyzer {
+        self.analyzer
+    }
+
+    /// Adds a document, given as pieces of text with weights. A piece counts as though it stood there *weight* times,
+    /// in term frequencies and in length alike (the simple BM25F of Robertson, Zaragoza and Taylor, 2004); weights are
+    /// rounded to sixteenths, and pieces of weight 0 are left out.
+    ///
+    /// # Errors
+    /// [`Error::IdOrder`] when `id` does not exceed the id before.
+    pub fn push(&self, id: u32, pieces: &[(&str, f32)]) -> Result<()> {
+        let pieces = pieces
+            .iter()
+            .map(|(text, weight)| ((*text).into(), sixteenths(*weight)));
+        let pieces: Vec<(Box<str>, u32)> = pieces.filter(|(_, weight)| *weight > 0).collect();
+        let mut queue = self.queue();
+        if let Some(previous) = queue.last.filter(|last| *last >= id) {
+            return Err(Error::IdOrder { previous, next: id });
+        }
+        queue.last = Some(id);
+        queue.pushed += 1;
+        queue.text_len += pieces.iter().map(|(text, _)| text.len()).sum::<usize>();
+        queue.documents.push(Queued { id, pieces });
+        let full = queue.text_len >= MAX_QUEUED_LEN;
+        drop(queue);
+        if full {
+            self.catch_up();
+        }
+        Ok(())
+    }
+
+    /// How many documents were pushed.
+    pub fn document_count(&self) -> usize {
+        self.queue().pushed
+    }
+
+    /// The newest document.
+    pub fn last_id(&self) -> Option<u32> {
+        self.queue().last
+    }
+
+    /// About how many bytes of memory the tail takes.
+    pub fn byte_len(&self) -> usize {
+        let queued = {
+            let queue = self.queue();
+            queue.text_len + queue.documents.len() * size_of::<Queued>()
+        };
+        queued + self.read().byte_len
+    }
+
+    /// Analyses what is queued.
+    pub fn catch_up(&self) {
+        let mut index = self.index.write().expect("an analysis does not panic");
+        let documents = {
+            let mut queue = self.queue();
+            queue.text_len = 0;
+            std::mem::take(&mut queue.documents)
+        };
+        for document in &documents {
+            index.add(document);
+        }
+    }
+
+    /// The segment of the documents below `bound`, without those that `keep` leaves out.
+    ///
+    /// Analyses what is queued first. The tail itself does not change: a snapshot may go on reading it. Later pushes
+    /// belong in another tail.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] past the limits of a segment.
+    pub fn build(
+        &self,
+        bound: u32,
+        keep: Option<&Bits>,
+        identity: FileIdentity,
+    ) -> Result<SegmentFileWriter> {
+        self.index_below(bound)
+            .build(self.analyzer, bound, keep, identity)
+    }
+
+    /// The index, in which every document below `bound` has been analysed.
+    pub(super) fn index_below(&self, bound: u32) -> RwLockReadGuard<'_, TailIndex> {
+        let waiting = self
+            .queue()
+            .documents
+            .first()
+            .is_some_and(|queued| queued.id < bound);
+        if waiting {
+            self.catch_up();
+        }
+        self.read()
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("queueing does not panic")
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, TailIndex> {
+        self.index.read().expect("an analysis does not panic")
+    }
+}
+
+impl TailIndex {
+    /// How many documents are below `bound`.
+    pub(super) fn count_below(&self, bound: u32) -> usize {
+        self.ids
+            .partition_point(|id| u32::from_le_bytes(*id) < bound)
+    }
+
+    /// Ids and lengths of the first `count` documents.
+    pub(super) fn documents(&self, count: usize) -> (&[Number], &[Number]) {
+        (&self.ids[..count], &self.lens[..count])
+    }
+
+    /// The total length of the first `count` documents.
+    pub(super) fn total_len_of_first(&self, count: usize) -> u64 {
+        self.sums[count]
+    }
+
+    /// The postings of the term in the first `count` documents.
+    pub(super) fn find(&self, key: &str, count: usize) -> Option<&[Posting]> {
+        let list = self.lists.get(*self.terms.get(key)? as usize)?;
+        let here = list.partition_point(|posting| (posting.local as usize) < count);
+        (here > 0).then(|| &list[..here])
+    }
+
+    fn add(&mut self, document: &Queued) {
+        let Self {
+            analysis,
+            terms,
+            lists,
+            ..
+        } = self;
+        let local = self.ids.len() as u32;
+        let mut len = 0u32;
+        let mut grown = 0;
+        for (text, weight) in &document.pieces {
+            analysis.run(text, &mut |term| {
+                let list = match terms.get(term.key) {
+                    Some(list) => *list as usize,
+                    None => {
+                        terms.insert(term.key.into(), lists.len() as u32);
+                        lists.push(Vec::new());
+                        grown += term.key.len() + TERM_BYTES;
+                        lists.len() - 1
+                    }
+                };
+                let list = &mut lists[list];
+                match list.last_mut() {
+                    Some(last) if last.local == local => {
+                        last.frequency = last.frequency.saturating_add(*weight)
+                    }
+                    _ => {
+                        grown += size_of::<Posting>();
+                        list.push(Posting {
+                            local,
+                            frequency: *weight,
+                        });
+                    }
+                }
+                if term.role == Role::Word {
+                    len = len.saturating_add(*weight);
+                }
+            });
+        }
+        self.ids.push(document.id.to_le_bytes());
+        self.lens.push(len.to_le_bytes());
+        self.sums.push(self.sums[local as usize] + u64::from(len));
+        self.byte_len += grown + DOCUMENT_BYTES;
+    }
+
+    fn build(
+        &self,
+        analyzer: Analyzer,
+        bound: u32,
+        keep: Option<&Bits>,
+        identity: FileIdentity,
+    ) -> Result<SegmentFileWriter> {
+        let count = self.count_below(bound);
+        let kept = |id: &Number| keep.is_none_or(|keep| keep.contains(u32::from_le_bytes(*id)));
+        let (mut ids, mut lens) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut places = Vec::with_capacity(count);
+        for (id, len) in self.ids[..count].iter().zip(&self.lens) {
+            places.push(kept(id).then_some(ids.len() as u32));
+            if kept(id) {
+                ids.push(*id);
+                lens.push(*len);
+            }
+        }
+        let mut terms: Vec<(&str, &[Posting])> = self
+            .terms
+            .iter()
+            .map(|(key, list)| (&**key, &*self.lists[*list as usize]))
+            .collect();
+        terms.sort_unstable_by_key(|(key, _)| *key);
+        let mut builder = Builder::new(analyzer.id(), ids, lens);
+        let mut postings = Vec::new();
+        for (key, list) in terms {
+            let here = list
+                .iter()
+                .take_while(|posting| (posting.local as usize) < count);
+            postings.clear();
+            postings.extend(here.filter_map(|posting| {
+                places[posting.local as usize].map(|local| Posting { local, ..*posting })
+            }));
+            builder.term(key.as_bytes(), &postings);
+        }
+        builder.finish(identity)
+    }
+}
+
+/// What a term costs besides its text and postings: its place in the map and its list.
+const TERM_BYTES: usize = 64;
+/// What a document costs besides its postings.
+const DOCUMENT_BYTES: usize = 16;
+
+fn sixteenths(weight: f32) -> u32 {
+    // A NaN becomes 0.
+    (weight.clamp(0.0, MAX_WEIGHT) * ONCE as f32).round() as u32
+}
