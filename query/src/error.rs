@@ -11,7 +11,8 @@
 //! | `empty-query` | a recall without a question |
 //! | `too-long`, `too-deep`, `too-many-errors` | a limit was reached |
 //! | `bad-character`, `bad-string`, `bad-number`, `bad-duration`, `bad-time` | the lexer or a literal |
-//! | `duplicate-clause` | a clause or part written twice |
+//! | `duplicate-clause` | a clause, part or name written twice |
+//! | `misplaced` | words that are right, but not together |
 //! | `unknown-attribute`, `unknown-column`, `unknown-setting`, `unknown-profile`, `unknown-value` | a name nobody knows here |
 //! | `wrong-type` | a value that cannot be compared with its attribute |
 //! | `missing-parameter`, `unused-parameter`, `parameter-type`, `vector-length` | the parameters given |
@@ -253,6 +254,10 @@ impl Collector {
         }
     }
 
+    pub(crate) fn append(&mut self, other: Collector) {
+        other.errors.into_iter().for_each(|error| self.push(error));
+    }
+
     /// Whether looking for more errors is of no use.
     pub(crate) fn is_full(&self) -> bool {
         self.errors.len() == MAX_ERRORS
@@ -264,7 +269,9 @@ impl Collector {
             return Ok(value);
         }
         let full = self.is_full();
-        self.errors.sort_by_key(|error| error.span.start);
+        // What no source holds, such as a parameter nobody uses, comes last.
+        self.errors
+            .sort_by_key(|error| (error.line == 0, error.span.start));
         if full && let Some(last) = self.errors.last_mut() {
             let span = last.span;
             *last = Error::new(

@@ -1,6 +1,50 @@
 //! Holotype's recall language: lexer, parser, formatter, checks.
+//!
+//! Text becomes a typed tree, and nothing else: this crate reads no file, opens no
+//! database and knows nothing of how a statement is run.
+//!
+//! ```text
+//! source ── lexer ──> tokens ── parser ──> Script ── check ──> sound
+//!                                            │  └──── format ─> canonical source
+//!                                            └─────── bind ───> Statement without parameters
+//! ```
+//!
+//! ```
+//! use holotype_query::{ParamValue, Params, ast::Statement, bind, check, parse};
+//!
+//! let source = "recall $q in episode 'trip-42' where status = success limit 3";
+//! let script = parse(source).expect("the statement is sound");
+//! let params = Params::from([("q".to_owned(), ParamValue::Text("price of UA123".to_owned()))]);
+//! check(&script, Some(&params), None).expect("names, types and parameters fit");
+//!
+//! let statement = bind(&script.statements[0], &params).expect("every parameter is given");
+//! let Statement::Recall(recall) = &statement else { panic!("it is a recall") };
+//! assert_eq!(recall.query.words(), Some("price of UA123"));
+//! assert_eq!(
+//!     statement.to_string(),
+//!     "recall 'price of UA123' in episode 'trip-42' where status = success limit 3"
+//! );
+//! ```
+//!
+//! What is wrong is told with the place and the way out:
+//!
+//! ```
+//! let source = "recall 'price' were status = failed";
+//! let errors = holotype_query::parse(source).expect_err("`were` is no clause");
+//! assert!(errors.render(source).contains("did you mean `where`?"));
+//! ```
+//!
+//! Invariants:
+//!
+//! 1. `parse(format(parse(s))) == parse(s)` for every source that parses.
+//! 2. No source and no parameter makes anything here panic; time is linear in the
+//!    source and the stack bounded.
+//! 3. Binding fills arguments and changes nothing else: text never becomes syntax.
 
 pub mod ast;
+pub mod attributes;
+mod bind;
+mod check;
 mod error;
 mod format;
 mod lexer;
@@ -11,6 +55,8 @@ mod token;
 mod value;
 mod words;
 
+pub use bind::{ParamValue, Params, bind};
+pub use check::check;
 pub use error::{Error, Errors};
 pub use format::format;
 pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, parse};
@@ -19,6 +65,6 @@ pub use value::{
     Arg, Duration, ItemRef, Name, NotADuration, Number, Passage, Time, Value, ValueList, Vector,
 };
 pub use words::{
-    Channel, Direction, Edge, FlawKind, Kind, Mark, MeasureKind, MergeKind, Noun, Op, Part,
+    Channel, Direction, Edge, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op, Part,
     ShowTarget, Unit,
 };

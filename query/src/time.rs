@@ -59,21 +59,29 @@ pub fn parse_rfc3339(text: &str) -> Result<i64, TimeError> {
     let micros = fraction(&mut rest)?;
     let offset_minutes = zone(&mut rest)?;
 
-    let in_range = (1..=12).contains(&month)
+    let exists = (1..=12).contains(&month)
         && (1..=days_in_month(year, month)).contains(&day)
         && hour <= 23
         && minute <= 59
         && second <= 60;
-    if !in_range {
+    if !exists {
         return Err(TimeError::OutOfRange);
     }
     let seconds = days_from_civil(year, month, day) * SECONDS_PER_DAY
         + hour * 3_600
         + (minute - offset_minutes) * 60
         + second.min(59);
-    let moment = seconds * MICROS_PER_SECOND + micros;
-    if (MIN_MICROS..=MAX_MICROS).contains(&moment) {
-        Ok(moment)
+    in_range(seconds * MICROS_PER_SECOND + micros)
+}
+
+/// `micros`, if that moment has a printed form.
+///
+/// # Errors
+///
+/// If it lies outside the years 0 to 9999.
+pub fn in_range(micros: i64) -> Result<i64, TimeError> {
+    if (MIN_MICROS..=MAX_MICROS).contains(&micros) {
+        Ok(micros)
     } else {
         Err(TimeError::OutOfRange)
     }

@@ -2,7 +2,7 @@
 //!
 //! A place that takes a value also takes a parameter, so the tree holds an
 //! [`Arg`]: the value, or the name of the parameter that will give it. After
-//! `bind` every `Arg` is an [`Arg::Value`].
+//! [`bind`](crate::bind()) every `Arg` is an [`Arg::Value`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ impl<T> Arg<T> {
     ///
     /// # Panics
     ///
-    /// If the statement this belongs to did not come out of `bind`.
+    /// If the statement this belongs to did not come out of [`bind`](crate::bind()).
     pub fn bound(&self) -> &T {
         match self {
             Arg::Value(value) => value,

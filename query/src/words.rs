@@ -74,6 +74,18 @@ words! {
 }
 
 words! {
+    /// How far an item is from what happened.
+    Layer {
+        /// What happened, verbatim.
+        Trace = "trace",
+        /// What was distilled from traces.
+        Recall = "recall",
+        /// Short keys that route a query.
+        Theme = "theme",
+    }
+}
+
+words! {
     /// What sort of item is written.
     Kind {
         /// A trace: one turn of a conversation.
@@ -276,6 +288,49 @@ words! {
         Days = "d",
         /// Weeks of seven days.
         Weeks = "w",
+    }
+}
+
+impl Kind {
+    /// The layer items of this kind live in.
+    pub fn layer(self) -> Layer {
+        match self {
+            Kind::Turn | Kind::Call | Kind::Observation => Layer::Trace,
+            Kind::Summary | Kind::Fact | Kind::Procedure | Kind::Refined => Layer::Recall,
+            Kind::Theme | Kind::Concept | Kind::Intent => Layer::Theme,
+        }
+    }
+}
+
+impl Noun {
+    /// The one kind of item it names, when it names a kind.
+    pub fn kind(self) -> Option<Kind> {
+        match self {
+            Noun::Concepts => Some(Kind::Concept),
+            Noun::Intents => Some(Kind::Intent),
+            Noun::Summaries => Some(Kind::Summary),
+            Noun::Facts => Some(Kind::Fact),
+            Noun::Procedures => Some(Kind::Procedure),
+            Noun::Turns => Some(Kind::Turn),
+            Noun::Calls => Some(Kind::Call),
+            Noun::Observations => Some(Kind::Observation),
+            Noun::Themes
+            | Noun::Recalls
+            | Noun::Traces
+            | Noun::Pages
+            | Noun::Episodes
+            | Noun::Items => None,
+        }
+    }
+
+    /// The one layer its items live in; none for pages, episodes and items at large.
+    pub fn layer(self) -> Option<Layer> {
+        match self {
+            Noun::Themes => Some(Layer::Theme),
+            Noun::Recalls => Some(Layer::Recall),
+            Noun::Traces => Some(Layer::Trace),
+            _ => self.kind().map(Kind::layer),
+        }
     }
 }
 

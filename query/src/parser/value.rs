@@ -3,8 +3,8 @@
 use super::{Expected, Parsed, Parser};
 use crate::ast::{Excerpt, Pointer, Ref};
 use crate::error::Error;
-use crate::span::{Span, Spanned};
-use crate::time;
+use crate::span::Spanned;
+use crate::time::{self, TimeError};
 use crate::token::TokenKind;
 use crate::value::{Arg, Duration, ItemRef, Name, Number, Passage, Time, Value, Vector};
 use crate::words::{Edge, Noun};
@@ -182,38 +182,28 @@ impl Parser<'_> {
 
     /// A moment: an RFC 3339 text, microseconds since the epoch, or a parameter.
     pub(super) fn time(&mut self) -> Parsed<Spanned<Arg<Time>>> {
-        if let TokenKind::Number(number) = *self.kind()
-            && let Some(micros) = number.as_i64()
-        {
-            let span = self.bump();
-            return Ok(Spanned::new(
-                Arg::Value(Time {
-                    micros: self.in_calendar(micros, span)?,
-                }),
-                span,
-            ));
-        }
-        let Spanned { node, span } = self.text()?;
-        let arg = match node {
-            Arg::Param(name) => Arg::Param(name),
-            Arg::Value(text) => match time::parse_rfc3339(&text) {
-                Ok(micros) => Arg::Value(Time { micros }),
-                Err(error) => return self.fail(Error::new("bad-time", span, error.to_string())),
+        let (micros, span) = match *self.kind() {
+            TokenKind::Number(number) => {
+                let micros = number.as_i64().ok_or(TimeError::OutOfRange);
+                (micros.and_then(time::in_range), self.bump())
+            }
+            _ => match self.text()? {
+                Spanned {
+                    node: Arg::Value(text),
+                    span,
+                } => (time::parse_rfc3339(&text), span),
+                Spanned {
+                    node: Arg::Param(name),
+                    span,
+                } => {
+                    return Ok(Spanned::new(Arg::Param(name), span));
+                }
             },
         };
-        Ok(Spanned::new(arg, span))
-    }
-
-    /// A moment beyond the years 0 to 9999 could not be printed as it was read.
-    fn in_calendar(&mut self, micros: i64, span: Span) -> Parsed<i64> {
-        if (time::MIN_MICROS..=time::MAX_MICROS).contains(&micros) {
-            return Ok(micros);
+        match micros {
+            Ok(micros) => Ok(Spanned::new(Arg::Value(Time { micros }), span)),
+            Err(error) => self.fail(Error::new("bad-time", span, error.to_string())),
         }
-        self.fail(Error::new(
-            "bad-time",
-            span,
-            time::TimeError::OutOfRange.to_string(),
-        ))
     }
 
     /// `param`, which stands for a vector.

@@ -1,0 +1,513 @@
+//! What can be asked of stored things: attributes, columns and settings.
+//!
+//! One table of attributes, each with the things it exists on and the values it takes;
+//! beside it what a row shows that is no attribute, and the settings of a database. The
+//! checks and the reference (`docs/query-language.md`) are made from these tables.
+
+use crate::ast::Thing;
+use crate::error::nearest;
+use crate::time;
+use crate::value::{Duration, Name, Number, Value};
+use crate::words::Noun;
+
+/// The sorts of stored things that have attributes of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// Items of any layer.
+    Item,
+    /// Pages.
+    Page,
+    /// Episodes.
+    Episode,
+    /// Claims.
+    Claim,
+    /// Edges.
+    Edge,
+    /// Events.
+    Event,
+    /// Receipts.
+    Receipt,
+}
+
+impl Subject {
+    /// The plural, for messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Subject::Item => "items",
+            Subject::Page => "pages",
+            Subject::Episode => "episodes",
+            Subject::Claim => "claims",
+            Subject::Edge => "edges",
+            Subject::Event => "events",
+            Subject::Receipt => "receipts",
+        }
+    }
+}
+
+impl Noun {
+    /// The sort of thing it names.
+    pub fn subject(self) -> Subject {
+        match self {
+            Noun::Pages => Subject::Page,
+            Noun::Episodes => Subject::Episode,
+            _ => Subject::Item,
+        }
+    }
+}
+
+impl Thing {
+    /// The sort of thing it names.
+    pub fn subject(self) -> Subject {
+        match self {
+            Thing::Noun(noun) => noun.subject(),
+            Thing::Claims => Subject::Claim,
+            Thing::Edges => Subject::Edge,
+            Thing::Events => Subject::Event,
+            Thing::Receipts => Subject::Receipt,
+        }
+    }
+}
+
+/// The values an attribute or a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Texts.
+    Text,
+    /// Numbers.
+    Number,
+    /// Whole numbers from 0. They are compared with any number.
+    Count,
+    /// Lengths of time: `7d`.
+    Duration,
+    /// Moments: an RFC 3339 text, or microseconds since the epoch.
+    Time,
+    /// `true` and `false`.
+    Bool,
+    /// An item: its key, or its number.
+    Item,
+    /// One of these words, which need no quotes.
+    OneOf(&'static [&'static str]),
+    /// Texts, numbers, `true` and `false`: nobody knows beforehand.
+    Any,
+}
+
+impl Type {
+    /// What a value of this type looks like, for messages.
+    pub fn expected(self) -> String {
+        match self {
+            Type::Text => "a quoted text".to_owned(),
+            Type::Number => "a number".to_owned(),
+            Type::Count => "a whole number".to_owned(),
+            Type::Duration => "a duration such as 7d".to_owned(),
+            Type::Time => "a time such as '2026-01-05T10:00:00Z'".to_owned(),
+            Type::Bool => "true or false".to_owned(),
+            Type::Item => "an item's key in quotes, or its number".to_owned(),
+            Type::OneOf(words) => format!("one of {}", words.join(", ")),
+            Type::Any => "a quoted text, a number, true or false".to_owned(),
+        }
+    }
+
+    /// Whether its values lie in an order, so that `<` means something.
+    pub fn is_ordered(self) -> bool {
+        !matches!(self, Type::Bool | Type::Item | Type::OneOf(_))
+    }
+
+    /// Whether `contains` and `matches` can look into its values.
+    pub fn is_textual(self) -> bool {
+        matches!(self, Type::Text | Type::OneOf(_) | Type::Any)
+    }
+
+    /// The value in the form it is compared in: text, number or bool.
+    ///
+    /// Durations and times become microseconds, words become texts.
+    ///
+    /// # Errors
+    ///
+    /// If the value is none of this type.
+    pub fn read(self, value: &Value) -> Result<Value, Mismatch> {
+        let wrong = Err(Mismatch::Type);
+        match (self, value) {
+            (Type::OneOf(words), Value::Text(text)) => known(words, text),
+            (Type::OneOf(words), Value::Word(name)) => known(words, &name.to_string()),
+            (_, Value::Word(_)) => Err(Mismatch::Unquoted),
+            (Type::Duration, Value::Duration(duration)) => Ok(micros(duration.micros() as i64)),
+            (Type::Duration, Value::Text(text)) => match text.parse::<Duration>() {
+                Ok(duration) => Ok(micros(duration.micros() as i64)),
+                Err(_) => wrong,
+            },
+            (Type::Time, Value::Text(text)) => time::parse_rfc3339(text)
+                .map(micros)
+                .map_err(Mismatch::Time),
+            (Type::Time, Value::Number(number)) => match number.as_i64() {
+                Some(moment) => Ok(micros(moment)),
+                None => wrong,
+            },
+            (Type::Item, Value::Number(Number::Natural(_)))
+            | (Type::Number | Type::Count | Type::Any, Value::Number(_))
+            | (Type::Text | Type::Item | Type::Any, Value::Text(_))
+            | (Type::Bool | Type::Any, Value::Bool(_)) => Ok(value.clone()),
+            _ => wrong,
+        }
+    }
+}
+
+fn micros(micros: i64) -> Value {
+    Value::Number(Number::from(micros))
+}
+
+fn known(words: &'static [&'static str], word: &str) -> Result<Value, Mismatch> {
+    if words.contains(&word) {
+        return Ok(Value::Text(word.to_owned()));
+    }
+    Err(Mismatch::Unknown {
+        nearest: nearest(word, words.iter().copied()),
+    })
+}
+
+/// Why a value is none of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// It is of another type.
+    #[error("of another type")]
+    Type,
+    /// An unquoted word where no words are known.
+    #[error("an unquoted word")]
+    Unquoted,
+    /// It is none of the known words.
+    #[error("not a known value")]
+    Unknown {
+        /// The known word written most like it.
+        nearest: Option<&'static str>,
+    },
+    /// It is no moment.
+    #[error("{0}")]
+    Time(time::TimeError),
+}
+
+/// Something that can be asked of a stored thing.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute {
+    /// Its name. That of a trace's field is `fields`, with the field after a dot.
+    pub name: &'static str,
+    /// The things it exists on.
+    pub on: &'static [Subject],
+    /// The values it takes.
+    pub ty: Type,
+    /// What it says, in a few words.
+    pub meaning: &'static str,
+}
+
+/// The attribute of this name, if things of this sort have it.
+pub fn attribute(subject: Subject, name: &Name) -> Option<&'static Attribute> {
+    let known = if name.field().is_some() {
+        "fields"
+    } else {
+        name.word().filter(|it| *it != "fields")?
+    };
+    attributes_of(subject).find(|attribute| attribute.name == known)
+}
+
+/// The attributes things of this sort have.
+pub fn attributes_of(subject: Subject) -> impl Iterator<Item = &'static Attribute> {
+    ATTRIBUTES
+        .iter()
+        .filter(move |attribute| attribute.on.contains(&subject))
+}
+
+/// The layers.
+pub const LAYERS: &[&str] = &["trace", "recall", "theme"];
+/// The kinds of items.
+pub const KINDS: &[&str] = &[
+    "turn",
+    "call",
+    "observation",
+    "summary",
+    "fact",
+    "procedure",
+    "refined",
+    "theme",
+    "concept",
+    "intent",
+];
+/// What the wrapper of a tool said of a call.
+pub const STATUSES: &[&str] = &["success", "unknown", "failed"];
+/// Who produced an item.
+pub const SOURCES: &[&str] = &[
+    "user",
+    "assistant",
+    "tool",
+    "environment",
+    "document",
+    "system",
+];
+/// The types of edges.
+pub const EDGES: &[&str] = &[
+    "derived-from",
+    "cites",
+    "mentions",
+    "solves",
+    "sibling",
+    "supersedes",
+    "conflicts-with",
+    "parent",
+];
+/// What happened in an event: mostly the statement that caused it.
+pub const OPS: &[&str] = &[
+    "record",
+    "remember",
+    "learn",
+    "update",
+    "retract",
+    "mark",
+    "link",
+    "unlink",
+    "consolidate",
+    "merge",
+    "prune",
+    "forget",
+    "open",
+    "close",
+    "set",
+    "page",
+    "claim",
+    "credit",
+    "receipt",
+    "reembed",
+    "recall",
+];
+/// The profiles of the governed score.
+pub const PROFILES: &[&str] = &["agent", "archive"];
+
+use Subject::{Claim, Edge, Episode, Event, Item, Page, Receipt};
+
+const fn on(
+    on: &'static [Subject],
+    name: &'static str,
+    ty: Type,
+    meaning: &'static str,
+) -> Attribute {
+    Attribute {
+        name,
+        on,
+        ty,
+        meaning,
+    }
+}
+
+/// Every attribute, in the order rows show them.
+#[rustfmt::skip]
+pub static ATTRIBUTES: &[Attribute] = &[
+    on(&[Item, Claim, Event], "item", Type::Item, "the item; the one that claims, or the one it happened to"),
+    on(&[Item, Page], "key", Type::Text, "the caller's own id"),
+    on(&[Item], "layer", Type::OneOf(LAYERS), "how far from what happened"),
+    on(&[Item], "kind", Type::OneOf(KINDS), "what sort of item"),
+    on(&[Item], "text", Type::Text, "the text; of a trace, its field `text`"),
+    on(&[Item, Page], "tokens", Type::Count, "how long the text is, in tokens"),
+    on(&[Item, Page, Episode, Claim, Event], "episode", Type::Text, "the episode's id"),
+    on(&[Item], "page", Type::Text, "the key of the page a trace lies in"),
+    on(&[Item], "step", Type::Count, "when, in steps of the episode"),
+    on(&[Item, Event, Receipt], "time", Type::Time, "when, on the clock"),
+    on(&[Item], "age", Type::Duration, "how long before the reader"),
+    on(&[Item, Page, Episode, Claim, Edge, Event, Receipt], "commit", Type::Count, "the commit that wrote it"),
+    on(&[Item, Episode, Claim], "version", Type::Text, "version of the task or tool schema"),
+    on(&[Item], "status", Type::OneOf(STATUSES), "what the tool's wrapper said"),
+    on(&[Item], "source", Type::OneOf(SOURCES), "who produced it"),
+    on(&[Item], "speaker", Type::Text, "who spoke"),
+    on(&[Item], "tool", Type::Text, "the tool called"),
+    on(&[Item], "log_id", Type::Text, "the log a trace was read from"),
+    on(&[Item], "trust", Type::Number, "least source weight in the lineage"),
+    on(&[Item], "support", Type::OneOf(&["supported", "weakened", "unsupported"]), "how good its sources are"),
+    on(&[Item], "utility", Type::Number, "mean credit"),
+    on(&[Item], "return_score", Type::Number, "1 to 10, of procedures"),
+    on(&[Item], "origin", Type::OneOf(&["original", "linked_fact", "refined"]), "how a recall came about"),
+    on(&[Item], "active", Type::Bool, "false after prune, merge, supersede, retract"),
+    on(&[Item], "fields", Type::Any, "a named field of a trace: fields.NAME"),
+    on(&[Page], "state", Type::OneOf(&["unsummarised", "summarised"]), "whether a summary is written"),
+    on(&[Page], "hash", Type::Text, "hash of the content, in hexadecimal"),
+    on(&[Episode], "task", Type::Text, "what the episode is about"),
+    on(&[Episode], "open", Type::Bool, "whether it still goes on"),
+    on(&[Claim], "name", Type::Text, "what is claimed about"),
+    on(&[Claim], "value", Type::Any, "what is claimed"),
+    on(&[Claim], "scope", Type::OneOf(&["episode", "global"]), "where it competes"),
+    on(&[Claim], "won", Type::Item, "the item it lost against"),
+    on(&[Edge], "from", Type::Item, "where the edge begins"),
+    on(&[Edge], "edge", Type::OneOf(EDGES), "its type"),
+    on(&[Edge], "to", Type::Item, "where it ends"),
+    on(&[Edge], "field", Type::Text, "the field it points into"),
+    on(&[Edge], "start", Type::Count, "offset of the first byte it points at"),
+    on(&[Edge], "end", Type::Count, "offset after the last"),
+    on(&[Event], "op", Type::OneOf(OPS), "what happened"),
+    on(&[Event], "because", Type::Text, "why"),
+    on(&[Receipt], "receipt", Type::Text, "the receipt's id"),
+    on(&[Receipt], "statement", Type::Text, "what was asked"),
+];
+
+/// What a row of `recall` shows that is no attribute of the item.
+pub const RECALL_COLUMNS: &[&str] = &[
+    "score",
+    "score.similarity",
+    "score.words",
+    "score.recency",
+    "score.status",
+    "score.source",
+    "score.utility",
+    "stale",
+    "conflict",
+    "relaxed",
+    "path",
+    "citations",
+    "role",
+];
+/// What a row of `find` over items shows that is no attribute of the item.
+pub const ITEM_COLUMNS: &[&str] = &["stale", "conflict", "citations"];
+/// What a row of `sources` and `dependents` shows that is no attribute of the item.
+pub const WALK_COLUMNS: &[&str] = &[
+    "stale",
+    "conflict",
+    "citations",
+    "root",
+    "edge",
+    "depth",
+    "field",
+    "start",
+    "end",
+    "verdict",
+];
+
+/// The attributes `record … with` gives.
+pub const RECORD_WITH: &[&str] = &[
+    "key", "source", "step", "time", "version", "status", "speaker", "tool", "log_id", "utility",
+    "fields",
+];
+/// The attributes `remember … with` gives.
+pub const REMEMBER_WITH: &[&str] = &[
+    "key",
+    "source",
+    "step",
+    "time",
+    "version",
+    "status",
+    "utility",
+    "return_score",
+    "origin",
+];
+/// The attributes `open episode … with` and `close episode … with` give.
+pub const EPISODE_WITH: &[&str] = &["task", "version"];
+
+/// A setting of a database.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name, with its dots.
+    pub name: &'static str,
+    /// The values it takes.
+    pub ty: Type,
+    /// What it is when nobody has set it, as it would be written.
+    pub default: &'static str,
+    /// What it does, in a few words.
+    pub meaning: &'static str,
+}
+
+/// The setting of this name.
+pub fn setting(name: &Name) -> Option<&'static Setting> {
+    let name = name.to_string();
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+const fn set(
+    name: &'static str,
+    ty: Type,
+    default: &'static str,
+    meaning: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        ty,
+        default,
+        meaning,
+    }
+}
+
+/// Every setting.
+#[rustfmt::skip]
+pub static SETTINGS: &[Setting] = &[
+    set("profile", Type::OneOf(PROFILES), "agent", "weights of a recall that names none"),
+    set("recency.half-life", Type::Duration, "1d", "age at which recency has fallen to a half"),
+    set("stale.steps", Type::Count, "200", "steps before the reader after which an item is stale"),
+    set("stale.age", Type::Duration, "7d", "age from which an item is stale"),
+    set("page.tokens", Type::Count, "1000", "length at which a page closes"),
+    set("budget.tokens", Type::Count, "1500", "budget of a recall that names none"),
+    set("clock", Type::OneOf(&["newest", "wall"]), "newest", "what time the reader has when nobody says"),
+    set("audit", Type::OneOf(&["off", "reads"]), "off", "whether reads are logged"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::{self, Kind, Layer};
+
+    #[test]
+    fn the_known_words_are_those_of_the_grammar() {
+        let kinds: Vec<&str> = Kind::ALL.iter().map(|it| it.as_str()).collect();
+        assert_eq!(kinds, KINDS);
+        let edges: Vec<&str> = words::Edge::ALL.iter().map(|it| it.as_str()).collect();
+        assert_eq!(edges, EDGES);
+        let layers: Vec<&str> = Layer::ALL.iter().map(|it| it.as_str()).collect();
+        assert_eq!(layers, LAYERS);
+    }
+
+    #[test]
+    fn a_name_is_one_attribute_of_a_thing() {
+        for (index, attribute) in ATTRIBUTES.iter().enumerate() {
+            for other in &ATTRIBUTES[..index] {
+                assert_ne!(attribute.name, other.name);
+            }
+        }
+    }
+
+    #[test]
+    fn fields_are_asked_by_name() {
+        let name = |parts: &[&str]| Name(parts.iter().map(|it| (*it).to_owned()).collect());
+        let found = |parts: &[&str]| attribute(Subject::Item, &name(parts)).map(|it| it.name);
+        assert_eq!(found(&["fields", "price"]), Some("fields"));
+        assert_eq!(found(&["fields"]), None);
+        assert_eq!(found(&["status"]), Some("status"));
+        assert_eq!(found(&["status", "x"]), None);
+        assert_eq!(
+            attribute(Subject::Page, &name(&["tool"])).map(|it| it.name),
+            None
+        );
+    }
+
+    #[test]
+    fn values_are_read_into_the_form_they_are_compared_in() {
+        let text = |it: &str| Value::Text(it.to_owned());
+        let number = |it: i64| Value::Number(Number::from(it));
+        assert_eq!(Type::Duration.read(&text("2s")), Ok(number(2_000_000)));
+        assert_eq!(
+            Type::Time.read(&text("1970-01-01T00:00:01Z")),
+            Ok(number(1_000_000))
+        );
+        assert_eq!(
+            Type::OneOf(STATUSES).read(&Value::Word("failed".into())),
+            Ok(text("failed"))
+        );
+        assert_eq!(
+            Type::Text.read(&Value::Word("failed".into())),
+            Err(Mismatch::Unquoted)
+        );
+        assert_eq!(Type::Number.read(&text("7")), Err(Mismatch::Type));
+        assert_eq!(
+            Type::OneOf(STATUSES).read(&Value::Word("faild".into())),
+            Err(Mismatch::Unknown {
+                nearest: Some("failed")
+            })
+        );
+        for setting in SETTINGS {
+            let default = match setting.default.parse::<u64>() {
+                Ok(number) => Value::Number(Number::Natural(number)),
+                Err(_) => Value::Text(setting.default.to_owned()),
+            };
+            assert!(setting.ty.read(&default).is_ok(), "{}", setting.name);
+        }
+    }
+}

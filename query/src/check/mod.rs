@@ -1,0 +1,503 @@
+//! Names, types and parameters, checked before anything runs.
+//!
+//! The parser knows the grammar; this knows what things have: which attributes, with
+//! which values, shown in which columns. With parameters at hand each statement is
+//! bound first, so that a parameter's value is checked like one written in its place.
+
+mod predicate;
+
+use crate::ast::{
+    Assignment, Clauses, Count, Explain, Flaw, ForgetTarget, Interval, Listing, MarkStatement,
+    Marking, Merge, OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection,
+    Stage, Statement, Term,
+};
+use crate::attributes::{
+    Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH,
+    SETTINGS, SOURCES, STATUSES, Subject, Type, WALK_COLUMNS, attribute, attributes_of, setting,
+};
+use crate::bind::{Binder, Params};
+use crate::error::{Collector, Error, Errors, nearest};
+use crate::span::{Span, Spanned};
+use crate::value::{Arg, Name, Number, Value};
+use crate::words::{Kind, Layer, Mark, MeasureKind, Noun, Part};
+
+/// Checks the statements of a script.
+///
+/// `params` are the parameters given with it; without, parameters are not looked at,
+/// as when a statement is only prepared. `dimension` is that of the stored vectors.
+///
+/// # Errors
+///
+/// Everything that is wrong, up to 64 errors.
+pub fn check(
+    script: &Script,
+    params: Option<&Params>,
+    dimension: Option<usize>,
+) -> Result<(), Errors> {
+    let mut checker = Checker {
+        errors: Collector::default(),
+    };
+    match params {
+        None => script
+            .statements
+            .iter()
+            .for_each(|it| checker.statement(it)),
+        Some(params) => checker.bound_statements(script, params, dimension),
+    }
+    checker.errors.finish(())
+}
+
+struct Checker {
+    errors: Collector,
+}
+
+impl Checker {
+    fn bound_statements(&mut self, script: &Script, params: &Params, dimension: Option<usize>) {
+        let mut binder = Binder::new(params, dimension);
+        for statement in &script.statements {
+            let bound = binder.statement(statement);
+            self.statement(&bound);
+        }
+        for name in params.keys().filter(|name| !binder.used.contains(*name)) {
+            let used = binder
+                .used
+                .iter()
+                .filter(|used| !params.contains_key(*used));
+            let error = Error::new(
+                "unused-parameter",
+                Span::default(),
+                format!("${name} is given, but not used"),
+            );
+            self.errors
+                .push(error.nearest(nearest(name, used.map(String::as_str))));
+        }
+        self.errors.append(binder.errors);
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        match statement {
+            Statement::Explain(Explain { statement, .. }) => self.statement(statement),
+            Statement::Why(why) => self.recall(&why.recall),
+            Statement::Recall(recall) => self.recall(recall),
+            Statement::Find(find) => {
+                let subject = find.thing.subject();
+                let extra = if subject == Subject::Item {
+                    ITEM_COLUMNS
+                } else {
+                    &[]
+                };
+                self.listing(&find.listing, &Columns::new(subject, extra));
+            }
+            Statement::Count(count) => self.count(count),
+            Statement::Walk(walk) => {
+                self.listing(&walk.listing, &Columns::new(Subject::Item, WALK_COLUMNS));
+            }
+            Statement::Conflicts(conflicts) => {
+                self.listing(&conflicts.listing, &Columns::new(Subject::Claim, &[]));
+            }
+            Statement::History(history) => {
+                self.listing(&history.listing, &Columns::new(Subject::Event, &[]));
+            }
+            Statement::Verify(_) | Statement::Show(_) | Statement::Replay(_) => {}
+            Statement::Record(record) => {
+                self.layer(&record.kind, "record", &[Layer::Trace]);
+                self.claims(record.claims.iter().map(|claim| &claim.value));
+                self.with(&record.with, Subject::Item, RECORD_WITH);
+            }
+            Statement::Remember(remember) => {
+                self.layer(&remember.kind, "remember", &[Layer::Recall, Layer::Theme]);
+                self.claims(remember.claims.iter().map(|claim| &claim.value));
+                self.with(&remember.with, Subject::Item, REMEMBER_WITH);
+            }
+            Statement::Learn(_) | Statement::Link(_) => {}
+            Statement::Mark(mark) => self.mark(mark),
+            Statement::Consolidate(consolidate) => {
+                self.selection(&consolidate.selection, &consolidate.noun);
+                if let Some(into) = &consolidate.into {
+                    self.layer(into, "consolidate into", &[Layer::Recall]);
+                }
+            }
+            Statement::Merge(Merge::Candidates {
+                noun, selection, ..
+            }) => {
+                self.selection(selection, noun);
+            }
+            Statement::Merge(Merge::Items { .. }) => {}
+            Statement::Prune(prune) => {
+                for target in &prune.targets {
+                    self.selection(&prune.selection, &target.noun);
+                }
+            }
+            Statement::Forget(forget) => {
+                if let ForgetTarget::Selected { noun, selection } = &forget.target {
+                    self.selection(selection, noun);
+                }
+            }
+            Statement::Episode(it) => self.with(&it.with, Subject::Episode, EPISODE_WITH),
+            Statement::Set(set) => match setting(&set.name) {
+                Some(setting) => self.value(&set.name, setting.ty, &set.value),
+                None => {
+                    let known = SETTINGS.iter().map(|setting| setting.name);
+                    self.unknown("unknown-setting", "setting", &set.name, known);
+                }
+            },
+        }
+    }
+
+    // --- reading ---
+
+    fn recall(&mut self, recall: &Recall) {
+        let Clauses {
+            path,
+            filter,
+            include,
+            exclude,
+            score,
+            returns,
+            ..
+        } = &recall.clauses;
+        for stage in path.iter().flat_map(|path| &path.node) {
+            self.stage(stage);
+        }
+        if let Some(filter) = filter {
+            self.predicate(filter, Subject::Item);
+        }
+        self.flaws(include, exclude);
+        if let Some(score) = score {
+            self.score(score);
+        }
+        if let Some(returns) = returns {
+            self.returns(returns, &Columns::new(Subject::Item, RECALL_COLUMNS));
+        }
+    }
+
+    fn stage(&mut self, stage: &Stage) {
+        match stage {
+            Stage::Gather(gather) => {
+                if let Some(only) = &gather.only {
+                    self.predicate(only, gather.noun.subject());
+                }
+            }
+            Stage::Hops(hops) => hops.stages.iter().for_each(|stage| self.stage(stage)),
+            Stage::Lift(lift) => {
+                let to = lift.noun.node;
+                let is_source =
+                    matches!(to, Noun::Episodes | Noun::Pages) || to.layer() == Some(Layer::Trace);
+                if !is_source {
+                    let error = Error::new("misplaced", lift.noun.span, format!("no lift to {to}"))
+                        .expected("`episodes`, `pages`, `traces` or a kind of trace")
+                        .hint("a lift goes from items to what they were written from");
+                    self.errors.push(error);
+                }
+            }
+        }
+    }
+
+    fn flaws(
+        &mut self,
+        include: &Option<Spanned<Vec<Spanned<Flaw>>>>,
+        exclude: &Option<Spanned<Vec<Spanned<Flaw>>>>,
+    ) {
+        let mut seen = Vec::new();
+        for flaw in include.iter().chain(exclude).flat_map(|flaws| &flaws.node) {
+            if seen.contains(&flaw.kind) {
+                let message = format!("`{}` is named twice", flaw.kind);
+                self.errors
+                    .push(Error::new("duplicate-clause", flaw.span, message));
+            }
+            seen.push(flaw.kind);
+        }
+    }
+
+    fn score(&mut self, score: &Score) {
+        if let ScoreBase::Profile(name) = &score.base
+            && !name.word().is_some_and(|name| PROFILES.contains(&name))
+        {
+            self.unknown("unknown-profile", "profile", name, PROFILES.iter().copied());
+        }
+        score.terms.iter().for_each(|term| self.term(term));
+    }
+
+    fn term(&mut self, term: &Term) {
+        let part = term.part.node;
+        let known = match part {
+            Part::Status => STATUSES,
+            Part::Source => SOURCES,
+            _ => &[],
+        };
+        for (name, _) in &term.values {
+            if known.is_empty() {
+                let error = Error::new("misplaced", name.span, format!("`{part}` has one weight"))
+                    .hint("only `status` and `source` have weights of single values");
+                self.errors.push(error);
+            } else if !name.word().is_some_and(|name| known.contains(&name)) {
+                self.unknown("unknown-value", part.as_str(), name, known.iter().copied());
+            }
+        }
+        if let Some(half_life) = term.half_life.as_ref().filter(|_| part != Part::Recency) {
+            let message = format!("`{part}` has no half-life");
+            let error = Error::new("misplaced", half_life.span, message)
+                .hint("only `recency` falls with age");
+            self.errors.push(error);
+        }
+    }
+
+    fn count(&mut self, count: &Count) {
+        let subject = count.thing.subject();
+        let mut computed = vec!["count".to_owned()];
+        for measure in &count.measures {
+            let Some(found) = self.attribute(&measure.name, subject) else {
+                continue;
+            };
+            let fits = match measure.kind {
+                MeasureKind::Sum | MeasureKind::Mean => {
+                    matches!(found.ty, Type::Number | Type::Count | Type::Any)
+                }
+                MeasureKind::Min | MeasureKind::Max => {
+                    found.ty.is_ordered() && found.ty != Type::Text
+                }
+            };
+            if !fits {
+                let message = format!("`{}` has no {}", measure.name, measure.kind);
+                let error = Error::new("wrong-type", measure.name.span, message)
+                    .hint("sum and mean take numbers, min and max also times and durations");
+                self.errors.push(error);
+            }
+            computed.push(format!("{}.{}", measure.kind, measure.name));
+        }
+        for bucket in count.group.iter().flat_map(|group| &group.node) {
+            let Some(found) = self.attribute(&bucket.name, subject) else {
+                continue;
+            };
+            let Some(every) = &bucket.every else { continue };
+            let fits = match every.node {
+                Interval::Clock(_) => matches!(found.ty, Type::Time | Type::Duration),
+                Interval::Steps(_) => found.name == "step",
+            };
+            if !fits {
+                let message = format!("`{}` is not counted in these", bucket.name);
+                let error = Error::new("wrong-type", every.span, message)
+                    .hint("`time` and `age` go by durations, `step` by steps");
+                self.errors.push(error);
+            }
+        }
+        let extra: Vec<&str> = computed.iter().map(String::as_str).collect();
+        self.listing(&count.listing, &Columns::new(subject, &extra));
+    }
+
+    fn listing(&mut self, listing: &Listing, columns: &Columns<'_>) {
+        self.scope(&listing.scope, columns.subject);
+        if let Some(filter) = &listing.filter {
+            self.predicate(filter, columns.subject);
+        }
+        for OrderKey { name, .. } in listing
+            .order
+            .iter()
+            .flat_map(|keys| keys.iter())
+            .map(|key| &key.node)
+        {
+            self.column(name, columns);
+        }
+        if let Some(returns) = &listing.returns {
+            self.returns(returns, columns);
+        }
+    }
+
+    fn scope(&mut self, scope: &Option<Spanned<Scope>>, subject: Subject) {
+        let Some(scope) = scope else { return };
+        let fits = match scope.node {
+            Scope::All => true,
+            Scope::Pages(_) => matches!(subject, Subject::Item | Subject::Page),
+            Scope::Episodes(_) => subject != Subject::Receipt,
+        };
+        if !fits {
+            let message = format!("{} do not lie in one of these", subject.as_str());
+            self.errors
+                .push(Error::new("misplaced", scope.span, message));
+        }
+    }
+
+    fn returns(&mut self, returns: &Returns, columns: &Columns<'_>) {
+        if let Returns::Names(names) = returns {
+            names.iter().for_each(|name| self.column(name, columns));
+        }
+    }
+
+    fn column(&mut self, name: &Spanned<Name>, columns: &Columns<'_>) {
+        let written = name.to_string();
+        let known =
+            attribute(columns.subject, name).is_some() || columns.extra.contains(&written.as_str());
+        if !known {
+            let things = columns.subject.as_str();
+            let names = attributes_of(columns.subject).map(|attribute| attribute.name);
+            let names = names.chain(columns.extra.iter().copied());
+            self.unknown(
+                "unknown-column",
+                &format!("column of {things}"),
+                name,
+                names,
+            );
+        }
+    }
+
+    // --- writing ---
+
+    fn layer(&mut self, kind: &Spanned<Kind>, verb: &str, layers: &[Layer]) {
+        let layer = kind.layer();
+        if layers.contains(&layer) {
+            return;
+        }
+        let hint = match layer {
+            Layer::Trace => "what happened is written with `record`",
+            Layer::Recall | Layer::Theme => "what was distilled is written with `remember`",
+        };
+        let message = format!("`{verb}` does not write a {kind}");
+        let fitting = Kind::ALL
+            .iter()
+            .filter(|kind| layers.contains(&kind.layer()));
+        let mut error = Error::new("misplaced", kind.span, message).hint(hint);
+        for kind in fitting {
+            error = error.expected(format!("`{kind}`"));
+        }
+        self.errors.push(error);
+    }
+
+    fn claims<'a>(&mut self, values: impl Iterator<Item = &'a Spanned<Arg<Value>>>) {
+        for value in values {
+            self.value_of("the claim", Type::Any, value);
+        }
+    }
+
+    fn with(&mut self, with: &[Assignment], subject: Subject, allowed: &[&'static str]) {
+        for (index, Assignment { name, value }) in with.iter().enumerate() {
+            if with[..index].iter().any(|other| other.name == *name) {
+                let message = format!("`{name}` is given twice");
+                self.errors
+                    .push(Error::new("duplicate-clause", name.span, message));
+            }
+            let found = attribute(subject, name).filter(|it| allowed.contains(&it.name));
+            let Some(found) = found else {
+                let names = allowed.iter().copied();
+                self.unknown(
+                    "unknown-attribute",
+                    "attribute that can be given here",
+                    name,
+                    names,
+                );
+                continue;
+            };
+            let is_whole = !matches!(
+                value.value(),
+                Some(Value::Number(Number::Negative(_) | Number::Real(_)))
+            );
+            if found.ty == Type::Count && !is_whole {
+                let message = format!("`{name}` is a whole number from 0");
+                self.errors
+                    .push(Error::new("wrong-type", value.span, message));
+                continue;
+            }
+            self.value(name, found.ty, value);
+        }
+    }
+
+    fn mark(&mut self, mark: &MarkStatement) {
+        let of_page = matches!(mark.target.node, Ref::Page(_));
+        let of_item = matches!(mark.target.node, Ref::Item(_));
+        let fits = match mark.marking.node {
+            Marking::State(Mark::Summarised | Mark::Unsummarised) => of_page,
+            Marking::State(_) | Marking::Utility(_) => of_item,
+        };
+        if !fits {
+            let error = Error::new("misplaced", mark.marking.span, "this cannot be marked so")
+                .hint(
+                    "items are marked success, unknown, failed, inactive or with a utility, pages \
+                 summarised or unsummarised; an episode is closed with `close episode`",
+                );
+            self.errors.push(error);
+        }
+    }
+
+    fn selection(&mut self, selection: &Selection, noun: &Spanned<Noun>) {
+        let subject = noun.subject();
+        self.scope(&selection.scope, subject);
+        if let Some(filter) = &selection.filter {
+            self.predicate(filter, subject);
+        }
+    }
+
+    // --- names and values ---
+
+    /// The attribute of this name, or an error.
+    fn attribute(&mut self, name: &Spanned<Name>, subject: Subject) -> Option<&'static Attribute> {
+        let found = attribute(subject, name);
+        if found.is_none() {
+            self.unknown_attribute(name, subject);
+        }
+        found
+    }
+
+    fn unknown_attribute(&mut self, name: &Spanned<Name>, subject: Subject) {
+        let things = subject.as_str();
+        let message = format!("{things} have no attribute `{name}`");
+        let written = name.to_string();
+        let names = attributes_of(subject).map(|attribute| attribute.name);
+        let mut error = Error::new("unknown-attribute", name.span, message)
+            .nearest(nearest(&written, names).filter(|it| *it != "fields"));
+        let elsewhere = crate::attributes::ATTRIBUTES
+            .iter()
+            .find(|it| it.name == written);
+        if written == "fields" {
+            error = error.hint("name the field: fields.price, or fields.'odd name'");
+        } else if let Some(elsewhere) = elsewhere {
+            let on: Vec<&str> = elsewhere.on.iter().map(|it| it.as_str()).collect();
+            error = error.hint(format!("`{written}` is an attribute of {}", on.join(", ")));
+        } else if subject == Subject::Item {
+            error = error.hint("a field of a trace is written fields.NAME");
+        }
+        self.errors.push(error);
+    }
+
+    /// Reports that `name` is none of the names known in this place.
+    fn unknown<'k>(
+        &mut self,
+        code: &'static str,
+        what: &str,
+        name: &Spanned<Name>,
+        known: impl Iterator<Item = &'k str>,
+    ) {
+        let known: Vec<&str> = known.collect();
+        let mut error = Error::new(code, name.span, format!("no {what}: `{name}`"))
+            .nearest(nearest(&name.to_string(), known.iter().copied()));
+        for name in known {
+            error = error.expected(format!("`{name}`"));
+        }
+        self.errors.push(error);
+    }
+
+    /// Checks the value of something called `name`.
+    fn value(&mut self, name: &Name, ty: Type, value: &Spanned<Arg<Value>>) {
+        self.value_of(&format!("`{name}`"), ty, value);
+    }
+
+    fn value_of(&mut self, what: &str, ty: Type, value: &Spanned<Arg<Value>>) {
+        let Arg::Value(literal) = &value.node else {
+            return;
+        };
+        if let Err(mismatch) = ty.read(literal) {
+            self.errors
+                .push(predicate::mismatch(what, ty, literal, mismatch, value.span));
+        }
+    }
+}
+
+/// What the rows of a statement can show.
+struct Columns<'c> {
+    subject: Subject,
+    extra: &'c [&'c str],
+}
+
+impl<'c> Columns<'c> {
+    fn new(subject: Subject, extra: &'c [&'c str]) -> Columns<'c> {
+        Columns { subject, extra }
+    }
+}
