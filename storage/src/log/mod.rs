@@ -1,9 +1,65 @@
-//! The log: the one place where bytes that matter become durable.
+//! The log: append-only transactions of records in segment files, hash-chained and recoverable.
+//!
+//! The log is the database; everything else in its directory can be made from it. A position ([`Lsn`]) is a byte of the
+//! log, counted through all segment files from 0. Records are opaque here: a type, which is the engine's business, and a
+//! payload.
+//!
+//! ```text
+//! record            one record, its checksum and hash                      crate::record
+//! log_page          records side by side in a page, sealed by a footer     crate::log_page
+//! segment           a file of pages
+//! commit            the records that end a transaction and the log
+//! chain             what all the hashes are over                           crate::chain
+//!
+//! prepare           makes segment files before they are needed
+//! writer            lays transactions out and writes them
+//! group_commit      makes many commits durable by one fdatasync
+//! reader, scanner   read one record; read and check all
+//! recovery          what opening finds and does                            crate::recovery
+//! verify            every check there is, over the whole log               crate::verify
+//! ```
+//!
+//! 1. A transaction is in the log if its commit record is, and that is written after all its records: one write for all
+//!    of them, within a segment.
+//! 2. What [`Log::sync_to`] returned for survives any crash. What it has not returned for survives as a prefix of whole
+//!    transactions.
+//! 3. Bytes before [`Log::end`] are never written again.
 
+pub(crate) mod commit;
+pub(crate) mod group_commit;
+pub(crate) mod prepare;
+pub(crate) mod reader;
+pub(crate) mod scanner;
+pub(crate) mod segment;
+pub(crate) mod tip;
+pub(crate) mod writer;
+
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A position in the log, in bytes from its beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use crate::chain::Hash;
+use crate::codec::{Decode, Encode};
+use crate::error::{Damage, Error, Result};
+use crate::log_page::PageSize;
+use crate::record::{CrcSeed, NewRecord, Record};
+use crate::recovery::{self, RecoveryReport};
+use crate::verify::{self, VerifyReport};
+use crate::vfs::Vfs;
+use group_commit::GroupCommit;
+use prepare::Preparer;
+use reader::SegmentTable;
+use scanner::{Entry, Scanner, Step};
+use segment::{Segment, SegmentHeader, file_name};
+use tip::Tip;
+use writer::{Geometry, Writer};
+
+pub use writer::{Appended, Prepared};
+
+/// A byte position in the log. Position 0 is the first segment's header, so no record stands there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct Lsn(pub u64);
 
 impl fmt::Display for Lsn {
@@ -12,12 +68,514 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A transaction's number, counted from 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The number of a transaction, counted from 1; 0 is before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct CommitNo(pub u64);
 
 impl fmt::Display for CommitNo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// A commit, and with its hash all of the log before it. Kept outside the database it shows a roll-back, which the chain
+/// alone cannot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+pub struct Head {
+    /// The position after the commit record.
+    pub position: Lsn,
+    /// The commit.
+    pub commit: CommitNo,
+    /// The head its record states.
+    pub hash: Hash,
+}
+
+/// The commit up to which a reader of the log has taken everything in, and from which opening can go on.
+pub type Checkpoint = Head;
+
+/// A committed transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// Its number.
+    pub number: CommitNo,
+    /// Its clock, microseconds since the epoch; never smaller than that of the one before.
+    pub time_us: i64,
+    /// Its records in order, without the commit record.
+    pub records: Vec<Record>,
+    /// The head after it: what to checkpoint with.
+    pub head: Head,
+}
+
+/// How a log is created.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// The database's id.
+    pub database: [u8; 16],
+    /// Log page size in bytes, a power of two from 4 KiB to 1 MiB; fixed from then on.
+    pub page_size: u32,
+    /// The length of the first segment file in bytes; rounded up to whole pages, at least 4.
+    pub first_segment_len: u64,
+    /// Limits while it is open.
+    pub limits: LogLimits,
+}
+
+impl LogOptions {
+    /// The defaults: pages of 32 KiB, the first segment of 256 KiB.
+    #[must_use]
+    pub fn new(database: [u8; 16]) -> Self {
+        Self {
+            database,
+            page_size: 32 << 10,
+            first_segment_len: 256 << 10,
+            limits: LogLimits::default(),
+        }
+    }
+}
+
+/// Limits of an open log.
+#[derive(Clone, Debug)]
+pub struct LogLimits {
+    /// Segments double up to this length in bytes; only a record that needs more makes a longer one.
+    pub max_segment_len: u64,
+    /// The most bytes one transaction's records may take.
+    pub max_transaction_bytes: u64,
+}
+
+impl Default for LogLimits {
+    /// Segments of 64 MiB, transactions of 64 MiB.
+    fn default() -> Self {
+        Self {
+            max_segment_len: 64 << 20,
+            max_transaction_bytes: 64 << 20,
+        }
+    }
+}
+
+/// How a log is opened.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// The database the log must belong to, where that is known.
+    pub database: Option<[u8; 16]>,
+    /// Change nothing: no recovery, no appending. Damage ends what is read and is told in the report.
+    pub read_only: bool,
+    /// A position known to have been durable, from the lock's status block or the catalog: its loss is damage. A read-only
+    /// log ends there.
+    pub durable_hint: Option<Lsn>,
+    /// Limits while it is open.
+    pub limits: LogLimits,
+}
+
+/// An open log. All methods may be called from any thread; appends wait for each other.
+#[derive(Debug)]
+pub struct Log {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    geometry: Geometry,
+    limits: LogLimits,
+    table: SegmentTable,
+    group: GroupCommit,
+    /// The head of the last appended commit.
+    head: Mutex<Head>,
+    writer: Option<Mutex<Writer>>,
+    /// Where it was found damaged, when it was opened read-only.
+    damage: Option<Damage>,
+}
+
+impl Log {
+    /// Creates an empty log in `dir`, which is created too.
+    ///
+    /// # Errors
+    /// [`Error::LogExists`] when there is one, [`Error::BadOption`], [`Error::Io`].
+    pub fn create(vfs: Arc<dyn Vfs>, dir: &Path, options: &LogOptions) -> Result<Self> {
+        let page = PageSize::new(options.page_size)?;
+        vfs.create_dir(dir).map_err(Error::io(dir, "create"))?;
+        let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
+        if names.iter().any(|name| segment::number_of(name).is_some()) {
+            return Err(Error::LogExists {
+                path: dir.to_owned(),
+            });
+        }
+        let len = options
+            .first_segment_len
+            .max(4 * page.bytes())
+            .next_multiple_of(page.bytes());
+        let geometry = Geometry {
+            database: options.database,
+            page,
+            seed: CrcSeed::new(&options.database),
+        };
+        let tip = Tip::genesis(&options.database, page.bytes());
+        let segment = Arc::new(first_segment(&*vfs, dir, &geometry, &tip, len)?);
+        Self::assemble(
+            vfs,
+            dir,
+            geometry,
+            options.limits.clone(),
+            vec![segment],
+            tip,
+            BTreeMap::new(),
+        )
+    }
+
+    /// Opens the log in `dir`, recovers it, and calls back with each transaction after `from`, in order.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when durable bytes have changed and the log was not opened read-only;
+    /// [`Error::CheckpointMismatch`] when `from` is not a commit of this log (try an older one, or none, with its position
+    /// as the hint); [`Error::MissingSegment`], [`Error::NewerFormat`], [`Error::WrongDatabase`], [`Error::Io`]; what the
+    /// callback returns.
+    pub fn open<E: From<Error>>(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        from: Option<Checkpoint>,
+        options: &OpenOptions,
+        on_transaction: &mut dyn FnMut(Transaction) -> Result<(), E>,
+    ) -> Result<(Self, RecoveryReport), E> {
+        let mut opening = recovery::Opening::begin(vfs, dir, from, options)?;
+        while let Some(transaction) = opening.next_transaction()? {
+            on_transaction(transaction)?;
+        }
+        Ok(opening.finish()?)
+    }
+
+    /// Puts a log together whose bytes up to `tip` are durable. The last of `segments` holds the tip.
+    pub(crate) fn assemble(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        geometry: Geometry,
+        limits: LogLimits,
+        segments: Vec<Arc<Segment>>,
+        tip: Tip,
+        spares: BTreeMap<u64, prepare::Spare>,
+    ) -> Result<Self> {
+        let missing = || Error::MissingSegment {
+            path: dir.join(file_name(1)),
+            number: 1,
+        };
+        let segment = segments.last().map(Arc::clone).ok_or_else(missing)?;
+        let mut log = Self::read_only(
+            Arc::clone(&vfs),
+            dir,
+            geometry.clone(),
+            limits,
+            segments,
+            &tip,
+            None,
+        )?;
+        let preparer = Preparer::start(Arc::clone(&vfs), dir, spares)?;
+        let max_segment_len = log.limits.max_segment_len;
+        log.writer = Some(Mutex::new(Writer::new(
+            vfs,
+            geometry,
+            tip,
+            segment,
+            preparer,
+            max_segment_len,
+        )));
+        Ok(log)
+    }
+
+    pub(crate) fn read_only(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        geometry: Geometry,
+        limits: LogLimits,
+        segments: Vec<Arc<Segment>>,
+        tip: &Tip,
+        damage: Option<Damage>,
+    ) -> Result<Self> {
+        let missing = || Error::MissingSegment {
+            path: dir.join(file_name(1)),
+            number: 1,
+        };
+        let last = segments.last().ok_or_else(missing)?;
+        let group = GroupCommit::new(
+            Arc::clone(last.file(&*vfs)?),
+            last.path.clone(),
+            tip.position,
+        );
+        let head = Mutex::new(tip.public_head());
+        let (dir, table) = (dir.to_owned(), SegmentTable::new(segments));
+        Ok(Self {
+            vfs,
+            dir,
+            geometry,
+            limits,
+            table,
+            group,
+            head,
+            writer: None,
+            damage,
+        })
+    }
+
+    /// Encodes and hashes a transaction, which needs no lock: the part of an append that can be done side by side.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::ReservedKind`].
+    pub fn prepare(&self, records: &[NewRecord]) -> Result<Prepared> {
+        Prepared::encode(records, self.limits.max_transaction_bytes)
+    }
+
+    /// Appends one transaction. It is written, and readable, but durable only after [`Self::sync_to`] its end.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`] and those of [`Self::prepare`] refuse this transaction only; [`Error::Poisoned`] after a failed
+    /// write or sync; [`Error::Closed`], [`Error::ReadOnly`].
+    pub fn append(&self, records: &[NewRecord], time_us: i64) -> Result<Appended> {
+        let prepared = self.prepare(records)?;
+        self.append_prepared(&prepared, time_us)
+    }
+
+    /// Appends a transaction that was prepared before.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn append_prepared(&self, prepared: &Prepared, time_us: i64) -> Result<Appended> {
+        let mut writer = self.writer()?;
+        let appended = writer.append(&self.group, &self.table, prepared, time_us)?;
+        *self.head_guard() = writer.tip().public_head();
+        Ok(appended)
+    }
+
+    /// Returns once everything before `end` is durable. Calls that arrive while a sync runs share the next one.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] after a failed write or sync, [`Error::NoRecord`] for a position past the end.
+    pub fn sync_to(&self, end: Lsn) -> Result<()> {
+        self.group.sync_to(end.0)
+    }
+
+    /// Everything before this position is durable.
+    #[must_use]
+    pub fn durable(&self) -> Lsn {
+        Lsn(self.group.durable())
+    }
+
+    /// The position after the last byte written.
+    #[must_use]
+    pub fn end(&self) -> Lsn {
+        Lsn(self.group.written())
+    }
+
+    /// The last appended commit.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        *self.head_guard()
+    }
+
+    /// The database's id.
+    #[must_use]
+    pub fn database(&self) -> [u8; 16] {
+        self.geometry.database
+    }
+
+    /// The log page size in bytes.
+    #[must_use]
+    pub fn page_size(&self) -> u32 {
+        self.geometry.page.bytes() as u32
+    }
+
+    /// The log's directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The record at `lsn`, its framing and checksum checked.
+    ///
+    /// # Errors
+    /// [`Error::NoRecord`] for a position that cannot hold one, [`Error::Damaged`] for bytes that are none, [`Error::Io`].
+    pub fn read(&self, lsn: Lsn) -> Result<Record> {
+        reader::read(
+            &*self.vfs,
+            &self.geometry,
+            &self.table,
+            self.group.written(),
+            lsn,
+        )
+    }
+
+    /// All transactions after `from`, the position of a [`Head`], or `Lsn(0)` for all there are, up to the end at the
+    /// time of the call.
+    ///
+    /// # Errors
+    /// [`Error::NoRecord`] when no transaction ends at `from`, [`Error::Damaged`], [`Error::Io`].
+    pub fn scan(&self, from: Lsn) -> Result<Transactions> {
+        let (vfs, geometry) = (Arc::clone(&self.vfs), self.geometry.clone());
+        let limit = self.group.written();
+        let segments = self.table.all();
+        let scanner = match from {
+            Lsn(0) => Scanner::at_start(vfs, geometry, segments.clone(), limit),
+            Lsn(position) => match Scanner::at(vfs, geometry, segments.clone(), limit, position)? {
+                Entry::Ready(scanner) => *scanner,
+                Entry::Mismatch(why) => return Err(Error::NoRecord { lsn: from, why }),
+                Entry::Fault(fault) => {
+                    return Err(Error::Damaged(damage_at(
+                        &segments,
+                        self.geometry.page,
+                        fault,
+                    )));
+                }
+            },
+        };
+        Ok(Transactions {
+            scanner: Some(scanner),
+            segments,
+            page: self.geometry.page,
+        })
+    }
+
+    /// Seals the open log page, so that the chain covers it, and syncs. Does nothing while it is empty.
+    ///
+    /// # Errors
+    /// As [`Self::append`] and [`Self::sync_to`].
+    pub fn seal(&self) -> Result<()> {
+        self.writer()?.seal(&self.group, &self.table)?;
+        self.sync_to(self.end())
+    }
+
+    /// Syncs everything, writes the close record and syncs that. Nothing can be appended afterwards. Read-only logs have
+    /// nothing to close.
+    ///
+    /// # Errors
+    /// As [`Self::append`] and [`Self::sync_to`].
+    pub fn close(&self) -> Result<()> {
+        if self.writer.is_none() {
+            return Ok(());
+        }
+        let mut writer = self.writer()?;
+        self.sync_to(self.end())?;
+        writer.close(&self.group, &self.table)?;
+        self.sync_to(self.end())
+    }
+
+    /// Checks everything in the log that can be checked, goes on after faults, and reports them all. `progress` is told
+    /// the bytes done and to do.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where a file cannot be read at all.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        let limit = if self.damage.is_some() {
+            u64::MAX
+        } else {
+            self.group.written()
+        };
+        verify::verify(
+            Arc::clone(&self.vfs),
+            &self.geometry,
+            self.table.all(),
+            limit,
+            progress,
+        )
+    }
+
+    fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
+        let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
+        writer.lock().map_err(|_| Error::Poisoned {
+            why: "a thread panicked while appending".into(),
+        })
+    }
+
+    fn head_guard(&self) -> MutexGuard<'_, Head> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The transactions of a log in order: see [`Log::scan`]. Ends after the first error.
+#[derive(Debug)]
+pub struct Transactions {
+    scanner: Option<Scanner>,
+    segments: Vec<Arc<Segment>>,
+    page: PageSize,
+}
+
+impl Iterator for Transactions {
+    type Item = Result<Transaction>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let step = self.scanner.as_mut()?.step();
+            let error = match step {
+                Ok(Step::Transaction { transaction, .. }) => return Some(Ok(transaction)),
+                Ok(Step::Closed | Step::Sealed | Step::Switched { .. }) => continue,
+                Ok(Step::Limit) => None,
+                Ok(Step::End) => {
+                    let position = self.scanner.as_ref()?.tip().position;
+                    let fault = scanner::Fault {
+                        position,
+                        what: "the log ends too early".into(),
+                    };
+                    Some(Error::Damaged(damage_at(&self.segments, self.page, fault)))
+                }
+                Ok(Step::Fault(fault)) => {
+                    Some(Error::Damaged(damage_at(&self.segments, self.page, fault)))
+                }
+                Err(error) => Some(error),
+            };
+            self.scanner = None;
+            return error.map(Err);
+        }
+    }
+}
+
+/// A fault with the file it is in.
+pub(crate) fn damage_at(
+    segments: &[Arc<Segment>],
+    page: PageSize,
+    fault: scanner::Fault,
+) -> Damage {
+    let after = segments.partition_point(|segment| segment.first <= fault.position);
+    match segments.get(after.saturating_sub(1)) {
+        Some(segment) => segment.damage(fault.position, page, fault.what),
+        None => Damage {
+            file: PathBuf::new(),
+            page: 0,
+            offset: fault.position,
+            position: Lsn(fault.position),
+            what: fault.what,
+        },
+    }
+}
+
+/// Makes the first segment: whole and synced before it has its name.
+fn first_segment(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    geometry: &Geometry,
+    tip: &Tip,
+    len: u64,
+) -> Result<Segment> {
+    let header = SegmentHeader {
+        read_compatible: 0,
+        page_size: geometry.page.bytes() as u32,
+        database: geometry.database,
+        number: 1,
+        first: 0,
+        len,
+        previous_end: 0,
+        records: 0,
+        commit: 0,
+        time_us: tip.time_us,
+        chain: tip.chain,
+    };
+    let path = dir.join(file_name(1));
+    let unfinished = prepare::unfinished_path(&path);
+    let made = prepare::remove_if_there(vfs, &unfinished)
+        .and_then(|()| prepare::fill(vfs, &unfinished, len, &AtomicBool::new(false)))
+        .and_then(|file| {
+            file.write_at(&header.encode(), 0)
+                .and_then(|()| file.sync())
+        })
+        .and_then(|()| vfs.rename(&unfinished, &path))
+        .and_then(|()| vfs.sync_dir(dir))
+        .and_then(|()| vfs.open(&path, crate::vfs::OpenMode::ReadWrite));
+    match made {
+        Ok(file) => Ok(Segment::begin(header, path, file)),
+        Err(source) => {
+            // Best effort: what is left does no harm.
+            let _ = prepare::remove_if_there(vfs, &unfinished);
+            Err(Error::NoRoom { path, len, source })
+        }
     }
 }

@@ -1,0 +1,156 @@
+//! Values as bytes: bincode, in the one configuration the format documents.
+//!
+//! Fixed-width little-endian integers, `u64` lengths before sequences and strings, `u32` variant numbers, one byte for
+//! `bool` and the `Option` tag (bincode's "legacy" configuration, also known as bincode 1's default). Types derive
+//! [`Encode`] and [`Decode`] and go through [`encode`] and [`decode`], and through nothing else: so that another library
+//! with the same bytes can take over here.
+//!
+//! 1. A decode allocates no more than a fixed multiple of its input, whatever lengths the input claims.
+//! 2. A decode takes every byte: bytes left over are an error.
+
+pub use bincode;
+pub use bincode::{Decode, Encode};
+
+use bincode::config::{self, Configuration, Fixint, Limit, LittleEndian};
+
+use crate::error::{Error, Result};
+
+/// In-memory bytes a decode may claim per input byte: room for the headers of short strings and vectors.
+const CLAIM_FACTOR: usize = 16;
+
+// bincode takes its limit as a constant, so the input's length picks one of these.
+const SMALL: usize = 64 << 10;
+const MIDDLE: usize = 1 << 20;
+const LARGE: usize = 16 << 20;
+const LARGEST: usize = 512 << 20;
+
+type Limited<const N: usize> = Configuration<LittleEndian, Fixint, Limit<N>>;
+
+/// The bytes of `value`.
+///
+/// # Errors
+/// [`Error::Encode`] for a value bincode cannot take (a map or sequence of unknown length).
+pub fn encode<T: Encode>(value: &T) -> Result<Vec<u8>> {
+    bincode::encode_to_vec(value, config::legacy()).map_err(|error| Error::Encode {
+        what: std::any::type_name::<T>(),
+        why: error.to_string(),
+    })
+}
+
+/// The value `bytes` encode.
+///
+/// # Errors
+/// [`Error::Decode`] for bytes that are too short, too long, or claim lengths they do not have.
+pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T> {
+    let claim = bytes.len().saturating_mul(CLAIM_FACTOR);
+    if claim <= SMALL {
+        decode_limited::<T, SMALL>(bytes)
+    } else if claim <= MIDDLE {
+        decode_limited::<T, MIDDLE>(bytes)
+    } else if claim <= LARGE {
+        decode_limited::<T, LARGE>(bytes)
+    } else {
+        decode_limited::<T, LARGEST>(bytes)
+    }
+}
+
+fn decode_limited<T: Decode<()>, const N: usize>(bytes: &[u8]) -> Result<T> {
+    let limited: Limited<N> = config::legacy().with_limit::<N>();
+    let failed = |why: String| Error::Decode {
+        what: std::any::type_name::<T>(),
+        why,
+    };
+    let (value, used) =
+        bincode::decode_from_slice(bytes, limited).map_err(|error| failed(error.to_string()))?;
+    if used != bytes.len() {
+        return Err(failed(format!(
+            "{} bytes are left over",
+            bytes.len() - used
+        )));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, PartialEq, Encode, Decode)]
+    enum Shape {
+        Nothing,
+        Named {
+            id: u32,
+            name: String,
+            also: Option<i64>,
+        },
+    }
+
+    #[test]
+    fn the_bytes_are_fixed() {
+        let value = (
+            7_u16,
+            Shape::Named {
+                id: 1,
+                name: "ab".into(),
+                also: Some(-2),
+            },
+            vec![true, false],
+        );
+        let bytes = encode(&value).unwrap();
+        let expected = [
+            [7, 0].as_slice(),
+            &[1, 0, 0, 0, 1, 0, 0, 0],
+            &[2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b'],
+            &[1, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            &[2, 0, 0, 0, 0, 0, 0, 0, 1, 0],
+        ]
+        .concat();
+        assert_eq!(bytes, expected);
+        assert_eq!(decode::<(u16, Shape, Vec<bool>)>(&bytes).unwrap(), value);
+    }
+
+    #[test]
+    fn a_huge_claimed_length_is_refused_before_it_is_allocated() {
+        let mut bytes = u64::MAX.to_le_bytes().to_vec();
+        bytes.extend_from_slice(b"abc");
+        assert!(matches!(
+            decode::<Vec<u8>>(&bytes),
+            Err(Error::Decode { .. })
+        ));
+        let mut bytes = (1_u64 << 40).to_le_bytes().to_vec();
+        bytes.extend_from_slice(&[0; 64]);
+        assert!(matches!(
+            decode::<Vec<String>>(&bytes),
+            Err(Error::Decode { .. })
+        ));
+    }
+
+    #[test]
+    fn bytes_left_over_are_refused() {
+        let mut bytes = encode(&5_u32).unwrap();
+        bytes.push(0);
+        assert!(matches!(decode::<u32>(&bytes), Err(Error::Decode { .. })));
+    }
+
+    #[test]
+    fn many_short_strings_fit_their_own_limit() {
+        let value = vec![String::new(); 100_000];
+        assert_eq!(
+            decode::<Vec<String>>(&encode(&value).unwrap()).unwrap(),
+            value
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode::<(Vec<String>, Option<Vec<u64>>, Shape)>(&bytes);
+        }
+
+        #[test]
+        fn round_trip(value in any::<(u8, i64, String, Vec<(u32, Option<String>)>)>()) {
+            prop_assert_eq!(decode::<(u8, i64, String, Vec<(u32, Option<String>)>)>(&encode(&value).unwrap()).unwrap(), value);
+        }
+    }
+}

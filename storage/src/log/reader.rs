@@ -1,0 +1,118 @@
+//! Reading one record where it stands.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::Lsn;
+use super::segment::Segment;
+use super::writer::Geometry;
+use crate::error::{Error, Result};
+use crate::record::{self, ALIGNMENT, PREFIX_LEN, Parsed, Place, Record};
+use crate::vfs::Vfs;
+
+/// How much is read before the record's length is known: most records are shorter.
+const FIRST_READ_LEN: usize = 2 << 10;
+
+/// The segments in use, ascending.
+#[derive(Debug)]
+pub(crate) struct SegmentTable(RwLock<Vec<Arc<Segment>>>);
+
+impl SegmentTable {
+    pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Self {
+        Self(RwLock::new(segments))
+    }
+
+    pub(crate) fn push(&self, segment: Arc<Segment>) {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(segment);
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The segment a position lies in.
+    fn of(&self, position: u64) -> Option<Arc<Segment>> {
+        let segments = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let after = segments.partition_point(|segment| segment.first <= position);
+        let segment = segments.get(after.checked_sub(1)?)?;
+        (position < segment.end()).then(|| Arc::clone(segment))
+    }
+}
+
+/// The record at `lsn`, in a log that ends at `end`.
+pub(crate) fn read(
+    vfs: &dyn Vfs,
+    geometry: &Geometry,
+    table: &SegmentTable,
+    end: u64,
+    lsn: Lsn,
+) -> Result<Record> {
+    let none = |why: &str| Error::NoRecord {
+        lsn,
+        why: why.into(),
+    };
+    if lsn.0 >= end {
+        return Err(none("the log ends before it"));
+    }
+    if !lsn.0.is_multiple_of(ALIGNMENT as u64) {
+        return Err(none("records start on multiples of 8"));
+    }
+    let segment = table.of(lsn.0).ok_or_else(|| none("no segment holds it"))?;
+    let page = geometry.page;
+    let offset = lsn.0 - segment.first;
+    if offset < page.bytes() {
+        return Err(none("it lies in the header of a segment"));
+    }
+    let room = page.capacity().saturating_sub(page.within(lsn.0));
+    if room < PREFIX_LEN {
+        return Err(none("it lies in the footer of a log page"));
+    }
+    let mut bytes = vec![0; room.min(FIRST_READ_LEN)];
+    segment.read(vfs, &mut bytes, offset)?;
+    let known = bytes.len();
+    if let Some(stored_len) = record::claimed_len(&bytes)
+        && stored_len > known
+        && fits(geometry, &segment, lsn.0, stored_len, end)
+    {
+        bytes.resize(stored_len, 0);
+        let rest = bytes.get_mut(known..).unwrap_or_default();
+        segment.read(vfs, rest, offset + known as u64)?;
+    }
+    match record::parse(
+        &bytes,
+        &geometry.seed,
+        Place {
+            segment: segment.number,
+            offset,
+        },
+    ) {
+        Parsed::Record(view) => Ok(view.to_record(lsn)),
+        Parsed::Blank => Err(Error::Damaged(segment.damage(
+            lsn.0,
+            page,
+            "a record was here and is zero now",
+        ))),
+        Parsed::Fault(what) => Err(Error::Damaged(segment.damage(lsn.0, page, what))),
+    }
+}
+
+/// Whether a record of this length can stand here: in its page, or alone in a run of pages.
+fn fits(
+    geometry: &Geometry,
+    segment: &Segment,
+    position: u64,
+    stored_len: usize,
+    end: u64,
+) -> bool {
+    let page = geometry.page;
+    let within = page.within(position);
+    let in_page = within + stored_len <= page.capacity();
+    let run_len = (page.run_pages(stored_len) * page.len()) as u64;
+    let in_run = within == 0 && run_len <= segment.end() - position;
+    (in_page || in_run) && stored_len as u64 <= end - position
+}

@@ -1,0 +1,683 @@
+//! Reading the log in order, checking everything on the way.
+//!
+//! One scanner serves opening, scanning and verifying. It goes unit by unit (a log page, or the run of a long record) and
+//! takes one step at a time: a transaction, a sealed page, a close record, the next segment, the end, or a fault. What it
+//! checks: framing and CRC of every record and footer, zeros between them, each page's Merkle root and the chain, each
+//! transaction's number, count, clock, hash and head, each segment's place in the row.
+//!
+//! After a fault it can [`Scanner::resume`] behind it. Some of the state is then not known, and checks that need it are left
+//! out until it is known again.
+
+use std::sync::Arc;
+
+use super::commit::{Close, Commit};
+use super::segment::{HeaderState, Segment};
+use super::tip::Tip;
+use super::writer::Geometry;
+use super::{CommitNo, Lsn, Transaction};
+use crate::chain::TransactionHash;
+use crate::error::Result;
+use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
+use crate::record::{
+    self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, PREFIX_LEN, Parsed, Place,
+    Record, RecordView,
+};
+use crate::vfs::Vfs;
+
+/// What a scanner came to.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A transaction; its records are all there unless the scanner resumed inside it.
+    Transaction {
+        transaction: Transaction,
+        whole: bool,
+    },
+    /// A close record.
+    Closed,
+    /// The end of a sealed page or run.
+    Sealed,
+    /// The next segment. Positions from `blank_from` to the end of the one before were never used.
+    Switched { blank_from: u64 },
+    /// Nothing was written from here on.
+    End,
+    /// The limit.
+    Limit,
+    /// Something that should not be here.
+    Fault(Fault),
+}
+
+/// Something that should not be where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) position: u64,
+    pub(crate) what: String,
+}
+
+/// What came of going straight to a position.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// It is there.
+    Ready(Box<Scanner>),
+    /// A fault in the page around the position.
+    Fault(Fault),
+    /// The position is not where something ends.
+    Mismatch(String),
+}
+
+/// Which parts of the scanner's state are known.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// `tip.chain`.
+    chain: bool,
+    /// `tip.open`: all records of the page so far.
+    page: bool,
+    /// `tip.records`.
+    records: bool,
+    /// `tip.commit` and what goes with it.
+    commit: bool,
+    /// `pending`: all records since the last commit.
+    transaction: bool,
+}
+
+#[derive(Debug)]
+struct Unit {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Unit {
+    fn records_len(&self) -> usize {
+        self.bytes.len() - FOOTER_LEN
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    vfs: Arc<dyn Vfs>,
+    geometry: Geometry,
+    segments: Vec<Arc<Segment>>,
+    index: usize,
+    limit: u64,
+    tip: Tip,
+    known: Known,
+    unit: Option<Unit>,
+    pending: Vec<Record>,
+    hash: TransactionHash,
+}
+
+impl Scanner {
+    /// A scanner at the first record of the first segment, which has a valid header.
+    pub(crate) fn at_start(
+        vfs: Arc<dyn Vfs>,
+        geometry: Geometry,
+        segments: Vec<Arc<Segment>>,
+        limit: u64,
+    ) -> Self {
+        let first = segments.first().map_or(0, |segment| segment.first);
+        let tip = Tip::genesis(&geometry.database, first + geometry.page.bytes());
+        let known = Known {
+            chain: true,
+            page: true,
+            records: true,
+            commit: true,
+            transaction: true,
+        };
+        let (unit, pending, hash) = (None, Vec::new(), TransactionHash::new());
+        Self {
+            vfs,
+            geometry,
+            segments,
+            index: 0,
+            limit,
+            tip,
+            known,
+            unit,
+            pending,
+            hash,
+        }
+    }
+
+    /// A scanner at `position`, which must be where a transaction, a close record or a sealed page between transactions
+    /// ends: it reads the page that ends there or is open there.
+    pub(crate) fn at(
+        vfs: Arc<dyn Vfs>,
+        geometry: Geometry,
+        segments: Vec<Arc<Segment>>,
+        limit: u64,
+        position: u64,
+    ) -> Result<Entry> {
+        let mut scanner = Self::at_start(vfs, geometry, segments, position);
+        if position != scanner.tip.position {
+            let trouble = match scanner.enter_page_of(position)? {
+                None => scanner.walk_to(position)?,
+                some => some,
+            };
+            if let Some(trouble) = trouble {
+                return Ok(trouble);
+            }
+        }
+        scanner.limit = limit;
+        Ok(Entry::Ready(Box::new(scanner)))
+    }
+
+    pub(crate) fn tip(&self) -> &Tip {
+        &self.tip
+    }
+
+    /// Whether no transaction has begun and not ended.
+    pub(crate) fn between_transactions(&self) -> bool {
+        self.pending.is_empty() && self.known.transaction
+    }
+
+    /// The index of the segment it is in.
+    pub(crate) fn segment_index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn segment(&self) -> Option<&Arc<Segment>> {
+        self.segments.get(self.index)
+    }
+
+    /// Goes on to the next thing worth telling.
+    pub(crate) fn step(&mut self) -> Result<Step> {
+        loop {
+            if self.tip.position >= self.limit {
+                return Ok(Step::Limit);
+            }
+            let Some(segment) = self.segment().map(Arc::clone) else {
+                return Ok(Step::End);
+            };
+            if self.unit.is_none() {
+                if self.tip.position >= segment.end() {
+                    return Ok(self.next_segment(self.tip.position));
+                }
+                if let Err(fault) = self.load(&segment)? {
+                    return Ok(Step::Fault(fault));
+                }
+            }
+            let Some(unit) = self.unit.take() else {
+                continue;
+            };
+            let step = self.step_in(&segment, &unit);
+            if !matches!(step, Some(Step::Sealed | Step::Switched { .. })) {
+                self.unit = Some(unit);
+            }
+            if let Some(step) = step {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// Goes on behind a fault: at the next record of the page, or of a later one.
+    pub(crate) fn resume(&mut self) -> Result<()> {
+        self.known = Known {
+            transaction: false,
+            page: false,
+            records: false,
+            commit: false,
+            chain: false,
+        };
+        self.pending.clear();
+        if let Some(unit) = self.unit.take() {
+            let within = self.geometry_within(&unit);
+            if let Some(at) = self.find_record(&unit, within + ALIGNMENT) {
+                self.tip.position = unit.start + at as u64;
+                self.unit = Some(unit);
+                return Ok(());
+            }
+            // The rest of the page is unreadable, but its footer may still give the chain.
+            self.adopt_footer(&unit);
+            self.tip.position = unit.end();
+        } else {
+            self.tip.position =
+                self.geometry.page.start_of(self.tip.position) + self.geometry.page.bytes();
+        }
+        self.find_page()
+    }
+
+    fn step_in(&mut self, segment: &Arc<Segment>, unit: &Unit) -> Option<Step> {
+        let within = self.geometry_within(unit);
+        let rest = unit
+            .bytes
+            .get(within..unit.records_len())
+            .unwrap_or_default();
+        let fault = |position, what: &str| {
+            Some(Step::Fault(Fault {
+                position,
+                what: what.into(),
+            }))
+        };
+        match record::parse(
+            rest,
+            &self.geometry.seed,
+            self.place(segment, self.tip.position),
+        ) {
+            Parsed::Record(view) => match self.take_record(&view) {
+                Ok(step) => step,
+                Err(what) => fault(self.tip.position, &what),
+            },
+            Parsed::Fault(what) => fault(self.tip.position, &what),
+            Parsed::Blank => match self.parse_footer(segment, unit) {
+                ParsedFooter::Footer(footer) => Some(self.take_footer(unit, within, &footer)),
+                ParsedFooter::Fault(what) => fault(unit.end() - FOOTER_LEN as u64, &what),
+                ParsedFooter::Blank if within == 0 && self.skips_to_next(unit.start) => {
+                    Some(self.next_segment(unit.start))
+                }
+                ParsedFooter::Blank => Some(Step::End),
+            },
+        }
+    }
+
+    /// Checks a record against what came before and moves behind it.
+    fn take_record(&mut self, view: &RecordView<'_>) -> Result<Option<Step>, String> {
+        let step = match view.kind {
+            KIND_COMMIT => {
+                let commit =
+                    Commit::decode(view.payload).ok_or("the commit record has a wrong layout")?;
+                self.check_commit(&commit)?;
+                self.tip.push(view.hash, view.stored_len);
+                self.tip.committed(&commit);
+                let records = std::mem::take(&mut self.pending);
+                let whole = self.known.transaction;
+                (self.known.transaction, self.known.commit) = (true, true);
+                self.hash = TransactionHash::new();
+                let (number, time_us) = (CommitNo(commit.number), commit.time_us);
+                let transaction = Transaction {
+                    number,
+                    time_us,
+                    records,
+                    head: self.tip.public_head(),
+                };
+                Some(Step::Transaction { transaction, whole })
+            }
+            KIND_CLOSE => {
+                let close =
+                    Close::decode(view.payload).ok_or("the close record has a wrong layout")?;
+                self.check_close(&close)?;
+                self.tip.push(view.hash, view.stored_len);
+                self.tip.closed = true;
+                self.known.transaction = true;
+                Some(Step::Closed)
+            }
+            kind if kind >= FIRST_RESERVED_KIND => {
+                return Err(format!("unknown log record type {kind:#04x}"));
+            }
+            _ => {
+                self.pending.push(view.to_record(Lsn(self.tip.position)));
+                self.hash.push(&view.hash);
+                self.tip.push(view.hash, view.stored_len);
+                None
+            }
+        };
+        Ok(step)
+    }
+
+    fn check_commit(&self, commit: &Commit) -> Result<(), String> {
+        if self.known.commit && commit.number != self.tip.commit + 1 {
+            return Err(format!(
+                "commit {} follows commit {}",
+                commit.number, self.tip.commit
+            ));
+        }
+        if self.known.commit && commit.time_us < self.tip.time_us {
+            return Err(format!("the clock of commit {} goes back", commit.number));
+        }
+        if self.known.transaction && commit.record_count as usize != self.pending.len() {
+            let found = self.pending.len();
+            return Err(format!(
+                "commit {} has {found} records, states {}",
+                commit.number, commit.record_count
+            ));
+        }
+        if self.known.transaction && commit.transaction != self.hash.finish() {
+            return Err(format!(
+                "the records of commit {} do not have its hash",
+                commit.number
+            ));
+        }
+        if self.known.chain && self.known.page && commit.head != self.tip.head_now() {
+            return Err(format!(
+                "the head of commit {} does not follow from what is before it",
+                commit.number
+            ));
+        }
+        if commit.synced > self.tip.position {
+            return Err(format!(
+                "commit {} states position {} as synced",
+                commit.number, commit.synced
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_close(&self, close: &Close) -> Result<(), String> {
+        if self.known.transaction && !self.pending.is_empty() {
+            return Err("a close record inside a transaction".into());
+        }
+        if self.known.commit && (close.number, close.head) != (self.tip.commit, self.tip.head) {
+            return Err(format!(
+                "the close record is that of commit {}, after {}",
+                close.number, self.tip.commit
+            ));
+        }
+        if close.synced > self.tip.position {
+            return Err(format!(
+                "the close record states position {} as synced",
+                close.synced
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks a footer against the records before it and moves behind it.
+    fn take_footer(&mut self, unit: &Unit, within: usize, footer: &Footer) -> Step {
+        let at_footer = unit.end() - FOOTER_LEN as u64;
+        let fault = |position, what: &str| {
+            Step::Fault(Fault {
+                position,
+                what: what.into(),
+            })
+        };
+        let gap = unit
+            .bytes
+            .get(within..unit.records_len())
+            .unwrap_or_default();
+        if gap.iter().any(|&byte| byte != 0) || footer.used_len as usize != within {
+            return fault(
+                self.tip.position,
+                "the records of a sealed page end too early",
+            );
+        }
+        if self.known.page {
+            if u64::from(footer.record_count) != self.tip.open.count() {
+                let what = format!(
+                    "the page has {} records, states {}",
+                    self.tip.open.count(),
+                    footer.record_count
+                );
+                return fault(at_footer, &what);
+            }
+            if footer.root != self.tip.open.root() {
+                return fault(at_footer, "the page's records do not have its Merkle root");
+            }
+        }
+        if self.known.page && self.known.records && footer.first_record != self.tip.first_of_page()
+        {
+            return fault(
+                at_footer,
+                "the page states another number of records before it",
+            );
+        }
+        let known = self.known.chain;
+        let expected = crate::chain::chain(&self.tip.chain, &footer.root);
+        if known && footer.chain != expected {
+            return fault(at_footer, "the chain is broken");
+        }
+        self.adopt(footer, unit.end());
+        Step::Sealed
+    }
+
+    /// Takes chain and counts from a footer.
+    fn adopt(&mut self, footer: &Footer, end: u64) {
+        self.tip.sealed(end);
+        self.tip.chain = footer.chain;
+        self.tip.records = footer
+            .first_record
+            .saturating_add(footer.record_count.into());
+        (self.known.chain, self.known.page, self.known.records) = (true, true, true);
+    }
+
+    fn adopt_footer(&mut self, unit: &Unit) {
+        let Some(segment) = self.segment().map(Arc::clone) else {
+            return;
+        };
+        if let ParsedFooter::Footer(footer) = self.parse_footer(&segment, unit) {
+            self.adopt(&footer, unit.end());
+        }
+    }
+
+    fn parse_footer(&self, segment: &Segment, unit: &Unit) -> ParsedFooter {
+        let Some(bytes) = unit.bytes.last_chunk::<FOOTER_LEN>() else {
+            return ParsedFooter::Blank;
+        };
+        let place = self.place(segment, unit.end() - FOOTER_LEN as u64);
+        Footer::parse(bytes, &self.geometry.seed, place)
+    }
+
+    /// Whether the next segment says that this one ends here.
+    fn skips_to_next(&self, position: u64) -> bool {
+        let next = self
+            .segments
+            .get(self.index + 1)
+            .and_then(|next| next.valid_header());
+        next.is_some_and(|header| header.previous_end == position)
+    }
+
+    fn next_segment(&mut self, blank_from: u64) -> Step {
+        let Some(next) = self.segments.get(self.index + 1).map(Arc::clone) else {
+            return Step::End;
+        };
+        let fault = |what: String| {
+            Step::Fault(Fault {
+                position: next.first,
+                what,
+            })
+        };
+        let header = match &next.header {
+            HeaderState::Valid(header) => header,
+            HeaderState::Blank => return Step::End,
+            HeaderState::Newer(what) | HeaderState::Fault(what) => return fault(what.clone()),
+            HeaderState::WrongMagic(found) => {
+                return fault(format!("the file begins with {found:02x?}"));
+            }
+        };
+        let same_database = header.database == self.geometry.database;
+        if !same_database || u64::from(header.page_size) != self.geometry.page.bytes() {
+            return fault("the segment belongs to another database".into());
+        }
+        if header.previous_end != blank_from {
+            return fault(format!(
+                "the segment before ends at {blank_from}, not at {}",
+                header.previous_end
+            ));
+        }
+        if self.known.chain && self.known.page && header.chain != self.tip.chain {
+            return fault("the chain is broken between two segments".into());
+        }
+        if self.known.records && header.records != self.tip.records {
+            return fault(format!(
+                "{} records come before it, it states {}",
+                self.tip.records, header.records
+            ));
+        }
+        if self.known.commit
+            && (header.commit, header.time_us) != (self.tip.commit, self.tip.time_us)
+        {
+            return fault(format!(
+                "commit {} comes before it, it states {}",
+                self.tip.commit, header.commit
+            ));
+        }
+        self.index += 1;
+        self.enter_segment(&next);
+        Step::Switched { blank_from }
+    }
+
+    /// Takes the state from a segment's header and stands at its first record.
+    fn enter_segment(&mut self, segment: &Segment) {
+        self.unit = None;
+        self.tip.open.clear();
+        self.tip.position = segment.first + self.geometry.page.bytes();
+        if let Some(header) = segment.valid_header() {
+            self.tip.chain = header.chain;
+            self.tip.records = header.records;
+            (self.known.chain, self.known.page, self.known.records) = (true, true, true);
+        }
+    }
+
+    /// Reads the unit `tip.position` is the start of.
+    fn load(&mut self, segment: &Segment) -> Result<Result<(), Fault>> {
+        let page = self.geometry.page;
+        let start = page.start_of(self.tip.position);
+        let offset = start - segment.first;
+        let missing = |segment: &Segment| Fault {
+            position: start,
+            what: format!(
+                "the file ends at byte {}, its header states {}",
+                segment.file_len, segment.len
+            ),
+        };
+        if offset + page.bytes() > segment.file_len {
+            return Ok(Err(missing(segment)));
+        }
+        let mut bytes = vec![0; page.len()];
+        segment.read(&*self.vfs, &mut bytes, offset)?;
+        if let Some(stored_len) = record::claimed_len(&bytes)
+            && stored_len > page.capacity()
+        {
+            let run_len = page.run_pages(stored_len) * page.len();
+            // A length that leaves the segment is a fault of the record, found when it is parsed.
+            if run_len as u64 <= segment.end() - start {
+                if offset + run_len as u64 > segment.file_len {
+                    return Ok(Err(missing(segment)));
+                }
+                bytes.resize(run_len, 0);
+                let rest = bytes.get_mut(page.len()..).unwrap_or_default();
+                segment.read(&*self.vfs, rest, offset + page.bytes())?;
+            }
+        }
+        self.unit = Some(Unit { start, bytes });
+        Ok(Ok(()))
+    }
+
+    /// Stands at the start of the page in which `position` lies or which ends there, knowing its chain.
+    fn enter_page_of(&mut self, position: u64) -> Result<Option<Entry>> {
+        let start = self.geometry.page.start_of(position.saturating_sub(1));
+        let found = self
+            .segments
+            .iter()
+            .position(|segment| (segment.first..segment.end()).contains(&start));
+        let mismatch = |what: &str| Ok(Some(Entry::Mismatch(what.into())));
+        let fault = |position, what: &str| {
+            Ok(Some(Entry::Fault(Fault {
+                position,
+                what: what.into(),
+            })))
+        };
+        let Some(index) = found else {
+            return mismatch("the log ends before it");
+        };
+        let Some(segment) = self.segments.get(index).map(Arc::clone) else {
+            return mismatch("the log ends before it");
+        };
+        if segment.valid_header().is_none() {
+            return fault(segment.first, "the segment's header is not readable");
+        }
+        if start == segment.first {
+            return mismatch("it lies in the header of a segment");
+        }
+        self.index = index;
+        self.enter_segment(&segment);
+        (self.known.commit, self.known.transaction) = (false, false);
+        if start > self.tip.position {
+            let at = start - FOOTER_LEN as u64;
+            if start - segment.first > segment.file_len {
+                return fault(at, "the file ends before this position");
+            }
+            let mut bytes = [0; FOOTER_LEN];
+            segment.read(&*self.vfs, &mut bytes, at - segment.first)?;
+            match Footer::parse(&bytes, &self.geometry.seed, self.place(&segment, at)) {
+                ParsedFooter::Footer(footer) => self.adopt(&footer, start),
+                ParsedFooter::Blank => return mismatch("the page before it is not sealed"),
+                ParsedFooter::Fault(what) => return fault(at, &what),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Steps on until `position`, which must be an end of something.
+    fn walk_to(&mut self, position: u64) -> Result<Option<Entry>> {
+        let mut ended = None;
+        loop {
+            match self.step()? {
+                Step::Limit => break,
+                Step::Fault(fault) => return Ok(Some(Entry::Fault(fault))),
+                Step::Transaction { .. } | Step::Closed => ended = Some(self.tip.position),
+                Step::Sealed if self.pending.is_empty() => ended = Some(self.tip.position),
+                Step::Sealed | Step::Switched { .. } => {}
+                Step::End => {
+                    let what = format!("the log ends at {}", self.tip.position);
+                    return Ok(Some(Entry::Mismatch(what)));
+                }
+            }
+        }
+        if ended != Some(position) {
+            return Ok(Some(Entry::Mismatch("no transaction ends there".into())));
+        }
+        // Nothing has begun since, whatever came before the page.
+        self.known.transaction = true;
+        self.hash = TransactionHash::new();
+        Ok(None)
+    }
+
+    /// After a fault: the next page that begins with a record, in this segment or a later one. Footers met on the way
+    /// still give the chain.
+    fn find_page(&mut self) -> Result<()> {
+        while let Some(segment) = self.segment().map(Arc::clone) {
+            let end = segment.first + segment.len.min(segment.file_len);
+            while self.tip.position + self.geometry.page.bytes() <= end {
+                let Ok(()) = self.load(&segment)? else { break };
+                let Some(unit) = self.unit.take() else { break };
+                let records = unit.bytes.get(..unit.records_len()).unwrap_or_default();
+                let place = self.place(&segment, unit.start);
+                if let Parsed::Record(_) = record::parse(records, &self.geometry.seed, place) {
+                    self.tip.open.clear();
+                    self.known.page = true;
+                    self.unit = Some(unit);
+                    return Ok(());
+                }
+                self.known.chain = false;
+                self.tip.position = unit.start + self.geometry.page.bytes();
+                if unit.bytes.len() == self.geometry.page.len() {
+                    self.adopt_footer(&unit);
+                }
+            }
+            self.index += 1;
+            if let Some(next) = self.segment().map(Arc::clone) {
+                self.known.chain = false;
+                self.enter_segment(&next);
+            }
+        }
+        Ok(())
+    }
+
+    fn find_record(&self, unit: &Unit, from: usize) -> Option<usize> {
+        let segment = self.segment()?;
+        let records = unit.bytes.get(..unit.records_len())?;
+        (from.next_multiple_of(ALIGNMENT)..records.len().saturating_sub(PREFIX_LEN))
+            .step_by(ALIGNMENT)
+            .find(|&at| {
+                let place = self.place(segment, unit.start + at as u64);
+                record::claimed_len(&records[at..]).is_some()
+                    && matches!(
+                        record::parse(&records[at..], &self.geometry.seed, place),
+                        Parsed::Record(_)
+                    )
+            })
+    }
+
+    fn geometry_within(&self, unit: &Unit) -> usize {
+        (self.tip.position - unit.start) as usize
+    }
+
+    fn place(&self, segment: &Segment, position: u64) -> Place {
+        Place {
+            segment: segment.number,
+            offset: position - segment.first,
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! One file of the log, `0000000001.log` and so on.
+//!
+//! A segment is as long as it will ever be from the beginning: it is filled with zeros, synced and renamed into place
+//! before it is used ([`super::prepare`]). Its first log page is the header page; records start on the second.
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 8 | magic, the bytes `HOLO-LOG` |
+//! | 8 | 4 | format version, 1 |
+//! | 12 | 4 | version of the program that wrote it: major << 16, minor << 8, patch |
+//! | 16 | 4 | compatible features: a program that does not know one may ignore it |
+//! | 20 | 4 | read-only-compatible features: one that does not know one may only read |
+//! | 24 | 4 | incompatible features: one that does not know one must refuse |
+//! | 28 | 4 | log page size in bytes |
+//! | 32 | 16 | database id |
+//! | 48 | 8 | segment number, from 1 |
+//! | 56 | 8 | first position: the log position of this byte 0 |
+//! | 64 | 8 | length of the file in bytes |
+//! | 72 | 8 | previous end: where the pages of the previous segment end; 0 in the first |
+//! | 80 | 8 | number of records before this segment |
+//! | 88 | 8 | number of the last commit before this segment |
+//! | 96 | 8 | clock of that commit; the smallest there is in the first segment |
+//! | 104 | 32 | previous segment's closing chain; in the first the chain of the database id |
+//! | 136 | 4 | CRC-32 of the fields above |
+//! | 140 | 4 | zero |
+//!
+//! The rest of the page is zero. Magic, versions, features and CRC keep their places in every version of the format.
+//!
+//! 1. Positions run on through header pages: a byte's position is its segment's first position plus its offset, and the
+//!    first position of a segment is the end of the file before it.
+//! 2. A header is written only after all of the previous segment was synced: a valid one proves that.
+//! 3. A file whose header page begins with zeros was prepared and never used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use crate::chain::Hash;
+use crate::error::{Damage, Error, Result};
+use crate::log::Lsn;
+use crate::log_page::{PageSize, field};
+use crate::vfs::{OpenMode, Vfs, VfsFile};
+
+const MAGIC_AT: usize = 0;
+const VERSION_AT: usize = MAGIC_AT + 8;
+const WRITTEN_BY_AT: usize = VERSION_AT + 4;
+const COMPATIBLE_AT: usize = WRITTEN_BY_AT + 4;
+const READ_COMPATIBLE_AT: usize = COMPATIBLE_AT + 4;
+const INCOMPATIBLE_AT: usize = READ_COMPATIBLE_AT + 4;
+const PAGE_SIZE_AT: usize = INCOMPATIBLE_AT + 4;
+const DATABASE_AT: usize = PAGE_SIZE_AT + 4;
+const NUMBER_AT: usize = DATABASE_AT + 16;
+const FIRST_AT: usize = NUMBER_AT + 8;
+const LENGTH_AT: usize = FIRST_AT + 8;
+const PREVIOUS_END_AT: usize = LENGTH_AT + 8;
+const RECORDS_AT: usize = PREVIOUS_END_AT + 8;
+const COMMIT_AT: usize = RECORDS_AT + 8;
+const TIME_AT: usize = COMMIT_AT + 8;
+const CHAIN_AT: usize = TIME_AT + 8;
+const CRC_AT: usize = CHAIN_AT + 32;
+const RESERVED_AT: usize = CRC_AT + 4;
+pub(crate) const HEADER_LEN: usize = RESERVED_AT + 4;
+
+const _: () = assert!(HEADER_LEN == 144);
+
+const MAGIC: [u8; 8] = *b"HOLO-LOG";
+const VERSION: u32 = 1;
+const KNOWN_READ_COMPATIBLE: u32 = 0;
+const KNOWN_INCOMPATIBLE: u32 = 0;
+
+/// What a segment's header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) read_compatible: u32,
+    pub(crate) page_size: u32,
+    pub(crate) database: [u8; 16],
+    pub(crate) number: u64,
+    pub(crate) first: u64,
+    pub(crate) len: u64,
+    pub(crate) previous_end: u64,
+    pub(crate) records: u64,
+    pub(crate) commit: u64,
+    pub(crate) time_us: i64,
+    pub(crate) chain: Hash,
+}
+
+/// What stands at the start of a segment file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeaderState {
+    /// Zeros: prepared, never used.
+    Blank,
+    /// A header whose CRC holds.
+    Valid(SegmentHeader),
+    /// A header this program must not interpret.
+    Newer(String),
+    /// Another magic.
+    WrongMagic(Vec<u8>),
+    /// Anything else.
+    Fault(String),
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[MAGIC_AT..VERSION_AT].copy_from_slice(&MAGIC);
+        bytes[VERSION_AT..WRITTEN_BY_AT].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[WRITTEN_BY_AT..COMPATIBLE_AT].copy_from_slice(&written_by().to_le_bytes());
+        bytes[READ_COMPATIBLE_AT..INCOMPATIBLE_AT]
+            .copy_from_slice(&self.read_compatible.to_le_bytes());
+        bytes[PAGE_SIZE_AT..DATABASE_AT].copy_from_slice(&self.page_size.to_le_bytes());
+        bytes[DATABASE_AT..NUMBER_AT].copy_from_slice(&self.database);
+        bytes[NUMBER_AT..FIRST_AT].copy_from_slice(&self.number.to_le_bytes());
+        bytes[FIRST_AT..LENGTH_AT].copy_from_slice(&self.first.to_le_bytes());
+        bytes[LENGTH_AT..PREVIOUS_END_AT].copy_from_slice(&self.len.to_le_bytes());
+        bytes[PREVIOUS_END_AT..RECORDS_AT].copy_from_slice(&self.previous_end.to_le_bytes());
+        bytes[RECORDS_AT..COMMIT_AT].copy_from_slice(&self.records.to_le_bytes());
+        bytes[COMMIT_AT..TIME_AT].copy_from_slice(&self.commit.to_le_bytes());
+        bytes[TIME_AT..CHAIN_AT].copy_from_slice(&self.time_us.to_le_bytes());
+        bytes[CHAIN_AT..CRC_AT].copy_from_slice(&self.chain);
+        let crc = crc32fast::hash(&bytes[..CRC_AT]);
+        bytes[CRC_AT..RESERVED_AT].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> HeaderState {
+        if bytes.iter().all(|&byte| byte == 0) {
+            return HeaderState::Blank;
+        }
+        if bytes[MAGIC_AT..VERSION_AT] != MAGIC {
+            return HeaderState::WrongMagic(bytes[MAGIC_AT..VERSION_AT].to_vec());
+        }
+        let u32_at = |at| u32::from_le_bytes(field(bytes, at));
+        let u64_at = |at| u64::from_le_bytes(field(bytes, at));
+        let (stored, computed) = (u32_at(CRC_AT), crc32fast::hash(&bytes[..CRC_AT]));
+        if stored != computed {
+            return HeaderState::Fault(format!(
+                "header checksum is {computed:08x}, stored is {stored:08x}"
+            ));
+        }
+        let (version, incompatible) = (u32_at(VERSION_AT), u32_at(INCOMPATIBLE_AT));
+        if version != VERSION {
+            return HeaderState::Newer(format!(
+                "log format {version}; this program reads {VERSION}"
+            ));
+        }
+        if incompatible & !KNOWN_INCOMPATIBLE != 0 {
+            return HeaderState::Newer(format!("incompatible features {incompatible:#x}"));
+        }
+        if u32_at(RESERVED_AT) != 0 {
+            return HeaderState::Fault("a reserved field of the header is not zero".into());
+        }
+        let header = Self {
+            read_compatible: u32_at(READ_COMPATIBLE_AT),
+            page_size: u32_at(PAGE_SIZE_AT),
+            database: field(bytes, DATABASE_AT),
+            number: u64_at(NUMBER_AT),
+            first: u64_at(FIRST_AT),
+            len: u64_at(LENGTH_AT),
+            previous_end: u64_at(PREVIOUS_END_AT),
+            records: u64_at(RECORDS_AT),
+            commit: u64_at(COMMIT_AT),
+            time_us: i64::from_le_bytes(field(bytes, TIME_AT)),
+            chain: field(bytes, CHAIN_AT),
+        };
+        match header.check_sizes() {
+            Ok(()) => HeaderState::Valid(header),
+            Err(what) => HeaderState::Fault(what),
+        }
+    }
+
+    fn check_sizes(&self) -> Result<(), String> {
+        let page = PageSize::new(self.page_size)
+            .map_err(|error| error.to_string())?
+            .bytes();
+        if !self.len.is_multiple_of(page) || self.len / page < 2 {
+            return Err(format!(
+                "a segment of {} bytes is not made of log pages of {page}",
+                self.len
+            ));
+        }
+        if !self.first.is_multiple_of(page) || self.first.checked_add(self.len).is_none() {
+            return Err(format!("a segment cannot start at position {}", self.first));
+        }
+        Ok(())
+    }
+
+    /// Read-only-compatible features this program does not know.
+    pub(crate) fn unknown_read_compatible(&self) -> u32 {
+        self.read_compatible & !KNOWN_READ_COMPATIBLE
+    }
+}
+
+fn written_by() -> u32 {
+    let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+    let (major, minor) = (
+        number(env!("CARGO_PKG_VERSION_MAJOR")),
+        number(env!("CARGO_PKG_VERSION_MINOR")),
+    );
+    major << 16 | minor << 8 | number(env!("CARGO_PKG_VERSION_PATCH"))
+}
+
+/// The name of a segment's file.
+pub(crate) fn file_name(number: u64) -> String {
+    format!("{number:010}.log")
+}
+
+/// The number in a segment file's name.
+pub(crate) fn number_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log")?;
+    let number = digits.parse().ok().filter(|&number| number > 0)?;
+    (file_name(number) == name).then_some(number)
+}
+
+/// A segment of an open log.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) number: u64,
+    pub(crate) first: u64,
+    /// The length its header states; for one without a valid header, of the file.
+    pub(crate) len: u64,
+    /// The length of the file when it was opened.
+    pub(crate) file_len: u64,
+    pub(crate) header: HeaderState,
+    pub(crate) path: PathBuf,
+    mode: OpenMode,
+    file: OnceLock<Arc<dyn VfsFile>>,
+}
+
+impl Segment {
+    /// A prepared file that is about to be used under this header.
+    pub(crate) fn begin(header: SegmentHeader, path: PathBuf, file: Arc<dyn VfsFile>) -> Self {
+        Self {
+            number: header.number,
+            first: header.first,
+            len: header.len,
+            file_len: header.len,
+            header: HeaderState::Valid(header),
+            path,
+            mode: OpenMode::ReadWrite,
+            file: OnceLock::from(file),
+        }
+    }
+
+    /// Reads the header of the file with this number. `expected_first` is the end of the segment before.
+    pub(crate) fn load(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        number: u64,
+        expected_first: u64,
+        mode: OpenMode,
+    ) -> Result<Self> {
+        let path = dir.join(file_name(number));
+        let file = vfs.open(&path, mode).map_err(Error::io(&path, "open"))?;
+        let file_len = file.len().map_err(Error::io(&path, "measure"))?;
+        let mut bytes = [0; HEADER_LEN];
+        let mut header = if file_len < HEADER_LEN as u64 {
+            HeaderState::Fault(format!(
+                "the file has only {file_len} bytes, less than a header"
+            ))
+        } else {
+            file.read_at(&mut bytes, 0)
+                .map_err(Error::io(&path, "read"))?;
+            SegmentHeader::parse(&bytes)
+        };
+        if let HeaderState::Valid(found) = &header
+            && (found.number, found.first) != (number, expected_first)
+        {
+            header = HeaderState::Fault(format!(
+                "the header is of segment {} at position {}, expected segment {number} at {expected_first}",
+                found.number, found.first
+            ));
+        }
+        let len = match &header {
+            HeaderState::Valid(header) => header.len,
+            _ => file_len,
+        };
+        Ok(Self {
+            number,
+            first: expected_first,
+            len,
+            file_len,
+            header,
+            path,
+            mode,
+            file: OnceLock::new(),
+        })
+    }
+
+    /// The position after its last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.first.saturating_add(self.len)
+    }
+
+    /// The header, of a segment that has a valid one.
+    pub(crate) fn valid_header(&self) -> Option<&SegmentHeader> {
+        match &self.header {
+            HeaderState::Valid(header) => Some(header),
+            _ => None,
+        }
+    }
+
+    /// The file, opened at the first use.
+    pub(crate) fn file(&self, vfs: &dyn Vfs) -> Result<&Arc<dyn VfsFile>> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let file = vfs
+            .open(&self.path, self.mode)
+            .map_err(Error::io(&self.path, "open"))?;
+        Ok(self.file.get_or_init(|| file))
+    }
+
+    /// Reads at an offset in the file. `UnexpectedEof` where the file is too short.
+    pub(crate) fn read(&self, vfs: &dyn Vfs, buf: &mut [u8], offset: u64) -> Result<()> {
+        let end = offset.saturating_add(buf.len() as u64);
+        if end > self.file_len {
+            return Err(Error::Io {
+                path: self.path.clone(),
+                action: "read",
+                source: io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    format!("the file ends before byte {end}"),
+                ),
+            });
+        }
+        self.file(vfs)?
+            .read_at(buf, offset)
+            .map_err(Error::io(&self.path, "read"))
+    }
+
+    /// Damage at a position in this segment.
+    pub(crate) fn damage(&self, position: u64, page: PageSize, what: impl Into<String>) -> Damage {
+        let offset = position.saturating_sub(self.first);
+        Damage {
+            file: self.path.clone(),
+            page: offset / page.bytes(),
+            offset,
+            position: Lsn(position),
+            what: what.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> SegmentHeader {
+        SegmentHeader {
+            read_compatible: 0,
+            page_size: 4096,
+            database: [7; 16],
+            number: 2,
+            first: 0x4_0000,
+            len: 0x8_0000,
+            previous_end: 0x3_f000,
+            records: 10,
+            commit: 4,
+            time_us: -1,
+            chain: [9; 32],
+        }
+    }
+
+    fn with_crc(mut bytes: [u8; HEADER_LEN]) -> [u8; HEADER_LEN] {
+        let crc = crc32fast::hash(&bytes[..136]);
+        bytes[136..140].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn the_bytes_are_fixed() {
+        let fields = [
+            b"HOLO-LOG".as_slice(),
+            &[1, 0, 0, 0],
+            &written_by().to_le_bytes(),
+            &[0; 12],
+            &[0, 16, 0, 0],
+            &[7; 16],
+            &[2, 0, 0, 0, 0, 0, 0, 0],
+            &[0, 0, 4, 0, 0, 0, 0, 0],
+            &[0, 0, 8, 0, 0, 0, 0, 0],
+            &[0, 0xf0, 3, 0, 0, 0, 0, 0],
+            &[10, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 0, 0, 0, 0, 0, 0, 0],
+            &[0xff; 8],
+            &[9; 32],
+        ]
+        .concat();
+        let expected = [
+            fields.as_slice(),
+            &crc32fast::hash(&fields).to_le_bytes(),
+            &[0; 4],
+        ]
+        .concat();
+        assert_eq!(header().encode().as_slice(), expected);
+        assert_eq!(
+            SegmentHeader::parse(&header().encode()),
+            HeaderState::Valid(header())
+        );
+    }
+
+    #[test]
+    fn every_flip_is_noticed() {
+        let bytes = header().encode();
+        for at in 0..HEADER_LEN * 8 {
+            let mut flipped = bytes;
+            flipped[at / 8] ^= 1 << (at % 8);
+            let state = SegmentHeader::parse(&flipped);
+            assert!(
+                matches!(state, HeaderState::Fault(_) | HeaderState::WrongMagic(_)),
+                "bit {at}: {state:?}"
+            );
+        }
+        assert_eq!(SegmentHeader::parse(&[0; HEADER_LEN]), HeaderState::Blank);
+    }
+
+    #[test]
+    fn features_decide_who_may_open() {
+        let mut bytes = header().encode();
+        bytes[16] = 1;
+        assert!(
+            matches!(
+                SegmentHeader::parse(&with_crc(bytes)),
+                HeaderState::Valid(_)
+            ),
+            "compatible"
+        );
+        let mut bytes = header().encode();
+        bytes[20] = 4;
+        let HeaderState::Valid(parsed) = SegmentHeader::parse(&with_crc(bytes)) else {
+            panic!("refused")
+        };
+        assert_eq!(parsed.unknown_read_compatible(), 4);
+        let mut bytes = header().encode();
+        bytes[24] = 1;
+        assert!(
+            matches!(
+                SegmentHeader::parse(&with_crc(bytes)),
+                HeaderState::Newer(_)
+            ),
+            "incompatible"
+        );
+        let mut bytes = header().encode();
+        bytes[8] = 2;
+        assert!(
+            matches!(
+                SegmentHeader::parse(&with_crc(bytes)),
+                HeaderState::Newer(_)
+            ),
+            "version"
+        );
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        for (page_size, first, len) in [
+            (4095, 0, 8192),
+            (4096, 1, 8192),
+            (4096, 0, 8191),
+            (4096, 0, 4096),
+            (4096, !0xfff, 8192),
+        ] {
+            let header = SegmentHeader {
+                page_size,
+                first,
+                len,
+                ..header()
+            };
+            assert!(
+                matches!(
+                    SegmentHeader::parse(&header.encode()),
+                    HeaderState::Fault(_)
+                ),
+                "{header:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_exact() {
+        assert_eq!(file_name(1), "0000000001.log");
+        assert_eq!(number_of("0000000042.log"), Some(42));
+        for other in [
+            "42.log",
+            "0000000000.log",
+            "0000000042.log.tmp",
+            "+000000042.log",
+            "quarantine-1.bin",
+        ] {
+            assert_eq!(number_of(other), None, "{other}");
+        }
+    }
+}

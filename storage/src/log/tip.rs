@@ -1,0 +1,86 @@
+//! Where the log ends and everything needed to go on from there.
+
+use super::commit::Commit;
+use super::{CommitNo, Head, Lsn};
+use crate::chain::{self, Frontier, Hash};
+
+/// The state of the log after some record: what the writer extends and what a scan arrives at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tip {
+    /// The position after the last byte.
+    pub(crate) position: u64,
+    /// The chain before the page `position` lies in.
+    pub(crate) chain: Hash,
+    /// The records of that page so far.
+    pub(crate) open: Frontier,
+    /// The number of records in the log so far.
+    pub(crate) records: u64,
+    /// The number of the last commit, 0 before the first.
+    pub(crate) commit: u64,
+    /// Its clock, the smallest there is before the first.
+    pub(crate) time_us: i64,
+    /// The head it states, zero before the first.
+    pub(crate) head: Hash,
+    /// Where it ends.
+    pub(crate) commit_end: u64,
+    /// Whether the last record is a close record.
+    pub(crate) closed: bool,
+}
+
+impl Tip {
+    /// Before the first record, which goes to `position`.
+    pub(crate) fn genesis(database: &[u8; 16], position: u64) -> Self {
+        Self {
+            position,
+            chain: chain::genesis(database),
+            open: Frontier::default(),
+            records: 0,
+            commit: 0,
+            time_us: i64::MIN,
+            head: Hash::default(),
+            commit_end: position,
+            closed: false,
+        }
+    }
+
+    /// The head a commit record put here must state.
+    pub(crate) fn head_now(&self) -> Hash {
+        chain::head(&self.chain, &self.open.root())
+    }
+
+    /// The number of records before the open page.
+    pub(crate) fn first_of_page(&self) -> u64 {
+        self.records.saturating_sub(self.open.count())
+    }
+
+    /// One more record, of this stored length.
+    pub(crate) fn push(&mut self, r: Hash, stored_len: usize) {
+        self.open.push(r);
+        self.records += 1;
+        self.position += stored_len as u64;
+        self.closed = false;
+    }
+
+    /// The record just pushed was this commit.
+    pub(crate) fn committed(&mut self, commit: &Commit) {
+        self.commit = commit.number;
+        self.time_us = commit.time_us;
+        self.head = commit.head;
+        self.commit_end = self.position;
+    }
+
+    /// The open page is sealed; the next one begins at `end`.
+    pub(crate) fn sealed(&mut self, end: u64) {
+        self.chain = chain::chain(&self.chain, &self.open.root());
+        self.open.clear();
+        self.position = end;
+    }
+
+    pub(crate) fn public_head(&self) -> Head {
+        Head {
+            position: Lsn(self.commit_end),
+            commit: CommitNo(self.commit),
+            hash: self.head,
+        }
+    }
+}

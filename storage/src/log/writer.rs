@@ -1,0 +1,463 @@
+//! Appending: a transaction is laid out in memory, whole, and only then written.
+//!
+//! Laying out gives every record its place, seals the pages that fill up and begins new segments, on a copy of the tip.
+//! Whatever can be refused is refused there, before a byte is written: the transaction's size, room on the disk. What is
+//! left is one write per segment touched, almost always one.
+//!
+//! 1. Before a segment's header is written, everything in the segment before it is synced.
+//! 2. A failed write or sync poisons the log; a refusal changes nothing.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::commit::{Close, Commit, STORED_CLOSE_LEN, STORED_COMMIT_LEN};
+use super::group_commit::GroupCommit;
+use super::prepare::{Preparer, Spare};
+use super::segment::{HEADER_LEN, Segment, SegmentHeader};
+use super::tip::Tip;
+use super::{CommitNo, Lsn, SegmentTable};
+use crate::chain::{Hash, TransactionHash};
+use crate::error::{Error, Result};
+use crate::log_page::{FOOTER_LEN, Footer, PageSize};
+use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, NewRecord, Place, SALT_LEN};
+use crate::vfs::Vfs;
+
+/// A transaction's buffer larger than this is given back to the system.
+const KEPT_BUFFER_LEN: usize = 1 << 20;
+
+/// What stays the same while a log is open.
+#[derive(Clone, Debug)]
+pub(crate) struct Geometry {
+    pub(crate) database: [u8; 16],
+    pub(crate) page: PageSize,
+    pub(crate) seed: CrcSeed,
+}
+
+/// A transaction encoded and hashed, not yet placed: see [`super::Log::prepare`].
+#[derive(Debug)]
+pub struct Prepared {
+    bytes: Vec<u8>,
+    /// The end of each record in `bytes`, and its hash.
+    records: Vec<(usize, Hash)>,
+}
+
+impl Prepared {
+    pub(crate) fn encode(records: &[NewRecord], max_len: u64) -> Result<Self> {
+        let mut len = 0;
+        for new in records {
+            record::check_new(new)?;
+            len += record::stored_len(new.payload.len());
+        }
+        if len as u64 > max_len {
+            return Err(Error::TooLarge {
+                what: "a transaction",
+                len: len as u64,
+                limit: max_len,
+            });
+        }
+        let salts = salts(records.len())?;
+        let mut bytes = Vec::with_capacity(len);
+        let mut placed = Vec::with_capacity(records.len());
+        for (new, salt) in records.iter().zip(&salts) {
+            let r = record::encode(new.kind, salt, &new.payload, &mut bytes);
+            placed.push((bytes.len(), r));
+        }
+        Ok(Self {
+            bytes,
+            records: placed,
+        })
+    }
+}
+
+/// What an append did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The transaction's number.
+    pub commit: CommitNo,
+    /// Its clock: the one given, or the one before if that is later.
+    pub time_us: i64,
+    /// Where each of its records stands, in the order given.
+    pub lsns: Vec<Lsn>,
+    /// The position after its commit record: what to sync to.
+    pub end: Lsn,
+}
+
+/// The one that appends.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    vfs: Arc<dyn Vfs>,
+    geometry: Geometry,
+    tip: Tip,
+    segment: Arc<Segment>,
+    preparer: Preparer,
+    max_segment_len: u64,
+    buffer: Vec<u8>,
+    closed: bool,
+}
+
+/// Consecutive bytes for one segment.
+#[derive(Debug)]
+struct Piece {
+    segment: Arc<Segment>,
+    start: u64,
+    bytes: Vec<u8>,
+    /// The prepared file behind a segment that is new, to be kept if the transaction is refused.
+    spare: Option<Spare>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        geometry: Geometry,
+        tip: Tip,
+        segment: Arc<Segment>,
+        preparer: Preparer,
+        max_segment_len: u64,
+    ) -> Self {
+        Self {
+            vfs,
+            geometry,
+            tip,
+            segment,
+            preparer,
+            max_segment_len,
+            buffer: Vec::new(),
+            closed: false,
+        }
+    }
+
+    pub(crate) fn tip(&self) -> &Tip {
+        &self.tip
+    }
+
+    /// Appends one transaction.
+    pub(crate) fn append(
+        &mut self,
+        group: &GroupCommit,
+        table: &SegmentTable,
+        prepared: &Prepared,
+        time_us: i64,
+    ) -> Result<Appended> {
+        let mut lsns = Vec::with_capacity(prepared.records.len());
+        let synced = group.durable();
+        let appended = self.extend(group, table, |layout| {
+            let mut hash = TransactionHash::new();
+            let mut start = 0;
+            for &(end, r) in &prepared.records {
+                let encoded = &prepared.bytes[start..end];
+                layout.make_room(encoded.len())?;
+                lsns.push(Lsn(layout.put(encoded, r)));
+                hash.push(&r);
+                start = end;
+            }
+            layout.make_room(STORED_COMMIT_LEN)?;
+            let commit = Commit {
+                number: layout.tip.commit + 1,
+                record_count: u32::try_from(prepared.records.len()).unwrap_or(u32::MAX),
+                time_us: time_us.max(layout.tip.time_us),
+                synced,
+                transaction: hash.finish(),
+                head: layout.tip.head_now(),
+            };
+            layout.put_own(KIND_COMMIT, &commit.encode())?;
+            layout.tip.committed(&commit);
+            Ok((commit.number, commit.time_us))
+        })?;
+        let (number, time_us) = appended;
+        Ok(Appended {
+            commit: CommitNo(number),
+            time_us,
+            lsns,
+            end: Lsn(self.tip.position),
+        })
+    }
+
+    /// Seals the open page, unless it is empty.
+    pub(crate) fn seal(&mut self, group: &GroupCommit, table: &SegmentTable) -> Result<()> {
+        self.extend(group, table, |layout| {
+            if layout.tip.open.count() > 0 {
+                layout.seal_page();
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes the close record, unless it is there. Everything before it must be durable.
+    pub(crate) fn close(&mut self, group: &GroupCommit, table: &SegmentTable) -> Result<()> {
+        if self.closed || self.tip.closed {
+            self.closed = true;
+            return Ok(());
+        }
+        let synced = group.durable();
+        self.extend(group, table, |layout| {
+            layout.make_room(STORED_CLOSE_LEN)?;
+            let close = Close {
+                number: layout.tip.commit,
+                synced,
+                head: layout.tip.head,
+            };
+            layout.put_own(KIND_CLOSE, &close.encode())?;
+            layout.tip.closed = true;
+            Ok(())
+        })?;
+        self.closed = true;
+        Ok(())
+    }
+
+    /// Lays out what `fill` adds, writes it, and moves the tip.
+    fn extend<T>(
+        &mut self,
+        group: &GroupCommit,
+        table: &SegmentTable,
+        fill: impl FnOnce(&mut Layout<'_>) -> Result<T>,
+    ) -> Result<T> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        group.check()?;
+        let first = Piece {
+            segment: Arc::clone(&self.segment),
+            start: self.tip.position,
+            bytes: mem::take(&mut self.buffer),
+            spare: None,
+        };
+        let mut layout = Layout {
+            geometry: &self.geometry,
+            tip: self.tip.clone(),
+            done: Vec::new(),
+            piece: first,
+            preparer: &mut self.preparer,
+            max_segment_len: self.max_segment_len,
+        };
+        let filled = fill(&mut layout);
+        let Layout {
+            tip,
+            mut done,
+            piece,
+            ..
+        } = layout;
+        done.push(piece);
+        let result = match filled {
+            Ok(value) => self.write(group, &done).map(|()| value),
+            Err(refusal) => {
+                self.keep_spares(&mut done);
+                Err(refusal)
+            }
+        };
+        if result.is_ok() {
+            self.advance(group, table, tip, &done)?;
+        }
+        self.keep_buffer(done);
+        result
+    }
+
+    fn write(&self, group: &GroupCommit, pieces: &[Piece]) -> Result<()> {
+        let mut previous: Option<&Segment> = None;
+        for piece in pieces {
+            let segment = &*piece.segment;
+            if let Some(previous) = previous {
+                let file = previous
+                    .file(&*self.vfs)
+                    .map_err(|error| group.poison(&error))?;
+                group.sync_file(file, &previous.path)?;
+            }
+            segment
+                .file(&*self.vfs)
+                .and_then(|file| {
+                    let written = file.write_at(&piece.bytes, piece.start - segment.first);
+                    written.map_err(Error::io(&segment.path, "write"))
+                })
+                .map_err(|error| group.poison(&error))?;
+            previous = Some(segment);
+        }
+        Ok(())
+    }
+
+    fn advance(
+        &mut self,
+        group: &GroupCommit,
+        table: &SegmentTable,
+        tip: Tip,
+        pieces: &[Piece],
+    ) -> Result<()> {
+        for piece in pieces.iter().skip(1) {
+            table.push(Arc::clone(&piece.segment));
+            self.segment = Arc::clone(&piece.segment);
+        }
+        let file = self.segment.file(&*self.vfs)?;
+        self.tip = tip;
+        group.publish(file, &self.segment.path, self.tip.position);
+        // Half full: the next one will be needed.
+        if self.segment.end() - self.tip.position < self.segment.len / 2 {
+            let len = next_len(self.segment.len, self.max_segment_len);
+            self.preparer.prefetch(self.segment.number + 1, len);
+        }
+        Ok(())
+    }
+
+    fn keep_spares(&mut self, pieces: &mut [Piece]) {
+        for piece in pieces {
+            if let Some(spare) = piece.spare.take() {
+                self.preparer.give_back(piece.segment.number, spare);
+            }
+        }
+    }
+
+    fn keep_buffer(&mut self, pieces: Vec<Piece>) {
+        let mut buffer = pieces
+            .into_iter()
+            .next()
+            .map(|piece| piece.bytes)
+            .unwrap_or_default();
+        buffer.clear();
+        buffer.shrink_to(KEPT_BUFFER_LEN);
+        self.buffer = buffer;
+    }
+}
+
+/// Segments double up to the largest.
+fn next_len(len: u64, max_len: u64) -> u64 {
+    len.saturating_mul(2).min(max_len.max(len))
+}
+
+/// A transaction on its way into the log.
+struct Layout<'a> {
+    geometry: &'a Geometry,
+    tip: Tip,
+    done: Vec<Piece>,
+    piece: Piece,
+    preparer: &'a mut Preparer,
+    max_segment_len: u64,
+}
+
+impl Layout<'_> {
+    /// Moves on to where a record of this stored length can stand.
+    fn make_room(&mut self, stored_len: usize) -> Result<()> {
+        let page = self.geometry.page;
+        loop {
+            let within = page.within(self.tip.position);
+            if within > 0 {
+                if within + stored_len <= page.capacity() {
+                    return Ok(());
+                }
+                self.seal_page();
+                continue;
+            }
+            let run_len = (page.run_pages(stored_len) * page.len()) as u64;
+            if run_len <= self.piece.segment.end() - self.tip.position {
+                return Ok(());
+            }
+            self.begin_segment(run_len)?;
+        }
+    }
+
+    /// Puts an encoded record where [`Self::make_room`] made room for it.
+    fn put(&mut self, encoded: &[u8], r: Hash) -> u64 {
+        let lsn = self.tip.position;
+        let start = self.piece.bytes.len();
+        self.piece.bytes.extend_from_slice(encoded);
+        let place = self.place(lsn);
+        record::set_crc(&mut self.piece.bytes[start..], &self.geometry.seed, place);
+        self.tip.push(r, encoded.len());
+        if encoded.len() > self.geometry.page.capacity() {
+            let run_len = self.geometry.page.run_pages(encoded.len()) * self.geometry.page.len();
+            self.seal_until(lsn, lsn + run_len as u64);
+        }
+        lsn
+    }
+
+    /// Puts one of the log's own records.
+    fn put_own(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
+        let salt = salts(1)?.first().copied().unwrap_or_default();
+        let mut encoded = Vec::with_capacity(record::stored_len(payload.len()));
+        let r = record::encode(kind, &salt, payload, &mut encoded);
+        self.put(&encoded, r);
+        Ok(())
+    }
+
+    fn seal_page(&mut self) {
+        let start = self.geometry.page.start_of(self.tip.position);
+        self.seal_until(start, start + self.geometry.page.bytes());
+    }
+
+    /// Ends the page or run from `start` to `end` with a footer.
+    fn seal_until(&mut self, start: u64, end: u64) {
+        let used_len = self.tip.position - start;
+        let first_record = self.tip.first_of_page();
+        let (record_count, root) = (self.tip.open.count() as u32, self.tip.open.root());
+        let gap = end - FOOTER_LEN as u64 - self.tip.position;
+        self.tip.sealed(end);
+        let footer = Footer {
+            record_count,
+            used_len: used_len as u32,
+            first_record,
+            root,
+            chain: self.tip.chain,
+        };
+        let place = self.place(end - FOOTER_LEN as u64);
+        let padded = self.piece.bytes.len() + gap as usize;
+        self.piece.bytes.resize(padded, 0);
+        self.piece
+            .bytes
+            .extend_from_slice(&footer.encode(&self.geometry.seed, place));
+    }
+
+    /// Goes on in a new segment with room for `run_len` bytes of pages.
+    fn begin_segment(&mut self, run_len: u64) -> Result<()> {
+        let page = self.geometry.page;
+        let current = &self.piece.segment;
+        let (number, first) = (current.number + 1, current.end());
+        let spare = self.preparer.take(
+            number,
+            next_len(current.len, self.max_segment_len),
+            page.bytes() + run_len,
+        )?;
+        let header = SegmentHeader {
+            read_compatible: 0,
+            page_size: page.bytes() as u32,
+            database: self.geometry.database,
+            number,
+            first,
+            len: spare.len,
+            previous_end: self.tip.position,
+            records: self.tip.records,
+            commit: self.tip.commit,
+            time_us: self.tip.time_us,
+            chain: self.tip.chain,
+        };
+        let mut bytes = Vec::with_capacity(page.len() + HEADER_LEN);
+        bytes.extend_from_slice(&header.encode());
+        bytes.resize(page.len(), 0);
+        let segment = Arc::new(Segment::begin(
+            header,
+            spare.path.clone(),
+            Arc::clone(&spare.file),
+        ));
+        let next = Piece {
+            segment,
+            start: first,
+            bytes,
+            spare: Some(spare),
+        };
+        self.done.push(mem::replace(&mut self.piece, next));
+        self.tip.position = first + page.bytes();
+        Ok(())
+    }
+
+    fn place(&self, position: u64) -> Place {
+        Place {
+            segment: self.piece.segment.number,
+            offset: position - self.piece.segment.first,
+        }
+    }
+}
+
+fn salts(count: usize) -> Result<Vec<[u8; SALT_LEN]>> {
+    let mut salts = vec![[0; SALT_LEN]; count];
+    getrandom::fill(salts.as_flattened_mut()).map_err(|error| Error::Io {
+        path: "the system's random numbers".into(),
+        action: "read",
+        source: std::io::Error::other(error.to_string()),
+    })?;
+    Ok(salts)
+}

@@ -1,0 +1,430 @@
+//! One record of the log.
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | length of the payload in bytes, at most 16 MiB |
+//! | 4 | 1 | type: below `0xf0` the engine's, from there on the log's own; never 0 |
+//! | 5 | 1 | flags: bit 0 redacted; all others 0 |
+//! | 6 | 2 | mark, the bytes `Hr` |
+//! | 8 | 4 | CRC-32 of all of the record but this field |
+//! | 12 | 16 | salt, random |
+//! | 28 | length | payload |
+//! | 28 + length | | zeros to a multiple of 8, and to 48 at least |
+//!
+//! The CRC starts from the CRC of database id, segment number (8 bytes) and offset in the segment file (8 bytes): a record
+//! copied to another place, or from another database, does not pass. The record's hash `r` ([`crate::chain`]) does not
+//! depend on the place.
+//!
+//! 1. Twelve zero bytes are no record: the mark is never zero.
+//! 2. `r` covers the flags as they were written, so redacting changes nothing above: the flag is set, `r` itself is put at
+//!    offset 12, and the rest up to the record's end is zeroed. Every record is long enough for that.
+//! 3. Nothing is believed before the CRC holds, and the CRC is not computed before the length is known to fit.
+
+use crate::chain::{self, Hash};
+use crate::error::{Error, Result};
+use crate::log::Lsn;
+
+/// The longest payload of one record.
+pub const MAX_PAYLOAD: usize = 16 << 20;
+
+/// The record types from here on belong to the log itself.
+pub const FIRST_RESERVED_KIND: u8 = 0xf0;
+
+/// Set in [`Record::flags`] when payload and salt were erased.
+pub const FLAG_REDACTED: u8 = 1;
+
+/// Ends a transaction.
+pub(crate) const KIND_COMMIT: u8 = 0xf0;
+/// Ends the log of a database that was closed in order.
+pub(crate) const KIND_CLOSE: u8 = 0xf1;
+
+const LENGTH_AT: usize = 0;
+const KIND_AT: usize = LENGTH_AT + 4;
+const FLAGS_AT: usize = KIND_AT + 1;
+const MARK_AT: usize = FLAGS_AT + 1;
+const CRC_AT: usize = MARK_AT + 2;
+const SALT_AT: usize = CRC_AT + 4;
+const PAYLOAD_AT: usize = SALT_AT + SALT_LEN;
+
+/// The bytes before a record's salt: what it takes to know its length.
+pub(crate) const PREFIX_LEN: usize = SALT_AT;
+pub(crate) const SALT_LEN: usize = 16;
+/// Records start and end on multiples of this.
+pub(crate) const ALIGNMENT: usize = 8;
+/// The shortest record.
+pub(crate) const MIN_LEN: usize = 48;
+
+const MARK: [u8; 2] = *b"Hr";
+
+const _: () = assert!(PAYLOAD_AT == 28);
+const _: () = assert!(MIN_LEN >= SALT_AT + size_of::<Hash>() && MIN_LEN.is_multiple_of(ALIGNMENT));
+const _: () = assert!(MAX_PAYLOAD <= u32::MAX as usize);
+
+/// A record to be appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRecord {
+    /// What the payload is; its meaning is the engine's. Neither 0 nor from [`FIRST_RESERVED_KIND`] on.
+    pub kind: u8,
+    /// The bytes, at most [`MAX_PAYLOAD`].
+    pub payload: Vec<u8>,
+}
+
+/// A record as read, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Where it stands.
+    pub lsn: Lsn,
+    /// What the payload is.
+    pub kind: u8,
+    /// [`FLAG_REDACTED`] or 0.
+    pub flags: u8,
+    /// The bytes; none when redacted.
+    pub payload: Vec<u8>,
+    /// Its hash `r`, a leaf of the Merkle trees.
+    pub hash: Hash,
+}
+
+impl Record {
+    /// Whether payload and salt were erased.
+    #[must_use]
+    pub fn is_redacted(&self) -> bool {
+        self.flags & FLAG_REDACTED != 0
+    }
+}
+
+/// The bytes a record with this payload takes in the log.
+pub(crate) const fn stored_len(payload_len: usize) -> usize {
+    let len = (PAYLOAD_AT + payload_len).next_multiple_of(ALIGNMENT);
+    if len < MIN_LEN { MIN_LEN } else { len }
+}
+
+/// Where a CRC starts from, so that it only holds in one place of one database.
+#[derive(Clone, Debug)]
+pub(crate) struct CrcSeed(crc32fast::Hasher);
+
+impl CrcSeed {
+    pub(crate) fn new(database: &[u8; 16]) -> Self {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(database);
+        Self(hasher)
+    }
+
+    pub(crate) fn at(&self, place: Place) -> crc32fast::Hasher {
+        let mut hasher = self.0.clone();
+        hasher.update(&place.segment.to_le_bytes());
+        hasher.update(&place.offset.to_le_bytes());
+        hasher
+    }
+}
+
+/// A byte of a segment file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+}
+
+/// What a writer must refuse before anything is encoded.
+pub(crate) fn check_new(record: &NewRecord) -> Result<()> {
+    if record.kind >= FIRST_RESERVED_KIND || record.kind == 0 {
+        return Err(Error::ReservedKind { kind: record.kind });
+    }
+    if record.payload.len() > MAX_PAYLOAD {
+        let len = record.payload.len() as u64;
+        return Err(Error::TooLarge {
+            what: "a record's payload",
+            len,
+            limit: MAX_PAYLOAD as u64,
+        });
+    }
+    Ok(())
+}
+
+/// Appends a record to `out`, its CRC left for [`set_crc`], and returns its hash. The payload is at most [`MAX_PAYLOAD`].
+pub(crate) fn encode(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut Vec<u8>) -> Hash {
+    debug_assert!(payload.len() <= MAX_PAYLOAD);
+    let mut header = [0; 8];
+    header[LENGTH_AT..KIND_AT].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    header[KIND_AT] = kind;
+    header[MARK_AT..CRC_AT].copy_from_slice(&MARK);
+    let start = out.len();
+    out.extend_from_slice(&header);
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(salt);
+    out.extend_from_slice(payload);
+    out.resize(start + stored_len(payload.len()), 0);
+    chain::record_hash(&header, salt, payload)
+}
+
+/// Completes an encoded record for its place: `record` is exactly its bytes.
+pub(crate) fn set_crc(record: &mut [u8], seed: &CrcSeed, place: Place) {
+    let crc = crc(record, seed, place);
+    record[CRC_AT..SALT_AT].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn crc(record: &[u8], seed: &CrcSeed, place: Place) -> u32 {
+    let mut hasher = seed.at(place);
+    hasher.update(&record[..CRC_AT]);
+    hasher.update(&record[SALT_AT..]);
+    hasher.finalize()
+}
+
+/// What stands where a record may start.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Parsed<'a> {
+    /// Nothing was written here, or too little room is left for a record.
+    Blank,
+    /// A record whose CRC holds.
+    Record(RecordView<'a>),
+    /// Anything else.
+    Fault(String),
+}
+
+/// A record in a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RecordView<'a> {
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    pub(crate) payload: &'a [u8],
+    pub(crate) hash: Hash,
+    /// With padding.
+    pub(crate) stored_len: usize,
+}
+
+impl RecordView<'_> {
+    pub(crate) fn to_record(&self, lsn: Lsn) -> Record {
+        Record {
+            lsn,
+            kind: self.kind,
+            flags: self.flags,
+            payload: self.payload.to_vec(),
+            hash: self.hash,
+        }
+    }
+}
+
+/// The length a record's first bytes claim, with padding: `None` for anything that is no record prefix. To be believed
+/// only as far as it fits the page or the segment.
+pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
+    let prefix = prefix.get(..PREFIX_LEN)?;
+    if prefix[MARK_AT..CRC_AT] != MARK || prefix[KIND_AT] == 0 {
+        return None;
+    }
+    let length = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]) as usize;
+    (length <= MAX_PAYLOAD).then(|| stored_len(length))
+}
+
+/// Reads the record at the start of `bytes`, which end where the room for records does.
+pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed<'a> {
+    let Some(prefix) = bytes.get(..PREFIX_LEN) else {
+        return Parsed::Blank;
+    };
+    if prefix.iter().all(|&byte| byte == 0) {
+        return Parsed::Blank;
+    }
+    let Some(stored_len) = claimed_len(prefix) else {
+        return Parsed::Fault("these bytes are no record header".into());
+    };
+    let Some(record) = bytes.get(..stored_len) else {
+        return Parsed::Fault(format!(
+            "a record of {stored_len} bytes does not fit the {} bytes left",
+            bytes.len()
+        ));
+    };
+    let stored = u32::from_le_bytes([record[8], record[9], record[10], record[11]]);
+    let computed = crc(record, seed, place);
+    if stored != computed {
+        return Parsed::Fault(format!(
+            "record checksum is {computed:08x}, stored is {stored:08x}"
+        ));
+    }
+    let length = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
+    let flags = record[FLAGS_AT];
+    let (payload, hash, zeros) = match flags {
+        0 => {
+            let payload = &record[PAYLOAD_AT..PAYLOAD_AT + length];
+            (
+                payload,
+                hash_of(record, payload),
+                &record[PAYLOAD_AT + length..],
+            )
+        }
+        FLAG_REDACTED => {
+            let mut r = Hash::default();
+            r.copy_from_slice(&record[SALT_AT..SALT_AT + size_of::<Hash>()]);
+            ([].as_slice(), r, &record[SALT_AT + size_of::<Hash>()..])
+        }
+        _ => return Parsed::Fault(format!("unknown record flags {flags:#04x}")),
+    };
+    if zeros.iter().any(|&byte| byte != 0) {
+        return Parsed::Fault("the padding of a record is not zero".into());
+    }
+    Parsed::Record(RecordView {
+        kind: record[KIND_AT],
+        flags,
+        payload,
+        hash,
+        stored_len,
+    })
+}
+
+fn hash_of(record: &[u8], payload: &[u8]) -> Hash {
+    let mut header = [0; 8];
+    header.copy_from_slice(&record[..CRC_AT]);
+    chain::record_hash(&header, &record[SALT_AT..PAYLOAD_AT], payload)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLACE: Place = Place {
+        segment: 2,
+        offset: 4096,
+    };
+
+    fn seed() -> CrcSeed {
+        CrcSeed::new(&[7; 16])
+    }
+
+    fn encoded(kind: u8, payload: &[u8]) -> (Vec<u8>, Hash) {
+        let mut bytes = Vec::new();
+        let r = encode(kind, &[0xaa; SALT_LEN], payload, &mut bytes);
+        set_crc(&mut bytes, &seed(), PLACE);
+        (bytes, r)
+    }
+
+    /// Erases payload and salt as the format describes it.
+    pub(crate) fn redact(record: &mut [u8], seed: &CrcSeed, place: Place) {
+        let Parsed::Record(RecordView { hash, .. }) = parse(record, seed, place) else {
+            panic!("not a record")
+        };
+        record[FLAGS_AT] |= FLAG_REDACTED;
+        record[SALT_AT..].fill(0);
+        record[SALT_AT..SALT_AT + 32].copy_from_slice(&hash);
+        set_crc(record, seed, place);
+    }
+
+    #[test]
+    fn the_bytes_are_fixed() {
+        let (bytes, _) = encoded(3, b"twenty-one bytes long");
+        let mut expected = vec![21, 0, 0, 0, 3, 0, b'H', b'r'];
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&[7; 16]);
+        crc.update(&[2, 0, 0, 0, 0, 0, 0, 0]);
+        crc.update(&[0, 16, 0, 0, 0, 0, 0, 0]);
+        crc.update(&expected);
+        crc.update(&[0xaa; 16]);
+        crc.update(b"twenty-one bytes long\0\0\0\0\0\0\0");
+        expected.extend_from_slice(&crc.finalize().to_le_bytes());
+        expected.extend_from_slice(&[0xaa; 16]);
+        expected.extend_from_slice(b"twenty-one bytes long\0\0\0\0\0\0\0");
+        assert_eq!(bytes, expected);
+        assert_eq!(bytes.len(), 56);
+        assert_eq!(
+            (stored_len(0), stored_len(20), stored_len(21)),
+            (48, 48, 56)
+        );
+    }
+
+    #[test]
+    fn a_redacted_record_keeps_its_hash_and_nothing_else() {
+        for payload in [b"".as_slice(), b"x", b"something that should be forgotten"] {
+            let (mut bytes, r) = encoded(9, payload);
+            redact(&mut bytes, &seed(), PLACE);
+            let Parsed::Record(view) = parse(&bytes, &seed(), PLACE) else {
+                panic!("redacted record refused")
+            };
+            assert_eq!(
+                (view.kind, view.flags, view.payload, view.hash),
+                (9, FLAG_REDACTED, [].as_slice(), r)
+            );
+            assert_eq!(view.stored_len, bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_record_holds_only_in_its_place() {
+        let (bytes, _) = encoded(1, b"here");
+        assert!(matches!(parse(&bytes, &seed(), PLACE), Parsed::Record(_)));
+        let elsewhere = [
+            Place {
+                segment: 3,
+                ..PLACE
+            },
+            Place {
+                offset: 4104,
+                ..PLACE
+            },
+        ];
+        for place in elsewhere {
+            assert!(matches!(parse(&bytes, &seed(), place), Parsed::Fault(_)));
+        }
+        assert!(matches!(
+            parse(&bytes, &CrcSeed::new(&[8; 16]), PLACE),
+            Parsed::Fault(_)
+        ));
+    }
+
+    #[test]
+    fn every_flip_and_every_cut_is_noticed() {
+        let (bytes, _) = encoded(5, b"a payload of some length, odd");
+        for at in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[at / 8] ^= 1 << (at % 8);
+            assert!(
+                matches!(parse(&flipped, &seed(), PLACE), Parsed::Fault(_)),
+                "bit {at}"
+            );
+        }
+        for len in 0..bytes.len() {
+            assert!(
+                !matches!(parse(&bytes[..len], &seed(), PLACE), Parsed::Record(_)),
+                "cut at {len}"
+            );
+        }
+    }
+
+    #[test]
+    fn reserved_kinds_and_long_payloads_are_refused() {
+        for kind in [0, 0xf0, 0xff] {
+            let record = NewRecord {
+                kind,
+                payload: Vec::new(),
+            };
+            assert!(matches!(
+                check_new(&record),
+                Err(Error::ReservedKind { .. })
+            ));
+        }
+        let long = NewRecord {
+            kind: 1,
+            payload: vec![0; MAX_PAYLOAD + 1],
+        };
+        assert!(matches!(check_new(&long), Err(Error::TooLarge { .. })));
+        assert!(
+            check_new(&NewRecord {
+                kind: 0xef,
+                payload: Vec::new()
+            })
+            .is_ok()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(kind in 1_u8..0xf0, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let (bytes, r) = encoded(kind, &payload);
+            prop_assert_eq!(bytes.len() % ALIGNMENT, 0);
+            prop_assert_eq!(claimed_len(&bytes), Some(bytes.len()));
+            let expected = RecordView { kind, flags: 0, payload: &payload, hash: r, stored_len: bytes.len() };
+            prop_assert_eq!(parse(&bytes, &seed(), PLACE), Parsed::Record(expected));
+        }
+
+        #[test]
+        fn any_bytes_parse_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = parse(&bytes, &seed(), PLACE);
+        }
+    }
+}

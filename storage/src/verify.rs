@@ -1,0 +1,202 @@
+//! Every check there is, over the whole log.
+//!
+//! Opening checks from the last checkpoint on and stops at the first fault; this starts at the first byte, goes on behind
+//! faults, and reports each with its file, log page and byte offset. On top of what a scan checks it reads what no record
+//! covers: the rest of header pages and pages that were left unused at the end of a segment, which must be zero.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::{Damage, Error, Result};
+use crate::log::damage_at;
+use crate::log::scanner::{Fault, Scanner, Step};
+use crate::log::segment::{HEADER_LEN, Segment};
+use crate::log::writer::Geometry;
+use crate::vfs::Vfs;
+
+/// What verifying found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// Segment files read.
+    pub segments: u64,
+    /// Sealed log pages (or runs of a long record) whose Merkle root and chain hold.
+    pub pages: u64,
+    /// Records of transactions whose checks all hold.
+    pub records: u64,
+    /// Transactions whose checks all hold.
+    pub commits: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// What does not hold.
+    pub faults: Vec<Damage>,
+    /// What could not be checked, in words.
+    pub not_checked: Vec<String>,
+}
+
+impl VerifyReport {
+    /// Whether everything that was checked holds.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+/// The faults reported at most: a destroyed file should not fill the memory.
+const MAX_FAULTS: usize = 1000;
+
+/// Verifies up to position `limit`, or to the end of the files if that comes first.
+pub(crate) fn verify(
+    vfs: Arc<dyn Vfs>,
+    geometry: &Geometry,
+    segments: Vec<Arc<Segment>>,
+    limit: u64,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
+    let total = segments.last().map_or(0, |last| last.end()).min(limit);
+    let mut scanner =
+        Scanner::at_start(Arc::clone(&vfs), geometry.clone(), segments.clone(), limit);
+    let mut verifying = Verifying {
+        vfs,
+        geometry,
+        segments,
+        report: VerifyReport::default(),
+        faulty: 0,
+    };
+    verifying.check_header_page(0)?;
+    let mut told = 0;
+    loop {
+        let position = scanner.tip().position;
+        if position - told.min(position) >= geometry.page.bytes() {
+            progress(position, total);
+            told = position;
+        }
+        match scanner.step()? {
+            Step::Transaction {
+                transaction,
+                whole: true,
+            } => {
+                verifying.report.commits += 1;
+                verifying.report.records += transaction.records.len() as u64;
+            }
+            Step::Transaction {
+                transaction,
+                whole: false,
+            } => verifying.report.not_checked.push(format!(
+                "the hash of commit {}, of which some records are unreadable or were skipped",
+                transaction.number
+            )),
+            Step::Closed => {}
+            Step::Sealed => verifying.report.pages += 1,
+            Step::Switched { blank_from } => {
+                verifying.check_blank(blank_from, scanner.segment_index())?;
+                verifying.check_header_page(scanner.segment_index())?;
+            }
+            Step::Fault(fault) => {
+                verifying.fault(fault);
+                scanner.resume()?;
+            }
+            Step::Limit | Step::End => break,
+        }
+    }
+    let end = scanner.tip().position.min(total);
+    progress(total, total);
+    verifying.finish(end)
+}
+
+struct Verifying<'a> {
+    vfs: Arc<dyn Vfs>,
+    geometry: &'a Geometry,
+    segments: Vec<Arc<Segment>>,
+    report: VerifyReport,
+    faulty: u64,
+}
+
+impl Verifying<'_> {
+    fn fault(&mut self, fault: Fault) {
+        self.faulty += 1;
+        if self.report.faults.len() < MAX_FAULTS {
+            self.report
+                .faults
+                .push(damage_at(&self.segments, self.geometry.page, fault));
+        }
+    }
+
+    /// The header page of the segment with this index: zeros behind the header.
+    fn check_header_page(&mut self, index: usize) -> Result<()> {
+        let Some(segment) = self.segments.get(index).map(Arc::clone) else {
+            return Ok(());
+        };
+        self.report.segments += 1;
+        let header_end = segment.first + HEADER_LEN as u64;
+        self.check_zeros(
+            &segment,
+            header_end,
+            segment.first + self.geometry.page.bytes(),
+        )
+    }
+
+    /// The pages left unused at the end of the segment before the one with this index.
+    fn check_blank(&mut self, from: u64, index: usize) -> Result<()> {
+        let previous = index
+            .checked_sub(1)
+            .and_then(|index| self.segments.get(index))
+            .map(Arc::clone);
+        let Some(segment) = previous else {
+            return Ok(());
+        };
+        self.check_zeros(&segment, from, segment.end())
+    }
+
+    fn check_zeros(&mut self, segment: &Segment, from: u64, to: u64) -> Result<()> {
+        let mut bytes = vec![0; self.geometry.page.len()];
+        let mut position = from;
+        while position < to {
+            let len = (to - position).min(self.geometry.page.bytes()) as usize;
+            let Some(bytes) = bytes.get_mut(..len) else {
+                break;
+            };
+            match segment.read(&*self.vfs, bytes, position - segment.first) {
+                Err(Error::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::UnexpectedEof =>
+                {
+                    let what = format!("the file ends at byte {}", segment.file_len);
+                    self.fault(Fault { position, what });
+                    return Ok(());
+                }
+                other => other?,
+            }
+            if let Some(at) = bytes.iter().position(|&byte| byte != 0) {
+                let what = "a byte that was never used is not zero".into();
+                self.fault(Fault {
+                    position: position + at as u64,
+                    what,
+                });
+                return Ok(());
+            }
+            position += len as u64;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, end: u64) -> Result<VerifyReport> {
+        self.report.bytes = end;
+        if self.faulty > MAX_FAULTS as u64 {
+            let more = self.faulty - MAX_FAULTS as u64;
+            self.report
+                .not_checked
+                .push(format!("{more} more faults are not listed"));
+        }
+        let unreadable: Vec<PathBuf> = self
+            .segments
+            .iter()
+            .filter(|segment| segment.first < end && segment.valid_header().is_none())
+            .map(|segment| segment.path.clone())
+            .collect();
+        for path in unreadable {
+            self.report
+                .not_checked
+                .push(format!("the header of {}", path.display()));
+        }
+        Ok(self.report)
+    }
+}
