@@ -109,17 +109,16 @@ impl SegmentFileWriter {
     /// [`Error::Io`]; nothing then stands under `path` that was not there before.
     pub fn write(self, vfs: &dyn Vfs, path: &Path) -> Result<u64> {
         let temporary = temporary_name(path);
-        let written = self.write_temporary(vfs, &temporary);
-        let file_len = match written {
-            Ok(file_len) => file_len,
-            Err(error) => {
-                // The error matters; what is left of the file is swept away at the next write.
-                let _ = vfs.remove(&temporary);
-                return Err(error);
-            }
+        let moved = self.write_temporary(vfs, &temporary).and_then(|file_len| {
+            vfs.rename(&temporary, path)
+                .map_err(Error::io(path, "rename"))?;
+            Ok(file_len)
+        });
+        let Ok(file_len) = moved else {
+            // The first error is the one that matters; what cannot be removed now is at the next write.
+            let _ = vfs.remove(&temporary);
+            return moved;
         };
-        vfs.rename(&temporary, path)
-            .map_err(Error::io(path, "rename"))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         vfs.sync_dir(directory)
             .map_err(Error::io(directory, "sync"))?;

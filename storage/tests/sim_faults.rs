@@ -1,0 +1,288 @@
+//! The simulated disk does what its fault model says, and nothing else.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use holotype_storage::vfs::{Crash, Failure, OpenMode, Operation, SimVfs, Vfs, VfsFile};
+
+const SECTOR: usize = 512;
+
+fn create(sim: &SimVfs, name: &str) -> Arc<dyn VfsFile> {
+    sim.open(Path::new(name), OpenMode::CreateNew).unwrap()
+}
+
+/// A disk with `/a`, durable in name and content.
+fn with_durable(content: &[u8]) -> (SimVfs, Arc<dyn VfsFile>) {
+    let sim = SimVfs::new();
+    let file = create(&sim, "/a");
+    file.write_at(content, 0).unwrap();
+    file.sync().unwrap();
+    sim.sync_dir(Path::new("/")).unwrap();
+    (sim, file)
+}
+
+fn contents(states: &[SimVfs]) -> BTreeSet<Vec<u8>> {
+    states
+        .iter()
+        .map(|state| state.bytes(Path::new("/a")).unwrap())
+        .collect()
+}
+
+#[test]
+fn what_is_synced_survives_every_crash() {
+    let (sim, file) = with_durable(b"durable");
+    assert_eq!(sim.crashes(100, 1).len(), 1);
+    file.write_at(b"DUR", 0).unwrap();
+    assert_eq!(
+        sim.bytes(Path::new("/a")).unwrap(),
+        b"DURable",
+        "reads see what is not durable"
+    );
+    let states = contents(&sim.crashes(100, 1));
+    assert_eq!(
+        states,
+        BTreeSet::from([b"durable".to_vec(), b"DURable".to_vec()])
+    );
+    assert_eq!(
+        sim.crash(Crash::Lose).bytes(Path::new("/a")).unwrap(),
+        b"durable"
+    );
+    assert_eq!(
+        sim.crash(Crash::Keep).bytes(Path::new("/a")).unwrap(),
+        b"DURable"
+    );
+}
+
+#[test]
+fn syncing_a_file_does_not_make_its_name_durable() {
+    let sim = SimVfs::new();
+    let file = create(&sim, "/a");
+    file.write_at(b"x", 0).unwrap();
+    file.sync().unwrap();
+    assert!(sim.crash(Crash::Lose).files().is_empty());
+    assert_eq!(sim.crashes(100, 1).len(), 2);
+    sim.sync_dir(Path::new("/")).unwrap();
+    assert_eq!(sim.crashes(100, 1).len(), 1);
+    assert_eq!(sim.crash(Crash::Lose).bytes(Path::new("/a")).unwrap(), b"x");
+}
+
+#[test]
+fn content_length_and_name_persist_apart() {
+    let (sim, file) = with_durable(b"");
+    file.write_at(&[7; 4], 0).unwrap();
+    let states = contents(&sim.crashes(100, 1));
+    let expected = [vec![], vec![0; 4], vec![7; 4]];
+    assert_eq!(
+        states,
+        BTreeSet::from(expected),
+        "lost; length without content; both"
+    );
+}
+
+#[test]
+fn a_write_tears_at_its_first_middle_and_last_sector_only() {
+    let old = [1_u8; 5 * SECTOR];
+    let (sim, file) = with_durable(&old);
+    file.write_at(&[2; 5 * SECTOR], 0).unwrap();
+    let sectors: BTreeSet<Vec<u8>> = contents(&sim.crashes(100, 1))
+        .into_iter()
+        .map(|content| {
+            content
+                .chunks(SECTOR)
+                .map(|sector| {
+                    assert!(
+                        sector.iter().all(|&byte| byte == sector[0]),
+                        "no mixed sector"
+                    );
+                    sector[0]
+                })
+                .collect()
+        })
+        .collect();
+    let expected = [
+        [1, 1, 1, 1, 1],
+        [2, 2, 2, 2, 2],
+        [1, 2, 2, 2, 2],
+        [2, 2, 1, 2, 2],
+        [2, 2, 2, 2, 1],
+    ];
+    assert_eq!(
+        sectors,
+        expected.iter().map(|sectors| sectors.to_vec()).collect()
+    );
+}
+
+#[test]
+fn writes_persist_in_any_order_but_a_cut_stays_a_cut() {
+    let (sim, file) = with_durable(&[1; 8]);
+    file.write_at(&[2], 0).unwrap();
+    file.write_at(&[3], 4).unwrap();
+    assert_eq!(contents(&sim.crashes(100, 1)).len(), 4);
+    file.sync().unwrap();
+    file.set_len(2).unwrap();
+    file.set_len(8).unwrap();
+    let states = contents(&sim.crashes(100, 1));
+    let expected = [
+        vec![2, 1, 1, 1, 3, 1, 1, 1],
+        vec![2, 1],
+        vec![2, 1, 0, 0, 0, 0, 0, 0],
+    ];
+    assert_eq!(states, BTreeSet::from(expected));
+}
+
+#[test]
+fn a_rename_is_whole_or_did_not_happen() {
+    let (sim, _) = with_durable(b"old");
+    let new = create(&sim, "/b");
+    new.write_at(b"new", 0).unwrap();
+    new.sync().unwrap();
+    sim.sync_dir(Path::new("/")).unwrap();
+    sim.rename(Path::new("/b"), Path::new("/a")).unwrap();
+    assert_eq!(
+        contents(&sim.crashes(100, 1)),
+        BTreeSet::from([b"old".to_vec(), b"new".to_vec()])
+    );
+    sim.sync_dir(Path::new("/")).unwrap();
+    sim.remove(Path::new("/a")).unwrap();
+    let counts: BTreeSet<usize> = sim
+        .crashes(100, 1)
+        .iter()
+        .map(|state| state.files().len())
+        .collect();
+    assert_eq!(counts, BTreeSet::from([0, 1]));
+}
+
+#[test]
+fn a_crash_leaves_the_running_disk_alone_and_seeds_repeat() {
+    let (sim, file) = with_durable(&[0; 64 * SECTOR]);
+    for sector in 0..64 {
+        file.write_at(&[1; SECTOR], sector * SECTOR as u64).unwrap();
+    }
+    let once = sim.crash(Crash::Seeded(5)).bytes(Path::new("/a")).unwrap();
+    let again = sim.crash(Crash::Seeded(5)).bytes(Path::new("/a")).unwrap();
+    let other = sim.crash(Crash::Seeded(6)).bytes(Path::new("/a")).unwrap();
+    assert_eq!(once, again);
+    assert_ne!(once, other);
+    assert_eq!(sim.bytes(Path::new("/a")).unwrap(), vec![1; 64 * SECTOR]);
+    let sampled = sim.crashes(50, 1);
+    assert_eq!(sampled.len(), 50, "too many choices to try them all");
+    assert_eq!(contents(&sampled).len(), 50, "no state twice");
+}
+
+#[test]
+fn a_failed_sync_loses_for_good_what_reads_still_show() {
+    let (sim, file) = with_durable(b"durable");
+    file.write_at(b"DUR", 0).unwrap();
+    sim.fail_at(sim.calls(), Failure::Io, false);
+    assert!(file.sync().is_err());
+    assert_eq!(sim.bytes(Path::new("/a")).unwrap(), b"DURable");
+    file.sync().expect("the next sync succeeds, and lies");
+    assert_eq!(
+        sim.crash(Crash::Keep).bytes(Path::new("/a")).unwrap(),
+        b"durable"
+    );
+}
+
+#[test]
+fn calls_fail_once_or_for_ever() {
+    let (sim, file) = with_durable(b"content");
+    sim.fail_at(sim.calls() + 1, Failure::NoSpace, false);
+    let mut buf = [0; 1];
+    file.read_at(&mut buf, 0).unwrap();
+    assert_eq!(
+        file.read_at(&mut buf, 0).unwrap_err().kind(),
+        ErrorKind::StorageFull
+    );
+    file.read_at(&mut buf, 0).unwrap();
+    sim.fail_at(sim.calls(), Failure::Io, true);
+    assert!(file.len().is_err());
+    assert!(sim.list(Path::new("/")).is_err());
+    sim.heal();
+    assert_eq!(file.len().unwrap(), 7);
+}
+
+#[test]
+fn a_failing_write_writes_half() {
+    let (sim, file) = with_durable(b"........");
+    sim.fail_at(sim.calls(), Failure::Io, false);
+    assert!(file.write_at(b"12345678", 0).is_err());
+    assert_eq!(sim.bytes(Path::new("/a")).unwrap(), b"1234....");
+}
+
+#[test]
+fn a_full_disk_takes_what_fits() {
+    let (sim, file) = with_durable(b"12345678");
+    sim.set_quota(Some(10));
+    file.write_at(b"overwriting is free"[..8].as_ref(), 0)
+        .unwrap();
+    assert_eq!(
+        file.write_at(b"abcd", 8).unwrap_err().kind(),
+        ErrorKind::StorageFull
+    );
+    assert_eq!(sim.bytes(Path::new("/a")).unwrap(), b"overwritab");
+    assert_eq!(sim.used_bytes(), 10);
+    assert_eq!(file.set_len(11).unwrap_err().kind(), ErrorKind::StorageFull);
+    file.set_len(4).unwrap();
+    file.write_at(b"abcd", 4).unwrap();
+    sim.set_quota(None);
+    file.set_len(1000).unwrap();
+}
+
+#[test]
+fn a_read_only_disk_refuses_changes_and_allows_the_rest() {
+    let (sim, file) = with_durable(b"content");
+    sim.set_read_only(true);
+    let path = Path::new("/a");
+    for error in [
+        file.write_at(b"x", 0).unwrap_err(),
+        file.set_len(0).unwrap_err(),
+        sim.open(path, OpenMode::ReadWrite).unwrap_err(),
+        sim.open(Path::new("/b"), OpenMode::CreateNew).unwrap_err(),
+        sim.rename(path, Path::new("/b")).unwrap_err(),
+        sim.remove(path).unwrap_err(),
+        sim.create_dir(Path::new("/dir")).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::ReadOnlyFilesystem);
+    }
+    assert_eq!(sim.open(path, OpenMode::Read).unwrap().len().unwrap(), 7);
+}
+
+#[test]
+fn flips_hit_what_is_read_and_what_survives() {
+    let (sim, _) = with_durable(b"content");
+    sim.flip(Path::new("/a"), 1, 0x20).unwrap();
+    assert_eq!(sim.bytes(Path::new("/a")).unwrap(), b"cOntent");
+    assert_eq!(
+        sim.crash(Crash::Lose).bytes(Path::new("/a")).unwrap(),
+        b"cOntent"
+    );
+    assert!(sim.flip(Path::new("/a"), 7, 1).is_err());
+}
+
+#[test]
+fn a_replay_stands_at_every_point_of_the_run() {
+    let sim = SimVfs::new();
+    sim.create_dir(Path::new("/d")).unwrap();
+    let file = create(&sim, "/d/a");
+    file.write_at(b"one", 0).unwrap();
+    file.sync().unwrap();
+    sim.sync_dir(Path::new("/d")).unwrap();
+    file.write_at(b"two", 0).unwrap();
+    sim.rename(Path::new("/d/a"), Path::new("/d/b")).unwrap();
+    let points: Vec<SimVfs> = sim.replay().collect();
+    assert_eq!(points.len(), sim.history().len() + 1);
+    assert!(points[0].files().is_empty());
+    let last = points.last().unwrap();
+    assert_eq!(last.files(), sim.files());
+    assert_eq!(last.bytes(Path::new("/d/b")).unwrap(), b"two");
+    // After the directory was synced, and before the second write, nothing is open to chance.
+    let synced = sim
+        .history()
+        .iter()
+        .position(|step| matches!(step, Operation::SyncDir(_)))
+        .unwrap();
+    assert_eq!(points[synced + 1].crashes(100, 1).len(), 1);
+    assert_eq!(points[synced].crashes(100, 1).len(), 2);
+}

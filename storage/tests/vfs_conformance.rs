@@ -1,0 +1,259 @@
+//! One suite for the file trait, run on the real file system and on the simulated one.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+
+use holotype_storage::vfs::{LockKind, MAPPING_ALIGNMENT, OpenMode, OsVfs, SimVfs, Vfs, VfsFile};
+
+/// Runs a check on both, each in a directory of its own.
+fn on_both(check: impl Fn(&dyn Vfs, &Path)) {
+    let dir = tempfile::tempdir().unwrap();
+    check(&OsVfs, dir.path());
+    let sim = SimVfs::new();
+    sim.create_dir(Path::new("/db")).unwrap();
+    check(&sim, Path::new("/db"));
+}
+
+fn write_file(vfs: &dyn Vfs, path: &Path, content: &[u8]) -> Arc<dyn VfsFile> {
+    let file = vfs.open(path, OpenMode::CreateNew).unwrap();
+    file.write_at(content, 0).unwrap();
+    file
+}
+
+fn read_file(vfs: &dyn Vfs, path: &Path) -> Vec<u8> {
+    let file = vfs.open(path, OpenMode::Read).unwrap();
+    let mut content = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+    file.read_at(&mut content, 0).unwrap();
+    content
+}
+
+fn kind_of<T>(result: std::io::Result<T>) -> ErrorKind {
+    result.err().expect("must fail").kind()
+}
+
+#[test]
+fn files_open_in_the_mode_asked_for() {
+    on_both(|vfs, dir| {
+        let path = dir.join("a");
+        assert_eq!(
+            kind_of(vfs.open(&path, OpenMode::Read)),
+            ErrorKind::NotFound
+        );
+        assert_eq!(
+            kind_of(vfs.open(&path, OpenMode::ReadWrite)),
+            ErrorKind::NotFound
+        );
+        let nowhere = dir.join("missing/a");
+        assert_eq!(
+            kind_of(vfs.open(&nowhere, OpenMode::CreateNew)),
+            ErrorKind::NotFound
+        );
+        write_file(vfs, &path, b"content");
+        assert_eq!(
+            kind_of(vfs.open(&path, OpenMode::CreateNew)),
+            ErrorKind::AlreadyExists
+        );
+        assert!(
+            vfs.open(&path, OpenMode::Read)
+                .unwrap()
+                .write_at(b"x", 0)
+                .is_err()
+        );
+        assert!(vfs.open(&path, OpenMode::Read).unwrap().set_len(0).is_err());
+        vfs.open(&path, OpenMode::ReadWrite)
+            .unwrap()
+            .write_at(b"X", 3)
+            .unwrap();
+        assert_eq!(read_file(vfs, &path), b"conXent");
+    });
+}
+
+#[test]
+fn reads_and_writes_are_exact() {
+    on_both(|vfs, dir| {
+        let path = dir.join("a");
+        let file = write_file(vfs, &path, b"0123456789");
+        let mut buf = [0; 4];
+        file.read_at(&mut buf, 6).unwrap();
+        assert_eq!(&buf, b"6789");
+        assert_eq!(kind_of(file.read_at(&mut buf, 7)), ErrorKind::UnexpectedEof);
+        assert_eq!(
+            kind_of(file.read_at(&mut buf, 1 << 40)),
+            ErrorKind::UnexpectedEof
+        );
+        file.read_at(&mut [], 10).unwrap();
+        file.write_at(b"xy", 12).unwrap();
+        assert_eq!(read_file(vfs, &path), b"0123456789\0\0xy", "a gap is zeros");
+        file.write_at(&[], 100).unwrap();
+        assert_eq!(file.len().unwrap(), 14, "writing nothing changes nothing");
+    });
+}
+
+#[test]
+fn lengths_change_with_zeros() {
+    on_both(|vfs, dir| {
+        let path = dir.join("a");
+        let file = write_file(vfs, &path, b"0123456789");
+        file.set_len(4).unwrap();
+        file.set_len(6).unwrap();
+        assert_eq!(read_file(vfs, &path), b"0123\0\0");
+        assert_eq!(file.len().unwrap(), 6);
+        file.sync().unwrap();
+        assert_eq!(read_file(vfs, &path), b"0123\0\0");
+    });
+}
+
+#[test]
+fn renaming_replaces_and_open_handles_keep_their_file() {
+    on_both(|vfs, dir| {
+        let (a, b) = (dir.join("a"), dir.join("b"));
+        let old = write_file(vfs, &b, b"old");
+        write_file(vfs, &a, b"new");
+        vfs.rename(&a, &b).unwrap();
+        vfs.sync_dir(dir).unwrap();
+        assert_eq!(read_file(vfs, &b), b"new");
+        assert_eq!(kind_of(vfs.open(&a, OpenMode::Read)), ErrorKind::NotFound);
+        assert_eq!(kind_of(vfs.rename(&a, &b)), ErrorKind::NotFound);
+        let mut buf = [0; 3];
+        old.read_at(&mut buf, 0).unwrap();
+        assert_eq!(&buf, b"old");
+    });
+}
+
+#[test]
+fn removed_files_stay_readable_through_handles_and_mappings() {
+    on_both(|vfs, dir| {
+        let path = dir.join("a");
+        let file = write_file(vfs, &path, b"content");
+        let mapping = vfs.map(&path).unwrap();
+        vfs.remove(&path).unwrap();
+        assert_eq!(kind_of(vfs.remove(&path)), ErrorKind::NotFound);
+        assert_eq!(kind_of(vfs.map(&path)), ErrorKind::NotFound);
+        let mut buf = [0; 7];
+        file.read_at(&mut buf, 0).unwrap();
+        assert_eq!(&buf, b"content");
+        assert_eq!(&*mapping, b"content");
+    });
+}
+
+#[test]
+fn listings_are_sorted_and_name_files_only() {
+    on_both(|vfs, dir| {
+        assert!(vfs.list(dir).unwrap().is_empty());
+        for name in ["b", "a", "c"] {
+            write_file(vfs, &dir.join(name), b"");
+        }
+        let sub = dir.join("sub/deep");
+        vfs.create_dir(&sub).unwrap();
+        vfs.create_dir(&sub).unwrap();
+        write_file(vfs, &sub.join("d"), b"");
+        assert_eq!(vfs.list(dir).unwrap(), ["a", "b", "c"]);
+        assert_eq!(vfs.list(&sub).unwrap(), ["d"]);
+        assert_eq!(kind_of(vfs.list(&dir.join("missing"))), ErrorKind::NotFound);
+        assert_eq!(
+            kind_of(vfs.sync_dir(&dir.join("missing"))),
+            ErrorKind::NotFound
+        );
+    });
+}
+
+#[test]
+fn mappings_are_whole_aligned_and_shared() {
+    on_both(|vfs, dir| {
+        for len in [0_usize, 1, 63, 4096, 70_001] {
+            let path = dir.join(format!("m{len}"));
+            let content: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            write_file(vfs, &path, &content);
+            let mapping = vfs.map(&path).unwrap();
+            assert_eq!(mapping.as_ptr().align_offset(MAPPING_ALIGNMENT), 0);
+            let clone = mapping.clone();
+            drop(mapping);
+            assert_eq!(&*clone, content);
+        }
+        assert_eq!(kind_of(vfs.map(&dir.join("missing"))), ErrorKind::NotFound);
+    });
+}
+
+/// Two handles of one file, as two processes would have.
+fn two_handles(vfs: &dyn Vfs, dir: &Path) -> (Arc<dyn VfsFile>, Arc<dyn VfsFile>, PathBuf) {
+    let path = dir.join("LOCK");
+    write_file(vfs, &path, b"");
+    let open = || vfs.open(&path, OpenMode::ReadWrite).unwrap();
+    (open(), open(), path.clone())
+}
+
+#[test]
+fn exclusive_locks_exclude_and_shared_ones_share() {
+    on_both(|vfs, dir| {
+        let (a, b, path) = two_handles(vfs, dir);
+        let far = 1 << 62;
+        assert!(a.try_lock(far..far + 1, LockKind::Exclusive).unwrap());
+        assert!(!b.try_lock(far..far + 1, LockKind::Exclusive).unwrap());
+        assert!(!b.try_lock(far..far + 1, LockKind::Shared).unwrap());
+        assert!(b.is_locked(far..far + 1).unwrap());
+        assert!(
+            !a.is_locked(far..far + 1).unwrap(),
+            "one's own lock is no conflict"
+        );
+        assert!(
+            b.try_lock(far + 1..far + 2, LockKind::Exclusive).unwrap(),
+            "another byte is free"
+        );
+        a.unlock(far..far + 1).unwrap();
+        assert!(!b.is_locked(far..far + 1).unwrap());
+        assert!(b.try_lock(far..far + 1, LockKind::Shared).unwrap());
+        assert!(a.try_lock(far..far + 1, LockKind::Shared).unwrap());
+        let reader = vfs.open(&path, OpenMode::Read).unwrap();
+        assert!(reader.try_lock(far..far + 1, LockKind::Shared).unwrap());
+        assert!(reader.is_locked(far..far + 1).unwrap());
+    });
+}
+
+#[test]
+fn locks_end_with_their_handle() {
+    on_both(|vfs, dir| {
+        let (a, b, path) = two_handles(vfs, dir);
+        assert!(a.try_lock(0..u64::MAX, LockKind::Exclusive).unwrap());
+        assert!(!b.try_lock(7..8, LockKind::Shared).unwrap());
+        // Opening and closing another handle must not end the lock, as it would with POSIX locks.
+        drop(vfs.open(&path, OpenMode::ReadWrite).unwrap());
+        assert!(!b.try_lock(7..8, LockKind::Shared).unwrap());
+        drop(a);
+        assert!(b.try_lock(7..8, LockKind::Exclusive).unwrap());
+    });
+}
+
+#[test]
+fn a_waiting_lock_is_granted_when_the_other_ends() {
+    on_both(|vfs, dir| {
+        let (a, b, _) = two_handles(vfs, dir);
+        a.lock(0..1, LockKind::Exclusive).unwrap();
+        let (granted, is_granted) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                b.lock(0..1, LockKind::Exclusive).unwrap();
+                granted.send(()).unwrap();
+            });
+            assert!(
+                is_granted.try_recv().is_err(),
+                "not while the other holds it"
+            );
+            a.unlock(0..1).unwrap();
+            is_granted.recv().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_local_directory_is_no_network() {
+    on_both(|vfs, dir| {
+        assert!(!vfs.is_network(dir).unwrap());
+        assert_eq!(
+            kind_of(vfs.is_network(&dir.join("missing"))),
+            ErrorKind::NotFound
+        );
+    });
+}
