@@ -1,0 +1,39 @@
+//! JSON Lines and `.npy` files, in and out: what outside programs exchange with a database.
+//!
+//! One object a line, one name that says what it is:
+//!
+//! ```text
+//! {"holotype":{"interchange":1}}
+//! {"episode":{"id":"trip-42","task":"book a flight"}}
+//! {"trace":{"key":"t1","episode":"trip-42","step":12,"time":"2026-01-05T10:00:00Z","kind":"call",
+//!           "fields":{"text":"UA123 price=$450"},"row":0}}
+//! {"commit":{}}
+//! ```
+//!
+//! This module knows the shape of a line and nothing of its meaning: names, types, times, numbers and the words an
+//! attribute may take are checked here, each fault with its line and column; keys, pointers, hashes and vector
+//! lengths are the database's to check, which can ask [`LineReader::column_of`] where a member stands.
+//!
+//! Invariants:
+//!
+//! 1. Reading is strict: unknown members, duplicate names, lone surrogates, numbers that are not JSON, integers above
+//!    2^53 that are not strings and times without a zone are refused, never repaired. A `null` member is an absent one.
+//! 2. Writing is canonical ([`writer`]): equal lines give equal bytes, and `parse(encode(line)) == line`.
+//! 3. No input makes a panic; memory stays within some ten times the longest line, which is at most 64 MiB.
+
+pub mod json;
+pub mod line;
+pub mod npy;
+pub mod reader;
+pub mod time;
+pub mod vocabulary;
+pub mod writer;
+
+mod parse;
+
+pub use json::{JsonError, JsonText};
+pub use line::{FieldValue, Line, Pointer, Stated, Unit, VectorRef};
+
+pub use npy::{NpyError, NpyReader, NpyWriter, Precision};
+pub use reader::{LineError, LineReader, MAX_LINE_LEN};
+pub use writer::{LineWriter, WriteError, encode};
