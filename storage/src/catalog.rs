@@ -41,8 +41,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::{
-    Builder, ConcurrencyMode, Database, OwnedRange, ReadOnlyDatabase, ReadOnlyTable,
-    ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
+    Builder, ConcurrencyMode, Database, OwnedRange, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, ReadableDatabase,
+    ReadableTable, TableDefinition,
 };
 
 use self::backend::{VfsBackend, WriterByte, copy_at_rest};
@@ -75,10 +75,7 @@ pub struct CatalogOptions {
 
 impl Default for CatalogOptions {
     fn default() -> Self {
-        Self {
-            cache_len: 32 << 20,
-            check_len: 64 << 20,
-        }
+        Self { cache_len: 32 << 20, check_len: 64 << 20 }
     }
 }
 
@@ -105,12 +102,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn create(
-        vfs: &dyn Vfs,
-        path: &Path,
-        database: [u8; 16],
-        options: &CatalogOptions,
-    ) -> Result<Self> {
+    pub fn create(vfs: &dyn Vfs, path: &Path, database: [u8; 16], options: &CatalogOptions) -> Result<Self> {
         let temporary = crate::segment_file::temporary_name(path);
         match vfs.remove(&temporary) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -118,9 +110,7 @@ impl Catalog {
             }
             _ => {}
         }
-        let file = vfs
-            .open(&temporary, OpenMode::CreateNew)
-            .map_err(Error::io(&temporary, "create"))?;
+        let file = vfs.open(&temporary, OpenMode::CreateNew).map_err(Error::io(&temporary, "create"))?;
         let catalog = Self::open_writer(path, file, options)?;
         catalog.write(|transaction| {
             let mut meta = transaction.open_table(META)?;
@@ -128,11 +118,9 @@ impl Catalog {
             put_meta(&mut meta, META_FORMAT, &FORMAT.to_le_bytes())?;
             put_meta(&mut meta, META_DATABASE, &database)
         })?;
-        vfs.rename(&temporary, path)
-            .map_err(Error::io(path, "rename"))?;
+        vfs.rename(&temporary, path).map_err(Error::io(path, "rename"))?;
         let directory = path.parent().unwrap_or(Path::new(""));
-        vfs.sync_dir(directory)
-            .map_err(Error::io(directory, "sync"))?;
+        vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))?;
         Ok(catalog)
     }
 
@@ -148,14 +136,8 @@ impl Catalog {
         options: &CatalogOptions,
         access: Access,
     ) -> Result<Self> {
-        let mode = if access == Access::Write {
-            OpenMode::ReadWrite
-        } else {
-            OpenMode::Read
-        };
-        let file = vfs
-            .open(path, mode)
-            .map_err(Error::derived_io(path, "open"))?;
+        let mode = if access == Access::Write { OpenMode::ReadWrite } else { OpenMode::Read };
+        let file = vfs.open(path, mode).map_err(Error::derived_io(path, "open"))?;
         let catalog = match access {
             Access::Write => Self::open_writer(path, file, options)?,
             Access::Read => Self::open_reader(path, file, options)?,
@@ -195,17 +177,15 @@ impl Catalog {
             let mut rows = transaction.open_table(ROWS)?;
             for (key, value) in changes {
                 match value {
-                    Some(value) => {
-                        rows.insert(key.flat(), &*seal(ROWS_DOMAIN, key.flat(), value.as_ref()))?
-                    }
+                    Some(value) => rows.insert(key.flat(), &*seal(ROWS_DOMAIN, key.flat(), value.as_ref()))?,
                     None => rows.remove(key.flat())?,
                 };
             }
             let mut meta = transaction.open_table(META)?;
             // Copied unopened: the seal names the key, so it is made anew.
-            let last = meta.get(META_APPLIED)?.and_then(|sealed| {
-                open_seal(META_DOMAIN, META_APPLIED, sealed.value()).map(<[u8]>::to_vec)
-            });
+            let last = meta
+                .get(META_APPLIED)?
+                .and_then(|sealed| open_seal(META_DOMAIN, META_APPLIED, sealed.value()).map(<[u8]>::to_vec));
             if let Some(last) = last {
                 put_meta(&mut meta, META_PREVIOUS, &last)?;
             }
@@ -219,12 +199,7 @@ impl Catalog {
     /// [`Error::DamagedFile`], [`Error::Io`].
     pub fn snapshot(&self) -> Result<CatalogSnapshot> {
         let table = self.guard(|| self.redb.begin_read()?.open_table(ROWS).map_err(Into::into))?;
-        Ok(CatalogSnapshot {
-            inner: Arc::new(Snapshot {
-                path: self.path.clone(),
-                table,
-            }),
-        })
+        Ok(CatalogSnapshot { inner: Arc::new(Snapshot { path: self.path.clone(), table }) })
     }
 
     /// Reads every row and checks it. Returns how many there are.
@@ -240,10 +215,7 @@ impl Catalog {
             let (key, value) = row?;
             // The way down to a row goes through other bytes than the way along.
             if snapshot.get_flat(&key)?.as_deref() != Some(&*value) {
-                return Err(Error::damaged_file(
-                    &self.path,
-                    "a row cannot be found by its key",
-                ));
+                return Err(Error::damaged_file(&self.path, "a row cannot be found by its key"));
             }
             count += 1;
         }
@@ -260,24 +232,14 @@ impl Catalog {
 
     fn open_writer(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
         let Some(writer) = WriterByte::take(&file).map_err(Error::io(path, "lock"))? else {
-            return Err(Error::Held {
-                path: path.to_owned(),
-                pid: 0,
-            });
+            return Err(Error::Held { path: path.to_owned(), pid: 0 });
         };
         let len = file.len().map_err(Error::io(path, "measure"))?;
         let mut builder = builder(options);
         builder.set_check_integrity_on_open(len > 0 && len <= options.check_len);
         let backend = VfsBackend::new(Arc::clone(&file));
-        let redb = guard(path, || {
-            Ok(Redb::Writer(builder.create_with_backend(backend)?))
-        })?;
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            redb,
-            _writer: Some(writer),
-        })
+        let redb = guard(path, || Ok(Redb::Writer(builder.create_with_backend(backend)?)))?;
+        Ok(Self { path: path.to_owned(), file, redb, _writer: Some(writer) })
     }
 
     fn open_reader(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
@@ -286,53 +248,29 @@ impl Catalog {
                 let mut builder = builder(options);
                 builder.set_concurrency_mode(ConcurrencyMode::ExclusiveWriter);
                 builder.set_check_integrity_on_open(true);
-                guard(path, || {
-                    Ok(Redb::Writer(builder.create_with_backend(copied)?))
-                })?
+                guard(path, || Ok(Redb::Writer(builder.create_with_backend(copied)?)))?
             }
             None => {
                 let (builder, backend) = (builder(options), VfsBackend::new(Arc::clone(&file)));
-                guard(path, || {
-                    Ok(Redb::Reader(builder.open_read_only_with_backend(backend)?))
-                })?
+                guard(path, || Ok(Redb::Reader(builder.open_read_only_with_backend(backend)?)))?
             }
         };
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            redb,
-            _writer: None,
-        })
+        Ok(Self { path: path.to_owned(), file, redb, _writer: None })
     }
 
     fn check_identity(&self, expected: [u8; 16]) -> Result<()> {
         let damaged = |what: &str| Error::damaged_file(&self.path, what);
-        let format = self
-            .meta(META_FORMAT)?
-            .ok_or_else(|| damaged("it has no format version"))?;
-        let format = format
-            .try_into()
-            .map_err(|_| damaged("its format version is no number"))?;
+        let format = self.meta(META_FORMAT)?.ok_or_else(|| damaged("it has no format version"))?;
+        let format = format.try_into().map_err(|_| damaged("its format version is no number"))?;
         let format = u32::from_le_bytes(format);
         if format > FORMAT {
             let what = format!("catalog format {format}, while {FORMAT} is the newest known");
-            return Err(Error::NewerFormat {
-                path: self.path.clone(),
-                what,
-            });
+            return Err(Error::NewerFormat { path: self.path.clone(), what });
         }
-        let found = self
-            .meta(META_DATABASE)?
-            .ok_or_else(|| damaged("it has no database id"))?;
-        let found = found
-            .try_into()
-            .map_err(|_| damaged("its database id is none"))?;
+        let found = self.meta(META_DATABASE)?.ok_or_else(|| damaged("it has no database id"))?;
+        let found = found.try_into().map_err(|_| damaged("its database id is none"))?;
         if found != expected {
-            return Err(Error::WrongDatabase {
-                path: self.path.clone(),
-                expected,
-                found,
-            });
+            return Err(Error::WrongDatabase { path: self.path.clone(), expected, found });
         }
         Ok(())
     }
@@ -341,8 +279,8 @@ impl Catalog {
         let Some(bytes) = self.meta(key)? else {
             return Ok(None);
         };
-        let applied = decode_applied(&bytes)
-            .ok_or_else(|| Error::damaged_file(&self.path, "its log position is cut short"))?;
+        let applied =
+            decode_applied(&bytes).ok_or_else(|| Error::damaged_file(&self.path, "its log position is cut short"))?;
         Ok(Some(applied))
     }
 
@@ -356,18 +294,14 @@ impl Catalog {
         };
         match open_seal(META_DOMAIN, key, &sealed) {
             Some(value) => Ok(Some(value.to_vec())),
-            None => Err(Error::damaged_file(
-                &self.path,
-                format!("the checksum of {} does not match", key.escape_ascii()),
-            )),
+            None => {
+                Err(Error::damaged_file(&self.path, format!("the checksum of {} does not match", key.escape_ascii())))
+            }
         }
     }
 
     /// Runs `change` in a durable transaction that is taken back if it fails.
-    fn write(
-        &self,
-        change: impl FnOnce(&redb::WriteTransaction) -> Result<(), redb::Error>,
-    ) -> Result<()> {
+    fn write(&self, change: impl FnOnce(&redb::WriteTransaction) -> Result<(), redb::Error>) -> Result<()> {
         let (Redb::Writer(database), Some(_)) = (&self.redb, &self._writer) else {
             return Err(Error::ReadOnly);
         };
@@ -386,9 +320,7 @@ impl Catalog {
 
 impl Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalog")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
+        f.debug_struct("Catalog").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -413,35 +345,20 @@ impl CatalogSnapshot {
     }
 
     pub(crate) fn get_flat(&self, flat: &[u8]) -> Result<Option<Vec<u8>>> {
-        let sealed = guard(&self.inner.path, || {
-            Ok(self
-                .inner
-                .table
-                .get(flat)?
-                .map(|sealed| sealed.value().to_vec()))
-        })?;
-        sealed
-            .map(|sealed| unseal_row(&self.inner.path, flat, sealed))
-            .transpose()
+        let sealed = guard(&self.inner.path, || Ok(self.inner.table.get(flat)?.map(|sealed| sealed.value().to_vec())))?;
+        sealed.map(|sealed| unseal_row(&self.inner.path, flat, sealed)).transpose()
     }
 
     /// The rows between two keys that carry their table's number in front.
     pub(crate) fn range_flat(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<BaseRows> {
-        let rows = guard(&self.inner.path, || {
-            Ok(self.inner.table.range_owned::<&[u8]>((from, to))?)
-        })?;
-        Ok(BaseRows {
-            rows,
-            path: self.inner.path.clone(),
-        })
+        let rows = guard(&self.inner.path, || Ok(self.inner.table.range_owned::<&[u8]>((from, to))?))?;
+        Ok(BaseRows { rows, path: self.inner.path.clone() })
     }
 }
 
 impl Debug for CatalogSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CatalogSnapshot")
-            .field("path", &self.inner.path)
-            .finish_non_exhaustive()
+        f.debug_struct("CatalogSnapshot").field("path", &self.inner.path).finish_non_exhaustive()
     }
 }
 
@@ -474,9 +391,7 @@ impl Iterator for BaseRows {
 
 impl Debug for BaseRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BaseRows")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
+        f.debug_struct("BaseRows").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -530,19 +445,21 @@ fn from_redb(path: &Path, error: redb::Error) -> Error {
         redb::Error::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
             Error::damaged_file(path, "it is cut short")
         }
+        // The second is an offset no file can have.
+        redb::Error::Io(source)
+            if matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) =>
+        {
+            Error::damaged_file(path, source.to_string())
+        }
         redb::Error::Io(source) => Error::io(path, "access")(source),
         redb::Error::PreviousIo => {
             let what = "an earlier write failed; open the database again";
             Error::io(path, "write")(io::Error::other(what))
         }
-        redb::Error::DatabaseAlreadyOpen => Error::Held {
-            path: path.to_owned(),
-            pid: 0,
-        },
-        redb::Error::UpgradeRequired(version) => Error::NewerFormat {
-            path: path.to_owned(),
-            what: format!("redb file format {version}"),
-        },
+        redb::Error::DatabaseAlreadyOpen => Error::Held { path: path.to_owned(), pid: 0 },
+        redb::Error::UpgradeRequired(version) => {
+            Error::NewerFormat { path: path.to_owned(), what: format!("redb file format {version}") }
+        }
         redb::Error::Unsupported => Error::io(path, "lock")(io::ErrorKind::Unsupported.into()),
         other => Error::damaged_file(path, other.to_string()),
     }
@@ -608,12 +525,8 @@ fn encode_applied(applied: &Applied) -> Vec<u8> {
 fn decode_applied(bytes: &[u8]) -> Option<Applied> {
     let (fixed, blob) = bytes.split_first_chunk::<APPLIED_BLOB>()?;
     Some(Applied {
-        position: Lsn(u64::from_le_bytes(
-            fixed[APPLIED_POSITION..APPLIED_COMMIT].try_into().ok()?,
-        )),
-        commit: CommitNo(u64::from_le_bytes(
-            fixed[APPLIED_COMMIT..APPLIED_HEAD].try_into().ok()?,
-        )),
+        position: Lsn(u64::from_le_bytes(fixed[APPLIED_POSITION..APPLIED_COMMIT].try_into().ok()?)),
+        commit: CommitNo(u64::from_le_bytes(fixed[APPLIED_COMMIT..APPLIED_HEAD].try_into().ok()?)),
         head: fixed[APPLIED_HEAD..APPLIED_BLOB].try_into().ok()?,
         blob: blob.to_vec(),
     })

@@ -63,19 +63,9 @@ impl ColumnsWriter {
     /// If `count` is 0 or more than [`MAX_IDS`], or an id would not fit 32 bits.
     #[must_use]
     pub fn new(first_id: u32, count: u32) -> Self {
-        assert!(
-            (1..=MAX_IDS).contains(&count),
-            "1 to {MAX_IDS} ids to a chunk"
-        );
-        assert!(
-            first_id.checked_add(count - 1).is_some(),
-            "ids are 32-bit numbers"
-        );
-        Self {
-            first_id,
-            count,
-            columns: Vec::new(),
-        }
+        assert!((1..=MAX_IDS).contains(&count), "1 to {MAX_IDS} ids to a chunk");
+        assert!(first_id.checked_add(count - 1).is_some(), "ids are 32-bit numbers");
+        Self { first_id, count, columns: Vec::new() }
     }
 
     /// Writes the file under a temporary name, syncs it and moves it to `path`. Returns its length.
@@ -109,20 +99,10 @@ impl ColumnsWriter {
     }
 
     fn push<T: Scalar>(&mut self, name: &str, values: &[T]) -> &mut Self {
-        assert_eq!(
-            values.len(),
-            self.count as usize,
-            "one value an id in column {name}"
-        );
-        assert!(
-            self.columns.len() < MAX_COLUMNS,
-            "up to {MAX_COLUMNS} columns"
-        );
+        assert_eq!(values.len(), self.count as usize, "one value an id in column {name}");
+        assert!(self.columns.len() < MAX_COLUMNS, "up to {MAX_COLUMNS} columns");
         let name = padded(name).unwrap_or_else(|| panic!("{name:?} is no name for a column"));
-        assert!(
-            self.columns.iter().all(|column| column.name != name),
-            "one column to a name"
-        );
+        assert!(self.columns.iter().all(|column| column.name != name), "one column to a name");
         let zones: Vec<[T; 2]> = values.chunks(ZONE_IDS as usize).map(zone).collect();
         self.columns.push(NewColumn {
             name,
@@ -169,9 +149,7 @@ impl Columns {
         let Some((fixed, entries)) = head.split_first_chunk::<HEAD_LEN>() else {
             return Err(damaged("its head is cut short"));
         };
-        let field = |at: usize| {
-            u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
-        };
+        let field = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
         let (first_id, count) = (field(HEAD_FIRST_ID), field(HEAD_COUNT));
         if !(1..=MAX_IDS).contains(&count) || first_id.checked_add(count - 1).is_none() {
             return Err(damaged("its range of ids is impossible"));
@@ -186,18 +164,10 @@ impl Columns {
             .map(|entry| {
                 let mut name = [0; MAX_NAME_LEN];
                 name.copy_from_slice(&entry[ENTRY_NAME..ENTRY_KIND]);
-                Column {
-                    name,
-                    kind: entry[ENTRY_KIND],
-                }
+                Column { name, kind: entry[ENTRY_KIND] }
             })
             .collect();
-        Ok(Self {
-            first_id,
-            count,
-            columns,
-            file,
-        })
+        Ok(Self { first_id, count, columns, file })
     }
 
     /// The first id.
@@ -221,11 +191,7 @@ impl Columns {
     /// The names of the columns, in the order they were written.
     pub fn names(&self) -> impl Iterator<Item = String> {
         self.columns.iter().map(|column| {
-            let len = column
-                .name
-                .iter()
-                .position(|&byte| byte == 0)
-                .unwrap_or(MAX_NAME_LEN);
+            let len = column.name.iter().position(|&byte| byte == 0).unwrap_or(MAX_NAME_LEN);
             String::from_utf8_lossy(&column.name[..len]).into_owned()
         })
     }
@@ -259,14 +225,8 @@ impl Columns {
     fn verify_zones<T: Scalar>(&self, i: usize) -> Result<()> {
         let found = self.zones_at::<T>(i)?;
         let mut expected = self.values_at::<T>(i)?.chunks(ZONE_IDS as usize).map(zone);
-        let same = found
-            .iter()
-            .all(|found| expected.next().as_ref() == Some(found));
-        if same {
-            Ok(())
-        } else {
-            Err(self.damaged(i, "has zones that are not its values'"))
-        }
+        let same = found.iter().all(|found| expected.next().as_ref() == Some(found));
+        if same { Ok(()) } else { Err(self.damaged(i, "has zones that are not its values'")) }
     }
 
     fn values<T: Scalar>(&self, name: &str) -> Result<&[T]> {
@@ -300,10 +260,7 @@ impl Columns {
 
     fn typed<T: Scalar>(&self, name: &str) -> Result<usize> {
         let Some(i) = self.find(name) else {
-            return Err(Error::damaged_file(
-                self.file.path(),
-                format!("it has no column {name}"),
-            ));
+            return Err(Error::damaged_file(self.file.path(), format!("it has no column {name}")));
         };
         match self.columns.get(i) {
             Some(column) if column.kind == T::KIND => Ok(i),
@@ -399,19 +356,15 @@ fn tag(letter: u8, i: usize) -> [u8; 4] {
 
 fn padded(name: &str) -> Option<[u8; MAX_NAME_LEN]> {
     let mut padded = [0; MAX_NAME_LEN];
-    padded
-        .get_mut(..name.len())?
-        .copy_from_slice(name.as_bytes());
+    padded.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
     (!name.is_empty() && !name.contains('\0')).then_some(padded)
 }
 
 fn zone<T: Scalar>(values: &[T]) -> [T; 2] {
-    values
-        .iter()
-        .fold(T::EMPTY_ZONE, |[least, greatest], &value| {
-            // Written so that a NaN changes neither.
-            let least = if value < least { value } else { least };
-            let greatest = if value > greatest { value } else { greatest };
-            [least, greatest]
-        })
+    values.iter().fold(T::EMPTY_ZONE, |[least, greatest], &value| {
+        // Written so that a NaN changes neither.
+        let least = if value < least { value } else { least };
+        let greatest = if value > greatest { value } else { greatest };
+        [least, greatest]
+    })
 }

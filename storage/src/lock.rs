@@ -62,42 +62,24 @@ impl Lock {
     /// [`Error::Held`] with the holder's process id; [`Error::NetworkFileSystem`]; [`Error::Io`].
     pub fn writer(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
         let directory = path.parent().unwrap_or(Path::new(""));
-        if vfs
-            .is_network(directory)
-            .map_err(Error::io(directory, "examine"))?
-        {
-            return Err(Error::NetworkFileSystem {
-                path: directory.to_owned(),
-            });
+        if vfs.is_network(directory).map_err(Error::io(directory, "examine"))? {
+            return Err(Error::NetworkFileSystem { path: directory.to_owned() });
         }
         let file = open_or_create(vfs, path)?;
-        let taken = file
-            .try_lock(WRITER_BYTE, LockKind::Exclusive)
-            .map_err(Error::io(path, "lock"))?;
+        let taken = file.try_lock(WRITER_BYTE, LockKind::Exclusive).map_err(Error::io(path, "lock"))?;
         let found = read_status(&*file).map_err(Error::io(path, "read"))?;
         if !taken {
             let pid = found.map_or(0, |status| status.pid);
-            return Err(Error::Held {
-                path: path.to_owned(),
-                pid,
-            });
+            return Err(Error::Held { path: path.to_owned(), pid });
         }
-        let since_1970 = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let status = Status {
             pid: std::process::id(),
             started_us: i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
             durable: found.map_or(Lsn(0), |status| status.durable),
         };
-        file.write_at(&encode(&status), 0)
-            .map_err(Error::io(path, "write"))?;
-        Ok(Self {
-            path: path.to_owned(),
-            file: Some(file),
-            written: Some(Mutex::new(status)),
-            found,
-        })
+        file.write_at(&encode(&status), 0).map_err(Error::io(path, "write"))?;
+        Ok(Self { path: path.to_owned(), file: Some(file), written: Some(Mutex::new(status)), found })
     }
 
     /// Announces a reader.
@@ -112,15 +94,9 @@ impl Lock {
         };
         if let Some(file) = &file {
             // Nobody takes this byte exclusively, so it is never refused.
-            file.try_lock(READERS_BYTE, LockKind::Shared)
-                .map_err(Error::io(path, "lock"))?;
+            file.try_lock(READERS_BYTE, LockKind::Shared).map_err(Error::io(path, "lock"))?;
         }
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            written: None,
-            found: None,
-        })
+        Ok(Self { path: path.to_owned(), file, written: None, found: None })
     }
 
     /// The status block as it stood before this writer took the lock: what its log is judged by.
@@ -151,8 +127,7 @@ impl Lock {
         // Held while writing, so that the block written last is the one noted last.
         let mut status = written.lock().unwrap_or_else(PoisonError::into_inner);
         status.durable = durable;
-        file.write_at(&encode(&status), 0)
-            .map_err(Error::io(&self.path, "write"))
+        file.write_at(&encode(&status), 0).map_err(Error::io(&self.path, "write"))
     }
 
     /// Whether another handle holds the writer's lock.
@@ -173,9 +148,7 @@ impl Lock {
 
     fn is_held(&self, byte: Range<u64>) -> Result<bool> {
         match &self.file {
-            Some(file) => file
-                .is_locked(byte)
-                .map_err(Error::io(&self.path, "examine")),
+            Some(file) => file.is_locked(byte).map_err(Error::io(&self.path, "examine")),
             None => Ok(false),
         }
     }
@@ -207,9 +180,9 @@ fn open_or_create(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
     }
     match vfs.open(path, OpenMode::CreateNew) {
         // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => vfs
-            .open(path, OpenMode::ReadWrite)
-            .map_err(Error::io(path, "open")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            vfs.open(path, OpenMode::ReadWrite).map_err(Error::io(path, "open"))
+        }
         created => created.map_err(Error::io(path, "create")),
     }
 }
@@ -250,9 +223,7 @@ fn decode(block: &[u8; STATUS_LEN]) -> Option<Status> {
     Some(Status {
         pid: u32::from_le_bytes(block[STATUS_PID..STATUS_STARTED].try_into().ok()?),
         started_us: i64::from_le_bytes(block[STATUS_STARTED..STATUS_DURABLE].try_into().ok()?),
-        durable: Lsn(u64::from_le_bytes(
-            block[STATUS_DURABLE..STATUS_ZERO].try_into().ok()?,
-        )),
+        durable: Lsn(u64::from_le_bytes(block[STATUS_DURABLE..STATUS_ZERO].try_into().ok()?)),
     })
 }
 
@@ -262,11 +233,7 @@ mod tests {
 
     #[test]
     fn the_bytes_of_a_status_block() {
-        let status = Status {
-            pid: 0x0102_0304,
-            started_us: -2,
-            durable: Lsn(0x1122_3344_5566_7788),
-        };
+        let status = Status { pid: 0x0102_0304, started_us: -2, durable: Lsn(0x1122_3344_5566_7788) };
         let block = encode(&status);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"HOLOLOCK");
@@ -282,11 +249,7 @@ mod tests {
 
     #[test]
     fn no_flipped_bit_passes_for_a_status() {
-        let block = encode(&Status {
-            pid: 7,
-            started_us: 1,
-            durable: Lsn(4096),
-        });
+        let block = encode(&Status { pid: 7, started_us: 1, durable: Lsn(4096) });
         for bit in 0..STATUS_LEN * 8 {
             let mut flipped = block;
             flipped[bit / 8] ^= 1 << (bit % 8);

@@ -37,9 +37,7 @@ impl RowKey {
     /// The row of `key` in `table`.
     #[must_use]
     pub fn new(table: u8, key: &[u8]) -> Self {
-        Self {
-            bytes: flat_key(table, key).into(),
-        }
+        Self { bytes: flat_key(table, key).into() }
     }
 
     /// The table's number.
@@ -104,9 +102,7 @@ impl Overlay {
 
     /// Every change, by row.
     pub fn iter(&self) -> impl Iterator<Item = (&RowKey, Option<&Arc<[u8]>>)> {
-        self.changes
-            .iter()
-            .map(|(key, value)| (key, value.as_ref()))
+        self.changes.iter().map(|(key, value)| (key, value.as_ref()))
     }
 
     /// How many rows are changed.
@@ -160,17 +156,12 @@ impl View {
     /// The rows of the catalog, or none at all without one.
     #[must_use]
     pub fn new(base: Option<CatalogSnapshot>) -> Self {
-        Self {
-            base,
-            frozen: Overlay::new(),
-            active: Overlay::new(),
-        }
+        Self { base, frozen: Overlay::new(), active: Overlay::new() }
     }
 
     /// Gives a row a value.
     pub fn put(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<Arc<[u8]>>) {
-        self.active
-            .put(RowKey::new(table, key.as_ref()), value.into());
+        self.active.put(RowKey::new(table, key.as_ref()), value.into());
     }
 
     /// Deletes a row, whether there is one or not.
@@ -184,11 +175,7 @@ impl View {
     /// What [`CatalogSnapshot::get`] says of a damaged catalog.
     pub fn get(&self, table: u8, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
         let flat = flat_key(table, key);
-        if let Some(change) = self
-            .active
-            .lookup(&flat)
-            .or_else(|| self.frozen.lookup(&flat))
-        {
+        if let Some(change) = self.active.lookup(&flat).or_else(|| self.frozen.lookup(&flat)) {
             return Ok(change.cloned());
         }
         match &self.base {
@@ -204,9 +191,7 @@ impl View {
             bound => bound.map(|key| flat_key(table, key)),
         };
         let to = match to {
-            Bound::Unbounded => table
-                .checked_add(1)
-                .map_or(Bound::Unbounded, |next| Bound::Excluded(vec![next])),
+            Bound::Unbounded => table.checked_add(1).map_or(Bound::Unbounded, |next| Bound::Excluded(vec![next])),
             bound => bound.map(|key| flat_key(table, key)),
         };
         self.rows(from, to)
@@ -260,12 +245,7 @@ impl View {
         let from = from.as_ref().map(Vec::as_slice);
         let to = to.as_ref().map(Vec::as_slice);
         if is_empty(from, to) {
-            return Rows {
-                base: None,
-                frozen: None,
-                active: None,
-                failed: None,
-            };
+            return Rows { base: None, frozen: None, active: None, failed: None };
         }
         let (base, failed) = match self.base.as_ref().map(|base| base.range_flat(from, to)) {
             None => (None, None),
@@ -273,12 +253,7 @@ impl View {
             Some(Err(error)) => (None, Some(error)),
         };
         let frozen = Some(self.frozen.range(from, to));
-        Rows {
-            base,
-            frozen,
-            active: Some(self.active.range(from, to)),
-            failed,
-        }
+        Rows { base, frozen, active: Some(self.active.range(from, to)), failed }
     }
 }
 
@@ -309,15 +284,11 @@ impl Iterator for Rows<'_> {
             let stored = match self.base.as_mut().and_then(Peekable::peek) {
                 // An error is taken at once, as if its row came first.
                 Some(Err(_)) => Some(Ordering::Less),
-                Some(Ok((key, _))) => {
-                    Some(changed.map_or(Ordering::Less, |changed| key.as_slice().cmp(changed)))
-                }
+                Some(Ok((key, _))) => Some(changed.map_or(Ordering::Less, |changed| key.as_slice().cmp(changed))),
                 None => None,
             };
             let row = match stored {
-                Some(Ordering::Less | Ordering::Equal) => {
-                    self.base.as_mut().and_then(Iterator::next)
-                }
+                Some(Ordering::Less | Ordering::Equal) => self.base.as_mut().and_then(Iterator::next),
                 _ => None,
             };
             if stored == Some(Ordering::Less) {
@@ -327,16 +298,8 @@ impl Iterator for Rows<'_> {
                 };
             }
             let changed = changed?;
-            let older = if frozen == Some(changed) {
-                take(&mut self.frozen)
-            } else {
-                None
-            };
-            let newer = if active == Some(changed) {
-                take(&mut self.active)
-            } else {
-                None
-            };
+            let older = if frozen == Some(changed) { take(&mut self.frozen) } else { None };
+            let newer = if active == Some(changed) { take(&mut self.active) } else { None };
             if let Some(value) = newer.or(older).flatten() {
                 return Some(Ok((key_of(changed), value)));
             }
@@ -346,12 +309,7 @@ impl Iterator for Rows<'_> {
 
 impl Rows<'_> {
     fn fail<T>(&mut self, error: Error) -> Result<T> {
-        *self = Rows {
-            base: None,
-            frozen: None,
-            active: None,
-            failed: None,
-        };
+        *self = Rows { base: None, frozen: None, active: None, failed: None };
         Err(error)
     }
 }
@@ -393,9 +351,6 @@ fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     match (from, to) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
         (Bound::Included(from), Bound::Included(to)) => from > to,
-        (
-            Bound::Included(from) | Bound::Excluded(from),
-            Bound::Included(to) | Bound::Excluded(to),
-        ) => from >= to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
     }
 }

@@ -70,12 +70,7 @@ impl SegmentFileWriter {
     /// Begins a file of `kind` whose content is laid out as `version` says.
     #[must_use]
     pub fn new(kind: [u8; 4], version: u32, identity: FileIdentity) -> Self {
-        Self {
-            kind,
-            version,
-            identity,
-            sections: Vec::new(),
-        }
+        Self { kind, version, identity, sections: Vec::new() }
     }
 
     /// Adds a section.
@@ -83,10 +78,7 @@ impl SegmentFileWriter {
     /// # Panics
     /// If the file has a section of this tag already.
     pub fn section(&mut self, tag: [u8; 4], bytes: Vec<u8>) {
-        assert!(
-            self.sections.iter().all(|(other, _)| *other != tag),
-            "one section to a tag"
-        );
+        assert!(self.sections.iter().all(|(other, _)| *other != tag), "one section to a tag");
         self.sections.push((tag, bytes));
     }
 
@@ -110,8 +102,7 @@ impl SegmentFileWriter {
     pub fn write(self, vfs: &dyn Vfs, path: &Path) -> Result<u64> {
         let temporary = temporary_name(path);
         let moved = self.write_temporary(vfs, &temporary).and_then(|file_len| {
-            vfs.rename(&temporary, path)
-                .map_err(Error::io(path, "rename"))?;
+            vfs.rename(&temporary, path).map_err(Error::io(path, "rename"))?;
             Ok(file_len)
         });
         let Ok(file_len) = moved else {
@@ -120,8 +111,7 @@ impl SegmentFileWriter {
             return moved;
         };
         let directory = path.parent().unwrap_or(Path::new(""));
-        vfs.sync_dir(directory)
-            .map_err(Error::io(directory, "sync"))?;
+        vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))?;
         Ok(file_len)
     }
 
@@ -132,13 +122,8 @@ impl SegmentFileWriter {
             }
             _ => {}
         }
-        let file = vfs
-            .open(path, OpenMode::CreateNew)
-            .map_err(Error::io(path, "create"))?;
-        let write = |bytes: &[u8], offset: u64| {
-            file.write_at(bytes, offset)
-                .map_err(Error::io(path, "write"))
-        };
+        let file = vfs.open(path, OpenMode::CreateNew).map_err(Error::io(path, "create"))?;
+        let write = |bytes: &[u8], offset: u64| file.write_at(bytes, offset).map_err(Error::io(path, "write"));
         let (head, file_len) = self.head();
         write(&head, 0)?;
         let mut offset = head.len() as u64;
@@ -158,40 +143,20 @@ impl SegmentFileWriter {
         let mut head = vec![0; directory_end];
         put(&mut head, HEADER_MAGIC, &MAGIC);
         put(&mut head, HEADER_KIND, &self.kind);
-        put(
-            &mut head,
-            HEADER_FRAME_VERSION,
-            &FRAME_VERSION.to_le_bytes(),
-        );
+        put(&mut head, HEADER_FRAME_VERSION, &FRAME_VERSION.to_le_bytes());
         put(&mut head, HEADER_VERSION, &self.version.to_le_bytes());
         put(&mut head, HEADER_DATABASE, &self.identity.database);
-        put(
-            &mut head,
-            HEADER_GENERATION,
-            &self.identity.generation.to_le_bytes(),
-        );
+        put(&mut head, HEADER_GENERATION, &self.identity.generation.to_le_bytes());
         put(&mut head, HEADER_PLACE, &self.identity.place.to_le_bytes());
-        put(
-            &mut head,
-            HEADER_SECTION_COUNT,
-            &(self.sections.len() as u32).to_le_bytes(),
-        );
+        put(&mut head, HEADER_SECTION_COUNT, &(self.sections.len() as u32).to_le_bytes());
         let mut offset = directory_end.next_multiple_of(ALIGNMENT);
         for (i, (tag, bytes)) in self.sections.iter().enumerate() {
             let entry = HEADER_LEN + i * ENTRY_LEN;
             let crc = section_crc(&self.identity, *tag, offset as u64, bytes);
             put(&mut head, entry + ENTRY_TAG, tag);
             put(&mut head, entry + ENTRY_CRC, &crc.to_le_bytes());
-            put(
-                &mut head,
-                entry + ENTRY_OFFSET,
-                &(offset as u64).to_le_bytes(),
-            );
-            put(
-                &mut head,
-                entry + ENTRY_SECTION_LEN,
-                &(bytes.len() as u64).to_le_bytes(),
-            );
+            put(&mut head, entry + ENTRY_OFFSET, &(offset as u64).to_le_bytes());
+            put(&mut head, entry + ENTRY_SECTION_LEN, &(bytes.len() as u64).to_le_bytes());
             offset += bytes.len().next_multiple_of(ALIGNMENT);
         }
         put(&mut head, HEADER_FILE_LEN, &(offset as u64).to_le_bytes());
@@ -228,12 +193,7 @@ impl SegmentFile {
     /// # Errors
     /// [`Error::MissingFile`], [`Error::DamagedFile`], [`Error::NewerFormat`], [`Error::WrongDatabase`] or
     /// [`Error::Io`].
-    pub fn open(
-        vfs: &dyn Vfs,
-        path: &Path,
-        kind: [u8; 4],
-        identity: &FileIdentity,
-    ) -> Result<Self> {
+    pub fn open(vfs: &dyn Vfs, path: &Path, kind: [u8; 4], identity: &FileIdentity) -> Result<Self> {
         let content = vfs.map(path).map_err(Error::derived_io(path, "map"))?;
         Self::from_mapping(path, content, kind, identity)
     }
@@ -243,20 +203,10 @@ impl SegmentFile {
     /// # Errors
     /// As [`SegmentFile::open`].
     pub fn from_bytes(bytes: Vec<u8>, kind: [u8; 4], identity: &FileIdentity) -> Result<Self> {
-        Self::from_mapping(
-            Path::new("(memory)"),
-            Mapping::from_bytes(&bytes),
-            kind,
-            identity,
-        )
+        Self::from_mapping(Path::new("(memory)"), Mapping::from_bytes(&bytes), kind, identity)
     }
 
-    fn from_mapping(
-        path: &Path,
-        content: Mapping,
-        kind: [u8; 4],
-        identity: &FileIdentity,
-    ) -> Result<Self> {
+    fn from_mapping(path: &Path, content: Mapping, kind: [u8; 4], identity: &FileIdentity) -> Result<Self> {
         let damaged = |what: String| Err(Error::damaged_file(path, what));
         let Some((header, _)) = content.split_first_chunk::<HEADER_LEN>() else {
             return damaged(format!("{} bytes are too few for a header", content.len()));
@@ -270,15 +220,11 @@ impl SegmentFile {
             .and_then(|directory| directory.checked_add(HEADER_LEN))
             .filter(|&end| end <= content.len());
         let Some(head) = directory_end.and_then(|end| content.get(..end)) else {
-            return damaged(format!(
-                "its directory of {section_count} sections does not fit"
-            ));
+            return damaged(format!("its directory of {section_count} sections does not fit"));
         };
         let (expected, found) = (u32_at(header, HEADER_CRC), head_crc(head));
         if expected != found {
-            return damaged(format!(
-                "the checksum of header and directory is {found:08x}, not {expected:08x}"
-            ));
+            return damaged(format!("the checksum of header and directory is {found:08x}, not {expected:08x}"));
         }
         let frame_version = u32_at(header, HEADER_FRAME_VERSION);
         if frame_version > FRAME_VERSION {
@@ -287,20 +233,11 @@ impl SegmentFile {
         check_identity(path, header, kind, identity)?;
         let file_len = u64_at(header, HEADER_FILE_LEN);
         if file_len != content.len() as u64 {
-            return damaged(format!(
-                "it has {} bytes instead of {file_len}",
-                content.len()
-            ));
+            return damaged(format!("it has {} bytes instead of {file_len}", content.len()));
         }
         let sections = read_directory(path, head, content.len())?;
         let version = u32_at(header, HEADER_VERSION);
-        Ok(Self {
-            path: path.to_owned(),
-            content,
-            version,
-            identity: *identity,
-            sections,
-        })
+        Ok(Self { path: path.to_owned(), content, version, identity: *identity, sections })
     }
 
     /// The bytes of the section of this tag, starting on a 64-byte boundary. They are checked when
@@ -309,12 +246,8 @@ impl SegmentFile {
     /// # Errors
     /// [`Error::DamagedFile`] when there is no such section or its bytes do not match their checksum.
     pub fn section(&self, tag: [u8; 4]) -> Result<&[u8]> {
-        self.optional_section(tag)?.ok_or_else(|| {
-            Error::damaged_file(
-                &self.path,
-                format!("it has no section {}", tag.escape_ascii()),
-            )
-        })
+        self.optional_section(tag)?
+            .ok_or_else(|| Error::damaged_file(&self.path, format!("it has no section {}", tag.escape_ascii())))
     }
 
     /// As [`SegmentFile::section`], for a section the file need not have.
@@ -407,10 +340,7 @@ impl SegmentFile {
     fn check_padding(&self, from: usize, to: usize) -> Result<()> {
         match self.content[from..to].iter().position(|&byte| byte != 0) {
             None => Ok(()),
-            Some(at) => Err(Error::damaged_file(
-                &self.path,
-                format!("the padding at {} is not zero", from + at),
-            )),
+            Some(at) => Err(Error::damaged_file(&self.path, format!("the padding at {} is not zero", from + at))),
         }
     }
 }
@@ -450,49 +380,27 @@ const ENTRY_ZERO: usize = ENTRY_SECTION_LEN + 8;
 const ENTRY_LEN: usize = ENTRY_ZERO + 8;
 const _: () = assert!(ENTRY_LEN == 32);
 
-const _: () = assert!(
-    cfg!(target_endian = "little"),
-    "derived files are read in place, as little-endian integers"
-);
+const _: () = assert!(cfg!(target_endian = "little"), "derived files are read in place, as little-endian integers");
 
 fn newer(path: &Path, of_what: &str, found: u32, supported: u32) -> Error {
     let what = format!("{of_what} version {found}, while {supported} is the newest known");
-    Error::NewerFormat {
-        path: path.to_owned(),
-        what,
-    }
+    Error::NewerFormat { path: path.to_owned(), what }
 }
 
-fn check_identity(
-    path: &Path,
-    header: &[u8; HEADER_LEN],
-    kind: [u8; 4],
-    identity: &FileIdentity,
-) -> Result<()> {
+fn check_identity(path: &Path, header: &[u8; HEADER_LEN], kind: [u8; 4], identity: &FileIdentity) -> Result<()> {
     let found_kind = &header[HEADER_KIND..HEADER_FRAME_VERSION];
     if found_kind != kind {
         return Err(Error::damaged_file(
             path,
-            format!(
-                "it is of kind {}, not {}",
-                found_kind.escape_ascii(),
-                kind.escape_ascii()
-            ),
+            format!("it is of kind {}, not {}", found_kind.escape_ascii(), kind.escape_ascii()),
         ));
     }
     if header[HEADER_DATABASE..HEADER_GENERATION] != identity.database {
         let mut found = [0; 16];
         found.copy_from_slice(&header[HEADER_DATABASE..HEADER_GENERATION]);
-        return Err(Error::WrongDatabase {
-            path: path.to_owned(),
-            expected: identity.database,
-            found,
-        });
+        return Err(Error::WrongDatabase { path: path.to_owned(), expected: identity.database, found });
     }
-    let found = (
-        u64_at(header, HEADER_GENERATION),
-        u32_at(header, HEADER_PLACE),
-    );
+    let found = (u64_at(header, HEADER_GENERATION), u32_at(header, HEADER_PLACE));
     let expected = (identity.generation, identity.place);
     if found != expected {
         return Err(Error::damaged_file(
@@ -512,10 +420,7 @@ fn read_directory(path: &Path, head: &[u8], file_len: usize) -> Result<Vec<Secti
     let mut free_from = head.len();
     for entry in head[HEADER_LEN..].chunks_exact(ENTRY_LEN) {
         let tag = [entry[0], entry[1], entry[2], entry[3]];
-        let (offset, len) = (
-            u64_at(entry, ENTRY_OFFSET),
-            u64_at(entry, ENTRY_SECTION_LEN),
-        );
+        let (offset, len) = (u64_at(entry, ENTRY_OFFSET), u64_at(entry, ENTRY_SECTION_LEN));
         let place = usize::try_from(offset).ok().zip(usize::try_from(len).ok());
         let placed = place.filter(|&(offset, len)| {
             let end = offset.checked_add(len);
@@ -524,27 +429,15 @@ fn read_directory(path: &Path, head: &[u8], file_len: usize) -> Result<Vec<Secti
         let Some((offset, len)) = placed else {
             return Err(Error::damaged_file(
                 path,
-                format!(
-                    "section {} at {offset} of {len} bytes is misplaced",
-                    tag.escape_ascii()
-                ),
+                format!("section {} at {offset} of {len} bytes is misplaced", tag.escape_ascii()),
             ));
         };
         if sections.iter().any(|section| section.tag == tag) {
-            return Err(Error::damaged_file(
-                path,
-                format!("two sections are {}", tag.escape_ascii()),
-            ));
+            return Err(Error::damaged_file(path, format!("two sections are {}", tag.escape_ascii())));
         }
         free_from = offset + len;
         let crc = u32_at(entry, ENTRY_CRC);
-        sections.push(Section {
-            tag,
-            crc,
-            offset,
-            len,
-            checked: AtomicBool::new(false),
-        });
+        sections.push(Section { tag, crc, offset, len, checked: AtomicBool::new(false) });
     }
     Ok(sections)
 }

@@ -10,11 +10,7 @@ use holotype_storage::vfs::{Failure, OsVfs, SimVfs, Vfs};
 use proptest::prelude::*;
 
 const KIND: [u8; 4] = *b"TEST";
-const IDENTITY: FileIdentity = FileIdentity {
-    database: [9; 16],
-    generation: 3,
-    place: 2,
-};
+const IDENTITY: FileIdentity = FileIdentity { database: [9; 16], generation: 3, place: 2 };
 const TAGS: [[u8; 4]; 3] = [*b"one ", *b"two ", *b"none"];
 
 fn small_file(identity: FileIdentity) -> SegmentFileWriter {
@@ -41,9 +37,7 @@ fn small_columns(count: u32) -> ColumnsWriter {
 fn read_all(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
     let file = SegmentFile::from_bytes(bytes.to_vec(), KIND, &IDENTITY)?;
     file.check_version(5)?;
-    TAGS.iter()
-        .map(|&tag| file.section(tag).map(<[u8]>::to_vec))
-        .collect()
+    TAGS.iter().map(|&tag| file.section(tag).map(<[u8]>::to_vec)).collect()
 }
 
 #[test]
@@ -51,22 +45,13 @@ fn the_bytes_of_the_frame() {
     let mut writer = SegmentFileWriter::new(
         *b"KIND",
         2,
-        FileIdentity {
-            database: *b"0123456789abcdef",
-            generation: 0x0807_0605_0403_0201,
-            place: 0x0c0b_0a09,
-        },
+        FileIdentity { database: *b"0123456789abcdef", generation: 0x0807_0605_0403_0201, place: 0x0c0b_0a09 },
     );
     writer.section(*b"data", b"payload".to_vec());
     let bytes = writer.into_bytes();
     let crc = |parts: &[&[u8]]| crc32fast::hash(&parts.concat()).to_le_bytes();
     let mut entry = b"data".to_vec();
-    entry.extend_from_slice(&crc(&[
-        &bytes[16..44],
-        b"data",
-        &128_u64.to_le_bytes(),
-        b"payload",
-    ]));
+    entry.extend_from_slice(&crc(&[&bytes[16..44], b"data", &128_u64.to_le_bytes(), b"payload"]));
     entry.extend_from_slice(&[128, 0, 0, 0, 0, 0, 0, 0]);
     entry.extend_from_slice(&[7, 0, 0, 0, 0, 0, 0, 0]);
     entry.extend_from_slice(&[0; 8]);
@@ -94,79 +79,40 @@ fn a_written_file_reads_back_aligned() {
     let file = SegmentFile::open(&OsVfs, &path, KIND, &IDENTITY).unwrap();
     assert_eq!(file.file_len(), len);
     assert_eq!((file.version(), *file.identity()), (5, IDENTITY));
-    assert_eq!(
-        file.section(TAGS[0]).unwrap(),
-        (0..100).collect::<Vec<u8>>()
-    );
+    assert_eq!(file.section(TAGS[0]).unwrap(), (0..100).collect::<Vec<u8>>());
     assert_eq!(file.section(TAGS[1]).unwrap(), [7; 64]);
     assert!(file.section(TAGS[2]).unwrap().is_empty());
     for tag in TAGS {
         assert_eq!(file.section(tag).unwrap().as_ptr().align_offset(64), 0);
     }
     assert!(file.optional_section(*b"what").unwrap().is_none());
-    assert!(matches!(
-        file.section(*b"what"),
-        Err(Error::DamagedFile { .. })
-    ));
+    assert!(matches!(file.section(*b"what"), Err(Error::DamagedFile { .. })));
     file.verify().unwrap();
-    assert_eq!(
-        OsVfs.list(dir.path()).unwrap(),
-        ["a.vseg"],
-        "no temporary file stays"
-    );
-    assert_eq!(
-        std::fs::read(&path).unwrap(),
-        small_file(IDENTITY).into_bytes()
-    );
+    assert_eq!(OsVfs.list(dir.path()).unwrap(), ["a.vseg"], "no temporary file stays");
+    assert_eq!(std::fs::read(&path).unwrap(), small_file(IDENTITY).into_bytes());
 }
 
 #[test]
 fn another_file_under_the_name_is_refused() {
     let bytes = small_file(IDENTITY).into_bytes();
-    let open =
-        |kind, identity: FileIdentity| SegmentFile::from_bytes(bytes.clone(), kind, &identity);
+    let open = |kind, identity: FileIdentity| SegmentFile::from_bytes(bytes.clone(), kind, &identity);
     assert!(open(KIND, IDENTITY).is_ok());
-    assert!(matches!(
-        open(*b"ELSE", IDENTITY),
-        Err(Error::DamagedFile { .. })
-    ));
-    let foreign = FileIdentity {
-        database: [8; 16],
-        ..IDENTITY
-    };
-    assert!(matches!(
-        open(KIND, foreign),
-        Err(Error::WrongDatabase { .. })
-    ));
-    let older = FileIdentity {
-        generation: 2,
-        ..IDENTITY
-    };
+    assert!(matches!(open(*b"ELSE", IDENTITY), Err(Error::DamagedFile { .. })));
+    let foreign = FileIdentity { database: [8; 16], ..IDENTITY };
+    assert!(matches!(open(KIND, foreign), Err(Error::WrongDatabase { .. })));
+    let older = FileIdentity { generation: 2, ..IDENTITY };
     assert!(matches!(open(KIND, older), Err(Error::DamagedFile { .. })));
-    let elsewhere = FileIdentity {
-        place: 1,
-        ..IDENTITY
-    };
-    assert!(matches!(
-        open(KIND, elsewhere),
-        Err(Error::DamagedFile { .. })
-    ));
+    let elsewhere = FileIdentity { place: 1, ..IDENTITY };
+    assert!(matches!(open(KIND, elsewhere), Err(Error::DamagedFile { .. })));
     let file = open(KIND, IDENTITY).unwrap();
-    assert!(matches!(
-        file.check_version(4),
-        Err(Error::NewerFormat { .. })
-    ));
+    assert!(matches!(file.check_version(4), Err(Error::NewerFormat { .. })));
     let missing = SegmentFile::open(&SimVfs::new(), Path::new("/a"), KIND, &IDENTITY);
     assert!(matches!(missing, Err(Error::MissingFile { .. })));
 }
 
 #[test]
 fn a_section_of_another_generation_does_not_pass() {
-    let older = small_file(FileIdentity {
-        generation: 2,
-        ..IDENTITY
-    })
-    .into_bytes();
+    let older = small_file(FileIdentity { generation: 2, ..IDENTITY }).into_bytes();
     let mut bytes = small_file(IDENTITY).into_bytes();
     // Same content at the same place, with its own checksum: only whose it is differs.
     bytes[192..].copy_from_slice(&older[192..]);
@@ -198,10 +144,7 @@ fn every_flipped_bit_is_an_error_or_changes_nothing() {
 fn a_file_of_any_other_length_is_an_error() {
     let bytes = small_file(IDENTITY).into_bytes();
     for len in 0..bytes.len() {
-        assert!(
-            matches!(read_all(&bytes[..len]), Err(Error::DamagedFile { .. })),
-            "length {len}"
-        );
+        assert!(matches!(read_all(&bytes[..len]), Err(Error::DamagedFile { .. })), "length {len}");
     }
     let mut longer = bytes;
     longer.push(0);
@@ -223,10 +166,7 @@ fn a_crash_while_writing_leaves_the_whole_file_or_the_old_one() {
     for (step, point) in sim.replay().enumerate().skip(before) {
         for state in point.crashes(64, step as u64) {
             let found = state.bytes(path).unwrap();
-            assert!(
-                found == old_bytes || found == new_bytes,
-                "after step {step}"
-            );
+            assert!(found == old_bytes || found == new_bytes, "after step {step}");
             for name in state.list(Path::new("/db")).unwrap() {
                 assert!(name == "a.vseg" || is_temporary(&name));
             }
@@ -256,10 +196,7 @@ fn a_failing_call_leaves_the_old_file_and_no_other() {
             Ok(_) => {}
             Err(Error::Io { .. }) => {
                 let left = sim.list(Path::new("/")).unwrap();
-                assert!(
-                    left.is_empty() || left == ["a.vseg"],
-                    "call {call} left {left:?}"
-                );
+                assert!(left.is_empty() || left == ["a.vseg"], "call {call} left {left:?}");
             }
             Err(other) => panic!("call {call}: {other}"),
         }
@@ -274,37 +211,22 @@ fn columns_read_back_with_their_zones() {
     let columns = Columns::from_file(file).unwrap();
     assert_eq!((columns.first_id(), columns.count()), (1_000, count));
     let names: Vec<String> = columns.names().collect();
-    assert_eq!(
-        names,
-        ["status", "short", "episode", "step", "time", "utility"]
-    );
+    assert_eq!(names, ["status", "short", "episode", "step", "time", "utility"]);
     assert_eq!(columns.u8s("status").unwrap()[7], 2);
     assert_eq!(columns.u16s("short").unwrap()[10], 70);
     assert_eq!(columns.u32s("episode").unwrap()[4_000], 400);
     assert_eq!(columns.u64s("step").unwrap()[1], 1 << 33);
     assert_eq!(columns.i64s("time").unwrap()[3], -3);
-    assert_eq!(
-        columns.f32s("utility").unwrap()[3].to_bits(),
-        1.5_f32.to_bits()
-    );
+    assert_eq!(columns.f32s("utility").unwrap()[3].to_bits(), 1.5_f32.to_bits());
     assert_eq!(columns.zones_u8("status").unwrap(), [[0, 4]; 3]);
-    assert_eq!(
-        columns.zones_u32("episode").unwrap(),
-        [[0, 409], [409, 819], [819, 820]]
-    );
+    assert_eq!(columns.zones_u32("episode").unwrap(), [[0, 409], [409, 819], [819, 820]]);
     assert_eq!(columns.zones_i64("time").unwrap()[2], [-8201, -8192]);
     assert_eq!(columns.zones_f32("utility").unwrap()[0], [0.0, 2047.5]);
     assert_eq!(columns.zones_u16("short").unwrap().len(), 3);
     assert_eq!(columns.zones_u64("step").unwrap().len(), 3);
     columns.verify().unwrap();
-    assert!(
-        matches!(columns.u32s("status"), Err(Error::DamagedFile { .. })),
-        "another type"
-    );
-    assert!(
-        matches!(columns.u8s("stat"), Err(Error::DamagedFile { .. })),
-        "another name"
-    );
+    assert!(matches!(columns.u32s("status"), Err(Error::DamagedFile { .. })), "another type");
+    assert!(matches!(columns.u8s("stat"), Err(Error::DamagedFile { .. })), "another name");
     assert!(columns.has("time") && !columns.has("tim"));
 }
 
@@ -312,9 +234,7 @@ fn columns_read_back_with_their_zones() {
 fn the_bytes_of_a_column_file() {
     let mut writer = ColumnsWriter::new(0x0403_0201, 2);
     writer.u16("ab", vec![0x0201, 0x0403]);
-    let file =
-        SegmentFile::from_bytes(writer.into_file(IDENTITY).into_bytes(), *b"CSEG", &IDENTITY)
-            .unwrap();
+    let file = SegmentFile::from_bytes(writer.into_file(IDENTITY).into_bytes(), *b"CSEG", &IDENTITY).unwrap();
     let mut head = vec![1, 2, 3, 4, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, b'a', b'b'];
     head.resize(16 + 24, 0);
     head.extend_from_slice(&[2, 0, 0, 0, 0, 0, 0, 0]);
@@ -329,14 +249,10 @@ fn not_a_number_lies_in_no_zone() {
     let mut writer = ColumnsWriter::new(0, 3);
     writer.f32("some", vec![f32::NAN, 2.0, -1.0]);
     writer.f32("none", vec![f32::NAN; 3]);
-    let file =
-        SegmentFile::from_bytes(writer.into_file(IDENTITY).into_bytes(), *b"CSEG", &IDENTITY);
+    let file = SegmentFile::from_bytes(writer.into_file(IDENTITY).into_bytes(), *b"CSEG", &IDENTITY);
     let columns = Columns::from_file(file.unwrap()).unwrap();
     assert_eq!(columns.zones_f32("some").unwrap(), [[-1.0, 2.0]]);
-    assert_eq!(
-        columns.zones_f32("none").unwrap(),
-        [[f32::INFINITY, f32::NEG_INFINITY]]
-    );
+    assert_eq!(columns.zones_f32("none").unwrap(), [[f32::INFINITY, f32::NEG_INFINITY]]);
     columns.verify().unwrap();
 }
 
@@ -354,11 +270,7 @@ fn a_full_chunk_at_the_last_ids_is_possible() {
 #[test]
 fn every_flipped_bit_of_a_column_file_is_an_error_or_changes_nothing() {
     let read = |bytes: &[u8]| -> Result<String, Error> {
-        let columns = Columns::from_file(SegmentFile::from_bytes(
-            bytes.to_vec(),
-            *b"CSEG",
-            &IDENTITY,
-        )?)?;
+        let columns = Columns::from_file(SegmentFile::from_bytes(bytes.to_vec(), *b"CSEG", &IDENTITY)?)?;
         Ok(format!(
             "{} {} {:?} {:?} {:?} {:?} {:?}",
             columns.first_id(),

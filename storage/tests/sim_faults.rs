@@ -24,10 +24,7 @@ fn with_durable(content: &[u8]) -> (SimVfs, Arc<dyn VfsFile>) {
 }
 
 fn contents(states: &[SimVfs]) -> BTreeSet<Vec<u8>> {
-    states
-        .iter()
-        .map(|state| state.bytes(Path::new("/a")).unwrap())
-        .collect()
+    states.iter().map(|state| state.bytes(Path::new("/a")).unwrap()).collect()
 }
 
 #[test]
@@ -35,24 +32,11 @@ fn what_is_synced_survives_every_crash() {
     let (sim, file) = with_durable(b"durable");
     assert_eq!(sim.crashes(100, 1).len(), 1);
     file.write_at(b"DUR", 0).unwrap();
-    assert_eq!(
-        sim.bytes(Path::new("/a")).unwrap(),
-        b"DURable",
-        "reads see what is not durable"
-    );
+    assert_eq!(sim.bytes(Path::new("/a")).unwrap(), b"DURable", "reads see what is not durable");
     let states = contents(&sim.crashes(100, 1));
-    assert_eq!(
-        states,
-        BTreeSet::from([b"durable".to_vec(), b"DURable".to_vec()])
-    );
-    assert_eq!(
-        sim.crash(Crash::Lose).bytes(Path::new("/a")).unwrap(),
-        b"durable"
-    );
-    assert_eq!(
-        sim.crash(Crash::Keep).bytes(Path::new("/a")).unwrap(),
-        b"DURable"
-    );
+    assert_eq!(states, BTreeSet::from([b"durable".to_vec(), b"DURable".to_vec()]));
+    assert_eq!(sim.crash(Crash::Lose).bytes(Path::new("/a")).unwrap(), b"durable");
+    assert_eq!(sim.crash(Crash::Keep).bytes(Path::new("/a")).unwrap(), b"DURable");
 }
 
 #[test]
@@ -74,11 +58,7 @@ fn content_length_and_name_persist_apart() {
     file.write_at(&[7; 4], 0).unwrap();
     let states = contents(&sim.crashes(100, 1));
     let expected = [vec![], vec![0; 4], vec![7; 4]];
-    assert_eq!(
-        states,
-        BTreeSet::from(expected),
-        "lost; length without content; both"
-    );
+    assert_eq!(states, BTreeSet::from(expected), "lost; length without content; both");
 }
 
 #[test]
@@ -92,26 +72,14 @@ fn a_write_tears_at_its_first_middle_and_last_sector_only() {
             content
                 .chunks(SECTOR)
                 .map(|sector| {
-                    assert!(
-                        sector.iter().all(|&byte| byte == sector[0]),
-                        "no mixed sector"
-                    );
+                    assert!(sector.iter().all(|&byte| byte == sector[0]), "no mixed sector");
                     sector[0]
                 })
                 .collect()
         })
         .collect();
-    let expected = [
-        [1, 1, 1, 1, 1],
-        [2, 2, 2, 2, 2],
-        [1, 2, 2, 2, 2],
-        [2, 2, 1, 2, 2],
-        [2, 2, 2, 2, 1],
-    ];
-    assert_eq!(
-        sectors,
-        expected.iter().map(|sectors| sectors.to_vec()).collect()
-    );
+    let expected = [[1, 1, 1, 1, 1], [2, 2, 2, 2, 2], [1, 2, 2, 2, 2], [2, 2, 1, 2, 2], [2, 2, 2, 2, 1]];
+    assert_eq!(sectors, expected.iter().map(|sectors| sectors.to_vec()).collect());
 }
 
 #[test]
@@ -124,11 +92,7 @@ fn writes_persist_in_any_order_but_a_cut_stays_a_cut() {
     file.set_len(2).unwrap();
     file.set_len(8).unwrap();
     let states = contents(&sim.crashes(100, 1));
-    let expected = [
-        vec![2, 1, 1, 1, 3, 1, 1, 1],
-        vec![2, 1],
-        vec![2, 1, 0, 0, 0, 0, 0, 0],
-    ];
+    let expected = [vec![2, 1, 1, 1, 3, 1, 1, 1], vec![2, 1], vec![2, 1, 0, 0, 0, 0, 0, 0]];
     assert_eq!(states, BTreeSet::from(expected));
 }
 
@@ -140,17 +104,10 @@ fn a_rename_is_whole_or_did_not_happen() {
     new.sync().unwrap();
     sim.sync_dir(Path::new("/")).unwrap();
     sim.rename(Path::new("/b"), Path::new("/a")).unwrap();
-    assert_eq!(
-        contents(&sim.crashes(100, 1)),
-        BTreeSet::from([b"old".to_vec(), b"new".to_vec()])
-    );
+    assert_eq!(contents(&sim.crashes(100, 1)), BTreeSet::from([b"old".to_vec(), b"new".to_vec()]));
     sim.sync_dir(Path::new("/")).unwrap();
     sim.remove(Path::new("/a")).unwrap();
-    let counts: BTreeSet<usize> = sim
-        .crashes(100, 1)
-        .iter()
-        .map(|state| state.files().len())
-        .collect();
+    let counts: BTreeSet<usize> = sim.crashes(100, 1).iter().map(|state| state.files().len()).collect();
     assert_eq!(counts, BTreeSet::from([0, 1]));
 }
 
@@ -179,10 +136,7 @@ fn a_failed_sync_loses_for_good_what_reads_still_show() {
     assert!(file.sync().is_err());
     assert_eq!(sim.bytes(Path::new("/a")).unwrap(), b"DURable");
     file.sync().expect("the next sync succeeds, and lies");
-    assert_eq!(
-        sim.crash(Crash::Keep).bytes(Path::new("/a")).unwrap(),
-        b"durable"
-    );
+    assert_eq!(sim.crash(Crash::Keep).bytes(Path::new("/a")).unwrap(), b"durable");
 }
 
 #[test]
@@ -191,10 +145,7 @@ fn calls_fail_once_or_for_ever() {
     sim.fail_at(sim.calls() + 1, Failure::NoSpace, false);
     let mut buf = [0; 1];
     file.read_at(&mut buf, 0).unwrap();
-    assert_eq!(
-        file.read_at(&mut buf, 0).unwrap_err().kind(),
-        ErrorKind::StorageFull
-    );
+    assert_eq!(file.read_at(&mut buf, 0).unwrap_err().kind(), ErrorKind::StorageFull);
     file.read_at(&mut buf, 0).unwrap();
     sim.fail_at(sim.calls(), Failure::Io, true);
     assert!(file.len().is_err());
@@ -215,12 +166,8 @@ fn a_failing_write_writes_half() {
 fn a_full_disk_takes_what_fits() {
     let (sim, file) = with_durable(b"12345678");
     sim.set_quota(Some(10));
-    file.write_at(b"overwriting is free"[..8].as_ref(), 0)
-        .unwrap();
-    assert_eq!(
-        file.write_at(b"abcd", 8).unwrap_err().kind(),
-        ErrorKind::StorageFull
-    );
+    file.write_at(b"overwriting is free"[..8].as_ref(), 0).unwrap();
+    assert_eq!(file.write_at(b"abcd", 8).unwrap_err().kind(), ErrorKind::StorageFull);
     assert_eq!(sim.bytes(Path::new("/a")).unwrap(), b"overwritab");
     assert_eq!(sim.used_bytes(), 10);
     assert_eq!(file.set_len(11).unwrap_err().kind(), ErrorKind::StorageFull);
@@ -254,10 +201,7 @@ fn flips_hit_what_is_read_and_what_survives() {
     let (sim, _) = with_durable(b"content");
     sim.flip(Path::new("/a"), 1, 0x20).unwrap();
     assert_eq!(sim.bytes(Path::new("/a")).unwrap(), b"cOntent");
-    assert_eq!(
-        sim.crash(Crash::Lose).bytes(Path::new("/a")).unwrap(),
-        b"cOntent"
-    );
+    assert_eq!(sim.crash(Crash::Lose).bytes(Path::new("/a")).unwrap(), b"cOntent");
     assert!(sim.flip(Path::new("/a"), 7, 1).is_err());
 }
 
@@ -278,11 +222,7 @@ fn a_replay_stands_at_every_point_of_the_run() {
     assert_eq!(last.files(), sim.files());
     assert_eq!(last.bytes(Path::new("/d/b")).unwrap(), b"two");
     // After the directory was synced, and before the second write, nothing is open to chance.
-    let synced = sim
-        .history()
-        .iter()
-        .position(|step| matches!(step, Operation::SyncDir(_)))
-        .unwrap();
+    let synced = sim.history().iter().position(|step| matches!(step, Operation::SyncDir(_))).unwrap();
     assert_eq!(points[synced + 1].crashes(100, 1).len(), 1);
     assert_eq!(points[synced].crashes(100, 1).len(), 2);
 }

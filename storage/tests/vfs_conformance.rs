@@ -38,35 +38,15 @@ fn kind_of<T>(result: std::io::Result<T>) -> ErrorKind {
 fn files_open_in_the_mode_asked_for() {
     on_both(|vfs, dir| {
         let path = dir.join("a");
-        assert_eq!(
-            kind_of(vfs.open(&path, OpenMode::Read)),
-            ErrorKind::NotFound
-        );
-        assert_eq!(
-            kind_of(vfs.open(&path, OpenMode::ReadWrite)),
-            ErrorKind::NotFound
-        );
+        assert_eq!(kind_of(vfs.open(&path, OpenMode::Read)), ErrorKind::NotFound);
+        assert_eq!(kind_of(vfs.open(&path, OpenMode::ReadWrite)), ErrorKind::NotFound);
         let nowhere = dir.join("missing/a");
-        assert_eq!(
-            kind_of(vfs.open(&nowhere, OpenMode::CreateNew)),
-            ErrorKind::NotFound
-        );
+        assert_eq!(kind_of(vfs.open(&nowhere, OpenMode::CreateNew)), ErrorKind::NotFound);
         write_file(vfs, &path, b"content");
-        assert_eq!(
-            kind_of(vfs.open(&path, OpenMode::CreateNew)),
-            ErrorKind::AlreadyExists
-        );
-        assert!(
-            vfs.open(&path, OpenMode::Read)
-                .unwrap()
-                .write_at(b"x", 0)
-                .is_err()
-        );
+        assert_eq!(kind_of(vfs.open(&path, OpenMode::CreateNew)), ErrorKind::AlreadyExists);
+        assert!(vfs.open(&path, OpenMode::Read).unwrap().write_at(b"x", 0).is_err());
         assert!(vfs.open(&path, OpenMode::Read).unwrap().set_len(0).is_err());
-        vfs.open(&path, OpenMode::ReadWrite)
-            .unwrap()
-            .write_at(b"X", 3)
-            .unwrap();
+        vfs.open(&path, OpenMode::ReadWrite).unwrap().write_at(b"X", 3).unwrap();
         assert_eq!(read_file(vfs, &path), b"conXent");
     });
 }
@@ -80,10 +60,7 @@ fn reads_and_writes_are_exact() {
         file.read_at(&mut buf, 6).unwrap();
         assert_eq!(&buf, b"6789");
         assert_eq!(kind_of(file.read_at(&mut buf, 7)), ErrorKind::UnexpectedEof);
-        assert_eq!(
-            kind_of(file.read_at(&mut buf, 1 << 40)),
-            ErrorKind::UnexpectedEof
-        );
+        assert_eq!(kind_of(file.read_at(&mut buf, 1 << 40)), ErrorKind::UnexpectedEof);
         file.read_at(&mut [], 10).unwrap();
         file.write_at(b"xy", 12).unwrap();
         assert_eq!(read_file(vfs, &path), b"0123456789\0\0xy", "a gap is zeros");
@@ -153,10 +130,7 @@ fn listings_are_sorted_and_name_files_only() {
         assert_eq!(vfs.list(dir).unwrap(), ["a", "b", "c"]);
         assert_eq!(vfs.list(&sub).unwrap(), ["d"]);
         assert_eq!(kind_of(vfs.list(&dir.join("missing"))), ErrorKind::NotFound);
-        assert_eq!(
-            kind_of(vfs.sync_dir(&dir.join("missing"))),
-            ErrorKind::NotFound
-        );
+        assert_eq!(kind_of(vfs.sync_dir(&dir.join("missing"))), ErrorKind::NotFound);
     });
 }
 
@@ -194,14 +168,8 @@ fn exclusive_locks_exclude_and_shared_ones_share() {
         assert!(!b.try_lock(far..far + 1, LockKind::Exclusive).unwrap());
         assert!(!b.try_lock(far..far + 1, LockKind::Shared).unwrap());
         assert!(b.is_locked(far..far + 1).unwrap());
-        assert!(
-            !a.is_locked(far..far + 1).unwrap(),
-            "one's own lock is no conflict"
-        );
-        assert!(
-            b.try_lock(far + 1..far + 2, LockKind::Exclusive).unwrap(),
-            "another byte is free"
-        );
+        assert!(!a.is_locked(far..far + 1).unwrap(), "one's own lock is no conflict");
+        assert!(b.try_lock(far + 1..far + 2, LockKind::Exclusive).unwrap(), "another byte is free");
         a.unlock(far..far + 1).unwrap();
         assert!(!b.is_locked(far..far + 1).unwrap());
         assert!(b.try_lock(far..far + 1, LockKind::Shared).unwrap());
@@ -237,10 +205,7 @@ fn a_waiting_lock_is_granted_when_the_other_ends() {
                 b.lock(0..1, LockKind::Exclusive).unwrap();
                 granted.send(()).unwrap();
             });
-            assert!(
-                is_granted.try_recv().is_err(),
-                "not while the other holds it"
-            );
+            assert!(is_granted.try_recv().is_err(), "not while the other holds it");
             a.unlock(0..1).unwrap();
             is_granted.recv().unwrap();
         });
@@ -251,9 +216,6 @@ fn a_waiting_lock_is_granted_when_the_other_ends() {
 fn a_local_directory_is_no_network() {
     on_both(|vfs, dir| {
         assert!(!vfs.is_network(dir).unwrap());
-        assert_eq!(
-            kind_of(vfs.is_network(&dir.join("missing"))),
-            ErrorKind::NotFound
-        );
+        assert_eq!(kind_of(vfs.is_network(&dir.join("missing"))), ErrorKind::NotFound);
     });
 }

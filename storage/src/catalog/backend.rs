@@ -35,9 +35,7 @@ impl WriterByte {
         if !file.try_lock(WRITER_BYTE, LockKind::Exclusive)? {
             return Ok(None);
         }
-        let taken = Self {
-            file: Arc::clone(file),
-        };
+        let taken = Self { file: Arc::clone(file) };
         file.lock(COPY_BYTE, LockKind::Exclusive)?;
         file.unlock(COPY_BYTE)?;
         Ok(Some(taken))
@@ -90,10 +88,7 @@ pub(super) struct VfsBackend {
 
 impl VfsBackend {
     pub(super) fn new(file: Arc<dyn VfsFile>) -> Self {
-        Self {
-            file,
-            held: Mutex::new(Vec::new()),
-        }
+        Self { file, held: Mutex::new(Vec::new()) }
     }
 
     fn try_lock(&self, range: Range<u64>, kind: LockKind) -> Result<bool, BackendError> {
@@ -137,20 +132,14 @@ impl StorageBackend for VfsBackend {
     }
 
     fn close(&self) -> io::Result<()> {
-        std::mem::take(&mut *self.held())
-            .into_iter()
-            .try_for_each(|range| self.file.unlock(range))
+        std::mem::take(&mut *self.held()).into_iter().try_for_each(|range| self.file.unlock(range))
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
         self.try_lock(lock_range(start, end), LockKind::Exclusive)
     }
 
-    fn try_lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> Result<bool, BackendError> {
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
         self.try_lock(lock_range(start, end), LockKind::Shared)
     }
 

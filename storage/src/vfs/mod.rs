@@ -183,18 +183,11 @@ impl Mapping {
         let start = bytes.as_ptr().align_offset(MAPPING_ALIGNMENT);
         bytes.resize(start, 0);
         bytes.extend_from_slice(content);
-        Self {
-            inner: Inner::Owned {
-                bytes: Arc::new(bytes),
-                start,
-            },
-        }
+        Self { inner: Inner::Owned { bytes: Arc::new(bytes), start } }
     }
 
     fn from_mapped(mapped: os::MappedFile) -> Self {
-        Self {
-            inner: Inner::Mapped(Arc::new(mapped)),
-        }
+        Self { inner: Inner::Mapped(Arc::new(mapped)) }
     }
 }
 

@@ -69,9 +69,7 @@ impl Vfs for OsVfs {
         for entry in std::fs::read_dir(or_current(dir))? {
             let entry = entry?;
             // A name that is not UTF-8 is none of ours.
-            if let (false, Ok(name)) =
-                (entry.file_type()?.is_dir(), entry.file_name().into_string())
-            {
+            if let (false, Ok(name)) = (entry.file_type()?.is_dir(), entry.file_name().into_string()) {
                 names.push(name);
             }
         }
@@ -100,17 +98,8 @@ impl Vfs for OsVfs {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn is_network(&self, path: &Path) -> io::Result<bool> {
         // The magic numbers of statfs(2): NFS, SMB, CIFS, SMB2, AFS, Coda, NCP, Ceph, 9p.
-        const NETWORK: [u32; 9] = [
-            0x6969,
-            0x517b,
-            0xff53_4d42,
-            0xfe53_4d42,
-            0x5346_414f,
-            0x7375_7245,
-            0x564c,
-            0x00c3_6400,
-            0x0102_1997,
-        ];
+        const NETWORK: [u32; 9] =
+            [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x7375_7245, 0x564c, 0x00c3_6400, 0x0102_1997];
         // The type is as wide as a machine word, but the magic numbers all have 32 bits.
         let kind = rustix::fs::statfs(path)?.f_type as u32;
         Ok(NETWORK.contains(&kind))
@@ -194,11 +183,7 @@ impl VfsFile for OsFile {
 
 /// The directory a path means: the parent of a bare file name is the empty path.
 fn or_current(dir: &Path) -> &Path {
-    if dir.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        dir
-    }
+    if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
 
 /// A lock range as the backend wants it: the same bounds for the same range, since it must recognise them again.

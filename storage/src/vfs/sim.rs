@@ -138,16 +138,8 @@ impl SimVfs {
     }
 
     fn with_disk(disk: Disk) -> Self {
-        let state = State {
-            disk,
-            ..State::default()
-        };
-        Self {
-            shared: Arc::new(Shared {
-                state: Mutex::new(state),
-                unlocked: Condvar::new(),
-            }),
-        }
+        let state = State { disk, ..State::default() };
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), unlocked: Condvar::new() }) }
     }
 
     /// A new disk in the state a crash at this moment leaves this one in. This one goes on as if nothing had happened.
@@ -168,10 +160,7 @@ impl SimVfs {
                 states.push(Self::with_disk(crashed));
             }
         };
-        let choices = disk
-            .fate_counts()
-            .iter()
-            .try_fold(1_usize, |all, &count| all.checked_mul(count));
+        let choices = disk.fate_counts().iter().try_fold(1_usize, |all, &count| all.checked_mul(count));
         match choices {
             Some(choices) if choices <= limit.max(1) => {
                 for choice in 0..choices {
@@ -182,9 +171,7 @@ impl SimVfs {
                 note(disk.crashed(&mut Fates::new(Crash::Lose)));
                 note(disk.crashed(&mut Fates::new(Crash::Keep)));
                 for sample in 0..limit as u64 {
-                    note(disk.crashed(&mut Fates::Random(SplitMix(
-                        seed ^ sample.wrapping_mul(0x9e37_79b9),
-                    ))));
+                    note(disk.crashed(&mut Fates::Random(SplitMix(seed ^ sample.wrapping_mul(0x9e37_79b9)))));
                 }
             }
         }
@@ -194,22 +181,14 @@ impl SimVfs {
     /// Every change made so far, in order.
     #[must_use]
     pub fn history(&self) -> Vec<Operation> {
-        self.state()
-            .history
-            .iter()
-            .map(|(_, operation)| operation.clone())
-            .collect()
+        self.state().history.iter().map(|(_, operation)| operation.clone()).collect()
     }
 
     /// Stands at each point of this disk's history in turn, from its empty beginning. Only for a disk that began empty.
     #[must_use]
     pub fn replay(&self) -> Replay {
         let history = self.state().history.clone();
-        Replay {
-            disk: Disk::default(),
-            history: history.into_iter(),
-            started: false,
-        }
+        Replay { disk: Disk::default(), history: history.into_iter(), started: false }
     }
 
     /// How many calls of the traits were made so far.
@@ -274,9 +253,7 @@ impl SimVfs {
         let file = state.disk.file_named(path)?;
         let file = &mut state.disk.files[file];
         let at = usize::try_from(offset).map_err(io::Error::other)?;
-        *Arc::make_mut(&mut file.cached)
-            .get_mut(at)
-            .ok_or(io::ErrorKind::UnexpectedEof)? ^= mask;
+        *Arc::make_mut(&mut file.cached).get_mut(at).ok_or(io::ErrorKind::UnexpectedEof)? ^= mask;
         if let Some(byte) = Arc::make_mut(&mut file.durable).get_mut(at) {
             *byte ^= mask;
         }
@@ -285,10 +262,7 @@ impl SimVfs {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A panicking test must not hide its own message behind a poisoned lock.
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -341,13 +315,7 @@ impl Vfs for SimVfs {
         };
         state.next_handle += 1;
         let handle = state.next_handle;
-        Ok(Arc::new(SimFile {
-            vfs: self.clone(),
-            file,
-            handle,
-            path: path.to_owned(),
-            mode,
-        }))
+        Ok(Arc::new(SimFile { vfs: self.clone(), file, handle, path: path.to_owned(), mode }))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -384,14 +352,8 @@ impl Vfs for SimVfs {
         let mut state = self.state();
         state.call()?;
         state.disk.directory(dir)?;
-        let names = state
-            .disk
-            .names
-            .keys()
-            .filter(|path| parent_of(path) == dir);
-        Ok(names
-            .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-            .collect())
+        let names = state.disk.names.keys().filter(|path| parent_of(path) == dir);
+        Ok(names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -412,10 +374,7 @@ impl Vfs for SimVfs {
     fn is_network(&self, path: &Path) -> io::Result<bool> {
         let mut state = self.state();
         state.call()?;
-        state
-            .disk
-            .directory(path)
-            .or_else(|_| state.disk.file_named(path).map(drop))?;
+        state.disk.directory(path).or_else(|_| state.disk.file_named(path).map(drop))?;
         Ok(false)
     }
 }
@@ -449,15 +408,8 @@ impl SimFile {
     }
 
     fn hold(&self, state: &mut State, range: Range<u64>, kind: LockKind) {
-        state
-            .locks
-            .retain(|held| held.handle != self.handle || held.range != range);
-        state.locks.push(HeldLock {
-            file: self.file,
-            handle: self.handle,
-            range,
-            kind,
-        });
+        state.locks.retain(|held| held.handle != self.handle || held.range != range);
+        state.locks.push(HeldLock { file: self.file, handle: self.handle, range, kind });
     }
 }
 
@@ -467,14 +419,8 @@ impl VfsFile for SimFile {
         state.call()?;
         let content = &state.disk.files[self.file].cached;
         let start = usize::try_from(offset).map_err(io::Error::other)?;
-        let end = start
-            .checked_add(buf.len())
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
-        buf.copy_from_slice(
-            content
-                .get(start..end)
-                .ok_or(io::ErrorKind::UnexpectedEof)?,
-        );
+        let end = start.checked_add(buf.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buf.copy_from_slice(content.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
 
@@ -495,14 +441,7 @@ impl VfsFile for SimFile {
         }
         if writable > 0 {
             let bytes = bytes[..writable].into();
-            state.record(
-                self.file,
-                Operation::Write {
-                    path: self.path.clone(),
-                    offset,
-                    bytes,
-                },
-            );
+            state.record(self.file, Operation::Write { path: self.path.clone(), offset, bytes });
         }
         outcome
     }
@@ -520,13 +459,7 @@ impl VfsFile for SimFile {
         if len > state.room(self.file) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        state.record(
-            self.file,
-            Operation::SetLen {
-                path: self.path.clone(),
-                len,
-            },
-        );
+        state.record(self.file, Operation::SetLen { path: self.path.clone(), len });
         Ok(())
     }
 
@@ -534,11 +467,7 @@ impl VfsFile for SimFile {
         let mut state = self.vfs.state();
         let outcome = state.call();
         let path = self.path.clone();
-        let operation = if outcome.is_ok() {
-            Operation::Sync(path)
-        } else {
-            Operation::FailedSync(path)
-        };
+        let operation = if outcome.is_ok() { Operation::Sync(path) } else { Operation::FailedSync(path) };
         state.record(self.file, operation);
         outcome
     }
@@ -557,12 +486,7 @@ impl VfsFile for SimFile {
         let mut state = self.vfs.state();
         state.call()?;
         while self.conflicts(&state, &range, kind) {
-            state = self
-                .vfs
-                .shared
-                .unlocked
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.vfs.shared.unlocked.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         self.hold(&mut state, range, kind);
         Ok(())
@@ -571,9 +495,7 @@ impl VfsFile for SimFile {
     fn unlock(&self, range: Range<u64>) -> io::Result<()> {
         let mut state = self.vfs.state();
         state.call()?;
-        state
-            .locks
-            .retain(|held| held.handle != self.handle || held.range != range);
+        state.locks.retain(|held| held.handle != self.handle || held.range != range);
         self.vfs.shared.unlocked.notify_all();
         Ok(())
     }
@@ -587,10 +509,7 @@ impl VfsFile for SimFile {
 
 impl Drop for SimFile {
     fn drop(&mut self) {
-        self.vfs
-            .state()
-            .locks
-            .retain(|held| held.handle != self.handle);
+        self.vfs.state().locks.retain(|held| held.handle != self.handle);
         self.vfs.shared.unlocked.notify_all();
     }
 }
@@ -601,22 +520,16 @@ impl State {
         let number = self.calls;
         self.calls += 1;
         match self.failure {
-            Some(plan) if number == plan.at || (plan.for_ever && number > plan.at) => {
-                Err(match plan.kind {
-                    Failure::Io => io::Error::other("simulated input/output error"),
-                    Failure::NoSpace => io::ErrorKind::StorageFull.into(),
-                })
-            }
+            Some(plan) if number == plan.at || (plan.for_ever && number > plan.at) => Err(match plan.kind {
+                Failure::Io => io::Error::other("simulated input/output error"),
+                Failure::NoSpace => io::ErrorKind::StorageFull.into(),
+            }),
             _ => Ok(()),
         }
     }
 
     fn writable(&self) -> io::Result<()> {
-        if self.read_only {
-            Err(io::ErrorKind::ReadOnlyFilesystem.into())
-        } else {
-            Ok(())
-        }
+        if self.read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }
 
     /// The length this file may grow to.

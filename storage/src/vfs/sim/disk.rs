@@ -59,19 +59,12 @@ impl Default for Disk {
 
 impl Disk {
     pub(super) fn file_named(&self, path: &Path) -> io::Result<usize> {
-        self.names
-            .get(path)
-            .copied()
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     pub(super) fn directory(&self, path: &Path) -> io::Result<()> {
         let exists = path.as_os_str().is_empty() || self.directories.contains(path);
-        if exists {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::NotFound.into())
-        }
+        if exists { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     pub(super) fn is_named(&self, file: usize) -> bool {
@@ -79,31 +72,22 @@ impl Disk {
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
-        self.names
-            .values()
-            .map(|&file| self.files[file].cached.len() as u64)
-            .sum()
+        self.names.values().map(|&file| self.files[file].cached.len() as u64).sum()
     }
 
     pub(super) fn replace(&mut self, path: &Path, content: &[u8]) {
         let content = Arc::new(content.to_vec());
-        let file = File {
-            cached: Arc::clone(&content),
-            durable: content,
-            pending: Vec::new(),
-        };
+        let file = File { cached: Arc::clone(&content), durable: content, pending: Vec::new() };
         self.files.push(file);
         self.names.insert(path.to_owned(), self.files.len() - 1);
-        self.durable_names
-            .insert(path.to_owned(), self.files.len() - 1);
+        self.durable_names.insert(path.to_owned(), self.files.len() - 1);
     }
 
     /// Carries out a change; `file` is the one it is about, and for a new file the next free number.
     pub(super) fn apply(&mut self, file: usize, operation: &Operation) {
         match operation {
             Operation::CreateDir(path) => {
-                self.directories
-                    .extend(path.ancestors().map(Path::to_owned));
+                self.directories.extend(path.ancestors().map(Path::to_owned));
             }
             Operation::Create(path) => {
                 self.files.push(File::default());
@@ -113,15 +97,9 @@ impl Disk {
             Operation::Write { offset, bytes, .. } => self.files[file].write(*offset, bytes),
             Operation::SetLen { len, .. } => self.files[file].set_len(*len),
             Operation::Sync(_) => {
-                let File {
-                    durable, pending, ..
-                } = &mut self.files[file];
+                let File { durable, pending, .. } = &mut self.files[file];
                 // In place: a copy of the whole file for every sync would make long runs quadratic.
-                persist(
-                    Arc::make_mut(durable),
-                    pending,
-                    &mut Fates::new(Crash::Keep),
-                );
+                persist(Arc::make_mut(durable), pending, &mut Fates::new(Crash::Keep));
                 pending.clear();
             }
             Operation::FailedSync(_) => self.files[file].pending.clear(),
@@ -135,9 +113,8 @@ impl Disk {
                 self.note_name(path, Some((path.clone(), file)), None);
             }
             Operation::SyncDir(directory) => {
-                let (covered, pending) = std::mem::take(&mut self.pending_names)
-                    .into_iter()
-                    .partition(|name| name.directory == *directory);
+                let (covered, pending) =
+                    std::mem::take(&mut self.pending_names).into_iter().partition(|name| name.directory == *directory);
                 self.pending_names = pending;
                 for name in covered {
                     name.persist(&mut self.durable_names);
@@ -146,18 +123,9 @@ impl Disk {
         }
     }
 
-    fn note_name(
-        &mut self,
-        path: &Path,
-        ends: Option<(PathBuf, usize)>,
-        begins: Option<(PathBuf, usize)>,
-    ) {
+    fn note_name(&mut self, path: &Path, ends: Option<(PathBuf, usize)>, begins: Option<(PathBuf, usize)>) {
         let directory = parent_of(path).to_owned();
-        self.pending_names.push(PendingName {
-            directory,
-            ends,
-            begins,
-        });
+        self.pending_names.push(PendingName { directory, ends, begins });
     }
 
     /// What is left when each uncovered operation has met its fate.
@@ -180,17 +148,10 @@ impl Disk {
                 }
             })
             .collect();
-        let mut left = Self {
-            directories: self.directories.clone(),
-            ..Self::default()
-        };
+        let mut left = Self { directories: self.directories.clone(), ..Self::default() };
         for (path, file) in names {
             let content = Arc::clone(&contents[file]);
-            left.files.push(File {
-                cached: Arc::clone(&content),
-                durable: content,
-                pending: Vec::new(),
-            });
+            left.files.push(File { cached: Arc::clone(&content), durable: content, pending: Vec::new() });
             left.names.insert(path, left.files.len() - 1);
         }
         left.durable_names = left.names.clone();
@@ -200,9 +161,7 @@ impl Disk {
     /// How many fates each uncovered operation may meet, in the order [`Disk::crashed`] draws them.
     pub(super) fn fate_counts(&self) -> Vec<usize> {
         let names = self.pending_names.iter().map(|_| 2);
-        names
-            .chain(self.files.iter().flat_map(File::fate_counts))
-            .collect()
+        names.chain(self.files.iter().flat_map(File::fate_counts)).collect()
     }
 
     pub(super) fn fingerprint(&self) -> u64 {
@@ -236,10 +195,7 @@ impl File {
             self.pending.push(Pending::Length(end as u64));
         }
         cached[offset as usize..end].copy_from_slice(bytes);
-        self.pending.push(Pending::Bytes {
-            offset,
-            bytes: Arc::clone(bytes),
-        });
+        self.pending.push(Pending::Bytes { offset, bytes: Arc::clone(bytes) });
     }
 
     fn set_len(&mut self, len: u64) {
@@ -321,16 +277,11 @@ fn kept_sectors(offset: u64, bytes: &[u8], fate: usize) -> Vec<(usize, &[u8])> {
         _ => Some(count / 2),
     };
     let end = offset + bytes.len() as u64;
-    let pieces = (0..count)
-        .filter(|&sector| Some(sector) != missing)
-        .map(|sector| {
-            let from = ((first_sector + sector) * SECTOR_LEN).max(offset);
-            let to = ((first_sector + sector + 1) * SECTOR_LEN).min(end);
-            (
-                from as usize,
-                &bytes[(from - offset) as usize..(to - offset) as usize],
-            )
-        });
+    let pieces = (0..count).filter(|&sector| Some(sector) != missing).map(|sector| {
+        let from = ((first_sector + sector) * SECTOR_LEN).max(offset);
+        let to = ((first_sector + sector + 1) * SECTOR_LEN).min(end);
+        (from as usize, &bytes[(from - offset) as usize..(to - offset) as usize])
+    });
     pieces.collect()
 }
 

@@ -1,0 +1,110 @@
+//! One writer, any number of readers, and a status block that is right or absent.
+
+use std::path::Path;
+
+use holotype_storage::Error;
+use holotype_storage::lock::Lock;
+use holotype_storage::log::Lsn;
+use holotype_storage::vfs::{Crash, OsVfs, SimVfs, Vfs};
+
+fn on_both(check: impl Fn(&dyn Vfs, &Path)) {
+    let dir = tempfile::tempdir().unwrap();
+    check(&OsVfs, &dir.path().join("LOCK"));
+    let sim = SimVfs::new();
+    sim.create_dir(Path::new("/db")).unwrap();
+    check(&sim, Path::new("/db/LOCK"));
+}
+
+#[test]
+fn a_second_writer_is_refused_with_the_holders_process_id() {
+    on_both(|vfs, path| {
+        let first = Lock::writer(vfs, path).unwrap();
+        match Lock::writer(vfs, path) {
+            Err(Error::Held { pid, .. }) => assert_eq!(pid, std::process::id()),
+            other => panic!("{other:?}"),
+        }
+        assert!(!first.has_other_writer().unwrap());
+        drop(first);
+        Lock::writer(vfs, path).unwrap();
+    });
+}
+
+#[test]
+fn readers_and_the_writer_know_of_each_other() {
+    on_both(|vfs, path| {
+        let early = Lock::reader(vfs, path).unwrap();
+        assert_eq!(early.status().unwrap(), None, "no LOCK file yet");
+        assert!(!early.has_other_writer().unwrap());
+        let writer = Lock::writer(vfs, path).unwrap();
+        assert!(!writer.has_other_readers().unwrap());
+        let (one, two) = (Lock::reader(vfs, path).unwrap(), Lock::reader(vfs, path).unwrap());
+        assert!(writer.has_other_readers().unwrap());
+        assert!(one.has_other_writer().unwrap());
+        writer.set_durable(Lsn(4_096)).unwrap();
+        let status = two.status().unwrap().unwrap();
+        assert_eq!((status.pid, status.durable), (std::process::id(), Lsn(4_096)));
+        assert!(status.started_us > 0);
+        assert!(matches!(one.set_durable(Lsn(1)), Err(Error::ReadOnly)));
+        drop((one, two));
+        assert!(!writer.has_other_readers().unwrap());
+        drop(writer);
+        assert!(!Lock::reader(vfs, path).unwrap().has_other_writer().unwrap());
+    });
+}
+
+#[test]
+fn the_durable_position_outlives_its_writer() {
+    on_both(|vfs, path| {
+        let first = Lock::writer(vfs, path).unwrap();
+        assert_eq!(first.found(), None);
+        first.set_durable(Lsn(7)).unwrap();
+        drop(first);
+        let second = Lock::writer(vfs, path).unwrap();
+        assert_eq!(second.found().unwrap().durable, Lsn(7));
+        assert_eq!(second.status().unwrap().unwrap().durable, Lsn(7));
+    });
+}
+
+#[test]
+fn readers_need_no_permission_to_write() {
+    let sim = SimVfs::new();
+    let path = Path::new("/LOCK");
+    drop(Lock::writer(&sim, path).unwrap());
+    sim.set_read_only(true);
+    let reader = Lock::reader(&sim, path).unwrap();
+    assert!(reader.status().unwrap().is_some());
+    assert!(matches!(Lock::writer(&sim, path), Err(Error::Io { .. })));
+}
+
+#[test]
+fn after_a_crash_the_status_is_one_that_was_written_or_none() {
+    let sim = SimVfs::new();
+    let path = Path::new("/LOCK");
+    let writer = Lock::writer(&sim, path).unwrap();
+    let mut written = vec![writer.status().unwrap()];
+    for durable in 1..4 {
+        writer.set_durable(Lsn(durable)).unwrap();
+        written.push(writer.status().unwrap());
+    }
+    for state in sim.crashes(200, 1).into_iter().chain([sim.crash(Crash::Keep)]) {
+        let found = Lock::reader(&state, path).unwrap().status().unwrap();
+        assert!(found.is_none() || written.contains(&found), "{found:?}");
+        Lock::writer(&state, path).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_status_block_is_none_and_is_written_anew() {
+    let sim = SimVfs::new();
+    let path = Path::new("/LOCK");
+    Lock::writer(&sim, path).unwrap().set_durable(Lsn(9)).unwrap();
+    for at in 0..64 {
+        sim.flip(path, at, 0x10).unwrap();
+        assert_eq!(Lock::reader(&sim, path).unwrap().status().unwrap(), None, "byte {at}");
+        sim.flip(path, at, 0x10).unwrap();
+    }
+    sim.replace(path, b"short");
+    let writer = Lock::writer(&sim, path).unwrap();
+    assert_eq!(writer.found(), None);
+    assert_eq!(writer.status().unwrap().unwrap().durable, Lsn(0));
+}
