@@ -135,9 +135,7 @@ impl Type {
                 Ok(duration) => Ok(micros(duration.micros() as i64)),
                 Err(_) => wrong,
             },
-            (Type::Time, Value::Text(text)) => time::parse_rfc3339(text)
-                .map(micros)
-                .map_err(Mismatch::Time),
+            (Type::Time, Value::Text(text)) => time::parse_rfc3339(text).map(micros).map_err(Mismatch::Time),
             (Type::Time, Value::Number(number)) => match number.as_i64() {
                 Some(moment) => Ok(micros(moment)),
                 None => wrong,
@@ -159,9 +157,7 @@ fn known(words: &'static [&'static str], word: &str) -> Result<Value, Mismatch> 
     if words.contains(&word) {
         return Ok(Value::Text(word.to_owned()));
     }
-    Err(Mismatch::Unknown {
-        nearest: nearest(word, words.iter().copied()),
-    })
+    Err(Mismatch::Unknown { nearest: nearest(word, words.iter().copied()) })
 }
 
 /// Why a value is none of a type.
@@ -199,58 +195,27 @@ pub struct Attribute {
 
 /// The attribute of this name, if things of this sort have it.
 pub fn attribute(subject: Subject, name: &Name) -> Option<&'static Attribute> {
-    let known = if name.field().is_some() {
-        "fields"
-    } else {
-        name.word().filter(|it| *it != "fields")?
-    };
+    let known = if name.field().is_some() { "fields" } else { name.word().filter(|it| *it != "fields")? };
     attributes_of(subject).find(|attribute| attribute.name == known)
 }
 
 /// The attributes things of this sort have.
 pub fn attributes_of(subject: Subject) -> impl Iterator<Item = &'static Attribute> {
-    ATTRIBUTES
-        .iter()
-        .filter(move |attribute| attribute.on.contains(&subject))
+    ATTRIBUTES.iter().filter(move |attribute| attribute.on.contains(&subject))
 }
 
 /// The layers.
 pub const LAYERS: &[&str] = &["trace", "recall", "theme"];
 /// The kinds of items.
-pub const KINDS: &[&str] = &[
-    "turn",
-    "call",
-    "observation",
-    "summary",
-    "fact",
-    "procedure",
-    "refined",
-    "theme",
-    "concept",
-    "intent",
-];
+pub const KINDS: &[&str] =
+    &["turn", "call", "observation", "summary", "fact", "procedure", "refined", "theme", "concept", "intent"];
 /// What the wrapper of a tool said of a call.
 pub const STATUSES: &[&str] = &["success", "unknown", "failed"];
 /// Who produced an item.
-pub const SOURCES: &[&str] = &[
-    "user",
-    "assistant",
-    "tool",
-    "environment",
-    "document",
-    "system",
-];
+pub const SOURCES: &[&str] = &["user", "assistant", "tool", "environment", "document", "system"];
 /// The types of edges.
-pub const EDGES: &[&str] = &[
-    "derived-from",
-    "cites",
-    "mentions",
-    "solves",
-    "sibling",
-    "supersedes",
-    "conflicts-with",
-    "parent",
-];
+pub const EDGES: &[&str] =
+    &["derived-from", "cites", "mentions", "solves", "sibling", "supersedes", "conflicts-with", "parent"];
 /// What happened in an event: mostly the statement that caused it.
 pub const OPS: &[&str] = &[
     "record",
@@ -280,18 +245,8 @@ pub const PROFILES: &[&str] = &["agent", "archive"];
 
 use Subject::{Claim, Edge, Episode, Event, Item, Page, Receipt};
 
-const fn on(
-    on: &'static [Subject],
-    name: &'static str,
-    ty: Type,
-    meaning: &'static str,
-) -> Attribute {
-    Attribute {
-        name,
-        on,
-        ty,
-        meaning,
-    }
+const fn on(on: &'static [Subject], name: &'static str, ty: Type, meaning: &'static str) -> Attribute {
+    Attribute { name, on, ty, meaning }
 }
 
 /// Every attribute, in the order rows show them.
@@ -342,55 +297,51 @@ pub static ATTRIBUTES: &[Attribute] = &[
     on(&[Receipt], "statement", Type::Text, "what was asked"),
 ];
 
-/// What a row of `recall` shows that is no attribute of the item.
+/// What a row of `recall` shows.
 pub const RECALL_COLUMNS: &[&str] = &[
+    "item",
+    "key",
+    "layer",
+    "kind",
+    "text",
     "score",
-    "score.similarity",
-    "score.words",
-    "score.recency",
-    "score.status",
-    "score.source",
-    "score.utility",
+    "similarity",
+    "words",
+    "recency",
+    "status_score",
+    "source_score",
+    "utility_score",
+    "status",
+    "source",
+    "speaker",
+    "tool",
+    "episode",
+    "step",
+    "time",
+    "version",
     "stale",
     "conflict",
+    "support",
+    "trust",
     "relaxed",
     "path",
+    "folded",
+    "tokens",
     "citations",
     "role",
 ];
 /// What a row of `find` over items shows that is no attribute of the item.
 pub const ITEM_COLUMNS: &[&str] = &["stale", "conflict", "citations"];
 /// What a row of `sources` and `dependents` shows that is no attribute of the item.
-pub const WALK_COLUMNS: &[&str] = &[
-    "stale",
-    "conflict",
-    "citations",
-    "root",
-    "edge",
-    "depth",
-    "field",
-    "start",
-    "end",
-    "verdict",
-];
+pub const WALK_COLUMNS: &[&str] =
+    &["stale", "conflict", "citations", "root", "edge", "depth", "field", "start", "end", "verdict"];
 
 /// The attributes `record … with` gives.
-pub const RECORD_WITH: &[&str] = &[
-    "key", "source", "step", "time", "version", "status", "speaker", "tool", "log_id", "utility",
-    "fields",
-];
+pub const RECORD_WITH: &[&str] =
+    &["key", "source", "step", "time", "version", "status", "speaker", "tool", "log_id", "utility", "fields"];
 /// The attributes `remember … with` gives.
-pub const REMEMBER_WITH: &[&str] = &[
-    "key",
-    "source",
-    "step",
-    "time",
-    "version",
-    "status",
-    "utility",
-    "return_score",
-    "origin",
-];
+pub const REMEMBER_WITH: &[&str] =
+    &["key", "source", "step", "time", "version", "status", "utility", "return_score", "origin"];
 /// The attributes `open episode … with` and `close episode … with` give.
 pub const EPISODE_WITH: &[&str] = &["task", "version"];
 
@@ -413,31 +364,21 @@ pub fn setting(name: &Name) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 
-const fn set(
-    name: &'static str,
-    ty: Type,
-    default: &'static str,
-    meaning: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        ty,
-        default,
-        meaning,
-    }
+const fn set(name: &'static str, ty: Type, default: &'static str, meaning: &'static str) -> Setting {
+    Setting { name, ty, default, meaning }
 }
 
 /// Every setting.
 #[rustfmt::skip]
 pub static SETTINGS: &[Setting] = &[
     set("profile", Type::OneOf(PROFILES), "agent", "weights of a recall that names none"),
+    set("clock", Type::OneOf(&["reader", "wall"]), "reader", "the time when nobody says: that of the newest item, or the wall's"),
+    set("page.tokens", Type::Count, "1000", "length at which a page closes"),
     set("recency.half-life", Type::Duration, "1d", "age at which recency has fallen to a half"),
     set("stale.steps", Type::Count, "200", "steps before the reader after which an item is stale"),
     set("stale.age", Type::Duration, "7d", "age from which an item is stale"),
-    set("page.tokens", Type::Count, "1000", "length at which a page closes"),
-    set("budget.tokens", Type::Count, "1500", "budget of a recall that names none"),
-    set("clock", Type::OneOf(&["newest", "wall"]), "newest", "what time the reader has when nobody says"),
-    set("audit", Type::OneOf(&["off", "reads"]), "off", "whether reads are logged"),
+    set("recall.fold", Type::Number, "0.9", "cosine above which a row restates another"),
+    set("analyser", Type::OneOf(&["english", "none"]), "english", "how words are stemmed"),
 ];
 
 #[cfg(test)]
@@ -472,10 +413,7 @@ mod tests {
         assert_eq!(found(&["fields"]), None);
         assert_eq!(found(&["status"]), Some("status"));
         assert_eq!(found(&["status", "x"]), None);
-        assert_eq!(
-            attribute(Subject::Page, &name(&["tool"])).map(|it| it.name),
-            None
-        );
+        assert_eq!(attribute(Subject::Page, &name(&["tool"])).map(|it| it.name), None);
     }
 
     #[test]
@@ -483,28 +421,17 @@ mod tests {
         let text = |it: &str| Value::Text(it.to_owned());
         let number = |it: i64| Value::Number(Number::from(it));
         assert_eq!(Type::Duration.read(&text("2s")), Ok(number(2_000_000)));
-        assert_eq!(
-            Type::Time.read(&text("1970-01-01T00:00:01Z")),
-            Ok(number(1_000_000))
-        );
-        assert_eq!(
-            Type::OneOf(STATUSES).read(&Value::Word("failed".into())),
-            Ok(text("failed"))
-        );
-        assert_eq!(
-            Type::Text.read(&Value::Word("failed".into())),
-            Err(Mismatch::Unquoted)
-        );
+        assert_eq!(Type::Time.read(&text("1970-01-01T00:00:01Z")), Ok(number(1_000_000)));
+        assert_eq!(Type::OneOf(STATUSES).read(&Value::Word("failed".into())), Ok(text("failed")));
+        assert_eq!(Type::Text.read(&Value::Word("failed".into())), Err(Mismatch::Unquoted));
         assert_eq!(Type::Number.read(&text("7")), Err(Mismatch::Type));
         assert_eq!(
             Type::OneOf(STATUSES).read(&Value::Word("faild".into())),
-            Err(Mismatch::Unknown {
-                nearest: Some("failed")
-            })
+            Err(Mismatch::Unknown { nearest: Some("failed") })
         );
         for setting in SETTINGS {
-            let default = match setting.default.parse::<u64>() {
-                Ok(number) => Value::Number(Number::Natural(number)),
+            let default = match setting.default.parse::<f64>() {
+                Ok(number) => Value::Number(Number::Real(number)),
                 Err(_) => Value::Text(setting.default.to_owned()),
             };
             assert!(setting.ty.read(&default).is_ok(), "{}", setting.name);

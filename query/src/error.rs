@@ -96,16 +96,12 @@ impl Error {
         let start = source.floor_char_boundary(self.span.start as usize);
         let end = source.floor_char_boundary(self.span.end as usize);
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = source[start..]
-            .find('\n')
-            .map_or(source.len(), |at| start + at);
+        let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
         let before = source[line_start..start].chars().count();
-        let width = source[start..end.clamp(start, line_end)]
-            .chars()
-            .count()
-            .max(1);
+        let width = source[start..end.clamp(start, line_end)].chars().count().max(1);
 
-        let skipped = before.saturating_sub(SHOWN_BEFORE);
+        let length = source[line_start..line_end].chars().count();
+        let skipped = if length > SHOWN_IN_ALL { before.saturating_sub(SHOWN_BEFORE) } else { 0 };
         let mut shown: String = source[line_start..line_end]
             .trim_end_matches('\r')
             .chars()
@@ -113,11 +109,7 @@ impl Error {
             .take(SHOWN_IN_ALL)
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
-        let cut = source[line_start..line_end]
-            .chars()
-            .nth(skipped + SHOWN_IN_ALL)
-            .is_some();
-        if cut {
+        if length > skipped + SHOWN_IN_ALL {
             shown.push('…');
         }
         let mut indent = before - skipped;
@@ -133,12 +125,7 @@ impl Error {
         let _ = writeln!(out, "{gutter}--> {}:{}", self.line, self.column);
         let _ = writeln!(out, "{gutter} |");
         let _ = writeln!(out, "{}", format!("{number} | {shown}").trim_end());
-        let _ = writeln!(
-            out,
-            "{gutter} | {}{}",
-            " ".repeat(indent),
-            "^".repeat(width)
-        );
+        let _ = writeln!(out, "{gutter} | {}{}", " ".repeat(indent), "^".repeat(width));
     }
 
     fn render_notes(&self, out: &mut String) {
@@ -270,31 +257,19 @@ impl Collector {
         }
         let full = self.is_full();
         // What no source holds, such as a parameter nobody uses, comes last.
-        self.errors
-            .sort_by_key(|error| (error.line == 0, error.span.start));
+        self.errors.sort_by_key(|error| (error.line == 0, error.span.start));
         if full && let Some(last) = self.errors.last_mut() {
             let span = last.span;
-            *last = Error::new(
-                "too-many-errors",
-                span,
-                "there are more errors than are shown",
-            )
-            .hint("put the ones above right first");
+            *last = Error::new("too-many-errors", span, "there are more errors than are shown")
+                .hint("put the ones above right first");
         }
         Err(Errors(self.errors))
     }
 }
 
 /// The candidate written most like `word`, if one is near enough to be meant.
-pub(crate) fn nearest<'c>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
-    let word: Vec<char> = word
-        .chars()
-        .take(MAX_NEAREST)
-        .flat_map(char::to_lowercase)
-        .collect();
+pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let word: Vec<char> = word.chars().take(MAX_NEAREST).flat_map(char::to_lowercase).collect();
     let allowed = (word.len() / 3).clamp(1, 3);
     candidates
         .into_iter()
@@ -333,12 +308,7 @@ mod tests {
     use super::*;
 
     fn at(start: u32, end: u32, column: u32) -> Span {
-        Span {
-            start,
-            end,
-            line: 1,
-            column,
-        }
+        Span { start, end, line: 1, column }
     }
 
     #[test]
@@ -366,11 +336,7 @@ mod tests {
     fn too_many_errors_end_in_one_that_says_so() {
         let mut collector = Collector::default();
         for start in 0..1000 {
-            collector.push(Error::new(
-                "syntax",
-                at(start, start + 1, start + 1),
-                "wrong",
-            ));
+            collector.push(Error::new("syntax", at(start, start + 1, start + 1), "wrong"));
         }
         let errors = collector.finish(()).expect_err("there are errors");
         assert_eq!(errors.len(), MAX_ERRORS);

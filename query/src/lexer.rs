@@ -28,17 +28,8 @@ pub(crate) struct Lexed {
 
 /// Splits `source`, which is at most `u32::MAX` bytes long.
 pub(crate) fn lex(source: &str, errors: &mut Collector) -> Lexed {
-    let mut lexer = Lexer {
-        source,
-        at: 0,
-        line: 1,
-        column: 1,
-        errors,
-        lexed: Lexed {
-            tokens: Vec::new(),
-            comments: Vec::new(),
-        },
-    };
+    let mut lexer =
+        Lexer { source, at: 0, line: 1, column: 1, errors, lexed: Lexed { tokens: Vec::new(), comments: Vec::new() } };
     if source.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
     }
@@ -58,9 +49,8 @@ fn word_len(text: &str) -> usize {
         return 0;
     }
     while let Some((at, c)) = chars.next() {
-        let inside = c.is_alphanumeric()
-            || c == '_'
-            || c == '-' && chars.peek().is_some_and(|(_, next)| next.is_alphanumeric());
+        let inside =
+            c.is_alphanumeric() || c == '_' || c == '-' && chars.peek().is_some_and(|(_, next)| next.is_alphanumeric());
         if !inside {
             return at;
         }
@@ -121,19 +111,11 @@ impl<'s> Lexer<'s, '_> {
 
     /// An empty span at the next character.
     fn here(&self) -> Span {
-        Span {
-            start: self.at as u32,
-            end: self.at as u32,
-            line: self.line,
-            column: self.column,
-        }
+        Span { start: self.at as u32, end: self.at as u32, line: self.line, column: self.column }
     }
 
     fn since(&self, start: Span) -> Span {
-        Span {
-            end: self.at as u32,
-            ..start
-        }
+        Span { end: self.at as u32, ..start }
     }
 
     /// Reads one token; false after the last.
@@ -145,9 +127,7 @@ impl<'s> Lexer<'s, '_> {
             Some('\'' | '"') => self.text(start),
             Some('$') => self.param(start),
             Some(c) if c.is_ascii_digit() => self.number(start),
-            Some('-') if self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => {
-                self.number(start)
-            }
+            Some('-') if self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => self.number(start),
             Some(c) if c.is_alphabetic() => {
                 self.advance(word_len(self.rest()));
                 TokenKind::Word
@@ -188,15 +168,15 @@ impl<'s> Lexer<'s, '_> {
             '(' => TokenKind::Open,
             ')' => TokenKind::Close,
             '-' if self.eat('>') => TokenKind::Arrow,
-            '=' if self.eat('=') => self.bad(
-                Error::new("bad-character", self.since(start), "no sign `==`").nearest(Some("=")),
-            ),
+            '=' if self.eat('=') => {
+                self.bad(Error::new("bad-character", self.since(start), "no sign `==`").nearest(Some("=")))
+            }
             '=' => TokenKind::Op(Op::Eq),
             '!' if self.eat('=') => TokenKind::Op(Op::Ne),
             '<' if self.eat('=') => TokenKind::Op(Op::Le),
-            '<' if self.eat('>') => self.bad(
-                Error::new("bad-character", self.since(start), "no sign `<>`").nearest(Some("!=")),
-            ),
+            '<' if self.eat('>') => {
+                self.bad(Error::new("bad-character", self.since(start), "no sign `<>`").nearest(Some("!=")))
+            }
             '<' => TokenKind::Op(Op::Lt),
             '>' if self.eat('=') => TokenKind::Op(Op::Ge),
             '>' => TokenKind::Op(Op::Gt),
@@ -208,26 +188,17 @@ impl<'s> Lexer<'s, '_> {
     fn strange(&mut self, first: char, start: Span) -> TokenKind {
         self.bump_while(|c| c == first);
         let shown = first.escape_debug();
-        let error = Error::new(
-            "bad-character",
-            start,
-            format!("nothing begins with `{shown}`"),
-        );
+        let error = Error::new("bad-character", start, format!("nothing begins with `{shown}`"));
         let error = match first {
             '‘' | '’' | '“' | '”' | '«' | '»' | '`' | '´' => {
                 error.hint("texts stand in straight quotes: 'text' or \"text\"")
             }
             '{' | '}' | '[' | ']' => error.hint("lists and groups stand in ( )"),
             '/' | '#' => error.hint("a comment begins with --"),
-            '–' | '—' | '→' => {
-                error.hint("stages are joined with ->, comments begin with --")
-            }
+            '–' | '—' | '→' => error.hint("stages are joined with ->, comments begin with --"),
             _ => error,
         };
-        self.bad(Error {
-            span: self.since(start),
-            ..error
-        })
+        self.bad(Error { span: self.since(start), ..error })
     }
 
     fn param(&mut self, start: Span) -> TokenKind {
@@ -247,9 +218,7 @@ impl<'s> Lexer<'s, '_> {
         self.bump_while(|c| c.is_ascii_digit());
         let digits = &self.source[start.start as usize..self.at];
         let mut whole = true;
-        if self.rest().starts_with('.')
-            && self.rest()[1..].starts_with(|c: char| c.is_ascii_digit())
-        {
+        if self.rest().starts_with('.') && self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) {
             whole = false;
             self.bump();
             self.bump_while(|c| c.is_ascii_digit());
@@ -268,20 +237,13 @@ impl<'s> Lexer<'s, '_> {
         }
         match read_number(number, whole) {
             Some(number) => TokenKind::Number(number),
-            None => self.bad(Error::new(
-                "bad-number",
-                self.since(start),
-                "this number is too large",
-            )),
+            None => self.bad(Error::new("bad-number", self.since(start), "this number is too large")),
         }
     }
 
     /// Whether an `e`, perhaps a sign, and a digit come next.
     fn exponent_follows(&self) -> bool {
-        matches!(
-            self.rest().as_bytes(),
-            [b'e' | b'E', b'0'..=b'9', ..] | [b'e' | b'E', b'+' | b'-', b'0'..=b'9', ..]
-        )
+        matches!(self.rest().as_bytes(), [b'e' | b'E', b'0'..=b'9', ..] | [b'e' | b'E', b'+' | b'-', b'0'..=b'9', ..])
     }
 
     fn duration(&mut self, start: Span, digits: Option<&str>, unit: &str) -> TokenKind {
@@ -292,25 +254,13 @@ impl<'s> Lexer<'s, '_> {
             return self.bad(error);
         };
         let Some(digits) = digits.filter(|digits| !digits.starts_with('-')) else {
-            let error = Error::new(
-                "bad-duration",
-                span,
-                "a duration is a whole number of units",
-            )
-            .hint("write 36h rather than 1.5d");
+            let error = Error::new("bad-duration", span, "a duration is a whole number of units")
+                .hint("write 36h rather than 1.5d");
             return self.bad(error);
         };
-        match digits
-            .parse()
-            .ok()
-            .and_then(|count| Duration::new(count, unit))
-        {
+        match digits.parse().ok().and_then(|count| Duration::new(count, unit)) {
             Some(duration) => TokenKind::Duration(duration),
-            None => self.bad(Error::new(
-                "bad-duration",
-                span,
-                "this duration is too long",
-            )),
+            None => self.bad(Error::new("bad-duration", span, "this duration is too long")),
         }
     }
 
@@ -341,11 +291,7 @@ impl<'s> Lexer<'s, '_> {
                 Some(c) => text.push(c),
             }
         }
-        if sound {
-            TokenKind::Text(text)
-        } else {
-            TokenKind::Bad
-        }
+        if sound { TokenKind::Text(text) } else { TokenKind::Bad }
     }
 
     /// The character an escape stands for, the backslash read already; nothing, and an
@@ -370,11 +316,7 @@ impl<'s> Lexer<'s, '_> {
         let mut digits = 0;
         let mut closed = false;
         if self.eat('{') {
-            while let Some(digit) = self
-                .peek()
-                .and_then(|c| c.to_digit(16))
-                .filter(|_| digits < 6)
-            {
+            while let Some(digit) = self.peek().and_then(|c| c.to_digit(16)).filter(|_| digits < 6) {
                 self.bump();
                 code = code * 16 + digit;
                 digits += 1;
@@ -402,10 +344,7 @@ fn read_number(text: &str, whole: bool) -> Option<Number> {
             return Some(Number::from(n));
         }
     }
-    text.parse()
-        .ok()
-        .filter(|n: &f64| n.is_finite())
-        .map(Number::Real)
+    text.parse().ok().filter(|n: &f64| n.is_finite()).map(Number::Real)
 }
 
 #[cfg(test)]
@@ -460,11 +399,7 @@ mod tests {
     fn columns_count_characters() {
         let mut errors = Collector::default();
         let lexed = lex("'äö' x\n  y", &mut errors);
-        let places: Vec<(u32, u32)> = lexed
-            .tokens
-            .iter()
-            .map(|token| (token.span.line, token.span.column))
-            .collect();
+        let places: Vec<(u32, u32)> = lexed.tokens.iter().map(|token| (token.span.line, token.span.column)).collect();
         assert_eq!(places, [(1, 1), (1, 6), (2, 3), (2, 4)]);
     }
 

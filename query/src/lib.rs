@@ -61,10 +61,7 @@ pub use error::{Error, Errors};
 pub use format::format;
 pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, parse};
 pub use span::{Span, Spanned};
-pub use value::{
-    Arg, Duration, ItemRef, Name, NotADuration, Number, Passage, Time, Value, ValueList, Vector,
-};
+pub use value::{Arg, Duration, ItemRef, Name, NotADuration, Number, Passage, Time, Value, ValueList, Vector};
 pub use words::{
-    Channel, Direction, Edge, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op, Part,
-    ShowTarget, Unit,
+    Channel, Direction, Edge, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op, Part, ShowTarget, Unit,
 };

@@ -28,10 +28,7 @@ pub struct Span {
 impl Span {
     /// From the start of this span to the end of a later one.
     pub fn to(self, later: Span) -> Span {
-        Span {
-            end: self.end.max(later.end),
-            ..self
-        }
+        Span { end: self.end.max(later.end), ..self }
     }
 
     /// The span as a range, to slice the source with.
@@ -57,20 +54,14 @@ impl<T> Spanned<T> {
 
     /// The same place with another thing.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Spanned<U> {
-        Spanned {
-            node: f(self.node),
-            span: self.span,
-        }
+        Spanned { node: f(self.node), span: self.span }
     }
 }
 
 /// A thing built by a program stands nowhere: its span is empty, at the start.
 impl<T> From<T> for Spanned<T> {
     fn from(node: T) -> Spanned<T> {
-        Spanned {
-            node,
-            span: Span::default(),
-        }
+        Spanned { node, span: Span::default() }
     }
 }
 

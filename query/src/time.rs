@@ -80,11 +80,7 @@ pub fn parse_rfc3339(text: &str) -> Result<i64, TimeError> {
 ///
 /// If it lies outside the years 0 to 9999.
 pub fn in_range(micros: i64) -> Result<i64, TimeError> {
-    if (MIN_MICROS..=MAX_MICROS).contains(&micros) {
-        Ok(micros)
-    } else {
-        Err(TimeError::OutOfRange)
-    }
+    if (MIN_MICROS..=MAX_MICROS).contains(&micros) { Ok(micros) } else { Err(TimeError::OutOfRange) }
 }
 
 /// Writes a moment in UTC, with `Z` and without trailing zeros of the second.
@@ -97,10 +93,7 @@ pub fn write_rfc3339(micros: i64, out: &mut impl fmt::Write) -> fmt::Result {
     let in_day = micros.rem_euclid(MICROS_PER_DAY);
     let (seconds, fraction) = (in_day / MICROS_PER_SECOND, in_day % MICROS_PER_SECOND);
     let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    write!(
-        out,
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
-    )?;
+    write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
     if fraction != 0 {
         let digits = format!("{fraction:06}");
         write!(out, ".{}", digits.trim_end_matches('0'))?;
@@ -114,9 +107,7 @@ fn digits(rest: &mut &[u8], count: usize) -> Result<i64, TimeError> {
         return Err(TimeError::Malformed);
     }
     *rest = tail;
-    Ok(head
-        .iter()
-        .fold(0, |n, digit| n * 10 + i64::from(digit - b'0')))
+    Ok(head.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0')))
 }
 
 fn expect(rest: &mut &[u8], any_of: &[u8]) -> Result<(), TimeError> {
@@ -165,11 +156,7 @@ fn zone(rest: &mut &[u8]) -> Result<i64, TimeError> {
         }
         minutes = sign * (hour * 60 + minute);
     }
-    if rest.is_empty() {
-        Ok(minutes)
-    } else {
-        Err(TimeError::Malformed)
-    }
+    if rest.is_empty() { Ok(minutes) } else { Err(TimeError::Malformed) }
 }
 
 fn days_in_month(year: i64, month: i64) -> i64 {
@@ -196,16 +183,11 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }

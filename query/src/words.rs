@@ -314,12 +314,7 @@ impl Noun {
             Noun::Turns => Some(Kind::Turn),
             Noun::Calls => Some(Kind::Call),
             Noun::Observations => Some(Kind::Observation),
-            Noun::Themes
-            | Noun::Recalls
-            | Noun::Traces
-            | Noun::Pages
-            | Noun::Episodes
-            | Noun::Items => None,
+            Noun::Themes | Noun::Recalls | Noun::Traces | Noun::Pages | Noun::Episodes | Noun::Items => None,
         }
     }
 

@@ -6,10 +6,7 @@ use crate::words::{Edge, FlawKind, Op};
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most of every predicate is tests"
-)]
+#[expect(clippy::large_enum_variant, reason = "most of every predicate is tests")]
 pub enum Predicate {
     /// One of them holds; two or more, none of them an `Or`.
     Or(Vec<Predicate>),

@@ -92,12 +92,7 @@ pub(crate) struct Binder<'p> {
 impl<'p> Binder<'p> {
     /// A binder that, given a dimension, also refuses vectors of another.
     pub(crate) fn new(params: &'p Params, dimension: Option<usize>) -> Binder<'p> {
-        Binder {
-            params,
-            dimension,
-            used: BTreeSet::new(),
-            errors: Collector::default(),
-        }
+        Binder { params, dimension, used: BTreeSet::new(), errors: Collector::default() }
     }
 
     /// A copy of `statement` with its parameters filled in, as far as that goes without
@@ -152,22 +147,13 @@ impl<'p> Binder<'p> {
 
     fn passage(&mut self, arg: &mut Spanned<Arg<Passage>>) {
         let dimension = self.dimension;
-        self.fill(
-            &mut arg.node,
-            arg.span,
-            "a text, perhaps with its vector",
-            |value, name| match value {
-                ParamValue::Text(text) => Ok(Passage {
-                    text: text.clone(),
-                    vector: None,
-                }),
-                ParamValue::TextVector { text, vector } => Ok(Passage {
-                    text: text.clone(),
-                    vector: Some(read_vector(name, vector, dimension)?),
-                }),
-                _ => Err(Misfit::Sort),
-            },
-        );
+        self.fill(&mut arg.node, arg.span, "a text, perhaps with its vector", |value, name| match value {
+            ParamValue::Text(text) => Ok(Passage { text: text.clone(), vector: None }),
+            ParamValue::TextVector { text, vector } => {
+                Ok(Passage { text: text.clone(), vector: Some(read_vector(name, vector, dimension)?) })
+            }
+            _ => Err(Misfit::Sort),
+        });
     }
 
     /// The text of a query, which may not be empty.
@@ -182,57 +168,35 @@ impl<'p> Binder<'p> {
     }
 
     fn id(&mut self, arg: &mut Arg<String>, span: Span) {
-        self.fill(
-            arg,
-            span,
-            "a text or a whole number",
-            |value, _| match value {
-                ParamValue::Text(text) => Ok(text.clone()),
-                ParamValue::Int(n) => Ok(n.to_string()),
-                _ => Err(Misfit::Sort),
-            },
-        );
+        self.fill(arg, span, "a text or a whole number", |value, _| match value {
+            ParamValue::Text(text) => Ok(text.clone()),
+            ParamValue::Int(n) => Ok(n.to_string()),
+            _ => Err(Misfit::Sort),
+        });
     }
 
     fn item(&mut self, arg: &mut Arg<ItemRef>, span: Span) {
-        self.fill(
-            arg,
-            span,
-            "an item's key or number",
-            |value, _| match value {
-                ParamValue::Text(key) => Ok(ItemRef::Key(key.clone())),
-                ParamValue::Int(id) => u64::try_from(*id)
-                    .map(ItemRef::Id)
-                    .map_err(|_| Misfit::negative()),
-                _ => Err(Misfit::Sort),
-            },
-        );
+        self.fill(arg, span, "an item's key or number", |value, _| match value {
+            ParamValue::Text(key) => Ok(ItemRef::Key(key.clone())),
+            ParamValue::Int(id) => u64::try_from(*id).map(ItemRef::Id).map_err(|_| Misfit::negative()),
+            _ => Err(Misfit::Sort),
+        });
     }
 
     fn count(&mut self, arg: &mut Spanned<Arg<u64>>) {
-        self.fill(
-            &mut arg.node,
-            arg.span,
-            "a whole number",
-            |value, _| match value {
-                ParamValue::Int(n) => u64::try_from(*n).map_err(|_| Misfit::negative()),
-                _ => Err(Misfit::Sort),
-            },
-        );
+        self.fill(&mut arg.node, arg.span, "a whole number", |value, _| match value {
+            ParamValue::Int(n) => u64::try_from(*n).map_err(|_| Misfit::negative()),
+            _ => Err(Misfit::Sort),
+        });
     }
 
     fn number(&mut self, arg: &mut Spanned<Arg<f64>>) {
-        self.fill(
-            &mut arg.node,
-            arg.span,
-            "a number",
-            |value, _| match value {
-                ParamValue::Int(n) => Ok(*n as f64),
-                ParamValue::Float(n) if n.is_finite() => Ok(*n),
-                ParamValue::Float(_) => Err(Misfit::not_finite()),
-                _ => Err(Misfit::Sort),
-            },
-        );
+        self.fill(&mut arg.node, arg.span, "a number", |value, _| match value {
+            ParamValue::Int(n) => Ok(*n as f64),
+            ParamValue::Float(n) if n.is_finite() => Ok(*n),
+            ParamValue::Float(_) => Err(Misfit::not_finite()),
+            _ => Err(Misfit::Sort),
+        });
     }
 
     fn time(&mut self, arg: &mut Spanned<Arg<Time>>) {
@@ -242,39 +206,25 @@ impl<'p> Binder<'p> {
                 ParamValue::Int(micros) => time::in_range(*micros),
                 _ => return Err(Misfit::Sort),
             };
-            micros
-                .map(|micros| Time { micros })
-                .map_err(|error| Misfit::Value("bad-time", error.to_string()))
+            micros.map(|micros| Time { micros }).map_err(|error| Misfit::Value("bad-time", error.to_string()))
         });
     }
 
     fn value(&mut self, arg: &mut Spanned<Arg<Value>>) {
-        self.fill(
-            &mut arg.node,
-            arg.span,
-            "a text, a number, true or false",
-            |value, _| read_value(value),
-        );
+        self.fill(&mut arg.node, arg.span, "a text, a number, true or false", |value, _| read_value(value));
     }
 
     fn list(&mut self, arg: &mut Spanned<Arg<ValueList>>) {
         let span = arg.span;
-        self.fill(
-            &mut arg.node,
-            span,
-            "a list of texts and numbers",
-            |value, _| match value {
-                ParamValue::List(values) if values.is_empty() => Err(Misfit::Value(
-                    "parameter-type",
-                    "the list is empty".to_owned(),
-                )),
-                ParamValue::List(values) => values
-                    .iter()
-                    .map(|value| Ok(Spanned::new(Arg::Value(read_value(value)?), span)))
-                    .collect(),
-                _ => Err(Misfit::Sort),
-            },
-        );
+        self.fill(&mut arg.node, span, "a list of texts and numbers", |value, _| match value {
+            ParamValue::List(values) if values.is_empty() => {
+                Err(Misfit::Value("parameter-type", "the list is empty".to_owned()))
+            }
+            ParamValue::List(values) => {
+                values.iter().map(|value| Ok(Spanned::new(Arg::Value(read_value(value)?), span))).collect()
+            }
+            _ => Err(Misfit::Sort),
+        });
         if let Arg::Value(values) = &mut arg.node {
             for value in values {
                 self.value(value);
@@ -284,17 +234,10 @@ impl<'p> Binder<'p> {
 
     fn vector(&mut self, arg: &mut Spanned<Arg<Vector>>) {
         let dimension = self.dimension;
-        self.fill(
-            &mut arg.node,
-            arg.span,
-            "a vector",
-            |value, name| match value {
-                ParamValue::Vector(vector) | ParamValue::TextVector { vector, .. } => {
-                    read_vector(name, vector, dimension)
-                }
-                _ => Err(Misfit::Sort),
-            },
-        );
+        self.fill(&mut arg.node, arg.span, "a vector", |value, name| match value {
+            ParamValue::Vector(vector) | ParamValue::TextVector { vector, .. } => read_vector(name, vector, dimension),
+            _ => Err(Misfit::Sort),
+        });
     }
 }
 
@@ -318,9 +261,7 @@ impl Misfit {
 
 fn read_value(value: &ParamValue) -> Result<Value, Misfit> {
     match value {
-        ParamValue::Text(text) | ParamValue::TextVector { text, .. } => {
-            Ok(Value::Text(text.clone()))
-        }
+        ParamValue::Text(text) | ParamValue::TextVector { text, .. } => Ok(Value::Text(text.clone())),
         ParamValue::Int(n) => Ok(Value::Number(Number::from(*n))),
         ParamValue::Float(n) if n.is_finite() => Ok(Value::Number(Number::Real(*n))),
         ParamValue::Float(_) => Err(Misfit::not_finite()),
@@ -332,10 +273,7 @@ fn read_value(value: &ParamValue) -> Result<Value, Misfit> {
 fn read_vector(name: &str, components: &[f32], dimension: Option<usize>) -> Result<Vector, Misfit> {
     let length = components.len();
     if length == 0 {
-        return Err(Misfit::Value(
-            "vector-length",
-            "the vector is empty".to_owned(),
-        ));
+        return Err(Misfit::Value("vector-length", "the vector is empty".to_owned()));
     }
     if let Some(dimension) = dimension
         && dimension != length
@@ -343,15 +281,9 @@ fn read_vector(name: &str, components: &[f32], dimension: Option<usize>) -> Resu
         let what = format!("the vector has {length} components, those stored have {dimension}");
         return Err(Misfit::Value("vector-length", what));
     }
-    if let Some(index) = components
-        .iter()
-        .position(|component| !component.is_finite())
-    {
+    if let Some(index) = components.iter().position(|component| !component.is_finite()) {
         let what = format!("component {index} of the vector is not a finite number");
         return Err(Misfit::Value("parameter-type", what));
     }
-    Ok(Vector {
-        param: name.to_owned(),
-        components: components.to_vec(),
-    })
+    Ok(Vector { param: name.to_owned(), components: components.to_vec() })
 }

@@ -5,9 +5,9 @@
 
 use super::Binder;
 use crate::ast::{
-    AsOf, Assignment, Bound, ClaimAssignment, Clauses, Excerpt, Flaw, Forget, ForgetTarget, Gather,
-    Interval, Limit, Listing, Marking, Merge, Pointer, Predicate, Query, Reader, Recall, Ref,
-    Scope, Score, Selection, Stage, Statement, Test, Verify,
+    AsOf, Assignment, Bound, ClaimAssignment, Clauses, Excerpt, Flaw, Forget, ForgetTarget, Gather, Interval, Limit,
+    Listing, Marking, Merge, Pointer, Predicate, Query, Reader, Recall, Ref, Scope, Score, Selection, Stage, Statement,
+    Test, Verify,
 };
 use crate::span::Spanned;
 
@@ -41,8 +41,7 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
         }
         Statement::Verify(Verify::Ref(it)) => reference(it, b),
         Statement::Verify(Verify::Citations(text)) => b.text(text),
-        Statement::Verify(Verify::Log | Verify::Catalog | Verify::Segments | Verify::All)
-        | Statement::Show(_) => {}
+        Statement::Verify(Verify::Log | Verify::Catalog | Verify::Segments | Verify::All) | Statement::Show(_) => {}
         Statement::Replay(receipt) => b.id(&mut receipt.node, receipt.span),
         Statement::Record(record) => {
             b.passage(&mut record.text);
@@ -53,10 +52,7 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
         Statement::Remember(remember) => {
             b.passage(&mut remember.text);
             remember.from.iter_mut().for_each(|it| pointer(it, b));
-            remember
-                .episode
-                .iter_mut()
-                .for_each(|it| b.id(&mut it.node, it.span));
+            remember.episode.iter_mut().for_each(|it| b.id(&mut it.node, it.span));
             claims(&mut remember.claims, b);
             with(&mut remember.with, b);
         }
@@ -96,14 +92,10 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
 }
 
 fn recall(recall: &mut Recall, b: &mut Binder<'_>) {
-    let Recall {
-        query: Query { text, near, like },
-        clauses: it,
-    } = recall;
+    let Recall { query: Query { text, near, like }, clauses: it } = recall;
     text.iter_mut().for_each(|text| b.question(text));
     near.iter_mut().for_each(|near| b.vector(near));
-    like.iter_mut()
-        .for_each(|like| b.item(&mut like.node, like.span));
+    like.iter_mut().for_each(|like| b.item(&mut like.node, like.span));
     clauses(it, b);
 }
 
@@ -132,52 +124,28 @@ fn clauses(clauses: &mut Clauses, b: &mut Binder<'_>) {
     }
     filter.iter_mut().for_each(|filter| predicate(filter, b));
     for flaws in [include, exclude] {
-        flaws
-            .iter_mut()
-            .flat_map(|flaws| &mut flaws.node)
-            .for_each(|it| flaw(it, b));
+        flaws.iter_mut().flat_map(|flaws| &mut flaws.node).for_each(|it| flaw(it, b));
     }
     weights.iter_mut().for_each(|weights| score(weights, b));
     relax.iter_mut().for_each(|relax| b.count(&mut relax.below));
     if let Some(escalate) = escalate {
         escalate.count.iter_mut().for_each(|count| b.count(count));
-        escalate
-            .rounds
-            .iter_mut()
-            .for_each(|rounds| b.count(rounds));
-        escalate
-            .protect
-            .iter_mut()
-            .for_each(|protect| b.number(protect));
+        escalate.rounds.iter_mut().for_each(|rounds| b.count(rounds));
+        escalate.protect.iter_mut().for_each(|protect| b.number(protect));
     }
     if let Some(expand) = expand {
         expand.depth.iter_mut().for_each(|depth| b.count(depth));
-        expand
-            .within_tokens
-            .iter_mut()
-            .for_each(|tokens| b.count(tokens));
+        expand.within_tokens.iter_mut().for_each(|tokens| b.count(tokens));
     }
     moment.iter_mut().for_each(|it| reader(it, b));
     past.iter_mut().for_each(|it| as_of(it, b));
-    budget
-        .iter_mut()
-        .for_each(|budget| b.count(&mut budget.tokens));
-    abstain
-        .iter_mut()
-        .for_each(|abstain| b.number(&mut abstain.below));
+    budget.iter_mut().for_each(|budget| b.count(&mut budget.tokens));
+    abstain.iter_mut().for_each(|abstain| b.number(&mut abstain.below));
     rows.iter_mut().for_each(|it| limit(it, b));
 }
 
 fn listing(listing: &mut Listing, b: &mut Binder<'_>) {
-    let Listing {
-        scope: it,
-        filter,
-        reader: moment,
-        as_of: past,
-        order: _,
-        limit: rows,
-        returns: _,
-    } = listing;
+    let Listing { scope: it, filter, reader: moment, as_of: past, order: _, limit: rows, returns: _ } = listing;
     it.iter_mut().for_each(|it| scope(it, b));
     filter.iter_mut().for_each(|filter| predicate(filter, b));
     moment.iter_mut().for_each(|it| reader(it, b));
@@ -203,21 +171,13 @@ fn scope(scope: &mut Scope, b: &mut Binder<'_>) {
 fn stage(stage: &mut Stage, b: &mut Binder<'_>) {
     match stage {
         Stage::Gather(gather) => {
-            let Gather {
-                noun: _,
-                count,
-                channels: _,
-                pool,
-                only,
-            } = &mut **gather;
+            let Gather { noun: _, count, channels: _, pool, only } = &mut **gather;
             count.iter_mut().for_each(|count| b.count(count));
             pool.iter_mut().for_each(|pool| b.count(pool));
             only.iter_mut().for_each(|only| predicate(only, b));
         }
         Stage::Hops(hops) => {
-            hops.stages
-                .iter_mut()
-                .for_each(|stage| self::stage(stage, b));
+            hops.stages.iter_mut().for_each(|stage| self::stage(stage, b));
             b.count(&mut hops.up_to);
             hops.carry.iter_mut().for_each(|carry| b.count(carry));
         }
@@ -246,16 +206,10 @@ fn interval(interval: &mut Interval, b: &mut Binder<'_>) {
 }
 
 fn reader(reader: &mut Reader, b: &mut Binder<'_>) {
-    let Reader {
-        step,
-        time,
-        version,
-    } = reader;
+    let Reader { step, time, version } = reader;
     step.iter_mut().for_each(|step| b.count(step));
     time.iter_mut().for_each(|time| b.time(time));
-    version
-        .iter_mut()
-        .for_each(|version| b.id(&mut version.node, version.span));
+    version.iter_mut().for_each(|version| b.id(&mut version.node, version.span));
 }
 
 fn as_of(as_of: &mut AsOf, b: &mut Binder<'_>) {
@@ -317,11 +271,7 @@ fn reference(reference: &mut Spanned<Ref>, b: &mut Binder<'_>) {
 }
 
 fn pointer(pointer: &mut Pointer, b: &mut Binder<'_>) {
-    let Pointer {
-        target,
-        field,
-        excerpt,
-    } = pointer;
+    let Pointer { target, field, excerpt } = pointer;
     reference(target, b);
     field.iter_mut().for_each(|field| b.text(field));
     match excerpt {
@@ -347,24 +297,13 @@ fn with(with: &mut [Assignment], b: &mut Binder<'_>) {
 
 fn merge(merge: &mut Merge, b: &mut Binder<'_>) {
     match merge {
-        Merge::Candidates {
-            noun: _,
-            selection: it,
-            tau,
-            top,
-        } => {
+        Merge::Candidates { noun: _, selection: it, tau, top } => {
             selection(it, b);
             tau.iter_mut().for_each(|tau| b.number(tau));
             top.iter_mut().for_each(|top| b.count(top));
         }
-        Merge::Items {
-            items,
-            into,
-            kind: _,
-        } => {
-            items
-                .iter_mut()
-                .for_each(|item| b.item(&mut item.node, item.span));
+        Merge::Items { items, into, kind: _ } => {
+            items.iter_mut().for_each(|item| b.item(&mut item.node, item.span));
             b.passage(into);
         }
     }
@@ -373,10 +312,7 @@ fn merge(merge: &mut Merge, b: &mut Binder<'_>) {
 fn forget(forget: &mut Forget, b: &mut Binder<'_>) {
     match &mut forget.target {
         ForgetTarget::Refs(refs) => refs.iter_mut().for_each(|it| reference(it, b)),
-        ForgetTarget::Selected {
-            noun: _,
-            selection: it,
-        } => selection(it, b),
+        ForgetTarget::Selected { noun: _, selection: it } => selection(it, b),
     }
     b.text(&mut forget.because);
 }

@@ -7,13 +7,12 @@
 mod predicate;
 
 use crate::ast::{
-    Assignment, Clauses, Count, Explain, Flaw, ForgetTarget, Interval, Listing, MarkStatement,
-    Marking, Merge, OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection,
-    Stage, Statement, Term,
+    Assignment, Clauses, Count, Explain, Flaw, ForgetTarget, Interval, Listing, MarkStatement, Marking, Merge,
+    OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Stage, Statement, Term,
 };
 use crate::attributes::{
-    Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH,
-    SETTINGS, SOURCES, STATUSES, Subject, Type, WALK_COLUMNS, attribute, attributes_of, setting,
+    Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, SOURCES,
+    STATUSES, Subject, Type, WALK_COLUMNS, attribute, attributes_of, setting,
 };
 use crate::bind::{Binder, Params};
 use crate::error::{Collector, Error, Errors, nearest};
@@ -29,19 +28,10 @@ use crate::words::{Kind, Layer, Mark, MeasureKind, Noun, Part};
 /// # Errors
 ///
 /// Everything that is wrong, up to 64 errors.
-pub fn check(
-    script: &Script,
-    params: Option<&Params>,
-    dimension: Option<usize>,
-) -> Result<(), Errors> {
-    let mut checker = Checker {
-        errors: Collector::default(),
-    };
+pub fn check(script: &Script, params: Option<&Params>, dimension: Option<usize>) -> Result<(), Errors> {
+    let mut checker = Checker { errors: Collector::default() };
     match params {
-        None => script
-            .statements
-            .iter()
-            .for_each(|it| checker.statement(it)),
+        None => script.statements.iter().for_each(|it| checker.statement(it)),
         Some(params) => checker.bound_statements(script, params, dimension),
     }
     checker.errors.finish(())
@@ -59,17 +49,9 @@ impl Checker {
             self.statement(&bound);
         }
         for name in params.keys().filter(|name| !binder.used.contains(*name)) {
-            let used = binder
-                .used
-                .iter()
-                .filter(|used| !params.contains_key(*used));
-            let error = Error::new(
-                "unused-parameter",
-                Span::default(),
-                format!("${name} is given, but not used"),
-            );
-            self.errors
-                .push(error.nearest(nearest(name, used.map(String::as_str))));
+            let used = binder.used.iter().filter(|used| !params.contains_key(*used));
+            let error = Error::new("unused-parameter", Span::default(), format!("${name} is given, but not used"));
+            self.errors.push(error.nearest(nearest(name, used.map(String::as_str))));
         }
         self.errors.append(binder.errors);
     }
@@ -81,11 +63,7 @@ impl Checker {
             Statement::Recall(recall) => self.recall(recall),
             Statement::Find(find) => {
                 let subject = find.thing.subject();
-                let extra = if subject == Subject::Item {
-                    ITEM_COLUMNS
-                } else {
-                    &[]
-                };
+                let extra = if subject == Subject::Item { ITEM_COLUMNS } else { &[] };
                 self.listing(&find.listing, &Columns::new(subject, extra));
             }
             Statement::Count(count) => self.count(count),
@@ -117,9 +95,7 @@ impl Checker {
                     self.layer(into, "consolidate into", &[Layer::Recall]);
                 }
             }
-            Statement::Merge(Merge::Candidates {
-                noun, selection, ..
-            }) => {
+            Statement::Merge(Merge::Candidates { noun, selection, .. }) => {
                 self.selection(selection, noun);
             }
             Statement::Merge(Merge::Items { .. }) => {}
@@ -147,15 +123,7 @@ impl Checker {
     // --- reading ---
 
     fn recall(&mut self, recall: &Recall) {
-        let Clauses {
-            path,
-            filter,
-            include,
-            exclude,
-            score,
-            returns,
-            ..
-        } = &recall.clauses;
+        let Clauses { path, filter, include, exclude, score, returns, .. } = &recall.clauses;
         for stage in path.iter().flat_map(|path| &path.node) {
             self.stage(stage);
         }
@@ -167,7 +135,8 @@ impl Checker {
             self.score(score);
         }
         if let Some(returns) = returns {
-            self.returns(returns, &Columns::new(Subject::Item, RECALL_COLUMNS));
+            let columns = Columns { attributes: false, ..Columns::new(Subject::Item, RECALL_COLUMNS) };
+            self.returns(returns, &columns);
         }
     }
 
@@ -181,8 +150,7 @@ impl Checker {
             Stage::Hops(hops) => hops.stages.iter().for_each(|stage| self.stage(stage)),
             Stage::Lift(lift) => {
                 let to = lift.noun.node;
-                let is_source =
-                    matches!(to, Noun::Episodes | Noun::Pages) || to.layer() == Some(Layer::Trace);
+                let is_source = matches!(to, Noun::Episodes | Noun::Pages) || to.layer() == Some(Layer::Trace);
                 if !is_source {
                     let error = Error::new("misplaced", lift.noun.span, format!("no lift to {to}"))
                         .expected("`episodes`, `pages`, `traces` or a kind of trace")
@@ -193,17 +161,12 @@ impl Checker {
         }
     }
 
-    fn flaws(
-        &mut self,
-        include: &Option<Spanned<Vec<Spanned<Flaw>>>>,
-        exclude: &Option<Spanned<Vec<Spanned<Flaw>>>>,
-    ) {
+    fn flaws(&mut self, include: &Option<Spanned<Vec<Spanned<Flaw>>>>, exclude: &Option<Spanned<Vec<Spanned<Flaw>>>>) {
         let mut seen = Vec::new();
         for flaw in include.iter().chain(exclude).flat_map(|flaws| &flaws.node) {
             if seen.contains(&flaw.kind) {
                 let message = format!("`{}` is named twice", flaw.kind);
-                self.errors
-                    .push(Error::new("duplicate-clause", flaw.span, message));
+                self.errors.push(Error::new("duplicate-clause", flaw.span, message));
             }
             seen.push(flaw.kind);
         }
@@ -236,8 +199,7 @@ impl Checker {
         }
         if let Some(half_life) = term.half_life.as_ref().filter(|_| part != Part::Recency) {
             let message = format!("`{part}` has no half-life");
-            let error = Error::new("misplaced", half_life.span, message)
-                .hint("only `recency` falls with age");
+            let error = Error::new("misplaced", half_life.span, message).hint("only `recency` falls with age");
             self.errors.push(error);
         }
     }
@@ -253,9 +215,7 @@ impl Checker {
                 MeasureKind::Sum | MeasureKind::Mean => {
                     matches!(found.ty, Type::Number | Type::Count | Type::Any)
                 }
-                MeasureKind::Min | MeasureKind::Max => {
-                    found.ty.is_ordered() && found.ty != Type::Text
-                }
+                MeasureKind::Min | MeasureKind::Max => found.ty.is_ordered() && found.ty != Type::Text,
             };
             if !fits {
                 let message = format!("`{}` has no {}", measure.name, measure.kind);
@@ -290,12 +250,7 @@ impl Checker {
         if let Some(filter) = &listing.filter {
             self.predicate(filter, columns.subject);
         }
-        for OrderKey { name, .. } in listing
-            .order
-            .iter()
-            .flat_map(|keys| keys.iter())
-            .map(|key| &key.node)
-        {
+        for OrderKey { name, .. } in listing.order.iter().flat_map(|keys| keys.iter()).map(|key| &key.node) {
             self.column(name, columns);
         }
         if let Some(returns) = &listing.returns {
@@ -312,8 +267,7 @@ impl Checker {
         };
         if !fits {
             let message = format!("{} do not lie in one of these", subject.as_str());
-            self.errors
-                .push(Error::new("misplaced", scope.span, message));
+            self.errors.push(Error::new("misplaced", scope.span, message));
         }
     }
 
@@ -325,18 +279,14 @@ impl Checker {
 
     fn column(&mut self, name: &Spanned<Name>, columns: &Columns<'_>) {
         let written = name.to_string();
-        let known =
-            attribute(columns.subject, name).is_some() || columns.extra.contains(&written.as_str());
+        let known = columns.attributes && attribute(columns.subject, name).is_some()
+            || columns.extra.contains(&written.as_str());
         if !known {
             let things = columns.subject.as_str();
-            let names = attributes_of(columns.subject).map(|attribute| attribute.name);
+            let attributes = attributes_of(columns.subject).filter(|_| columns.attributes);
+            let names = attributes.map(|attribute| attribute.name);
             let names = names.chain(columns.extra.iter().copied());
-            self.unknown(
-                "unknown-column",
-                &format!("column of {things}"),
-                name,
-                names,
-            );
+            self.unknown("unknown-column", &format!("column of {things}"), name, names);
         }
     }
 
@@ -352,9 +302,7 @@ impl Checker {
             Layer::Recall | Layer::Theme => "what was distilled is written with `remember`",
         };
         let message = format!("`{verb}` does not write a {kind}");
-        let fitting = Kind::ALL
-            .iter()
-            .filter(|kind| layers.contains(&kind.layer()));
+        let fitting = Kind::ALL.iter().filter(|kind| layers.contains(&kind.layer()));
         let mut error = Error::new("misplaced", kind.span, message).hint(hint);
         for kind in fitting {
             error = error.expected(format!("`{kind}`"));
@@ -372,28 +320,18 @@ impl Checker {
         for (index, Assignment { name, value }) in with.iter().enumerate() {
             if with[..index].iter().any(|other| other.name == *name) {
                 let message = format!("`{name}` is given twice");
-                self.errors
-                    .push(Error::new("duplicate-clause", name.span, message));
+                self.errors.push(Error::new("duplicate-clause", name.span, message));
             }
             let found = attribute(subject, name).filter(|it| allowed.contains(&it.name));
             let Some(found) = found else {
                 let names = allowed.iter().copied();
-                self.unknown(
-                    "unknown-attribute",
-                    "attribute that can be given here",
-                    name,
-                    names,
-                );
+                self.unknown("unknown-attribute", "attribute that can be given here", name, names);
                 continue;
             };
-            let is_whole = !matches!(
-                value.value(),
-                Some(Value::Number(Number::Negative(_) | Number::Real(_)))
-            );
+            let is_whole = !matches!(value.value(), Some(Value::Number(Number::Negative(_) | Number::Real(_))));
             if found.ty == Type::Count && !is_whole {
                 let message = format!("`{name}` is a whole number from 0");
-                self.errors
-                    .push(Error::new("wrong-type", value.span, message));
+                self.errors.push(Error::new("wrong-type", value.span, message));
                 continue;
             }
             self.value(name, found.ty, value);
@@ -408,11 +346,10 @@ impl Checker {
             Marking::State(_) | Marking::Utility(_) => of_item,
         };
         if !fits {
-            let error = Error::new("misplaced", mark.marking.span, "this cannot be marked so")
-                .hint(
-                    "items are marked success, unknown, failed, inactive or with a utility, pages \
+            let error = Error::new("misplaced", mark.marking.span, "this cannot be marked so").hint(
+                "items are marked success, unknown, failed, inactive or with a utility, pages \
                  summarised or unsummarised; an episode is closed with `close episode`",
-                );
+            );
             self.errors.push(error);
         }
     }
@@ -443,9 +380,7 @@ impl Checker {
         let names = attributes_of(subject).map(|attribute| attribute.name);
         let mut error = Error::new("unknown-attribute", name.span, message)
             .nearest(nearest(&written, names).filter(|it| *it != "fields"));
-        let elsewhere = crate::attributes::ATTRIBUTES
-            .iter()
-            .find(|it| it.name == written);
+        let elsewhere = crate::attributes::ATTRIBUTES.iter().find(|it| it.name == written);
         if written == "fields" {
             error = error.hint("name the field: fields.price, or fields.'odd name'");
         } else if let Some(elsewhere) = elsewhere {
@@ -484,8 +419,7 @@ impl Checker {
             return;
         };
         if let Err(mismatch) = ty.read(literal) {
-            self.errors
-                .push(predicate::mismatch(what, ty, literal, mismatch, value.span));
+            self.errors.push(predicate::mismatch(what, ty, literal, mismatch, value.span));
         }
     }
 }
@@ -493,11 +427,14 @@ impl Checker {
 /// What the rows of a statement can show.
 struct Columns<'c> {
     subject: Subject,
+    /// Whether they show every attribute of the subject.
+    attributes: bool,
+    /// What else they show.
     extra: &'c [&'c str],
 }
 
 impl<'c> Columns<'c> {
     fn new(subject: Subject, extra: &'c [&'c str]) -> Columns<'c> {
-        Columns { subject, extra }
+        Columns { subject, attributes: true, extra }
     }
 }

@@ -12,9 +12,7 @@ impl Checker {
     pub(super) fn predicate(&mut self, predicate: &Predicate, subject: Subject) {
         match predicate {
             Predicate::Or(inner) | Predicate::And(inner) => {
-                inner
-                    .iter()
-                    .for_each(|inner| self.predicate(inner, subject));
+                inner.iter().for_each(|inner| self.predicate(inner, subject));
             }
             Predicate::Not(inner) => self.predicate(inner, subject),
             Predicate::Test(test) => self.test(test, subject),
@@ -30,17 +28,11 @@ impl Checker {
                 }
             }
             Test::In { name, list, .. } => {
-                if let (Some(found), Arg::Value(values)) =
-                    (self.attribute(name, subject), &list.node)
-                {
-                    values
-                        .iter()
-                        .for_each(|value| self.value(name, found.ty, value));
+                if let (Some(found), Arg::Value(values)) = (self.attribute(name, subject), &list.node) {
+                    values.iter().for_each(|value| self.value(name, found.ty, value));
                 }
             }
-            Test::Between {
-                name, low, high, ..
-            } => {
+            Test::Between { name, low, high, .. } => {
                 if let Some(found) = self.attribute(name, subject) {
                     self.ordered(name, Op::Ge, found.ty, test.span);
                     self.value(name, found.ty, low);
@@ -71,12 +63,8 @@ impl Checker {
         if matches!(op, Op::Eq | Op::Ne) || ty.is_ordered() {
             return;
         }
-        let error = Error::new(
-            "wrong-type",
-            span,
-            format!("the values of `{name}` have no order"),
-        )
-        .hint("compare with `=`, `!=` or `in`");
+        let error = Error::new("wrong-type", span, format!("the values of `{name}` have no order"))
+            .hint("compare with `=`, `!=` or `in`");
         self.errors.push(error);
     }
 
@@ -98,50 +86,29 @@ impl Checker {
 }
 
 /// Says what is wrong with a value of `what`, whose values are of type `ty`.
-pub(super) fn mismatch(
-    what: &str,
-    ty: Type,
-    value: &Value,
-    mismatch: Mismatch,
-    span: Span,
-) -> Error {
+pub(super) fn mismatch(what: &str, ty: Type, value: &Value, mismatch: Mismatch, span: Span) -> Error {
     match mismatch {
         Mismatch::Type => {
-            let error = Error::new(
-                "wrong-type",
-                span,
-                format!("{what} is not compared with {value}"),
-            )
-            .expected(ty.expected());
+            let error = Error::new("wrong-type", span, format!("{what} does not take {value}")).expected(ty.expected());
             match (ty, value) {
                 (Type::Text | Type::Item, Value::Number(_) | Value::Bool(_)) => {
                     error.hint(format!("a text is quoted: '{value}'"))
                 }
-                (Type::Number | Type::Count | Type::Bool, Value::Text(_)) => {
-                    error.hint("leave the quotes out")
-                }
+                (Type::Number | Type::Count | Type::Bool, Value::Text(_)) => error.hint("leave the quotes out"),
                 _ => error,
             }
         }
         Mismatch::Unquoted => {
-            let error = Error::new(
-                "unknown-value",
-                span,
-                format!("{what} knows no word `{value}`"),
-            )
-            .expected(ty.expected());
+            let error =
+                Error::new("unknown-value", span, format!("{what} knows no word `{value}`")).expected(ty.expected());
             match ty {
-                Type::Text | Type::Item | Type::Any => {
-                    error.hint(format!("a text is quoted: '{value}'"))
-                }
+                Type::Text | Type::Item | Type::Any => error.hint(format!("a text is quoted: '{value}'")),
                 _ => error,
             }
         }
-        Mismatch::Unknown { nearest } => {
-            Error::new("unknown-value", span, format!("{what} is never {value}"))
-                .expected(ty.expected())
-                .nearest(nearest)
-        }
+        Mismatch::Unknown { nearest } => Error::new("unknown-value", span, format!("{what} is never {value}"))
+            .expected(ty.expected())
+            .nearest(nearest),
         Mismatch::Time(error) => Error::new("bad-time", span, error.to_string()),
     }
 }

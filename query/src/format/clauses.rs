@@ -4,9 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use super::{commas, optional, separated};
 use crate::ast::{
-    AsOf, Bound, Bucket, Clauses, Escalate, Expand, Flaw, Gather, Hops, Interval, Lift, Limit,
-    Listing, Measure, OrderKey, Predicate, PruneTarget, Reader, Returns, Scope, Score, ScoreBase,
-    Selection, Stage, Term, Test,
+    AsOf, Bound, Bucket, Clauses, Escalate, Expand, Flaw, Gather, Hops, Interval, Lift, Limit, Listing, Measure,
+    OrderKey, Predicate, PruneTarget, Reader, Returns, Scope, Score, ScoreBase, Selection, Stage, Term, Test,
 };
 
 impl Clauses {
@@ -33,36 +32,16 @@ impl Clauses {
         push(pieces, "in ", scope);
         pieces.extend(path.iter().map(|path| format!("through {}", Stages(path))));
         push(pieces, "where ", filter);
-        pieces.extend(
-            include
-                .iter()
-                .map(|flaws| format!("include {}", Commas(flaws))),
-        );
-        pieces.extend(
-            exclude
-                .iter()
-                .map(|flaws| format!("exclude {}", Commas(flaws))),
-        );
+        pieces.extend(include.iter().map(|flaws| format!("include {}", Commas(flaws))));
+        pieces.extend(exclude.iter().map(|flaws| format!("exclude {}", Commas(flaws))));
         push(pieces, "score ", score);
-        pieces.extend(
-            relax
-                .iter()
-                .map(|relax| format!("relax below {}", relax.below)),
-        );
+        pieces.extend(relax.iter().map(|relax| format!("relax below {}", relax.below)));
         push(pieces, "escalate", escalate);
         push(pieces, "expand", expand);
         push(pieces, "at ", reader);
         push(pieces, "as of ", as_of);
-        pieces.extend(
-            budget
-                .iter()
-                .map(|budget| format!("budget {} tokens", budget.tokens)),
-        );
-        pieces.extend(
-            abstain
-                .iter()
-                .map(|abstain| format!("abstain below {}", abstain.below)),
-        );
+        pieces.extend(budget.iter().map(|budget| format!("budget {} tokens", budget.tokens)));
+        pieces.extend(abstain.iter().map(|abstain| format!("abstain below {}", abstain.below)));
         push(pieces, "limit ", limit);
         pieces.extend(receipt.iter().map(|_| "with receipt".to_owned()));
         push(pieces, "return ", returns);
@@ -72,24 +51,12 @@ impl Clauses {
 impl Listing {
     /// Each clause that is there, in order.
     pub(super) fn pieces(&self, pieces: &mut Vec<String>) {
-        let Listing {
-            scope,
-            filter,
-            reader,
-            as_of,
-            order,
-            limit,
-            returns,
-        } = self;
+        let Listing { scope, filter, reader, as_of, order, limit, returns } = self;
         push(pieces, "in ", scope);
         push(pieces, "where ", filter);
         push(pieces, "at ", reader);
         push(pieces, "as of ", as_of);
-        pieces.extend(
-            order
-                .iter()
-                .map(|keys| format!("order by {}", Commas(keys))),
-        );
+        pieces.extend(order.iter().map(|keys| format!("order by {}", Commas(keys))));
         push(pieces, "limit ", limit);
         push(pieces, "return ", returns);
     }
@@ -258,10 +225,7 @@ impl Display for Reader {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let step = self.step.iter().map(|step| format!("step {step}"));
         let time = self.time.iter().map(|time| format!("time {time}"));
-        let version = self
-            .version
-            .iter()
-            .map(|version| format!("version {version}"));
+        let version = self.version.iter().map(|version| format!("version {version}"));
         let moments: Vec<String> = step.chain(time).chain(version).collect();
         commas(f, &moments)
     }
@@ -354,12 +318,7 @@ impl Display for Test {
         match self {
             Test::Compare { name, op, value } => write!(f, "{name} {op} {value}"),
             Test::In { name, not, list } => write!(f, "{name}{} in {list}", negation(*not)),
-            Test::Between {
-                name,
-                not,
-                low,
-                high,
-            } => {
+            Test::Between { name, not, low, high } => {
                 write!(f, "{name}{} between {low} and {high}", negation(*not))
             }
             Test::Contains { name, not, text } => {

@@ -59,11 +59,7 @@ fn commented(comment: &Comment) -> String {
 fn laid_out(statement: &Statement) -> String {
     let pieces = statements::pieces(statement);
     let line = pieces.join(" ");
-    if line.chars().count() <= LINE {
-        line
-    } else {
-        pieces.join("\n  ")
-    }
+    if line.chars().count() <= LINE { line } else { pieces.join("\n  ") }
 }
 
 impl fmt::Display for Script {
@@ -77,11 +73,7 @@ fn commas<T: fmt::Display>(f: &mut fmt::Formatter<'_>, things: &[T]) -> fmt::Res
     separated(f, things, ", ")
 }
 
-fn separated<T: fmt::Display>(
-    f: &mut fmt::Formatter<'_>,
-    things: &[T],
-    separator: &str,
-) -> fmt::Result {
+fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, things: &[T], separator: &str) -> fmt::Result {
     for (index, thing) in things.iter().enumerate() {
         if index > 0 {
             f.write_str(separator)?;
@@ -92,11 +84,7 @@ fn separated<T: fmt::Display>(
 }
 
 /// Writes `before` and the thing, when it is there.
-fn optional<T: fmt::Display>(
-    f: &mut fmt::Formatter<'_>,
-    before: &str,
-    thing: &Option<T>,
-) -> fmt::Result {
+fn optional<T: fmt::Display>(f: &mut fmt::Formatter<'_>, before: &str, thing: &Option<T>) -> fmt::Result {
     match thing {
         Some(thing) => write!(f, "{before}{thing}"),
         None => Ok(()),

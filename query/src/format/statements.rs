@@ -4,8 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::clauses::{Commas, push};
 use crate::ast::{
-    Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Statement,
-    Verify, Walk,
+    Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Statement, Verify, Walk,
 };
 
 impl Display for Statement {
@@ -64,12 +63,7 @@ fn count(count: &Count, pieces: &mut Vec<String>) {
         head += &format!(", {measure}");
     }
     pieces.push(head);
-    pieces.extend(
-        count
-            .group
-            .iter()
-            .map(|buckets| format!("by {}", Commas(buckets))),
-    );
+    pieces.extend(count.group.iter().map(|buckets| format!("by {}", Commas(buckets))));
     count.listing.pieces(pieces);
 }
 
@@ -117,10 +111,7 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
         }
         Statement::Link(link) => {
             let verb = statement.verb();
-            pieces.push(format!(
-                "{verb} {} {} {}",
-                link.item, link.edge, link.pointer
-            ));
+            pieces.push(format!("{verb} {} {} {}", link.item, link.edge, link.pointer));
         }
         Statement::Consolidate(consolidate) => {
             pieces.push(format!("consolidate {}", consolidate.noun));
@@ -155,12 +146,7 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
 
 fn merge(merge: &Merge, pieces: &mut Vec<String>) {
     match merge {
-        Merge::Candidates {
-            noun,
-            selection,
-            tau,
-            top,
-        } => {
+        Merge::Candidates { noun, selection, tau, top } => {
             pieces.push(format!("merge {noun}"));
             selection.pieces(pieces);
             push(pieces, "tau ", tau);

@@ -5,8 +5,8 @@
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{
-    Abstain, AsOf, Budget, Clauses, Escalate, Expand, Gather, Hops, Interval, Lift, Limit, Listing,
-    OrderKey, Reader, Relax, Returns, Scope, Score, ScoreBase, Selection, Stage, Term, WithReceipt,
+    Abstain, AsOf, Budget, Clauses, Escalate, Expand, Gather, Hops, Interval, Lift, Limit, Listing, OrderKey, Reader,
+    Relax, Returns, Scope, Score, ScoreBase, Selection, Stage, Term, WithReceipt,
 };
 use crate::error::Error;
 use crate::span::{Span, Spanned};
@@ -73,8 +73,7 @@ impl Parser<'_> {
 
     pub(super) fn at_clause_start(&self) -> bool {
         CLAUSE_STARTS.iter().any(|(first, then)| {
-            self.is_word(0, first)
-                && (then.is_empty() || then.iter().any(|word| self.is_word(1, word)))
+            self.is_word(0, first) && (then.is_empty() || then.iter().any(|word| self.is_word(1, word)))
         })
     }
 
@@ -219,26 +218,14 @@ impl Parser<'_> {
             self.expect_word("to")?;
             let up_to = self.count()?;
             self.expect_word("hops")?;
-            let carry = if self.eat_word("carry") {
-                Some(self.count()?)
-            } else {
-                None
-            };
-            return Ok(Stage::Hops(Hops {
-                stages,
-                up_to,
-                carry,
-            }));
+            let carry = if self.eat_word("carry") { Some(self.count()?) } else { None };
+            return Ok(Stage::Hops(Hops { stages, up_to, carry }));
         }
         if self.eat_word("lift") {
             self.expect_word("to")?;
             let noun = self.noun()?;
             let count = self.opt_count();
-            let votes = if self.eat_word("votes") {
-                Some(self.count()?)
-            } else {
-                None
-            };
+            let votes = if self.eat_word("votes") { Some(self.count()?) } else { None };
             return Ok(Stage::Lift(Lift { noun, count, votes }));
         }
         self.gather().map(|gather| Stage::Gather(Box::new(gather)))
@@ -253,31 +240,18 @@ impl Parser<'_> {
         } else {
             Vec::new()
         };
-        let pool = if self.eat_word("pool") {
-            Some(self.count()?)
-        } else {
-            None
-        };
+        let pool = if self.eat_word("pool") { Some(self.count()?) } else { None };
         let mut only = None;
         if self.eat_word("only") {
             self.expect(&TokenKind::Open, "`(`")?;
             only = Some(self.spanned(Self::predicate)?);
             self.expect(&TokenKind::Close, "`)`")?;
         }
-        Ok(Gather {
-            noun,
-            count,
-            channels,
-            pool,
-            only,
-        })
+        Ok(Gather { noun, count, channels, pool, only })
     }
 
     fn score(&mut self) -> Parsed<Score> {
-        let mut score = Score {
-            base: ScoreBase::Zero,
-            terms: Vec::new(),
-        };
+        let mut score = Score { base: ScoreBase::Zero, terms: Vec::new() };
         if self.eat_word("profile") {
             score.base = ScoreBase::Profile(self.name("the name of a profile")?);
             if !self.eat(&TokenKind::Comma, "`,`") {
@@ -289,12 +263,8 @@ impl Parser<'_> {
             if self.eat_word("default") {
                 if score.base != ScoreBase::Zero {
                     return self.fail(
-                        Error::new(
-                            "duplicate-clause",
-                            start,
-                            "the weights start from two places",
-                        )
-                        .hint("write `default` once, and not beside `profile`"),
+                        Error::new("duplicate-clause", start, "the weights start from two places")
+                            .hint("write `default` once, and not beside `profile`"),
                     );
                 }
                 score.base = ScoreBase::Default;
@@ -321,17 +291,8 @@ impl Parser<'_> {
             values = self.list(|p| Ok((p.name("a status or source")?, p.number()?)))?;
             self.expect(&TokenKind::Close, "`)`")?;
         }
-        let half_life = if self.eat_word("half-life") {
-            Some(self.spanned(Self::interval)?)
-        } else {
-            None
-        };
-        Ok(Term {
-            part,
-            weight,
-            values,
-            half_life,
-        })
+        let half_life = if self.eat_word("half-life") { Some(self.spanned(Self::interval)?) } else { None };
+        Ok(Term { part, weight, values, half_life })
     }
 
     /// `duration | n "steps"`.
@@ -346,18 +307,11 @@ impl Parser<'_> {
 
     fn relax(&mut self) -> Parsed<Relax> {
         self.expect_word("below")?;
-        Ok(Relax {
-            below: self.count()?,
-        })
+        Ok(Relax { below: self.count()? })
     }
 
     fn escalate(&mut self) -> Parsed<Escalate> {
-        let mut escalate = Escalate {
-            noun: None,
-            count: None,
-            rounds: None,
-            protect: None,
-        };
+        let mut escalate = Escalate { noun: None, count: None, rounds: None, protect: None };
         if self.eat_word("to") {
             escalate.noun = Some(self.noun()?);
             escalate.count = self.opt_count();
@@ -374,11 +328,7 @@ impl Parser<'_> {
     }
 
     fn expand(&mut self) -> Parsed<Expand> {
-        let mut expand = Expand {
-            noun: None,
-            depth: None,
-            within_tokens: None,
-        };
+        let mut expand = Expand { noun: None, depth: None, within_tokens: None };
         if self.eat_word("to") {
             expand.noun = Some(self.noun()?);
         }
@@ -433,18 +383,12 @@ impl Parser<'_> {
 
     fn abstain(&mut self) -> Parsed<Abstain> {
         self.expect_word("below")?;
-        Ok(Abstain {
-            below: self.number()?,
-        })
+        Ok(Abstain { below: self.number()? })
     }
 
     fn limit(&mut self) -> Parsed<Limit> {
         let count = self.count()?;
-        let skip = if self.eat_word("skip") {
-            Some(self.count()?)
-        } else {
-            None
-        };
+        let skip = if self.eat_word("skip") { Some(self.count()?) } else { None };
         Ok(Limit { count, skip })
     }
 
@@ -463,8 +407,6 @@ impl Parser<'_> {
         if self.eat(&TokenKind::Star, "`*`") {
             return Ok(Returns::All);
         }
-        Ok(Returns::Names(
-            self.list(|p| p.name("the name of a column"))?,
-        ))
+        Ok(Returns::Names(self.list(|p| p.name("the name of a column"))?))
     }
 }

@@ -39,32 +39,17 @@ const SHELL_HINT: &str = "in a shell, put the whole statement in single quotes a
 /// Everything that is wrong with the text, up to 64 errors.
 pub fn parse(source: &str) -> Result<Script, Errors> {
     if source.len() > MAX_SOURCE_LEN {
-        let span = Span {
-            line: 1,
-            column: 1,
-            ..Span::default()
-        };
+        let span = Span { line: 1, column: 1, ..Span::default() };
         let error = Error::new("too-long", span, "a script has at most 1 MiB of text")
             .hint("split it, or hand the data in through parameters or an import");
         return Err(error.into());
     }
     let mut errors = Collector::default();
     let Lexed { tokens, comments } = lexer::lex(source, &mut errors);
-    let mut parser = Parser {
-        source,
-        tokens,
-        at: 0,
-        depth: 0,
-        tried: Vec::new(),
-        looks: 0,
-        errors,
-    };
+    let mut parser = Parser { source, tokens, at: 0, depth: 0, tried: Vec::new(), looks: 0, errors };
     let statements = parser.script();
     let comments = place_comments(source, &statements, &comments);
-    parser.errors.finish(Script {
-        statements,
-        comments,
-    })
+    parser.errors.finish(Script { statements, comments })
 }
 
 /// A production failed, and has said so.
@@ -97,10 +82,7 @@ impl<'s> Parser<'s> {
         let mut statements = Vec::new();
         if *self.kind() == TokenKind::End {
             let span = self.span();
-            self.errors.push(
-                Error::new("empty", span, "nothing to run: the statement is empty")
-                    .hint(SHELL_HINT),
-            );
+            self.errors.push(Error::new("empty", span, "nothing to run: the statement is empty").hint(SHELL_HINT));
         }
         while *self.kind() != TokenKind::End && !self.errors.is_full() {
             match self.spanned(Parser::statement) {
@@ -126,10 +108,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Runs `production` and notes from where to where it read.
-    fn spanned<T>(
-        &mut self,
-        production: impl FnOnce(&mut Self) -> Parsed<T>,
-    ) -> Parsed<Spanned<T>> {
+    fn spanned<T>(&mut self, production: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<Spanned<T>> {
         let start = self.span();
         let node = production(self)?;
         Ok(Spanned::new(node, start.to(self.last_span())))
@@ -220,8 +199,7 @@ impl<'s> Parser<'s> {
 
     /// Whether the token `ahead` places further on is this keyword.
     fn is_word(&self, ahead: usize, keyword: &str) -> bool {
-        self.word_ahead(ahead)
-            .is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+        self.word_ahead(ahead).is_some_and(|word| word.eq_ignore_ascii_case(keyword))
     }
 
     fn eat_word(&mut self, keyword: &'static str) -> bool {
@@ -233,11 +211,7 @@ impl<'s> Parser<'s> {
     }
 
     fn expect_word(&mut self, keyword: &'static str) -> Parsed<Span> {
-        if self.at_word(keyword) {
-            Ok(self.bump())
-        } else {
-            self.unexpected()
-        }
+        if self.at_word(keyword) { Ok(self.bump()) } else { self.unexpected() }
     }
 
     fn eat(&mut self, kind: &TokenKind, shown: &'static str) -> bool {
@@ -252,11 +226,7 @@ impl<'s> Parser<'s> {
     }
 
     fn expect(&mut self, kind: &TokenKind, shown: &'static str) -> Parsed<()> {
-        if self.eat(kind, shown) {
-            Ok(())
-        } else {
-            self.unexpected()
-        }
+        if self.eat(kind, shown) { Ok(()) } else { self.unexpected() }
     }
 
     /// The variant of a closed set of words that is written here.
@@ -268,11 +238,7 @@ impl<'s> Parser<'s> {
         found
     }
 
-    fn expect_one_of<T: Copy>(
-        &mut self,
-        all: &[T],
-        as_str: fn(T) -> &'static str,
-    ) -> Parsed<Spanned<T>> {
+    fn expect_one_of<T: Copy>(&mut self, all: &[T], as_str: fn(T) -> &'static str) -> Parsed<Spanned<T>> {
         let span = self.span();
         match self.eat_one_of(all, as_str) {
             Some(found) => Ok(Spanned::new(found, span)),
@@ -308,7 +274,7 @@ impl<'s> Parser<'s> {
             TokenKind::Semicolon => "the statement ends too early".to_owned(),
             _ => format!("unexpected {}", shortened(self.slice(self.span()))),
         };
-        let mut error = Error::new("syntax", self.span(), message);
+        let mut error = Error::new("syntax", self.unexpected_span(), message);
         for (index, expected) in self.tried.iter().enumerate() {
             if self.tried[..index].contains(expected) {
                 continue;
@@ -331,6 +297,17 @@ impl<'s> Parser<'s> {
         self.errors.push(error);
     }
 
+    /// Where the next token stands; the end stands right behind the last token, however
+    /// many blank lines follow.
+    fn unexpected_span(&self) -> Span {
+        let last = self.last_span();
+        let shown = self.slice(last);
+        if *self.kind() != TokenKind::End || self.at == 0 || shown.contains('\n') {
+            return self.span();
+        }
+        Span { start: last.end, end: last.end, line: last.line, column: last.column + shown.chars().count() as u32 }
+    }
+
     /// Puts a clause in its place, or reports that it is there already.
     fn place<T>(&mut self, slot: &mut Option<Spanned<T>>, clause: Spanned<T>, name: &str) {
         if slot.is_some() {
@@ -348,41 +325,26 @@ impl<'s> Parser<'s> {
 fn shortened(source: &str) -> String {
     const SHOWN: usize = 30;
     let shown: String = source.chars().take(SHOWN).collect();
-    let ellipsis = if shown.len() < source.len() {
-        "…"
-    } else {
-        ""
-    };
-    format!(
-        "`{}{ellipsis}`",
-        shown.escape_debug().to_string().replace("\\'", "'")
-    )
+    let ellipsis = if shown.len() < source.len() { "…" } else { "" };
+    format!("`{}{ellipsis}`", shown.escape_debug().to_string().replace("\\'", "'"))
 }
 
 /// Finds the statement each comment is printed with.
 ///
 /// A comment belongs above the statement it stands before or in, unless it stands
 /// behind the end of one on the same line.
-fn place_comments(
-    source: &str,
-    statements: &[Spanned<Statement>],
-    comments: &[Span],
-) -> Vec<Comment> {
+fn place_comments(source: &str, statements: &[Spanned<Statement>], comments: &[Span]) -> Vec<Comment> {
     let mut next = 0;
     comments
         .iter()
         .map(|span| {
-            while statements
-                .get(next)
-                .is_some_and(|it| it.span.start < span.start)
-            {
+            while statements.get(next).is_some_and(|it| it.span.start < span.start) {
                 next += 1;
             }
             let before = next.checked_sub(1).map(|index| statements[index].span);
             let inside = before.is_some_and(|it| span.start < it.end);
-            let trailing = before.is_some_and(|it| {
-                !inside && !source[it.end as usize..span.start as usize].contains('\n')
-            });
+            let trailing =
+                before.is_some_and(|it| !inside && !source[it.end as usize..span.start as usize].contains('\n'));
             Comment {
                 statement: if inside || trailing { next - 1 } else { next },
                 trailing,
@@ -401,15 +363,7 @@ mod tests {
         let mut errors = Collector::default();
         let Lexed { tokens, .. } = lexer::lex(source, &mut errors);
         let count = tokens.len();
-        let mut parser = Parser {
-            source,
-            tokens,
-            at: 0,
-            depth: 0,
-            tried: Vec::new(),
-            looks: 0,
-            errors,
-        };
+        let mut parser = Parser { source, tokens, at: 0, depth: 0, tried: Vec::new(), looks: 0, errors };
         parser.script();
         (count, parser.looks)
     }
@@ -436,10 +390,7 @@ mod tests {
         for (head, body) in repeated {
             let source = head.to_owned() + &body.repeat(2_000);
             let (tokens, looks) = cost(&source);
-            assert!(
-                looks <= PER_TOKEN * tokens,
-                "{head}{body}: {looks} looks, {tokens} tokens"
-            );
+            assert!(looks <= PER_TOKEN * tokens, "{head}{body}: {looks} looks, {tokens} tokens");
         }
     }
 

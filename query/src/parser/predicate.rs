@@ -64,11 +64,7 @@ impl Parser<'_> {
         let name = self.name("an attribute")?;
         if let TokenKind::Op(op) = *self.kind() {
             self.bump();
-            return Ok(Test::Compare {
-                name,
-                op,
-                value: self.value()?,
-            });
+            return Ok(Test::Compare { name, op, value: self.value()? });
         }
         self.tried.push(Expected::Class("a comparison"));
         self.worded_test(name)
@@ -102,11 +98,7 @@ impl Parser<'_> {
         let span = self.span();
         if let Some(edge) = self.eat_one_of(Edge::ALL, Edge::as_str) {
             let edge = Spanned::new(edge, span);
-            let target = if self.eat_word("any") {
-                None
-            } else {
-                Some(self.pointer()?)
-            };
+            let target = if self.eat_word("any") { None } else { Some(self.pointer()?) };
             return Ok(Some(Test::Edge { edge, target }));
         }
         Ok(None)
@@ -122,26 +114,13 @@ impl Parser<'_> {
         if self.eat_word("between") {
             let low = self.value()?;
             self.expect_word("and")?;
-            return Ok(Test::Between {
-                name,
-                not,
-                low,
-                high: self.value()?,
-            });
+            return Ok(Test::Between { name, not, low, high: self.value()? });
         }
         if self.eat_word("contains") {
-            return Ok(Test::Contains {
-                name,
-                not,
-                text: self.text()?,
-            });
+            return Ok(Test::Contains { name, not, text: self.text()? });
         }
         if self.eat_word("matches") {
-            return Ok(Test::Matches {
-                name,
-                not,
-                glob: self.text()?,
-            });
+            return Ok(Test::Matches { name, not, glob: self.text()? });
         }
         let hint = self
             .word()

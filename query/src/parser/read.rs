@@ -2,8 +2,8 @@
 
 use super::{Parsed, Parser, SHELL_HINT};
 use crate::ast::{
-    Bucket, Conflicts, Count, Explain, Find, History, Listing, Measure, Query, Recall, Statement,
-    Thing, Verify, Walk, Why,
+    Bucket, Conflicts, Count, Explain, Find, History, Listing, Measure, Query, Recall, Statement, Thing, Verify, Walk,
+    Why,
 };
 use crate::error::Error;
 use crate::span::Spanned;
@@ -34,10 +34,7 @@ impl Parser<'_> {
             Ok(Statement::Recall(Box::new(self.recall()?)))
         } else if self.eat_word("find") {
             let thing = self.thing()?;
-            Ok(Statement::Find(Find {
-                thing,
-                listing: self.listing(),
-            }))
+            Ok(Statement::Find(Find { thing, listing: self.listing() }))
         } else if self.eat_word("count") {
             Ok(Statement::Count(self.counting()?))
         } else if self.eat_word("sources") {
@@ -45,28 +42,16 @@ impl Parser<'_> {
         } else if self.eat_word("dependents") {
             Ok(Statement::Walk(self.walk(false)?))
         } else if self.eat_word("conflicts") {
-            let on = if self.eat_word("on") {
-                Some(self.text()?)
-            } else {
-                None
-            };
-            Ok(Statement::Conflicts(Conflicts {
-                on,
-                listing: self.listing(),
-            }))
+            let on = if self.eat_word("on") { Some(self.text()?) } else { None };
+            Ok(Statement::Conflicts(Conflicts { on, listing: self.listing() }))
         } else if self.eat_word("history") {
             self.expect_word("of")?;
             let of = self.reference()?;
-            Ok(Statement::History(History {
-                of,
-                listing: self.listing(),
-            }))
+            Ok(Statement::History(History { of, listing: self.listing() }))
         } else if self.eat_word("verify") {
             Ok(Statement::Verify(self.verify()?))
         } else if self.eat_word("show") {
-            Ok(Statement::Show(
-                self.expect_one_of(ShowTarget::ALL, ShowTarget::as_str)?,
-            ))
+            Ok(Statement::Show(self.expect_one_of(ShowTarget::ALL, ShowTarget::as_str)?))
         } else if self.eat_word("replay") {
             Ok(Statement::Replay(self.id()?))
         } else {
@@ -76,10 +61,7 @@ impl Parser<'_> {
 
     fn recall(&mut self) -> Parsed<Recall> {
         let query = self.query()?;
-        Ok(Recall {
-            query,
-            clauses: self.clauses(),
-        })
+        Ok(Recall { query, clauses: self.clauses() })
     }
 
     /// `text [ "near" param ] | "near" param | "like" item`.
@@ -99,7 +81,7 @@ impl Parser<'_> {
             return self.fail(error);
         }
         if self.at_statement_end() || self.at_clause_start() {
-            let error = Error::new("empty-query", self.span(), "this recall asks for nothing")
+            let error = Error::new("empty-query", self.unexpected_span(), "this recall asks for nothing")
                 .expected("a quoted text, a parameter, `near` or `like`")
                 .hint(SHELL_HINT);
             return self.fail(error);
@@ -148,64 +130,34 @@ impl Parser<'_> {
             }
             p.listing_clause(&mut listing)
         });
-        Ok(Count {
-            thing,
-            measures,
-            group,
-            listing,
-        })
+        Ok(Count { thing, measures, group, listing })
     }
 
     fn measure(&mut self) -> Parsed<Measure> {
         let kind = self.expect_one_of(MeasureKind::ALL, MeasureKind::as_str)?;
         let name = self.name("an attribute")?;
-        Ok(Measure {
-            kind: kind.node,
-            name,
-        })
+        Ok(Measure { kind: kind.node, name })
     }
 
     fn bucket(&mut self) -> Parsed<Bucket> {
         let name = self.name("an attribute")?;
-        let every = if self.eat_word("every") {
-            Some(self.spanned(Self::interval)?)
-        } else {
-            None
-        };
+        let every = if self.eat_word("every") { Some(self.spanned(Self::interval)?) } else { None };
         Ok(Bucket { name, every })
     }
 
     fn walk(&mut self, towards_sources: bool) -> Parsed<Walk> {
         self.expect_word("of")?;
         let roots = self.list(Self::reference)?;
-        let edges = if self.eat_word("by") {
-            self.list(Self::edge)?
-        } else {
-            Vec::new()
-        };
-        let depth = if self.eat_word("depth") {
-            Some(self.count()?)
-        } else {
-            None
-        };
-        Ok(Walk {
-            towards_sources,
-            roots,
-            edges,
-            depth,
-            listing: self.listing(),
-        })
+        let edges = if self.eat_word("by") { self.list(Self::edge)? } else { Vec::new() };
+        let depth = if self.eat_word("depth") { Some(self.count()?) } else { None };
+        Ok(Walk { towards_sources, roots, edges, depth, listing: self.listing() })
     }
 
     fn verify(&mut self) -> Parsed<Verify> {
         if self.at_statement_end() || self.eat_word("all") {
             return Ok(Verify::All);
         }
-        for (word, what) in [
-            ("log", Verify::Log),
-            ("catalog", Verify::Catalog),
-            ("segments", Verify::Segments),
-        ] {
+        for (word, what) in [("log", Verify::Log), ("catalog", Verify::Catalog), ("segments", Verify::Segments)] {
             if self.eat_word(word) {
                 return Ok(what);
             }

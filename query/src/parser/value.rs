@@ -31,8 +31,7 @@ impl Parser<'_> {
             TokenKind::Word => self.slice(self.span()).to_owned(),
             TokenKind::Text(text) => text.clone(),
             _ => {
-                self.tried
-                    .push(Expected::Class("a word or a quoted text after the dot"));
+                self.tried.push(Expected::Class("a word or a quoted text after the dot"));
                 return self.unexpected();
             }
         };
@@ -188,14 +187,8 @@ impl Parser<'_> {
                 (micros.and_then(time::in_range), self.bump())
             }
             _ => match self.text()? {
-                Spanned {
-                    node: Arg::Value(text),
-                    span,
-                } => (time::parse_rfc3339(&text), span),
-                Spanned {
-                    node: Arg::Param(name),
-                    span,
-                } => {
+                Spanned { node: Arg::Value(text), span } => (time::parse_rfc3339(&text), span),
+                Spanned { node: Arg::Param(name), span } => {
                     return Ok(Spanned::new(Arg::Param(name), span));
                 }
             },
@@ -220,9 +213,7 @@ impl Parser<'_> {
             if let Some(arg) = p.opt_item() {
                 return Ok(arg);
             }
-            let hint = p
-                .word()
-                .map(|_| "an item is named by its key in quotes, or by its number");
+            let hint = p.word().map(|_| "an item is named by its key in quotes, or by its number");
             p.unexpected_with(hint)
         })
     }
@@ -267,28 +258,17 @@ impl Parser<'_> {
     pub(super) fn pointer(&mut self) -> Parsed<Spanned<Pointer>> {
         self.spanned(|p| {
             let target = p.reference()?;
-            let field = if p.eat_word("field") {
-                Some(p.text()?)
-            } else {
-                None
-            };
+            let field = if p.eat_word("field") { Some(p.text()?) } else { None };
             let excerpt = if p.eat_word("bytes") {
                 let start = p.count()?;
                 p.expect_word("to")?;
-                Some(Excerpt::Bytes {
-                    start,
-                    end: p.count()?,
-                })
+                Some(Excerpt::Bytes { start, end: p.count()? })
             } else if p.eat_word("quoting") {
                 Some(Excerpt::Quoting(p.text()?))
             } else {
                 None
             };
-            Ok(Pointer {
-                target,
-                field,
-                excerpt,
-            })
+            Ok(Pointer { target, field, excerpt })
         })
     }
 

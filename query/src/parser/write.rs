@@ -2,8 +2,8 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    Assignment, ClaimAssignment, Consolidate, EpisodeStatement, Forget, ForgetTarget, Learn, Link,
-    MarkStatement, Marking, Merge, Prune, PruneTarget, Record, Remember, Selection, Set, Statement,
+    Assignment, ClaimAssignment, Consolidate, EpisodeStatement, Forget, ForgetTarget, Learn, Link, MarkStatement,
+    Marking, Merge, Prune, PruneTarget, Record, Remember, Selection, Set, Statement,
 };
 use crate::span::Spanned;
 use crate::token::TokenKind;
@@ -39,10 +39,7 @@ impl Parser<'_> {
         } else if self.eat_word("set") {
             let name = self.name("the name of a setting")?;
             self.equals()?;
-            Ok(Statement::Set(Set {
-                name,
-                value: self.value()?,
-            }))
+            Ok(Statement::Set(Set { name, value: self.value()? }))
         } else {
             self.unexpected()
         }
@@ -63,13 +60,7 @@ impl Parser<'_> {
         self.expect_word("episode")?;
         let episode = self.id()?;
         let claims = self.claims()?;
-        Ok(Record {
-            kind,
-            text,
-            episode,
-            claims,
-            with: self.with()?,
-        })
+        Ok(Record { kind, text, episode, claims, with: self.with()? })
     }
 
     fn remember(&mut self) -> Parsed<Remember> {
@@ -88,14 +79,7 @@ impl Parser<'_> {
             None
         };
         let claims = self.claims()?;
-        Ok(Remember {
-            kind,
-            text,
-            from,
-            episode,
-            claims,
-            with: self.with()?,
-        })
+        Ok(Remember { kind, text, from, episode, claims, with: self.with()? })
     }
 
     fn learn(&mut self) -> Parsed<Learn> {
@@ -106,11 +90,7 @@ impl Parser<'_> {
         if add_only {
             self.expect_word("only")?;
         }
-        Ok(Learn {
-            text,
-            from,
-            add_only,
-        })
+        Ok(Learn { text, from, add_only })
     }
 
     fn mark(&mut self) -> Parsed<MarkStatement> {
@@ -119,55 +99,27 @@ impl Parser<'_> {
             if p.eat_word("utility") {
                 return Ok(Marking::Utility(p.number()?));
             }
-            Ok(Marking::State(
-                p.expect_one_of(Mark::ALL, Mark::as_str)?.node,
-            ))
+            Ok(Marking::State(p.expect_one_of(Mark::ALL, Mark::as_str)?.node))
         })?;
-        Ok(MarkStatement {
-            target,
-            marking,
-            because: self.opt_because()?,
-        })
+        Ok(MarkStatement { target, marking, because: self.opt_because()? })
     }
 
     fn opt_because(&mut self) -> Parsed<Option<Spanned<Arg<String>>>> {
-        if self.eat_word("because") {
-            self.text().map(Some)
-        } else {
-            Ok(None)
-        }
+        if self.eat_word("because") { self.text().map(Some) } else { Ok(None) }
     }
 
     fn link(&mut self, remove: bool) -> Parsed<Link> {
         let item = self.item()?;
         let edge = self.edge()?;
-        Ok(Link {
-            remove,
-            item,
-            edge,
-            pointer: self.pointer()?,
-        })
+        Ok(Link { remove, item, edge, pointer: self.pointer()? })
     }
 
     fn consolidate(&mut self) -> Parsed<Consolidate> {
         let noun = self.noun()?;
         let selection = self.selection()?;
-        let tau = if self.eat_word("tau") {
-            Some(self.number()?)
-        } else {
-            None
-        };
-        let into = if self.eat_word("into") {
-            Some(self.kind_of_item()?)
-        } else {
-            None
-        };
-        Ok(Consolidate {
-            noun,
-            selection,
-            tau,
-            into,
-        })
+        let tau = if self.eat_word("tau") { Some(self.number()?) } else { None };
+        let into = if self.eat_word("into") { Some(self.kind_of_item()?) } else { None };
+        Ok(Consolidate { noun, selection, tau, into })
     }
 
     fn merge(&mut self) -> Parsed<Merge> {
@@ -175,22 +127,9 @@ impl Parser<'_> {
         if let Some(noun) = self.eat_one_of(Noun::ALL, Noun::as_str) {
             let noun = Spanned::new(noun, span);
             let selection = self.selection()?;
-            let tau = if self.eat_word("tau") {
-                Some(self.number()?)
-            } else {
-                None
-            };
-            let top = if self.eat_word("top") {
-                Some(self.count()?)
-            } else {
-                None
-            };
-            return Ok(Merge::Candidates {
-                noun,
-                selection,
-                tau,
-                top,
-            });
+            let tau = if self.eat_word("tau") { Some(self.number()?) } else { None };
+            let top = if self.eat_word("top") { Some(self.count()?) } else { None };
+            return Ok(Merge::Candidates { noun, selection, tau, top });
         }
         let mut items = vec![self.item()?];
         self.expect(&TokenKind::Comma, "`,`")?;
@@ -205,17 +144,10 @@ impl Parser<'_> {
     fn prune(&mut self) -> Parsed<Prune> {
         let targets = self.list(|p| {
             let noun = p.noun()?;
-            let keep = if p.eat_word("to") {
-                Some(p.count()?)
-            } else {
-                None
-            };
+            let keep = if p.eat_word("to") { Some(p.count()?) } else { None };
             Ok(PruneTarget { noun, keep })
         })?;
-        Ok(Prune {
-            targets,
-            selection: self.selection()?,
-        })
+        Ok(Prune { targets, selection: self.selection()? })
     }
 
     fn forget(&mut self) -> Parsed<Forget> {
@@ -239,21 +171,13 @@ impl Parser<'_> {
         };
         let cascade = self.eat_word("cascade");
         self.expect_word("because")?;
-        Ok(Forget {
-            target,
-            cascade,
-            because: self.text()?,
-        })
+        Ok(Forget { target, cascade, because: self.text()? })
     }
 
     fn episode_statement(&mut self, close: bool) -> Parsed<EpisodeStatement> {
         self.expect_word("episode")?;
         let episode = self.id()?;
-        Ok(EpisodeStatement {
-            close,
-            episode,
-            with: self.with()?,
-        })
+        Ok(EpisodeStatement { close, episode, with: self.with()? })
     }
 
     fn claims(&mut self) -> Parsed<Vec<ClaimAssignment>> {
@@ -263,10 +187,7 @@ impl Parser<'_> {
         self.list(|p| {
             let name = p.text()?;
             p.equals()?;
-            Ok(ClaimAssignment {
-                name,
-                value: p.value()?,
-            })
+            Ok(ClaimAssignment { name, value: p.value()? })
         })
     }
 
@@ -277,10 +198,7 @@ impl Parser<'_> {
         self.list(|p| {
             let name = p.name("an attribute")?;
             p.equals()?;
-            Ok(Assignment {
-                name,
-                value: p.value()?,
-            })
+            Ok(Assignment { name, value: p.value()? })
         })
     }
 }

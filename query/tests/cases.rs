@@ -1,0 +1,102 @@
+//! Sources and what becomes of them, as data: `cases/*.txt`.
+//!
+//! A case is a line `=== title`, the source, a line `---`, and the outcome: the
+//! canonical text of a script that parses and checks, else its errors as they are
+//! shown. `UPDATE_CASES=1 cargo test -p holotype-query --test cases` writes the
+//! outcomes anew; read the difference before committing it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use holotype_query::{check, format, parse};
+
+struct Case {
+    title: String,
+    source: String,
+    outcome: String,
+}
+
+fn read_cases(text: &str) -> Vec<Case> {
+    let blocks = text.split("=== ").skip(1);
+    blocks
+        .map(|block| {
+            let (title, rest) = block.split_once('\n').expect("a title ends its line");
+            let (source, outcome) = rest.split_once("\n---\n").unwrap_or((rest.trim_end(), ""));
+            Case { title: title.to_owned(), source: source.to_owned(), outcome: outcome.trim_end().to_owned() }
+        })
+        .collect()
+}
+
+fn outcome(source: &str) -> String {
+    let checked = parse(source).and_then(|script| check(&script, None, None).map(|()| script));
+    match checked {
+        Err(errors) => errors.render(source).trim_end().to_owned(),
+        Ok(script) => {
+            let text = format(&script);
+            let again = parse(&text).unwrap_or_else(|errors| panic!("{}", errors.render(&text)));
+            assert_eq!(again, script, "{text}");
+            assert_eq!(format(&again), text);
+            text.trim_end().to_owned()
+        }
+    }
+}
+
+fn run(file: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(file);
+    let text = std::fs::read_to_string(&path).expect("the file of cases is there");
+    let cases = read_cases(&text);
+    assert!(!cases.is_empty(), "{file} holds no case");
+    if std::env::var_os("UPDATE_CASES").is_some() {
+        let mut updated = String::new();
+        for Case { title, source, .. } in &cases {
+            writeln!(updated, "=== {title}\n{source}\n---\n{}\n", outcome(source)).expect("a string takes any text");
+        }
+        std::fs::write(&path, updated.trim_end().to_owned() + "\n").expect("it can be written");
+        return;
+    }
+    let mut wrong = String::new();
+    for case in &cases {
+        let found = outcome(&case.source);
+        if found != case.outcome {
+            let Case { title, source, outcome } = case;
+            writeln!(wrong, "{title}\n{source}\n--- expected\n{outcome}\n--- found\n{found}\n")
+                .expect("a string takes any text");
+        }
+    }
+    assert!(wrong.is_empty(), "{file}:\n{wrong}");
+}
+
+#[test]
+fn recall() {
+    run("recall.txt");
+}
+
+#[test]
+fn listings() {
+    run("listings.txt");
+}
+
+#[test]
+fn predicates() {
+    run("predicates.txt");
+}
+
+#[test]
+fn writes() {
+    run("writes.txt");
+}
+
+#[test]
+fn values() {
+    run("values.txt");
+}
+
+#[test]
+fn names() {
+    run("names.txt");
+}
+
+#[test]
+fn scripts() {
+    run("scripts.txt");
+}
