@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use redb::{
     Builder, ConcurrencyMode, Database, OwnedRange, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, ReadableDatabase,
-    ReadableTable, TableDefinition,
+    ReadableTable, ReadableTableMetadata, TableDefinition,
 };
 
 use self::backend::{VfsBackend, WriterByte, copy_at_rest};
@@ -84,7 +84,9 @@ impl Default for CatalogOptions {
 pub enum Access {
     /// Reading and writing; one process at a time.
     Write,
-    /// Reading, with or without a writer beside it. Nothing is changed, not even to repair.
+    /// Reading, with or without a writer beside it. Nothing is changed, not even to repair. Whether
+    /// later checkpoints of a writer are seen depends on how the file was found, so whoever wants to
+    /// see them opens the catalog again.
     Read,
 }
 
@@ -218,6 +220,12 @@ impl Catalog {
                 return Err(Error::damaged_file(&self.path, "a row cannot be found by its key"));
             }
             count += 1;
+        }
+        // redb keeps this number apart from the rows.
+        let expected = self.guard(|| Ok(snapshot.inner.table.len()?))?;
+        if count != expected {
+            let what = format!("it has {count} rows instead of {expected}");
+            return Err(Error::damaged_file(&self.path, what));
         }
         Ok(count)
     }

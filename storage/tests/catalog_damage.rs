@@ -56,14 +56,17 @@ fn change(rows: &mut Rows, number: u64) -> Vec<(RowKey, Option<Vec<u8>>)> {
     changes
 }
 
+/// The rows that can be found both ways: along their order and by their keys.
 fn read_rows(catalog: &Catalog) -> Result<Rows, Error> {
     let view = View::new(Some(catalog.snapshot()?));
     let mut rows = Rows::new();
     for table in 0..3 {
         for row in view.prefix(table, &[]) {
             let (key, value) = row?;
-            assert_eq!(view.get(table, &key)?.as_deref(), Some(&*value));
-            rows.insert((table, key), value.to_vec());
+            if let Some(found) = view.get(table, &key)? {
+                assert_eq!(found, value, "a row has one value");
+                rows.insert((table, key), value.to_vec());
+            }
         }
     }
     Ok(rows)
@@ -94,12 +97,15 @@ fn flipped_bytes_are_errors_or_change_no_answer() {
     drop(catalog);
     let bytes = sim.bytes(path()).unwrap();
     silence_redb();
-    // The header in full, and of the rest (which takes a minute) one byte in 23.
-    let places: Vec<usize> = (0..bytes.len()).filter(|at| *at < 512 || at % 23 == 0).collect();
+    // Every bit of what redb's header begins with, a bit of each byte of the header, and of the rest
+    // (all of which takes a minute) one byte in 41.
+    let first = (0..64).flat_map(|at| (0..8).map(move |bit| (at, 1_u8 << bit)));
+    let rest = (64..bytes.len()).filter(|at| *at < 512 || at % 41 == 0);
+    let rest = rest.map(|at| (at, 1_u8 << (at % 8)));
+    let places: Vec<(usize, u8)> = first.chain(rest).collect();
     let mut errors = 0;
     let (mut wrong, mut panicked) = (Vec::new(), Vec::new());
-    for &at in &places {
-        let mask = 1 << (at % 8);
+    for &(at, mask) in &places {
         sim.flip(path(), at as u64, mask).unwrap();
         for access in [Access::Write, Access::Read] {
             let state = sim.crash(Crash::Keep);
@@ -119,6 +125,43 @@ fn flipped_bytes_are_errors_or_change_no_answer() {
     assert!(wrong.is_empty(), "changed answers at {wrong:?}");
     assert!(panicked.is_empty(), "panics at {panicked:?}");
     assert!(errors > 100, "{errors} flips of {} were noticed", places.len());
+}
+
+/// A large file is not checked as a whole when it is opened. Then every row that is read is still
+/// right or an error, and what is missing is noticed by `verify` at the latest.
+#[test]
+fn flipped_bytes_of_an_unchecked_file_make_no_row_wrong() {
+    let sim = disk();
+    let catalog = create(&sim, path());
+    let row = |i: u32| (RowKey::new(1, &i.to_be_bytes()), Some(format!("value {i}").repeat(8)));
+    catalog.checkpoint((0..400).map(row), &applied(1)).unwrap();
+    let rows = read_rows(&catalog).unwrap();
+    drop(catalog);
+    let len = sim.bytes(path()).unwrap().len();
+    silence_redb();
+    let unchecked = CatalogOptions { check_len: 0, ..CatalogOptions::default() };
+    let (mut errors, mut unnoticed) = (0, 0);
+    for at in (0..len).filter(|at| *at < 64 || at % 101 == 0) {
+        let mask = 1 << (at % 8);
+        sim.flip(path(), at as u64, mask).unwrap();
+        for access in [Access::Write, Access::Read] {
+            let state = sim.crash(Crash::Keep);
+            let mut read = || {
+                let catalog = Catalog::open(&state, path(), DATABASE, &unchecked, access)?;
+                let found = read_rows(&catalog)?;
+                let wrong = found.iter().any(|(key, value)| rows.get(key) != Some(value));
+                assert!(!wrong, "a wrong row, byte {at}");
+                if found != rows {
+                    unnoticed += 1;
+                    assert!(catalog.verify().is_err(), "rows are missing unnoticed, byte {at}");
+                }
+                Ok::<_, Error>(())
+            };
+            errors += u32::from(read().is_err());
+        }
+        sim.flip(path(), at as u64, mask).unwrap();
+    }
+    assert!(errors > 100, "{errors} flips were noticed, {unnoticed} only by verify");
 }
 
 #[test]

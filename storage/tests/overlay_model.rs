@@ -230,3 +230,10 @@ fn a_view_without_a_catalog_is_its_changes() {
     view.delete(1, b"b");
     assert_eq!(found(view.prefix(1, b"")), [(b"a".to_vec(), b"one".to_vec())]);
 }
+
+#[test]
+fn views_and_catalogs_are_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<View>();
+    shared::<Catalog>();
+}

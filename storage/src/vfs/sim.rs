@@ -19,7 +19,7 @@
 //!   have done nothing.
 //! - **Full disk**: with a quota, growing past it writes what fits and is `StorageFull`.
 //! - **Bit flips** hit cached and durable content alike. **Read-only**: everything that would change something is refused.
-//! - Not modelled: torn sectors, reordering within a directory operation, metadata (times, permissions), links.
+//! - Not modelled: interrupted calls, which the trait's promises hide; metadata (times, permissions); links.
 //!
 //! Contents are shared copy-on-write, so a copy of a whole disk costs little; every changing call is recorded, so that
 //! [`SimVfs::replay`] can stand at each point of a finished run and crash there.
