@@ -18,8 +18,9 @@
 //!    tails, and whether it was computed for all documents or looked up for one.
 //! 2. A hit has at least one term of the query, so its score is above 0.
 //!
-//! Cost of [`Scorer::top`]: every posting of the query's terms, and four bytes a document; or, when the filter is small
-//! against the postings, a look-up of each document of the filter in each list. Block entries hold what a block-max
+//! Cost of [`Scorer::top`]: every posting of the query's terms, and four bytes a document where they are many, or a sort
+//! of them where they are few; or, when the filter is small against the postings, a look-up of each document of the
+//! filter in each list. Block entries hold what a block-max
 //! search needs to skip more, should lists grow long enough to ask for it.
 
 use std::borrow::Cow;
@@ -37,8 +38,10 @@ pub const K1: f32 = 1.2;
 /// How far a document's length counts.
 pub const B: f32 = 0.75;
 
-/// Looking a document up costs about as much as walking over this many postings.
-const LOOKUP_COST: u64 = 8;
+/// Looking a document up costs about as much as walking over this many postings (measured: a block is decoded).
+const LOOKUP_COST: u64 = 32;
+/// Sorting a posting costs about as much as looking at this many documents' scores.
+const SORT_COST: u64 = 16;
 
 /// What BM25 knows of all documents together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,11 +55,7 @@ pub struct WordStats {
 impl WordStats {
     /// The average length of a document in words.
     pub fn average_len(&self) -> f64 {
-        if self.documents == 0 {
-            0.0
-        } else {
-            self.total_len as f64 / self.documents as f64 / f64::from(ONCE)
-        }
+        if self.documents == 0 { 0.0 } else { self.total_len as f64 / self.documents as f64 / f64::from(ONCE) }
     }
 
     /// The idf of a term that `df` documents hold.
@@ -106,10 +105,7 @@ pub struct Scorer<'a> {
 
 impl std::fmt::Debug for Scorer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scorer")
-            .field("stats", &self.stats)
-            .field("terms", &self.terms)
-            .finish_non_exhaustive()
+        f.debug_struct("Scorer").field("stats", &self.stats).field("terms", &self.terms).finish_non_exhaustive()
     }
 }
 
@@ -142,24 +138,10 @@ impl<'a> Scorer<'a> {
                 df += part.df(i)?;
             }
             // A stem precedes its surface.
-            let idf = term
-                .stem
-                .and_then(|stem| terms.get(stem))
-                .map_or_else(|| stats.idf(df), |stem| stem.idf);
-            terms.push(TermStats {
-                key: term.key.clone(),
-                weight: term.weight,
-                df,
-                idf,
-                surface: term.stem.is_some(),
-            });
+            let idf = term.stem.and_then(|stem| terms.get(stem)).map_or_else(|| stats.idf(df), |stem| stem.idf);
+            terms.push(TermStats { key: term.key.clone(), weight: term.weight, df, idf, surface: term.stem.is_some() });
         }
-        Ok(Self {
-            parts,
-            terms,
-            stats,
-            excluded,
-        })
+        Ok(Self { parts, terms, stats, excluded })
     }
 
     /// What holds for all documents.
@@ -183,35 +165,26 @@ impl<'a> Scorer<'a> {
         if k == 0 || postings == 0 {
             return Ok(Vec::new());
         }
-        let few = filter
-            .filter(|filter| filter.count() * self.terms.len() as u64 * LOOKUP_COST < postings);
+        let few = filter.filter(|filter| filter.count() * self.terms.len() as u64 * LOOKUP_COST < postings);
         if let Some(few) = few {
             let ids: Vec<u32> = few.iter().collect();
-            let hits = ids
-                .iter()
-                .zip(self.scores(&ids)?)
-                .map(|(&id, score)| Hit { id, score });
-            hits.filter(|hit| hit.score > 0.0)
-                .for_each(|hit| top.push(hit));
+            let hits = ids.iter().zip(self.scores(&ids)?).map(|(&id, score)| Hit { id, score });
+            hits.filter(|hit| hit.score > 0.0).for_each(|hit| top.push(hit));
             return Ok(top.into_sorted());
         }
-        let norm = Norm::new(&self.stats);
-        let mut scores = Vec::new();
         for part in &self.parts {
-            if part.lists.iter().all(Option::is_none) {
-                continue;
-            }
-            scores.clear();
-            scores.resize(part.bound as usize, 0f32);
-            self.score_all(part, &norm, &mut scores)?;
-            for (score, id) in scores.iter().zip(part.ids.iter()) {
-                let hit = Hit {
-                    id: u32::from_le_bytes(*id),
-                    score: *score,
-                };
-                if hit.score > 0.0 && top.admits(hit) && self.may_return(hit.id, filter) {
+            let mut see = |local: u32, score: f32| {
+                let Some(id) = part.id(local) else { return };
+                let hit = Hit { id, score };
+                if score > 0.0 && top.admits(hit) && self.may_return(id, filter) {
                     top.push(hit);
                 }
+            };
+            let postings: u64 = part.lists.iter().flatten().map(|list| u64::from(list.count())).sum();
+            if postings * SORT_COST < u64::from(part.bound) {
+                self.score_few(part, &mut see)?;
+            } else {
+                self.score_all(part, &mut see)?;
             }
         }
         Ok(top.into_sorted())
@@ -253,10 +226,7 @@ impl<'a> Scorer<'a> {
             }
         })?;
         let all = self.all_evidence();
-        Ok(covered
-            .into_iter()
-            .map(|covered| share(covered, all))
-            .collect())
+        Ok(covered.into_iter().map(|covered| share(covered, all)).collect())
     }
 
     /// The share of the query that these documents cover together, as in [`Scorer::coverage`].
@@ -271,10 +241,7 @@ impl<'a> Scorer<'a> {
             }
         })?;
         let found = self.terms.iter().zip(found).filter(|(_, found)| *found);
-        Ok(share(
-            found.map(|(term, _)| evidence(term)).sum(),
-            self.all_evidence(),
-        ))
+        Ok(share(found.map(|(term, _)| evidence(term)).sum(), self.all_evidence()))
     }
 
     /// The share of the query that any document covers: how much of what was asked the layer has words for.
@@ -295,17 +262,39 @@ impl<'a> Scorer<'a> {
         self.excluded.is_some_and(|excluded| excluded.contains(id))
     }
 
-    /// Adds up the scores of all documents of a part.
-    fn score_all(&self, part: &Part<'_>, norm: &Norm, scores: &mut [f32]) -> Result<()> {
+    /// Shows the score of every document of a part, by adding up in an array of all of them.
+    fn score_all(&self, part: &Part<'_>, see: &mut impl FnMut(u32, f32)) -> Result<()> {
+        let norm = Norm::new(&self.stats);
+        let mut scores = vec![0f32; part.bound as usize];
         for (term, list) in self.terms.iter().zip(&part.lists) {
             let Some(list) = list else { continue };
             let scale = scale(term);
             list.each(part.bound, &mut |posting| {
-                let local = posting.local as usize;
-                if let (Some(score), Some(len)) = (scores.get_mut(local), part.lens.get(local)) {
-                    *score += norm.score(scale, posting.frequency, u32::from_le_bytes(*len));
+                if let Some(score) = scores.get_mut(posting.local as usize) {
+                    *score += norm.score(scale, posting.frequency, part.len(posting.local));
                 }
             })?;
+        }
+        (0..).zip(scores).for_each(|(local, score)| see(local, score));
+        Ok(())
+    }
+
+    /// Shows the score of every document of a part that has one, by sorting the postings.
+    fn score_few(&self, part: &Part<'_>, see: &mut impl FnMut(u32, f32)) -> Result<()> {
+        let norm = Norm::new(&self.stats);
+        let mut scores: Vec<(u32, usize, f32)> = Vec::new();
+        for (i, (term, list)) in self.terms.iter().zip(&part.lists).enumerate() {
+            let Some(list) = list else { continue };
+            let scale = scale(term);
+            list.each(part.bound, &mut |posting| {
+                let score = norm.score(scale, posting.frequency, part.len(posting.local));
+                scores.push((posting.local, i, score));
+            })?;
+        }
+        scores.sort_unstable_by_key(|(local, term, _)| (*local, *term));
+        for document in scores.chunk_by(|a, b| a.0 == b.0) {
+            let local = document.first().map_or(0, |(local, ..)| *local);
+            see(local, document.iter().fold(0.0, |sum, (.., score)| sum + score));
         }
         Ok(())
     }
@@ -327,11 +316,7 @@ impl<'a> Scorer<'a> {
                 for (local, place) in &wanted {
                     let frequency = cursor.frequency(*local)?;
                     if frequency > 0 {
-                        let len = part
-                            .lens
-                            .get(*local as usize)
-                            .map_or(0, |len| u32::from_le_bytes(*len));
-                        see(*place, i, frequency, len);
+                        see(*place, i, frequency, part.len(*local));
                     }
                 }
             }
@@ -349,11 +334,7 @@ impl<'a> Part<'a> {
             bound: count as u32,
             ids: Cow::Borrowed(ids.get(..count).unwrap_or_default()),
             lens: Cow::Borrowed(lens.get(..count).unwrap_or_default()),
-            lists: query
-                .terms()
-                .iter()
-                .map(|term| lookup.find(&term.key).map(List::Stored))
-                .collect(),
+            lists: query.terms().iter().map(|term| lookup.find(&term.key).map(List::Stored)).collect(),
             total_len: segment.total_len_of_first(count)?,
             excluded: Vec::new(),
         })
@@ -365,11 +346,7 @@ impl<'a> Part<'a> {
         let lists: Vec<Option<List<'a>>> = query
             .terms()
             .iter()
-            .map(|term| {
-                index
-                    .find(&term.key, count)
-                    .map(|postings| List::Memory(postings.to_vec()))
-            })
+            .map(|term| index.find(&term.key, count).map(|postings| List::Memory(postings.to_vec())))
             .collect();
         let (ids, lens) = index.documents(count);
         Self {
@@ -382,11 +359,16 @@ impl<'a> Part<'a> {
         }
     }
 
+    fn id(&self, local: u32) -> Option<u32> {
+        self.ids.get(local as usize).map(|id| u32::from_le_bytes(*id))
+    }
+
+    fn len(&self, local: u32) -> u32 {
+        self.lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len))
+    }
+
     fn local(&self, id: u32) -> Option<u32> {
-        self.ids
-            .binary_search_by_key(&id, |id| u32::from_le_bytes(*id))
-            .ok()
-            .map(|local| local as u32)
+        self.ids.binary_search_by_key(&id, |id| u32::from_le_bytes(*id)).ok().map(|local| local as u32)
     }
 
     /// Takes the excluded documents out of the statistics.
@@ -394,11 +376,7 @@ impl<'a> Part<'a> {
         let Some(excluded) = excluded else { return };
         self.excluded = excluded.iter().filter_map(|id| self.local(id)).collect();
         for local in &self.excluded {
-            let len = self
-                .lens
-                .get(*local as usize)
-                .map_or(0, |len| u32::from_le_bytes(*len));
-            self.total_len -= u64::from(len);
+            self.total_len -= u64::from(self.len(*local));
         }
     }
 
@@ -426,10 +404,7 @@ impl Norm {
     fn new(stats: &WordStats) -> Self {
         let average = stats.average_len().max(f64::MIN_POSITIVE) * f64::from(ONCE);
         let k1 = K1 * ONCE as f32;
-        Self {
-            base: k1 * (1.0 - B),
-            per_len: (f64::from(k1 * B) / average) as f32,
-        }
+        Self { base: k1 * (1.0 - B), per_len: (f64::from(k1 * B) / average) as f32 }
     }
 
     #[inline]
@@ -445,17 +420,9 @@ fn scale(term: &TermStats) -> f32 {
 
 /// What the presence of the term is worth to coverage.
 fn evidence(term: &TermStats) -> f32 {
-    if term.surface {
-        0.0
-    } else {
-        term.weight * term.idf
-    }
+    if term.surface { 0.0 } else { term.weight * term.idf }
 }
 
 fn share(part: f32, all: f32) -> f32 {
-    if all > 0.0 {
-        (part / all).min(1.0)
-    } else {
-        0.0
-    }
+    if all > 0.0 { (part / all).min(1.0) } else { 0.0 }
 }

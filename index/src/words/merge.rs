@@ -41,38 +41,20 @@ pub fn merge_word_segments(
     identity: FileIdentity,
 ) -> Result<SegmentFileWriter> {
     let analyzer = analyzer.id();
-    if let Some(other) = segments
-        .iter()
-        .find(|segment| segment.analyzer() != analyzer)
-    {
-        return Err(Error::Mismatch {
-            expected: analyzer.to_string(),
-            found: other.analyzer().to_string(),
-        });
+    if let Some(other) = segments.iter().find(|segment| segment.analyzer() != analyzer) {
+        return Err(Error::Mismatch { expected: analyzer.to_string(), found: other.analyzer().to_string() });
     }
     let mut sources = Vec::with_capacity(segments.len());
     let mut documents = Vec::new();
     for (i, segment) in segments.iter().enumerate() {
         let (ids, lens) = (segment.ids()?, segment.stored_lens()?);
-        documents.extend(
-            ids.zip(lens)
-                .enumerate()
-                .map(|(local, (id, len))| (id, i, local, *len)),
-        );
+        documents.extend(ids.zip(lens).enumerate().map(|(local, (id, len))| (id, i, local, *len)));
         let places = vec![DROPPED; segment.document_count() as usize];
-        sources.push(Source {
-            lookup: segment.lookup()?,
-            next: 0,
-            places,
-        });
+        sources.push(Source { lookup: segment.lookup()?, next: 0, places });
     }
     documents.sort_unstable_by_key(|(id, ..)| *id);
-    if let Some([(previous, ..), (next, ..)]) = documents.array_windows().find(|[a, b]| a.0 == b.0)
-    {
-        return Err(Error::IdOrder {
-            previous: *previous,
-            next: *next,
-        });
+    if let Some([(previous, ..), (next, ..)]) = documents.array_windows().find(|[a, b]| a.0 == b.0) {
+        return Err(Error::IdOrder { previous: *previous, next: *next });
     }
     documents.retain(|(id, ..)| keep.is_none_or(|keep| keep.contains(*id)));
     for (place, (_, source, local, _)) in documents.iter().enumerate() {
@@ -92,16 +74,9 @@ pub fn merge_word_segments(
             {
                 source.next += 1;
                 List::Stored(list).each(u32::MAX, &mut |posting| {
-                    let place = source
-                        .places
-                        .get(posting.local as usize)
-                        .copied()
-                        .unwrap_or(DROPPED);
+                    let place = source.places.get(posting.local as usize).copied().unwrap_or(DROPPED);
                     if place != DROPPED {
-                        postings.push(Posting {
-                            local: place,
-                            ..posting
-                        });
+                        postings.push(Posting { local: place, ..posting });
                     }
                 })?;
             }

@@ -25,6 +25,7 @@
 
 pub mod analyse;
 mod bm25;
+mod letters;
 mod merge;
 mod postings;
 mod query;
@@ -71,17 +72,8 @@ impl WordIndex {
             .chain(tails.iter().map(|tail| tail.analyzer().id()))
             .find(|other| *other != analyzer.id());
         match other {
-            Some(other) => Err(Error::Mismatch {
-                expected: analyzer.id().to_string(),
-                found: other.to_string(),
-            }),
-            None => Ok(Self {
-                analyzer,
-                segments,
-                tails,
-                bound,
-                excluded: None,
-            }),
+            Some(other) => Err(Error::Mismatch { expected: analyzer.id().to_string(), found: other.to_string() }),
+            None => Ok(Self { analyzer, segments, tails, bound, excluded: None }),
         }
     }
 

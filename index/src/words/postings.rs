@@ -54,12 +54,7 @@ impl Block {
     /// Its four fields in order, little-endian.
     pub(super) fn encode(&self) -> [u8; BLOCK_ENTRY_LEN] {
         let mut bytes = [0; BLOCK_ENTRY_LEN];
-        let fields = [
-            self.offset,
-            self.last_local,
-            self.max_frequency,
-            self.min_len,
-        ];
+        let fields = [self.offset, self.last_local, self.max_frequency, self.min_len];
         for (place, field) in bytes.chunks_exact_mut(4).zip(fields) {
             place.copy_from_slice(&field.to_le_bytes());
         }
@@ -68,25 +63,15 @@ impl Block {
 
     /// The reverse of [`Block::encode`].
     pub(super) fn decode(bytes: &[u8; BLOCK_ENTRY_LEN]) -> Self {
-        let field =
-            |i: usize| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
-        Self {
-            offset: field(0),
-            last_local: field(4),
-            max_frequency: field(8),
-            min_len: field(12),
-        }
+        let field = |i: usize| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
+        Self { offset: field(0), last_local: field(4), max_frequency: field(8), min_len: field(12) }
     }
 }
 
 /// Appends the postings to `bytes`, block by block; a block's offset counts from where the list starts.
 ///
 /// The postings ascend; `len_of` gives the length of a document.
-pub(super) fn encode(
-    postings: &[Posting],
-    len_of: &dyn Fn(u32) -> u32,
-    bytes: &mut Vec<u8>,
-) -> Vec<Block> {
+pub(super) fn encode(postings: &[Posting], len_of: &dyn Fn(u32) -> u32, bytes: &mut Vec<u8>) -> Vec<Block> {
     let start = bytes.len();
     let mut next = 0;
     let block_of = |block: &[Posting]| {
@@ -104,16 +89,8 @@ pub(super) fn encode(
         Block {
             offset,
             last_local: next - 1,
-            max_frequency: block
-                .iter()
-                .map(|posting| posting.frequency)
-                .max()
-                .unwrap_or(0),
-            min_len: block
-                .iter()
-                .map(|posting| len_of(posting.local))
-                .min()
-                .unwrap_or(0),
+            max_frequency: block.iter().map(|posting| posting.frequency).max().unwrap_or(0),
+            min_len: block.iter().map(|posting| len_of(posting.local)).min().unwrap_or(0),
         }
     };
     postings.chunks(BLOCK_LEN).map(block_of).collect()
@@ -153,10 +130,7 @@ fn decode_block(
     if rest.is_empty() {
         return Ok(());
     }
-    Err(fault(
-        offset + bytes.len() - rest.len(),
-        "a block is longer than its postings",
-    ))
+    Err(fault(offset + bytes.len() - rest.len(), "a block is longer than its postings"))
 }
 
 /// A posting list, in a segment or copied out of a tail.
@@ -196,51 +170,41 @@ impl<'a> Stored<'a> {
 
     /// The block that would hold `local`.
     fn block_of(&self, local: u32) -> Option<usize> {
-        let i = self
-            .blocks
-            .partition_point(|entry| Block::decode(entry).last_local < local);
+        let i = self.blocks.partition_point(|entry| Block::decode(entry).last_local < local);
         (i < self.block_count()).then_some(i)
     }
 
     fn decode(&self, i: usize, block: &mut Vec<Posting>) -> Result<()> {
-        let start = self
-            .blocks
-            .get(i)
-            .map_or(0, |entry| Block::decode(entry).offset as usize);
-        let end = self.blocks.get(i + 1).map_or(self.bytes.len(), |entry| {
-            Block::decode(entry).offset as usize
-        });
+        let start = self.blocks.get(i).map_or(0, |entry| Block::decode(entry).offset as usize);
+        let end = self.blocks.get(i + 1).map_or(self.bytes.len(), |entry| Block::decode(entry).offset as usize);
         let offset = self.offset + start;
-        let bytes = self
-            .bytes
-            .get(start..end)
-            .ok_or_else(|| fault(offset, "a block is outside its list"))?;
-        let count = (self.count as usize)
-            .saturating_sub(i * BLOCK_LEN)
-            .min(BLOCK_LEN);
-        let entry = self
-            .blocks
-            .get(i)
-            .map(|entry| Block::decode(entry).last_local);
+        let bytes = self.bytes.get(start..end).ok_or_else(|| fault(offset, "a block is outside its list"))?;
+        let count = (self.count as usize).saturating_sub(i * BLOCK_LEN).min(BLOCK_LEN);
+        let entry = self.blocks.get(i).map(|entry| Block::decode(entry).last_local);
         let last = entry.unwrap_or(self.documents.saturating_sub(1));
         decode_block(bytes, count, self.first_of(i), last, offset, block)?;
         match (entry, block.last()) {
-            (Some(entry), Some(found)) if entry != found.local => Err(fault(
-                offset,
-                "a block does not end with the document its entry names",
-            )),
+            (Some(entry), Some(found)) if entry != found.local => {
+                Err(fault(offset, "a block does not end with the document its entry names"))
+            }
             _ => Ok(()),
         }
     }
 }
 
 impl List<'_> {
+    /// How many postings there are in all.
+    pub(super) fn count(&self) -> u32 {
+        match self {
+            List::Stored(stored) => stored.count,
+            List::Memory(postings) => postings.len() as u32,
+        }
+    }
+
     /// How many there are of the documents before `bound`.
     pub(super) fn count_below(&self, bound: u32) -> Result<u32> {
         match self {
-            List::Memory(postings) => {
-                Ok(postings.partition_point(|posting| posting.local < bound) as u32)
-            }
+            List::Memory(postings) => Ok(postings.partition_point(|posting| posting.local < bound) as u32),
             List::Stored(stored) if bound >= stored.documents => Ok(stored.count),
             List::Stored(stored) => {
                 let Some(i) = stored.block_of(bound) else {
@@ -258,9 +222,7 @@ impl List<'_> {
     pub(super) fn each(&self, bound: u32, see: &mut impl FnMut(Posting)) -> Result<()> {
         let mut see_below = |postings: &[Posting]| {
             let end = match postings.last() {
-                Some(last) if last.local >= bound => {
-                    postings.partition_point(|posting| posting.local < bound)
-                }
+                Some(last) if last.local >= bound => postings.partition_point(|posting| posting.local < bound),
                 _ => postings.len(),
             };
             postings[..end].iter().for_each(|posting| see(*posting));
@@ -293,11 +255,7 @@ pub(super) struct Cursor<'l> {
 impl<'l> Cursor<'l> {
     /// Looks in `list`.
     pub(super) fn new(list: &'l List<'l>) -> Self {
-        Self {
-            list,
-            at: None,
-            block: Vec::new(),
-        }
+        Self { list, at: None, block: Vec::new() }
     }
 
     /// How often document `local` holds the term, in sixteenths; 0 when it does not.
@@ -317,9 +275,7 @@ impl<'l> Cursor<'l> {
             }
         };
         let found = postings.binary_search_by_key(&local, |posting| posting.local);
-        Ok(found.map_or(0, |at| {
-            postings.get(at).map_or(0, |posting| posting.frequency)
-        }))
+        Ok(found.map_or(0, |at| postings.get(at).map_or(0, |posting| posting.frequency)))
     }
 }
 
@@ -358,37 +314,18 @@ mod tests {
     /// A list over the encoded postings, of `documents` documents.
     fn list<'a>(bytes: &'a [u8], blocks: &'a [[u8; BLOCK_ENTRY_LEN]], count: usize) -> List<'a> {
         let blocks = if blocks.len() > 1 { blocks } else { &[] };
-        List::Stored(Stored {
-            bytes,
-            offset: 0,
-            blocks,
-            count: count as u32,
-            documents: 100_000,
-        })
+        List::Stored(Stored { bytes, offset: 0, blocks, count: count as u32, documents: 100_000 })
     }
 
     #[test]
     fn the_bytes_are_pinned() {
         let mut bytes = Vec::new();
-        let postings = [
-            (0, 16),
-            (1, 16),
-            (200, 16),
-            (201, 48),
-            (u32::MAX - 1, u32::MAX),
-        ]
-        .map(|(local, frequency)| Posting { local, frequency });
+        let postings = [(0, 16), (1, 16), (200, 16), (201, 48), (u32::MAX - 1, u32::MAX)]
+            .map(|(local, frequency)| Posting { local, frequency });
         let blocks = encode(&postings, &|local| local / 2 + 7, &mut bytes);
-        let wanted = [
-            1, 1, 0x8d, 0x03, 0, 48, 0xe8, 0xfc, 0xff, 0xff, 0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f,
-        ];
+        let wanted = [1, 1, 0x8d, 0x03, 0, 48, 0xe8, 0xfc, 0xff, 0xff, 0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f];
         assert_eq!(bytes, wanted);
-        let block = Block {
-            offset: 0,
-            last_local: u32::MAX - 1,
-            max_frequency: u32::MAX,
-            min_len: 7,
-        };
+        let block = Block { offset: 0, last_local: u32::MAX - 1, max_frequency: u32::MAX, min_len: 7 };
         assert_eq!(blocks, [block]);
     }
 

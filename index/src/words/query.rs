@@ -51,11 +51,7 @@ impl WordQuery {
             let place = *places.entry(term.key.into()).or_insert(terms.len());
             if place == terms.len() {
                 let stem = term.key.starts_with(SURFACE_MARK).then_some(word);
-                terms.push(QueryTerm {
-                    key: term.key.into(),
-                    weight: 0.0,
-                    stem,
-                });
+                terms.push(QueryTerm { key: term.key.into(), weight: 0.0, stem });
             }
             terms[place].weight += weight;
             if term.role == Role::Word {
@@ -83,36 +79,21 @@ mod tests {
 
     fn shown(text: &str) -> Vec<(String, f32, Option<usize>)> {
         let query = WordQuery::new(&Analyzer::new(Stemming::English), text);
-        query
-            .terms()
-            .iter()
-            .map(|term| (term.key.to_string(), term.weight, term.stem))
-            .collect()
+        query.terms().iter().map(|term| (term.key.to_string(), term.weight, term.stem)).collect()
     }
 
     #[test]
     fn weights_by_role() {
-        let wanted = [
-            ("ua123", 1.0),
-            ("ua", 0.25),
-            ("123", 0.25),
-            ("málaga", 1.0),
-            ("malaga", 0.5),
-        ];
-        let wanted: Vec<_> = wanted
-            .map(|(key, weight)| (key.to_owned(), weight, None))
-            .into();
+        let wanted = [("ua123", 1.0), ("ua", 0.25), ("123", 0.25), ("málaga", 1.0), ("malaga", 0.5)];
+        let wanted: Vec<_> = wanted.map(|(key, weight)| (key.to_owned(), weight, None)).into();
         assert_eq!(shown("UA123 Málaga"), wanted);
         assert_eq!(shown("10:30")[2], ("10:30".to_owned(), 0.5, None));
     }
 
     #[test]
     fn repeated_terms_add_up_and_surfaces_know_their_stem() {
-        let wanted = [
-            ("a".to_owned(), 1.0, None),
-            ("run".to_owned(), 3.0, None),
-            ("=running".to_owned(), 0.4, Some(1)),
-        ];
+        let wanted =
+            [("a".to_owned(), 1.0, None), ("run".to_owned(), 3.0, None), ("=running".to_owned(), 0.4, Some(1))];
         assert_eq!(shown("a running run running"), wanted);
         assert!(WordQuery::new(&Analyzer::default(), " … ").is_empty());
     }

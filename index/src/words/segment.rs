@@ -142,13 +142,9 @@ impl WordSegment {
     pub fn open(file: SegmentFile) -> Result<Self> {
         file.check_version(VERSION)?;
         let head = file.section(HEAD)?;
-        let head: &[u8; HEAD_LEN] = head.try_into().map_err(|_| {
-            Error::corrupt(
-                "HEAD",
-                0,
-                format!("{} bytes instead of {HEAD_LEN}", head.len()),
-            )
-        })?;
+        let head: &[u8; HEAD_LEN] = head
+            .try_into()
+            .map_err(|_| Error::corrupt("HEAD", 0, format!("{} bytes instead of {HEAD_LEN}", head.len())))?;
         let mut segment = Self {
             analyzer: AnalyzerId(u32_at(head, HEAD_ANALYZER)),
             documents: u32_at(head, HEAD_DOCUMENTS),
@@ -213,6 +209,11 @@ impl WordSegment {
         Ok(())
     }
 
+    /// The file it stands in.
+    pub fn file(&self) -> &SegmentFile {
+        &self.file
+    }
+
     /// The length of the file.
     pub fn file_len(&self) -> u64 {
         self.file.file_len()
@@ -229,10 +230,7 @@ impl WordSegment {
     /// The total length of the first `count` documents.
     pub(super) fn total_len_of_first(&self, count: usize) -> Result<u64> {
         let whole = count / SUM_STEP;
-        let rest = self
-            .stored_lens()?
-            .get(whole * SUM_STEP..count)
-            .unwrap_or_default();
+        let rest = self.stored_lens()?.get(whole * SUM_STEP..count).unwrap_or_default();
         Ok(self.sums.get(whole).copied().unwrap_or(self.total_len) + sum(rest))
     }
 
@@ -245,13 +243,7 @@ impl WordSegment {
             let what = format!("{} bytes instead of {end}", postings.len());
             return Err(Error::corrupt("POST", postings.len(), what));
         }
-        Ok(Lookup {
-            terms,
-            text,
-            blocks,
-            postings,
-            documents: self.documents,
-        })
+        Ok(Lookup { terms, text, blocks, postings, documents: self.documents })
     }
 
     fn numbers(&self, tag: [u8; 4], name: &'static str) -> Result<&[Number]> {
@@ -272,11 +264,7 @@ impl WordSegment {
             _ => false,
         });
         if let Some(at) = falls {
-            return Err(Error::corrupt(
-                "IDS ",
-                at * 4,
-                "an id does not exceed the one before it",
-            ));
+            return Err(Error::corrupt("IDS ", at * 4, "an id does not exceed the one before it"));
         }
         let lens = self.stored_lens()?;
         let mut total = 0;
@@ -311,29 +299,18 @@ impl WordSegment {
             let (entry, next) = (Entry::decode(entry), Entry::decode(next));
             let key = text.get(entry.text as usize..next.text as usize);
             check_term(&entry, &next, blocks, self.documents)
-                .and(
-                    key.filter(|key| *key > before)
-                        .ok_or("its text is out of bounds or out of order"),
-                )
+                .and(key.filter(|key| *key > before).ok_or("its text is out of bounds or out of order"))
                 .map_err(|what| Error::corrupt("TERM", i * TERM_LEN, what))?;
             before = key.unwrap_or_default();
             postings += u64::from(entry.count);
         }
-        let first = entries
-            .first()
-            .map(Entry::decode)
-            .is_some_and(|entry| (entry.list, entry.text, entry.block) == (0, 0, 0));
+        let first =
+            entries.first().map(Entry::decode).is_some_and(|entry| (entry.list, entry.text, entry.block) == (0, 0, 0));
         let last = entries.last().map(Entry::decode).is_some_and(|entry| {
-            (entry.text as usize, entry.block as usize, entry.count)
-                == (text.len(), blocks.len(), 0)
-                && rest.is_empty()
+            (entry.text as usize, entry.block as usize, entry.count) == (text.len(), blocks.len(), 0) && rest.is_empty()
         });
         if !first || !last {
-            return Err(Error::corrupt(
-                "TERM",
-                0,
-                "the terms do not fill their sections",
-            ));
+            return Err(Error::corrupt("TERM", 0, "the terms do not fill their sections"));
         }
         if postings != self.postings {
             let what = format!("{postings} postings instead of {}", self.postings);
@@ -371,10 +348,7 @@ impl<'a> Lookup<'a> {
             count: entry.count,
             documents: self.documents,
         };
-        Some((
-            self.text.get(entry.text as usize..next.text as usize)?,
-            list,
-        ))
+        Some((self.text.get(entry.text as usize..next.text as usize)?, list))
     }
 }
 
@@ -414,11 +388,7 @@ impl Builder {
         }
         self.entry(postings.len() as u32);
         self.text.extend_from_slice(key);
-        let len_of = |local: u32| {
-            self.lens
-                .get(local as usize)
-                .map_or(0, |len| u32::from_le_bytes(*len))
-        };
+        let len_of = |local: u32| self.lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len));
         let blocks = encode(postings, &len_of, &mut self.postings);
         if blocks.len() > 1 {
             self.blocks.extend(blocks.iter().flat_map(Block::encode));
@@ -478,13 +448,8 @@ fn check_term(
     if entry.count == 0 || entry.count > documents {
         return Err("an impossible number of documents");
     }
-    let list_len = next
-        .list
-        .checked_sub(entry.list)
-        .ok_or("its list ends before it begins")?;
-    let blocks = blocks
-        .get(entry.block as usize..next.block as usize)
-        .ok_or("its block entries are out of bounds")?;
+    let list_len = next.list.checked_sub(entry.list).ok_or("its list ends before it begins")?;
+    let blocks = blocks.get(entry.block as usize..next.block as usize).ok_or("its block entries are out of bounds")?;
     let wanted = match entry.count as usize {
         0..=BLOCK_LEN => 0,
         count => count.div_ceil(BLOCK_LEN),
@@ -507,10 +472,7 @@ fn check_term(
 }
 
 fn sum(numbers: &[Number]) -> u64 {
-    numbers
-        .iter()
-        .map(|number| u64::from(u32::from_le_bytes(*number)))
-        .sum()
+    numbers.iter().map(|number| u64::from(u32::from_le_bytes(*number))).sum()
 }
 
 fn u32_at<const N: usize>(bytes: &[u8; N], offset: usize) -> u32 {
@@ -523,4 +485,76 @@ fn u64_at<const N: usize>(bytes: &[u8; N], offset: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[offset..offset + 8]);
     u64::from_le_bytes(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::postings::ONCE;
+
+    const IDENTITY: FileIdentity = FileIdentity { database: [9; 16], generation: 1, place: 0 };
+
+    fn built() -> Vec<u8> {
+        let numbers = |numbers: &[u32]| numbers.iter().map(|number| number.to_le_bytes()).collect();
+        let once = |locals: std::ops::Range<u32>| -> Vec<Posting> {
+            locals.map(|local| Posting { local, frequency: ONCE }).collect()
+        };
+        let ids: Vec<u32> = (0..130).map(|local| 5 + 2 * local).collect();
+        let mut lens = vec![ONCE; 130];
+        lens[0] = 3 * ONCE;
+        let mut builder = Builder::new(AnalyzerId(0x101), numbers(&ids), numbers(&lens));
+        builder.term(b"all", &once(0..130));
+        builder.term(b"none", &[]);
+        builder.term(b"one", &[Posting { local: 2, frequency: 40 }]);
+        builder.finish(IDENTITY).unwrap().into_bytes()
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let file = SegmentFile::from_bytes(built(), WORD_SEGMENT_KIND, &IDENTITY).unwrap();
+        assert_eq!(file.version(), 1);
+        let head = [
+            1, 1, 0, 0, 130, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, // analyser, documents, terms, zero
+            131, 0, 0, 0, 0, 0, 0, 0, 0x40, 8, 0, 0, 0, 0, 0, 0, // postings, total length
+        ];
+        assert_eq!(file.section(HEAD).unwrap(), head);
+        assert_eq!(file.section(IDS).unwrap()[..8], [5, 0, 0, 0, 7, 0, 0, 0]);
+        assert_eq!(file.section(LENS).unwrap()[..8], [48, 0, 0, 0, 16, 0, 0, 0]);
+        let terms = [
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 130, 0, 0, 0, // all: list, text, block, count
+            130, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, // one
+            132, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, // the end
+        ];
+        assert_eq!(file.section(TERM).unwrap(), terms);
+        assert_eq!(file.section(TEXT).unwrap(), b"allone");
+        let blocks = [
+            0, 0, 0, 0, 127, 0, 0, 0, 16, 0, 0, 0, 16, 0, 0, 0, // offset, last local, max frequency, min length
+            128, 0, 0, 0, 129, 0, 0, 0, 16, 0, 0, 0, 16, 0, 0, 0,
+        ];
+        assert_eq!(file.section(BLKS).unwrap(), blocks);
+        let postings = [vec![1; 130], vec![4, 40]].concat();
+        assert_eq!(file.section(POST).unwrap(), postings);
+    }
+
+    #[test]
+    fn sums_of_lengths_for_every_prefix() {
+        let file = SegmentFile::from_bytes(built(), WORD_SEGMENT_KIND, &IDENTITY).unwrap();
+        let segment = WordSegment::open(file).unwrap();
+        let lens = segment.stored_lens().unwrap();
+        for count in 0..=lens.len() {
+            assert_eq!(segment.total_len_of_first(count).unwrap(), sum(&lens[..count]), "{count}");
+        }
+    }
+
+    #[test]
+    fn terms_are_found_and_others_are_not() {
+        let file = SegmentFile::from_bytes(built(), WORD_SEGMENT_KIND, &IDENTITY).unwrap();
+        let segment = WordSegment::open(file).unwrap();
+        let lookup = segment.lookup().unwrap();
+        assert_eq!(lookup.find("all").map(|list| list.count), Some(130));
+        assert_eq!(lookup.find("one").map(|list| list.count), Some(1));
+        for absent in ["", "a", "alll", "none", "on", "zzz"] {
+            assert!(lookup.find(absent).is_none(), "{absent}");
+        }
+    }
 }

@@ -23,7 +23,7 @@ use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 
 /// The queue is worked off by the pusher when it holds this many bytes of text.
-pub const MAX_QUEUED_LEN: usize = 1 << 20;
+pub const MAX_QUEUED_LEN: usize = 256 << 10;
 
 /// The heaviest a piece of a document can be.
 pub const MAX_WEIGHT: f32 = 64.0;
@@ -78,11 +78,7 @@ impl WordTail {
             sums: vec![0],
             byte_len: 0,
         };
-        Self {
-            analyzer,
-            queue: Mutex::default(),
-            index: RwLock::new(index),
-        }
+        Self { analyzer, queue: Mutex::default(), index: RwLock::new(index) }
     }
 
     /// The analyser of its documents.
@@ -97,9 +93,7 @@ impl WordTail {
     /// # Errors
     /// [`Error::IdOrder`] when `id` does not exceed the id before.
     pub fn push(&self, id: u32, pieces: &[(&str, f32)]) -> Result<()> {
-        let pieces = pieces
-            .iter()
-            .map(|(text, weight)| ((*text).into(), sixteenths(*weight)));
+        let pieces = pieces.iter().map(|(text, weight)| ((*text).into(), sixteenths(*weight)));
         let pieces: Vec<(Box<str>, u32)> = pieces.filter(|(_, weight)| *weight > 0).collect();
         let mut queue = self.queue();
         if let Some(previous) = queue.last.filter(|last| *last >= id) {
@@ -156,23 +150,13 @@ impl WordTail {
     ///
     /// # Errors
     /// [`Error::TooMany`] past the limits of a segment.
-    pub fn build(
-        &self,
-        bound: u32,
-        keep: Option<&Bits>,
-        identity: FileIdentity,
-    ) -> Result<SegmentFileWriter> {
-        self.index_below(bound)
-            .build(self.analyzer, bound, keep, identity)
+    pub fn build(&self, bound: u32, keep: Option<&Bits>, identity: FileIdentity) -> Result<SegmentFileWriter> {
+        self.index_below(bound).build(self.analyzer, bound, keep, identity)
     }
 
     /// The index, in which every document below `bound` has been analysed.
     pub(super) fn index_below(&self, bound: u32) -> RwLockReadGuard<'_, TailIndex> {
-        let waiting = self
-            .queue()
-            .documents
-            .first()
-            .is_some_and(|queued| queued.id < bound);
+        let waiting = self.queue().documents.first().is_some_and(|queued| queued.id < bound);
         if waiting {
             self.catch_up();
         }
@@ -191,8 +175,7 @@ impl WordTail {
 impl TailIndex {
     /// How many documents are below `bound`.
     pub(super) fn count_below(&self, bound: u32) -> usize {
-        self.ids
-            .partition_point(|id| u32::from_le_bytes(*id) < bound)
+        self.ids.partition_point(|id| u32::from_le_bytes(*id) < bound)
     }
 
     /// Ids and lengths of the first `count` documents.
@@ -213,12 +196,7 @@ impl TailIndex {
     }
 
     fn add(&mut self, document: &Queued) {
-        let Self {
-            analysis,
-            terms,
-            lists,
-            ..
-        } = self;
+        let Self { analysis, terms, lists, .. } = self;
         let local = self.ids.len() as u32;
         let mut len = 0u32;
         let mut grown = 0;
@@ -236,14 +214,11 @@ impl TailIndex {
                 let list = &mut lists[list];
                 match list.last_mut() {
                     Some(last) if last.local == local => {
-                        last.frequency = last.frequency.saturating_add(*weight)
+                        last.frequency = last.frequency.saturating_add(*weight);
                     }
                     _ => {
                         grown += size_of::<Posting>();
-                        list.push(Posting {
-                            local,
-                            frequency: *weight,
-                        });
+                        list.push(Posting { local, frequency: *weight });
                     }
                 }
                 if term.role == Role::Word {
@@ -275,22 +250,17 @@ impl TailIndex {
                 lens.push(*len);
             }
         }
-        let mut terms: Vec<(&str, &[Posting])> = self
-            .terms
-            .iter()
-            .map(|(key, list)| (&**key, &*self.lists[*list as usize]))
-            .collect();
+        let mut terms: Vec<(&str, &[Posting])> =
+            self.terms.iter().map(|(key, list)| (&**key, &*self.lists[*list as usize])).collect();
         terms.sort_unstable_by_key(|(key, _)| *key);
         let mut builder = Builder::new(analyzer.id(), ids, lens);
         let mut postings = Vec::new();
         for (key, list) in terms {
-            let here = list
-                .iter()
-                .take_while(|posting| (posting.local as usize) < count);
+            let here = list.iter().take_while(|posting| (posting.local as usize) < count);
             postings.clear();
-            postings.extend(here.filter_map(|posting| {
-                places[posting.local as usize].map(|local| Posting { local, ..*posting })
-            }));
+            postings.extend(
+                here.filter_map(|posting| places[posting.local as usize].map(|local| Posting { local, ..*posting })),
+            );
             builder.term(key.as_bytes(), &postings);
         }
         builder.finish(identity)
