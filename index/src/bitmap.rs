@@ -35,10 +35,7 @@ impl Bits {
         if rest > 0 {
             blocks.push((1 << rest) - 1);
         }
-        Self {
-            blocks,
-            count: u64::from(bound),
-        }
+        Self { blocks, count: u64::from(bound) }
     }
 
     /// The number of ids in the set.
@@ -64,34 +61,18 @@ impl Bits {
 
     /// The ids in both sets.
     pub fn and(&self, other: &Bits) -> Bits {
-        Self::from_blocks(
-            self.blocks
-                .iter()
-                .zip(&other.blocks)
-                .map(|(a, b)| a & b)
-                .collect(),
-        )
+        Self::from_blocks(self.blocks.iter().zip(&other.blocks).map(|(a, b)| a & b).collect())
     }
 
     /// The ids of this set that are not in `other`.
     pub fn and_not(&self, other: &Bits) -> Bits {
         let theirs = other.blocks.iter().copied().chain(std::iter::repeat(0));
-        Self::from_blocks(
-            self.blocks
-                .iter()
-                .zip(theirs)
-                .map(|(a, b)| a & !b)
-                .collect(),
-        )
+        Self::from_blocks(self.blocks.iter().zip(theirs).map(|(a, b)| a & !b).collect())
     }
 
     /// The ids of either set.
     pub fn or(&self, other: &Bits) -> Bits {
-        let (long, short) = if self.blocks.len() >= other.blocks.len() {
-            (self, other)
-        } else {
-            (other, self)
-        };
+        let (long, short) = if self.blocks.len() >= other.blocks.len() { (self, other) } else { (other, self) };
         let theirs = short.blocks.iter().copied().chain(std::iter::repeat(0));
         Self::from_blocks(long.blocks.iter().zip(theirs).map(|(a, b)| a | b).collect())
     }
@@ -106,29 +87,23 @@ impl Bits {
         Self::from_blocks(blocks)
     }
 
+    /// The bit vector: id i is bit i % 64 of block i / 64.
+    #[inline]
+    pub fn blocks(&self) -> &[u64] {
+        &self.blocks
+    }
+
     /// How many ids the two sets share, without building the intersection.
     pub fn and_count(&self, other: &Bits) -> u64 {
-        self.blocks
-            .iter()
-            .zip(&other.blocks)
-            .map(|(a, b)| u64::from((a & b).count_ones()))
-            .sum()
+        self.blocks.iter().zip(&other.blocks).map(|(a, b)| u64::from((a & b).count_ones())).sum()
     }
 
     /// How many ids of the set lie in `range`.
     pub fn count_in(&self, range: std::ops::Range<u32>) -> u64 {
         let below = |bound: u32| -> u64 {
             let whole = (bound / BLOCK_BITS) as usize;
-            let full: u64 = self
-                .blocks
-                .iter()
-                .take(whole)
-                .map(|block| u64::from(block.count_ones()))
-                .sum();
-            let part = self
-                .blocks
-                .get(whole)
-                .map_or(0, |block| block & ((1u64 << (bound % BLOCK_BITS)) - 1));
+            let full: u64 = self.blocks.iter().take(whole).map(|block| u64::from(block.count_ones())).sum();
+            let part = self.blocks.get(whole).map_or(0, |block| block & ((1u64 << (bound % BLOCK_BITS)) - 1));
             full + u64::from(part.count_ones())
         };
         below(range.end).saturating_sub(below(range.start))
@@ -136,11 +111,7 @@ impl Bits {
 
     /// The ids, ascending.
     pub fn iter(&self) -> Iter<'_> {
-        Iter {
-            blocks: &self.blocks,
-            at: 0,
-            left: self.blocks.first().copied().unwrap_or(0),
-        }
+        Iter { blocks: &self.blocks, at: 0, left: self.blocks.first().copied().unwrap_or(0) }
     }
 
     /// The same set in its compact form.
@@ -159,15 +130,9 @@ impl Bits {
 
     /// The set whose id `i` is bit `i % 64` of block `i / 64`.
     pub fn from_blocks(mut blocks: Vec<u64>) -> Self {
-        let used = blocks
-            .iter()
-            .rposition(|block| *block != 0)
-            .map_or(0, |last| last + 1);
+        let used = blocks.iter().rposition(|block| *block != 0).map_or(0, |last| last + 1);
         blocks.truncate(used);
-        let count = blocks
-            .iter()
-            .map(|block| u64::from(block.count_ones()))
-            .sum();
+        let count = blocks.iter().map(|block| u64::from(block.count_ones())).sum();
         Self { blocks, count }
     }
 }
@@ -196,10 +161,7 @@ impl From<&RoaringBitmap> for Bits {
         for id in set {
             blocks[(id / BLOCK_BITS) as usize] |= 1 << (id % BLOCK_BITS);
         }
-        Self {
-            blocks,
-            count: set.len(),
-        }
+        Self { blocks, count: set.len() }
     }
 }
 
@@ -254,12 +216,7 @@ mod tests {
     fn the_empty_set_holds_nothing() {
         let empty = Bits::new();
         assert_eq!(
-            (
-                empty.count(),
-                empty.is_empty(),
-                empty.contains(0),
-                empty.contains(u32::MAX)
-            ),
+            (empty.count(), empty.is_empty(), empty.contains(0), empty.contains(u32::MAX)),
             (0, true, false, false)
         );
         assert_eq!(empty.iter().next(), None);

@@ -18,10 +18,7 @@ pub struct Hit {
 impl Hit {
     /// Orders the better hit first.
     pub fn best_first(&self, other: &Hit) -> Ordering {
-        other
-            .score
-            .total_cmp(&self.score)
-            .then(other.id.cmp(&self.id))
+        other.score.total_cmp(&self.score).then(other.id.cmp(&self.id))
     }
 }
 
@@ -52,20 +49,13 @@ impl PartialOrd for Kept {
 impl TopHits {
     /// Keeps `k` hits.
     pub fn new(k: usize) -> Self {
-        Self {
-            k,
-            worst_first: BinaryHeap::new(),
-        }
+        Self { k, worst_first: BinaryHeap::new() }
     }
 
     /// Whether `hit` would be kept.
     #[inline]
     pub fn admits(&self, hit: Hit) -> bool {
-        self.worst_first.len() < self.k
-            || self
-                .worst_first
-                .peek()
-                .is_some_and(|worst| hit.best_first(&worst.0).is_lt())
+        self.worst_first.len() < self.k || self.worst_first.peek().is_some_and(|worst| hit.best_first(&worst.0).is_lt())
     }
 
     /// Keeps `hit` if it is among the best.
@@ -82,20 +72,12 @@ impl TopHits {
 
     /// The score that a hit has to reach, once there are `k`.
     pub fn threshold(&self) -> Option<f32> {
-        if self.worst_first.len() < self.k {
-            None
-        } else {
-            self.worst_first.peek().map(|worst| worst.0.score)
-        }
+        if self.worst_first.len() < self.k { None } else { self.worst_first.peek().map(|worst| worst.0.score) }
     }
 
     /// The hits, best first.
     pub fn into_sorted(self) -> Vec<Hit> {
-        self.worst_first
-            .into_sorted_vec()
-            .into_iter()
-            .map(|kept| kept.0)
-            .collect()
+        self.worst_first.into_sorted_vec().into_iter().map(|kept| kept.0).collect()
     }
 }
 
