@@ -29,7 +29,8 @@
 //! `set_quick_repair` asks for anyway: with it, opening after a crash does not walk the file. The
 //! writer also holds a lock byte of its own. A reader that finds it free and the file small reads
 //! the file into memory, checks and if need be repairs it there, and lets go; any other reader opens
-//! the file in place, beside the writer, and relies on the checks of rows.
+//! the file in place, beside the writer, and relies on the checks of rows; a large file that a killed
+//! writer left behind is copied too.
 
 mod backend;
 
@@ -40,9 +41,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use redb::backends::InMemoryBackend;
 use redb::{
-    Builder, ConcurrencyMode, Database, OwnedRange, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, ReadableDatabase,
-    ReadableTable, ReadableTableMetadata, TableDefinition,
+    Builder, ConcurrencyMode, Database, DatabaseError, OwnedRange, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction,
+    ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
 };
 
 use self::backend::{VfsBackend, WriterByte, copy_at_rest};
@@ -251,17 +253,18 @@ impl Catalog {
     }
 
     fn open_reader(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
-        let redb = match copy_at_rest(&*file, options.check_len).map_err(Error::io(path, "read"))? {
-            Some(copied) => {
-                let mut builder = builder(options);
-                builder.set_concurrency_mode(ConcurrencyMode::ExclusiveWriter);
-                builder.set_check_integrity_on_open(true);
-                guard(path, || Ok(Redb::Writer(builder.create_with_backend(copied)?)))?
-            }
-            None => {
-                let (builder, backend) = (builder(options), VfsBackend::new(Arc::clone(&file)));
-                guard(path, || Ok(Redb::Reader(builder.open_read_only_with_backend(backend)?)))?
-            }
+        let copy = |limit| copy_at_rest(&*file, limit).map_err(Error::io(path, "read"));
+        let redb = match copy(options.check_len)? {
+            Some(copied) => open_copy(path, copied, options, true)?,
+            None => match open_in_place(path, &file, options)? {
+                Some(redb) => redb,
+                // A killed writer left the file for the next to repair, and there is none. However
+                // large it is, a copy costs less than to read the log from its beginning.
+                None => match copy(u64::MAX)? {
+                    Some(copied) => open_copy(path, copied, options, false)?,
+                    None => return Err(Error::Held { path: path.to_owned(), pid: 0 }),
+                },
+            },
         };
         Ok(Self { path: path.to_owned(), file, redb, _writer: None })
     }
@@ -429,6 +432,23 @@ impl Redb {
             Self::Reader(database) => database.begin_read()?,
         })
     }
+}
+
+/// Opens a copy in memory, where redb may repair what it likes.
+fn open_copy(path: &Path, copied: InMemoryBackend, options: &CatalogOptions, check: bool) -> Result<Redb> {
+    let mut builder = builder(options);
+    builder.set_concurrency_mode(ConcurrencyMode::ExclusiveWriter);
+    builder.set_check_integrity_on_open(check);
+    guard(path, || Ok(Redb::Writer(builder.create_with_backend(copied)?)))
+}
+
+/// Opens a file for reading where it is; none when it must be repaired first.
+fn open_in_place(path: &Path, file: &Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Option<Redb>> {
+    let backend = VfsBackend::new(Arc::clone(file));
+    guard(path, || match builder(options).open_read_only_with_backend(backend) {
+        Err(DatabaseError::RepairAborted) => Ok(None),
+        opened => Ok(Some(Redb::Reader(opened?))),
+    })
 }
 
 fn builder(options: &CatalogOptions) -> Builder {
