@@ -28,11 +28,7 @@ const TAG_GENESIS: u8 = 5;
 /// The hash `r` of a record: its header's first bytes, then salt and payload.
 pub(crate) fn record_hash(header: &[u8; 8], salt: &[u8], payload: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new();
-    hasher
-        .update(&[TAG_RECORD])
-        .update(header)
-        .update(salt)
-        .update(payload);
+    hasher.update(&[TAG_RECORD]).update(header).update(salt).update(payload);
     hasher.finalize().into()
 }
 
@@ -53,11 +49,7 @@ pub(crate) fn head(chain: &Hash, open_root: &Hash) -> Hash {
 
 /// The chain before the first page of a database.
 pub(crate) fn genesis(database: &[u8; 16]) -> Hash {
-    blake3::Hasher::new()
-        .update(&[TAG_GENESIS])
-        .update(database)
-        .finalize()
-        .into()
+    blake3::Hasher::new().update(&[TAG_GENESIS]).update(database).finalize().into()
 }
 
 fn tagged(tag: u8, first: &Hash, second: &Hash) -> Hash {
@@ -173,10 +165,7 @@ mod tests {
         input.extend_from_slice(&[9; 16]);
         input.extend_from_slice(b"abc");
         let expected: Hash = blake3::hash(&input).into();
-        assert_eq!(
-            record_hash(&[3, 0, 0, 0, 7, 0, 0x48, 0x52], &[9; 16], b"abc"),
-            expected
-        );
+        assert_eq!(record_hash(&[3, 0, 0, 0, 7, 0, 0x48, 0x52], &[9; 16], b"abc"), expected);
         let mut transaction = TransactionHash::new();
         transaction.push(&[1; 32]);
         transaction.push(&[2; 32]);

@@ -31,10 +31,8 @@ type Limited<const N: usize> = Configuration<LittleEndian, Fixint, Limit<N>>;
 /// # Errors
 /// [`Error::Encode`] for a value bincode cannot take (a map or sequence of unknown length).
 pub fn encode<T: Encode>(value: &T) -> Result<Vec<u8>> {
-    bincode::encode_to_vec(value, config::legacy()).map_err(|error| Error::Encode {
-        what: std::any::type_name::<T>(),
-        why: error.to_string(),
-    })
+    bincode::encode_to_vec(value, config::legacy())
+        .map_err(|error| Error::Encode { what: std::any::type_name::<T>(), why: error.to_string() })
 }
 
 /// The value `bytes` encode.
@@ -56,17 +54,10 @@ pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T> {
 
 fn decode_limited<T: Decode<()>, const N: usize>(bytes: &[u8]) -> Result<T> {
     let limited: Limited<N> = config::legacy().with_limit::<N>();
-    let failed = |why: String| Error::Decode {
-        what: std::any::type_name::<T>(),
-        why,
-    };
-    let (value, used) =
-        bincode::decode_from_slice(bytes, limited).map_err(|error| failed(error.to_string()))?;
+    let failed = |why: String| Error::Decode { what: std::any::type_name::<T>(), why };
+    let (value, used) = bincode::decode_from_slice(bytes, limited).map_err(|error| failed(error.to_string()))?;
     if used != bytes.len() {
-        return Err(failed(format!(
-            "{} bytes are left over",
-            bytes.len() - used
-        )));
+        return Err(failed(format!("{} bytes are left over", bytes.len() - used)));
     }
     Ok(value)
 }
@@ -79,24 +70,12 @@ mod tests {
     #[derive(Debug, PartialEq, Encode, Decode)]
     enum Shape {
         Nothing,
-        Named {
-            id: u32,
-            name: String,
-            also: Option<i64>,
-        },
+        Named { id: u32, name: String, also: Option<i64> },
     }
 
     #[test]
     fn the_bytes_are_fixed() {
-        let value = (
-            7_u16,
-            Shape::Named {
-                id: 1,
-                name: "ab".into(),
-                also: Some(-2),
-            },
-            vec![true, false],
-        );
+        let value = (7_u16, Shape::Named { id: 1, name: "ab".into(), also: Some(-2) }, vec![true, false]);
         let bytes = encode(&value).unwrap();
         let expected = [
             [7, 0].as_slice(),
@@ -114,16 +93,10 @@ mod tests {
     fn a_huge_claimed_length_is_refused_before_it_is_allocated() {
         let mut bytes = u64::MAX.to_le_bytes().to_vec();
         bytes.extend_from_slice(b"abc");
-        assert!(matches!(
-            decode::<Vec<u8>>(&bytes),
-            Err(Error::Decode { .. })
-        ));
+        assert!(matches!(decode::<Vec<u8>>(&bytes), Err(Error::Decode { .. })));
         let mut bytes = (1_u64 << 40).to_le_bytes().to_vec();
         bytes.extend_from_slice(&[0; 64]);
-        assert!(matches!(
-            decode::<Vec<String>>(&bytes),
-            Err(Error::Decode { .. })
-        ));
+        assert!(matches!(decode::<Vec<String>>(&bytes), Err(Error::Decode { .. })));
     }
 
     #[test]
@@ -136,10 +109,7 @@ mod tests {
     #[test]
     fn many_short_strings_fit_their_own_limit() {
         let value = vec![String::new(); 100_000];
-        assert_eq!(
-            decode::<Vec<String>>(&encode(&value).unwrap()).unwrap(),
-            value
-        );
+        assert_eq!(decode::<Vec<String>>(&encode(&value).unwrap()).unwrap(), value);
     }
 
     proptest! {

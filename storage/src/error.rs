@@ -27,14 +27,7 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: log page {}, byte offset {}: {}",
-            self.file.display(),
-            self.page,
-            self.offset,
-            self.what
-        )
+        write!(f, "{}: log page {}, byte offset {}: {}", self.file.display(), self.page, self.offset, self.what)
     }
 }
 
@@ -54,9 +47,7 @@ pub enum Error {
     },
 
     /// Bytes that were durable have changed.
-    #[error(
-        "damaged: {0}; `holotype verify` lists all damage, and the database still opens read-only up to there"
-    )]
+    #[error("damaged: {0}; `holotype verify` lists all damage, and the database still opens read-only up to there")]
     Damaged(Damage),
 
     /// A file of the log is not there.
@@ -177,7 +168,7 @@ pub enum Error {
     },
 
     /// No room could be made for the transaction. Nothing of it was written and the log can go on.
-    #[error("{}: cannot prepare a log segment of {len} bytes: {source}; free some space and try again", path.display())]
+    #[error("{}: cannot prepare a log segment of {len} bytes: {source}; the transaction can be tried again", path.display())]
     NoRoom {
         /// The segment file.
         path: PathBuf,
@@ -233,32 +224,19 @@ pub enum Error {
 impl Error {
     /// For `map_err`: the system refused `action` on `path`.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io {
-            path: path.to_owned(),
-            action,
-            source,
-        }
+        move |source| Self::Io { path: path.to_owned(), action, source }
     }
 
     /// A derived file is not what was written.
     pub(crate) fn damaged_file(path: &Path, what: impl Into<String>) -> Self {
-        Self::DamagedFile {
-            path: path.to_owned(),
-            what: what.into(),
-        }
+        Self::DamagedFile { path: path.to_owned(), what: what.into() }
     }
 
     /// For `map_err` where a derived file may be missing.
     pub(crate) fn derived_io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
-            io::ErrorKind::NotFound => Self::MissingFile {
-                path: path.to_owned(),
-            },
-            _ => Self::Io {
-                path: path.to_owned(),
-                action,
-                source,
-            },
+            io::ErrorKind::NotFound => Self::MissingFile { path: path.to_owned() },
+            _ => Self::Io { path: path.to_owned(), action, source },
         }
     }
 }

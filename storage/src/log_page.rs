@@ -50,11 +50,7 @@ impl PageSize {
     pub(crate) fn new(bytes: u32) -> Result<Self> {
         if !bytes.is_power_of_two() || !(MIN_PAGE_SIZE..=MAX_PAGE_SIZE).contains(&bytes) {
             let allowed = "a power of two from 4096 to 1048576";
-            return Err(Error::BadOption {
-                name: "page_size",
-                value: bytes.into(),
-                allowed,
-            });
+            return Err(Error::BadOption { name: "page_size", value: bytes.into(), allowed });
         }
         Ok(Self(bytes))
     }
@@ -133,9 +129,7 @@ impl Footer {
         let stored = u32::from_le_bytes(field(bytes, CRC_AT));
         let computed = crc(bytes, seed, place);
         if stored != computed {
-            return ParsedFooter::Fault(format!(
-                "footer checksum is {computed:08x}, stored is {stored:08x}"
-            ));
+            return ParsedFooter::Fault(format!("footer checksum is {computed:08x}, stored is {stored:08x}"));
         }
         if bytes[RESERVED_AT..ROOT_AT] != [0; 8] {
             return ParsedFooter::Fault("a reserved field of the footer is not zero".into());
@@ -167,41 +161,23 @@ pub(crate) fn field<const N: usize, const LEN: usize>(bytes: &[u8; LEN], at: usi
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place {
-        segment: 1,
-        offset: 8096,
-    };
+    const PLACE: Place = Place { segment: 1, offset: 8096 };
 
     fn footer() -> Footer {
-        Footer {
-            record_count: 3,
-            used_len: 144,
-            first_record: 9,
-            root: [1; 32],
-            chain: [2; 32],
-        }
+        Footer { record_count: 3, used_len: 144, first_record: 9, root: [1; 32], chain: [2; 32] }
     }
 
     #[test]
     fn the_bytes_are_fixed() {
         let seed = CrcSeed::new(&[7; 16]);
-        let rest = [
-            [3, 0, 0, 0, 144, 0, 0, 0].as_slice(),
-            &[9, 0, 0, 0, 0, 0, 0, 0],
-            &[0; 8],
-            &[1; 32],
-            &[2; 32],
-        ]
-        .concat();
+        let rest =
+            [[3, 0, 0, 0, 144, 0, 0, 0].as_slice(), &[9, 0, 0, 0, 0, 0, 0, 0], &[0; 8], &[1; 32], &[2; 32]].concat();
         let mut crc = seed.at(PLACE);
         crc.update(&rest);
         let expected = [b"Hpag".as_slice(), &crc.finalize().to_le_bytes(), &rest].concat();
         let bytes = footer().encode(&seed, PLACE);
         assert_eq!(bytes.as_slice(), expected);
-        assert_eq!(
-            Footer::parse(&bytes, &seed, PLACE),
-            ParsedFooter::Footer(footer())
-        );
+        assert_eq!(Footer::parse(&bytes, &seed, PLACE), ParsedFooter::Footer(footer()));
     }
 
     #[test]
@@ -211,26 +187,11 @@ mod tests {
         for at in 0..FOOTER_LEN * 8 {
             let mut flipped = bytes;
             flipped[at / 8] ^= 1 << (at % 8);
-            assert!(
-                matches!(
-                    Footer::parse(&flipped, &seed, PLACE),
-                    ParsedFooter::Fault(_)
-                ),
-                "bit {at}"
-            );
+            assert!(matches!(Footer::parse(&flipped, &seed, PLACE), ParsedFooter::Fault(_)), "bit {at}");
         }
-        let elsewhere = Place {
-            offset: 4000,
-            ..PLACE
-        };
-        assert!(matches!(
-            Footer::parse(&bytes, &seed, elsewhere),
-            ParsedFooter::Fault(_)
-        ));
-        assert_eq!(
-            Footer::parse(&[0; FOOTER_LEN], &seed, PLACE),
-            ParsedFooter::Blank
-        );
+        let elsewhere = Place { offset: 4000, ..PLACE };
+        assert!(matches!(Footer::parse(&bytes, &seed, elsewhere), ParsedFooter::Fault(_)));
+        assert_eq!(Footer::parse(&[0; FOOTER_LEN], &seed, PLACE), ParsedFooter::Blank);
     }
 
     #[test]
@@ -239,10 +200,7 @@ mod tests {
             assert!(PageSize::new(good).is_ok());
         }
         for bad in [0, 1, 2048, 4097, 12288, 1 << 21, u32::MAX] {
-            assert!(
-                matches!(PageSize::new(bad), Err(Error::BadOption { .. })),
-                "{bad}"
-            );
+            assert!(matches!(PageSize::new(bad), Err(Error::BadOption { .. })), "{bad}");
         }
     }
 
@@ -251,12 +209,7 @@ mod tests {
         let size = PageSize::new(4096).unwrap();
         assert_eq!(size.capacity(), 4000);
         assert_eq!(
-            (
-                size.run_pages(4000),
-                size.run_pages(4008),
-                size.run_pages(8096),
-                size.run_pages(8104)
-            ),
+            (size.run_pages(4000), size.run_pages(4008), size.run_pages(8096), size.run_pages(8104)),
             (1, 2, 2, 3)
         );
         assert_eq!((size.within(8200), size.start_of(8200)), (8, 8192));

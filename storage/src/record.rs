@@ -131,11 +131,7 @@ pub(crate) fn check_new(record: &NewRecord) -> Result<()> {
     }
     if record.payload.len() > MAX_PAYLOAD {
         let len = record.payload.len() as u64;
-        return Err(Error::TooLarge {
-            what: "a record's payload",
-            len,
-            limit: MAX_PAYLOAD as u64,
-        });
+        return Err(Error::TooLarge { what: "a record's payload", len, limit: MAX_PAYLOAD as u64 });
     }
     Ok(())
 }
@@ -193,13 +189,7 @@ pub(crate) struct RecordView<'a> {
 
 impl RecordView<'_> {
     pub(crate) fn to_record(&self, lsn: Lsn) -> Record {
-        Record {
-            lsn,
-            kind: self.kind,
-            flags: self.flags,
-            payload: self.payload.to_vec(),
-            hash: self.hash,
-        }
+        Record { lsn, kind: self.kind, flags: self.flags, payload: self.payload.to_vec(), hash: self.hash }
     }
 }
 
@@ -226,28 +216,19 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed
         return Parsed::Fault("these bytes are no record header".into());
     };
     let Some(record) = bytes.get(..stored_len) else {
-        return Parsed::Fault(format!(
-            "a record of {stored_len} bytes does not fit the {} bytes left",
-            bytes.len()
-        ));
+        return Parsed::Fault(format!("a record of {stored_len} bytes does not fit the {} bytes left", bytes.len()));
     };
     let stored = u32::from_le_bytes([record[8], record[9], record[10], record[11]]);
     let computed = crc(record, seed, place);
     if stored != computed {
-        return Parsed::Fault(format!(
-            "record checksum is {computed:08x}, stored is {stored:08x}"
-        ));
+        return Parsed::Fault(format!("record checksum is {computed:08x}, stored is {stored:08x}"));
     }
     let length = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
     let flags = record[FLAGS_AT];
     let (payload, hash, zeros) = match flags {
         0 => {
             let payload = &record[PAYLOAD_AT..PAYLOAD_AT + length];
-            (
-                payload,
-                hash_of(record, payload),
-                &record[PAYLOAD_AT + length..],
-            )
+            (payload, hash_of(record, payload), &record[PAYLOAD_AT + length..])
         }
         FLAG_REDACTED => {
             let mut r = Hash::default();
@@ -259,13 +240,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed
     if zeros.iter().any(|&byte| byte != 0) {
         return Parsed::Fault("the padding of a record is not zero".into());
     }
-    Parsed::Record(RecordView {
-        kind: record[KIND_AT],
-        flags,
-        payload,
-        hash,
-        stored_len,
-    })
+    Parsed::Record(RecordView { kind: record[KIND_AT], flags, payload, hash, stored_len })
 }
 
 fn hash_of(record: &[u8], payload: &[u8]) -> Hash {
@@ -279,10 +254,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PLACE: Place = Place {
-        segment: 2,
-        offset: 4096,
-    };
+    const PLACE: Place = Place { segment: 2, offset: 4096 };
 
     fn seed() -> CrcSeed {
         CrcSeed::new(&[7; 16])
@@ -297,9 +269,7 @@ pub(crate) mod tests {
 
     /// Erases payload and salt as the format describes it.
     pub(crate) fn redact(record: &mut [u8], seed: &CrcSeed, place: Place) {
-        let Parsed::Record(RecordView { hash, .. }) = parse(record, seed, place) else {
-            panic!("not a record")
-        };
+        let Parsed::Record(RecordView { hash, .. }) = parse(record, seed, place) else { panic!("not a record") };
         record[FLAGS_AT] |= FLAG_REDACTED;
         record[SALT_AT..].fill(0);
         record[SALT_AT..SALT_AT + 32].copy_from_slice(&hash);
@@ -322,10 +292,7 @@ pub(crate) mod tests {
         expected.extend_from_slice(b"twenty-one bytes long\0\0\0\0\0\0\0");
         assert_eq!(bytes, expected);
         assert_eq!(bytes.len(), 56);
-        assert_eq!(
-            (stored_len(0), stored_len(20), stored_len(21)),
-            (48, 48, 56)
-        );
+        assert_eq!((stored_len(0), stored_len(20), stored_len(21)), (48, 48, 56));
     }
 
     #[test]
@@ -333,13 +300,8 @@ pub(crate) mod tests {
         for payload in [b"".as_slice(), b"x", b"something that should be forgotten"] {
             let (mut bytes, r) = encoded(9, payload);
             redact(&mut bytes, &seed(), PLACE);
-            let Parsed::Record(view) = parse(&bytes, &seed(), PLACE) else {
-                panic!("redacted record refused")
-            };
-            assert_eq!(
-                (view.kind, view.flags, view.payload, view.hash),
-                (9, FLAG_REDACTED, [].as_slice(), r)
-            );
+            let Parsed::Record(view) = parse(&bytes, &seed(), PLACE) else { panic!("redacted record refused") };
+            assert_eq!((view.kind, view.flags, view.payload, view.hash), (9, FLAG_REDACTED, [].as_slice(), r));
             assert_eq!(view.stored_len, bytes.len());
         }
     }
@@ -348,23 +310,11 @@ pub(crate) mod tests {
     fn a_record_holds_only_in_its_place() {
         let (bytes, _) = encoded(1, b"here");
         assert!(matches!(parse(&bytes, &seed(), PLACE), Parsed::Record(_)));
-        let elsewhere = [
-            Place {
-                segment: 3,
-                ..PLACE
-            },
-            Place {
-                offset: 4104,
-                ..PLACE
-            },
-        ];
+        let elsewhere = [Place { segment: 3, ..PLACE }, Place { offset: 4104, ..PLACE }];
         for place in elsewhere {
             assert!(matches!(parse(&bytes, &seed(), place), Parsed::Fault(_)));
         }
-        assert!(matches!(
-            parse(&bytes, &CrcSeed::new(&[8; 16]), PLACE),
-            Parsed::Fault(_)
-        ));
+        assert!(matches!(parse(&bytes, &CrcSeed::new(&[8; 16]), PLACE), Parsed::Fault(_)));
     }
 
     #[test]
@@ -373,43 +323,22 @@ pub(crate) mod tests {
         for at in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[at / 8] ^= 1 << (at % 8);
-            assert!(
-                matches!(parse(&flipped, &seed(), PLACE), Parsed::Fault(_)),
-                "bit {at}"
-            );
+            assert!(matches!(parse(&flipped, &seed(), PLACE), Parsed::Fault(_)), "bit {at}");
         }
         for len in 0..bytes.len() {
-            assert!(
-                !matches!(parse(&bytes[..len], &seed(), PLACE), Parsed::Record(_)),
-                "cut at {len}"
-            );
+            assert!(!matches!(parse(&bytes[..len], &seed(), PLACE), Parsed::Record(_)), "cut at {len}");
         }
     }
 
     #[test]
     fn reserved_kinds_and_long_payloads_are_refused() {
         for kind in [0, 0xf0, 0xff] {
-            let record = NewRecord {
-                kind,
-                payload: Vec::new(),
-            };
-            assert!(matches!(
-                check_new(&record),
-                Err(Error::ReservedKind { .. })
-            ));
+            let record = NewRecord { kind, payload: Vec::new() };
+            assert!(matches!(check_new(&record), Err(Error::ReservedKind { .. })));
         }
-        let long = NewRecord {
-            kind: 1,
-            payload: vec![0; MAX_PAYLOAD + 1],
-        };
+        let long = NewRecord { kind: 1, payload: vec![0; MAX_PAYLOAD + 1] };
         assert!(matches!(check_new(&long), Err(Error::TooLarge { .. })));
-        assert!(
-            check_new(&NewRecord {
-                kind: 0xef,
-                payload: Vec::new()
-            })
-            .is_ok()
-        );
+        assert!(check_new(&NewRecord { kind: 0xef, payload: Vec::new() }).is_ok());
     }
 
     proptest! {

@@ -53,15 +53,8 @@ pub(crate) fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
     let total = segments.last().map_or(0, |last| last.end()).min(limit);
-    let mut scanner =
-        Scanner::at_start(Arc::clone(&vfs), geometry.clone(), segments.clone(), limit);
-    let mut verifying = Verifying {
-        vfs,
-        geometry,
-        segments,
-        report: VerifyReport::default(),
-        faulty: 0,
-    };
+    let mut scanner = Scanner::at_start(Arc::clone(&vfs), geometry.clone(), segments.clone(), limit);
+    let mut verifying = Verifying { vfs, geometry, segments, report: VerifyReport::default(), faulty: 0 };
     verifying.check_header_page(0)?;
     let mut told = 0;
     loop {
@@ -71,17 +64,11 @@ pub(crate) fn verify(
             told = position;
         }
         match scanner.step()? {
-            Step::Transaction {
-                transaction,
-                whole: true,
-            } => {
+            Step::Transaction { transaction, whole: true } => {
                 verifying.report.commits += 1;
                 verifying.report.records += transaction.records.len() as u64;
             }
-            Step::Transaction {
-                transaction,
-                whole: false,
-            } => verifying.report.not_checked.push(format!(
+            Step::Transaction { transaction, whole: false } => verifying.report.not_checked.push(format!(
                 "the hash of commit {}, of which some records are unreadable or were skipped",
                 transaction.number
             )),
@@ -95,7 +82,18 @@ pub(crate) fn verify(
                 verifying.fault(fault);
                 scanner.resume()?;
             }
-            Step::Limit | Step::End => break,
+            Step::Limit => break,
+            Step::End => {
+                let fault = Fault { position: scanner.tip().position, what: "the log goes on behind this".into() };
+                scanner.resume()?;
+                let goes_on = scanner.segment().is_some();
+                if goes_on || limit != u64::MAX {
+                    verifying.fault(fault);
+                }
+                if !goes_on {
+                    break;
+                }
+            }
         }
     }
     let end = scanner.tip().position.min(total);
@@ -115,9 +113,7 @@ impl Verifying<'_> {
     fn fault(&mut self, fault: Fault) {
         self.faulty += 1;
         if self.report.faults.len() < MAX_FAULTS {
-            self.report
-                .faults
-                .push(damage_at(&self.segments, self.geometry.page, fault));
+            self.report.faults.push(damage_at(&self.segments, self.geometry.page, fault));
         }
     }
 
@@ -128,19 +124,12 @@ impl Verifying<'_> {
         };
         self.report.segments += 1;
         let header_end = segment.first + HEADER_LEN as u64;
-        self.check_zeros(
-            &segment,
-            header_end,
-            segment.first + self.geometry.page.bytes(),
-        )
+        self.check_zeros(&segment, header_end, segment.first + self.geometry.page.bytes())
     }
 
     /// The pages left unused at the end of the segment before the one with this index.
     fn check_blank(&mut self, from: u64, index: usize) -> Result<()> {
-        let previous = index
-            .checked_sub(1)
-            .and_then(|index| self.segments.get(index))
-            .map(Arc::clone);
+        let previous = index.checked_sub(1).and_then(|index| self.segments.get(index)).map(Arc::clone);
         let Some(segment) = previous else {
             return Ok(());
         };
@@ -156,9 +145,7 @@ impl Verifying<'_> {
                 break;
             };
             match segment.read(&*self.vfs, bytes, position - segment.first) {
-                Err(Error::Io { source, .. })
-                    if source.kind() == std::io::ErrorKind::UnexpectedEof =>
-                {
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
                     let what = format!("the file ends at byte {}", segment.file_len);
                     self.fault(Fault { position, what });
                     return Ok(());
@@ -167,10 +154,7 @@ impl Verifying<'_> {
             }
             if let Some(at) = bytes.iter().position(|&byte| byte != 0) {
                 let what = "a byte that was never used is not zero".into();
-                self.fault(Fault {
-                    position: position + at as u64,
-                    what,
-                });
+                self.fault(Fault { position: position + at as u64, what });
                 return Ok(());
             }
             position += len as u64;
@@ -182,9 +166,7 @@ impl Verifying<'_> {
         self.report.bytes = end;
         if self.faulty > MAX_FAULTS as u64 {
             let more = self.faulty - MAX_FAULTS as u64;
-            self.report
-                .not_checked
-                .push(format!("{more} more faults are not listed"));
+            self.report.not_checked.push(format!("{more} more faults are not listed"));
         }
         let unreadable: Vec<PathBuf> = self
             .segments
@@ -193,9 +175,7 @@ impl Verifying<'_> {
             .map(|segment| segment.path.clone())
             .collect();
         for path in unreadable {
-            self.report
-                .not_checked
-                .push(format!("the header of {}", path.display()));
+            self.report.not_checked.push(format!("the header of {}", path.display()));
         }
         Ok(self.report)
     }

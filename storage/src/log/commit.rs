@@ -119,14 +119,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_fixed() {
-        let commit = Commit {
-            number: 2,
-            record_count: 3,
-            time_us: -4,
-            synced: 5,
-            transaction: [6; 32],
-            head: [7; 32],
-        };
+        let commit = Commit { number: 2, record_count: 3, time_us: -4, synced: 5, transaction: [6; 32], head: [7; 32] };
         let expected = [
             [2, 0, 0, 0, 0, 0, 0, 0].as_slice(),
             &[3, 0, 0, 0, 0, 0, 0, 0],
@@ -139,17 +132,8 @@ mod tests {
         assert_eq!(commit.encode().as_slice(), expected);
         assert_eq!(Commit::decode(&expected), Some(commit));
 
-        let close = Close {
-            number: 2,
-            synced: 5,
-            head: [7; 32],
-        };
-        let expected = [
-            [2, 0, 0, 0, 0, 0, 0, 0].as_slice(),
-            &[5, 0, 0, 0, 0, 0, 0, 0],
-            &[7; 32],
-        ]
-        .concat();
+        let close = Close { number: 2, synced: 5, head: [7; 32] };
+        let expected = [[2, 0, 0, 0, 0, 0, 0, 0].as_slice(), &[5, 0, 0, 0, 0, 0, 0, 0], &[7; 32]].concat();
         assert_eq!(close.encode().as_slice(), expected);
         assert_eq!(Close::decode(&expected), Some(close));
         assert_eq!((STORED_COMMIT_LEN, STORED_CLOSE_LEN), (128, 80));

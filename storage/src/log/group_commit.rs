@@ -39,14 +39,7 @@ struct State {
 impl GroupCommit {
     /// Everything up to `end`, in `file` and those before it, is durable.
     pub(crate) fn new(file: Arc<dyn VfsFile>, path: PathBuf, end: u64) -> Self {
-        let state = State {
-            file,
-            path,
-            written: end,
-            durable: end,
-            syncing: false,
-            poison: None,
-        };
+        let state = State { file, path, written: end, durable: end, syncing: false, poison: None };
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -87,16 +80,9 @@ impl GroupCommit {
             state.check()?;
             if target > state.written {
                 let why = format!("cannot be synced: the log ends at {}", state.written);
-                return Err(Error::NoRecord {
-                    lsn: Lsn(target),
-                    why,
-                });
+                return Err(Error::NoRecord { lsn: Lsn(target), why });
             }
-            state = if state.syncing {
-                self.wait(state)
-            } else {
-                self.lead(state)?
-            };
+            state = if state.syncing { self.wait(state) } else { self.lead(state)? };
         }
     }
 
@@ -112,8 +98,7 @@ impl GroupCommit {
         let synced = file.sync();
         let mut state = self.state();
         state.syncing = false;
-        let result = synced
-            .map_err(|error| state.poison(format!("{}: cannot sync: {error}", path.display())));
+        let result = synced.map_err(|error| state.poison(format!("{}: cannot sync: {error}", path.display())));
         drop(state);
         self.changed.notify_all();
         result
@@ -154,9 +139,7 @@ impl GroupCommit {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner)
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -168,9 +151,7 @@ impl GroupCommit {
 impl State {
     fn check(&self) -> Result<()> {
         match &self.poison {
-            Some(why) => Err(Error::Poisoned {
-                why: Arc::clone(why),
-            }),
+            Some(why) => Err(Error::Poisoned { why: Arc::clone(why) }),
             None => Ok(()),
         }
     }
@@ -178,8 +159,6 @@ impl State {
     /// The first failure is the one that is told.
     fn poison(&mut self, why: String) -> Error {
         let why = self.poison.get_or_insert_with(|| why.into());
-        Error::Poisoned {
-            why: Arc::clone(why),
-        }
+        Error::Poisoned { why: Arc::clone(why) }
     }
 }

@@ -123,12 +123,7 @@ impl LogOptions {
     /// The defaults: pages of 32 KiB, the first segment of 256 KiB.
     #[must_use]
     pub fn new(database: [u8; 16]) -> Self {
-        Self {
-            database,
-            page_size: 32 << 10,
-            first_segment_len: 256 << 10,
-            limits: LogLimits::default(),
-        }
+        Self { database, page_size: 32 << 10, first_segment_len: 256 << 10, limits: LogLimits::default() }
     }
 }
 
@@ -144,10 +139,7 @@ pub struct LogLimits {
 impl Default for LogLimits {
     /// Segments of 64 MiB, transactions of 64 MiB.
     fn default() -> Self {
-        Self {
-            max_segment_len: 64 << 20,
-            max_transaction_bytes: 64 << 20,
-        }
+        Self { max_segment_len: 64 << 20, max_transaction_bytes: 64 << 20 }
     }
 }
 
@@ -191,30 +183,27 @@ impl Log {
         vfs.create_dir(dir).map_err(Error::io(dir, "create"))?;
         let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
         if names.iter().any(|name| segment::number_of(name).is_some()) {
-            return Err(Error::LogExists {
-                path: dir.to_owned(),
-            });
+            return Err(Error::LogExists { path: dir.to_owned() });
         }
-        let len = options
-            .first_segment_len
-            .max(4 * page.bytes())
-            .next_multiple_of(page.bytes());
-        let geometry = Geometry {
-            database: options.database,
-            page,
-            seed: CrcSeed::new(&options.database),
-        };
+        let len = options.first_segment_len.max(4 * page.bytes()).next_multiple_of(page.bytes());
+        let geometry = Geometry { database: options.database, page, seed: CrcSeed::new(&options.database) };
         let tip = Tip::genesis(&options.database, page.bytes());
         let segment = Arc::new(first_segment(&*vfs, dir, &geometry, &tip, len)?);
-        Self::assemble(
-            vfs,
-            dir,
-            geometry,
-            options.limits.clone(),
-            vec![segment],
-            tip,
-            BTreeMap::new(),
-        )
+        Self::assemble(vfs, dir, geometry, options.limits.clone(), vec![segment], tip, BTreeMap::new())
+    }
+
+    /// The id of the database whose log stands in `dir`, from the header of its first segment; nothing when that cannot be
+    /// read, for then opening the log says why.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed.
+    pub fn identify(vfs: &dyn Vfs, dir: &Path) -> Result<Option<[u8; 16]>> {
+        let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
+        let Some(first) = names.iter().filter_map(|name| segment::number_of(name)).min() else {
+            return Ok(None);
+        };
+        let segment = Segment::load(vfs, dir, first, crate::vfs::OpenMode::Read).ok();
+        Ok(segment.and_then(|segment| segment.valid_header().map(|header| header.database)))
     }
 
     /// Opens the log in `dir`, recovers it, and calls back with each transaction after `from`, in order.
@@ -248,30 +237,12 @@ impl Log {
         tip: Tip,
         spares: BTreeMap<u64, prepare::Spare>,
     ) -> Result<Self> {
-        let missing = || Error::MissingSegment {
-            path: dir.join(file_name(1)),
-            number: 1,
-        };
+        let missing = || Error::MissingSegment { path: dir.join(file_name(1)), number: 1 };
         let segment = segments.last().map(Arc::clone).ok_or_else(missing)?;
-        let mut log = Self::read_only(
-            Arc::clone(&vfs),
-            dir,
-            geometry.clone(),
-            limits,
-            segments,
-            &tip,
-            None,
-        )?;
-        let preparer = Preparer::start(Arc::clone(&vfs), dir, spares)?;
+        let mut log = Self::read_only(Arc::clone(&vfs), dir, geometry.clone(), limits, segments, &tip, None)?;
+        let preparer = Preparer::new(Arc::clone(&vfs), dir, spares);
         let max_segment_len = log.limits.max_segment_len;
-        log.writer = Some(Mutex::new(Writer::new(
-            vfs,
-            geometry,
-            tip,
-            segment,
-            preparer,
-            max_segment_len,
-        )));
+        log.writer = Some(Mutex::new(Writer::new(vfs, geometry, tip, segment, preparer, max_segment_len)));
         Ok(log)
     }
 
@@ -284,29 +255,12 @@ impl Log {
         tip: &Tip,
         damage: Option<Damage>,
     ) -> Result<Self> {
-        let missing = || Error::MissingSegment {
-            path: dir.join(file_name(1)),
-            number: 1,
-        };
+        let missing = || Error::MissingSegment { path: dir.join(file_name(1)), number: 1 };
         let last = segments.last().ok_or_else(missing)?;
-        let group = GroupCommit::new(
-            Arc::clone(last.file(&*vfs)?),
-            last.path.clone(),
-            tip.position,
-        );
+        let group = GroupCommit::new(Arc::clone(last.file(&*vfs)?), last.path.clone(), tip.position);
         let head = Mutex::new(tip.public_head());
         let (dir, table) = (dir.to_owned(), SegmentTable::new(segments));
-        Ok(Self {
-            vfs,
-            dir,
-            geometry,
-            limits,
-            table,
-            group,
-            head,
-            writer: None,
-            damage,
-        })
+        Ok(Self { vfs, dir, geometry, limits, table, group, head, writer: None, damage })
     }
 
     /// Encodes and hashes a transaction, which needs no lock: the part of an append that can be done side by side.
@@ -387,13 +341,7 @@ impl Log {
     /// # Errors
     /// [`Error::NoRecord`] for a position that cannot hold one, [`Error::Damaged`] for bytes that are none, [`Error::Io`].
     pub fn read(&self, lsn: Lsn) -> Result<Record> {
-        reader::read(
-            &*self.vfs,
-            &self.geometry,
-            &self.table,
-            self.group.written(),
-            lsn,
-        )
+        reader::read(&*self.vfs, &self.geometry, &self.table, self.group.written(), lsn)
     }
 
     /// All transactions after `from`, the position of a [`Head`], or `Lsn(0)` for all there are, up to the end at the
@@ -411,19 +359,11 @@ impl Log {
                 Entry::Ready(scanner) => *scanner,
                 Entry::Mismatch(why) => return Err(Error::NoRecord { lsn: from, why }),
                 Entry::Fault(fault) => {
-                    return Err(Error::Damaged(damage_at(
-                        &segments,
-                        self.geometry.page,
-                        fault,
-                    )));
+                    return Err(Error::Damaged(damage_at(&segments, self.geometry.page, fault)));
                 }
             },
         };
-        Ok(Transactions {
-            scanner: Some(scanner),
-            segments,
-            page: self.geometry.page,
-        })
+        Ok(Transactions { scanner: Some(scanner), segments, page: self.geometry.page })
     }
 
     /// Seals the open log page, so that the chain covers it, and syncs. Does nothing while it is empty.
@@ -456,25 +396,13 @@ impl Log {
     /// # Errors
     /// [`Error::Io`] where a file cannot be read at all.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        let limit = if self.damage.is_some() {
-            u64::MAX
-        } else {
-            self.group.written()
-        };
-        verify::verify(
-            Arc::clone(&self.vfs),
-            &self.geometry,
-            self.table.all(),
-            limit,
-            progress,
-        )
+        let limit = if self.damage.is_some() { u64::MAX } else { self.group.written() };
+        verify::verify(Arc::clone(&self.vfs), &self.geometry, self.table.all(), limit, progress)
     }
 
     fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
         let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
-        writer.lock().map_err(|_| Error::Poisoned {
-            why: "a thread panicked while appending".into(),
-        })
+        writer.lock().map_err(|_| Error::Poisoned { why: "a thread panicked while appending".into() })
     }
 
     fn head_guard(&self) -> MutexGuard<'_, Head> {
@@ -502,15 +430,10 @@ impl Iterator for Transactions {
                 Ok(Step::Limit) => None,
                 Ok(Step::End) => {
                     let position = self.scanner.as_ref()?.tip().position;
-                    let fault = scanner::Fault {
-                        position,
-                        what: "the log ends too early".into(),
-                    };
+                    let fault = scanner::Fault { position, what: "the log ends too early".into() };
                     Some(Error::Damaged(damage_at(&self.segments, self.page, fault)))
                 }
-                Ok(Step::Fault(fault)) => {
-                    Some(Error::Damaged(damage_at(&self.segments, self.page, fault)))
-                }
+                Ok(Step::Fault(fault)) => Some(Error::Damaged(damage_at(&self.segments, self.page, fault))),
                 Err(error) => Some(error),
             };
             self.scanner = None;
@@ -520,11 +443,7 @@ impl Iterator for Transactions {
 }
 
 /// A fault with the file it is in.
-pub(crate) fn damage_at(
-    segments: &[Arc<Segment>],
-    page: PageSize,
-    fault: scanner::Fault,
-) -> Damage {
+pub(crate) fn damage_at(segments: &[Arc<Segment>], page: PageSize, fault: scanner::Fault) -> Damage {
     let after = segments.partition_point(|segment| segment.first <= fault.position);
     match segments.get(after.saturating_sub(1)) {
         Some(segment) => segment.damage(fault.position, page, fault.what),
@@ -539,13 +458,7 @@ pub(crate) fn damage_at(
 }
 
 /// Makes the first segment: whole and synced before it has its name.
-fn first_segment(
-    vfs: &dyn Vfs,
-    dir: &Path,
-    geometry: &Geometry,
-    tip: &Tip,
-    len: u64,
-) -> Result<Segment> {
+fn first_segment(vfs: &dyn Vfs, dir: &Path, geometry: &Geometry, tip: &Tip, len: u64) -> Result<Segment> {
     let header = SegmentHeader {
         read_compatible: 0,
         page_size: geometry.page.bytes() as u32,
@@ -563,10 +476,7 @@ fn first_segment(
     let unfinished = prepare::unfinished_path(&path);
     let made = prepare::remove_if_there(vfs, &unfinished)
         .and_then(|()| prepare::fill(vfs, &unfinished, len, &AtomicBool::new(false)))
-        .and_then(|file| {
-            file.write_at(&header.encode(), 0)
-                .and_then(|()| file.sync())
-        })
+        .and_then(|file| file.write_at(&header.encode(), 0).and_then(|()| file.sync()))
         .and_then(|()| vfs.rename(&unfinished, &path))
         .and_then(|()| vfs.sync_dir(dir))
         .and_then(|()| vfs.open(&path, crate::vfs::OpenMode::ReadWrite));

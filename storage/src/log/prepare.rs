@@ -42,54 +42,34 @@ type Reply = (Request, io::Result<Spare>);
 /// The writer's side.
 #[derive(Debug)]
 pub(crate) struct Preparer {
+    vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     ready: BTreeMap<u64, Spare>,
+    /// Begun at the first request: many logs are opened and never grow.
+    worker: Option<Worker>,
     /// At most one request is under way.
     asked: bool,
-    requests: Option<Sender<Request>>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    requests: Sender<Request>,
     replies: Receiver<Reply>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl Preparer {
-    /// Starts the thread. `ready` are files prepared by an earlier process.
-    pub(crate) fn start(
-        vfs: Arc<dyn Vfs>,
-        dir: &Path,
-        ready: BTreeMap<u64, Spare>,
-    ) -> Result<Self> {
-        let (requests, incoming) = bounded::<Request>(1);
-        let (outgoing, replies) = bounded::<Reply>(1);
-        let stop = Arc::new(AtomicBool::new(false));
-        let (thread_dir, thread_stop) = (dir.to_owned(), Arc::clone(&stop));
-        let thread = std::thread::Builder::new()
-            .name("holotype-log".into())
-            .spawn(move || {
-                for request in incoming {
-                    let made = prepare(&*vfs, &thread_dir, request, &thread_stop);
-                    if outgoing.send((request, made)).is_err() {
-                        return;
-                    }
-                }
-            })
-            .map_err(Error::io(dir, "start a thread for"))?;
-        let dir = dir.to_owned();
-        Ok(Self {
-            dir,
-            ready,
-            asked: false,
-            requests: Some(requests),
-            replies,
-            stop,
-            thread: Some(thread),
-        })
+    /// `ready` are files prepared by an earlier process.
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path, ready: BTreeMap<u64, Spare>) -> Self {
+        Self { vfs, dir: dir.to_owned(), ready, worker: None, asked: false }
     }
 
     /// Has segment `number` prepared in the background, unless it is there or another is being prepared.
     pub(crate) fn prefetch(&mut self, number: u64, len: u64) {
         if !self.asked && !self.ready.contains_key(&number) {
-            self.ask(Request { number, len });
+            // If it cannot be asked now, it is asked when the segment is needed, and the failure told.
+            let _ = self.ask(Request { number, len });
         }
     }
 
@@ -99,17 +79,9 @@ impl Preparer {
             // A failed prefetch counts for nothing: there may be room by now.
             let _ = self.wait();
         }
-        if self
-            .ready
-            .get(&number)
-            .is_none_or(|spare| spare.len < min_len)
-        {
-            let request = Request {
-                number,
-                len: len.max(min_len),
-            };
-            self.ask(request);
-            self.wait().map_err(|source| Error::NoRoom {
+        if self.ready.get(&number).is_none_or(|spare| spare.len < min_len) {
+            let request = Request { number, len: len.max(min_len) };
+            self.ask(request).and_then(|()| self.wait()).map_err(|source| Error::NoRoom {
                 path: self.dir.join(file_name(number)),
                 len: request.len,
                 source,
@@ -123,30 +95,50 @@ impl Preparer {
         self.ready.insert(number, spare);
     }
 
-    fn ask(&mut self, request: Request) {
-        self.asked = self
-            .requests
-            .as_ref()
-            .is_some_and(|requests| requests.send(request).is_ok());
+    fn ask(&mut self, request: Request) -> io::Result<()> {
+        let worker = match &mut self.worker {
+            Some(worker) => worker,
+            none => none.insert(Worker::start(Arc::clone(&self.vfs), self.dir.clone())?),
+        };
+        worker.requests.send(request).map_err(|_| io::Error::other("the preparing thread has ended"))?;
+        self.asked = true;
+        Ok(())
     }
 
     fn wait(&mut self) -> io::Result<()> {
         self.asked = false;
-        let (request, made) = self
-            .replies
-            .recv()
-            .map_err(|_| io::Error::other("the preparing thread has ended"))?;
+        let ended = || io::Error::other("the preparing thread has ended");
+        let worker = self.worker.as_ref().ok_or_else(ended)?;
+        let (request, made) = worker.replies.recv().map_err(|_| ended())?;
         self.ready.insert(request.number, made?);
         Ok(())
     }
 }
 
+impl Worker {
+    fn start(vfs: Arc<dyn Vfs>, dir: PathBuf) -> io::Result<Self> {
+        let (requests, incoming) = bounded::<Request>(1);
+        let (outgoing, replies) = bounded::<Reply>(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread_stop = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("holotype-log".into()).spawn(move || {
+            for request in incoming {
+                let made = prepare(&*vfs, &dir, request, &thread_stop);
+                if outgoing.send((request, made)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { requests, replies, stop, thread })
+    }
+}
+
 impl Drop for Preparer {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // The thread ends when nobody can ask any more.
-        self.requests = None;
-        if let Some(thread) = self.thread.take() {
+        if let Some(Worker { requests, replies, stop, thread }) = self.worker.take() {
+            stop.store(true, Ordering::Relaxed);
+            // The thread ends when nobody can ask any more, and nobody listens.
+            drop((requests, replies));
             let _ = thread.join();
         }
     }
@@ -164,11 +156,7 @@ fn prepare(vfs: &dyn Vfs, dir: &Path, request: Request, stop: &AtomicBool) -> io
         // Best effort: what is left is removed at the next attempt or opening.
         let _ = remove_if_there(vfs, &unfinished);
     }
-    Ok(Spare {
-        path,
-        len: request.len,
-        file: made?,
-    })
+    Ok(Spare { path, len: request.len, file: made? })
 }
 
 /// The name a segment has until it is whole.
@@ -177,12 +165,7 @@ pub(crate) fn unfinished_path(path: &Path) -> PathBuf {
 }
 
 /// Creates a file of zeros, synced.
-pub(crate) fn fill(
-    vfs: &dyn Vfs,
-    path: &Path,
-    len: u64,
-    stop: &AtomicBool,
-) -> io::Result<Arc<dyn VfsFile>> {
+pub(crate) fn fill(vfs: &dyn Vfs, path: &Path, len: u64, stop: &AtomicBool) -> io::Result<Arc<dyn VfsFile>> {
     let file = vfs.open(path, OpenMode::CreateNew)?;
     let zeros = vec![0; usize::try_from(len).map_or(FILL_LEN, |len| len.min(FILL_LEN))];
     let mut at = 0;

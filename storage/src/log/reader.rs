@@ -22,17 +22,11 @@ impl SegmentTable {
     }
 
     pub(crate) fn push(&self, segment: Arc<Segment>) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(segment);
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(segment);
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The segment a position lies in.
@@ -45,17 +39,8 @@ impl SegmentTable {
 }
 
 /// The record at `lsn`, in a log that ends at `end`.
-pub(crate) fn read(
-    vfs: &dyn Vfs,
-    geometry: &Geometry,
-    table: &SegmentTable,
-    end: u64,
-    lsn: Lsn,
-) -> Result<Record> {
-    let none = |why: &str| Error::NoRecord {
-        lsn,
-        why: why.into(),
-    };
+pub(crate) fn read(vfs: &dyn Vfs, geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Record> {
+    let none = |why: &str| Error::NoRecord { lsn, why: why.into() };
     if lsn.0 >= end {
         return Err(none("the log ends before it"));
     }
@@ -83,32 +68,15 @@ pub(crate) fn read(
         let rest = bytes.get_mut(known..).unwrap_or_default();
         segment.read(vfs, rest, offset + known as u64)?;
     }
-    match record::parse(
-        &bytes,
-        &geometry.seed,
-        Place {
-            segment: segment.number,
-            offset,
-        },
-    ) {
+    match record::parse(&bytes, &geometry.seed, Place { segment: segment.number, offset }) {
         Parsed::Record(view) => Ok(view.to_record(lsn)),
-        Parsed::Blank => Err(Error::Damaged(segment.damage(
-            lsn.0,
-            page,
-            "a record was here and is zero now",
-        ))),
+        Parsed::Blank => Err(Error::Damaged(segment.damage(lsn.0, page, "a record was here and is zero now"))),
         Parsed::Fault(what) => Err(Error::Damaged(segment.damage(lsn.0, page, what))),
     }
 }
 
 /// Whether a record of this length can stand here: in its page, or alone in a run of pages.
-fn fits(
-    geometry: &Geometry,
-    segment: &Segment,
-    position: u64,
-    stored_len: usize,
-    end: u64,
-) -> bool {
+fn fits(geometry: &Geometry, segment: &Segment, position: u64, stored_len: usize, end: u64) -> bool {
     let page = geometry.page;
     let within = page.within(position);
     let in_page = within + stored_len <= page.capacity();

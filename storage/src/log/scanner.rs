@@ -19,8 +19,7 @@ use crate::chain::TransactionHash;
 use crate::error::Result;
 use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
 use crate::record::{
-    self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, PREFIX_LEN, Parsed, Place,
-    Record, RecordView,
+    self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, PREFIX_LEN, Parsed, Place, Record, RecordView,
 };
 use crate::vfs::Vfs;
 
@@ -28,10 +27,7 @@ use crate::vfs::Vfs;
 #[derive(Debug)]
 pub(crate) enum Step {
     /// A transaction; its records are all there unless the scanner resumed inside it.
-    Transaction {
-        transaction: Transaction,
-        whole: bool,
-    },
+    Transaction { transaction: Transaction, whole: bool },
     /// A close record.
     Closed,
     /// The end of a sealed page or run.
@@ -111,34 +107,12 @@ pub(crate) struct Scanner {
 
 impl Scanner {
     /// A scanner at the first record of the first segment, which has a valid header.
-    pub(crate) fn at_start(
-        vfs: Arc<dyn Vfs>,
-        geometry: Geometry,
-        segments: Vec<Arc<Segment>>,
-        limit: u64,
-    ) -> Self {
+    pub(crate) fn at_start(vfs: Arc<dyn Vfs>, geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64) -> Self {
         let first = segments.first().map_or(0, |segment| segment.first);
         let tip = Tip::genesis(&geometry.database, first + geometry.page.bytes());
-        let known = Known {
-            chain: true,
-            page: true,
-            records: true,
-            commit: true,
-            transaction: true,
-        };
+        let known = Known { chain: true, page: true, records: true, commit: true, transaction: true };
         let (unit, pending, hash) = (None, Vec::new(), TransactionHash::new());
-        Self {
-            vfs,
-            geometry,
-            segments,
-            index: 0,
-            limit,
-            tip,
-            known,
-            unit,
-            pending,
-            hash,
-        }
+        Self { vfs, geometry, segments, index: 0, limit, tip, known, unit, pending, hash }
     }
 
     /// A scanner at `position`, which must be where a transaction, a close record or a sealed page between transactions
@@ -214,13 +188,7 @@ impl Scanner {
 
     /// Goes on behind a fault: at the next record of the page, or of a later one.
     pub(crate) fn resume(&mut self) -> Result<()> {
-        self.known = Known {
-            transaction: false,
-            page: false,
-            records: false,
-            commit: false,
-            chain: false,
-        };
+        self.known = Known { transaction: false, page: false, records: false, commit: false, chain: false };
         self.pending.clear();
         if let Some(unit) = self.unit.take() {
             let within = self.geometry_within(&unit);
@@ -233,29 +201,16 @@ impl Scanner {
             self.adopt_footer(&unit);
             self.tip.position = unit.end();
         } else {
-            self.tip.position =
-                self.geometry.page.start_of(self.tip.position) + self.geometry.page.bytes();
+            self.tip.position = self.geometry.page.start_of(self.tip.position) + self.geometry.page.bytes();
         }
         self.find_page()
     }
 
     fn step_in(&mut self, segment: &Arc<Segment>, unit: &Unit) -> Option<Step> {
         let within = self.geometry_within(unit);
-        let rest = unit
-            .bytes
-            .get(within..unit.records_len())
-            .unwrap_or_default();
-        let fault = |position, what: &str| {
-            Some(Step::Fault(Fault {
-                position,
-                what: what.into(),
-            }))
-        };
-        match record::parse(
-            rest,
-            &self.geometry.seed,
-            self.place(segment, self.tip.position),
-        ) {
+        let rest = unit.bytes.get(within..unit.records_len()).unwrap_or_default();
+        let fault = |position, what: &str| Some(Step::Fault(Fault { position, what: what.into() }));
+        match record::parse(rest, &self.geometry.seed, self.place(segment, self.tip.position)) {
             Parsed::Record(view) => match self.take_record(&view) {
                 Ok(step) => step,
                 Err(what) => fault(self.tip.position, &what),
@@ -276,8 +231,7 @@ impl Scanner {
     fn take_record(&mut self, view: &RecordView<'_>) -> Result<Option<Step>, String> {
         let step = match view.kind {
             KIND_COMMIT => {
-                let commit =
-                    Commit::decode(view.payload).ok_or("the commit record has a wrong layout")?;
+                let commit = Commit::decode(view.payload).ok_or("the commit record has a wrong layout")?;
                 self.check_commit(&commit)?;
                 self.tip.push(view.hash, view.stored_len);
                 self.tip.committed(&commit);
@@ -286,17 +240,11 @@ impl Scanner {
                 (self.known.transaction, self.known.commit) = (true, true);
                 self.hash = TransactionHash::new();
                 let (number, time_us) = (CommitNo(commit.number), commit.time_us);
-                let transaction = Transaction {
-                    number,
-                    time_us,
-                    records,
-                    head: self.tip.public_head(),
-                };
+                let transaction = Transaction { number, time_us, records, head: self.tip.public_head() };
                 Some(Step::Transaction { transaction, whole })
             }
             KIND_CLOSE => {
-                let close =
-                    Close::decode(view.payload).ok_or("the close record has a wrong layout")?;
+                let close = Close::decode(view.payload).ok_or("the close record has a wrong layout")?;
                 self.check_close(&close)?;
                 self.tip.push(view.hash, view.stored_len);
                 self.tip.closed = true;
@@ -317,39 +265,24 @@ impl Scanner {
     }
 
     fn check_commit(&self, commit: &Commit) -> Result<(), String> {
-        if self.known.commit && commit.number != self.tip.commit + 1 {
-            return Err(format!(
-                "commit {} follows commit {}",
-                commit.number, self.tip.commit
-            ));
+        if self.known.commit && commit.number != self.tip.commit.wrapping_add(1) {
+            return Err(format!("commit {} follows commit {}", commit.number, self.tip.commit));
         }
         if self.known.commit && commit.time_us < self.tip.time_us {
             return Err(format!("the clock of commit {} goes back", commit.number));
         }
         if self.known.transaction && commit.record_count as usize != self.pending.len() {
             let found = self.pending.len();
-            return Err(format!(
-                "commit {} has {found} records, states {}",
-                commit.number, commit.record_count
-            ));
+            return Err(format!("commit {} has {found} records, states {}", commit.number, commit.record_count));
         }
         if self.known.transaction && commit.transaction != self.hash.finish() {
-            return Err(format!(
-                "the records of commit {} do not have its hash",
-                commit.number
-            ));
+            return Err(format!("the records of commit {} do not have its hash", commit.number));
         }
         if self.known.chain && self.known.page && commit.head != self.tip.head_now() {
-            return Err(format!(
-                "the head of commit {} does not follow from what is before it",
-                commit.number
-            ));
+            return Err(format!("the head of commit {} does not follow from what is before it", commit.number));
         }
         if commit.synced > self.tip.position {
-            return Err(format!(
-                "commit {} states position {} as synced",
-                commit.number, commit.synced
-            ));
+            return Err(format!("commit {} states position {} as synced", commit.number, commit.synced));
         }
         Ok(())
     }
@@ -359,16 +292,10 @@ impl Scanner {
             return Err("a close record inside a transaction".into());
         }
         if self.known.commit && (close.number, close.head) != (self.tip.commit, self.tip.head) {
-            return Err(format!(
-                "the close record is that of commit {}, after {}",
-                close.number, self.tip.commit
-            ));
+            return Err(format!("the close record is that of commit {}, after {}", close.number, self.tip.commit));
         }
         if close.synced > self.tip.position {
-            return Err(format!(
-                "the close record states position {} as synced",
-                close.synced
-            ));
+            return Err(format!("the close record states position {} as synced", close.synced));
         }
         Ok(())
     }
@@ -376,41 +303,22 @@ impl Scanner {
     /// Checks a footer against the records before it and moves behind it.
     fn take_footer(&mut self, unit: &Unit, within: usize, footer: &Footer) -> Step {
         let at_footer = unit.end() - FOOTER_LEN as u64;
-        let fault = |position, what: &str| {
-            Step::Fault(Fault {
-                position,
-                what: what.into(),
-            })
-        };
-        let gap = unit
-            .bytes
-            .get(within..unit.records_len())
-            .unwrap_or_default();
+        let fault = |position, what: &str| Step::Fault(Fault { position, what: what.into() });
+        let gap = unit.bytes.get(within..unit.records_len()).unwrap_or_default();
         if gap.iter().any(|&byte| byte != 0) || footer.used_len as usize != within {
-            return fault(
-                self.tip.position,
-                "the records of a sealed page end too early",
-            );
+            return fault(self.tip.position, "the records of a sealed page end too early");
         }
         if self.known.page {
             if u64::from(footer.record_count) != self.tip.open.count() {
-                let what = format!(
-                    "the page has {} records, states {}",
-                    self.tip.open.count(),
-                    footer.record_count
-                );
+                let what = format!("the page has {} records, states {}", self.tip.open.count(), footer.record_count);
                 return fault(at_footer, &what);
             }
             if footer.root != self.tip.open.root() {
                 return fault(at_footer, "the page's records do not have its Merkle root");
             }
         }
-        if self.known.page && self.known.records && footer.first_record != self.tip.first_of_page()
-        {
-            return fault(
-                at_footer,
-                "the page states another number of records before it",
-            );
+        if self.known.page && self.known.records && footer.first_record != self.tip.first_of_page() {
+            return fault(at_footer, "the page states another number of records before it");
         }
         let known = self.known.chain;
         let expected = crate::chain::chain(&self.tip.chain, &footer.root);
@@ -425,9 +333,7 @@ impl Scanner {
     fn adopt(&mut self, footer: &Footer, end: u64) {
         self.tip.sealed(end);
         self.tip.chain = footer.chain;
-        self.tip.records = footer
-            .first_record
-            .saturating_add(footer.record_count.into());
+        self.tip.records = footer.first_record.wrapping_add(footer.record_count.into());
         (self.known.chain, self.known.page, self.known.records) = (true, true, true);
     }
 
@@ -448,25 +354,21 @@ impl Scanner {
         Footer::parse(bytes, &self.geometry.seed, place)
     }
 
-    /// Whether the next segment says that this one ends here.
+    /// Whether a page nothing was written to is where this segment was left for the next: that says so, or cannot be read.
     fn skips_to_next(&self, position: u64) -> bool {
-        let next = self
-            .segments
-            .get(self.index + 1)
-            .and_then(|next| next.valid_header());
-        next.is_some_and(|header| header.previous_end == position)
+        let next = self.segments.get(self.index + 1);
+        next.is_some_and(|next| match &next.header {
+            HeaderState::Valid(header) => header.previous_end == position,
+            HeaderState::Blank => false,
+            HeaderState::Newer(_) | HeaderState::WrongMagic(_) | HeaderState::Fault(_) => true,
+        })
     }
 
     fn next_segment(&mut self, blank_from: u64) -> Step {
         let Some(next) = self.segments.get(self.index + 1).map(Arc::clone) else {
             return Step::End;
         };
-        let fault = |what: String| {
-            Step::Fault(Fault {
-                position: next.first,
-                what,
-            })
-        };
+        let fault = |what: String| Step::Fault(Fault { position: next.first, what });
         let header = match &next.header {
             HeaderState::Valid(header) => header,
             HeaderState::Blank => return Step::End,
@@ -480,27 +382,16 @@ impl Scanner {
             return fault("the segment belongs to another database".into());
         }
         if header.previous_end != blank_from {
-            return fault(format!(
-                "the segment before ends at {blank_from}, not at {}",
-                header.previous_end
-            ));
+            return fault(format!("the segment before ends at {blank_from}, not at {}", header.previous_end));
         }
         if self.known.chain && self.known.page && header.chain != self.tip.chain {
             return fault("the chain is broken between two segments".into());
         }
         if self.known.records && header.records != self.tip.records {
-            return fault(format!(
-                "{} records come before it, it states {}",
-                self.tip.records, header.records
-            ));
+            return fault(format!("{} records come before it, it states {}", self.tip.records, header.records));
         }
-        if self.known.commit
-            && (header.commit, header.time_us) != (self.tip.commit, self.tip.time_us)
-        {
-            return fault(format!(
-                "commit {} comes before it, it states {}",
-                self.tip.commit, header.commit
-            ));
+        if self.known.commit && (header.commit, header.time_us) != (self.tip.commit, self.tip.time_us) {
+            return fault(format!("commit {} comes before it, it states {}", self.tip.commit, header.commit));
         }
         self.index += 1;
         self.enter_segment(&next);
@@ -526,10 +417,7 @@ impl Scanner {
         let offset = start - segment.first;
         let missing = |segment: &Segment| Fault {
             position: start,
-            what: format!(
-                "the file ends at byte {}, its header states {}",
-                segment.file_len, segment.len
-            ),
+            what: format!("the file ends at byte {}, its header states {}", segment.file_len, segment.len),
         };
         if offset + page.bytes() > segment.file_len {
             return Ok(Err(missing(segment)));
@@ -557,17 +445,9 @@ impl Scanner {
     /// Stands at the start of the page in which `position` lies or which ends there, knowing its chain.
     fn enter_page_of(&mut self, position: u64) -> Result<Option<Entry>> {
         let start = self.geometry.page.start_of(position.saturating_sub(1));
-        let found = self
-            .segments
-            .iter()
-            .position(|segment| (segment.first..segment.end()).contains(&start));
+        let found = self.segments.iter().position(|segment| (segment.first..segment.end()).contains(&start));
         let mismatch = |what: &str| Ok(Some(Entry::Mismatch(what.into())));
-        let fault = |position, what: &str| {
-            Ok(Some(Entry::Fault(Fault {
-                position,
-                what: what.into(),
-            })))
-        };
+        let fault = |position, what: &str| Ok(Some(Entry::Fault(Fault { position, what: what.into() })));
         let Some(index) = found else {
             return mismatch("the log ends before it");
         };
@@ -658,16 +538,11 @@ impl Scanner {
     fn find_record(&self, unit: &Unit, from: usize) -> Option<usize> {
         let segment = self.segment()?;
         let records = unit.bytes.get(..unit.records_len())?;
-        (from.next_multiple_of(ALIGNMENT)..records.len().saturating_sub(PREFIX_LEN))
-            .step_by(ALIGNMENT)
-            .find(|&at| {
-                let place = self.place(segment, unit.start + at as u64);
-                record::claimed_len(&records[at..]).is_some()
-                    && matches!(
-                        record::parse(&records[at..], &self.geometry.seed, place),
-                        Parsed::Record(_)
-                    )
-            })
+        (from.next_multiple_of(ALIGNMENT)..records.len().saturating_sub(PREFIX_LEN)).step_by(ALIGNMENT).find(|&at| {
+            let place = self.place(segment, unit.start + at as u64);
+            record::claimed_len(&records[at..]).is_some()
+                && matches!(record::parse(&records[at..], &self.geometry.seed, place), Parsed::Record(_))
+        })
     }
 
     fn geometry_within(&self, unit: &Unit) -> usize {
@@ -675,9 +550,6 @@ impl Scanner {
     }
 
     fn place(&self, segment: &Segment, position: u64) -> Place {
-        Place {
-            segment: segment.number,
-            offset: position - segment.first,
-        }
+        Place { segment: segment.number, offset: position - segment.first }
     }
 }

@@ -65,6 +65,9 @@ const _: () = assert!(HEADER_LEN == 144);
 
 const MAGIC: [u8; 8] = *b"HOLO-LOG";
 const VERSION: u32 = 1;
+/// No segment is longer, and none starts later: sums of positions and lengths never overflow.
+const MAX_SEGMENT_LEN: u64 = 1 << 40;
+const MAX_FIRST: u64 = 1 << 62;
 const KNOWN_READ_COMPATIBLE: u32 = 0;
 const KNOWN_INCOMPATIBLE: u32 = 0;
 
@@ -105,8 +108,7 @@ impl SegmentHeader {
         bytes[MAGIC_AT..VERSION_AT].copy_from_slice(&MAGIC);
         bytes[VERSION_AT..WRITTEN_BY_AT].copy_from_slice(&VERSION.to_le_bytes());
         bytes[WRITTEN_BY_AT..COMPATIBLE_AT].copy_from_slice(&written_by().to_le_bytes());
-        bytes[READ_COMPATIBLE_AT..INCOMPATIBLE_AT]
-            .copy_from_slice(&self.read_compatible.to_le_bytes());
+        bytes[READ_COMPATIBLE_AT..INCOMPATIBLE_AT].copy_from_slice(&self.read_compatible.to_le_bytes());
         bytes[PAGE_SIZE_AT..DATABASE_AT].copy_from_slice(&self.page_size.to_le_bytes());
         bytes[DATABASE_AT..NUMBER_AT].copy_from_slice(&self.database);
         bytes[NUMBER_AT..FIRST_AT].copy_from_slice(&self.number.to_le_bytes());
@@ -133,15 +135,11 @@ impl SegmentHeader {
         let u64_at = |at| u64::from_le_bytes(field(bytes, at));
         let (stored, computed) = (u32_at(CRC_AT), crc32fast::hash(&bytes[..CRC_AT]));
         if stored != computed {
-            return HeaderState::Fault(format!(
-                "header checksum is {computed:08x}, stored is {stored:08x}"
-            ));
+            return HeaderState::Fault(format!("header checksum is {computed:08x}, stored is {stored:08x}"));
         }
         let (version, incompatible) = (u32_at(VERSION_AT), u32_at(INCOMPATIBLE_AT));
         if version != VERSION {
-            return HeaderState::Newer(format!(
-                "log format {version}; this program reads {VERSION}"
-            ));
+            return HeaderState::Newer(format!("log format {version}; this program reads {VERSION}"));
         }
         if incompatible & !KNOWN_INCOMPATIBLE != 0 {
             return HeaderState::Newer(format!("incompatible features {incompatible:#x}"));
@@ -169,17 +167,12 @@ impl SegmentHeader {
     }
 
     fn check_sizes(&self) -> Result<(), String> {
-        let page = PageSize::new(self.page_size)
-            .map_err(|error| error.to_string())?
-            .bytes();
+        let page = PageSize::new(self.page_size).map_err(|error| error.to_string())?.bytes();
         if !self.len.is_multiple_of(page) || self.len / page < 2 {
-            return Err(format!(
-                "a segment of {} bytes is not made of log pages of {page}",
-                self.len
-            ));
+            return Err(format!("a segment of {} bytes is not made of log pages of {page}", self.len));
         }
-        if !self.first.is_multiple_of(page) || self.first.checked_add(self.len).is_none() {
-            return Err(format!("a segment cannot start at position {}", self.first));
+        if self.len > MAX_SEGMENT_LEN || self.first > MAX_FIRST || !self.first.is_multiple_of(page) {
+            return Err(format!("a segment of {} bytes cannot start at position {}", self.len, self.first));
         }
         Ok(())
     }
@@ -192,10 +185,7 @@ impl SegmentHeader {
 
 fn written_by() -> u32 {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
-    let (major, minor) = (
-        number(env!("CARGO_PKG_VERSION_MAJOR")),
-        number(env!("CARGO_PKG_VERSION_MINOR")),
-    );
+    let (major, minor) = (number(env!("CARGO_PKG_VERSION_MAJOR")), number(env!("CARGO_PKG_VERSION_MINOR")));
     major << 16 | minor << 8 | number(env!("CARGO_PKG_VERSION_PATCH"))
 }
 
@@ -241,49 +231,19 @@ impl Segment {
         }
     }
 
-    /// Reads the header of the file with this number. `expected_first` is the end of the segment before.
-    pub(crate) fn load(
-        vfs: &dyn Vfs,
-        dir: &Path,
-        number: u64,
-        expected_first: u64,
-        mode: OpenMode,
-    ) -> Result<Self> {
+    /// Reads the header of the file with this number. It gets its place in [`place_in_row`].
+    pub(crate) fn load(vfs: &dyn Vfs, dir: &Path, number: u64, mode: OpenMode) -> Result<Self> {
         let path = dir.join(file_name(number));
         let file = vfs.open(&path, mode).map_err(Error::io(&path, "open"))?;
         let file_len = file.len().map_err(Error::io(&path, "measure"))?;
         let mut bytes = [0; HEADER_LEN];
-        let mut header = if file_len < HEADER_LEN as u64 {
-            HeaderState::Fault(format!(
-                "the file has only {file_len} bytes, less than a header"
-            ))
+        let header = if file_len < HEADER_LEN as u64 {
+            HeaderState::Fault(format!("the file has only {file_len} bytes, less than a header"))
         } else {
-            file.read_at(&mut bytes, 0)
-                .map_err(Error::io(&path, "read"))?;
+            file.read_at(&mut bytes, 0).map_err(Error::io(&path, "read"))?;
             SegmentHeader::parse(&bytes)
         };
-        if let HeaderState::Valid(found) = &header
-            && (found.number, found.first) != (number, expected_first)
-        {
-            header = HeaderState::Fault(format!(
-                "the header is of segment {} at position {}, expected segment {number} at {expected_first}",
-                found.number, found.first
-            ));
-        }
-        let len = match &header {
-            HeaderState::Valid(header) => header.len,
-            _ => file_len,
-        };
-        Ok(Self {
-            number,
-            first: expected_first,
-            len,
-            file_len,
-            header,
-            path,
-            mode,
-            file: OnceLock::new(),
-        })
+        Ok(Self { number, first: 0, len: file_len, file_len, header, path, mode, file: OnceLock::new() })
     }
 
     /// The position after its last byte.
@@ -304,9 +264,7 @@ impl Segment {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let file = vfs
-            .open(&self.path, self.mode)
-            .map_err(Error::io(&self.path, "open"))?;
+        let file = vfs.open(&self.path, self.mode).map_err(Error::io(&self.path, "open"))?;
         Ok(self.file.get_or_init(|| file))
     }
 
@@ -317,15 +275,10 @@ impl Segment {
             return Err(Error::Io {
                 path: self.path.clone(),
                 action: "read",
-                source: io::Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    format!("the file ends before byte {end}"),
-                ),
+                source: io::Error::new(io::ErrorKind::UnexpectedEof, format!("the file ends before byte {end}")),
             });
         }
-        self.file(vfs)?
-            .read_at(buf, offset)
-            .map_err(Error::io(&self.path, "read"))
+        self.file(vfs)?.read_at(buf, offset).map_err(Error::io(&self.path, "read"))
     }
 
     /// Damage at a position in this segment.
@@ -338,6 +291,43 @@ impl Segment {
             position: Lsn(position),
             what: what.into(),
         }
+    }
+}
+
+/// Gives each segment its positions. A valid header states them; behind an unreadable one the next valid header is
+/// believed, and failing that the length of the file, in whole pages.
+pub(crate) fn place_in_row(segments: &mut [Segment]) {
+    let page_size = segments.iter().find_map(|segment| segment.valid_header()).map_or(1, |header| header.page_size);
+    let stated: Vec<Option<u64>> = segments
+        .iter()
+        .map(|segment| {
+            segment.valid_header().filter(|header| (header.number, header.page_size) == (segment.number, page_size))
+        })
+        .map(|header| header.map(|header| header.first))
+        .collect();
+    let mut expected = 0;
+    let mut certain = true;
+    for (at, segment) in segments.iter_mut().enumerate() {
+        segment.first = expected;
+        match (&segment.header, stated.get(at).copied().flatten()) {
+            (HeaderState::Valid(header), Some(first)) if first == expected || (!certain && first > expected) => {
+                (segment.first, segment.len, certain) = (first, header.len, true);
+            }
+            (HeaderState::Valid(header), _) => {
+                segment.header = HeaderState::Fault(format!(
+                    "the header is of segment {} at position {}, expected segment {} at {expected}",
+                    header.number, header.first, segment.number
+                ));
+                certain = false;
+            }
+            _ => certain = false,
+        }
+        let next = stated.get(at + 1).copied().flatten().filter(|&next| next >= segment.first);
+        if !certain {
+            let whole_pages = segment.file_len.checked_next_multiple_of(page_size.into());
+            segment.len = next.map_or(whole_pages.unwrap_or(0), |next| next - segment.first).min(MAX_SEGMENT_LEN);
+        }
+        expected = segment.end();
     }
 }
 
@@ -386,17 +376,9 @@ mod tests {
             &[9; 32],
         ]
         .concat();
-        let expected = [
-            fields.as_slice(),
-            &crc32fast::hash(&fields).to_le_bytes(),
-            &[0; 4],
-        ]
-        .concat();
+        let expected = [fields.as_slice(), &crc32fast::hash(&fields).to_le_bytes(), &[0; 4]].concat();
         assert_eq!(header().encode().as_slice(), expected);
-        assert_eq!(
-            SegmentHeader::parse(&header().encode()),
-            HeaderState::Valid(header())
-        );
+        assert_eq!(SegmentHeader::parse(&header().encode()), HeaderState::Valid(header()));
     }
 
     #[test]
@@ -406,10 +388,7 @@ mod tests {
             let mut flipped = bytes;
             flipped[at / 8] ^= 1 << (at % 8);
             let state = SegmentHeader::parse(&flipped);
-            assert!(
-                matches!(state, HeaderState::Fault(_) | HeaderState::WrongMagic(_)),
-                "bit {at}: {state:?}"
-            );
+            assert!(matches!(state, HeaderState::Fault(_) | HeaderState::WrongMagic(_)), "bit {at}: {state:?}");
         }
         assert_eq!(SegmentHeader::parse(&[0; HEADER_LEN]), HeaderState::Blank);
     }
@@ -418,61 +397,26 @@ mod tests {
     fn features_decide_who_may_open() {
         let mut bytes = header().encode();
         bytes[16] = 1;
-        assert!(
-            matches!(
-                SegmentHeader::parse(&with_crc(bytes)),
-                HeaderState::Valid(_)
-            ),
-            "compatible"
-        );
+        assert!(matches!(SegmentHeader::parse(&with_crc(bytes)), HeaderState::Valid(_)), "compatible");
         let mut bytes = header().encode();
         bytes[20] = 4;
-        let HeaderState::Valid(parsed) = SegmentHeader::parse(&with_crc(bytes)) else {
-            panic!("refused")
-        };
+        let HeaderState::Valid(parsed) = SegmentHeader::parse(&with_crc(bytes)) else { panic!("refused") };
         assert_eq!(parsed.unknown_read_compatible(), 4);
         let mut bytes = header().encode();
         bytes[24] = 1;
-        assert!(
-            matches!(
-                SegmentHeader::parse(&with_crc(bytes)),
-                HeaderState::Newer(_)
-            ),
-            "incompatible"
-        );
+        assert!(matches!(SegmentHeader::parse(&with_crc(bytes)), HeaderState::Newer(_)), "incompatible");
         let mut bytes = header().encode();
         bytes[8] = 2;
-        assert!(
-            matches!(
-                SegmentHeader::parse(&with_crc(bytes)),
-                HeaderState::Newer(_)
-            ),
-            "version"
-        );
+        assert!(matches!(SegmentHeader::parse(&with_crc(bytes)), HeaderState::Newer(_)), "version");
     }
 
     #[test]
     fn impossible_sizes_are_refused() {
-        for (page_size, first, len) in [
-            (4095, 0, 8192),
-            (4096, 1, 8192),
-            (4096, 0, 8191),
-            (4096, 0, 4096),
-            (4096, !0xfff, 8192),
-        ] {
-            let header = SegmentHeader {
-                page_size,
-                first,
-                len,
-                ..header()
-            };
-            assert!(
-                matches!(
-                    SegmentHeader::parse(&header.encode()),
-                    HeaderState::Fault(_)
-                ),
-                "{header:?}"
-            );
+        for (page_size, first, len) in
+            [(4095, 0, 8192), (4096, 1, 8192), (4096, 0, 8191), (4096, 0, 4096), (4096, !0xfff, 8192)]
+        {
+            let header = SegmentHeader { page_size, first, len, ..header() };
+            assert!(matches!(SegmentHeader::parse(&header.encode()), HeaderState::Fault(_)), "{header:?}");
         }
     }
 
@@ -480,13 +424,7 @@ mod tests {
     fn names_are_exact() {
         assert_eq!(file_name(1), "0000000001.log");
         assert_eq!(number_of("0000000042.log"), Some(42));
-        for other in [
-            "42.log",
-            "0000000000.log",
-            "0000000042.log.tmp",
-            "+000000042.log",
-            "quarantine-1.bin",
-        ] {
+        for other in ["42.log", "0000000000.log", "0000000042.log.tmp", "+000000042.log", "quarantine-1.bin"] {
             assert_eq!(number_of(other), None, "{other}");
         }
     }

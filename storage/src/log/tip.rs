@@ -50,13 +50,13 @@ impl Tip {
 
     /// The number of records before the open page.
     pub(crate) fn first_of_page(&self) -> u64 {
-        self.records.saturating_sub(self.open.count())
+        self.records.wrapping_sub(self.open.count())
     }
 
     /// One more record, of this stored length.
     pub(crate) fn push(&mut self, r: Hash, stored_len: usize) {
         self.open.push(r);
-        self.records += 1;
+        self.records = self.records.wrapping_add(1);
         self.position += stored_len as u64;
         self.closed = false;
     }
@@ -77,10 +77,6 @@ impl Tip {
     }
 
     pub(crate) fn public_head(&self) -> Head {
-        Head {
-            position: Lsn(self.commit_end),
-            commit: CommitNo(self.commit),
-            hash: self.head,
-        }
+        Head { position: Lsn(self.commit_end), commit: CommitNo(self.commit), hash: self.head }
     }
 }

@@ -49,11 +49,7 @@ impl Prepared {
             len += record::stored_len(new.payload.len());
         }
         if len as u64 > max_len {
-            return Err(Error::TooLarge {
-                what: "a transaction",
-                len: len as u64,
-                limit: max_len,
-            });
+            return Err(Error::TooLarge { what: "a transaction", len: len as u64, limit: max_len });
         }
         let salts = salts(records.len())?;
         let mut bytes = Vec::with_capacity(len);
@@ -62,10 +58,7 @@ impl Prepared {
             let r = record::encode(new.kind, salt, &new.payload, &mut bytes);
             placed.push((bytes.len(), r));
         }
-        Ok(Self {
-            bytes,
-            records: placed,
-        })
+        Ok(Self { bytes, records: placed })
     }
 }
 
@@ -114,16 +107,7 @@ impl Writer {
         preparer: Preparer,
         max_segment_len: u64,
     ) -> Self {
-        Self {
-            vfs,
-            geometry,
-            tip,
-            segment,
-            preparer,
-            max_segment_len,
-            buffer: Vec::new(),
-            closed: false,
-        }
+        Self { vfs, geometry, tip, segment, preparer, max_segment_len, buffer: Vec::new(), closed: false }
     }
 
     pub(crate) fn tip(&self) -> &Tip {
@@ -152,7 +136,7 @@ impl Writer {
             }
             layout.make_room(STORED_COMMIT_LEN)?;
             let commit = Commit {
-                number: layout.tip.commit + 1,
+                number: layout.tip.commit.wrapping_add(1),
                 record_count: u32::try_from(prepared.records.len()).unwrap_or(u32::MAX),
                 time_us: time_us.max(layout.tip.time_us),
                 synced,
@@ -164,12 +148,7 @@ impl Writer {
             Ok((commit.number, commit.time_us))
         })?;
         let (number, time_us) = appended;
-        Ok(Appended {
-            commit: CommitNo(number),
-            time_us,
-            lsns,
-            end: Lsn(self.tip.position),
-        })
+        Ok(Appended { commit: CommitNo(number), time_us, lsns, end: Lsn(self.tip.position) })
     }
 
     /// Seals the open page, unless it is empty.
@@ -191,11 +170,7 @@ impl Writer {
         let synced = group.durable();
         self.extend(group, table, |layout| {
             layout.make_room(STORED_CLOSE_LEN)?;
-            let close = Close {
-                number: layout.tip.commit,
-                synced,
-                head: layout.tip.head,
-            };
+            let close = Close { number: layout.tip.commit, synced, head: layout.tip.head };
             layout.put_own(KIND_CLOSE, &close.encode())?;
             layout.tip.closed = true;
             Ok(())
@@ -230,12 +205,7 @@ impl Writer {
             max_segment_len: self.max_segment_len,
         };
         let filled = fill(&mut layout);
-        let Layout {
-            tip,
-            mut done,
-            piece,
-            ..
-        } = layout;
+        let Layout { tip, mut done, piece, .. } = layout;
         done.push(piece);
         let result = match filled {
             Ok(value) => self.write(group, &done).map(|()| value),
@@ -256,9 +226,7 @@ impl Writer {
         for piece in pieces {
             let segment = &*piece.segment;
             if let Some(previous) = previous {
-                let file = previous
-                    .file(&*self.vfs)
-                    .map_err(|error| group.poison(&error))?;
+                let file = previous.file(&*self.vfs).map_err(|error| group.poison(&error))?;
                 group.sync_file(file, &previous.path)?;
             }
             segment
@@ -273,13 +241,7 @@ impl Writer {
         Ok(())
     }
 
-    fn advance(
-        &mut self,
-        group: &GroupCommit,
-        table: &SegmentTable,
-        tip: Tip,
-        pieces: &[Piece],
-    ) -> Result<()> {
+    fn advance(&mut self, group: &GroupCommit, table: &SegmentTable, tip: Tip, pieces: &[Piece]) -> Result<()> {
         for piece in pieces.iter().skip(1) {
             table.push(Arc::clone(&piece.segment));
             self.segment = Arc::clone(&piece.segment);
@@ -304,11 +266,7 @@ impl Writer {
     }
 
     fn keep_buffer(&mut self, pieces: Vec<Piece>) {
-        let mut buffer = pieces
-            .into_iter()
-            .next()
-            .map(|piece| piece.bytes)
-            .unwrap_or_default();
+        let mut buffer = pieces.into_iter().next().map(|piece| piece.bytes).unwrap_or_default();
         buffer.clear();
         buffer.shrink_to(KEPT_BUFFER_LEN);
         self.buffer = buffer;
@@ -387,19 +345,11 @@ impl Layout<'_> {
         let (record_count, root) = (self.tip.open.count() as u32, self.tip.open.root());
         let gap = end - FOOTER_LEN as u64 - self.tip.position;
         self.tip.sealed(end);
-        let footer = Footer {
-            record_count,
-            used_len: used_len as u32,
-            first_record,
-            root,
-            chain: self.tip.chain,
-        };
+        let footer = Footer { record_count, used_len: used_len as u32, first_record, root, chain: self.tip.chain };
         let place = self.place(end - FOOTER_LEN as u64);
         let padded = self.piece.bytes.len() + gap as usize;
         self.piece.bytes.resize(padded, 0);
-        self.piece
-            .bytes
-            .extend_from_slice(&footer.encode(&self.geometry.seed, place));
+        self.piece.bytes.extend_from_slice(&footer.encode(&self.geometry.seed, place));
     }
 
     /// Goes on in a new segment with room for `run_len` bytes of pages.
@@ -407,11 +357,7 @@ impl Layout<'_> {
         let page = self.geometry.page;
         let current = &self.piece.segment;
         let (number, first) = (current.number + 1, current.end());
-        let spare = self.preparer.take(
-            number,
-            next_len(current.len, self.max_segment_len),
-            page.bytes() + run_len,
-        )?;
+        let spare = self.preparer.take(number, next_len(current.len, self.max_segment_len), page.bytes() + run_len)?;
         let header = SegmentHeader {
             read_compatible: 0,
             page_size: page.bytes() as u32,
@@ -428,27 +374,15 @@ impl Layout<'_> {
         let mut bytes = Vec::with_capacity(page.len() + HEADER_LEN);
         bytes.extend_from_slice(&header.encode());
         bytes.resize(page.len(), 0);
-        let segment = Arc::new(Segment::begin(
-            header,
-            spare.path.clone(),
-            Arc::clone(&spare.file),
-        ));
-        let next = Piece {
-            segment,
-            start: first,
-            bytes,
-            spare: Some(spare),
-        };
+        let segment = Arc::new(Segment::begin(header, spare.path.clone(), Arc::clone(&spare.file)));
+        let next = Piece { segment, start: first, bytes, spare: Some(spare) };
         self.done.push(mem::replace(&mut self.piece, next));
         self.tip.position = first + page.bytes();
         Ok(())
     }
 
     fn place(&self, position: u64) -> Place {
-        Place {
-            segment: self.piece.segment.number,
-            offset: position - self.piece.segment.first,
-        }
+        Place { segment: self.piece.segment.number, offset: position - self.piece.segment.first }
     }
 }
 

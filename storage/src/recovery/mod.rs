@@ -1,0 +1,303 @@
+//! Opening a log: what is believed, what is damage, and what is an unsynced tail.
+//!
+//! Files and directory are synced first, so that what is read is what a crash would leave. Then everything from the
+//! checkpoint (or the beginning) to the end is checked. If something at position `p` does not check out, there are two
+//! explanations, and they must not be confused:
+//!
+//! - **Damage**: bytes at `p` were durable once and have changed. Proven when anything says that a position behind the last
+//!   good commit was durable: the `synced` of a later commit or close record, the header of a later segment, a file
+//!   shorter than its header states, the checkpoint, or the hint the caller brings. Nothing is changed then; the log opens
+//!   read-only.
+//! - **An unsynced tail**: a crash came before the sync. Unsynced writes persist in any order, so valid commits may even
+//!   follow. Everything behind the last good commit is copied to a quarantine file and zeroed.
+//!
+//! The order of a clean-up makes it safe to crash in, and repeating it changes nothing more:
+//!
+//! 1. The quarantine file is whole, synced and renamed into place before anything is removed.
+//! 2. Later segments are removed from the last to the first, each removal synced, before the tail is zeroed: a later header
+//!    must not outlive what comes before it.
+//! 3. The tail is zeroed and synced before anything is appended.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Damage, Error, Result};
+use crate::log::prepare::{Spare, remove_if_there};
+use crate::log::scanner::{Entry, Fault, Scanner, Step};
+use crate::log::segment::{HeaderState, Segment, file_name, number_of, place_in_row};
+use crate::log::tip::Tip;
+use crate::log::writer::Geometry;
+use crate::log::{Checkpoint, Head, Log, Lsn, OpenOptions, Transaction, damage_at};
+use crate::log_page::PageSize;
+use crate::record::CrcSeed;
+use crate::vfs::{OpenMode, Vfs};
+
+mod evidence;
+mod tail;
+
+/// All that opening a log found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Where checking began.
+    pub start: Lsn,
+    /// Where the log ends.
+    pub end: Lsn,
+    /// Its last commit.
+    pub head: Head,
+    /// Transactions read after the start.
+    pub transactions: u64,
+    /// Their records.
+    pub records: u64,
+    /// Whether the log ends in a close record.
+    pub closed: bool,
+    /// What was written and never synced.
+    pub tail: Option<UnsyncedTail>,
+    /// Files that were removed: later segments of the tail, unfinished files.
+    pub removed: Vec<PathBuf>,
+    /// Where durable bytes have changed; only in a log opened read-only.
+    pub damage: Option<Damage>,
+}
+
+/// The end of a log that a crash kept from being synced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsyncedTail {
+    /// Its first position: the end of the last good commit.
+    pub position: Lsn,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Where its first bad byte is, and what is wrong with it.
+    pub fault: Damage,
+    /// Commit records in it that are intact by themselves.
+    pub commits: u64,
+    /// The copy; `None` when the log was opened read-only and nothing was changed.
+    pub quarantine: Option<PathBuf>,
+}
+
+/// A log on its way to being open.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    options: OpenOptions,
+    geometry: Geometry,
+    segments: Vec<Arc<Segment>>,
+    scanner: Scanner,
+    /// A position that was durable, by the checkpoint or the hint.
+    durable: u64,
+    /// The state after the last thing that may stand at the end of a log, and the segment it is in.
+    good: Tip,
+    good_segment: usize,
+    stop: Option<Stop>,
+    report: RecoveryReport,
+}
+
+/// Why checking ended.
+#[derive(Debug)]
+struct Stop {
+    position: u64,
+    /// `None` where nothing was written.
+    what: Option<String>,
+    limit: bool,
+}
+
+impl Opening {
+    pub(crate) fn begin(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        from: Option<Checkpoint>,
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
+        let segments = load_segments(&*vfs, dir, &names, options.read_only)?;
+        let geometry = check_headers(&segments, options)?;
+        let mut report = RecoveryReport::default();
+        if !options.read_only {
+            sync_from(&*vfs, dir, &segments, from.map_or(0, |from| from.position.0))?;
+            remove_unfinished(&*vfs, dir, &names, &mut report)?;
+        }
+        let from_position = from.map_or(0, |from| from.position.0);
+        let durable = options.durable_hint.map_or(0, |hint| hint.0).max(from_position);
+        let limit = if options.read_only && options.durable_hint.is_some() { durable } else { u64::MAX };
+        let scanner = enter(&vfs, &geometry, &segments, from, limit)?;
+        report.start = Lsn(scanner.tip().position);
+        let (good, good_segment) = (scanner.tip().clone(), scanner.segment_index());
+        let (dir, options) = (dir.to_owned(), options.clone());
+        Ok(Self { vfs, dir, options, geometry, segments, scanner, durable, good, good_segment, stop: None, report })
+    }
+
+    /// The next transaction, until the log ends or cannot be believed any more.
+    pub(crate) fn next_transaction(&mut self) -> Result<Option<Transaction>> {
+        while self.stop.is_none() {
+            let position = self.scanner.tip().position;
+            match self.scanner.step()? {
+                Step::Transaction { transaction, .. } => {
+                    self.note_good();
+                    self.report.transactions += 1;
+                    self.report.records += transaction.records.len() as u64;
+                    return Ok(Some(transaction));
+                }
+                Step::Closed => self.note_good(),
+                Step::Sealed if self.scanner.between_transactions() => self.note_good(),
+                Step::Sealed | Step::Switched { .. } => {}
+                Step::Limit => {
+                    self.stop = Some(Stop { position, what: None, limit: true });
+                }
+                Step::End => {
+                    let position = self.scanner.tip().position;
+                    self.stop = Some(Stop { position, what: None, limit: false });
+                }
+                Step::Fault(Fault { position, what }) => {
+                    self.stop = Some(Stop { position, what: Some(what), limit: false });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Judges what lies behind the last good commit, cleans up, and opens the log.
+    pub(crate) fn finish(mut self) -> Result<(Log, RecoveryReport)> {
+        let stop = self.stop.take().unwrap_or(Stop { position: self.good.position, what: None, limit: false });
+        self.report.end = Lsn(self.good.position);
+        self.report.head = self.good.public_head();
+        self.report.closed = self.good.closed;
+        let damage = if stop.limit {
+            None
+        } else {
+            let behind = self.look_behind(&stop)?;
+            let damage = self.damage(&stop, &behind);
+            if damage.is_none() && behind.end > self.good.position {
+                self.set_aside(&stop, &behind)?;
+            }
+            damage
+        };
+        match damage {
+            Some(damage) if !self.options.read_only => Err(Error::Damaged(damage)),
+            damage => {
+                self.report.damage.clone_from(&damage);
+                self.open(damage)
+            }
+        }
+    }
+
+    fn note_good(&mut self) {
+        self.good = self.scanner.tip().clone();
+        self.good_segment = self.scanner.segment_index();
+    }
+
+    fn open(mut self, damage: Option<Damage>) -> Result<(Log, RecoveryReport)> {
+        let (vfs, limits) = (Arc::clone(&self.vfs), self.options.limits.clone());
+        if self.options.read_only {
+            let log = Log::read_only(vfs, &self.dir, self.geometry, limits, self.segments, &self.good, damage)?;
+            return Ok((log, self.report));
+        }
+        let page = self.geometry.page.bytes();
+        let mut spares = BTreeMap::new();
+        for spare in self.segments.drain(self.good_segment + 1..) {
+            if spare.file_len.is_multiple_of(page) {
+                let file = Arc::clone(spare.file(&*vfs)?);
+                spares.insert(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file });
+            }
+        }
+        let log = Log::assemble(vfs, &self.dir, self.geometry, limits, self.segments, self.good, spares)?;
+        Ok((log, self.report))
+    }
+}
+
+/// The headers of all segment files, which must be numbered without a gap.
+fn load_segments(vfs: &dyn Vfs, dir: &Path, names: &[String], read_only: bool) -> Result<Vec<Arc<Segment>>> {
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
+    numbers.sort_unstable();
+    let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
+    let mut segments = Vec::with_capacity(numbers.len());
+    for expected in 1..=numbers.len().max(1) as u64 {
+        if numbers.get(expected as usize - 1) != Some(&expected) {
+            return Err(Error::MissingSegment { path: dir.join(file_name(expected)), number: expected });
+        }
+        segments.push(Segment::load(vfs, dir, expected, mode)?);
+    }
+    place_in_row(&mut segments);
+    Ok(segments.into_iter().map(Arc::new).collect())
+}
+
+/// Refuses what must not be opened, before anything is changed, and gives what the first header fixes.
+fn check_headers(segments: &[Arc<Segment>], options: &OpenOptions) -> Result<Geometry> {
+    for segment in segments {
+        let newer = |what| Err(Error::NewerFormat { path: segment.path.clone(), what });
+        match &segment.header {
+            HeaderState::Newer(what) => return newer(what.clone()),
+            HeaderState::Valid(header) if header.unknown_read_compatible() != 0 && !options.read_only => {
+                let features = header.unknown_read_compatible();
+                return newer(format!("features {features:#x}, with which it may only be opened read-only"));
+            }
+            _ => {}
+        }
+    }
+    let Some(first) = segments.first() else {
+        return Err(Error::MissingSegment { path: PathBuf::new(), number: 1 });
+    };
+    let smallest = PageSize::new(crate::log_page::MIN_PAGE_SIZE)?;
+    let header = match &first.header {
+        HeaderState::Valid(header) => header,
+        HeaderState::WrongMagic(found) => {
+            let (path, found) = (first.path.clone(), found.clone());
+            return Err(Error::WrongMagic { path, expected: "a holotype log", found });
+        }
+        HeaderState::Fault(what) | HeaderState::Newer(what) => {
+            return Err(Error::Damaged(first.damage(0, smallest, what.clone())));
+        }
+        HeaderState::Blank => {
+            return Err(Error::Damaged(first.damage(0, smallest, "the header is zero")));
+        }
+    };
+    if let Some(expected) = options.database
+        && expected != header.database
+    {
+        return Err(Error::WrongDatabase { path: first.path.clone(), expected, found: header.database });
+    }
+    let page = PageSize::new(header.page_size)?;
+    Ok(Geometry { database: header.database, page, seed: CrcSeed::new(&header.database) })
+}
+
+/// Makes durable what is about to be believed.
+fn sync_from(vfs: &dyn Vfs, dir: &Path, segments: &[Arc<Segment>], from: u64) -> Result<()> {
+    for segment in segments.iter().filter(|segment| segment.end() > from) {
+        segment.file(vfs)?.sync().map_err(Error::io(&segment.path, "sync"))?;
+    }
+    vfs.sync_dir(dir).map_err(Error::io(dir, "sync"))
+}
+
+fn remove_unfinished(vfs: &dyn Vfs, dir: &Path, names: &[String], report: &mut RecoveryReport) -> Result<()> {
+    for name in names.iter().filter(|name| name.ends_with(".tmp")) {
+        let path = dir.join(name);
+        remove_if_there(vfs, &path).map_err(Error::io(&path, "remove"))?;
+        report.removed.push(path);
+    }
+    Ok(())
+}
+
+/// A scanner where checking begins.
+fn enter(
+    vfs: &Arc<dyn Vfs>,
+    geometry: &Geometry,
+    segments: &[Arc<Segment>],
+    from: Option<Checkpoint>,
+    limit: u64,
+) -> Result<Scanner> {
+    let (vfs, geometry, all) = (Arc::clone(vfs), geometry.clone(), segments.to_vec());
+    let page = geometry.page;
+    let Some(from) = from else {
+        return Ok(Scanner::at_start(vfs, geometry, all, limit));
+    };
+    let mismatch = |why| Err(Error::CheckpointMismatch { position: from.position, why });
+    let scanner = match Scanner::at(vfs, geometry, all, limit, from.position.0)? {
+        Entry::Ready(scanner) => *scanner,
+        Entry::Mismatch(why) => return mismatch(why),
+        Entry::Fault(fault) => return Err(Error::Damaged(damage_at(segments, page, fault))),
+    };
+    let found = scanner.tip().public_head();
+    if found != from {
+        return mismatch(format!("the log has commit {} there, with another head", found.commit));
+    }
+    Ok(scanner)
+}
