@@ -64,9 +64,7 @@ pub enum Error {
     },
 
     /// Bytes of a segment file that do not mean anything valid.
-    #[error(
-        "section {section} is damaged at byte {offset}: {what}; delete the file and run `holotype rebuild`"
-    )]
+    #[error("section {section} is damaged at byte {offset}: {what}; delete the file and run `holotype rebuild`")]
     Corrupt {
         /// The section's tag.
         section: &'static str,
@@ -89,6 +87,15 @@ pub enum Error {
         max: usize,
     },
 
+    /// A number of links that no graph is built with.
+    #[error("m is {m}; between 2 and {max} links a node are supported")]
+    Links {
+        /// The number asked for.
+        m: usize,
+        /// The largest that is supported.
+        max: usize,
+    },
+
     /// The caller asked for a build or a merge to stop.
     #[error("cancelled")]
     Cancelled,
@@ -101,10 +108,6 @@ pub enum Error {
 impl Error {
     /// Damage found in `section` at `offset`.
     pub(crate) fn corrupt(section: &'static str, offset: usize, what: impl Into<String>) -> Self {
-        Self::Corrupt {
-            section,
-            offset: offset as u64,
-            what: what.into(),
-        }
+        Self::Corrupt { section, offset: offset as u64, what: what.into() }
     }
 }

@@ -13,15 +13,13 @@ use crate::rows::{ExactQuery, RowsView};
 const CHUNK: usize = 256;
 
 /// Compares every vector of `rows` that `filter` lets through, and returns how many that were.
-pub(crate) fn scan(
-    rows: &RowsView<'_>,
-    query: &ExactQuery,
-    filter: Option<&Bits>,
-    top: &mut TopHits,
-) -> u64 {
+pub(crate) fn scan(rows: &RowsView<'_>, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
     match filter {
         None => scan_all(rows, query, top),
-        Some(filter) => scan_positions(rows, query, matching(rows.ids(), filter), top),
+        Some(filter) => {
+            let positions = matching(rows.ids(), filter).map(|at| at as u32);
+            scan_positions(rows, query, positions, top)
+        }
     }
 }
 
@@ -32,49 +30,38 @@ fn scan_all(rows: &RowsView<'_>, query: &ExactQuery, top: &mut TopHits) -> u64 {
         let scores = &mut scores[..chunk.len()];
         query.score_rows(&chunk, scores);
         for (id, score) in chunk.ids().iter().zip(scores) {
-            top.push(Hit {
-                id: *id,
-                score: *score,
-            });
+            top.push(Hit { id: *id, score: *score });
         }
     }
     rows.len() as u64
 }
 
-fn scan_positions(
+/// Compares the vectors at `positions`, and returns how many that were.
+pub(crate) fn scan_positions(
     rows: &RowsView<'_>,
     query: &ExactQuery,
-    positions: impl Iterator<Item = usize>,
+    positions: impl Iterator<Item = u32>,
     top: &mut TopHits,
 ) -> u64 {
     let mut positions = positions.peekable();
     let mut scanned = 0;
     while let Some(position) = positions.next() {
         if let Some(next) = positions.peek() {
-            query.prefetch(rows, *next);
+            query.prefetch(rows, *next as usize);
         }
-        top.push(Hit {
-            id: rows.ids()[position],
-            score: query.score(rows, position),
-        });
+        top.push(Hit { id: rows.ids()[position as usize], score: query.score(rows, position as usize) });
         scanned += 1;
     }
     scanned
 }
 
 /// The positions in `ids` (ascending) of the ids that `filter` holds.
-pub(crate) fn matching<'a>(
-    ids: &'a [u32],
-    filter: &'a Bits,
-) -> Box<dyn Iterator<Item = usize> + 'a> {
+pub(crate) fn matching<'a>(ids: &'a [u32], filter: &'a Bits) -> Box<dyn Iterator<Item = usize> + 'a> {
     // Looking each match up costs a binary search, asking about each id costs a bit test.
     let sparse = filter.count().saturating_mul(16) < ids.len() as u64;
     if !sparse {
         let all = ids.iter().enumerate();
-        return Box::new(
-            all.filter(|(_, id)| filter.contains(**id))
-                .map(|(at, _)| at),
-        );
+        return Box::new(all.filter(|(_, id)| filter.contains(**id)).map(|(at, _)| at));
     }
     let mut rest = 0;
     Box::new(filter.iter().filter_map(move |id| {
@@ -118,10 +105,7 @@ mod tests {
             let filter: Bits = (0..2000).filter(|id| id % modulus == 0).collect();
             let mut filtered = TopHits::new(5);
             let scanned = scan(&rows.view(), &query, Some(&filter), &mut filtered);
-            assert_eq!(
-                scanned,
-                (0..1000).filter(|i| i * 2 % modulus == 0).count() as u64
-            );
+            assert_eq!(scanned, (0..1000).filter(|i| i * 2 % modulus == 0).count() as u64);
             let mut all = TopHits::new(1000);
             scan(&rows.view(), &query, None, &mut all);
             let mut want = all.into_sorted();

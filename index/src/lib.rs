@@ -5,6 +5,8 @@ pub mod distance;
 pub mod error;
 mod flat;
 pub mod hit;
+mod hnsw;
+mod quantize;
 pub mod rows;
 pub mod segment;
 pub mod spec;

@@ -41,16 +41,9 @@ impl Rows {
         let vectors = match spec.encoding {
             Encoding::F32 => Vectors::F32(Vec::new()),
             Encoding::F16 => Vectors::F16(Vec::new()),
-            Encoding::I8 => Vectors::I8 {
-                codes: Vec::new(),
-                scales: Vec::new(),
-            },
+            Encoding::I8 => Vectors::I8 { codes: Vec::new(), scales: Vec::new() },
         };
-        Self {
-            spec,
-            ids: Vec::new(),
-            vectors,
-        }
+        Self { spec, ids: Vec::new(), vectors }
     }
 
     /// Adds a vector as given; it is normalised here if the metric asks for it.
@@ -69,17 +62,9 @@ impl Rows {
             Vectors::F16(all) => all.extend(vector.iter().map(|x| f16::from_f32(*x))),
             Vectors::I8 { codes, scales } => {
                 let scale = vector.iter().fold(0f32, |max, x| max.max(x.abs())) / 127.0;
-                let inverse = if scale > 0.0 {
-                    1.0 / f64::from(scale)
-                } else {
-                    0.0
-                };
+                let inverse = if scale > 0.0 { 1.0 / f64::from(scale) } else { 0.0 };
                 scales.push(scale);
-                codes.extend(
-                    vector
-                        .iter()
-                        .map(|x| (f64::from(*x) * inverse).round() as i8),
-                );
+                codes.extend(vector.iter().map(|x| (f64::from(*x) * inverse).round() as i8));
             }
         }
         Ok(())
@@ -98,13 +83,7 @@ impl Rows {
         match (&mut self.vectors, rows.vectors) {
             (Vectors::F32(all), VectorsView::F32(more)) => all.extend_from_slice(more),
             (Vectors::F16(all), VectorsView::F16(more)) => all.extend_from_slice(more),
-            (
-                Vectors::I8 { codes, scales },
-                VectorsView::I8 {
-                    codes: more_codes,
-                    scales: more_scales,
-                },
-            ) => {
+            (Vectors::I8 { codes, scales }, VectorsView::I8 { codes: more_codes, scales: more_scales }) => {
                 codes.extend_from_slice(more_codes);
                 scales.extend_from_slice(more_scales);
             }
@@ -139,11 +118,7 @@ impl Rows {
             Vectors::F16(all) => VectorsView::F16(all),
             Vectors::I8 { codes, scales } => VectorsView::I8 { codes, scales },
         };
-        RowsView {
-            spec: self.spec,
-            ids: &self.ids,
-            vectors,
-        }
+        RowsView { spec: self.spec, ids: &self.ids, vectors }
     }
 }
 
@@ -225,16 +200,11 @@ impl<'a> RowsView<'a> {
         let vectors = match self.vectors {
             VectorsView::F32(all) => VectorsView::F32(&all[start * dim..end * dim]),
             VectorsView::F16(all) => VectorsView::F16(&all[start * dim..end * dim]),
-            VectorsView::I8 { codes, scales } => VectorsView::I8 {
-                codes: &codes[start * dim..end * dim],
-                scales: &scales[start..end],
-            },
+            VectorsView::I8 { codes, scales } => {
+                VectorsView::I8 { codes: &codes[start * dim..end * dim], scales: &scales[start..end] }
+            }
         };
-        Self {
-            spec: self.spec,
-            ids: &self.ids[start..end],
-            vectors,
-        }
+        Self { spec: self.spec, ids: &self.ids[start..end], vectors }
     }
 
     /// Writes the vector at `position` as floats: what was given up to the encoding, normalised under cosine.
@@ -268,11 +238,7 @@ impl ExactQuery {
     /// Checks and prepares `query`.
     pub(crate) fn new(spec: VectorSpec, query: &[f32]) -> Result<Self> {
         spec.check(query)?;
-        Ok(Self {
-            spec,
-            vector: spec.prepare(query),
-            kernels: kernels(),
-        })
+        Ok(Self { spec, vector: spec.prepare(query), kernels: kernels() })
     }
 
     /// The prepared query.
@@ -291,12 +257,8 @@ impl ExactQuery {
             VectorsView::F32(all) => k.dot_f32(q, row(all, dim, at)),
             VectorsView::F16(all) if l2 => k.l2_f16(q, row(all, dim, at)),
             VectorsView::F16(all) => k.dot_f16(q, row(all, dim, at)),
-            VectorsView::I8 { codes, scales } if l2 => {
-                k.l2_f32_i8(q, row(codes, dim, at), scales[position])
-            }
-            VectorsView::I8 { codes, scales } => {
-                k.dot_f32_i8(q, row(codes, dim, at), scales[position])
-            }
+            VectorsView::I8 { codes, scales } if l2 => k.l2_f32_i8(q, row(codes, dim, at), scales[position]),
+            VectorsView::I8 { codes, scales } => k.dot_f32_i8(q, row(codes, dim, at), scales[position]),
         };
         self.spec.score(raw)
     }
@@ -356,12 +318,7 @@ mod tests {
 
     /// The score by the definition in the module `spec`, in double precision.
     fn defined(spec: VectorSpec, q: &[f32], v: &[f32]) -> f64 {
-        let dot = |a: &[f32], b: &[f32]| -> f64 {
-            a.iter()
-                .zip(b)
-                .map(|(x, y)| f64::from(*x) * f64::from(*y))
-                .sum()
-        };
+        let dot = |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum() };
         match spec.metric {
             Metric::Dot => dot(q, v),
             Metric::Cosine if dot(q, q) == 0.0 || dot(v, v) == 0.0 => 0.0,
@@ -432,13 +389,7 @@ mod tests {
     fn ids_must_ascend() {
         let mut rows = Rows::new(VectorSpec::new(1, Metric::Dot, Encoding::F32).unwrap());
         rows.push(7, &[1.0]).unwrap();
-        assert!(matches!(
-            rows.push(7, &[1.0]),
-            Err(Error::IdOrder {
-                previous: 7,
-                next: 7
-            })
-        ));
+        assert!(matches!(rows.push(7, &[1.0]), Err(Error::IdOrder { previous: 7, next: 7 })));
         assert_eq!(rows.len(), 1);
     }
 }

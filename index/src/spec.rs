@@ -41,9 +41,7 @@ impl Metric {
 
     /// The metric of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Cosine, Self::Dot, Self::L2]
-            .into_iter()
-            .find(|metric| metric.name() == name)
+        [Self::Cosine, Self::Dot, Self::L2].into_iter().find(|metric| metric.name() == name)
     }
 
     /// The number that segment headers keep.
@@ -79,9 +77,7 @@ impl Encoding {
 
     /// The encoding of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::F32, Self::F16, Self::I8]
-            .into_iter()
-            .find(|encoding| encoding.name() == name)
+        [Self::F32, Self::F16, Self::I8].into_iter().find(|encoding| encoding.name() == name)
     }
 
     /// The number that segment headers keep.
@@ -114,11 +110,7 @@ impl VectorSpec {
         if dim == 0 || dim > MAX_DIM {
             return Err(Error::Space { dim, max: MAX_DIM });
         }
-        Ok(Self {
-            dim,
-            metric,
-            encoding,
-        })
+        Ok(Self { dim, metric, encoding })
     }
 
     /// Whether `vector` can be kept in this space and asked for.
@@ -128,16 +120,10 @@ impl VectorSpec {
     /// would overflow.
     pub fn check(&self, vector: &[f32]) -> Result<()> {
         if vector.len() != self.dim {
-            return Err(Error::Dimension {
-                expected: self.dim,
-                found: vector.len(),
-            });
+            return Err(Error::Dimension { expected: self.dim, found: vector.len() });
         }
         if let Some(position) = vector.iter().position(|x| !x.is_finite()) {
-            return Err(Error::NotFinite {
-                position,
-                value: vector[position],
-            });
+            return Err(Error::NotFinite { position, value: vector[position] });
         }
         if self.metric == Metric::Cosine {
             return Ok(());
@@ -146,9 +132,7 @@ impl VectorSpec {
         if squared > MAX_SQUARED_LENGTH {
             return Err(Error::TooLarge {
                 encoding: self.encoding.name(),
-                what: format!(
-                    "its squared length is {squared:.3e}, at most {MAX_SQUARED_LENGTH:.0e} is allowed"
-                ),
+                what: format!("its squared length is {squared:.3e}, at most {MAX_SQUARED_LENGTH:.0e} is allowed"),
             });
         }
         let max = f32::from(half::f16::MAX);
@@ -166,18 +150,11 @@ impl VectorSpec {
         if self.metric != Metric::Cosine {
             return vector.to_vec();
         }
-        let length = vector
-            .iter()
-            .map(|x| f64::from(*x).powi(2))
-            .sum::<f64>()
-            .sqrt();
+        let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
         if length == 0.0 {
             return vec![0.0; vector.len()];
         }
-        vector
-            .iter()
-            .map(|x| (f64::from(*x) / length) as f32)
-            .collect()
+        vector.iter().map(|x| (f64::from(*x) / length) as f32).collect()
     }
 
     /// The score that a kernel's answer stands for: a dot product for cosine and dot, a squared distance for l2.
@@ -193,17 +170,8 @@ impl VectorSpec {
 
 impl std::fmt::Display for VectorSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            dim,
-            metric,
-            encoding,
-        } = self;
-        write!(
-            f,
-            "{dim} dimensions, {}, {}",
-            metric.name(),
-            encoding.name()
-        )
+        let Self { dim, metric, encoding } = self;
+        write!(f, "{dim} dimensions, {}, {}", metric.name(), encoding.name())
     }
 }
 
@@ -218,35 +186,12 @@ mod tests {
     #[test]
     fn refuses_what_it_cannot_compare() {
         let s = spec(Metric::L2, Encoding::F16);
-        assert!(matches!(
-            s.check(&[1.0]),
-            Err(Error::Dimension {
-                expected: 3,
-                found: 1
-            })
-        ));
-        assert!(matches!(
-            s.check(&[0.0, f32::NAN, 0.0]),
-            Err(Error::NotFinite { position: 1, .. })
-        ));
-        assert!(matches!(
-            s.check(&[0.0, 70_000.0, 0.0]),
-            Err(Error::TooLarge { .. })
-        ));
-        assert!(
-            spec(Metric::L2, Encoding::F32)
-                .check(&[0.0, 70_000.0, 0.0])
-                .is_ok()
-        );
-        assert!(matches!(
-            spec(Metric::Dot, Encoding::F32).check(&[3e19, 0.0, 0.0]),
-            Err(Error::TooLarge { .. })
-        ));
-        assert!(
-            spec(Metric::Cosine, Encoding::F16)
-                .check(&[3e38, 3e38, 3e38])
-                .is_ok()
-        );
+        assert!(matches!(s.check(&[1.0]), Err(Error::Dimension { expected: 3, found: 1 })));
+        assert!(matches!(s.check(&[0.0, f32::NAN, 0.0]), Err(Error::NotFinite { position: 1, .. })));
+        assert!(matches!(s.check(&[0.0, 70_000.0, 0.0]), Err(Error::TooLarge { .. })));
+        assert!(spec(Metric::L2, Encoding::F32).check(&[0.0, 70_000.0, 0.0]).is_ok());
+        assert!(matches!(spec(Metric::Dot, Encoding::F32).check(&[3e19, 0.0, 0.0]), Err(Error::TooLarge { .. })));
+        assert!(spec(Metric::Cosine, Encoding::F16).check(&[3e38, 3e38, 3e38]).is_ok());
         assert!(VectorSpec::new(0, Metric::Dot, Encoding::F32).is_err());
         assert!(VectorSpec::new(MAX_DIM + 1, Metric::Dot, Encoding::F32).is_err());
     }

@@ -12,8 +12,10 @@ use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::flat;
 use crate::hit::{Hit, TopHits};
-use crate::rows::ExactQuery;
-use crate::segment::{TailView, VectorSegment};
+use crate::hnsw::filter::Plan;
+use crate::hnsw::search::{Beam, Walker};
+use crate::rows::{ExactQuery, RowsView};
+use crate::segment::{TailView, VectorSegment, Walkable};
 use crate::spec::VectorSpec;
 
 /// How a search is done.
@@ -29,11 +31,7 @@ pub struct SearchOptions<'a> {
 
 impl Default for SearchOptions<'_> {
     fn default() -> Self {
-        Self {
-            ef: 64,
-            filter: None,
-            exact: false,
-        }
+        Self { ef: 64, filter: None, exact: false }
     }
 }
 
@@ -117,16 +115,9 @@ impl VectorIndex {
     pub fn new(segments: Vec<Arc<VectorSegment>>, tail: TailView) -> Result<Self> {
         let spec = tail.spec();
         if let Some(other) = segments.iter().find(|segment| segment.spec() != spec) {
-            return Err(Error::Mismatch {
-                expected: spec.to_string(),
-                found: other.spec().to_string(),
-            });
+            return Err(Error::Mismatch { expected: spec.to_string(), found: other.spec().to_string() });
         }
-        Ok(Self {
-            spec,
-            segments,
-            tail,
-        })
+        Ok(Self { spec, segments, tail })
     }
 
     /// The space.
@@ -136,11 +127,7 @@ impl VectorIndex {
 
     /// How many vectors there are.
     pub fn len(&self) -> usize {
-        self.segments
-            .iter()
-            .map(|segment| segment.len())
-            .sum::<usize>()
-            + self.tail.len()
+        self.segments.iter().map(|segment| segment.len()).sum::<usize>() + self.tail.len()
     }
 
     /// Whether there are none.
@@ -166,24 +153,11 @@ impl VectorIndex {
         let query = ExactQuery::new(self.spec, query)?;
         let mut top = TopHits::new(k);
         let mut parts = Vec::with_capacity(self.segments.len() + 1);
+        if k == 0 {
+            return Ok(Search::default());
+        }
         for (at, segment) in self.segments.iter().enumerate() {
-            let rows = segment.rows()?;
-            let matching = options.filter.map(|filter| segment.count_matching(filter));
-            let (strategy, compared) = match matching {
-                Some(0) => (Strategy::Skip, 0),
-                None => (Strategy::Scan, flat::scan(&rows, &query, None, &mut top)),
-                Some(_) => (
-                    Strategy::ScanMatching,
-                    flat::scan(&rows, &query, options.filter, &mut top),
-                ),
-            };
-            parts.push(PartSearch {
-                part: Part::Segment(at),
-                strategy,
-                count: segment.len() as u64,
-                matching: matching.unwrap_or(segment.len() as u64),
-                compared,
-            });
+            parts.push(search_segment(segment, at, &query, k, &options, &mut top)?);
         }
         if !self.tail.is_empty() {
             let compared = self.tail.scan(&query, options.filter, &mut top);
@@ -198,10 +172,14 @@ impl VectorIndex {
                 compared,
             });
         }
-        Ok(Search {
-            hits: top.into_sorted(),
-            parts,
-        })
+        Ok(Search { hits: top.into_sorted(), parts })
+    }
+
+    /// The ef with which every segment reached `recall` (of the best 10) when it was built; `None` when no segment has
+    /// a graph, and every search is exact.
+    pub fn ef_for_recall(&self, recall: f32) -> Option<usize> {
+        let segments = self.segments.iter();
+        segments.filter_map(|segment| segment.ef_for_recall(recall)).max()
     }
 
     /// The exact scores of `ids`, in their order; `None` for an id without a vector.
@@ -263,4 +241,90 @@ impl VectorIndex {
         }
         Ok(false)
     }
+}
+
+/// Searches one segment, and offers what it finds to `top`.
+fn search_segment(
+    segment: &VectorSegment,
+    at: usize,
+    query: &ExactQuery,
+    k: usize,
+    options: &SearchOptions<'_>,
+    top: &mut TopHits,
+) -> Result<PartSearch> {
+    let rows = segment.rows()?;
+    let count = segment.len() as u64;
+    let matching = options.filter.map_or(count, |filter| segment.members().count(filter));
+    // A filter that lets everything through is none.
+    let filter = options.filter.filter(|_| matching < count);
+    let walkable = if options.exact { None } else { segment.walkable()? };
+    let (strategy, compared) = match (filter, walkable) {
+        (Some(_), _) if matching == 0 => (Strategy::Skip, 0),
+        (None, None) => (Strategy::Scan, flat::scan(&rows, query, None, top)),
+        (Some(filter), None) => {
+            let positions = segment.members().positions(filter);
+            (Strategy::ScanMatching, flat::scan_positions(&rows, query, positions, top))
+        }
+        (filter, Some(walkable)) => {
+            let ef = options.ef.max(k);
+            walk_segment(segment, &walkable, &rows, query, filter.map(|filter| (filter, matching)), k, ef, top)
+        }
+    };
+    Ok(PartSearch { part: Part::Segment(at), strategy, count, matching, compared })
+}
+
+/// Fewer matches than this are compared exactly; more are compared by their codes first.
+const EXACT_MATCHES: u64 = 256;
+
+/// Walks a segment's graph, and scores the best of what it meets from the exact vectors.
+#[allow(clippy::too_many_arguments)]
+fn walk_segment(
+    segment: &VectorSegment,
+    walkable: &Walkable<'_>,
+    rows: &RowsView<'_>,
+    query: &ExactQuery,
+    filter: Option<(&Bits, u64)>,
+    k: usize,
+    ef: usize,
+    top: &mut TopHits,
+) -> (Strategy, u64) {
+    let code = walkable.quantizer.encode_query(query.vector());
+    let walker = Walker { codes: walkable.codes, query: &code };
+    let graph = &walkable.graph;
+    segment.pool().with(|scratch| {
+        let Some((filter, matching)) = filter else {
+            let compared = walker.search(graph, ef, scratch);
+            return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, k, top));
+        };
+        let members = segment.members();
+        let (strategy, compared) = match Plan::choose(matching, segment.len() as u64, ef) {
+            Plan::Scan if matching <= EXACT_MATCHES.max(k as u64) => {
+                let compared = flat::scan_positions(rows, query, members.positions(filter), top);
+                return (Strategy::ScanMatching, compared);
+            }
+            Plan::Scan => {
+                let compared = walker.scan(graph, members.positions(filter), ef, scratch);
+                (Strategy::ScanMatching, compared)
+            }
+            Plan::Matching => {
+                let seeds = members.spread(filter, matching);
+                let matcher = members.matcher(rows.ids(), filter);
+                let compared = walker.search_matching(graph, &matcher, &seeds, ef + ef / 2, scratch);
+                (Strategy::WalkMatching, compared)
+            }
+            Plan::Collecting => {
+                let matcher = members.matcher(rows.ids(), filter);
+                let compared = walker.search_collecting(graph, &matcher, ef, scratch);
+                (Strategy::WalkCollecting, compared)
+            }
+        };
+        (strategy, compared + rescore(&scratch.found, rows, query, k, top))
+    })
+}
+
+/// Scores the best of `found` exactly: more than k, because codes order the near ones only nearly.
+fn rescore(found: &Beam, rows: &RowsView<'_>, query: &ExactQuery, k: usize, top: &mut TopHits) -> u64 {
+    let enough = k * 2 + 16;
+    let positions = found.nodes().map(|(position, _)| position).take(enough);
+    flat::scan_positions(rows, query, positions, top)
 }

@@ -124,12 +124,8 @@ macro_rules! float_kernel {
     };
 }
 
-float_kernel!(dot_f32, f32, scalar::dot_f32, |sum, x, y| _mm256_fmadd_ps(
-    x, y, sum
-));
-float_kernel!(dot_f16, f16, scalar::dot_f16, |sum, x, y| _mm256_fmadd_ps(
-    x, y, sum
-));
+float_kernel!(dot_f32, f32, scalar::dot_f32, |sum, x, y| _mm256_fmadd_ps(x, y, sum));
+float_kernel!(dot_f16, f16, scalar::dot_f16, |sum, x, y| _mm256_fmadd_ps(x, y, sum));
 float_kernel!(l2_f32, f32, scalar::l2_f32, |sum, x, y| {
     let d = _mm256_sub_ps(x, y);
     _mm256_fmadd_ps(d, d, sum)
@@ -230,8 +226,6 @@ pub(super) fn hamming_words(a: &[u8], b: &[u8]) -> u32 {
     let (a_words, a_rest) = a.as_chunks::<8>();
     let (b_words, b_rest) = b.as_chunks::<8>();
     let words = a_words.iter().zip(b_words);
-    words
-        .map(|(x, y)| (u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y)).count_ones())
-        .sum::<u32>()
+    words.map(|(x, y)| (u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y)).count_ones()).sum::<u32>()
         + scalar::hamming(a_rest, b_rest)
 }

@@ -104,12 +104,7 @@ impl Wide for i8 {
     #[inline(always)]
     unsafe fn part(at: *const Self, n: usize) -> __m512 {
         // SAFETY: see the trait; masked lanes are not read.
-        unsafe {
-            _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(
-                mask16(n),
-                at.cast(),
-            )))
-        }
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask16(n), at.cast()))) }
     }
 }
 
@@ -179,12 +174,8 @@ macro_rules! float_kernel {
     };
 }
 
-float_kernel!(dot_f32, dot_f32_rows, f32, |sum, x, y| _mm512_fmadd_ps(
-    x, y, sum
-));
-float_kernel!(dot_f16, dot_f16_rows, f16, |sum, x, y| _mm512_fmadd_ps(
-    x, y, sum
-));
+float_kernel!(dot_f32, dot_f32_rows, f32, |sum, x, y| _mm512_fmadd_ps(x, y, sum));
+float_kernel!(dot_f16, dot_f16_rows, f16, |sum, x, y| _mm512_fmadd_ps(x, y, sum));
 float_kernel!(l2_f32, l2_f32_rows, f32, |sum, x, y| {
     let d = _mm512_sub_ps(x, y);
     _mm512_fmadd_ps(d, d, sum)
@@ -193,11 +184,7 @@ float_kernel!(l2_f16, l2_f16_rows, f16, |sum, x, y| {
     let d = _mm512_sub_ps(x, y);
     _mm512_fmadd_ps(d, d, sum)
 });
-float_kernel!(dot_f32_i8, i8, |sum, x, y, scale| _mm512_fmadd_ps(
-    x,
-    _mm512_mul_ps(y, scale),
-    sum
-));
+float_kernel!(dot_f32_i8, i8, |sum, x, y, scale| _mm512_fmadd_ps(x, _mm512_mul_ps(y, scale), sum));
 float_kernel!(l2_f32_i8, i8, |sum, x, y, scale| {
     let d = _mm512_fnmadd_ps(y, scale, x);
     _mm512_fmadd_ps(d, d, sum)
@@ -279,10 +266,7 @@ fn l2_i8(a: &[i8], b: &[i8]) -> i32 {
             let y = _mm512_maskz_loadu_epi8(mask, pb.add(i));
             for (x, y) in [
                 (_mm512_castsi512_si256(x), _mm512_castsi512_si256(y)),
-                (
-                    _mm512_extracti64x4_epi64::<1>(x),
-                    _mm512_extracti64x4_epi64::<1>(y),
-                ),
+                (_mm512_extracti64x4_epi64::<1>(x), _mm512_extracti64x4_epi64::<1>(y)),
             ] {
                 let d = _mm512_sub_epi16(_mm512_cvtepi8_epi16(x), _mm512_cvtepi8_epi16(y));
                 s = _mm512_dpwssd_epi32(s, d, d);

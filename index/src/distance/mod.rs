@@ -185,11 +185,7 @@ impl Kernels {
     /// When `out` is not as long as `positions`, or a position is past the last row.
     #[inline]
     pub fn dot_i8_gather(&self, query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
-        assert_eq!(
-            positions.len(),
-            out.len(),
-            "positions and answers differ in number"
-        );
+        assert_eq!(positions.len(), out.len(), "positions and answers differ in number");
         (self.dot_i8_gather)(query, codes, positions, out);
     }
 
@@ -199,11 +195,7 @@ impl Kernels {
     /// When `out` is not as long as `positions`, or a position is past the last row.
     #[inline]
     pub fn l2_i8_gather(&self, query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
-        assert_eq!(
-            positions.len(),
-            out.len(),
-            "positions and answers differ in number"
-        );
+        assert_eq!(positions.len(), out.len(), "positions and answers differ in number");
         (self.l2_i8_gather)(query, codes, positions, out);
     }
 }
@@ -223,14 +215,7 @@ mod tests {
 
     /// Dimensions around every block size, with all their tails.
     fn dims() -> impl Strategy<Value = usize> {
-        prop_oneof![
-            1usize..140,
-            Just(256usize),
-            Just(383),
-            Just(384),
-            Just(769),
-            Just(1536)
-        ]
+        prop_oneof![1usize..140, Just(256usize), Just(383), Just(384), Just(769), Just(1536)]
     }
 
     fn floats(n: usize) -> impl Strategy<Value = Vec<f32>> {
@@ -255,10 +240,7 @@ mod tests {
     }
 
     fn mass(a: &[f32], b: &[f32]) -> f32 {
-        a.iter()
-            .zip(b)
-            .map(|(x, y)| (x.abs() + y.abs()).powi(2))
-            .sum()
+        a.iter().zip(b).map(|(x, y)| (x.abs() + y.abs()).powi(2)).sum()
     }
 
     proptest! {

@@ -58,12 +58,7 @@ fn scaled(codes: &[i8], scale: f32, wide: &mut [f32]) {
     }
 }
 
-fn widened<B>(
-    a: &[f32],
-    b: &[B],
-    widen: impl Fn(&[B], &mut [f32]),
-    kernel: fn(&[f32], &[f32]) -> f32,
-) -> f32 {
+fn widened<B>(a: &[f32], b: &[B], widen: impl Fn(&[B], &mut [f32]), kernel: fn(&[f32], &[f32]) -> f32) -> f32 {
     let mut wide = [0f32; PIECE];
     let pieces = a.chunks(PIECE).zip(b.chunks(PIECE));
     pieces
@@ -81,13 +76,7 @@ fn each<A, B, R>(query: &[A], rows: &[B], out: &mut [R], kernel: impl Fn(&[A], &
     }
 }
 
-fn gather(
-    query: &[i8],
-    codes: &[i8],
-    positions: &[u32],
-    out: &mut [i32],
-    kernel: fn(&[i8], &[i8]) -> i32,
-) {
+fn gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32], kernel: fn(&[i8], &[i8]) -> i32) {
     for (i, out) in out.iter_mut().enumerate() {
         if let Some(next) = positions.get(i + 2) {
             prefetch(row(codes, query.len(), *next));

@@ -6,68 +6,43 @@ use half::f16;
 
 /// The dot product.
 pub fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
-    a.iter()
-        .zip(b)
-        .map(|(x, y)| f64::from(*x) * f64::from(*y))
-        .sum::<f64>() as f32
+    a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>() as f32
 }
 
 /// The squared Euclidean distance.
 pub fn l2_f32(a: &[f32], b: &[f32]) -> f32 {
-    a.iter()
-        .zip(b)
-        .map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2))
-        .sum::<f64>() as f32
+    a.iter().zip(b).map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum::<f64>() as f32
 }
 
 /// The dot product of a query and a vector kept in sixteen bits.
 pub fn dot_f16(a: &[f32], b: &[f16]) -> f32 {
-    a.iter()
-        .zip(b)
-        .map(|(x, y)| f64::from(*x) * f64::from(*y))
-        .sum::<f64>() as f32
+    a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>() as f32
 }
 
 /// The squared distance of a query and a vector kept in sixteen bits.
 pub fn l2_f16(a: &[f32], b: &[f16]) -> f32 {
-    a.iter()
-        .zip(b)
-        .map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2))
-        .sum::<f64>() as f32
+    a.iter().zip(b).map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum::<f64>() as f32
 }
 
 /// The dot product of a query and a vector kept in eight bits with a scale.
 pub fn dot_f32_i8(a: &[f32], b: &[i8], scale: f32) -> f32 {
-    let sum: f64 = a
-        .iter()
-        .zip(b)
-        .map(|(x, y)| f64::from(*x) * f64::from(*y))
-        .sum();
+    let sum: f64 = a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
     (sum * f64::from(scale)) as f32
 }
 
 /// The squared distance of a query and a vector kept in eight bits with a scale.
 pub fn l2_f32_i8(a: &[f32], b: &[i8], scale: f32) -> f32 {
-    a.iter()
-        .zip(b)
-        .map(|(x, y)| (f64::from(*x) - f64::from(*y) * f64::from(scale)).powi(2))
-        .sum::<f64>() as f32
+    a.iter().zip(b).map(|(x, y)| (f64::from(*x) - f64::from(*y) * f64::from(scale)).powi(2)).sum::<f64>() as f32
 }
 
 /// The dot product of two codes.
 pub fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
-    a.iter()
-        .zip(b)
-        .map(|(x, y)| i32::from(*x) * i32::from(*y))
-        .sum()
+    a.iter().zip(b).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum()
 }
 
 /// The squared distance of two codes.
 pub fn l2_i8(a: &[i8], b: &[i8]) -> i32 {
-    a.iter()
-        .zip(b)
-        .map(|(x, y)| (i32::from(*x) - i32::from(*y)).pow(2))
-        .sum()
+    a.iter().zip(b).map(|(x, y)| (i32::from(*x) - i32::from(*y)).pow(2)).sum()
 }
 
 /// The number of bits in which two binary codes differ.

@@ -146,11 +146,7 @@ impl Head {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let Ok(bytes) = <&[u8; HEAD_LEN]>::try_from(bytes) else {
-            return Err(Error::corrupt(
-                "HEAD",
-                0,
-                format!("{} bytes, not {HEAD_LEN}", bytes.len()),
-            ));
+            return Err(Error::corrupt("HEAD", 0, format!("{} bytes, not {HEAD_LEN}", bytes.len())));
         };
         let u32_at = |at: usize| u32::from_le_bytes(array(bytes, at));
         let bad = |at: usize, what: String| Err(Error::corrupt("HEAD", at, what));
@@ -159,16 +155,11 @@ impl Head {
             return bad(DIM, format!("dimension {dim}"));
         }
         let metrics = [Metric::Cosine, Metric::Dot, Metric::L2];
-        let Some(metric) = metrics
-            .into_iter()
-            .find(|metric| metric.code() == bytes[METRIC])
-        else {
+        let Some(metric) = metrics.into_iter().find(|metric| metric.code() == bytes[METRIC]) else {
             return bad(METRIC, format!("metric {}", bytes[METRIC]));
         };
         let encodings = [Encoding::F32, Encoding::F16, Encoding::I8];
-        let encoding = encodings
-            .into_iter()
-            .find(|encoding| encoding.code() == bytes[ENCODING]);
+        let encoding = encodings.into_iter().find(|encoding| encoding.code() == bytes[ENCODING]);
         let Some(encoding) = encoding else {
             return bad(ENCODING, format!("encoding {}", bytes[ENCODING]));
         };
@@ -209,11 +200,7 @@ impl Head {
             }
         }
         Ok(Self {
-            spec: VectorSpec {
-                dim,
-                metric,
-                encoding,
-            },
+            spec: VectorSpec { dim, metric, encoding },
             count,
             first_id: u32_at(FIRST_ID),
             last_id: u32_at(LAST_ID),
@@ -254,10 +241,7 @@ mod tests {
     fn the_header_reads_back() {
         let head = head();
         assert_eq!(Head::decode(&head.encode()).unwrap(), head);
-        let flat = Head {
-            graph: None,
-            ..head
-        };
+        let flat = Head { graph: None, ..head };
         assert_eq!(Head::decode(&flat.encode()).unwrap(), flat);
     }
 

@@ -6,19 +6,43 @@
 
 use holotype_storage::segment_file::SegmentFile;
 
-use super::layout::{self, Head};
-use crate::bitmap::Bits;
+use super::layout::{self, GraphHead, Head};
 use crate::error::{Error, Result};
+use crate::hnsw::calibrate::Measured;
+use crate::hnsw::filter::Members;
+use crate::hnsw::graph::{GraphView, UpperLevel, check_links};
+use crate::hnsw::params::Params;
+use crate::hnsw::visited::Pool;
+use crate::quantize::{Codes, Quantizer};
 use crate::rows::{RowsView, VectorsView};
-use crate::spec::{Encoding, VectorSpec};
+use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// An immutable segment, mapped.
 #[derive(Debug)]
 pub struct VectorSegment {
     file: SegmentFile,
     head: Head,
-    /// The ids as a set, where they are not simply all from the first to the last.
-    members: Option<Bits>,
+    members: Members,
+    graph: Option<GraphParts>,
+    pool: Pool,
+}
+
+/// What is kept in memory of a segment's graph.
+#[derive(Debug)]
+struct GraphParts {
+    head: GraphHead,
+    quantizer: Quantizer,
+    levels: Vec<UpperLevel>,
+    calibration: Vec<Measured>,
+}
+
+/// A segment's graph with all that a walk needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walkable<'a> {
+    pub(crate) params: Params,
+    pub(crate) quantizer: &'a Quantizer,
+    pub(crate) codes: Codes<'a>,
+    pub(crate) graph: GraphView<'a>,
 }
 
 impl VectorSegment {
@@ -36,21 +60,14 @@ impl VectorSegment {
         }
         let head = Head::decode(file.section(layout::HEAD)?)?;
         if head.spec != *spec {
-            return Err(Error::Mismatch {
-                expected: spec.to_string(),
-                found: head.spec.to_string(),
-            });
+            return Err(Error::Mismatch { expected: spec.to_string(), found: head.spec.to_string() });
         }
-        let mut segment = Self {
-            file,
-            head,
-            members: None,
-        };
-        let ids = segment.check_ids()?;
-        let dense = head.last_id - head.first_id == head.count - 1;
-        let members = (!dense).then(|| ids.iter().copied().collect());
+        let mut segment = Self { file, head, members: Members::new(&[]), graph: None, pool: Pool::default() };
+        segment.members = Members::new(segment.check_ids()?);
         segment.check_vectors()?;
-        segment.members = members;
+        if let Some(graph) = head.graph {
+            segment.graph = Some(segment.check_graph(graph)?);
+        }
         Ok(segment)
     }
 
@@ -104,34 +121,67 @@ impl VectorSegment {
         self.array(layout::IDS, "IDS ")
     }
 
-    /// How many of its ids are in `filter`.
-    pub(crate) fn count_matching(&self, filter: &Bits) -> u64 {
-        match &self.members {
-            Some(members) => members.and_count(filter),
-            None => {
-                let last = u64::from(self.head.last_id);
-                let all = filter.count_in(self.head.first_id..self.head.last_id);
-                all + u64::from(filter.contains(last as u32))
-            }
-        }
+    /// Its ids as a set.
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// Memory for searches.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The graph, where it has one.
+    ///
+    /// # Errors
+    /// A storage error when the file is damaged.
+    pub(crate) fn walkable(&self) -> Result<Option<Walkable<'_>>> {
+        let Some(parts) = &self.graph else {
+            return Ok(None);
+        };
+        let (spec, head) = (self.head.spec, &parts.head);
+        let codes = Codes::new(spec.dim, spec.metric, self.array(layout::CODES, "CODE")?);
+        let graph = GraphView {
+            m: head.m as usize,
+            m0: head.m0 as usize,
+            entry: head.entry,
+            links: self.array(layout::LINKS, "LNK0")?,
+            upper: self.array(layout::UPPER, "UPPR")?,
+            levels: &parts.levels,
+        };
+        Ok(Some(Walkable { params: params(head), quantizer: &parts.quantizer, codes, graph }))
+    }
+
+    /// The ids that no walk from the entry point can reach: none in a segment as it was built. None without a graph.
+    ///
+    /// # Errors
+    /// A storage error when the file is damaged.
+    pub fn unreachable_ids(&self) -> Result<Vec<u32>> {
+        let Some(walkable) = self.walkable()? else {
+            return Ok(Vec::new());
+        };
+        let ids = self.ids()?;
+        let positions = walkable.graph.unreachable();
+        Ok(positions.into_iter().map(|position| ids[position as usize]).collect())
+    }
+
+    /// The smallest ef that reached `recall` when the segment was built, or twice the largest that was tried. `None`
+    /// without a graph.
+    pub fn ef_for_recall(&self, recall: f32) -> Option<usize> {
+        let calibration = &self.graph.as_ref()?.calibration;
+        let reached = calibration.iter().find(|measured| measured.recall >= recall);
+        let last = calibration.last().map(|measured| measured.ef as usize * 2);
+        reached.map(|measured| measured.ef as usize).or(last)
     }
 
     fn check_ids(&self) -> Result<&[u32]> {
         let ids = self.ids()?;
         self.expect_len("IDS ", ids.len(), self.len())?;
         if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
-            return Err(Error::corrupt(
-                "IDS ",
-                at * 4,
-                format!("{} before {}", ids[at], ids[at + 1]),
-            ));
+            return Err(Error::corrupt("IDS ", at * 4, format!("{} before {}", ids[at], ids[at + 1])));
         }
         if (ids.first(), ids.last()) != (Some(&self.head.first_id), Some(&self.head.last_id)) {
-            return Err(Error::corrupt(
-                "HEAD",
-                0,
-                "the first or the last id disagrees with the list",
-            ));
+            return Err(Error::corrupt("HEAD", 0, "the first or the last id disagrees with the list"));
         }
         Ok(ids)
     }
@@ -156,21 +206,68 @@ impl VectorSegment {
         }
     }
 
+    fn check_graph(&self, head: GraphHead) -> Result<GraphParts> {
+        let spec = self.head.spec;
+        let codes: &[i8] = self.array(layout::CODES, "CODE")?;
+        self.expect_len("CODE", codes.len(), self.len() * spec.dim)?;
+        let mut mean: &[f32] = &[];
+        if spec.metric == Metric::L2 {
+            mean = self.array(layout::MEAN, "MEAN")?;
+            self.expect_len("MEAN", mean.len(), spec.dim)?;
+        }
+        let links = self.array(layout::LINKS, "LNK0")?;
+        let link_count = check_links("LNK0", links, self.len(), head.m0 as usize)?;
+        if link_count != head.link_count {
+            let what = format!("{link_count} links, the header says {}", head.link_count);
+            return Err(Error::corrupt("LNK0", 0, what));
+        }
+        let calibration: &[u32] = self.array(layout::CALIBRATION, "CALB")?;
+        let (calibration, rest) = calibration.as_chunks::<2>();
+        if !rest.is_empty() {
+            return Err(Error::corrupt("CALB", 0, "half a pair at the end"));
+        }
+        let calibration = calibration.iter().map(|[ef, recall]| Measured { ef: *ef, recall: f32::from_bits(*recall) });
+        Ok(GraphParts {
+            head,
+            quantizer: Quantizer::new(spec.metric, head.code_scale, mean.to_vec()),
+            levels: self.check_levels(&head)?,
+            calibration: calibration.collect(),
+        })
+    }
+
+    fn check_levels(&self, head: &GraphHead) -> Result<Vec<UpperLevel>> {
+        let (words, m) = (self.array(layout::UPPER, "UPPR")?, head.m as usize);
+        let levels = UpperLevel::check(words, head.levels, self.len(), m)?;
+        let (ids, params) = (self.ids()?, params(head));
+        let graph = GraphView { m, m0: head.m0 as usize, entry: head.entry, links: &[], upper: words, levels: &levels };
+        for level in 1..=graph.top() {
+            // A merge puts each node on the levels that its id gives it.
+            let positions = graph.level(level).positions().unwrap_or_default();
+            if positions.iter().any(|position| params.level(ids[*position as usize]) < level) {
+                let what = format!("a node on level {level} that its id does not put there");
+                return Err(Error::corrupt("UPPR", 0, what));
+            }
+        }
+        if graph.level(graph.top()).index_of(head.entry).is_none() {
+            return Err(Error::corrupt("UPPR", 0, "the entry point is not on the highest level"));
+        }
+        Ok(levels)
+    }
+
     fn expect_len(&self, section: &'static str, found: usize, expected: usize) -> Result<()> {
         if found == expected {
             return Ok(());
         }
-        Err(Error::corrupt(
-            section,
-            0,
-            format!("{found} entries, not {expected}"),
-        ))
+        Err(Error::corrupt(section, 0, format!("{found} entries, not {expected}")))
     }
 
     /// A section as an array of numbers.
     fn array<T: bytemuck::Pod>(&self, tag: [u8; 4], name: &'static str) -> Result<&[T]> {
         let bytes = self.file.section(tag)?;
-        bytemuck::try_cast_slice(bytes)
-            .map_err(|why| Error::corrupt(name, 0, format!("{} bytes: {why}", bytes.len())))
+        bytemuck::try_cast_slice(bytes).map_err(|why| Error::corrupt(name, 0, format!("{} bytes: {why}", bytes.len())))
     }
+}
+
+fn params(head: &GraphHead) -> Params {
+    Params { m: head.m as usize, m0: head.m0 as usize, ef_construction: head.ef_construction as usize, seed: head.seed }
 }

@@ -37,10 +37,7 @@ pub struct VectorTail {
 impl VectorTail {
     /// An empty tail.
     pub fn new(spec: VectorSpec) -> Self {
-        Self {
-            spec,
-            blocks: Mutex::new(Vec::new()),
-        }
+        Self { spec, blocks: Mutex::new(Vec::new()) }
     }
 
     /// The space.
@@ -67,17 +64,13 @@ impl VectorTail {
 
     /// What is in the tail now.
     pub fn view(&self) -> TailView {
-        TailView {
-            spec: self.spec,
-            blocks: self.lock().clone(),
-        }
+        TailView { spec: self.spec, blocks: self.lock().clone() }
     }
 
     /// Drops the vectors up to and including `id`, which a segment has taken over. Views keep what they show.
     pub fn discard_through(&self, id: u32) {
         let mut blocks = self.lock();
-        let whole =
-            blocks.partition_point(|block| block.ids().last().is_some_and(|last| *last <= id));
+        let whole = blocks.partition_point(|block| block.ids().last().is_some_and(|last| *last <= id));
         blocks.drain(..whole);
         if let Some(first) = blocks.first_mut() {
             let taken = first.ids().partition_point(|other| *other <= id);
@@ -102,6 +95,13 @@ impl VectorTail {
     /// The list is whole between any two statements that change it, so a panic elsewhere does not spoil it.
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Rows>>> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A tail that goes on from what a view shows; the view does not change.
+impl From<TailView> for VectorTail {
+    fn from(view: TailView) -> Self {
+        Self { spec: view.spec, blocks: Mutex::new(view.blocks) }
     }
 }
 
@@ -130,10 +130,7 @@ pub struct TailView {
 impl TailView {
     /// A view of nothing.
     pub fn empty(spec: VectorSpec) -> Self {
-        Self {
-            spec,
-            blocks: Vec::new(),
-        }
+        Self { spec, blocks: Vec::new() }
     }
 
     /// The space.
@@ -153,9 +150,7 @@ impl TailView {
 
     /// The ids it shows, ascending.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
-        self.blocks
-            .iter()
-            .flat_map(|block| block.ids().iter().copied())
+        self.blocks.iter().flat_map(|block| block.ids().iter().copied())
     }
 
     /// The same view without the ids above `id`: the part that is to be sealed.
@@ -171,10 +166,7 @@ impl TailView {
                 blocks.push(Arc::new(part));
             }
         }
-        TailView {
-            spec: self.spec,
-            blocks,
-        }
+        TailView { spec: self.spec, blocks }
     }
 
     /// Everything it shows, as one block: what a segment is built from.
@@ -189,16 +181,12 @@ impl TailView {
     /// Compares every vector that `filter` lets through; returns how many that were.
     pub(crate) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
         let blocks = self.blocks.iter();
-        blocks
-            .map(|block| flat::scan(&block.view(), query, filter, top))
-            .sum()
+        blocks.map(|block| flat::scan(&block.view(), query, filter, top)).sum()
     }
 
     /// The block and position of `id`.
     pub(crate) fn locate(&self, id: u32) -> Option<(&Rows, usize)> {
-        let at = self
-            .blocks
-            .partition_point(|block| block.ids().last().is_some_and(|last| *last < id));
+        let at = self.blocks.partition_point(|block| block.ids().last().is_some_and(|last| *last < id));
         let block = self.blocks.get(at)?;
         Some((block, block.view().position(id)?))
     }
@@ -260,13 +248,7 @@ mod tests {
     #[test]
     fn ids_must_ascend_across_blocks() {
         let tail = filled(8);
-        assert!(matches!(
-            tail.push(14, &[0.0, 0.0]),
-            Err(Error::IdOrder {
-                previous: 14,
-                next: 14
-            })
-        ));
+        assert!(matches!(tail.push(14, &[0.0, 0.0]), Err(Error::IdOrder { previous: 14, next: 14 })));
         assert_eq!(tail.len(), 8);
     }
 

@@ -4,8 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
-use super::layout::{self, Head};
+use super::layout::{self, GraphHead, Head, NO_LINK};
 use crate::error::{Error, Result};
+use crate::hnsw::build;
+use crate::hnsw::calibrate::calibrate;
+use crate::hnsw::graph::Graph;
+use crate::hnsw::params::Params;
+use crate::quantize::{Codes, Quantizer};
 use crate::rows::{Rows, VectorsView};
 
 /// How far a build or a merge has come.
@@ -38,15 +43,7 @@ pub struct BuildOptions<'a> {
 
 impl Default for BuildOptions<'_> {
     fn default() -> Self {
-        Self {
-            m: 16,
-            ef_construction: 200,
-            threads: 1,
-            seed: 0,
-            graph_from: 2048,
-            progress: None,
-            cancel: None,
-        }
+        Self { m: 16, ef_construction: 200, threads: 1, seed: 0, graph_from: 2048, progress: None, cancel: None }
     }
 }
 
@@ -63,6 +60,15 @@ impl std::fmt::Debug for BuildOptions<'_> {
 }
 
 impl BuildOptions<'_> {
+    /// The shape of the graph that these options ask for.
+    pub(crate) fn params(&self) -> Result<Params> {
+        let (m, m0) = (self.m, self.m.saturating_mul(2));
+        if m < 2 || m0 > layout::MAX_LINKS {
+            return Err(Error::Links { m, max: layout::MAX_LINKS / 2 });
+        }
+        Ok(Params { m, m0, ef_construction: self.ef_construction.max(m0), seed: self.seed })
+    }
+
     /// Whether the caller has asked to stop.
     pub(crate) fn check_cancelled(&self) -> Result<()> {
         match self.cancel {
@@ -75,34 +81,74 @@ impl BuildOptions<'_> {
 /// Makes a segment of `rows`.
 ///
 /// # Errors
-/// [`Error::TooMany`] when there are none or more than [`layout::MAX_COUNT`], [`Error::Cancelled`].
-pub fn build_segment(
-    rows: &Rows,
-    identity: FileIdentity,
-    options: &BuildOptions<'_>,
-) -> Result<SegmentFileWriter> {
-    options.check_cancelled()?;
+/// [`Error::Empty`], [`Error::TooMany`] with more than [`layout::MAX_COUNT`], [`Error::Links`], [`Error::Cancelled`].
+pub fn build_segment(rows: &Rows, identity: FileIdentity, options: &BuildOptions<'_>) -> Result<SegmentFileWriter> {
+    let head = head(rows)?;
+    if rows.len() < options.graph_from {
+        return Ok(write_rows(&head, rows, identity));
+    }
+    let params = options.params()?;
+    let quantizer = Quantizer::train(&rows.view());
+    let codes = quantizer.encode_rows(&rows.view());
+    let view = Codes::new(head.spec.dim, head.spec.metric, &codes);
+    let graph = build::build(view, rows.ids(), params, options)?;
+    write_graph(head, rows, identity, &Walkable { params, quantizer, codes, graph })
+}
+
+/// What a segment with a graph has besides its vectors.
+pub(super) struct Walkable {
+    pub(super) params: Params,
+    pub(super) quantizer: Quantizer,
+    pub(super) codes: Vec<i8>,
+    pub(super) graph: Graph,
+}
+
+/// The header of a segment of `rows`, without a graph.
+pub(super) fn head(rows: &Rows) -> Result<Head> {
     let (Some(first_id), Some(last_id)) = (rows.ids().first(), rows.ids().last()) else {
         return Err(Error::Empty);
     };
     if rows.len() > layout::MAX_COUNT {
-        return Err(Error::TooMany {
-            found: rows.len(),
-            max: layout::MAX_COUNT,
-        });
+        return Err(Error::TooMany { found: rows.len(), max: layout::MAX_COUNT });
     }
-    let head = Head {
-        spec: rows.spec(),
-        count: rows.len() as u32,
-        first_id: *first_id,
-        last_id: *last_id,
-        graph: None,
-    };
-    Ok(write_rows(&head, rows, identity))
+    Ok(Head { spec: rows.spec(), count: rows.len() as u32, first_id: *first_id, last_id: *last_id, graph: None })
+}
+
+/// All sections of a segment with a graph.
+pub(super) fn write_graph(
+    mut head: Head,
+    rows: &Rows,
+    identity: FileIdentity,
+    walkable: &Walkable,
+) -> Result<SegmentFileWriter> {
+    let Walkable { params, quantizer, codes, graph } = walkable;
+    let view = Codes::new(head.spec.dim, head.spec.metric, codes);
+    let calibration = calibrate(&rows.view(), quantizer, view, &graph.view())?;
+    head.graph = Some(GraphHead {
+        m: params.m as u32,
+        m0: params.m0 as u32,
+        ef_construction: params.ef_construction as u32,
+        levels: graph.view().top() as u32,
+        entry: graph.entry,
+        seed: params.seed,
+        code_scale: quantizer.scale(),
+        link_count: graph.links.iter().filter(|link| **link != NO_LINK).count() as u64,
+    });
+    let mut file = write_rows(&head, rows, identity);
+    file.section(layout::CODES, bytemuck::cast_slice(codes).to_vec());
+    if !quantizer.mean().is_empty() {
+        file.section(layout::MEAN, bytemuck::cast_slice(quantizer.mean()).to_vec());
+    }
+    file.section(layout::LINKS, bytemuck::cast_slice(&graph.links).to_vec());
+    file.section(layout::UPPER, bytemuck::cast_slice(&graph.upper).to_vec());
+    let pairs = calibration.iter();
+    let pairs = pairs.flat_map(|measured| [measured.ef, measured.recall.to_bits()]);
+    file.section(layout::CALIBRATION, pairs.flat_map(u32::to_le_bytes).collect());
+    Ok(file)
 }
 
 /// The sections that every segment has.
-fn write_rows(head: &Head, rows: &Rows, identity: FileIdentity) -> SegmentFileWriter {
+pub(super) fn write_rows(head: &Head, rows: &Rows, identity: FileIdentity) -> SegmentFileWriter {
     let mut file = SegmentFileWriter::new(layout::KIND, layout::VERSION, identity);
     file.section(layout::HEAD, head.encode());
     file.section(layout::IDS, bytemuck::cast_slice(rows.ids()).to_vec());

@@ -1,0 +1,576 @@
+//! Builds a graph, or adds nodes to one.
+//!
+//! Nodes are linked highest level first, so the entry point is there from the start and is never replaced while threads
+//! work (only the first node added to an existing graph may become a new one, and it is added alone). A thread finds a
+//! node's neighbours on all of its levels (paper, algorithm 1), then links it from level 0 upwards: whoever meets it on
+//! a level can already go down through it.
+//!
+//! Link lists are arrays of atomics. A list is changed under the lock of its node and read without any: a reader may
+//! see the list while it is rewritten, which costs it a neighbour at most, since each entry is always a valid one. With
+//! one thread there is one order of events, so equal input gives an equal graph.
+//!
+//! At level 0 a list has room for a quarter more than m0 while the graph grows, so that it is pruned once in m0/4
+//! additions rather than at each; the seal prunes it to m0.
+//!
+//! Cost: a node compares about ef_construction * m0 / 2 codes to find its neighbours, and as many again to keep the
+//! lists of those diverse.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::graph::{Graph, GraphView, Level, LevelView, reach};
+use super::params::Params;
+use super::search::Walker;
+use super::select::{Candidate, select_neighbors};
+use super::visited::Scratch;
+use crate::error::Result;
+use crate::quantize::Codes;
+use crate::segment::layout::NO_LINK;
+use crate::segment::{BuildOptions, Progress};
+
+/// Nodes linked by one thread before others join, so that those find something to link to.
+const ALONE: usize = 256;
+
+/// Nodes that a thread takes at a time.
+const BATCH: usize = 32;
+
+/// How many candidates an unreachable node is hung on.
+const REPAIR_EF: usize = 64;
+
+/// Builds the graph over `codes`, whose ids are `ids`.
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+pub(crate) fn build(codes: Codes<'_>, ids: &[u32], params: Params, options: &BuildOptions<'_>) -> Result<Graph> {
+    let mut build = Build::new(codes, ids, params);
+    let order = build.by_level(0..ids.len() as u32);
+    build.grow(&order, options)?;
+    Ok(build.finish())
+}
+
+/// A graph that nodes are added to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Base<'a> {
+    pub(crate) graph: GraphView<'a>,
+    /// For each of its nodes the position in the new graph, or [`NO_LINK`] when it is left out.
+    pub(crate) kept: &'a [u32],
+}
+
+/// Builds the graph over `codes`, where the nodes of `base` keep their links.
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+pub(crate) fn extend(
+    codes: Codes<'_>,
+    ids: &[u32],
+    base: &Base<'_>,
+    params: Params,
+    options: &BuildOptions<'_>,
+) -> Result<Graph> {
+    let mut build = Build::new(codes, ids, params);
+    let mut old = vec![false; ids.len()];
+    for position in base.kept.iter().filter(|position| **position != NO_LINK) {
+        old[*position as usize] = true;
+    }
+    build.adopt(base);
+    let new = (0..ids.len() as u32).filter(|position| !old[*position as usize]);
+    let order = build.by_level(new);
+    build.grow(&order, options)?;
+    Ok(build.finish())
+}
+
+/// A level that grows.
+#[derive(Debug)]
+struct Growing {
+    /// Positions by index, ascending; at level 0, where they are the same, none.
+    positions: Vec<u32>,
+    /// The index in the level below; at level 0 none.
+    down: Vec<u32>,
+    /// Room of each list.
+    width: usize,
+    /// What a list is pruned to.
+    keep: usize,
+    links: Vec<AtomicU32>,
+    locks: Vec<Mutex<()>>,
+}
+
+impl Growing {
+    fn new(count: usize, width: usize, keep: usize) -> Self {
+        Self {
+            positions: Vec::new(),
+            down: Vec::new(),
+            width,
+            keep,
+            links: (0..count * width).map(|_| AtomicU32::new(NO_LINK)).collect(),
+            locks: (0..count).map(|_| Mutex::new(())).collect(),
+        }
+    }
+
+    fn list(&self, index: u32) -> &[AtomicU32] {
+        &self.links[index as usize * self.width..][..self.width]
+    }
+
+    fn write(&self, index: u32, links: impl Iterator<Item = u32>) {
+        let filled = links.chain(std::iter::repeat(NO_LINK));
+        for (slot, link) in self.list(index).iter().zip(filled) {
+            slot.store(link, Ordering::Relaxed);
+        }
+    }
+
+    fn index_of(&self, position: u32) -> u32 {
+        if self.positions.is_empty() {
+            return position;
+        }
+        let found = self.positions.binary_search(&position);
+        found.expect("a node is on every level up to its own") as u32
+    }
+}
+
+impl Level for Growing {
+    #[inline]
+    fn len(&self) -> usize {
+        self.locks.len()
+    }
+
+    #[inline]
+    fn position(&self, index: u32) -> u32 {
+        self.positions.get(index as usize).copied().unwrap_or(index)
+    }
+
+    #[inline]
+    fn for_each_link(&self, index: u32, mut visit: impl FnMut(u32)) {
+        for slot in self.list(index) {
+            let link = slot.load(Ordering::Relaxed);
+            if link == NO_LINK {
+                break;
+            }
+            visit(link);
+        }
+    }
+}
+
+/// What a thread works in.
+#[derive(Debug, Default)]
+struct Workspace {
+    scratch: Scratch,
+    candidates: Vec<Candidate>,
+    /// The neighbours chosen on each level.
+    chosen: Vec<Vec<Candidate>>,
+    positions: Vec<u32>,
+    distances: Vec<i32>,
+    selected: Vec<Candidate>,
+}
+
+struct Build<'a> {
+    codes: Codes<'a>,
+    params: Params,
+    /// The level of each node.
+    tops: Vec<u8>,
+    levels: Vec<Growing>,
+    /// The entry point and its level, once there is one.
+    entry: Option<(u32, usize)>,
+}
+
+impl<'a> Build<'a> {
+    fn new(codes: Codes<'a>, ids: &[u32], params: Params) -> Self {
+        let tops: Vec<u8> = ids.iter().map(|id| params.level(*id) as u8).collect();
+        let top = tops.iter().copied().max().unwrap_or(0);
+        let mut levels = vec![Growing::new(ids.len(), params.m0 + params.m0 / 4, params.m0)];
+        for level in 1..=top {
+            let on_level = |position: &u32| tops[*position as usize] >= level;
+            let positions: Vec<u32> = (0..ids.len() as u32).filter(on_level).collect();
+            let below = &levels[levels.len() - 1];
+            let mut growing = Growing::new(positions.len(), params.m, params.m);
+            growing.down = positions.iter().map(|position| below.index_of(*position)).collect();
+            growing.positions = positions;
+            levels.push(growing);
+        }
+        Self { codes, params, tops, levels, entry: None }
+    }
+
+    fn top(&self, position: u32) -> usize {
+        usize::from(self.tops[position as usize])
+    }
+
+    /// The given nodes, highest level first.
+    fn by_level(&self, positions: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut order: Vec<u32> = positions.collect();
+        order.sort_by_key(|position| std::cmp::Reverse(self.top(*position)));
+        order
+    }
+
+    /// Links the nodes of `order`, which is highest level first.
+    fn grow(&mut self, order: &[u32], options: &BuildOptions<'_>) -> Result<()> {
+        let Some((first, rest)) = order.split_first() else {
+            return Ok(());
+        };
+        let mut work = Workspace::default();
+        self.insert(*first, &mut work);
+        if self.entry.is_none_or(|(_, level)| level < self.top(*first)) {
+            self.entry = Some((*first, self.top(*first)));
+        }
+        let done = AtomicUsize::new(0);
+        let report = |count: usize| {
+            let done = done.fetch_add(count, Ordering::Relaxed) + count;
+            if let Some(progress) = options.progress {
+                progress(Progress { done, total: order.len() });
+            }
+        };
+        report(1);
+        let alone = if options.threads > 1 { ALONE.min(rest.len()) } else { rest.len() };
+        let (alone, together) = rest.split_at(alone);
+        for batch in alone.chunks(BATCH) {
+            options.check_cancelled()?;
+            batch.iter().for_each(|position| self.insert(*position, &mut work));
+            report(batch.len());
+        }
+        if together.is_empty() {
+            return Ok(());
+        }
+        let next = AtomicUsize::new(0);
+        let this = &*self;
+        let worker = || -> Result<()> {
+            let mut work = Workspace::default();
+            loop {
+                let start = next.fetch_add(BATCH, Ordering::Relaxed);
+                let Some(rest) = together.get(start..).filter(|rest| !rest.is_empty()) else {
+                    return Ok(());
+                };
+                options.check_cancelled()?;
+                let batch = &rest[..BATCH.min(rest.len())];
+                batch.iter().for_each(|position| this.insert(*position, &mut work));
+                report(batch.len());
+            }
+        };
+        let joined = crossbeam::thread::scope(|scope| {
+            let workers: Vec<_> = (0..options.threads).map(|_| scope.spawn(|_| worker())).collect();
+            let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+            results
+        });
+        for result in joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(())
+    }
+
+    /// Links one node on all of its levels.
+    fn insert(&self, position: u32, work: &mut Workspace) {
+        let Some((entry, entry_level)) = self.entry else {
+            return;
+        };
+        let walker = Walker { codes: self.codes, query: self.codes.code(position) };
+        let top = self.top(position);
+        let mut near = self.levels[entry_level].index_of(entry);
+        for level in (top + 1..=entry_level).rev() {
+            let growing = &self.levels[level];
+            near = growing.down[walker.greedy(growing, near, &mut work.scratch).0 as usize];
+        }
+        let top = top.min(entry_level);
+        work.chosen.resize(work.chosen.len().max(top + 1), Vec::new());
+        for level in (0..=top).rev() {
+            let growing = &self.levels[level];
+            walker.start(growing, &[near], self.params.ef_construction, &mut work.scratch);
+            walker.walk(growing, &mut work.scratch);
+            let found = work.scratch.beam.nodes().map(|(index, distance)| Candidate {
+                index,
+                position: growing.position(index),
+                distance,
+            });
+            work.candidates.clear();
+            work.candidates.extend(found.filter(|found| found.position != position));
+            select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.chosen[level]);
+            let nearest = work.candidates.first().map_or(near, |nearest| nearest.index);
+            if level > 0 {
+                near = growing.down[nearest as usize];
+            }
+        }
+        for level in 0..=top {
+            let chosen = std::mem::take(&mut work.chosen[level]);
+            self.link(level, position, &chosen, work);
+            work.chosen[level] = chosen;
+        }
+    }
+
+    /// Links a node to those chosen, and those to it.
+    fn link(&self, level: usize, position: u32, chosen: &[Candidate], work: &mut Workspace) {
+        let growing = &self.levels[level];
+        let index = growing.index_of(position);
+        {
+            let _held = lock(&growing.locks[index as usize]);
+            growing.write(index, chosen.iter().map(|other| other.index));
+        }
+        for other in chosen {
+            let back = Candidate { index, position, distance: other.distance };
+            self.add_link(growing, other, back, work);
+        }
+    }
+
+    /// Adds a link to the list of `node`, and prunes the list when it is full.
+    fn add_link(&self, growing: &Growing, node: &Candidate, new: Candidate, work: &mut Workspace) {
+        let _held = lock(&growing.locks[node.index as usize]);
+        let list = growing.list(node.index);
+        let free = list.iter().position(|slot| slot.load(Ordering::Relaxed) == NO_LINK);
+        if let Some(free) = free {
+            list[free].store(new.index, Ordering::Relaxed);
+            return;
+        }
+        let links = list.iter().map(|slot| slot.load(Ordering::Relaxed));
+        work.candidates.clear();
+        work.candidates.push(new);
+        self.gather(growing, node.position, links, work);
+        select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.selected);
+        growing.write(node.index, work.selected.iter().map(|kept| kept.index));
+    }
+
+    /// Adds `links` to the candidates of the node at `position` and sorts them.
+    fn gather(&self, growing: &Growing, position: u32, links: impl Iterator<Item = u32>, work: &mut Workspace) {
+        let known = work.candidates.len();
+        work.candidates.extend(links.map(|index| Candidate { index, position: growing.position(index), distance: 0 }));
+        let new = &mut work.candidates[known..];
+        work.positions.clear();
+        work.positions.extend(new.iter().map(|candidate| candidate.position));
+        self.codes.distances(self.codes.code(position), &work.positions, &mut work.distances);
+        for (candidate, distance) in new.iter_mut().zip(&work.distances) {
+            candidate.distance = *distance;
+        }
+        work.candidates.sort_unstable_by_key(|candidate| (candidate.distance, candidate.index));
+    }
+
+    /// Takes over the nodes and links of `base`. A node that loses a neighbour gets that one's neighbours to choose from
+    /// instead.
+    fn adopt(&mut self, base: &Base<'_>) {
+        let mut work = Workspace::default();
+        for level in 0..=base.graph.top() {
+            let Some(growing) = self.levels.get(level) else {
+                break;
+            };
+            let old = base.graph.level(level);
+            for index in 0..old.len() as u32 {
+                let position = base.kept[old.position(index) as usize];
+                if position != NO_LINK {
+                    self.adopt_node(growing, old, base.kept, index, position, &mut work);
+                }
+            }
+        }
+        let kept_level = |position: u32| (position, self.top(position));
+        let entry = base.kept[base.graph.entry as usize];
+        self.entry = if entry == NO_LINK {
+            let kept = base.kept.iter().filter(|position| **position != NO_LINK);
+            kept.map(|position| kept_level(*position)).max_by_key(|(_, level)| *level)
+        } else {
+            Some(kept_level(entry))
+        };
+    }
+
+    fn adopt_node(
+        &self,
+        growing: &Growing,
+        old: LevelView<'_>,
+        kept: &[u32],
+        old_index: u32,
+        position: u32,
+        work: &mut Workspace,
+    ) {
+        let index = growing.index_of(position);
+        let new_index = |old_index: &u32| {
+            let position = kept[old.position(*old_index) as usize];
+            (position != NO_LINK).then(|| growing.index_of(position))
+        };
+        let links = old.links(old_index);
+        let mut reachable: Vec<u32> = links.iter().filter_map(new_index).collect();
+        if reachable.len() == links.len() {
+            growing.write(index, reachable.into_iter());
+            return;
+        }
+        let lost = links.iter().filter(|link| new_index(link).is_none());
+        let beyond = lost.flat_map(|link| old.links(*link).iter().filter_map(new_index));
+        reachable.extend(beyond.filter(|other| *other != index));
+        reachable.sort_unstable();
+        reachable.dedup();
+        work.candidates.clear();
+        self.gather(growing, position, reachable.into_iter(), work);
+        select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.selected);
+        growing.write(index, work.selected.iter().map(|kept| kept.index));
+    }
+
+    /// Prunes every list to its final length and links in what cannot be reached.
+    fn finish(self) -> Graph {
+        let (entry, top) = self.entry.unwrap_or((0, 0));
+        let mut work = Workspace::default();
+        let mut graph = Graph::new(self.params.m, self.params.m0, entry, Vec::new());
+        for (level, growing) in self.levels.iter().enumerate().take(top + 1) {
+            let links = self.final_links(growing, &mut work);
+            if level == 0 {
+                graph.links = links;
+            } else {
+                graph.push_level(&growing.positions, &growing.down, &links);
+            }
+        }
+        connect(&mut graph, self.codes, &mut work.scratch);
+        graph
+    }
+
+    fn final_links(&self, growing: &Growing, work: &mut Workspace) -> Vec<u32> {
+        let mut links = Vec::with_capacity(growing.len() * growing.keep);
+        for index in 0..growing.len() as u32 {
+            let list = growing.list(index).iter().map(|slot| slot.load(Ordering::Relaxed));
+            let start = links.len();
+            links.extend(list.take_while(|link| *link != NO_LINK));
+            if links.len() - start > growing.keep {
+                work.candidates.clear();
+                let list: Vec<u32> = links.drain(start..).collect();
+                self.gather(growing, growing.position(index), list.into_iter(), work);
+                select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.selected);
+                links.extend(work.selected.iter().map(|kept| kept.index));
+            }
+            links.resize(start + growing.keep, NO_LINK);
+        }
+        links
+    }
+}
+
+/// The lock guards no data that a panic could leave half changed.
+fn lock(mutex: &Mutex<()>) -> std::sync::MutexGuard<'_, ()> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes every node reachable from the entry point along links of level 0.
+///
+/// An unreachable node is linked from the nearest reachable node with a free place. Where there is none, it takes the
+/// last place of the nearest, and links to the node that was there itself: so nothing that was reachable gets lost.
+fn connect(graph: &mut Graph, codes: Codes<'_>, scratch: &mut Scratch) {
+    let mut reached = vec![false; codes.len()];
+    reach(&graph.view().ground(), graph.entry, &mut reached);
+    for node in 0..codes.len() as u32 {
+        if reached[node as usize] {
+            continue;
+        }
+        let walker = Walker { codes, query: codes.code(node) };
+        walker.search(&graph.view(), REPAIR_EF, scratch);
+        let near: Vec<u32> =
+            scratch.beam.nodes().map(|(near, _)| near).filter(|near| reached[*near as usize]).collect();
+        hang(graph, node, &near);
+        reach(&graph.view().ground(), node, &mut reached);
+    }
+}
+
+/// Links `node` from one of `near`, or from the entry point.
+fn hang(graph: &mut Graph, node: u32, near: &[u32]) {
+    let width = graph.m0;
+    let free = |links: &[u32], from: u32| {
+        let list = &links[from as usize * width..][..width];
+        list.iter().position(|link| *link == NO_LINK)
+    };
+    for from in near {
+        if let Some(free) = free(&graph.links, *from) {
+            graph.links[*from as usize * width + free] = node;
+            return;
+        }
+    }
+    let from = near.first().copied().unwrap_or(graph.entry);
+    let place = from as usize * width + free(&graph.links, from).unwrap_or(width - 1);
+    let displaced = std::mem::replace(&mut graph.links[place], node);
+    let own = &mut graph.links[node as usize * width..][..width];
+    if displaced != NO_LINK && !own.contains(&displaced) {
+        let place = own.iter().position(|link| *link == NO_LINK).unwrap_or(width - 1);
+        own[place] = displaced;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::spec::Metric;
+
+    const DIM: usize = 8;
+
+    fn params() -> Params {
+        Params { m: 4, m0: 8, ef_construction: 40, seed: 1 }
+    }
+
+    /// Clusters far apart, which links tend to leave unconnected.
+    fn clusters(count: usize) -> Vec<i8> {
+        let noise = |i: usize| ((i.wrapping_mul(2_654_435_761) >> 7) % 13) as i8 - 6;
+        (0..count * DIM)
+            .map(|i| {
+                let centre = ((i / DIM % 10) * 31 + (i % DIM) * 77) % 200;
+                (centre as i32 - 100) as i8 / 2 + noise(i)
+            })
+            .collect()
+    }
+
+    fn check(graph: &Graph, count: usize) {
+        assert!(graph.view().unreachable().is_empty());
+        super::super::graph::check_links("LNK0", &graph.links, count, graph.m0).unwrap();
+        let levels = graph.view().top() as u32;
+        super::super::graph::UpperLevel::check(&graph.upper, levels, count, graph.m).unwrap();
+    }
+
+    #[test]
+    fn every_node_of_a_built_graph_can_be_reached() {
+        for threads in [1, 3] {
+            let codes = clusters(1500);
+            let ids: Vec<u32> = (0..1500).collect();
+            let options = BuildOptions { threads, ..BuildOptions::default() };
+            let graph = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), &options).unwrap();
+            check(&graph, 1500);
+        }
+    }
+
+    #[test]
+    fn equal_vectors_and_single_ones_can_be_linked() {
+        for count in [1usize, 2, 300] {
+            let codes = vec![3i8; count * DIM];
+            let ids: Vec<u32> = (0..count as u32).collect();
+            let graph = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), &BuildOptions::default()).unwrap();
+            check(&graph, count);
+        }
+    }
+
+    #[test]
+    fn one_thread_builds_the_same_graph_again() {
+        let codes = clusters(700);
+        let ids: Vec<u32> = (100..800).collect();
+        let codes = Codes::new(DIM, Metric::Dot, &codes);
+        let make = || build(codes, &ids, params(), &BuildOptions::default()).unwrap();
+        assert_eq!(make(), make());
+    }
+
+    #[test]
+    fn an_extended_graph_holds_together_when_nodes_are_left_out() {
+        let codes = clusters(1000);
+        let old_ids: Vec<u32> = (0..600).map(|i| i * 2).collect();
+        let options = BuildOptions::default();
+        let old = build(Codes::new(DIM, Metric::L2, &codes[..600 * DIM]), &old_ids, params(), &options).unwrap();
+        // Each seventh old node goes, the entry point too; new ones come after.
+        let mut kept = Vec::new();
+        let (mut new_codes, mut new_ids) = (Vec::new(), Vec::new());
+        for (at, id) in old_ids.iter().enumerate() {
+            if at % 7 == 0 || at == old.entry as usize {
+                kept.push(NO_LINK);
+                continue;
+            }
+            kept.push(new_ids.len() as u32);
+            new_ids.push(*id);
+            new_codes.extend_from_slice(&codes[at * DIM..][..DIM]);
+        }
+        new_ids.extend(2000..2400);
+        new_codes.extend_from_slice(&codes[600 * DIM..]);
+        let base = Base { graph: old.view(), kept: &kept };
+        let graph = extend(Codes::new(DIM, Metric::L2, &new_codes), &new_ids, &base, params(), &options).unwrap();
+        check(&graph, new_ids.len());
+    }
+
+    #[test]
+    fn a_cancelled_build_ends() {
+        let codes = clusters(1000);
+        let ids: Vec<u32> = (0..1000).collect();
+        let cancel = std::sync::atomic::AtomicBool::new(true);
+        for threads in [1, 2] {
+            let options = BuildOptions { threads, cancel: Some(&cancel), ..BuildOptions::default() };
+            let result = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), &options);
+            assert!(matches!(result, Err(Error::Cancelled)));
+        }
+    }
+}

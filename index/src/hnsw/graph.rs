@@ -1,0 +1,340 @@
+//! A finished graph: level 0 as one array of link lists, and the sparse levels above it.
+//!
+//! Invariants:
+//! 1. A link list has m0 entries at level 0 and m above, filled up with [`NO_LINK`]; what precedes the filling is
+//!    within the level, and not the node itself.
+//! 2. The nodes of a level are nodes of the level below; the entry point is on the highest.
+//! 3. Every node can be reached from the entry point along links of level 0.
+//!
+//! [`UpperLevel::check`] and [`check_links`] hold a graph read from a file against 1 and 2; 3 is what the build makes
+//! sure of and only recall depends on.
+
+use crate::error::{Error, Result};
+use crate::segment::layout::NO_LINK;
+
+/// What a walk needs to know of a level.
+pub(crate) trait Level {
+    /// How many nodes are on it.
+    fn len(&self) -> usize;
+    /// The position of the node with that index in the level.
+    fn position(&self, index: u32) -> u32;
+    /// Calls `visit` with the index of each linked node.
+    fn for_each_link(&self, index: u32, visit: impl FnMut(u32));
+    /// Asks for the link list of a node that will be visited soon.
+    fn prefetch(&self, _index: u32) {}
+}
+
+/// A level of a finished graph.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LevelView<'a> {
+    /// Positions by index; at level 0, where they are the same, none.
+    positions: Option<&'a [u32]>,
+    /// The index in the level below; at level 0 none.
+    down: &'a [u32],
+    links: &'a [u32],
+    width: usize,
+}
+
+impl<'a> LevelView<'a> {
+    /// Level 0.
+    pub(crate) fn ground(links: &'a [u32], m0: usize) -> Self {
+        Self { positions: None, down: &[], links, width: m0 }
+    }
+
+    /// How many links a node may have.
+    #[inline]
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The index of a node in the level below.
+    #[inline]
+    pub(crate) fn down(&self, index: u32) -> u32 {
+        self.down[index as usize]
+    }
+
+    /// The index of the node at `position`.
+    pub(crate) fn index_of(&self, position: u32) -> Option<u32> {
+        match self.positions {
+            None => Some(position),
+            Some(positions) => positions.binary_search(&position).ok().map(|at| at as u32),
+        }
+    }
+
+    /// The positions of its nodes; `None` at level 0, which has all.
+    pub(crate) fn positions(&self) -> Option<&'a [u32]> {
+        self.positions
+    }
+
+    /// The linked nodes of a node.
+    #[inline]
+    pub(crate) fn links(&self, index: u32) -> &'a [u32] {
+        let list = &self.links[index as usize * self.width..][..self.width];
+        let used = list.iter().position(|link| *link == NO_LINK);
+        &list[..used.unwrap_or(self.width)]
+    }
+}
+
+impl Level for LevelView<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.links.len() / self.width
+    }
+
+    #[inline]
+    fn position(&self, index: u32) -> u32 {
+        self.positions.map_or(index, |positions| positions[index as usize])
+    }
+
+    #[inline]
+    fn for_each_link(&self, index: u32, mut visit: impl FnMut(u32)) {
+        let list = &self.links[index as usize * self.width..][..self.width];
+        for link in list {
+            if *link == NO_LINK {
+                break;
+            }
+            visit(*link);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, index: u32) {
+        crate::distance::prefetch(&self.links[index as usize * self.width..][..self.width]);
+    }
+}
+
+/// Where a level's arrays are in the words of `UPPR`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UpperLevel {
+    start: usize,
+    count: usize,
+}
+
+impl UpperLevel {
+    /// Finds the levels in the words of `UPPR` and checks that all of their numbers are in bounds.
+    pub(crate) fn check(words: &[u32], levels: u32, count: usize, m: usize) -> Result<Vec<Self>> {
+        let bad = |at: usize, what: String| Error::corrupt("UPPR", at * 4, what);
+        let mut found: Vec<Self> = Vec::new();
+        let mut at = 0;
+        for level in 1..=levels {
+            let below = found.last().map_or(count, |level: &Self| level.count);
+            let Some(size) = words.get(at).map(|size| *size as usize) else {
+                return Err(bad(at, format!("level {level} is missing")));
+            };
+            let (start, end) = (at + 1, (at + 1).saturating_add(size.saturating_mul(m + 2)));
+            if size == 0 || size > below || end > words.len() {
+                return Err(bad(at, format!("level {level} has {size} nodes, the one below {below}")));
+            }
+            let this = Self { start, count: size };
+            let view = this.view(words, m);
+            let below = match found.last() {
+                None => LevelView::ground(&[], 1),
+                Some(level) => level.view(words, m),
+            };
+            this.check_nodes(view, below, count, level)?;
+            check_links("UPPR", view.links, size, m)?;
+            found.push(this);
+            at = end;
+        }
+        if at != words.len() {
+            return Err(bad(at, format!("{} words follow the last level", words.len() - at)));
+        }
+        Ok(found)
+    }
+
+    fn check_nodes(&self, view: LevelView<'_>, below: LevelView<'_>, count: usize, level: u32) -> Result<()> {
+        let bad = |at: usize, what: &str| {
+            Err(Error::corrupt("UPPR", (self.start + at) * 4, format!("level {level}: {what}")))
+        };
+        let positions = view.positions.unwrap_or_default();
+        for (i, (position, down)) in positions.iter().zip(view.down).enumerate() {
+            if *position as usize >= count || (i > 0 && positions[i - 1] >= *position) {
+                return bad(i, "positions do not ascend within the segment");
+            }
+            if below.index_of(*position) != Some(*down) {
+                return bad(self.count + i, "a node is not where it should be in the level below");
+            }
+        }
+        Ok(())
+    }
+
+    fn view<'a>(&self, words: &'a [u32], m: usize) -> LevelView<'a> {
+        let part = |from: usize, len: usize| &words[self.start + from * self.count..][..len * self.count];
+        LevelView { positions: Some(part(0, 1)), down: part(1, 1), links: part(2, m), width: m }
+    }
+}
+
+/// Checks that `links` are the lists of `count` nodes, all within the level and filled up at the end only. Returns how
+/// many links there are.
+pub(crate) fn check_links(section: &'static str, links: &[u32], count: usize, width: usize) -> Result<u64> {
+    if links.len() != count * width {
+        return Err(Error::corrupt(section, 0, format!("{} links for {count} nodes of {width}", links.len())));
+    }
+    let mut total = 0;
+    for (node, list) in links.chunks_exact(width).enumerate() {
+        let used = list.iter().position(|link| *link == NO_LINK).unwrap_or(width);
+        let (used, filling) = list.split_at(used);
+        let fine = used.iter().all(|link| (*link as usize) < count && *link as usize != node)
+            && filling.iter().all(|link| *link == NO_LINK);
+        if !fine {
+            return Err(Error::corrupt(section, node * width * 4, format!("the links of node {node} lead nowhere")));
+        }
+        total += used.len() as u64;
+    }
+    Ok(total)
+}
+
+/// A finished graph, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GraphView<'a> {
+    pub(crate) m: usize,
+    pub(crate) m0: usize,
+    /// A position on the highest level.
+    pub(crate) entry: u32,
+    pub(crate) links: &'a [u32],
+    pub(crate) upper: &'a [u32],
+    pub(crate) levels: &'a [UpperLevel],
+}
+
+impl<'a> GraphView<'a> {
+    /// How many levels there are above level 0.
+    pub(crate) fn top(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// Level 0.
+    #[inline]
+    pub(crate) fn ground(&self) -> LevelView<'a> {
+        LevelView::ground(self.links, self.m0)
+    }
+
+    /// Level `level`.
+    pub(crate) fn level(&self, level: usize) -> LevelView<'a> {
+        match level.checked_sub(1) {
+            None => self.ground(),
+            Some(above) => self.levels[above].view(self.upper, self.m),
+        }
+    }
+
+    /// The nodes that cannot be reached from the entry point along links of level 0.
+    pub(crate) fn unreachable(&self) -> Vec<u32> {
+        let ground = self.ground();
+        let mut reached = vec![false; ground.len()];
+        reach(&ground, self.entry, &mut reached);
+        (0..ground.len() as u32).filter(|node| !reached[*node as usize]).collect()
+    }
+}
+
+/// Marks what can be reached from `from` and was not marked before.
+pub(crate) fn reach(level: &LevelView<'_>, from: u32, reached: &mut [bool]) {
+    let mut open = vec![from];
+    reached[from as usize] = true;
+    while let Some(node) = open.pop() {
+        for link in level.links(node) {
+            if !std::mem::replace(&mut reached[*link as usize], true) {
+                open.push(*link);
+            }
+        }
+    }
+}
+
+/// A finished graph, owned: what a build makes and a segment's sections are written from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Graph {
+    pub(crate) m: usize,
+    pub(crate) m0: usize,
+    pub(crate) entry: u32,
+    /// Section `LNK0`.
+    pub(crate) links: Vec<u32>,
+    /// Section `UPPR`.
+    pub(crate) upper: Vec<u32>,
+    levels: Vec<UpperLevel>,
+}
+
+impl Graph {
+    /// A graph of that ground level; the levels above are added lowest first.
+    pub(crate) fn new(m: usize, m0: usize, entry: u32, links: Vec<u32>) -> Self {
+        Self { m, m0, entry, links, upper: Vec::new(), levels: Vec::new() }
+    }
+
+    /// Adds the next higher level.
+    pub(crate) fn push_level(&mut self, positions: &[u32], down: &[u32], links: &[u32]) {
+        self.upper.push(positions.len() as u32);
+        self.levels.push(UpperLevel { start: self.upper.len(), count: positions.len() });
+        self.upper.extend_from_slice(positions);
+        self.upper.extend_from_slice(down);
+        self.upper.extend_from_slice(links);
+    }
+
+    pub(crate) fn view(&self) -> GraphView<'_> {
+        GraphView {
+            m: self.m,
+            m0: self.m0,
+            entry: self.entry,
+            links: &self.links,
+            upper: &self.upper,
+            levels: &self.levels,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: u32 = NO_LINK;
+
+    /// Four nodes in a row on level 0, nodes 1 and 3 on level 1, node 3 on level 2.
+    fn graph() -> Graph {
+        let mut graph = Graph::new(2, 2, 3, vec![1, X, 0, 2, 1, 3, 2, X]);
+        graph.push_level(&[1, 3], &[1, 3], &[1, X, 0, X]);
+        graph.push_level(&[3], &[1], &[X, X]);
+        graph
+    }
+
+    #[test]
+    fn levels_are_found_in_the_words_that_were_written() {
+        let graph = graph();
+        let levels = UpperLevel::check(&graph.upper, 2, 4, 2).unwrap();
+        assert_eq!(levels, graph.levels);
+        let view = graph.view();
+        assert_eq!(view.top(), 2);
+        let (one, two) = (view.level(1), view.level(2));
+        assert_eq!((one.len(), one.position(1), one.down(1), one.links(0)), (2, 3, 3, &[1][..]));
+        assert_eq!((two.len(), two.position(0), two.down(0), two.links(0).len()), (1, 3, 1, 0));
+        assert_eq!(one.index_of(3), Some(1));
+        assert_eq!(one.index_of(2), None);
+        assert_eq!(check_links("LNK0", &graph.links, 4, 2).unwrap(), 6);
+    }
+
+    #[test]
+    fn any_word_that_leads_nowhere_is_found() {
+        let graph = graph();
+        for at in 0..graph.upper.len() {
+            for value in [77, X - 1] {
+                let mut words = graph.upper.clone();
+                words[at] = value;
+                assert!(UpperLevel::check(&words, 2, 4, 2).is_err(), "word {at} as {value}");
+            }
+        }
+        assert!(UpperLevel::check(&graph.upper[..graph.upper.len() - 1], 2, 4, 2).is_err());
+        assert!(UpperLevel::check(&graph.upper, 1, 4, 2).is_err());
+        assert!(UpperLevel::check(&graph.upper, 3, 4, 2).is_err());
+        for at in 0..graph.links.len() {
+            let mut links = graph.links.clone();
+            links[at] = 4;
+            assert!(check_links("LNK0", &links, 4, 2).is_err(), "link {at}");
+        }
+        assert!(check_links("LNK0", &[X, 1, X, X], 2, 2).is_err(), "filling in front");
+        assert!(check_links("LNK0", &[0, X, X, X], 2, 2).is_err(), "a link to itself");
+    }
+
+    #[test]
+    fn what_no_link_leads_to_is_unreachable() {
+        let mut graph = graph();
+        assert!(graph.view().unreachable().is_empty());
+        graph.links = vec![1, X, 0, 2, 1, X, X, X];
+        graph.entry = 2;
+        assert_eq!(graph.view().unreachable(), [3]);
+    }
+}

@@ -1,0 +1,385 @@
+//! Walks over a graph.
+//!
+//! A walk keeps the best nodes it has met in a [`Beam`]: a sorted array of fixed size, where the nearest node that was
+//! not expanded yet is found by a cursor. An expansion collects the neighbours not met before and compares them in one
+//! kernel call, which fetches codes ahead of itself; the link list of the next node is fetched meanwhile. The walk ends
+//! when every node of the beam is expanded (paper, algorithm 2).
+//!
+//! Cost: about ef expansions of at most m0 comparisons; an insertion into the beam moves at most ef words.
+
+use std::cmp::Reverse;
+
+use super::filter::Matcher;
+use super::graph::{GraphView, Level, LevelView};
+use super::visited::Scratch;
+use crate::quantize::Codes;
+
+/// A distance and a node as one number that sorts by distance, then node. The lowest bit is left free.
+#[inline]
+fn key(distance: i32, node: u32) -> u64 {
+    (u64::from(distance as u32 ^ 0x8000_0000) << 32) | u64::from(node << 1)
+}
+
+#[inline]
+fn node_of(key: u64) -> u32 {
+    key as u32 >> 1
+}
+
+#[inline]
+fn distance_of(key: u64) -> i32 {
+    ((key >> 32) as u32 ^ 0x8000_0000) as i32
+}
+
+/// The best nodes met, nearest first.
+#[derive(Debug, Default)]
+pub(crate) struct Beam {
+    /// Keys, ascending; the lowest bit says that the node is expanded.
+    keys: Vec<u64>,
+    limit: usize,
+    /// The first node that is not expanded.
+    cursor: usize,
+}
+
+impl Beam {
+    /// Empties the beam, to keep at most `limit` nodes.
+    pub(crate) fn reset(&mut self, limit: usize) {
+        self.keys.clear();
+        self.limit = limit;
+        self.cursor = 0;
+    }
+
+    /// Keeps the node if it is among the best.
+    #[inline]
+    pub(crate) fn push(&mut self, distance: i32, node: u32) {
+        let key = key(distance, node);
+        if self.keys.len() == self.limit {
+            if self.keys.last().is_none_or(|last| key >= *last) {
+                return;
+            }
+            self.keys.pop();
+        }
+        let at = self.keys.partition_point(|other| *other < key);
+        self.keys.insert(at, key);
+        self.cursor = self.cursor.min(at);
+    }
+
+    /// The nearest node that is not expanded yet; it now counts as expanded.
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        while let Some(key) = self.keys.get_mut(self.cursor) {
+            self.cursor += 1;
+            if *key & 1 == 0 {
+                *key |= 1;
+                return Some(node_of(*key));
+            }
+        }
+        None
+    }
+
+    /// What [`Beam::next`] will most likely return.
+    #[inline]
+    fn peek(&self) -> Option<u32> {
+        let rest = self.keys.get(self.cursor..)?;
+        rest.iter().find(|key| **key & 1 == 0).map(|key| node_of(*key))
+    }
+
+    /// The distance that a node must not exceed to be kept, once the beam is full.
+    #[inline]
+    fn worst(&self) -> Option<i32> {
+        if self.keys.len() < self.limit {
+            return None;
+        }
+        self.keys.last().map(|key| distance_of(*key))
+    }
+
+    /// The nodes with their distances, nearest first.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (u32, i32)> + '_ {
+        self.keys.iter().map(|key| (node_of(*key), distance_of(*key)))
+    }
+}
+
+/// The code of a query and the codes it is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walker<'a> {
+    pub(crate) codes: Codes<'a>,
+    pub(crate) query: &'a [i8],
+}
+
+impl Walker<'_> {
+    /// Compares `scratch.nodes`, indices in `level`, into `scratch.distances`; returns how many that were.
+    #[inline]
+    fn compare<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
+        scratch.positions.clear();
+        let positions = scratch.nodes.iter().map(|node| level.position(*node));
+        scratch.positions.extend(positions);
+        self.codes.distances(self.query, &scratch.positions, &mut scratch.distances);
+        scratch.nodes.len() as u64
+    }
+
+    /// Compares `scratch.nodes` and offers them to the beam.
+    #[inline]
+    fn offer<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
+        let compared = self.compare(level, scratch);
+        for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
+            scratch.beam.push(*distance, *node);
+        }
+        compared
+    }
+
+    /// Begins a walk that keeps `ef` nodes, from `entries`.
+    pub(crate) fn start<L: Level>(&self, level: &L, entries: &[u32], ef: usize, scratch: &mut Scratch) -> u64 {
+        scratch.visited.reset(level.len());
+        scratch.beam.reset(ef);
+        scratch.nodes.clear();
+        for entry in entries {
+            if scratch.visited.insert(*entry) {
+                scratch.nodes.push(*entry);
+            }
+        }
+        self.offer(level, scratch)
+    }
+
+    /// Walks on until every node of the beam is expanded. Started again after the beam was given more room or more
+    /// nodes, it goes on from there.
+    pub(crate) fn walk<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
+        let mut compared = 0;
+        while let Some(node) = scratch.beam.next() {
+            let Scratch { nodes, visited, .. } = scratch;
+            nodes.clear();
+            level.for_each_link(node, |link| {
+                if visited.insert(link) {
+                    nodes.push(link);
+                }
+            });
+            if let Some(next) = scratch.beam.peek() {
+                level.prefetch(next);
+            }
+            compared += self.offer(level, scratch);
+        }
+        compared
+    }
+
+    /// Goes to a node of `level` that none of its neighbours is nearer than.
+    pub(crate) fn greedy<L: Level>(&self, level: &L, from: u32, scratch: &mut Scratch) -> (u32, u64) {
+        scratch.nodes.clear();
+        scratch.nodes.push(from);
+        let mut compared = self.compare(level, scratch);
+        let mut best = (scratch.distances[0], from);
+        loop {
+            scratch.nodes.clear();
+            let nodes = &mut scratch.nodes;
+            level.for_each_link(best.1, |link| nodes.push(link));
+            compared += self.compare(level, scratch);
+            let met = scratch.distances.iter().copied().zip(scratch.nodes.iter().copied());
+            match met.min() {
+                Some(nearest) if nearest < best => best = nearest,
+                _ => return (best.1, compared),
+            }
+        }
+    }
+
+    /// Goes down from the entry point to a node of level 0 near the query.
+    pub(crate) fn descend(&self, graph: &GraphView<'_>, scratch: &mut Scratch) -> (u32, u64) {
+        let mut compared = 0;
+        let top = graph.level(graph.top());
+        // A graph that was checked has its entry point on the highest level.
+        let mut node = top.index_of(graph.entry).unwrap_or(0);
+        for level in (1..=graph.top()).rev() {
+            let view = graph.level(level);
+            let (nearest, steps) = self.greedy(&view, node, scratch);
+            compared += steps;
+            node = view.down(nearest);
+        }
+        (node, compared)
+    }
+
+    /// The best `ef` nodes, into the beam.
+    pub(crate) fn search(&self, graph: &GraphView<'_>, ef: usize, scratch: &mut Scratch) -> u64 {
+        let (near, steps) = self.descend(graph, scratch);
+        let ground = graph.ground();
+        // From the entry point every node can be reached; the node near the query only makes it quick.
+        steps + self.start(&ground, &[near, graph.entry], ef, scratch) + self.walk(&ground, scratch)
+    }
+
+    /// The best `ef` of the nodes that match, into `found`: walks over all nodes until no nearer one is left to expand
+    /// than the worst match kept.
+    pub(crate) fn search_collecting(
+        &self,
+        graph: &GraphView<'_>,
+        matcher: &Matcher<'_>,
+        ef: usize,
+        scratch: &mut Scratch,
+    ) -> u64 {
+        let (near, mut compared) = self.descend(graph, scratch);
+        let ground = graph.ground();
+        compared += self.start(&ground, &[near, graph.entry], 0, scratch);
+        scratch.found.reset(ef);
+        scratch.frontier.clear();
+        collect(matcher, scratch);
+        while let Some(Reverse(nearest)) = scratch.frontier.pop() {
+            if scratch.found.worst().is_some_and(|worst| distance_of(nearest) > worst) {
+                break;
+            }
+            let Scratch { nodes, visited, .. } = scratch;
+            nodes.clear();
+            ground.for_each_link(node_of(nearest), |link| {
+                if visited.insert(link) {
+                    nodes.push(link);
+                }
+            });
+            if let Some(Reverse(next)) = scratch.frontier.peek() {
+                ground.prefetch(node_of(*next));
+            }
+            compared += self.compare(&ground, scratch);
+            collect(matcher, scratch);
+        }
+        compared
+    }
+
+    /// The best `ef` of the nodes that match, into `found`: compares matching nodes only, and reaches them over one
+    /// node that does not match where need be. Starts from `seeds`, which match, and from the node near the query.
+    pub(crate) fn search_matching(
+        &self,
+        graph: &GraphView<'_>,
+        matcher: &Matcher<'_>,
+        seeds: &[u32],
+        ef: usize,
+        scratch: &mut Scratch,
+    ) -> u64 {
+        let (near, mut compared) = self.descend(graph, scratch);
+        let ground = graph.ground();
+        compared += self.start(&ground, seeds, ef, scratch);
+        collect_matching(&ground, matcher, near, scratch);
+        if matcher.matches(near) && scratch.visited.insert(near) {
+            scratch.nodes.push(near);
+        }
+        compared += self.offer(&ground, scratch);
+        while let Some(node) = scratch.beam.next() {
+            collect_matching(&ground, matcher, node, scratch);
+            if let Some(next) = scratch.beam.peek() {
+                ground.prefetch(next);
+            }
+            compared += self.offer(&ground, scratch);
+        }
+        std::mem::swap(&mut scratch.found, &mut scratch.beam);
+        compared
+    }
+
+    /// The best `ef` of the nodes at `positions`, into `found`, by comparing all of them.
+    pub(crate) fn scan(
+        &self,
+        graph: &GraphView<'_>,
+        mut positions: impl Iterator<Item = u32>,
+        ef: usize,
+        scratch: &mut Scratch,
+    ) -> u64 {
+        const CHUNK: usize = 256;
+        let ground = graph.ground();
+        scratch.found.reset(ef);
+        let mut compared = 0;
+        loop {
+            scratch.nodes.clear();
+            scratch.nodes.extend(positions.by_ref().take(CHUNK));
+            if scratch.nodes.is_empty() {
+                return compared;
+            }
+            compared += self.compare(&ground, scratch);
+            for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
+                scratch.found.push(*distance, *node);
+            }
+        }
+    }
+}
+
+/// Puts the nodes just compared on the frontier, and those that match into `found`.
+fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch) {
+    for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
+        if scratch.found.worst().is_some_and(|worst| *distance > worst) {
+            continue;
+        }
+        scratch.frontier.push(Reverse(key(*distance, *node)));
+        if matcher.matches(*node) {
+            scratch.found.push(*distance, *node);
+        }
+    }
+}
+
+/// Collects the matching nodes next to `node` that were not met before, and, until there are as many as two link lists
+/// hold, those next to its neighbours that do not match.
+fn collect_matching(ground: &LevelView<'_>, matcher: &Matcher<'_>, node: u32, scratch: &mut Scratch) {
+    let Scratch { nodes, visited, bridges, .. } = scratch;
+    nodes.clear();
+    bridges.clear();
+    ground.for_each_link(node, |link| {
+        if !matcher.matches(link) {
+            bridges.push(link);
+        } else if visited.insert(link) {
+            nodes.push(link);
+        }
+    });
+    let enough = ground.width() * 2;
+    for (i, bridge) in bridges.iter().enumerate() {
+        if nodes.len() >= enough {
+            return;
+        }
+        if !visited.insert(*bridge) {
+            continue;
+        }
+        if let Some(next) = bridges.get(i + 2) {
+            ground.prefetch(*next);
+        }
+        ground.for_each_link(*bridge, |link| {
+            if matcher.matches(link) && visited.insert(link) {
+                nodes.push(link);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_beam_is_the_start_of_the_sorted_list(
+            distances in proptest::collection::vec(any::<i32>(), 0..200),
+            limit in 1usize..40,
+        ) {
+            let mut beam = Beam::default();
+            beam.reset(limit);
+            let mut all = Vec::new();
+            for (node, distance) in distances.iter().enumerate() {
+                beam.push(*distance, node as u32);
+                all.push((*distance, node as u32));
+                prop_assert_eq!(beam.worst().is_some(), all.len() >= limit);
+            }
+            all.sort_unstable();
+            all.truncate(limit);
+            prop_assert_eq!(beam.nodes().map(|(node, distance)| (distance, node)).collect::<Vec<_>>(), all.clone());
+            prop_assert_eq!(beam.peek(), all.first().map(|(_, node)| *node));
+            let mut expanded = Vec::new();
+            while let Some(node) = beam.next() {
+                expanded.push(node);
+            }
+            prop_assert_eq!(expanded, all.iter().map(|(_, node)| *node).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_nearer_node_is_expanded_before_those_already_in_line() {
+        let mut beam = Beam::default();
+        beam.reset(3);
+        beam.push(5, 1);
+        beam.push(7, 2);
+        assert_eq!(beam.next(), Some(1));
+        beam.push(-3, 3);
+        assert_eq!(beam.peek(), Some(3));
+        assert_eq!((beam.next(), beam.next(), beam.next()), (Some(3), Some(2), None));
+        beam.push(6, 4);
+        assert_eq!(beam.nodes().map(|(node, _)| node).collect::<Vec<_>>(), [3, 1, 4]);
+        assert_eq!((beam.next(), beam.next()), (Some(4), None));
+    }
+}

@@ -1,0 +1,266 @@
+//! Scan codes: one signed byte a component, what a graph walk compares instead of the exact vectors.
+//!
+//! A segment has one scale for all its components: code = round((x - mean) / scale), kept within -127..=127. The scale
+//! is the one of a few candidates that loses least on a sample of the segment's own components, so a handful of
+//! outliers is clipped rather than coarsening everything. With one scale, integer answers of one segment compare with
+//! each other, so a walk needs no floats.
+//!
+//! | metric | mean | a walk's distance, smaller is nearer |
+//! |---|---|---|
+//! | cosine, dot | 0 | minus the integer dot product |
+//! | l2 | the mean of the sample, which moves no distance | the squared integer distance |
+//!
+//! Codes err by about half a scale a component, so a walk's order is nearly, not exactly, the order of the metric:
+//! what it finds is scored again from the exact vectors.
+
+use crate::distance::{Kernels, kernels, row};
+use crate::rows::RowsView;
+use crate::spec::Metric;
+
+/// The largest code.
+const MAX_CODE: f32 = 127.0;
+
+/// Vectors that the scale is learnt from.
+const SAMPLE: usize = 2048;
+
+/// What the scale may be, in parts of the one that clips nothing.
+const CLIPS: [f32; 9] = [1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1];
+
+/// How vectors become codes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Quantizer {
+    metric: Metric,
+    scale: f32,
+    /// Empty when nothing is taken off.
+    mean: Vec<f32>,
+}
+
+impl Quantizer {
+    /// As a segment's header and `MEAN` section say.
+    pub(crate) fn new(metric: Metric, scale: f32, mean: Vec<f32>) -> Self {
+        Self { metric, scale, mean }
+    }
+
+    /// Learns from a sample of `rows`.
+    pub(crate) fn train(rows: &RowsView<'_>) -> Self {
+        let (dim, metric) = (rows.spec().dim, rows.spec().metric);
+        let step = rows.len().div_ceil(SAMPLE).max(1);
+        let mut sample = Vec::new();
+        let mut vector = vec![0.0; dim];
+        for position in (0..rows.len()).step_by(step) {
+            rows.decode(position, &mut vector);
+            sample.extend_from_slice(&vector);
+        }
+        let mut mean = Vec::new();
+        if metric == Metric::L2 {
+            mean = mean_of(&sample, dim);
+            for vector in sample.chunks_exact_mut(dim) {
+                vector.iter_mut().zip(&mean).for_each(|(x, m)| *x -= m);
+            }
+        }
+        Self::new(metric, best_scale(&sample), mean)
+    }
+
+    /// The size of one step.
+    pub(crate) fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// What is taken off before coding; empty for nothing.
+    pub(crate) fn mean(&self) -> &[f32] {
+        &self.mean
+    }
+
+    /// The code of a vector of the segment.
+    pub(crate) fn encode(&self, vector: &[f32], code: &mut [i8]) {
+        self.encode_scaled(vector, self.scale, code);
+    }
+
+    /// The code of a prepared query. Under the dot metric a query may be of any length, so it has its own scale, which
+    /// changes no order.
+    pub(crate) fn encode_query(&self, query: &[f32]) -> Vec<i8> {
+        let mut code = vec![0; query.len()];
+        let scale = match self.metric {
+            Metric::Dot => query.iter().fold(0f32, |max, x| max.max(x.abs())) / MAX_CODE,
+            Metric::Cosine | Metric::L2 => self.scale,
+        };
+        if scale > 0.0 {
+            self.encode_scaled(query, scale, &mut code);
+        }
+        code
+    }
+
+    fn encode_scaled(&self, vector: &[f32], scale: f32, code: &mut [i8]) {
+        let quantize = |x: f32| (x / scale).round().clamp(-MAX_CODE, MAX_CODE) as i8;
+        if self.mean.is_empty() {
+            code.iter_mut().zip(vector).for_each(|(c, x)| *c = quantize(*x));
+        } else {
+            let centred = vector.iter().zip(&self.mean).map(|(x, m)| x - m);
+            code.iter_mut().zip(centred).for_each(|(c, x)| *c = quantize(x));
+        }
+    }
+
+    /// The codes of all of `rows`.
+    pub(crate) fn encode_rows(&self, rows: &RowsView<'_>) -> Vec<i8> {
+        let dim = rows.spec().dim;
+        let mut codes = vec![0; rows.len() * dim];
+        let mut vector = vec![0.0; dim];
+        for (position, code) in codes.chunks_exact_mut(dim).enumerate() {
+            rows.decode(position, &mut vector);
+            self.encode(&vector, code);
+        }
+        codes
+    }
+}
+
+fn mean_of(sample: &[f32], dim: usize) -> Vec<f32> {
+    let mut sums = vec![0f64; dim];
+    for vector in sample.chunks_exact(dim) {
+        sums.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
+    }
+    let count = (sample.len() / dim).max(1) as f64;
+    sums.iter().map(|sum| (sum / count) as f32).collect()
+}
+
+/// The scale with the least squared error on `sample`; 1 for a sample of zeros.
+fn best_scale(sample: &[f32]) -> f32 {
+    let max = sample.iter().fold(0f32, |max, x| max.max(x.abs()));
+    let error = |scale: f32| -> f64 {
+        let lost = sample.iter().map(|x| {
+            let kept = (x / scale).round().clamp(-MAX_CODE, MAX_CODE) * scale;
+            f64::from(x - kept).powi(2)
+        });
+        lost.sum()
+    };
+    let candidates = CLIPS.iter().map(|clip| max / MAX_CODE * clip);
+    candidates
+        .filter(|scale| scale.is_normal())
+        .map(|scale| (error(scale), scale))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or(1.0, |(_, scale)| scale)
+}
+
+/// The codes of a segment, to be compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Codes<'a> {
+    dim: usize,
+    metric: Metric,
+    codes: &'a [i8],
+    kernels: &'static Kernels,
+}
+
+impl<'a> Codes<'a> {
+    pub(crate) fn new(dim: usize, metric: Metric, codes: &'a [i8]) -> Self {
+        Self { dim, metric, codes, kernels: kernels() }
+    }
+
+    /// How many vectors there are.
+    pub(crate) fn len(&self) -> usize {
+        self.codes.len() / self.dim
+    }
+
+    /// The code at `position`.
+    #[inline]
+    pub(crate) fn code(&self, position: u32) -> &'a [i8] {
+        row(self.codes, self.dim, position)
+    }
+
+    /// The distance of two vectors of the segment.
+    #[inline]
+    pub(crate) fn distance(&self, a: u32, b: u32) -> i32 {
+        let (a, b) = (self.code(a), self.code(b));
+        match self.metric {
+            Metric::L2 => self.kernels.l2_i8(a, b),
+            Metric::Cosine | Metric::Dot => -self.kernels.dot_i8(a, b),
+        }
+    }
+
+    /// The distances from `query` to the vectors at `positions`.
+    #[inline]
+    pub(crate) fn distances(&self, query: &[i8], positions: &[u32], out: &mut Vec<i32>) {
+        out.clear();
+        out.resize(positions.len(), 0);
+        match self.metric {
+            Metric::L2 => self.kernels.l2_i8_gather(query, self.codes, positions, out),
+            Metric::Cosine | Metric::Dot => {
+                self.kernels.dot_i8_gather(query, self.codes, positions, out);
+                out.iter_mut().for_each(|dot| *dot = -*dot);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Rows;
+    use crate::spec::{Encoding, VectorSpec};
+
+    /// Values between -1 and 1 that repeat only after a long time.
+    fn wave(i: usize) -> f32 {
+        ((i * i) as f32 * 0.37).sin()
+    }
+
+    fn rows(metric: Metric, shift: f32) -> Rows {
+        let mut rows = Rows::new(VectorSpec::new(16, metric, Encoding::F32).unwrap());
+        for id in 0..200u32 {
+            let vector: Vec<f32> = (0..16).map(|d| wave(id as usize * 16 + d) + shift).collect();
+            rows.push(id, &vector).unwrap();
+        }
+        rows
+    }
+
+    #[test]
+    fn codes_order_vectors_nearly_as_the_metric_does() {
+        for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+            let rows = rows(metric, 0.0);
+            let quantizer = Quantizer::train(&rows.view());
+            let codes = quantizer.encode_rows(&rows.view());
+            let codes = Codes::new(16, metric, &codes);
+            let exact = crate::rows::ExactQuery::new(rows.spec(), &[0.3; 16]).unwrap();
+            let query = quantizer.encode_query(exact.vector());
+            let positions: Vec<u32> = (0..200).collect();
+            let mut distances = Vec::new();
+            codes.distances(&query, &positions, &mut distances);
+            let mut by_code = positions.clone();
+            by_code.sort_by_key(|at| distances[*at as usize]);
+            let best = |k: usize| {
+                let mut all = positions.clone();
+                all.sort_by(|a, b| {
+                    let score = |at: u32| exact.score(&rows.view(), at as usize);
+                    score(*b).total_cmp(&score(*a))
+                });
+                all.truncate(k);
+                all
+            };
+            let found = best(10).iter().filter(|at| by_code[..12].contains(at)).count();
+            assert!(found >= 9, "{metric:?}: {found} of 10");
+        }
+    }
+
+    #[test]
+    fn an_offset_costs_l2_nothing() {
+        let near = Quantizer::train(&rows(Metric::L2, 0.0).view());
+        let far = Quantizer::train(&rows(Metric::L2, 1000.0).view());
+        assert!((near.scale() - far.scale()).abs() < near.scale() * 0.01);
+    }
+
+    #[test]
+    fn outliers_are_clipped_rather_than_followed() {
+        let mut sample: Vec<f32> = (0..200_000).map(wave).collect();
+        sample.push(2.0);
+        let scale = best_scale(&sample) * 127.0;
+        assert!((1.0..1.5).contains(&scale), "{scale}");
+    }
+
+    #[test]
+    fn zeros_have_a_scale() {
+        let mut zeros = Rows::new(VectorSpec::new(4, Metric::Cosine, Encoding::F16).unwrap());
+        zeros.push(0, &[0.0; 4]).unwrap();
+        let quantizer = Quantizer::train(&zeros.view());
+        assert_eq!(quantizer.scale(), 1.0);
+        assert_eq!(quantizer.encode_rows(&zeros.view()), [0; 4]);
+        let dot = Quantizer::new(Metric::Dot, 1.0, Vec::new());
+        assert_eq!(dot.encode_query(&[0.0; 4]), [0; 4]);
+    }
+}

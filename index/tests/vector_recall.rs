@@ -1,0 +1,73 @@
+//! A walk finds what a scan finds, for every metric and encoding.
+
+mod clusters;
+
+use clusters::{clusters, index, options, recall, rows, segment, spec};
+use holotype_index::{BuildOptions, Encoding, Metric, SearchOptions, Strategy, build_segment};
+
+#[test]
+fn recall_at_10_is_at_least_95_percent_for_every_metric_and_encoding() {
+    let (vectors, queries) = (clusters(3000, 1), clusters(60, 2));
+    for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+        for encoding in [Encoding::F32, Encoding::F16, Encoding::I8] {
+            let rows = rows(spec(metric, encoding), &vectors, |i| i as u32 * 3 + 1);
+            let index = index(vec![segment(&rows)]);
+            let search = index.search(&queries[0], 10, SearchOptions::default()).unwrap();
+            assert_eq!(search.parts[0].strategy, Strategy::Walk);
+            let recall = recall(&index, &queries, SearchOptions::default());
+            assert!(recall >= 0.95, "{} {}: {recall}", metric.name(), encoding.name());
+        }
+    }
+}
+
+#[test]
+fn a_parallel_build_finds_as_much() {
+    let (vectors, queries) = (clusters(4000, 3), clusters(60, 4));
+    let rows = rows(spec(Metric::Cosine, Encoding::F16), &vectors, |i| i as u32);
+    let file = build_segment(&rows, clusters::IDENTITY, &BuildOptions { threads: 4, ..options() }).unwrap();
+    let segment = clusters::open(file, &rows.spec());
+    assert!(segment.unreachable_ids().unwrap().is_empty());
+    let index = index(vec![segment]);
+    let recall = recall(&index, &queries, SearchOptions::default());
+    assert!(recall >= 0.95, "{recall}");
+}
+
+#[test]
+fn a_larger_k_than_there_are_vectors_returns_all_of_them() {
+    let vectors = clusters(700, 5);
+    let rows = rows(spec(Metric::L2, Encoding::F32), &vectors, |i| i as u32);
+    let index = index(vec![segment(&rows)]);
+    for exact in [false, true] {
+        let search = index.search(&vectors[0], 1000, SearchOptions { exact, ..SearchOptions::default() }).unwrap();
+        // Every node can be reached, and the beam has room for all; what is scored again is cut only beyond k.
+        assert_eq!(search.hits.len(), 700, "exact: {exact}");
+    }
+}
+
+#[test]
+fn an_index_of_nothing_answers_nothing() {
+    let tail = holotype_index::TailView::empty(spec(Metric::Dot, Encoding::F32));
+    let index = holotype_index::VectorIndex::new(Vec::new(), tail).unwrap();
+    assert!(index.is_empty());
+    assert!(index.search(&[0.5; clusters::DIM], 10, SearchOptions::default()).unwrap().hits.is_empty());
+    assert_eq!(index.vector(0).unwrap(), None);
+    assert_eq!(index.ef_for_recall(0.9), None);
+}
+
+#[test]
+fn a_query_of_another_space_is_refused() {
+    let vectors = clusters(10, 6);
+    let index = index(vec![segment(&rows(spec(Metric::Dot, Encoding::F32), &vectors, |i| i as u32))]);
+    assert!(index.search(&[1.0], 10, SearchOptions::default()).is_err());
+    assert!(index.search(&[f32::NAN; clusters::DIM], 10, SearchOptions::default()).is_err());
+    assert!(index.scores(&[1.0], &[0]).is_err());
+}
+
+#[test]
+fn more_recall_is_calibrated_to_no_smaller_ef() {
+    let vectors = clusters(2000, 7);
+    let rows = rows(spec(Metric::Cosine, Encoding::F16), &vectors, |i| i as u32);
+    let index = index(vec![segment(&rows)]);
+    let efs: Vec<usize> = [0.5, 0.9, 0.95, 0.99, 1.0].map(|recall| index.ef_for_recall(recall).unwrap()).to_vec();
+    assert!(efs.is_sorted(), "{efs:?}");
+}

@@ -1,0 +1,140 @@
+//! The bytes of a segment: they come out as they went in, and no change of one goes unnoticed.
+
+mod clusters;
+
+use clusters::{IDENTITY, clusters, index, options, rows, segment, spec};
+use holotype_index::segment::layout;
+use holotype_index::{BuildOptions, Encoding, Error, Metric, SearchOptions, VectorSegment, VectorSpec, build_segment};
+use holotype_storage::segment_file::{SegmentFile, SegmentFileWriter};
+use holotype_storage::vfs::{SimVfs, Vfs};
+
+fn open_bytes(bytes: Vec<u8>, spec: &VectorSpec) -> Result<VectorSegment, Error> {
+    VectorSegment::open(SegmentFile::from_bytes(bytes, layout::KIND, &IDENTITY)?, spec)
+}
+
+#[test]
+fn a_segment_holds_what_it_was_made_of() {
+    for (metric, encoding) in
+        [(Metric::Cosine, Encoding::I8), (Metric::L2, Encoding::F16), (Metric::Dot, Encoding::F32)]
+    {
+        let rows = rows(spec(metric, encoding), &clusters(600, 31), |i| i as u32 * 2 + 9);
+        let vfs = SimVfs::new();
+        vfs.create_dir("d".as_ref()).unwrap();
+        let path = "d/1.vseg".as_ref();
+        build_segment(&rows, IDENTITY, &options()).unwrap().write(&vfs, path).unwrap();
+        let file = SegmentFile::open(&vfs, path, layout::KIND, &IDENTITY).unwrap();
+        let segment = VectorSegment::open(file, &rows.spec()).unwrap();
+        assert_eq!((segment.len(), segment.id_range(), segment.has_graph()), (600, 9..=1207, true));
+        assert_eq!(segment.ids().unwrap(), rows.ids());
+        let (mut a, mut b) = (vec![0.0; clusters::DIM], vec![0.0; clusters::DIM]);
+        for position in 0..600 {
+            segment.rows().unwrap().decode(position, &mut a);
+            rows.view().decode(position, &mut b);
+            assert_eq!(a, b);
+        }
+        let index = index(vec![segment]);
+        assert_eq!(index.vector(9 + 2 * 77).unwrap().unwrap().len(), clusters::DIM);
+        assert!(!index.contains(10).unwrap());
+    }
+}
+
+#[test]
+fn one_thread_makes_the_same_bytes_again() {
+    let rows = rows(spec(Metric::Cosine, Encoding::F16), &clusters(900, 32), |i| i as u32);
+    let make = || build_segment(&rows, IDENTITY, &options()).unwrap().into_bytes();
+    assert!(make() == make());
+    let other = build_segment(&rows, IDENTITY, &BuildOptions { seed: 1, ..options() }).unwrap().into_bytes();
+    assert!(make() != other, "the seed shapes the levels");
+}
+
+#[test]
+fn every_flipped_byte_and_every_cut_is_noticed() {
+    let spec = VectorSpec::new(2, Metric::L2, Encoding::I8).unwrap();
+    let mut rows = holotype_index::Rows::new(spec);
+    for id in 0..60u32 {
+        rows.push(id * 3, &[(id % 7) as f32, (id % 11) as f32]).unwrap();
+    }
+    let options = BuildOptions { m: 4, graph_from: 2, ..BuildOptions::default() };
+    let bytes = build_segment(&rows, IDENTITY, &options).unwrap().into_bytes();
+    let whole = open_bytes(bytes.clone(), &spec).unwrap();
+    assert!(whole.has_graph());
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x10;
+        // What lies between the sections belongs to none; the frame decides whether it minds.
+        let opened = open_bytes(flipped, &spec);
+        let harmless = opened.as_ref().is_ok_and(|segment| {
+            segment.rows().unwrap().ids() == rows.ids() && segment.file().verify().is_err() || padding(&bytes, at)
+        });
+        assert!(opened.is_err() || harmless, "byte {at} of {}", bytes.len());
+    }
+    for len in 0..bytes.len() {
+        assert!(open_bytes(bytes[..len].to_vec(), &spec).is_err(), "cut to {len}");
+    }
+}
+
+/// Whether byte `at` is in no section, by the frame's directory.
+fn padding(bytes: &[u8], at: usize) -> bool {
+    let count = u32::from_le_bytes(bytes[44..48].try_into().unwrap()) as usize;
+    let entries = (0..count).map(|i| &bytes[64 + i * 32..][..32]);
+    let mut sections = entries.map(|entry| {
+        let start = u64::from_le_bytes(entry[8..16].try_into().unwrap()) as usize;
+        start..start + u64::from_le_bytes(entry[16..24].try_into().unwrap()) as usize
+    });
+    at >= 64 + count * 32 && !sections.any(|section| section.contains(&at))
+}
+
+/// A segment with good checksums and one section that means nothing.
+fn forged(tag: [u8; 4], change: impl Fn(&mut Vec<u8>)) -> Result<VectorSegment, Error> {
+    let rows = rows(spec(Metric::L2, Encoding::I8), &clusters(520, 33), |i| i as u32 * 5);
+    let whole = segment(&rows);
+    let mut forged = SegmentFileWriter::new(layout::KIND, layout::VERSION, IDENTITY);
+    for name in [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"MEAN", b"LNK0", b"UPPR", b"CALB"] {
+        let mut bytes = whole.file().section(*name).unwrap().to_vec();
+        if *name == tag {
+            change(&mut bytes);
+        }
+        forged.section(*name, bytes);
+    }
+    open_bytes(forged.into_bytes(), &rows.spec())
+}
+
+#[test]
+fn sections_that_disagree_are_refused_even_with_good_checksums() {
+    assert!(forged(*b"none", |_| ()).is_ok());
+    for tag in [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"MEAN", b"LNK0", b"UPPR", b"CALB"] {
+        assert!(forged(*tag, |bytes| bytes.truncate(bytes.len() - 4)).is_err(), "{} cut", tag.escape_ascii());
+        assert!(forged(*tag, |bytes| bytes.extend([0; 4])).is_err(), "{} longer", tag.escape_ascii());
+    }
+    let put =
+        |at: usize, value: u32| move |bytes: &mut Vec<u8>| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    for (tag, at, value) in [
+        (b"IDS ", 4, 0),
+        (b"LNK0", 0, 520),
+        (b"LNK0", 4, u32::MAX),
+        (b"UPPR", 0, 400_000_000),
+        (b"UPPR", 4, 519),
+        (b"HEAD", 8, 519),
+        (b"HEAD", 24, 9),
+        (b"HEAD", 32, 12345),
+        (b"HEAD", 44, 1),
+        (b"HEAD", 56, 1),
+    ] {
+        let result = forged(*tag, put(at, value));
+        assert!(matches!(result, Err(Error::Corrupt { .. })), "{} at {at}: {result:?}", tag.escape_ascii());
+    }
+}
+
+#[test]
+fn a_segment_of_another_space_or_of_nothing_is_refused() {
+    let rows = rows(spec(Metric::L2, Encoding::F32), &clusters(20, 34), |i| i as u32);
+    let bytes = build_segment(&rows, IDENTITY, &options()).unwrap().into_bytes();
+    assert!(!open_bytes(bytes.clone(), &rows.spec()).unwrap().has_graph());
+    let other = spec(Metric::Dot, Encoding::F32);
+    assert!(matches!(open_bytes(bytes, &other), Err(Error::Mismatch { .. })));
+    let nothing = holotype_index::Rows::new(other);
+    assert!(matches!(build_segment(&nothing, IDENTITY, &options()), Err(Error::Empty)));
+    let odd = BuildOptions { m: 1, graph_from: 1, ..options() };
+    assert!(matches!(build_segment(&rows, IDENTITY, &odd), Err(Error::Links { m: 1, .. })));
+    assert_eq!(SearchOptions::default().ef, 64);
+}

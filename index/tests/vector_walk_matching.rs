@@ -1,0 +1,40 @@
+//! The walk over matching vectors, which only filters of many matches and a small share of a segment need.
+//!
+//! The vectors are few-dimensional, so that a segment large enough for this strategy is built quickly.
+
+mod clusters;
+
+use clusters::{IDENTITY, Random, open, options};
+use holotype_index::bitmap::Bits;
+use holotype_index::{BuildOptions, Encoding, Metric, Rows, SearchOptions, Strategy, VectorSpec, build_segment};
+
+const COUNT: u32 = 40_000;
+const DIM: usize = 12;
+
+#[test]
+fn walks_over_matches_keep_recall_for_filters_spread_out_near_and_far() {
+    let spec = VectorSpec::new(DIM, Metric::L2, Encoding::F16).unwrap();
+    let mut random = Random(21);
+    let mut rows = Rows::new(spec);
+    // The first component is the region: a filter by region is a slab near or far from the query.
+    for id in 0..COUNT {
+        let mut vector: Vec<f32> = (0..DIM).map(|_| random.normal()).collect();
+        vector[0] += (id % 4) as f32 * 3.0;
+        rows.push(id, &vector).unwrap();
+    }
+    let options = BuildOptions { ef_construction: 60, m: 12, threads: 2, ..options() };
+    let segment = open(build_segment(&rows, IDENTITY, &options).unwrap(), &spec);
+    assert!(segment.unreachable_ids().unwrap().is_empty());
+    let index = clusters::index(vec![segment]);
+    let queries: Vec<Vec<f32>> = (0..25).map(|_| (0..DIM).map(|_| random.normal()).collect()).collect();
+    let spread: Bits = (0..COUNT).filter(|_| random.below(100) < 25).collect();
+    let near: Bits = (0..COUNT).filter(|id| id % 4 == 0).collect();
+    let far: Bits = (0..COUNT).filter(|id| id % 4 == 3).collect();
+    for (name, filter) in [("spread", spread), ("near", near), ("far", far)] {
+        let options = SearchOptions { filter: Some(&filter), ..SearchOptions::default() };
+        let search = index.search(&queries[0], 10, options).unwrap();
+        assert_eq!(search.parts[0].strategy, Strategy::WalkMatching, "{name}");
+        let recall = clusters::recall(&index, &queries, options);
+        assert!(recall >= 0.95, "{name}: {recall}");
+    }
+}
