@@ -55,9 +55,7 @@ impl HashingEmbedder {
     /// The embedder of a space by the model name that [`HashingEmbedder::name`] gives; `None` for other models.
     pub fn from_name(name: &str) -> Option<Self> {
         let digits = name.strip_prefix("hashing-v1-")?;
-        let embedder = HashingEmbedder {
-            dim: digits.parse().ok().filter(|dim| *dim > 0)?,
-        };
+        let embedder = HashingEmbedder { dim: digits.parse().ok().filter(|dim| *dim > 0)? };
         (embedder.name() == name).then_some(embedder)
     }
 
@@ -94,9 +92,7 @@ impl HashingEmbedder {
         let hash = hash(kind, feature);
         let dimension = (u128::from(hash) * self.dim as u128) >> 64;
         // The product's high half is below `dim`.
-        let place = usize::try_from(dimension)
-            .ok()
-            .and_then(|dimension| sum.get_mut(dimension));
+        let place = usize::try_from(dimension).ok().and_then(|dimension| sum.get_mut(dimension));
         if let Some(place) = place {
             *place += if hash & 1 == 0 { weight } else { -weight };
         }
@@ -115,10 +111,7 @@ fn words(lower: &str) -> Vec<(&str, u32)> {
         }
     };
     let mut any = false;
-    for word in lower
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-    {
+    for word in lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         any = true;
         count(word);
     }
@@ -129,11 +122,7 @@ fn words(lower: &str) -> Vec<(&str, u32)> {
 }
 
 fn damp(word: &str) -> f64 {
-    if word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-        DAMP.get(word.len()).copied().unwrap_or(1.0)
-    } else {
-        1.0
-    }
+    if word.bytes().all(|byte| byte.is_ascii_alphabetic()) { DAMP.get(word.len()).copied().unwrap_or(1.0) } else { 1.0 }
 }
 
 /// Runs of 3 to 5 characters, by where they begin and then by length, shorter than the whole.
@@ -141,10 +130,7 @@ fn ngrams(bracketed: &str) -> impl Iterator<Item = &str> + Clone {
     bracketed.char_indices().flat_map(move |(start, _)| {
         let rest = bracketed.get(start..).unwrap_or_default();
         // The ends of the first characters of `rest`, the first of them being its first character's end.
-        let ends = rest
-            .char_indices()
-            .map(|(at, c)| at + c.len_utf8())
-            .enumerate();
+        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8()).enumerate();
         ends.take(*NGRAM_LENS.end())
             .filter(|(nth, _)| NGRAM_LENS.contains(&(nth + 1)))
             .filter_map(move |(_, end)| rest.get(..end))
@@ -156,9 +142,7 @@ fn hash(kind: u8, feature: &str) -> u64 {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let bytes = std::iter::once(kind).chain(feature.bytes());
-    let fnv = bytes.fold(OFFSET_BASIS, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-    });
+    let fnv = bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
     // FNV-1a leaves the high bits of short texts poorly mixed, and the dimension comes from them.
     let mixed = (fnv ^ (fnv >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -179,22 +163,14 @@ mod tests {
 
     #[test]
     fn features_are_what_the_module_says() {
-        assert_eq!(
-            words("the cat, the 2 cats"),
-            [("the", 2), ("cat", 1), ("2", 1), ("cats", 1)]
-        );
+        assert_eq!(words("the cat, the 2 cats"), [("the", 2), ("cat", 1), ("2", 1), ("cats", 1)]);
         assert_eq!(words("👍 !! 👍"), [("👍", 2), ("!!", 1)]);
         assert_eq!(
             ngrams("<cats>").collect::<Vec<_>>(),
-            [
-                "<ca", "<cat", "<cats", "cat", "cats", "cats>", "ats", "ats>", "ts>"
-            ]
+            ["<ca", "<cat", "<cats", "cat", "cats", "cats>", "ats", "ats>", "ts>"]
         );
         assert_eq!(ngrams("<é>").count(), 0);
-        assert_eq!(
-            [damp("of"), damp("7b"), damp("日本"), damp("flight")],
-            [DAMP[2], 1.0, 1.0, 1.0]
-        );
+        assert_eq!([damp("of"), damp("7b"), damp("日本"), damp("flight")], [DAMP[2], 1.0, 1.0, 1.0]);
     }
 
     /// These vectors are stored in databases under the name of the model, and may never change.
@@ -216,52 +192,29 @@ mod tests {
             0.046644516,
         ];
         assert_eq!(vector[..first.len()], first);
-        let bits = vector.iter().fold(0_u64, |bits, x| {
-            bits.rotate_left(5) ^ u64::from(x.to_bits())
-        });
+        let bits = vector.iter().fold(0_u64, |bits, x| bits.rotate_left(5) ^ u64::from(x.to_bits()));
         assert_eq!(bits, 9_638_702_594_813_045_296);
     }
 
     #[test]
     fn the_name_says_the_dimension() {
         assert_eq!(HashingEmbedder::default().name(), "hashing-v1-256");
-        assert_eq!(
-            HashingEmbedder::from_name("hashing-v1-64"),
-            Some(HashingEmbedder::new(64))
-        );
-        for other in [
-            "all-MiniLM-L6-v2",
-            "hashing-v1-0",
-            "hashing-v1-064",
-            "hashing-v1-",
-            "hashing-v2-256",
-        ] {
+        assert_eq!(HashingEmbedder::from_name("hashing-v1-64"), Some(HashingEmbedder::new(64)));
+        for other in ["all-MiniLM-L6-v2", "hashing-v1-0", "hashing-v1-064", "hashing-v1-", "hashing-v2-256"] {
             assert_eq!(HashingEmbedder::from_name(other), None, "{other}");
         }
     }
 
     #[test]
     fn vectors_have_length_one_and_blank_text_has_none() {
-        for text in [
-            "a",
-            "Hello, world",
-            "日本語",
-            "👍",
-            "7",
-            "x".repeat(10_000).as_str(),
-        ] {
+        for text in ["a", "Hello, world", "日本語", "👍", "7", "x".repeat(10_000).as_str()] {
             let length: f32 = embed(text).iter().map(|x| x * x).sum::<f32>().sqrt();
             assert!((length - 1.0).abs() < 1e-6, "{text}: {length}");
         }
         for text in ["", " \n\t", "\u{3000}"] {
             assert_eq!(HashingEmbedder::default().embed(text), None);
         }
-        assert_eq!(
-            HashingEmbedder::new(7)
-                .embed("seven")
-                .map(|vector| vector.len()),
-            Some(7)
-        );
+        assert_eq!(HashingEmbedder::new(7).embed("seven").map(|vector| vector.len()), Some(7));
     }
 
     #[test]
@@ -269,31 +222,16 @@ mod tests {
         let question = "What does the night train to Lisbon cost?";
         let answer = "The night train to Lisbon costs 89 euros.";
         let stranger = "Our cat sleeps on the warm keyboard all afternoon.";
-        assert!(
-            cosine(question, answer) > 0.6,
-            "{}",
-            cosine(question, answer)
-        );
-        assert!(
-            cosine(question, stranger).abs() < 0.25,
-            "{}",
-            cosine(question, stranger)
-        );
+        assert!(cosine(question, answer) > 0.6, "{}", cosine(question, answer));
+        assert!(cosine(question, stranger).abs() < 0.25, "{}", cosine(question, stranger));
         assert!(cosine("Book the hotel", "BOOK the hotel!") > 0.999);
     }
 
     #[test]
     fn typos_and_endings_stay_near() {
-        for (right, wrong) in [
-            ("reservation", "resevration"),
-            ("booking", "bookings"),
-            ("Barcelona", "Barcelonna"),
-        ] {
+        for (right, wrong) in [("reservation", "resevration"), ("booking", "bookings"), ("Barcelona", "Barcelonna")] {
             let (near, far) = (cosine(right, wrong), cosine(right, "umbrella"));
-            assert!(
-                near > 0.2 && near > far + 0.15,
-                "{right} {wrong}: {near}, {far}"
-            );
+            assert!(near > 0.2 && near > far + 0.15, "{right} {wrong}: {near}, {far}");
         }
     }
 

@@ -1,1 +1,47 @@
 //! Embedded database engine for provenance-tracked agent memory.
+
+pub mod answer;
+mod apply;
+mod attributes;
+pub mod cell;
+mod checkpoint;
+mod content;
+mod database;
+mod edge;
+pub mod embed;
+mod error;
+mod files;
+mod filter;
+pub mod interchange;
+mod item;
+mod item_view;
+mod layers;
+mod lineage;
+mod new_item;
+mod opening;
+mod options;
+mod pages;
+mod provenance;
+mod reader;
+mod record;
+mod settings;
+mod snapshot;
+pub mod space;
+mod state;
+mod tables;
+pub mod time;
+pub mod tokens;
+mod transaction;
+
+pub use content::Content;
+pub use database::{Holotype, OpenReport};
+pub use edge::Edge;
+pub use error::{Error, ErrorClass, Result};
+pub use item::{Attributes, Inherited, ItemId, Kind, Layer, Origin, Source, Status, Support, UnknownName};
+pub use new_item::{NewRecall, NewTrace};
+pub use options::{Durability, Options};
+pub use provenance::{Pointer, Span, Target, Verdict};
+pub use reader::Reader;
+pub use snapshot::{Item, Snapshot};
+pub use space::{Encoding, Metric, Space};
+pub use transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transaction};

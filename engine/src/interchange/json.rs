@@ -49,11 +49,7 @@ pub struct JsonError {
 impl JsonError {
     /// An error at a byte offset of the text.
     pub fn new(offset: usize, message: impl Into<String>) -> Self {
-        JsonError {
-            offset,
-            message: message.into(),
-            hint: None,
-        }
+        JsonError { offset, message: message.into(), hint: None }
     }
 
     /// The same error with a hint.
@@ -114,11 +110,7 @@ pub struct Parser<'a> {
 impl<'a> Parser<'a> {
     /// A cursor at the start of `text`.
     pub fn new(text: &'a str) -> Self {
-        let mut parser = Parser {
-            text,
-            at: 0,
-            depth: 0,
-        };
+        let mut parser = Parser { text, at: 0, depth: 0 };
         parser.skip_space();
         parser
     }
@@ -209,12 +201,8 @@ impl<'a> Parser<'a> {
                     string.push(self.escape()?);
                 }
                 Some(control) => {
-                    let what = format!(
-                        "the control character U+{control:04X} in a string must be escaped"
-                    );
-                    return Err(
-                        JsonError::new(self.at, what).with_hint(format!("write \\u{control:04x}"))
-                    );
+                    let what = format!("the control character U+{control:04X} in a string must be escaped");
+                    return Err(JsonError::new(self.at, what).with_hint(format!("write \\u{control:04x}")));
                 }
                 None => return Err(self.ended("inside a string")),
             }
@@ -240,18 +228,9 @@ impl<'a> Parser<'a> {
                     return Err(self.not_found("`:` after a name"));
                 }
                 if seen.contains(&name) {
-                    return Err(JsonError::new(
-                        offset,
-                        format!("the name {} is given twice", quoted(&name)),
-                    ));
+                    return Err(JsonError::new(offset, format!("the name {} is given twice", quoted(&name))));
                 }
-                member(
-                    self,
-                    &Name {
-                        text: &name,
-                        offset,
-                    },
-                )?;
+                member(self, &Name { text: &name, offset })?;
                 seen.insert(name);
                 if self.take_token(b'}') {
                     break;
@@ -307,13 +286,7 @@ impl<'a> Parser<'a> {
         if self.at == self.text.len() {
             return Ok(());
         }
-        Err(JsonError::new(
-            self.at,
-            format!(
-                "expected the end of the line, found {}",
-                self.describe_next()
-            ),
-        ))
+        Err(JsonError::new(self.at, format!("expected the end of the line, found {}", self.describe_next())))
     }
 
     fn want(&self, wanted: JsonType) -> Result<(), JsonError> {
@@ -321,18 +294,12 @@ impl<'a> Parser<'a> {
         if found == wanted {
             return Ok(());
         }
-        Err(JsonError::new(
-            self.at,
-            format!("expected {wanted}, found {found}"),
-        ))
+        Err(JsonError::new(self.at, format!("expected {wanted}, found {found}")))
     }
 
     fn descend_into(&mut self) -> Result<(), JsonError> {
         if self.depth == MAX_DEPTH {
-            return Err(JsonError::new(
-                self.at,
-                format!("nested deeper than {MAX_DEPTH} levels"),
-            ));
+            return Err(JsonError::new(self.at, format!("nested deeper than {MAX_DEPTH} levels")));
         }
         self.depth += 1;
         self.at += 1;
@@ -366,10 +333,7 @@ impl<'a> Parser<'a> {
     /// The characters of a string up to its end, an escape or a fault.
     fn plain_run(&mut self) -> &'a str {
         let rest = self.rest();
-        let len = rest
-            .bytes()
-            .position(|b| b == b'"' || b == b'\\' || b < 0x20)
-            .unwrap_or(rest.len());
+        let len = rest.bytes().position(|b| b == b'"' || b == b'\\' || b < 0x20).unwrap_or(rest.len());
         self.at += len;
         rest.get(..len).unwrap_or_default()
     }
@@ -466,15 +430,9 @@ impl<'a> Parser<'a> {
     }
 
     fn not_found(&self, expected: &str) -> JsonError {
-        let error = JsonError::new(
-            self.at,
-            format!("expected {expected}, found {}", self.describe_next()),
-        );
+        let error = JsonError::new(self.at, format!("expected {expected}, found {}", self.describe_next()));
         let rest = self.rest().trim_start_matches(['-', '+']);
-        if ["NaN", "nan", "Inf", "inf"]
-            .iter()
-            .any(|word| rest.starts_with(word))
-        {
+        if ["NaN", "nan", "Inf", "inf"].iter().any(|word| rest.starts_with(word)) {
             return error.with_hint("JSON has no NaN and no infinity");
         }
         match self.next_byte() {
@@ -492,20 +450,13 @@ impl<'a> Parser<'a> {
 }
 
 fn lone_surrogate(offset: usize, unit: u32) -> JsonError {
-    JsonError::new(
-        offset,
-        format!("the lone surrogate \\u{unit:04x} stands for no character"),
-    )
+    JsonError::new(offset, format!("the lone surrogate \\u{unit:04x} stands for no character"))
 }
 
 /// A name or value from outside as an error shows it: in backquotes, escaped, and shortened when it is long.
 pub fn quoted(text: &str) -> String {
     const SHOWN: usize = 40;
-    let mut shown: String = text
-        .chars()
-        .take(SHOWN)
-        .flat_map(char::escape_debug)
-        .collect();
+    let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
     if text.chars().nth(SHOWN).is_some() {
         shown.push('…');
     }
@@ -521,11 +472,7 @@ struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     fn contains(&self, name: &str) -> bool {
-        if self.many.is_empty() {
-            self.few.iter().any(|seen| seen == name)
-        } else {
-            self.many.contains(name)
-        }
+        if self.many.is_empty() { self.few.iter().any(|seen| seen == name) } else { self.many.contains(name) }
     }
 
     fn insert(&mut self, name: Cow<'a, str>) {
@@ -555,15 +502,7 @@ mod tests {
 
     #[test]
     fn values_come_back_as_written() {
-        for text in [
-            "null",
-            "true",
-            "-0.5e+10",
-            "\"a\\u00e9\"",
-            "[1, 2 ,[]]",
-            "{\"a\" : {\"b\":[{}]}}",
-            "1e400",
-        ] {
+        for text in ["null", "true", "-0.5e+10", "\"a\\u00e9\"", "[1, 2 ,[]]", "{\"a\" : {\"b\":[{}]}}", "1e400"] {
             let mut parser = Parser::new(text);
             assert_eq!(parser.raw().as_deref(), Ok(text));
             assert_eq!(parser.end(), Ok(()));
@@ -572,10 +511,7 @@ mod tests {
 
     #[test]
     fn strings_are_decoded_and_borrowed_when_they_can_be() {
-        assert!(matches!(
-            Parser::new("\"plain é\"").string(),
-            Ok(Cow::Borrowed("plain é"))
-        ));
+        assert!(matches!(Parser::new("\"plain é\"").string(), Ok(Cow::Borrowed("plain é"))));
         let escaped = Parser::new(r#""\"\\\/\b\f\n\r\té\ud83d\ude00x""#).string();
         assert_eq!(escaped.as_deref(), Ok("\"\\/\u{8}\u{c}\n\r\té😀x"));
     }
@@ -586,37 +522,13 @@ mod tests {
             ("", 0, "expected a value, found the end of the line"),
             ("{\"a\":1,\"a\":2}", 7, "the name `a` is given twice"),
             ("{\"a\":1,\"\\u0061\":2}", 7, "the name `a` is given twice"),
-            (
-                "[{\"x\":[{\"b\":1,\"b\":1}]}]",
-                14,
-                "the name `b` is given twice",
-            ),
-            (
-                "\"\\ud800\"",
-                1,
-                "the lone surrogate \\ud800 stands for no character",
-            ),
-            (
-                "\"a\\udc00\"",
-                2,
-                "the lone surrogate \\udc00 stands for no character",
-            ),
-            (
-                "\"\\ud800\\ud800\"",
-                1,
-                "the lone surrogate \\ud800 stands for no character",
-            ),
+            ("[{\"x\":[{\"b\":1,\"b\":1}]}]", 14, "the name `b` is given twice"),
+            ("\"\\ud800\"", 1, "the lone surrogate \\ud800 stands for no character"),
+            ("\"a\\udc00\"", 2, "the lone surrogate \\udc00 stands for no character"),
+            ("\"\\ud800\\ud800\"", 1, "the lone surrogate \\ud800 stands for no character"),
             ("\"\\x\"", 1, "unknown escape `\\x` in a string"),
-            (
-                "\"\\u12g4\"",
-                5,
-                "expected four hexadecimal digits after \\u, found `g`",
-            ),
-            (
-                "\"a\tb\"",
-                2,
-                "the control character U+0009 in a string must be escaped",
-            ),
+            ("\"\\u12g4\"", 5, "expected four hexadecimal digits after \\u, found `g`"),
+            ("\"a\tb\"", 2, "the control character U+0009 in a string must be escaped"),
             ("\"abc", 4, "the line ends inside a string"),
             ("\"\\ud800\\", 8, "the line ends inside a string"),
             ("tru", 3, "the line ends inside `true`"),
@@ -631,11 +543,7 @@ mod tests {
             ("{\"a\":1,}", 7, "expected a name in quotes, found `}`"),
             ("[1,]", 3, "expected a value, found `]`"),
             ("[1 2]", 3, "expected `,` or `]`, found `2`"),
-            (
-                "{\"a\":1",
-                6,
-                "expected `,` or `}`, found the end of the line",
-            ),
+            ("{\"a\":1", 6, "expected `,` or `}`, found the end of the line"),
             ("{} {}", 3, "expected the end of the line, found `{`"),
         ] {
             assert_eq!(fault(text), (offset, message.to_owned()), "{text}");
@@ -648,10 +556,7 @@ mod tests {
     fn nesting_is_limited() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert_eq!(check(&nested(MAX_DEPTH as usize)), Ok(()));
-        assert_eq!(
-            fault(&nested(MAX_DEPTH as usize + 1)),
-            (128, "nested deeper than 128 levels".to_owned())
-        );
+        assert_eq!(fault(&nested(MAX_DEPTH as usize + 1)), (128, "nested deeper than 128 levels".to_owned()));
         assert_eq!(fault(&"{\"a\":".repeat(1_000_000)).0, 128 * 5);
     }
 
@@ -660,13 +565,7 @@ mod tests {
         let mut text: String = (0..1000).map(|n| format!("\"n{n}\":{n},")).collect();
         text.insert(0, '{');
         text.push_str("\"n3\":0}");
-        assert_eq!(
-            fault(&text),
-            (
-                text.rfind("\"n3\"").unwrap(),
-                "the name `n3` is given twice".to_owned()
-            )
-        );
+        assert_eq!(fault(&text), (text.rfind("\"n3\"").unwrap(), "the name `n3` is given twice".to_owned()));
     }
 
     #[test]

@@ -187,10 +187,7 @@ pub enum FieldValue {
 impl FieldValue {
     /// Text when the bytes are UTF-8, bytes otherwise.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        String::from_utf8(bytes).map_or_else(
-            |error| FieldValue::Bytes(error.into_bytes()),
-            FieldValue::Text,
-        )
+        String::from_utf8(bytes).map_or_else(|error| FieldValue::Bytes(error.into_bytes()), FieldValue::Text)
     }
 
     /// The bytes that are stored and that offsets count in.
@@ -258,12 +255,7 @@ impl Pointer {
 
     /// The pointer to the whole field `text` of an item.
     pub fn item(key: impl Into<String>) -> Self {
-        Pointer::Field {
-            key: key.into(),
-            field: Self::FIELD.to_owned(),
-            span: None,
-            hash: None,
-        }
+        Pointer::Field { key: key.into(), field: Self::FIELD.to_owned(), span: None, hash: None }
     }
 
     /// The key of an item or page that it names.
@@ -533,33 +525,18 @@ mod tests {
 
     #[test]
     fn bytes_become_text_when_they_are() {
-        assert_eq!(
-            FieldValue::from_bytes(b"caf\xc3\xa9".to_vec()),
-            FieldValue::Text("café".to_owned())
-        );
-        assert_eq!(
-            FieldValue::from_bytes(vec![0xff]),
-            FieldValue::Bytes(vec![0xff])
-        );
+        assert_eq!(FieldValue::from_bytes(b"caf\xc3\xa9".to_vec()), FieldValue::Text("café".to_owned()));
+        assert_eq!(FieldValue::from_bytes(vec![0xff]), FieldValue::Bytes(vec![0xff]));
         assert_eq!(FieldValue::Bytes(vec![0xff]).as_bytes(), [0xff]);
         let json = JsonText::new("450.50").map(FieldValue::Json);
-        assert_eq!(
-            json.as_ref().map(FieldValue::as_bytes),
-            Some(&b"450.50"[..])
-        );
+        assert_eq!(json.as_ref().map(FieldValue::as_bytes), Some(&b"450.50"[..]));
     }
 
     #[test]
     fn lines_know_their_name_and_key() {
-        let line = Line::Trace(Trace {
-            key: Some("t1".to_owned()),
-            ..Trace::default()
-        });
+        let line = Line::Trace(Trace { key: Some("t1".to_owned()), ..Trace::default() });
         assert_eq!((line.name(), line.key()), ("trace", Some("t1")));
-        let line = Line::Mark(Mark {
-            key: "t1".to_owned(),
-            ..Mark::default()
-        });
+        let line = Line::Mark(Mark { key: "t1".to_owned(), ..Mark::default() });
         assert_eq!((line.name(), line.key()), ("mark", None));
         assert_eq!(Pointer::item("t1").target(), "t1");
     }

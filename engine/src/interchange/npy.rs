@@ -164,64 +164,28 @@ impl NpyReader {
             "<f4" => Precision::F32,
             "<f2" => Precision::F16,
             other => {
-                return Err(fault(
-                    "type of numbers",
-                    "'<f4' or '<f2'",
-                    format!("'{}'", other.escape_debug()),
-                ));
+                return Err(fault("type of numbers", "'<f4' or '<f2'", format!("'{}'", other.escape_debug())));
             }
         };
         if header.fortran_order {
-            return Err(fault(
-                "order",
-                "C order",
-                "Fortran order (save np.ascontiguousarray(…))".to_owned(),
-            ));
+            return Err(fault("order", "C order", "Fortran order (save np.ascontiguousarray(…))".to_owned()));
         }
         let &[rows, dim] = header.shape.as_slice() else {
             let found = format!("{} ({:?})", header.shape.len(), header.shape);
-            return Err(fault(
-                "dimensions",
-                "2: rows and the numbers of a row",
-                found,
-            ));
+            return Err(fault("dimensions", "2: rows and the numbers of a row", found));
         };
         let dim = usize::try_from(dim)
             .ok()
             .filter(|dim| (1..=MAX_DIM).contains(dim))
-            .ok_or_else(|| {
-                fault(
-                    "numbers of a row",
-                    &format!("1 to {MAX_DIM}"),
-                    dim.to_string(),
-                )
-            })?;
-        let found = file
-            .metadata()
-            .map_err(|source| io_error(&path, source))?
-            .len();
+            .ok_or_else(|| fault("numbers of a row", &format!("1 to {MAX_DIM}"), dim.to_string()))?;
+        let found = file.metadata().map_err(|source| io_error(&path, source))?.len();
         let row_len = (dim * precision.width()) as u64;
-        let expected = rows
-            .checked_mul(row_len)
-            .and_then(|len| len.checked_add(header.data_at));
+        let expected = rows.checked_mul(row_len).and_then(|len| len.checked_add(header.data_at));
         if expected != Some(found) {
             let expected = expected.unwrap_or(u64::MAX);
-            return Err(NpyError::Length {
-                file: path,
-                rows,
-                dim,
-                expected,
-                found,
-            });
+            return Err(NpyError::Length { file: path, rows, dim, expected, found });
         }
-        Ok(NpyReader {
-            path,
-            file,
-            rows,
-            dim,
-            precision,
-            data_at: header.data_at,
-        })
+        Ok(NpyReader { path, file, rows, dim, precision, data_at: header.data_at })
     }
 
     /// The file.
@@ -269,15 +233,8 @@ impl NpyReader {
     /// Reads the bits of one row of half precision into `row`, which is resized; an error for single precision.
     pub fn read_row_f16(&self, index: u64, row: &mut Vec<u16>) -> Result<()> {
         if self.precision != Precision::F16 {
-            let (expected, found) = (
-                "single precision".to_owned(),
-                "a reader of half precision".to_owned(),
-            );
-            return Err(NpyError::Row {
-                file: self.path.clone(),
-                expected,
-                found,
-            });
+            let (expected, found) = ("single precision".to_owned(), "a reader of half precision".to_owned());
+            return Err(NpyError::Row { file: self.path.clone(), expected, found });
         }
         let bytes = self.bytes(index, 1)?;
         let (numbers, _) = bytes.as_chunks::<2>();
@@ -302,19 +259,13 @@ impl NpyReader {
     fn bytes(&self, first: u64, count: usize) -> Result<Vec<u8>> {
         let last = first.saturating_add(count as u64).saturating_sub(1);
         if last >= self.rows {
-            return Err(NpyError::NoSuchRow {
-                file: self.path.clone(),
-                row: last,
-                rows: self.rows,
-            });
+            return Err(NpyError::NoSuchRow { file: self.path.clone(), row: last, rows: self.rows });
         }
         // Within the file by the check on opening, so neither the product nor the allocation can run away.
         let row_len = self.dim * self.precision.width();
         let mut bytes = vec![0; row_len * count];
         let at = self.data_at + first * row_len as u64;
-        self.file
-            .read_exact_at(&mut bytes, at)
-            .map_err(|source| io_error(&self.path, source))?;
+        self.file.read_exact_at(&mut bytes, at).map_err(|source| io_error(&self.path, source))?;
         Ok(bytes)
     }
 }
@@ -336,26 +287,12 @@ impl NpyWriter {
         let path = path.into();
         if !(1..=MAX_DIM).contains(&dim) {
             let (expected, found) = (format!("rows of 1 to {MAX_DIM} numbers"), dim.to_string());
-            return Err(NpyError::Row {
-                file: path,
-                expected,
-                found,
-            });
+            return Err(NpyError::Row { file: path, expected, found });
         }
         let file = File::create(&path).map_err(|source| io_error(&path, source))?;
-        let mut writer = NpyWriter {
-            path,
-            file: BufWriter::new(file),
-            rows: 0,
-            dim,
-            precision,
-            row: Vec::new(),
-        };
+        let mut writer = NpyWriter { path, file: BufWriter::new(file), rows: 0, dim, precision, row: Vec::new() };
         let header = header::encode(0, dim, precision);
-        writer
-            .file
-            .write_all(&header)
-            .map_err(|source| io_error(&writer.path, source))?;
+        writer.file.write_all(&header).map_err(|source| io_error(&writer.path, source))?;
         Ok(writer)
     }
 
@@ -368,13 +305,8 @@ impl NpyWriter {
     pub fn push(&mut self, row: &[f32]) -> Result<u64> {
         self.row.clear();
         match self.precision {
-            Precision::F32 => self
-                .row
-                .extend(row.iter().flat_map(|number| number.to_le_bytes())),
-            Precision::F16 => self.row.extend(
-                row.iter()
-                    .flat_map(|number| f16::from_f32(*number).to_le_bytes()),
-            ),
+            Precision::F32 => self.row.extend(row.iter().flat_map(|number| number.to_le_bytes())),
+            Precision::F16 => self.row.extend(row.iter().flat_map(|number| f16::from_f32(*number).to_le_bytes())),
         }
         self.append(row.len())
     }
@@ -383,14 +315,9 @@ impl NpyWriter {
     pub fn push_f16(&mut self, row: &[u16]) -> Result<u64> {
         self.row.clear();
         match self.precision {
-            Precision::F16 => self
-                .row
-                .extend(row.iter().flat_map(|bits| bits.to_le_bytes())),
+            Precision::F16 => self.row.extend(row.iter().flat_map(|bits| bits.to_le_bytes())),
             Precision::F32 => {
-                self.row.extend(
-                    row.iter()
-                        .flat_map(|bits| f16::from_bits(*bits).to_f32().to_le_bytes()),
-                );
+                self.row.extend(row.iter().flat_map(|bits| f16::from_bits(*bits).to_f32().to_le_bytes()));
             }
         }
         self.append(row.len())
@@ -413,15 +340,9 @@ impl NpyWriter {
     fn append(&mut self, len: usize) -> Result<u64> {
         if len != self.dim {
             let (expected, found) = (format!("a row of {} numbers", self.dim), len.to_string());
-            return Err(NpyError::Row {
-                file: self.path.clone(),
-                expected,
-                found,
-            });
+            return Err(NpyError::Row { file: self.path.clone(), expected, found });
         }
-        self.file
-            .write_all(&self.row)
-            .map_err(|source| io_error(&self.path, source))?;
+        self.file.write_all(&self.row).map_err(|source| io_error(&self.path, source))?;
         self.rows += 1;
         Ok(self.rows - 1)
     }
@@ -429,17 +350,11 @@ impl NpyWriter {
 
 fn halves(bytes: &[u8]) -> Vec<f16> {
     let (numbers, _) = bytes.as_chunks::<2>();
-    numbers
-        .iter()
-        .map(|bits| f16::from_le_bytes(*bits))
-        .collect()
+    numbers.iter().map(|bits| f16::from_le_bytes(*bits)).collect()
 }
 
 fn io_error(path: &Path, source: io::Error) -> NpyError {
-    NpyError::Io {
-        file: path.to_owned(),
-        source,
-    }
+    NpyError::Io { file: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -458,9 +373,7 @@ mod tests {
     /// The message of the error, without the directory of the file.
     fn fault(bytes: &[u8]) -> String {
         let message = open_bytes(bytes).expect_err("a fault").to_string();
-        message
-            .split_once("v.npy: ")
-            .map_or(message.clone(), |(_, what)| what.to_owned())
+        message.split_once("v.npy: ").map_or(message.clone(), |(_, what)| what.to_owned())
     }
 
     fn file(version: [u8; 2], text: &str, data: &[u8]) -> Vec<u8> {
@@ -484,45 +397,27 @@ mod tests {
         assert_eq!(writer.push_f16(&[0x3c01, 0x0001]).unwrap(), 1);
         assert_eq!(writer.finish().unwrap(), 2);
         let mut expected = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
-        expected.extend(
-            format!(
-                "{:<117}\n",
-                "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2), }"
-            )
-            .as_bytes(),
-        );
+        expected.extend(format!("{:<117}\n", "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2), }").as_bytes());
         expected.extend([0x00, 0x3c, 0x00, 0xb8, 0x01, 0x3c, 0x01, 0x00]);
         assert_eq!(fs::read(&path).unwrap(), expected);
 
         let reader = NpyReader::open(&path).unwrap();
-        assert_eq!(
-            (reader.rows(), reader.dim(), reader.precision()),
-            (2, 2, Precision::F16)
-        );
+        assert_eq!((reader.rows(), reader.dim(), reader.precision()), (2, 2, Precision::F16));
         let (mut row, mut bits) = (Vec::new(), Vec::new());
         reader.read_row(0, &mut row).unwrap();
         assert_eq!(row, [1.0, -0.5]);
         reader.read_row_f16(1, &mut bits).unwrap();
         assert_eq!(bits, [0x3c01, 0x0001]);
         let message = reader.read_row(2, &mut row).unwrap_err().to_string();
-        assert!(
-            message.ends_with("v.npy: no row 2: the file has 2 rows, counted from 0"),
-            "{message}"
-        );
+        assert!(message.ends_with("v.npy: no row 2: the file has 2 rows, counted from 0"), "{message}");
     }
 
     #[test]
     fn both_versions_and_other_spellings_are_read() {
         let data = [1.5_f32, 2.0, -3.0].map(f32::to_le_bytes).concat();
         for (version, text) in [
-            (
-                [1, 0],
-                "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }\n",
-            ),
-            (
-                [2, 0],
-                "{\"shape\":(1,3),\"fortran_order\":False,\"descr\":\"<f4\"}   \n",
-            ),
+            ([1, 0], "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }\n"),
+            ([2, 0], "{\"shape\":(1,3),\"fortran_order\":False,\"descr\":\"<f4\"}   \n"),
         ] {
             let reader = open_bytes(&file(version, text, &data)).unwrap();
             let mut row = Vec::new();
@@ -540,10 +435,7 @@ mod tests {
         writer.push(&[1.0]).unwrap();
         drop(writer);
         let message = NpyReader::open(&path).unwrap_err().to_string();
-        assert!(
-            message.contains("expected 128 bytes for 0 rows of 1 numbers, found 132"),
-            "{message}"
-        );
+        assert!(message.contains("expected 128 bytes for 0 rows of 1 numbers, found 132"), "{message}");
     }
 
     #[test]
@@ -553,22 +445,10 @@ mod tests {
         };
         for (bytes, message) in [
             (Vec::new(), "magic: expected \\x93NUMPY, found []"),
-            (
-                b"{\"key\"}".to_vec(),
-                "magic: expected \\x93NUMPY, found [7b, 22, 6b, 65, 79, 22]",
-            ),
-            (
-                header::MAGIC.to_vec(),
-                "header: expected its length, found the end of the file",
-            ),
-            (
-                file([3, 0], "", &[]),
-                "version: expected 1.0 or 2.0, found 3.0",
-            ),
-            (
-                b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec(),
-                "header: expected at most 10000 bytes, found 4294967295",
-            ),
+            (b"{\"key\"}".to_vec(), "magic: expected \\x93NUMPY, found [7b, 22, 6b, 65, 79, 22]"),
+            (header::MAGIC.to_vec(), "header: expected its length, found the end of the file"),
+            (file([3, 0], "", &[]), "version: expected 1.0 or 2.0, found 3.0"),
+            (b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec(), "header: expected at most 10000 bytes, found 4294967295"),
             (
                 b"\x93NUMPY\x01\x00\x76\x00{'de".to_vec(),
                 "header: expected 118 bytes, found 4, then the end of the file",
@@ -593,10 +473,7 @@ mod tests {
                 file([1, 0], &text("<f4", "False", "(1,)"), &[0; 4]),
                 "dimensions: expected 2: rows and the numbers of a row, found 1 ([1])",
             ),
-            (
-                file([1, 0], &text("<f4", "False", "(1, 0)"), &[]),
-                "numbers of a row: expected 1 to 65536, found 0",
-            ),
+            (file([1, 0], &text("<f4", "False", "(1, 0)"), &[]), "numbers of a row: expected 1 to 65536, found 0"),
             (
                 file([1, 0], &text("<f4", "False", "(0, 4294967296)"), &[]),
                 "numbers of a row: expected 1 to 65536, found 4294967296",
@@ -604,25 +481,14 @@ mod tests {
         ] {
             assert_eq!(fault(&bytes), message);
         }
-        let whole = file(
-            [1, 0],
-            &text("<f4", "False", "(18446744073709551615, 1)"),
-            &[0; 8],
-        );
+        let whole = file([1, 0], &text("<f4", "False", "(18446744073709551615, 1)"), &[0; 8]);
         let message = fault(&whole);
-        assert!(
-            message.contains("for 18446744073709551615 rows of 1 numbers, found 97"),
-            "{message}"
-        );
+        assert!(message.contains("for 18446744073709551615 rows of 1 numbers, found 97"), "{message}");
     }
 
     #[test]
     fn a_cut_file_is_refused_at_every_length() {
-        let whole = file(
-            [1, 0],
-            "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }\n",
-            &[0; 12],
-        );
+        let whole = file([1, 0], "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }\n", &[0; 12]);
         assert!(open_bytes(&whole).is_ok());
         for len in 0..whole.len() {
             assert!(open_bytes(&whole[..len]).is_err(), "cut at {len}");
@@ -636,22 +502,13 @@ mod tests {
         let path = dir.path().join("v.npy");
         let mut writer = NpyWriter::create(&path, 3, Precision::F32).unwrap();
         writer.push(&[0.0, 1.0, f32::NEG_INFINITY]).unwrap();
-        assert!(
-            writer
-                .push(&[1.0])
-                .unwrap_err()
-                .to_string()
-                .ends_with("expected a row of 3 numbers, found 1")
-        );
+        assert!(writer.push(&[1.0]).unwrap_err().to_string().ends_with("expected a row of 3 numbers, found 1"));
         writer.finish().unwrap();
         let reader = NpyReader::open(&path).unwrap();
         let mut row = Vec::new();
         reader.read_row(0, &mut row).unwrap();
         let message = reader.check_finite(0, &row).unwrap_err().to_string();
-        assert!(
-            message.ends_with("v.npy: row 0, number 2: -inf is not a finite number"),
-            "{message}"
-        );
+        assert!(message.ends_with("v.npy: row 0, number 2: -inf is not a finite number"), "{message}");
         assert!(reader.check_finite(0, &row[..2]).is_ok());
     }
 

@@ -6,16 +6,15 @@ pub(super) use member::LARGEST_NUMBER;
 
 use super::json::{JsonError, JsonText, JsonType, Name, Parser, quoted, sole_base64};
 use super::line::{
-    Claim, Commit, Credit, Deactivate, Episode, Event, FieldValue, Header, Line, Link, Mark, Page,
-    Pointer, Reader, Recall, Receipt, Redact, Setting, Space, Span, Stated, Theme, Trace, Unit,
-    VectorRef,
+    Claim, Commit, Credit, Deactivate, Episode, Event, FieldValue, Header, Line, Link, Mark, Page, Pointer, Reader,
+    Recall, Receipt, Redact, Setting, Space, Span, Stated, Theme, Trace, Unit, VectorRef,
 };
 use super::vocabulary as words;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use member::{
-    Member, Parsed, boolean, bounded, double, hash, instant, integer, list, name, object_start,
-    required, return_score, scalar, single, text, unknown, word,
+    Member, Parsed, boolean, bounded, double, hash, instant, integer, list, name, object_start, required, return_score,
+    scalar, single, text, unknown, word,
 };
 
 /// The names that a line may begin with.
@@ -49,30 +48,19 @@ pub(super) fn line(text: &str) -> Parsed<Line> {
     let start = parser.offset();
     let found = parser.peek()?;
     if found != JsonType::Object {
-        return Err(JsonError::new(
-            start,
-            format!("expected an object such as {{\"trace\":{{…}}}}, found {found}"),
-        ));
+        return Err(JsonError::new(start, format!("expected an object such as {{\"trace\":{{…}}}}, found {found}")));
     }
     let mut line = None;
     parser.object(|p, name| {
         if line.is_some() {
-            return Err(JsonError::new(
-                name.offset,
-                format!("a second name, {}, in one line", quoted(name.text)),
-            )
-            .with_hint("one object a line, under one name that says what it is"));
+            return Err(JsonError::new(name.offset, format!("a second name, {}, in one line", quoted(name.text)))
+                .with_hint("one object a line, under one name that says what it is"));
         }
         line = Some(body(p, name)?);
         Ok(())
     })?;
     parser.end()?;
-    line.ok_or_else(|| {
-        JsonError::new(
-            start,
-            "an empty object: expected a name that says what the line is",
-        )
-    })
+    line.ok_or_else(|| JsonError::new(start, "an empty object: expected a name that says what the line is"))
 }
 
 fn body(p: &mut Parser<'_>, name: &Name<'_>) -> Parsed<Line> {
@@ -128,11 +116,8 @@ fn header(p: &mut Parser<'_>) -> Parsed<Header> {
     let (offset, interchange) = required(version, start, "holotype", "interchange")?;
     if interchange != Header::VERSION {
         let known = Header::VERSION;
-        return Err(JsonError::new(
-            offset,
-            format!("interchange version {interchange}: this build reads {known}"),
-        )
-        .with_hint("a newer holotype wrote this file"));
+        return Err(JsonError::new(offset, format!("interchange version {interchange}: this build reads {known}"))
+            .with_hint("a newer holotype wrote this file"));
     }
     Ok(Header { interchange })
 }
@@ -147,12 +132,7 @@ fn space(p: &mut Parser<'_>) -> Parsed<Space> {
     });
     let model = required(model, start, "space", "model")?;
     let dim = required(dim, start, "space", "dim")?;
-    Ok(Space {
-        model,
-        dim: u32::try_from(dim).unwrap_or(u32::MAX),
-        metric,
-        encoding,
-    })
+    Ok(Space { model, dim: u32::try_from(dim).unwrap_or(u32::MAX), metric, encoding })
 }
 
 fn setting(p: &mut Parser<'_>) -> Parsed<Setting> {
@@ -162,10 +142,7 @@ fn setting(p: &mut Parser<'_>) -> Parsed<Setting> {
         "value" => value = Some(scalar(p, at)?),
     });
     let name = required(setting, start, "setting", "name")?;
-    Ok(Setting {
-        name,
-        value: required(value, start, "setting", "value")?,
-    })
+    Ok(Setting { name, value: required(value, start, "setting", "value")? })
 }
 
 fn episode(p: &mut Parser<'_>) -> Parsed<Episode> {
@@ -275,11 +252,7 @@ fn link(p: &mut Parser<'_>, kind: &'static str) -> Parsed<Link> {
     });
     let from = required(from, start, kind, "from")?;
     let edge = required(edge, start, kind, "edge")?;
-    Ok(Link {
-        from,
-        edge,
-        to: required(to, start, kind, "to")?,
-    })
+    Ok(Link { from, edge, to: required(to, start, kind, "to")? })
 }
 
 fn claim(p: &mut Parser<'_>) -> Parsed<Claim> {
@@ -419,11 +392,7 @@ fn link_end(p: &mut Parser<'_>, at: Member) -> Parsed<Pointer> {
     match p.peek()? {
         JsonType::String => Ok(Pointer::item(name(p, at)?)),
         JsonType::Object => pointer(p, at),
-        found => Err(at.expected(
-            "a key or a pointer such as {\"key\":\"t1\"}",
-            &found,
-            p.offset(),
-        )),
+        found => Err(at.expected("a key or a pointer such as {\"key\":\"t1\"}", &found, p.offset())),
     }
 }
 
@@ -442,9 +411,7 @@ fn pointer(p: &mut Parser<'_>, owner: Member) -> Parsed<Pointer> {
         "unit" => unit = Some(word(p, at, words::UNITS)?),
         "hash" => hashed = Some(hash(p, at)?),
     });
-    let fault = |offset: usize, what: &str| {
-        Err(JsonError::new(offset, format!("`{}`: {what}", owner.name)))
-    };
+    let fault = |offset: usize, what: &str| Err(JsonError::new(offset, format!("`{}`: {what}", owner.name)));
     let unit = match unit.as_deref() {
         Some(_) if begins.is_none() || ends.is_none() => {
             return fault(start, "`unit` needs `start` and `end`");
@@ -457,30 +424,17 @@ fn pointer(p: &mut Parser<'_>, owner: Member) -> Parsed<Pointer> {
         (Some(_), None) => return fault(start, "`start` without `end`"),
         (None, Some(_)) => return fault(start, "`end` without `start`"),
         (Some(start), Some((offset, end))) if end < start => {
-            return fault(
-                offset,
-                &format!("the end, {end}, is before the start, {start}"),
-            );
+            return fault(offset, &format!("the end, {end}, is before the start, {start}"));
         }
         (Some(start), Some((_, end))) => Some(Span { start, end, unit }),
     };
     match (key, page) {
         (Some(key), None) => {
             let field = field.unwrap_or_else(|| Pointer::FIELD.to_owned());
-            Ok(Pointer::Field {
-                key,
-                field,
-                span,
-                hash: hashed,
-            })
+            Ok(Pointer::Field { key, field, span, hash: hashed })
         }
-        (None, Some(page)) if field.is_none() && span.is_none() => {
-            Ok(Pointer::Page { page, hash: hashed })
-        }
-        (None, Some(_)) => fault(
-            start,
-            "a page is named whole, without `field`, `start` and `end`",
-        ),
+        (None, Some(page)) if field.is_none() && span.is_none() => Ok(Pointer::Page { page, hash: hashed }),
+        (None, Some(_)) => fault(start, "a page is named whole, without `field`, `start` and `end`"),
         (Some(_), Some(_)) => fault(start, "`key` and `page` exclude each other"),
         (None, None) => fault(start, "a pointer needs `key` or `page`"),
     }
@@ -492,10 +446,7 @@ fn fields(p: &mut Parser<'_>, at: Member) -> Parsed<Vec<(String, FieldValue)>> {
     at.want(p, JsonType::Object, "an object of named values")?;
     p.object(|p, name| {
         if name.text.is_empty() {
-            return Err(JsonError::new(
-                name.offset,
-                format!("{at}: a name is empty"),
-            ));
+            return Err(JsonError::new(name.offset, format!("{at}: a name is empty")));
         }
         if let Some(value) = field_value(p, at)? {
             fields.push((name.text.to_owned(), value));
@@ -513,9 +464,7 @@ fn field_value(p: &mut Parser<'_>, at: Member) -> Parsed<Option<FieldValue>> {
             return Ok(None);
         }
         JsonType::String => FieldValue::Text(p.string()?.into_owned()),
-        JsonType::Boolean | JsonType::Number | JsonType::Array => {
-            FieldValue::Json(JsonText::trusted(p.raw()?))
-        }
+        JsonType::Boolean | JsonType::Number | JsonType::Array => FieldValue::Json(JsonText::trusted(p.raw()?)),
         JsonType::Object => {
             let raw = p.raw()?;
             let Some(value_at) = sole_base64(raw)? else {
@@ -546,28 +495,17 @@ fn vector(p: &mut Parser<'_>, at: Member, vector: &mut Option<VectorRef>) -> Par
     let offset = p.offset();
     let numbers = list(p, at, single)?;
     if numbers.iter().all(|number| *number == 0.0) {
-        let what = if numbers.is_empty() {
-            "no numbers"
-        } else {
-            "a vector of length 0 (all numbers are 0)"
-        };
-        return Err(JsonError::new(offset, format!("{at}: {what}"))
-            .with_hint("leave out the vector of an item without"));
+        let what = if numbers.is_empty() { "no numbers" } else { "a vector of length 0 (all numbers are 0)" };
+        return Err(
+            JsonError::new(offset, format!("{at}: {what}")).with_hint("leave out the vector of an item without")
+        );
     }
     set_vector(vector, VectorRef::Inline(numbers), offset, at)
 }
 
-fn set_vector(
-    slot: &mut Option<VectorRef>,
-    vector: VectorRef,
-    offset: usize,
-    at: Member,
-) -> Parsed<()> {
+fn set_vector(slot: &mut Option<VectorRef>, vector: VectorRef, offset: usize, at: Member) -> Parsed<()> {
     if slot.replace(vector).is_some() {
-        return Err(JsonError::new(
-            offset,
-            format!("{at}: `row` and `vector` exclude each other"),
-        ));
+        return Err(JsonError::new(offset, format!("{at}: `row` and `vector` exclude each other")));
     }
     Ok(())
 }

@@ -34,12 +34,7 @@ pub struct LineError {
 impl LineError {
     /// Turns the offset of a JSON error into a column of the line.
     pub fn locate(text: &str, line: u64, error: JsonError) -> Self {
-        LineError {
-            line,
-            column: column(text, error.offset),
-            message: error.message,
-            hint: error.hint,
-        }
+        LineError { line, column: column(text, error.offset), message: error.message, hint: error.hint }
     }
 }
 
@@ -61,12 +56,7 @@ pub struct LineReader<R> {
 impl<R: BufRead> LineReader<R> {
     /// A reader at the start of `input`.
     pub fn new(input: R) -> Self {
-        LineReader {
-            input,
-            line_no: 0,
-            buffer: Vec::new(),
-            max_len: MAX_LINE_LEN,
-        }
+        LineReader { input, line_no: 0, buffer: Vec::new(), max_len: MAX_LINE_LEN }
     }
 
     /// The next line that is not empty with its number, or `None` at the end. The outer error is the stream's.
@@ -78,11 +68,7 @@ impl<R: BufRead> LineReader<R> {
                 Filled::TooLong => return Ok(Some((self.line_no, Err(self.too_long())))),
                 Filled::Line { ended } => ended,
             };
-            if self
-                .buffer
-                .iter()
-                .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
-            {
+            if self.buffer.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
                 continue;
             }
             return Ok(Some((self.line_no, self.parse(ended))));
@@ -121,11 +107,7 @@ impl<R: BufRead> LineReader<R> {
         super::parse::line(text).map_err(|error| {
             // Without a line ending, an error at the very end says that the rest is missing.
             let cut = !ended && error.offset == text.len();
-            let error = if cut {
-                JsonError::new(error.offset, CUT).with_hint(CUT_HINT)
-            } else {
-                error
-            };
+            let error = if cut { JsonError::new(error.offset, CUT).with_hint(CUT_HINT) } else { error };
             LineError::locate(text, line, error)
         })
     }
@@ -144,17 +126,9 @@ impl<R: BufRead> LineReader<R> {
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_BUFFER_LEN);
         // Room for the text and the longest ending.
-        let room = u64::try_from(self.max_len)
-            .unwrap_or(u64::MAX)
-            .saturating_add(2);
+        let room = u64::try_from(self.max_len).unwrap_or(u64::MAX).saturating_add(2);
         let first = self.line_no == 0;
-        if self
-            .input
-            .by_ref()
-            .take(room)
-            .read_until(b'\n', &mut self.buffer)?
-            == 0
-        {
+        if self.input.by_ref().take(room).read_until(b'\n', &mut self.buffer)? == 0 {
             return Ok(Filled::End);
         }
         self.line_no += 1;
@@ -203,13 +177,7 @@ mod tests {
         // A small buffer, so that lines span several.
         LineReader::new(io::BufReader::with_capacity(7, Cursor::new(bytes)))
             .map(|item| item.expect("a stream in memory"))
-            .map(|(line_no, line)| {
-                (
-                    line_no,
-                    line.map(|line| line.name())
-                        .map_err(|error| error.to_string()),
-                )
-            })
+            .map(|(line_no, line)| (line_no, line.map(|line| line.name()).map_err(|error| error.to_string())))
             .collect()
     }
 
@@ -219,10 +187,7 @@ mod tests {
     #[test]
     fn line_endings_empty_lines_and_the_mark_are_tolerated() {
         let file = format!("\u{feff}{HEADER}\r\n\n  \t\r\n{COMMIT}\n \n{COMMIT}");
-        assert_eq!(
-            read(file.as_bytes()),
-            [(1, Ok("holotype")), (4, Ok("commit")), (6, Ok("commit"))]
-        );
+        assert_eq!(read(file.as_bytes()), [(1, Ok("holotype")), (4, Ok("commit")), (6, Ok("commit"))]);
         assert_eq!(read(b""), []);
         assert_eq!(read(b"\xef\xbb\xbf"), []);
         assert_eq!(read(b"\n\n"), []);
@@ -232,42 +197,21 @@ mod tests {
     fn a_bad_line_does_not_end_the_reading() {
         let file = format!("{COMMIT}\n{{\"comit\":{{}}}}\n{COMMIT}\n");
         let fault = "line 2, column 2: unknown kind of line: `comit` (did you mean `commit`?)";
-        assert_eq!(
-            read(file.as_bytes()),
-            [
-                (1, Ok("commit")),
-                (2, Err(fault.to_owned())),
-                (3, Ok("commit"))
-            ]
-        );
+        assert_eq!(read(file.as_bytes()), [(1, Ok("commit")), (2, Err(fault.to_owned())), (3, Ok("commit"))]);
     }
 
     #[test]
     fn a_line_cut_at_any_byte_is_an_error_at_its_end() {
-        let line =
-            "{\"trace\":{\"episode\":\"é\",\"fields\":{\"text\":\"a\\ud83d\\ude00ü\"},\"row\":10}}";
+        let line = "{\"trace\":{\"episode\":\"é\",\"fields\":{\"text\":\"a\\ud83d\\ude00ü\"},\"row\":10}}";
         for len in 1..line.len() {
             let cut = &line.as_bytes()[..len];
-            let column = String::from_utf8_lossy(cut)
-                .trim_end_matches('\u{fffd}')
-                .chars()
-                .count()
-                + 1;
-            let fault = format!(
-                "line 1, column {column}: the file ends in the middle of this line (the file was cut short)"
-            );
-            assert_eq!(
-                read(cut),
-                [(1, Err(fault))],
-                "{}",
-                String::from_utf8_lossy(cut)
-            );
+            let column = String::from_utf8_lossy(cut).trim_end_matches('\u{fffd}').chars().count() + 1;
+            let fault =
+                format!("line 1, column {column}: the file ends in the middle of this line (the file was cut short)");
+            assert_eq!(read(cut), [(1, Err(fault))], "{}", String::from_utf8_lossy(cut));
             // The same bytes with a line ending are a bad line, and no cut file.
             let ended = read(&[cut, b"\n"].concat());
-            assert!(
-                matches!(&ended[..], [(1, Err(fault))] if !fault.contains("cut short")),
-                "{ended:?}"
-            );
+            assert!(matches!(&ended[..], [(1, Err(fault))] if !fault.contains("cut short")), "{ended:?}");
         }
     }
 
@@ -287,20 +231,14 @@ mod tests {
             let file = format!("{COMMIT}{ending}{filler}{COMMIT}{ending}{COMMIT}{last}");
             let mut reader = LineReader::new(file.as_bytes());
             reader.max_len = COMMIT.len();
-            let read: Vec<_> = reader
-                .map(Result::unwrap)
-                .map(|(line_no, line)| (line_no, line.is_ok()))
-                .collect();
+            let read: Vec<_> = reader.map(Result::unwrap).map(|(line_no, line)| (line_no, line.is_ok())).collect();
             assert_eq!(read, [(1, true), (2, false), (3, true)]);
         }
         let mut reader = LineReader::new(filler.as_bytes());
         reader.max_len = 39;
         let (line_no, fault) = reader.read().unwrap().unwrap();
         let message = "line 1, column 1: longer than 39 bytes, the limit of a line (split the text over several items)";
-        assert_eq!(
-            (line_no, fault.unwrap_err().to_string()),
-            (1, message.to_owned())
-        );
+        assert_eq!((line_no, fault.unwrap_err().to_string()), (1, message.to_owned()));
         assert!(reader.read().unwrap().is_none());
     }
 
@@ -314,10 +252,7 @@ mod tests {
         assert!(reader.read().unwrap().unwrap().1.is_ok());
         let mut reader = LineReader::new(io::BufReader::new(Cursor::new(line(MAX_LINE_LEN + 1))));
         let fault = reader.read().unwrap().unwrap().1.unwrap_err();
-        assert_eq!(
-            fault.message,
-            "longer than 67108864 bytes, the limit of a line"
-        );
+        assert_eq!(fault.message, "longer than 67108864 bytes, the limit of a line");
         assert_eq!(reader.text(), "");
     }
 
@@ -340,9 +275,7 @@ mod tests {
                 Err(io::Error::other("the disk is gone"))
             }
         }
-        let error = LineReader::new(io::BufReader::new(Broken))
-            .read()
-            .unwrap_err();
+        let error = LineReader::new(io::BufReader::new(Broken)).read().unwrap_err();
         assert_eq!(error.to_string(), "the disk is gone");
     }
 }

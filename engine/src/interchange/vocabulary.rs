@@ -7,14 +7,7 @@ pub const RECALL_KINDS: &[&str] = &["summary", "fact", "procedure", "refined"];
 /// Kinds of a theme.
 pub const THEME_KINDS: &[&str] = &["theme", "concept", "intent"];
 /// Who produced an item.
-pub const SOURCES: &[&str] = &[
-    "user",
-    "assistant",
-    "tool",
-    "environment",
-    "document",
-    "system",
-];
+pub const SOURCES: &[&str] = &["user", "assistant", "tool", "environment", "document", "system"];
 /// What came of it.
 pub const STATUSES: &[&str] = &["success", "unknown", "failed"];
 /// How a recall came to be.
@@ -22,16 +15,8 @@ pub const ORIGINS: &[&str] = &["original", "linked_fact", "refined"];
 /// States of a page.
 pub const PAGE_STATES: &[&str] = &["unsummarised", "summarised"];
 /// Types of an edge.
-pub const EDGES: &[&str] = &[
-    "derived-from",
-    "cites",
-    "mentions",
-    "solves",
-    "sibling",
-    "supersedes",
-    "conflicts-with",
-    "parent",
-];
+pub const EDGES: &[&str] =
+    &["derived-from", "cites", "mentions", "solves", "sibling", "supersedes", "conflicts-with", "parent"];
 /// Scopes of a claim.
 pub const SCOPES: &[&str] = &["episode", "global"];
 /// Metrics of a space.
@@ -47,11 +32,7 @@ const LONGEST: usize = 32;
 /// The known word that `word` was probably meant to be: the fewest insertions, deletions, replacements and swaps of
 /// neighbours away, ignoring case, at most a third of its length and at least one. The first of equals.
 pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let word: Vec<char> = word
-        .chars()
-        .take(LONGEST + 1)
-        .flat_map(char::to_lowercase)
-        .collect();
+    let word: Vec<char> = word.chars().take(LONGEST + 1).flat_map(char::to_lowercase).collect();
     if word.len() > LONGEST {
         return None;
     }
@@ -72,9 +53,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
         let mut row = Vec::with_capacity(b.len() + 1);
         row.push(i + 1);
         for (j, cb) in b.iter().enumerate() {
-            let mut best = (above[j] + usize::from(ca != cb))
-                .min(above[j + 1] + 1)
-                .min(row[j] + 1);
+            let mut best = (above[j] + usize::from(ca != cb)).min(above[j + 1] + 1).min(row[j] + 1);
             if i > 0 && j > 0 && *ca == b[j - 1] && a[i - 1] == *cb {
                 best = best.min(before[j - 1] + 1);
             }
@@ -91,20 +70,10 @@ mod tests {
 
     #[test]
     fn distances() {
-        let measured = |a: &str, b: &str| {
-            distance(
-                &a.chars().collect::<Vec<_>>(),
-                &b.chars().collect::<Vec<_>>(),
-            )
-        };
-        for (a, b, expected) in [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("trase", "trace", 1),
-            ("trcae", "trace", 1),
-            ("ab", "ba", 1),
-        ] {
+        let measured = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>());
+        for (a, b, expected) in
+            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("trase", "trace", 1), ("trcae", "trace", 1), ("ab", "ba", 1)]
+        {
             assert_eq!(measured(a, b), expected, "{a} {b}");
         }
     }

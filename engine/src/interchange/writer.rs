@@ -13,8 +13,8 @@
 
 use super::json::JsonText;
 use super::line::{
-    Claim, Credit, Event, FieldValue, Line, Link, Pointer, Reader, Recall, Receipt, Span, Stated,
-    Theme, Trace, Unit, VectorRef,
+    Claim, Credit, Event, FieldValue, Line, Link, Pointer, Reader, Recall, Receipt, Span, Stated, Theme, Trace, Unit,
+    VectorRef,
 };
 use super::parse::LARGEST_NUMBER;
 use super::reader::MAX_LINE_LEN;
@@ -70,11 +70,7 @@ pub struct LineWriter<W> {
 impl<W: Write> LineWriter<W> {
     /// A writer that appends to `output`; give it a buffered one.
     pub fn new(output: W) -> Self {
-        LineWriter {
-            output,
-            buffer: Vec::new(),
-            count: 0,
-        }
+        LineWriter { output, buffer: Vec::new(), count: 0 }
     }
 
     /// Writes one line. Nothing of a line that cannot be written reaches the stream.
@@ -104,14 +100,7 @@ pub fn encode(line: &Line, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let start = out.len();
     object(out, |outer| outer.object(line.name(), |o| members(line, o)))?;
     let len = out.len() - start;
-    if len > MAX_LINE_LEN {
-        Err(WriteError::TooLong {
-            name: line.name(),
-            len,
-        })
-    } else {
-        Ok(())
-    }
+    if len > MAX_LINE_LEN { Err(WriteError::TooLong { name: line.name(), len }) } else { Ok(()) }
 }
 
 type Written = Result<(), WriteError>;
@@ -229,12 +218,7 @@ fn link(link: &Link, o: &mut Object<'_>) -> Written {
     o.text("from", Some(&link.from));
     o.text("edge", Some(&link.edge));
     match &link.to {
-        Pointer::Field {
-            key,
-            field,
-            span: None,
-            hash: None,
-        } if field == Pointer::FIELD => o.text("to", Some(key)),
+        Pointer::Field { key, field, span: None, hash: None } if field == Pointer::FIELD => o.text("to", Some(key)),
         to => o.object("to", |o| pointer(to, o))?,
     }
     Ok(())
@@ -242,17 +226,9 @@ fn link(link: &Link, o: &mut Object<'_>) -> Written {
 
 fn pointer(pointer: &Pointer, o: &mut Object<'_>) -> Written {
     match pointer {
-        Pointer::Field {
-            key,
-            field,
-            span,
-            hash,
-        } => {
+        Pointer::Field { key, field, span, hash } => {
             o.text("key", Some(key));
-            o.text(
-                "field",
-                Some(field).filter(|field| *field != Pointer::FIELD),
-            );
+            o.text("field", Some(field).filter(|field| *field != Pointer::FIELD));
             if let Some(Span { start, end, unit }) = span {
                 o.integer("start", Some(*start));
                 o.integer("end", Some(*end));
@@ -302,13 +278,7 @@ fn receipt(receipt: &Receipt, o: &mut Object<'_>) -> Written {
     o.text("key", receipt.key.as_ref());
     o.text("statement", Some(&receipt.statement));
     o.fields("params", &receipt.params)?;
-    if let Some(Reader {
-        episode,
-        step,
-        time,
-        version,
-    }) = &receipt.at
-    {
+    if let Some(Reader { episode, step, time, version }) = &receipt.at {
         o.object("at", |o| {
             o.text("episode", episode.as_ref());
             o.integer("step", *step);
@@ -369,26 +339,20 @@ impl Object<'_> {
         if let Some(integer) = integer {
             self.name(name);
             let quote = if integer > LARGEST_NUMBER { "\"" } else { "" };
-            self.out
-                .extend_from_slice(format!("{quote}{integer}{quote}").as_bytes());
+            self.out.extend_from_slice(format!("{quote}{integer}{quote}").as_bytes());
         }
     }
 
     fn boolean(&mut self, name: &str, boolean: Option<bool>) {
         if let Some(boolean) = boolean {
             self.name(name);
-            self.out
-                .extend_from_slice(if boolean { b"true" } else { b"false" });
+            self.out.extend_from_slice(if boolean { b"true" } else { b"false" });
         }
     }
 
     fn time(&mut self, name: &'static str, time: Option<i64>) -> Written {
         if let Some(us) = time {
-            let text = time::format(us).map_err(|source| WriteError::Time {
-                member: name,
-                us,
-                source,
-            })?;
+            let text = time::format(us).map_err(|source| WriteError::Time { member: name, us, source })?;
             self.text(name, Some(text));
         }
         Ok(())
@@ -418,12 +382,7 @@ impl Object<'_> {
     }
 
     /// An array, or nothing when the list is empty.
-    fn array<T>(
-        &mut self,
-        name: &str,
-        list: &[T],
-        mut element: impl FnMut(&T, &mut Vec<u8>) -> Written,
-    ) -> Written {
+    fn array<T>(&mut self, name: &str, list: &[T], mut element: impl FnMut(&T, &mut Vec<u8>) -> Written) -> Written {
         if list.is_empty() {
             return Ok(());
         }
@@ -445,9 +404,7 @@ impl Object<'_> {
     }
 
     fn pointers(&mut self, name: &str, pointers: &[Pointer]) -> Written {
-        self.array(name, pointers, |value, out| {
-            object(out, |o| pointer(value, o))
-        })
+        self.array(name, pointers, |value, out| object(out, |o| pointer(value, o)))
     }
 
     fn vector(&mut self, vector: Option<&VectorRef>) -> Written {
@@ -492,31 +449,20 @@ impl Object<'_> {
 }
 
 fn finite(member: &'static str, value: f64) -> Written {
-    if value.is_finite() {
-        Ok(())
-    } else {
-        Err(WriteError::NotFinite { member, value })
-    }
+    if value.is_finite() { Ok(()) } else { Err(WriteError::NotFinite { member, value }) }
 }
 
 /// The shorter of the plain and the exponent form, both of which round trip; the plain one when they are as long.
 fn shortest(number: impl Display + LowerExp, out: &mut Vec<u8>) {
     let (plain, exponent) = (number.to_string(), format!("{number:e}"));
-    let text = if exponent.len() < plain.len() {
-        exponent
-    } else {
-        plain
-    };
+    let text = if exponent.len() < plain.len() { exponent } else { plain };
     out.extend_from_slice(text.as_bytes());
 }
 
 fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;
-    while let Some(at) = rest
-        .bytes()
-        .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
-    {
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
         let (plain, special) = rest.split_at(at);
         out.extend_from_slice(plain.as_bytes());
         let mut characters = special.chars();

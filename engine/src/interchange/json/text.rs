@@ -17,10 +17,7 @@ pub struct JsonText(String);
 impl JsonText {
     /// The text, when it satisfies what the type promises; `None` otherwise.
     pub fn new(text: &str) -> Option<Self> {
-        let mut parser = Parser {
-            depth: FIELD_DEPTH,
-            ..Parser::new(text)
-        };
+        let mut parser = Parser { depth: FIELD_DEPTH, ..Parser::new(text) };
         let found = parser.peek().ok()?;
         let whole = parser.raw().ok()? == text;
         let plain = match found {
@@ -67,31 +64,10 @@ mod tests {
 
     #[test]
     fn json_text_is_what_survives_a_line() {
-        for good in [
-            "450.50",
-            "true",
-            "[1, \"a\"]",
-            "{}",
-            "{\"base64\":1,\"b\":2}",
-            "-0",
-            "1e999",
-        ] {
-            assert_eq!(
-                JsonText::new(good).map(|text| text.to_string()).as_deref(),
-                Some(good)
-            );
+        for good in ["450.50", "true", "[1, \"a\"]", "{}", "{\"base64\":1,\"b\":2}", "-0", "1e999"] {
+            assert_eq!(JsonText::new(good).map(|text| text.to_string()).as_deref(), Some(good));
         }
-        for bad in [
-            "",
-            " 1",
-            "1 ",
-            "null",
-            "\"s\"",
-            "{\"base64\":\"AA==\"}",
-            "[1,\n2]",
-            "1 2",
-            "nope",
-        ] {
+        for bad in ["", " 1", "1 ", "null", "\"s\"", "{\"base64\":\"AA==\"}", "[1,\n2]", "1 2", "nope"] {
             assert_eq!(JsonText::new(bad), None, "{bad:?}");
         }
     }

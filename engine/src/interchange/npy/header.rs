@@ -39,24 +39,16 @@ impl NpyHeader {
         let got = read_up_to(file, &mut head, 0).map_err(|source| io_error(path, source))?;
         let head = head.get(..got).unwrap_or_default();
         let Some(rest) = head.strip_prefix(MAGIC) else {
-            let found = format!(
-                "{:02x?}",
-                head.get(..MAGIC.len().min(got)).unwrap_or_default()
-            );
+            let found = format!("{:02x?}", head.get(..MAGIC.len().min(got)).unwrap_or_default());
             return Err(fault("magic", "\\x93NUMPY", found));
         };
         let (text_at, text_len) = match *rest {
             [1, 0, a, b, ..] => (TEXT_AT, usize::from(u16::from_le_bytes([a, b]))),
-            [2, 0, a, b, c, d] => (
-                TEXT_AT + 2,
-                usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX),
-            ),
+            [2, 0, a, b, c, d] => {
+                (TEXT_AT + 2, usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX))
+            }
             [1 | 2, 0, ..] | [] | [_] => {
-                return Err(fault(
-                    "header",
-                    "its length",
-                    "the end of the file".to_owned(),
-                ));
+                return Err(fault("header", "its length", "the end of the file".to_owned()));
             }
             [major, minor, ..] => {
                 return Err(fault("version", "1.0 or 2.0", format!("{major}.{minor}")));
@@ -66,49 +58,26 @@ impl NpyHeader {
             return Err(fault("header", "at most 10000 bytes", text_len.to_string()));
         }
         let mut text = vec![0; text_len];
-        let got =
-            read_up_to(file, &mut text, text_at as u64).map_err(|source| io_error(path, source))?;
+        let got = read_up_to(file, &mut text, text_at as u64).map_err(|source| io_error(path, source))?;
         if got < text_len {
-            return Err(fault(
-                "header",
-                &format!("{text_len} bytes"),
-                format!("{got}, then the end of the file"),
-            ));
+            return Err(fault("header", &format!("{text_len} bytes"), format!("{got}, then the end of the file")));
         }
-        let dictionary = std::str::from_utf8(&text)
-            .ok()
-            .filter(|text| text.is_ascii())
-            .and_then(Dictionary::parse);
-        let Some(Dictionary {
-            descr: Some(descr),
-            fortran_order: Some(fortran_order),
-            shape: Some(shape),
-        }) = dictionary
+        let dictionary = std::str::from_utf8(&text).ok().filter(|text| text.is_ascii()).and_then(Dictionary::parse);
+        let Some(Dictionary { descr: Some(descr), fortran_order: Some(fortran_order), shape: Some(shape) }) =
+            dictionary
         else {
-            let shown = String::from_utf8_lossy(&text)
-                .trim_end()
-                .chars()
-                .take(120)
-                .collect::<String>();
+            let shown = String::from_utf8_lossy(&text).trim_end().chars().take(120).collect::<String>();
             let expected = "{'descr': …, 'fortran_order': …, 'shape': (…), }";
             return Err(fault("header", expected, format!("{shown:?}")));
         };
-        Ok(NpyHeader {
-            descr,
-            fortran_order,
-            shape,
-            data_at: (text_at + text_len) as u64,
-        })
+        Ok(NpyHeader { descr, fortran_order, shape, data_at: (text_at + text_len) as u64 })
     }
 }
 
 /// The header of a file as it is written.
 pub(super) fn encode(rows: u64, dim: usize, precision: Precision) -> Vec<u8> {
     let text_len = HEADER_LEN - TEXT_AT;
-    let text = format!(
-        "{{'descr': '{}', 'fortran_order': False, 'shape': ({rows}, {dim}), }}",
-        precision.descr()
-    );
+    let text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({rows}, {dim}), }}", precision.descr());
     // 20 digits of rows and 5 of dim leave room.
     assert!(text.len() < text_len, "the header text outgrew its room");
     let mut header = MAGIC.to_vec();
@@ -151,14 +120,8 @@ impl Dictionary {
             let name = literal.string()?;
             literal.token(":").then_some(())?;
             let again = match name {
-                "descr" => dictionary
-                    .descr
-                    .replace(literal.string()?.to_owned())
-                    .is_some(),
-                "fortran_order" => dictionary
-                    .fortran_order
-                    .replace(literal.boolean()?)
-                    .is_some(),
+                "descr" => dictionary.descr.replace(literal.string()?.to_owned()).is_some(),
+                "fortran_order" => dictionary.fortran_order.replace(literal.boolean()?).is_some(),
                 "shape" => dictionary.shape.replace(literal.tuple()?).is_some(),
                 _ => true,
             };
@@ -192,10 +155,7 @@ impl<'t> Literal<'t> {
 
     fn string(&mut self) -> Option<&'t str> {
         let rest = self.rest.trim_start();
-        let quote = rest
-            .chars()
-            .next()
-            .filter(|quote| matches!(quote, '\'' | '"'))?;
+        let quote = rest.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
         let (string, rest) = rest.get(1..)?.split_once(quote)?;
         self.rest = rest;
         Some(string)
@@ -213,8 +173,7 @@ impl<'t> Literal<'t> {
         self.token("(").then_some(())?;
         while !self.token(")") {
             let rest = self.rest.trim_start();
-            let (digits, after) =
-                rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+            let (digits, after) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
             numbers.push(digits.parse().ok()?);
             self.rest = after;
             if !self.token(",") {
@@ -242,23 +201,10 @@ mod tests {
 
     #[test]
     fn dictionaries() {
-        for good in [
-            "{}",
-            "{'shape': ()}",
-            "{'shape': (1,), }",
-            "{'fortran_order':True,'descr':\"|u1\"}",
-        ] {
+        for good in ["{}", "{'shape': ()}", "{'shape': (1,), }", "{'fortran_order':True,'descr':\"|u1\"}"] {
             assert!(Dictionary::parse(good).is_some(), "{good}");
         }
-        for bad in [
-            "",
-            "{",
-            "{'shape': (1 2)}",
-            "{'shape': (-1,)}",
-            "{'a': 1}",
-            "{} {}",
-            "{'descr': '<f4}",
-        ] {
+        for bad in ["", "{", "{'shape': (1 2)}", "{'shape': (-1,)}", "{'a': 1}", "{} {}", "{'descr': '<f4}"] {
             assert!(Dictionary::parse(bad).is_none(), "{bad}");
         }
         assert!(Dictionary::parse("{'descr': 'a', 'descr': 'a'}").is_none());

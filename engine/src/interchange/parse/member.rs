@@ -23,25 +23,13 @@ impl fmt::Display for Member {
 }
 
 impl Member {
-    pub(super) fn expected(
-        self,
-        expected: &str,
-        found: &dyn fmt::Display,
-        offset: usize,
-    ) -> JsonError {
-        JsonError::new(
-            offset,
-            format!("{self}: expected {expected}, found {found}"),
-        )
+    pub(super) fn expected(self, expected: &str, found: &dyn fmt::Display, offset: usize) -> JsonError {
+        JsonError::new(offset, format!("{self}: expected {expected}, found {found}"))
     }
 
     pub(super) fn want(self, p: &Parser<'_>, wanted: JsonType, expected: &str) -> Parsed<usize> {
         let found = p.peek()?;
-        if found == wanted {
-            Ok(p.offset())
-        } else {
-            Err(self.expected(expected, &found, p.offset()))
-        }
+        if found == wanted { Ok(p.offset()) } else { Err(self.expected(expected, &found, p.offset())) }
     }
 }
 
@@ -50,17 +38,11 @@ pub(super) fn object_start(p: &Parser<'_>, kind: &'static str) -> Parsed<usize> 
     if found == JsonType::Object {
         return Ok(p.offset());
     }
-    Err(JsonError::new(
-        p.offset(),
-        format!("`{kind}`: expected an object, found {found}"),
-    ))
+    Err(JsonError::new(p.offset(), format!("`{kind}`: expected an object, found {found}")))
 }
 
 pub(super) fn unknown(what: &str, name: &Name<'_>, takes: &str, known: &[&str]) -> JsonError {
-    let error = JsonError::new(
-        name.offset,
-        format!("unknown {what}: {}", quoted(name.text)),
-    );
+    let error = JsonError::new(name.offset, format!("unknown {what}: {}", quoted(name.text)));
     error.with_hint(match words::nearest(name.text, known) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("{takes} {}", known.join(", ")),
@@ -80,29 +62,17 @@ pub(super) fn text(p: &mut Parser<'_>, at: Member) -> Parsed<String> {
 pub(super) fn name(p: &mut Parser<'_>, at: Member) -> Parsed<String> {
     let offset = p.offset();
     let name = text(p, at)?;
-    if name.is_empty() {
-        Err(JsonError::new(offset, format!("{at}: is empty")))
-    } else {
-        Ok(name)
-    }
+    if name.is_empty() { Err(JsonError::new(offset, format!("{at}: is empty"))) } else { Ok(name) }
 }
 
 /// A string that is one of the known words.
-pub(super) fn word(
-    p: &mut Parser<'_>,
-    at: Member,
-    known: &'static [&'static str],
-) -> Parsed<String> {
+pub(super) fn word(p: &mut Parser<'_>, at: Member, known: &'static [&'static str]) -> Parsed<String> {
     let offset = p.offset();
     let word = text(p, at)?;
     if known.contains(&word.as_str()) {
         return Ok(word);
     }
-    let error = at.expected(
-        &format!("one of {}", known.join(", ")),
-        &quoted(&word),
-        offset,
-    );
+    let error = at.expected(&format!("one of {}", known.join(", ")), &quoted(&word), offset);
     Err(match words::nearest(&word, known) {
         Some(nearest) => error.with_hint(format!("did you mean `{nearest}`?")),
         None => error,
@@ -132,18 +102,17 @@ pub(super) fn integer(p: &mut Parser<'_>, at: Member) -> Parsed<u64> {
             let number = p.number()?;
             match number.parse::<u64>() {
                 Ok(integer) if integer <= LARGEST_NUMBER => Ok(integer),
-                _ if number.bytes().all(|byte| byte.is_ascii_digit()) => Err(JsonError::new(
-                    offset,
-                    format!("{at}: {} is above 2^53", quoted(number)),
-                )
-                .with_hint("integers above 9007199254740992 are written as strings")),
+                _ if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    Err(JsonError::new(offset, format!("{at}: {} is above 2^53", quoted(number)))
+                        .with_hint("integers above 9007199254740992 are written as strings"))
+                }
                 _ => Err(at.expected(EXPECTED, &quoted(number), offset)),
             }
         }
         JsonType::String => {
             let digits = p.string()?;
-            let plain = digits.bytes().all(|byte| byte.is_ascii_digit())
-                && (digits.len() == 1 || !digits.starts_with('0'));
+            let plain =
+                digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits.len() == 1 || !digits.starts_with('0'));
             match digits.parse::<u64>() {
                 Ok(integer) if plain => Ok(integer),
                 _ => Err(at.expected(EXPECTED, &format!("the string {}", quoted(&digits)), offset)),
@@ -159,11 +128,7 @@ pub(super) fn bounded(p: &mut Parser<'_>, at: Member, least: u64, most: u64) -> 
     if (least..=most).contains(&integer) {
         return Ok(integer);
     }
-    Err(at.expected(
-        &format!("a whole number from {least} to {most}"),
-        &integer,
-        offset,
-    ))
+    Err(at.expected(&format!("a whole number from {least} to {most}"), &integer, offset))
 }
 
 pub(super) fn return_score(p: &mut Parser<'_>, at: Member) -> Parsed<u8> {
@@ -179,11 +144,7 @@ pub(super) fn single(p: &mut Parser<'_>, at: Member) -> Parsed<f32> {
     number(p, at, |number: &f32| number.is_finite())
 }
 
-pub(super) fn number<T: std::str::FromStr>(
-    p: &mut Parser<'_>,
-    at: Member,
-    finite: impl Fn(&T) -> bool,
-) -> Parsed<T> {
+pub(super) fn number<T: std::str::FromStr>(p: &mut Parser<'_>, at: Member, finite: impl Fn(&T) -> bool) -> Parsed<T> {
     let offset = at.want(p, JsonType::Number, "a number")?;
     let text = p.number()?;
     let number = text.parse().ok().filter(|number| finite(number));
@@ -193,8 +154,7 @@ pub(super) fn number<T: std::str::FromStr>(
 pub(super) fn instant(p: &mut Parser<'_>, at: Member) -> Parsed<i64> {
     let offset = p.offset();
     let text = text(p, at)?;
-    time::parse(&text)
-        .map_err(|error| JsonError::new(offset, format!("{at}: {}: {error}", quoted(&text))))
+    time::parse(&text).map_err(|error| JsonError::new(offset, format!("{at}: {}: {error}", quoted(&text))))
 }
 
 /// A hash: 64 hexadecimal digits or the first 16, made lower case.
@@ -205,11 +165,7 @@ pub(super) fn hash(p: &mut Parser<'_>, at: Member) -> Parsed<String> {
     if plain {
         return Ok(hash.to_ascii_lowercase());
     }
-    Err(at.expected(
-        "64 hexadecimal digits, or the first 16",
-        &quoted(&hash),
-        offset,
-    ))
+    Err(at.expected("64 hexadecimal digits, or the first 16", &quoted(&hash), offset))
 }
 
 pub(super) fn list<'a, T>(

@@ -55,54 +55,25 @@ fn one_form_for_all_spellings() {
 
 #[test]
 fn integers_are_numbers_up_to_two_to_the_53() {
-    for (integer, text) in [
-        (1_u64 << 53, "9007199254740992"),
-        ((1 << 53) + 1, "\"9007199254740993\""),
-    ] {
-        let line = Line::Commit(Commit {
-            number: Some(integer),
-            time: None,
-        });
-        assert_eq!(
-            text_of(&line),
-            format!("{{\"commit\":{{\"number\":{text}}}}}")
-        );
+    for (integer, text) in [(1_u64 << 53, "9007199254740992"), ((1 << 53) + 1, "\"9007199254740993\"")] {
+        let line = Line::Commit(Commit { number: Some(integer), time: None });
+        assert_eq!(text_of(&line), format!("{{\"commit\":{{\"number\":{text}}}}}"));
     }
 }
 
 #[test]
 fn what_has_no_form_is_refused() {
     let refused = |line: Line| encode(&line, &mut Vec::new()).unwrap_err().to_string();
-    let vector = |numbers| {
-        Line::Recall(Recall {
-            vector: Some(VectorRef::Inline(numbers)),
-            ..Recall::default()
-        })
-    };
-    assert_eq!(
-        refused(vector(vec![1.0, f32::NAN])),
-        "`vector`: NaN has no form in JSON"
-    );
-    let reward = Credit {
-        reward: Some(f64::INFINITY),
-        ..Credit::default()
-    };
-    assert_eq!(
-        refused(Line::Credit(reward)),
-        "`reward`: inf has no form in JSON"
-    );
-    let commit = Commit {
-        number: None,
-        time: Some(i64::MAX),
-    };
+    let vector = |numbers| Line::Recall(Recall { vector: Some(VectorRef::Inline(numbers)), ..Recall::default() });
+    assert_eq!(refused(vector(vec![1.0, f32::NAN])), "`vector`: NaN has no form in JSON");
+    let reward = Credit { reward: Some(f64::INFINITY), ..Credit::default() };
+    assert_eq!(refused(Line::Credit(reward)), "`reward`: inf has no form in JSON");
+    let commit = Commit { number: None, time: Some(i64::MAX) };
     assert_eq!(
         refused(Line::Commit(commit)),
         "`time`: 9223372036854775807 microseconds since the epoch: outside the years 0000 to 9999"
     );
-    let long = Recall {
-        text: Some("x".repeat(MAX_LINE_LEN)),
-        ..Recall::default()
-    };
+    let long = Recall { text: Some("x".repeat(MAX_LINE_LEN)), ..Recall::default() };
     assert_eq!(
         refused(Line::Recall(long)),
         "a `recall` line of 67108886 bytes is longer than 67108864, the limit of a line"
@@ -112,28 +83,16 @@ fn what_has_no_form_is_refused() {
 #[test]
 fn a_writer_writes_whole_lines_only() {
     let mut writer = LineWriter::new(Vec::new());
-    writer
-        .write(&Line::Header(Header { interchange: 1 }))
-        .unwrap();
-    let bad = Line::Commit(Commit {
-        number: Some(1),
-        time: Some(i64::MIN),
-    });
+    writer.write(&Line::Header(Header { interchange: 1 })).unwrap();
+    let bad = Line::Commit(Commit { number: Some(1), time: Some(i64::MIN) });
     assert!(writer.write(&bad).is_err());
     writer.write(&Line::Commit(Commit::default())).unwrap();
     assert_eq!(writer.count(), 2);
-    assert_eq!(
-        writer.finish().unwrap(),
-        b"{\"holotype\":{\"interchange\":1}}\n{\"commit\":{}}\n"
-    );
+    assert_eq!(writer.finish().unwrap(), b"{\"holotype\":{\"interchange\":1}}\n{\"commit\":{}}\n");
 }
 
 fn name() -> impl Strategy<Value = String> {
-    prop_oneof![
-        "[a-z]{1,4}",
-        ".{1,6}",
-        any::<String>().prop_filter("not empty", |name| !name.is_empty())
-    ]
+    prop_oneof!["[a-z]{1,4}", ".{1,6}", any::<String>().prop_filter("not empty", |name| !name.is_empty())]
 }
 
 fn text() -> impl Strategy<Value = Option<String>> {
@@ -153,27 +112,16 @@ fn instant() -> impl Strategy<Value = Option<i64>> {
 }
 
 fn single() -> impl Strategy<Value = f32> {
-    any::<u32>()
-        .prop_map(f32::from_bits)
-        .prop_filter("finite", |number| number.is_finite())
+    any::<u32>().prop_map(f32::from_bits).prop_filter("finite", |number| number.is_finite())
 }
 
 fn double() -> impl Strategy<Value = Option<f64>> {
-    option::of(
-        any::<u64>()
-            .prop_map(f64::from_bits)
-            .prop_filter("finite", |number| number.is_finite()),
-    )
+    option::of(any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |number| number.is_finite()))
 }
 
 fn vector() -> impl Strategy<Value = Option<VectorRef>> {
-    let inline = vec(single(), 1..5).prop_filter("not of length 0", |numbers| {
-        numbers.iter().any(|x| *x != 0.0)
-    });
-    option::of(prop_oneof![
-        any::<u64>().prop_map(VectorRef::Row),
-        inline.prop_map(VectorRef::Inline),
-    ])
+    let inline = vec(single(), 1..5).prop_filter("not of length 0", |numbers| numbers.iter().any(|x| *x != 0.0));
+    option::of(prop_oneof![any::<u64>().prop_map(VectorRef::Row), inline.prop_map(VectorRef::Inline),])
 }
 
 fn pointer() -> impl Strategy<Value = Pointer> {
@@ -184,28 +132,19 @@ fn pointer() -> impl Strategy<Value = Pointer> {
     });
     let field = prop_oneof![Just(Pointer::FIELD.to_owned()), name()];
     prop_oneof![
-        (name(), field, option::of(span), option::of(hash())).prop_map(
-            |(key, field, span, hash)| Pointer::Field {
-                key,
-                field,
-                span,
-                hash
-            }
-        ),
+        (name(), field, option::of(span), option::of(hash())).prop_map(|(key, field, span, hash)| Pointer::Field {
+            key,
+            field,
+            span,
+            hash
+        }),
         (name(), option::of(hash())).prop_map(|(page, hash)| Pointer::Page { page, hash }),
     ]
 }
 
 fn fields() -> impl Strategy<Value = Vec<(String, FieldValue)>> {
-    let json = select(vec![
-        "450.50",
-        "true",
-        "[1, {\"a\": null}]",
-        "{ }",
-        "-0",
-        "1e999",
-        "{\"base64\":1,\"b\":\"\\u0041\"}",
-    ]);
+    let json =
+        select(vec!["450.50", "true", "[1, {\"a\": null}]", "{ }", "-0", "1e999", "{\"base64\":1,\"b\":\"\\u0041\"}"]);
     let value = prop_oneof![
         any::<String>().prop_map(FieldValue::Text),
         json.prop_map(|json| FieldValue::Json(JsonText::new(json).unwrap())),
@@ -219,13 +158,7 @@ fn fields() -> impl Strategy<Value = Vec<(String, FieldValue)>> {
 }
 
 fn stated() -> impl Strategy<Value = Stated> {
-    let first = (
-        option::of(name()),
-        option::of(word(words::SOURCES)),
-        any::<Option<u64>>(),
-        instant(),
-        text(),
-    );
+    let first = (option::of(name()), option::of(word(words::SOURCES)), any::<Option<u64>>(), instant(), text());
     let second = (
         option::of(single()),
         option::of(1..=10_u8),
@@ -234,10 +167,7 @@ fn stated() -> impl Strategy<Value = Stated> {
         option::of(word(words::ORIGINS)),
     );
     (first, second).prop_map(
-        |(
-            (episode, source, step, time, version),
-            (utility, return_score, active, ungrounded, origin),
-        )| Stated {
+        |((episode, source, step, time, version), (utility, return_score, active, ungrounded, origin))| Stated {
             episode,
             source,
             step,
@@ -253,28 +183,10 @@ fn stated() -> impl Strategy<Value = Stated> {
 }
 
 fn trace() -> impl Strategy<Value = Line> {
-    let first = (
-        option::of(name()),
-        name(),
-        any::<Option<u64>>(),
-        instant(),
-        option::of(word(words::TRACE_KINDS)),
-    );
-    let second = (
-        option::of(word(words::SOURCES)),
-        text(),
-        text(),
-        option::of(word(words::STATUSES)),
-        text(),
-        text(),
-    );
+    let first = (option::of(name()), name(), any::<Option<u64>>(), instant(), option::of(word(words::TRACE_KINDS)));
+    let second = (option::of(word(words::SOURCES)), text(), text(), option::of(word(words::STATUSES)), text(), text());
     (first, second, fields(), vector()).prop_map(
-        |(
-            (key, episode, step, time, kind),
-            (source, tool, log_id, status, version, speaker),
-            fields,
-            vector,
-        )| {
+        |((key, episode, step, time, kind), (source, tool, log_id, status, version, speaker), fields, vector)| {
             Line::Trace(Trace {
                 key,
                 episode,
@@ -296,151 +208,58 @@ fn trace() -> impl Strategy<Value = Line> {
 
 fn items() -> impl Strategy<Value = Line> {
     let recall = (
-        (
-            option::of(name()),
-            option::of(word(words::RECALL_KINDS)),
-            text(),
-        ),
-        (
-            vec(pointer(), 0..4),
-            option::of(word(words::STATUSES)),
-            vector(),
-            stated(),
-        ),
+        (option::of(name()), option::of(word(words::RECALL_KINDS)), text()),
+        (vec(pointer(), 0..4), option::of(word(words::STATUSES)), vector(), stated()),
     );
-    let theme = (
-        (
-            option::of(name()),
-            option::of(word(words::THEME_KINDS)),
-            text(),
-        ),
-        (vec(name(), 0..4), vector(), stated()),
-    );
+    let theme =
+        ((option::of(name()), option::of(word(words::THEME_KINDS)), text()), (vec(name(), 0..4), vector(), stated()));
     prop_oneof![
         trace(),
         recall.prop_map(|((key, kind, text), (from, status, vector, stated))| {
-            Line::Recall(Recall {
-                key,
-                kind,
-                text,
-                from,
-                status,
-                vector,
-                stated,
-            })
+            Line::Recall(Recall { key, kind, text, from, status, vector, stated })
         }),
         theme.prop_map(|((key, kind, text), (children, vector, stated))| {
-            Line::Theme(Theme {
-                key,
-                kind,
-                text,
-                children,
-                vector,
-                stated,
-            })
+            Line::Theme(Theme { key, kind, text, children, vector, stated })
         }),
     ]
 }
 
 fn settings() -> impl Strategy<Value = Line> {
     prop_oneof![
-        Just(Line::Header(Header {
-            interchange: Header::VERSION
-        })),
-        (
-            name(),
-            1..=u32::MAX,
-            option::of(word(words::METRICS)),
-            option::of(word(words::ENCODINGS))
-        )
-            .prop_map(|(model, dim, metric, encoding)| Line::Space(Space {
-                model,
-                dim,
-                metric,
-                encoding
-            })),
+        Just(Line::Header(Header { interchange: Header::VERSION })),
+        (name(), 1..=u32::MAX, option::of(word(words::METRICS)), option::of(word(words::ENCODINGS)))
+            .prop_map(|(model, dim, metric, encoding)| Line::Space(Space { model, dim, metric, encoding })),
         (name(), any::<String>()).prop_map(|(name, value)| Line::Setting(Setting { name, value })),
-        (name(), text(), text(), any::<Option<bool>>()).prop_map(|(id, task, version, open)| {
-            Line::Episode(Episode {
-                id,
-                task,
-                version,
-                open,
-            })
-        }),
-        (
-            option::of(name()),
-            name(),
-            name(),
-            name(),
-            option::of(word(words::PAGE_STATES)),
-            option::of(hash())
-        )
+        (name(), text(), text(), any::<Option<bool>>())
+            .prop_map(|(id, task, version, open)| { Line::Episode(Episode { id, task, version, open }) }),
+        (option::of(name()), name(), name(), name(), option::of(word(words::PAGE_STATES)), option::of(hash()))
             .prop_map(|(key, episode, first, last, state, hash)| {
-                Line::Page(Page {
-                    key,
-                    episode,
-                    first,
-                    last,
-                    state,
-                    hash,
-                })
+                Line::Page(Page { key, episode, first, last, state, hash })
             }),
-        (any::<Option<u64>>(), instant())
-            .prop_map(|(number, time)| Line::Commit(Commit { number, time })),
+        (any::<Option<u64>>(), instant()).prop_map(|(number, time)| Line::Commit(Commit { number, time })),
     ]
 }
 
 fn statements() -> impl Strategy<Value = Line> {
     prop_oneof![
-        (name(), word(words::EDGES), pointer(), any::<bool>()).prop_map(
-            |(from, edge, to, unlink)| {
-                let link = Link { from, edge, to };
-                if unlink {
-                    Line::Unlink(link)
-                } else {
-                    Line::Link(link)
-                }
-            }
-        ),
-        (
-            name(),
-            name(),
-            any::<String>(),
-            option::of(word(words::SCOPES)),
-            vec(pointer(), 0..3),
-            option::of(name())
-        )
+        (name(), word(words::EDGES), pointer(), any::<bool>()).prop_map(|(from, edge, to, unlink)| {
+            let link = Link { from, edge, to };
+            if unlink { Line::Unlink(link) } else { Line::Link(link) }
+        }),
+        (name(), name(), any::<String>(), option::of(word(words::SCOPES)), vec(pointer(), 0..3), option::of(name()))
             .prop_map(|(key, name, value, scope, from, won)| {
-                Line::Claim(Claim {
-                    key,
-                    name,
-                    value,
-                    scope,
-                    from,
-                    won,
-                })
+                Line::Claim(Claim { key, name, value, scope, from, won })
             }),
-        (name(), word(words::STATUSES), option::of(single()), text()).prop_map(
-            |(key, status, utility, because)| {
-                Line::Mark(Mark {
-                    key,
-                    status: Some(status),
-                    utility,
-                    because,
-                })
-            }
-        ),
-        (name(), option::of(name()), text())
-            .prop_map(|(key, by, because)| Line::Deactivate(Deactivate { key, by, because })),
-        (name(), option::of(name()), option::of(hash()), text()).prop_map(
-            |(key, field, hash, because)| Line::Redact(Redact {
-                key,
-                field,
-                hash,
-                because
-            })
-        ),
+        (name(), word(words::STATUSES), option::of(single()), text()).prop_map(|(key, status, utility, because)| {
+            Line::Mark(Mark { key, status: Some(status), utility, because })
+        }),
+        (name(), option::of(name()), text()).prop_map(|(key, by, because)| Line::Deactivate(Deactivate {
+            key,
+            by,
+            because
+        })),
+        (name(), option::of(name()), option::of(hash()), text())
+            .prop_map(|(key, field, hash, because)| Line::Redact(Redact { key, field, hash, because })),
     ]
 }
 
@@ -448,58 +267,22 @@ fn records() -> impl Strategy<Value = Line> {
     let credit = (
         (text(), any::<Option<u64>>(), any::<Option<u64>>(), name()),
         (double(), double(), double(), double(), double(), double()),
-        (
-            double(),
-            double(),
-            double(),
-            double(),
-            double(),
-            double(),
-            double(),
-        ),
+        (double(), double(), double(), double(), double(), double(), double()),
     );
-    let reader = (option::of(name()), any::<Option<u64>>(), instant(), text()).prop_map(
-        |(episode, step, time, version)| Reader {
-            episode,
-            step,
-            time,
-            version,
-        },
-    );
+    let reader = (option::of(name()), any::<Option<u64>>(), instant(), text())
+        .prop_map(|(episode, step, time, version)| Reader { episode, step, time, version });
     let receipt = (
-        (
-            option::of(name()),
-            any::<String>(),
-            fields(),
-            option::of(reader),
-        ),
-        (
-            any::<Option<u64>>(),
-            vec(name(), 0..3),
-            vec(pointer(), 0..3),
-        ),
+        (option::of(name()), any::<String>(), fields(), option::of(reader)),
+        (any::<Option<u64>>(), vec(name(), 0..3), vec(pointer(), 0..3)),
     );
     let event = (
-        (
-            name(),
-            instant(),
-            option::of(name()),
-            any::<Option<u64>>(),
-            any::<Option<u64>>(),
-        ),
-        (
-            vec(name(), 0..3),
-            vec(hash(), 0..3),
-            any::<Option<u64>>(),
-            text(),
-            text(),
-        ),
+        (name(), instant(), option::of(name()), any::<Option<u64>>(), any::<Option<u64>>()),
+        (vec(name(), 0..3), vec(hash(), 0..3), any::<Option<u64>>(), text(), text()),
     );
     prop_oneof![
         credit.prop_map(|((group, rollout, step, item), a, b)| {
             let (reward, s_prev, s_now, log_h, delta, delta_hat) = a;
-            let (log_rho, beta, gate, advantage, smoothed, trajectory_advantage, token_advantage) =
-                b;
+            let (log_rho, beta, gate, advantage, smoothed, trajectory_advantage, token_advantage) = b;
             Line::Credit(Credit {
                 group,
                 rollout,
@@ -521,32 +304,11 @@ fn records() -> impl Strategy<Value = Line> {
             })
         }),
         receipt.prop_map(|((key, statement, params, at), (commit, items, spans))| {
-            Line::Receipt(Receipt {
-                key,
-                statement,
-                params,
-                at,
-                commit,
-                items,
-                spans,
-            })
+            Line::Receipt(Receipt { key, statement, params, at, commit, items, spans })
         }),
-        event.prop_map(
-            |((op, time, episode, step, commit), (items, hashes, tokens, text, because))| {
-                Line::Event(Event {
-                    op,
-                    time,
-                    episode,
-                    step,
-                    commit,
-                    items,
-                    hashes,
-                    tokens,
-                    text,
-                    because,
-                })
-            }
-        ),
+        event.prop_map(|((op, time, episode, step, commit), (items, hashes, tokens, text, because))| {
+            Line::Event(Event { op, time, episode, step, commit, items, hashes, tokens, text, because })
+        }),
     ]
 }
 

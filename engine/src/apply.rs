@@ -1,0 +1,303 @@
+//! Applying a record: how the log becomes state.
+//!
+//! The one place where a record changes anything. A transaction applies its records to its own copy of the state as it
+//! is built; opening applies the log's tail; a rebuild applies the whole log. All three run this code, so they agree.
+//!
+//! Invariants:
+//! 1. Applying never decides: what a record says was validated before it was appended, and a record that cannot be
+//!    applied means a log written by something else ([`Error::Corrupt`]).
+//! 2. Numbers (items, episodes, pages, claims) arrive in order, each one the next.
+
+use crate::edge::Edge;
+use crate::item::{Attributes, Inherited, ItemId, Layer, Status};
+use crate::record::{
+    Change, ChunkRecord, ClaimRecord, EpisodeRecord, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord,
+    PointerTarget, Record, bad_byte,
+};
+use crate::state::State;
+use crate::tables::{self, EdgeRow, EpisodeRow, PageRow};
+use crate::{Error, Result};
+
+/// Where a record stands: known at replay, filled in after the append for a transaction's own records.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) commit: u64,
+    pub(crate) lsn: u64,
+}
+
+impl State {
+    /// Applies one record. Derived attributes are stale until [`State::settle`].
+    pub(crate) fn apply(&mut self, record: &Record, place: Place) -> Result<()> {
+        match record {
+            Record::Space(space) => self.meta.space = Some(space.clone()),
+            Record::Setting(setting) => {
+                self.put(tables::SETTING, setting.name.as_bytes().to_vec(), &setting.value)?;
+            }
+            Record::Episode(episode) => self.apply_episode(episode)?,
+            Record::Item(item) => self.apply_item(item, place)?,
+            Record::Chunk(chunk) => self.place_chunk(chunk, place.lsn)?,
+            Record::Page(page) => self.apply_page(page)?,
+            Record::Link(link) => self.apply_link(*link, true)?,
+            Record::Unlink(link) => self.apply_unlink(*link)?,
+            Record::Pointers(record) => self.add_pointers(ItemId(record.item), &record.pointers)?,
+            Record::Mark(mark) => self.apply_mark(mark)?,
+            Record::Claim(claim) => self.apply_claim(claim)?,
+            Record::Rekey(rekey) => {
+                self.put(tables::KEY, rekey.key.as_bytes().to_vec(), &rekey.item)?;
+                self.put(tables::KEY_OF, tables::numbers([rekey.item]), &rekey.key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says where the record of an item or chunk came to stand.
+    pub(crate) fn place(&mut self, record: &Record, lsn: u64) -> Result<()> {
+        match record {
+            Record::Item(item) => {
+                let mut attributes = self.attributes(item.item())?;
+                attributes.lsn = lsn;
+                self.attributes.set(item.item(), attributes);
+            }
+            Record::Chunk(chunk) => self.place_chunk(chunk, lsn)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn place_chunk(&mut self, chunk: &ChunkRecord, lsn: u64) -> Result<()> {
+        let key = tables::numbers([chunk.item, chunk.field, chunk.index]);
+        self.put(tables::CHUNK, key, &lsn)
+    }
+
+    fn apply_episode(&mut self, record: &EpisodeRecord) -> Result<()> {
+        let known = record.number < self.meta.episodes;
+        let mut row = if known { self.episode(record.number)? } else { EpisodeRow::default() };
+        if !known {
+            next_number("episode", record.number, self.meta.episodes)?;
+            self.meta.episodes += 1;
+            self.put(tables::EPISODE_ID, record.id.as_bytes().to_vec(), &record.number)?;
+        }
+        row.id.clone_from(&record.id);
+        row.task.clone_from(&record.task);
+        row.version.clone_from(&record.version);
+        row.open = record.open;
+        if row.newest_version.is_none() || row.traces == 0 {
+            row.newest_version = match &record.version {
+                Some(version) => Some(self.intern(version)?),
+                None => None,
+            };
+        }
+        self.put(tables::EPISODE, tables::numbers([record.number]), &row)
+    }
+
+    fn apply_item(&mut self, record: &ItemRecord, place: Place) -> Result<()> {
+        next_number("item", record.id, self.meta.items)?;
+        self.meta.items += 1;
+        let id = record.item();
+        if let Some(key) = &record.key {
+            self.put(tables::KEY, key.as_bytes().to_vec(), &record.id)?;
+        }
+        let attributes = self.stated_attributes(record, place)?;
+        if let Some(time) = attributes.time {
+            self.meta.newest_time = self.meta.newest_time.max(Some(time));
+        }
+        let layer = attributes.layer();
+        if layer == Layer::Trace {
+            self.join_episode(record, &attributes)?;
+        }
+        self.attributes.push(id, attributes);
+        if !record.from.is_empty() {
+            self.add_pointers(id, &record.from)?;
+        }
+        self.unsettled.insert(record.id);
+        Ok(())
+    }
+
+    /// What the record itself says; what it leaves open is marked as inherited.
+    fn stated_attributes(&mut self, record: &ItemRecord, place: Place) -> Result<Attributes> {
+        let mut attributes = Attributes::new(record.kind()?);
+        attributes.status = record.status()?;
+        attributes.source = record.source()?;
+        attributes.episode = record.episode;
+        attributes.step = record.step;
+        attributes.time = record.time;
+        attributes.version = self.intern_option(&record.version)?;
+        attributes.speaker = self.intern_option(&record.speaker)?;
+        attributes.tool = self.intern_option(&record.tool)?;
+        attributes.log_id = self.intern_option(&record.log_id)?;
+        attributes.ungrounded = record.ungrounded;
+        attributes.has_vector = record.vector.is_some();
+        attributes.origin = record.origin()?;
+        attributes.utility = record.utility.unwrap_or(0.0);
+        attributes.utility_count = u32::from(record.utility.is_some());
+        attributes.return_score = record.return_score;
+        attributes.tokens = record.tokens;
+        attributes.commit = place.commit;
+        attributes.lsn = place.lsn;
+        if attributes.layer() == Layer::Trace {
+            attributes.status = attributes.status.or(Some(Status::Unknown));
+            if attributes.version.is_none()
+                && let Some(episode) = record.episode
+            {
+                let version = self.episode(episode)?.version;
+                attributes.version = self.intern_option(&version)?;
+            }
+            return Ok(attributes);
+        }
+        let open = [
+            (attributes.status.is_none(), Inherited::STATUS),
+            (attributes.source.is_none(), Inherited::SOURCE),
+            (attributes.step.is_none(), Inherited::STEP),
+            (attributes.time.is_none(), Inherited::TIME),
+            (attributes.version.is_none(), Inherited::VERSION),
+            (attributes.episode.is_none(), Inherited::EPISODE),
+        ];
+        attributes.inherited = open.iter().filter(|(open, _)| *open).map(|(_, bit)| bit).sum();
+        Ok(attributes)
+    }
+
+    fn intern_option(&mut self, name: &Option<String>) -> Result<Option<u32>> {
+        name.as_deref().map(|name| self.intern(name)).transpose()
+    }
+
+    /// A trace joins its episode: the open page, and where a reader stands by default.
+    fn join_episode(&mut self, record: &ItemRecord, attributes: &Attributes) -> Result<()> {
+        let Some(number) = record.episode else {
+            return Err(Error::Corrupt { what: format!("trace #{} belongs to no episode", record.id) });
+        };
+        let mut row = self.episode(number)?;
+        row.traces += 1;
+        row.open_page.push(record.id);
+        row.open_tokens += u64::from(record.tokens);
+        if row.newest_step.is_none() || attributes.step >= row.newest_step {
+            row.newest_step = attributes.step.max(row.newest_step);
+            row.newest_version = attributes.version.or(row.newest_version);
+        }
+        row.newest_time = row.newest_time.max(attributes.time);
+        self.put(tables::EPISODE, tables::numbers([number]), &row)?;
+        let key = tables::trace(
+            record.tool.as_deref().unwrap_or(""),
+            record.log_id.as_deref().unwrap_or(&row.id),
+            record.step.unwrap_or(0),
+        );
+        self.put(tables::TRACE, key, &record.id)
+    }
+
+    fn apply_page(&mut self, record: &PageRecord) -> Result<()> {
+        if record.number >= self.meta.pages {
+            next_number("page", record.number, self.meta.pages)?;
+            self.meta.pages += 1;
+            let mut episode = self.episode(record.episode)?;
+            episode.open_page.retain(|trace| !record.traces.contains(trace));
+            episode.open_tokens = 0;
+            for trace in &episode.open_page {
+                episode.open_tokens += u64::from(self.attributes(ItemId(*trace))?.tokens);
+            }
+            episode.pages += 1;
+            self.put(tables::EPISODE, tables::numbers([record.episode]), &episode)?;
+            for trace in &record.traces {
+                let mut attributes = self.attributes(ItemId(*trace))?;
+                attributes.page = Some(record.number);
+                self.attributes.set(ItemId(*trace), attributes);
+            }
+        }
+        let row = PageRow {
+            key: record.key.clone(),
+            episode: record.episode,
+            traces: record.traces.clone(),
+            tokens: record.tokens,
+            estimator: record.estimator.clone(),
+            hash: record.hash,
+            summarised: record.summarised,
+        };
+        self.put(tables::PAGE_KEY, row.key.as_bytes().to_vec(), &record.number)?;
+        self.put(tables::PAGE, tables::numbers([record.number]), &row)
+    }
+
+    fn apply_link(&mut self, link: LinkRecord, stated: bool) -> Result<()> {
+        let edge = Edge::from_byte(link.edge).ok_or_else(|| bad_byte("edge", link.edge))?;
+        let key = tables::edge(link.from, link.edge, link.to);
+        let known: Option<EdgeRow> = self.get(tables::EDGE_OUT, &key)?;
+        let order = known.map_or(self.meta.edges, |row| row.order);
+        let row = EdgeRow { order, stated: stated || known.is_some_and(|row| row.stated) };
+        if known.is_none() {
+            self.meta.edges += 1;
+        }
+        self.put(tables::EDGE_OUT, key, &row)?;
+        self.put(tables::EDGE_IN, tables::edge(link.to, link.edge, link.from), &row)?;
+        self.note_edge(edge, link);
+        Ok(())
+    }
+
+    fn apply_unlink(&mut self, link: LinkRecord) -> Result<()> {
+        let edge = Edge::from_byte(link.edge).ok_or_else(|| bad_byte("edge", link.edge))?;
+        self.rows.delete(tables::EDGE_OUT, tables::edge(link.from, link.edge, link.to));
+        self.rows.delete(tables::EDGE_IN, tables::edge(link.to, link.edge, link.from));
+        self.note_edge(edge, link);
+        Ok(())
+    }
+
+    /// A changed lineage edge changes what rests on it.
+    fn note_edge(&mut self, edge: Edge, link: LinkRecord) {
+        if edge.is_lineage() {
+            self.unsettled.insert(link.from);
+        }
+        if edge == Edge::Parent {
+            self.unsettled.insert(link.to);
+        }
+    }
+
+    /// Adds pointers to an item; each item they reach becomes a source of it.
+    fn add_pointers(&mut self, id: ItemId, pointers: &[PointerRecord]) -> Result<()> {
+        let mut all = self.pointers(id)?;
+        for pointer in pointers {
+            if all.contains(pointer) {
+                continue;
+            }
+            let targets = match pointer.target {
+                PointerTarget::Item(target) => vec![target],
+                PointerTarget::Page(page) => self.page(page)?.traces,
+            };
+            for to in targets {
+                let link = LinkRecord { from: id.0, edge: Edge::Cites.to_byte(), to };
+                self.apply_link(link, false)?;
+            }
+            all.push(pointer.clone());
+        }
+        self.put(tables::POINTERS, tables::numbers([id.0]), &all)
+    }
+
+    fn apply_mark(&mut self, mark: &MarkRecord) -> Result<()> {
+        let id = ItemId(mark.item);
+        let mut attributes = self.attributes(id)?;
+        match mark.change {
+            Change::Status(byte) => {
+                attributes.status = Some(Status::from_byte(byte).ok_or_else(|| bad_byte("status", byte))?);
+                attributes.inherited &= !Inherited::STATUS;
+            }
+            Change::Utility(utility, count) => {
+                attributes.utility = utility;
+                attributes.utility_count = count;
+            }
+            Change::Active(active) => attributes.active = active,
+        }
+        self.attributes.set(id, attributes);
+        self.unsettled.insert(mark.item);
+        self.touch_dependents(id)
+    }
+
+    fn apply_claim(&mut self, claim: &ClaimRecord) -> Result<()> {
+        next_number("claim", claim.number, self.meta.claims)?;
+        self.meta.claims += 1;
+        self.put_empty(tables::CLAIM_NAME, tables::claim_name(&claim.name, claim.number));
+        self.put_empty(tables::CLAIM_ITEM, tables::numbers([claim.item, claim.number]));
+        self.put(tables::CLAIM, tables::numbers([claim.number]), claim)
+    }
+}
+
+fn next_number(what: &'static str, found: u32, expected: u32) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Corrupt { what: format!("the log numbers a new {what} {found} where {expected} is next") })
+}

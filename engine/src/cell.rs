@@ -1,0 +1,236 @@
+//! Cells: the values that statements compare, sort by and return.
+//!
+//! Logic is two-valued: a test on an absent attribute is false, whatever the operator (memory model, section 2).
+
+use crate::time;
+use holotype_query::{Number, Op, Value};
+use std::cmp::Ordering;
+
+/// One value of a row.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Cell {
+    /// A text, or the name of a state.
+    Text(String),
+    /// A number that counts or measures.
+    Number(f64),
+    /// A whole number.
+    Integer(i64),
+    /// Yes or no.
+    Bool(bool),
+    /// An instant, in microseconds since the epoch, UTC.
+    Time(i64),
+    /// A length of time, in microseconds.
+    Duration(i64),
+    /// Several values.
+    List(Vec<Cell>),
+}
+
+impl Cell {
+    /// A cell of a text.
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    /// A cell of a count.
+    pub fn count(count: u64) -> Cell {
+        Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// How the cell compares to another; nothing when they are of different sorts.
+    pub fn compare(&self, other: &Cell) -> Option<Ordering> {
+        match (self, other) {
+            (Cell::Text(a), Cell::Text(b)) => Some(a.cmp(b)),
+            (Cell::Integer(a), Cell::Integer(b))
+            | (Cell::Time(a), Cell::Time(b))
+            | (Cell::Duration(a), Cell::Duration(b)) => Some(a.cmp(b)),
+            (Cell::Bool(a), Cell::Bool(b)) => Some(a.cmp(b)),
+            (Cell::List(a), Cell::List(b)) => {
+                let first_difference =
+                    a.iter().zip(b).map(|(a, b)| a.compare(b)).find(|order| *order != Some(Ordering::Equal));
+                first_difference.unwrap_or_else(|| Some(a.len().cmp(&b.len())))
+            }
+            _ => self.as_number()?.partial_cmp(&other.as_number()?),
+        }
+    }
+
+    fn as_number(&self) -> Option<f64> {
+        match self {
+            Cell::Number(number) => Some(*number),
+            Cell::Integer(number) => Some(*number as f64),
+            _ => None,
+        }
+    }
+
+    /// The cell as JSON.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Cell::Text(text) => text.as_str().into(),
+            Cell::Number(number) => round(*number).into(),
+            Cell::Integer(number) => {
+                if number.unsigned_abs() > 1 << 53 {
+                    number.to_string().into()
+                } else {
+                    (*number).into()
+                }
+            }
+            Cell::Bool(yes) => (*yes).into(),
+            Cell::Time(micros) => time::format(*micros).into(),
+            Cell::Duration(micros) => duration(*micros).into(),
+            Cell::List(cells) => cells.iter().map(Cell::to_json).collect(),
+        }
+    }
+}
+
+/// A number without the noise of its last binary digits.
+pub(crate) fn round(number: f64) -> f64 {
+    let rounded = (number * 1e6).round() / 1e6;
+    if rounded.is_finite() { rounded } else { number }
+}
+
+/// A length of time in its largest whole unit.
+pub(crate) fn duration(micros: i64) -> String {
+    let units = [
+        (604_800_000_000, "w"),
+        (86_400_000_000, "d"),
+        (3_600_000_000, "h"),
+        (60_000_000, "m"),
+        (1_000_000, "s"),
+        (1_000, "ms"),
+    ];
+    for (unit, name) in units {
+        if micros != 0 && micros % unit == 0 {
+            return format!("{}{name}", micros / unit);
+        }
+    }
+    format!("{micros}us")
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cell::Text(text) => f.write_str(text),
+            Cell::Number(number) => write!(f, "{}", round(*number)),
+            Cell::Integer(number) => write!(f, "{number}"),
+            Cell::Bool(yes) => write!(f, "{yes}"),
+            Cell::Time(micros) => f.write_str(&time::format(*micros)),
+            Cell::Duration(micros) => f.write_str(&duration(*micros)),
+            Cell::List(cells) => {
+                for (index, cell) in cells.iter().enumerate() {
+                    write!(f, "{}{cell}", if index == 0 { "" } else { ", " })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A value of a statement in the sort of the cell it is compared with, if it can be.
+pub(crate) fn like(value: &Value, sample: &Cell) -> Option<Cell> {
+    Some(match (value, sample) {
+        (Value::Text(text), Cell::Time(_)) => Cell::Time(time::parse(text).ok()?),
+        (Value::Text(text), Cell::Text(_)) => Cell::Text(text.clone()),
+        (Value::Text(text), Cell::Number(_) | Cell::Integer(_)) => Cell::Number(text.trim().parse().ok()?),
+        (Value::Number(number), Cell::Text(text)) => {
+            // A field that holds a number compares as one; see `compare`.
+            text.trim().parse::<f64>().ok()?;
+            Cell::Number(number.as_f64())
+        }
+        (Value::Number(number), _) => of_number(*number),
+        (Value::Duration(duration), _) => Cell::Duration(i64::try_from(duration.micros()).ok()?),
+        (Value::Bool(yes), Cell::Text(_)) => Cell::Text(yes.to_string()),
+        (Value::Bool(yes), _) => Cell::Bool(*yes),
+        (Value::Word(name), _) => Cell::Text(name.0.join(".")),
+        (Value::Text(_), _) => return None,
+    })
+}
+
+fn of_number(number: Number) -> Cell {
+    match number.as_i64() {
+        Some(whole) => Cell::Integer(whole),
+        None => Cell::Number(number.as_f64()),
+    }
+}
+
+/// Whether `cell op value` holds. A list holds when one of its members does.
+pub(crate) fn holds(cell: &Cell, op: Op, value: &Value) -> bool {
+    if let Cell::List(cells) = cell {
+        return cells.iter().any(|cell| holds(cell, op, value));
+    }
+    let Some(other) = like(value, cell) else { return op == Op::Ne };
+    let order = match (cell, &other) {
+        (Cell::Text(text), Cell::Number(_) | Cell::Integer(_)) => {
+            text.trim().parse::<f64>().ok().and_then(|number| Cell::Number(number).compare(&other))
+        }
+        _ => cell.compare(&other),
+    };
+    match (op, order) {
+        (Op::Ne, order) => order != Some(Ordering::Equal),
+        (_, None) => false,
+        (Op::Eq, Some(order)) => order == Ordering::Equal,
+        (Op::Lt, Some(order)) => order == Ordering::Less,
+        (Op::Le, Some(order)) => order != Ordering::Greater,
+        (Op::Gt, Some(order)) => order == Ordering::Greater,
+        (Op::Ge, Some(order)) => order != Ordering::Less,
+    }
+}
+
+/// Whether a text matches a glob: `*` any run, `?` any one character; the rest as it is, in any case.
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
+    let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
+    let text: Vec<char> = text.to_lowercase().chars().collect();
+    let (mut p, mut t) = (0, 0);
+    let mut resume: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                resume = Some((p, t));
+                p += 1;
+            }
+            Some(wanted) if *wanted == '?' || *wanted == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match &mut resume {
+                Some((star, from)) => {
+                    *from += 1;
+                    (p, t) = (*star + 1, *from);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|rest| *rest == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_as_people_expect() {
+        assert!(glob("*@example.com", "Ann@Example.com"));
+        assert!(glob("UA?23*", "ua123 costs"));
+        assert!(glob("", ""));
+        assert!(glob("a*b*c", "a-b-b-c"));
+        assert!(!glob("a*b", "a-c"));
+        assert!(!glob("?", ""));
+    }
+
+    #[test]
+    fn fields_that_hold_numbers_compare_as_numbers() {
+        let value = |n: i64| Value::Number(n.into());
+        assert!(holds(&Cell::text("450"), Op::Gt, &value(400)));
+        assert!(holds(&Cell::text(" 450.5 "), Op::Gt, &value(450)));
+        assert!(!holds(&Cell::text("cheap"), Op::Gt, &value(400)));
+        assert!(holds(&Cell::text("450"), Op::Eq, &Value::Text("450".into())));
+        assert!(holds(&Cell::Integer(3), Op::Ne, &value(4)));
+    }
+
+    #[test]
+    fn durations_are_written_in_their_largest_whole_unit() {
+        assert_eq!(duration(604_800_000_000), "1w");
+        assert_eq!(duration(90_000_000), "90s");
+        assert_eq!(duration(1), "1us");
+    }
+}

@@ -1,0 +1,394 @@
+//! Checkpoints: the overlay becomes derived files, in the background, without changing an answer.
+//!
+//! 1. Under the writer's lock: set aside what changed since the last one (`freeze`); later changes gather anew.
+//! 2. Without the lock: sync the log up to there; write the touched chunks of columns, the tails of each layer as
+//!    segments (merging small ones), each file under a name of its own, synced; then one catalog transaction with the
+//!    rows, the manifest and the position.
+//! 3. Under the lock again: put the files in the place of what was set aside, in the newest state.
+//!
+//! A crash before the end of step 2 leaves files that no manifest names; opening removes them.
+
+use crate::attributes::AttributeStore;
+use crate::database::{Inner, Writer};
+use crate::files::Form;
+use crate::item::Layer;
+use crate::layers::LayerIndex;
+use crate::state::State;
+use crate::tables::{self, ManifestRow};
+use crate::{Error, Result};
+use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
+use holotype_index::segment::merge_segments;
+use holotype_index::words::{WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
+use holotype_index::{BuildOptions, VectorSegment, VectorTail, build_segment};
+use holotype_storage::catalog::{Applied, Catalog};
+use holotype_storage::codec;
+use holotype_storage::columns::Columns;
+use holotype_storage::overlay::{Overlay, RowKey};
+use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// The most segments a layer may have; more are merged.
+const MAX_SEGMENTS: usize = 8;
+
+/// Runs checkpoints in the background, one at a time.
+#[derive(Default)]
+pub(crate) struct Checkpointer {
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The newest generation given to a derived file.
+    pub(crate) generation: AtomicU64,
+    /// Why the last background checkpoint failed, if it did.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Checkpointer {
+    pub(crate) fn starting_at(generation: u64) -> Self {
+        Checkpointer { generation: AtomicU64::new(generation), ..Checkpointer::default() }
+    }
+
+    /// Starts a checkpoint unless one is running.
+    pub(crate) fn start(&self, inner: &Arc<Inner>) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let inner = Arc::clone(inner);
+        let work = move || {
+            if let Err(error) = run(&inner) {
+                *inner.checkpointer.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        };
+        // Without a thread the tail stays in memory and the next commit tries again.
+        *thread = std::thread::Builder::new().name("holotype-checkpoint".into()).spawn(work).ok();
+    }
+
+    /// Waits for the checkpoint that is running, if one is, and hands over why it failed, if it did.
+    pub(crate) fn wait(&self) -> Option<Error> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic in the checkpoint was reported on that thread; what it set aside is still in memory and in the log.
+            let _ = thread.join();
+        }
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What was set aside for a checkpoint.
+struct Frozen {
+    state: Arc<State>,
+    rows: Overlay,
+}
+
+/// The derived files a checkpoint wrote.
+struct Written {
+    chunks: Vec<(u32, Columns)>,
+    layers: Vec<LayerFiles>,
+    /// Manifest rows to add and to drop.
+    added: Vec<ManifestRow>,
+    dropped: Vec<(Form, u32, u64)>,
+}
+
+/// The segments a layer has after a checkpoint.
+struct LayerFiles {
+    vectors: Option<Arc<Vec<Arc<VectorSegment>>>>,
+    words: Arc<Vec<Arc<WordSegment>>>,
+}
+
+/// Writes a checkpoint of the newest appended state.
+pub(crate) fn run(inner: &Arc<Inner>) -> Result<()> {
+    let Some(frozen) = freeze(inner)? else { return Ok(()) };
+    match write(inner, &frozen) {
+        Ok(written) => thaw(inner, &frozen, written),
+        Err(error) => {
+            unfreeze(inner);
+            Err(error)
+        }
+    }
+}
+
+/// Sets the changes aside; nothing when there are none or a checkpoint is under way.
+fn freeze(inner: &Inner) -> Result<Option<Frozen>> {
+    let mut writer = inner.lock_writer();
+    if writer.checkpoint_running || writer.tail_records == 0 || writer.poisoned.is_some() {
+        return Ok(None);
+    }
+    let mut state = writer.state.as_ref().clone();
+    let rows = state.rows.freeze();
+    state.attributes.freeze();
+    for layer in &mut state.layers {
+        layer.words.tails.push(Arc::new(WordTail::new(layer.words.analyzer)));
+    }
+    writer.checkpoint_running = true;
+    writer.tail_records = 0;
+    writer.tail_bytes = 0;
+    inner.replace(&mut writer, state);
+    let frozen = Frozen { state: Arc::clone(&writer.state), rows };
+    drop(writer);
+    inner.publish();
+    Ok(Some(frozen))
+}
+
+/// Writes the files and the catalog transaction of what was set aside.
+fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
+    let state = &frozen.state;
+    inner.log.sync_to(state.head.position)?;
+    inner.note_durable()?;
+    let mut written = Written { chunks: Vec::new(), layers: Vec::new(), added: Vec::new(), dropped: Vec::new() };
+    for number in state.attributes.frozen_chunks() {
+        let columns = state.attributes.write_chunk(number, state.bound())?;
+        let (path, identity) = written.name(inner, Form::Columns, number);
+        columns.write(inner.files.vfs.as_ref(), &path, identity)?;
+        written.chunks.push((number, Columns::open(inner.files.vfs.as_ref(), &path, &identity)?));
+        if let Some(generation) = state.attributes.chunk_generation(number) {
+            written.dropped.push((Form::Columns, number, generation));
+        }
+    }
+    for (place, layer) in (0u32..).zip(&state.layers) {
+        let vectors = write_vectors(inner, layer, place, &mut written)?;
+        let words = write_words(inner, layer, place, state.bound(), &mut written)?;
+        written.layers.push(LayerFiles { vectors, words });
+    }
+    let applied =
+        Applied { position: state.head.position, commit: state.head.commit, head: state.head.hash, blob: Vec::new() };
+    let manifest = written.manifest_rows()?;
+    let meta = (RowKey::new(tables::META, &[]), Some(codec::encode(&state.meta)?));
+    let rows = frozen.rows.iter().map(|(key, value)| (key.clone(), value.map(|value| value.to_vec())));
+    catalog(inner)?.checkpoint(rows.chain(manifest).chain([meta]), &applied)?;
+    Ok(written)
+}
+
+impl Written {
+    /// A new name for a derived file, noted in the manifest.
+    fn name(&mut self, inner: &Inner, form: Form, place: u32) -> (PathBuf, FileIdentity) {
+        let generation = inner.checkpointer.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        self.added.push(ManifestRow { form: form.byte(), place, generation });
+        let identity = FileIdentity { database: inner.log.database(), generation, place };
+        (inner.files.derived(form, place, generation), identity)
+    }
+
+    fn manifest_rows(&self) -> Result<Vec<(RowKey, Option<Vec<u8>>)>> {
+        let mut rows = Vec::new();
+        for row in &self.added {
+            rows.push((manifest_key(row.form, row.place, row.generation), Some(codec::encode(row)?)));
+        }
+        for (form, place, generation) in &self.dropped {
+            rows.push((manifest_key(form.byte(), *place, *generation), None));
+        }
+        Ok(rows)
+    }
+}
+
+fn manifest_key(form: u8, place: u32, generation: u64) -> RowKey {
+    let mut key = vec![form];
+    key.extend_from_slice(&place.to_be_bytes());
+    key.extend_from_slice(&generation.to_be_bytes());
+    RowKey::new(tables::MANIFEST, &key)
+}
+
+/// Writes a segment file and opens it again from the disk.
+fn write_segment(
+    inner: &Inner,
+    file: SegmentFileWriter,
+    path: &std::path::Path,
+    kind: [u8; 4],
+    identity: &FileIdentity,
+) -> Result<SegmentFile> {
+    file.write(inner.files.vfs.as_ref(), path)?;
+    Ok(SegmentFile::open(inner.files.vfs.as_ref(), path, kind, identity)?)
+}
+
+/// The vector segments of a layer with its tail in them.
+fn write_vectors(
+    inner: &Inner,
+    layer: &LayerIndex,
+    place: u32,
+    written: &mut Written,
+) -> Result<Option<Arc<Vec<Arc<VectorSegment>>>>> {
+    let Some(vectors) = &layer.vectors else { return Ok(None) };
+    let mut segments = vectors.segments.as_ref().clone();
+    if vectors.tail.is_empty() {
+        return Ok(Some(Arc::new(segments)));
+    }
+    let (absorbed, kept) = split_to_merge(&segments, vectors.tail.len(), |segment| segment.len());
+    let options = BuildOptions { threads: inner.options.background_threads.max(1), ..BuildOptions::default() };
+    let (path, identity) = written.name(inner, Form::Vectors, place);
+    let spec = vectors.tail.spec();
+    let mut file = build_segment(&vectors.tail.to_rows(), identity, &options)?;
+    if !absorbed.is_empty() {
+        let fresh = SegmentFile::from_bytes(file.into_bytes(), VECTOR_SEGMENT_KIND, &identity)?;
+        let fresh = VectorSegment::open(fresh, &spec)?;
+        let sources: Vec<&VectorSegment> = absorbed.iter().map(|segment| segment.as_ref()).chain([&fresh]).collect();
+        file = merge_segments(&sources, None, identity, &options)?;
+    }
+    let file = write_segment(inner, file, &path, VECTOR_SEGMENT_KIND, &identity)?;
+    written.dropped.extend(absorbed.iter().map(|segment| (Form::Vectors, place, segment.file().identity().generation)));
+    segments = kept;
+    segments.push(Arc::new(VectorSegment::open(file, &spec)?));
+    Ok(Some(Arc::new(segments)))
+}
+
+/// The word segments of a layer with its tails in them.
+fn write_words(
+    inner: &Inner,
+    layer: &LayerIndex,
+    place: u32,
+    bound: u32,
+    written: &mut Written,
+) -> Result<Arc<Vec<Arc<WordSegment>>>> {
+    let mut segments = layer.words.segments.as_ref().clone();
+    let full: Vec<&Arc<WordTail>> = layer.words.tails.iter().filter(|tail| tail.document_count() > 0).collect();
+    for tail in full {
+        let (path, identity) = written.name(inner, Form::Words, place);
+        let file = tail.build(bound, None, identity)?;
+        let (absorbed, kept) =
+            split_to_merge(&segments, tail.document_count(), |segment| segment.document_count() as usize);
+        let segment = if absorbed.is_empty() {
+            WordSegment::open(write_segment(inner, file, &path, WORD_SEGMENT_KIND, &identity)?)?
+        } else {
+            let fresh = WordSegment::open(SegmentFile::from_bytes(file.into_bytes(), WORD_SEGMENT_KIND, &identity)?)?;
+            let sources: Vec<&WordSegment> = absorbed.iter().map(|segment| segment.as_ref()).chain([&fresh]).collect();
+            let merged = merge_word_segments(layer.words.analyzer, &sources, None, identity)?;
+            WordSegment::open(write_segment(inner, merged, &path, WORD_SEGMENT_KIND, &identity)?)?
+        };
+        written
+            .dropped
+            .extend(absorbed.iter().map(|segment| (Form::Words, place, segment.file().identity().generation)));
+        segments = kept;
+        segments.push(Arc::new(segment));
+    }
+    Ok(Arc::new(segments))
+}
+
+/// Which segments, oldest first, a new one of `count` should absorb: every newest one that is not more than twice as large
+/// as what it would join, and the rest of them all when there would be too many. Sizes then fall at least by half from one
+/// to the next, so that there are few, and each item is rewritten a logarithmic number of times.
+fn split_to_merge<T: Clone>(segments: &[T], count: usize, size: impl Fn(&T) -> usize) -> (Vec<T>, Vec<T>) {
+    let mut joined = count;
+    let mut keep = segments.len();
+    while keep > 0 && (size(&segments[keep - 1]) <= 2 * joined || keep >= MAX_SEGMENTS) {
+        joined += size(&segments[keep - 1]);
+        keep -= 1;
+    }
+    (segments[keep..].to_vec(), segments[..keep].to_vec())
+}
+
+/// Puts the written files in the place of what was set aside, in the newest state.
+fn thaw(inner: &Inner, frozen: &Frozen, written: Written) -> Result<()> {
+    let base = catalog(inner)?.snapshot()?;
+    let mut writer = inner.lock_writer();
+    let mut state = writer.state.as_ref().clone();
+    state.rows.thaw(base);
+    state.attributes.thaw(written.chunks);
+    for (layer, files) in state.layers.iter_mut().zip(written.layers) {
+        if let (Some(vectors), Some(segments)) = (&mut layer.vectors, files.vectors) {
+            vectors.segments = segments;
+            let tail = VectorTail::from(vectors.tail.clone());
+            if let Some(last) = frozen.state.bound().checked_sub(1) {
+                tail.discard_through(last);
+            }
+            vectors.tail = tail.view();
+        }
+        layer.words.segments = files.words;
+        // The tails but the last were written.
+        let last = layer.words.tails.len().saturating_sub(1);
+        layer.words.tails.drain(..last);
+    }
+    finish(inner, &mut writer, state);
+    drop(writer);
+    inner.publish();
+    for (form, place, generation) in written.dropped {
+        // A snapshot that still maps the file keeps it alive; a name that cannot be removed now goes at the next opening.
+        let _ = inner.files.vfs.remove(&inner.files.derived(form, place, generation));
+    }
+    Ok(())
+}
+
+/// Puts what was set aside back, after a checkpoint that failed.
+fn unfreeze(inner: &Inner) {
+    let mut writer = inner.lock_writer();
+    let mut state = writer.state.as_ref().clone();
+    state.rows.unfreeze();
+    state.attributes.unfreeze();
+    writer.tail_records += 1;
+    finish(inner, &mut writer, state);
+    drop(writer);
+    inner.publish();
+}
+
+fn finish(inner: &Inner, writer: &mut Writer, state: State) {
+    writer.checkpoint_running = false;
+    inner.replace(writer, state);
+}
+
+/// Notes in the catalog that the log ends cleanly where it ends now.
+pub(crate) fn note_clean_end(inner: &Inner) -> Result<()> {
+    let head = inner.log.head();
+    let state = inner.published.load_full();
+    if state.head.commit != head.commit {
+        return Ok(());
+    }
+    let applied = Applied { position: head.position, commit: head.commit, head: head.hash, blob: Vec::new() };
+    let none: [(RowKey, Option<Vec<u8>>); 0] = [];
+    Ok(catalog(inner)?.checkpoint(none, &applied)?)
+}
+
+/// The catalog of a database open for writing.
+fn catalog(inner: &Inner) -> Result<&Catalog> {
+    inner.catalog.as_ref().ok_or(Error::ReadOnly)
+}
+
+/// The derived files that a catalog's manifest names, opened and checked.
+pub(crate) fn open_files(inner: &crate::files::Files, state: &mut State, database: [u8; 16]) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    let mut chunks = Vec::new();
+    state.prepare_vectors()?;
+    let mut vectors: [Vec<Arc<VectorSegment>>; 3] = Default::default();
+    let mut words: [Vec<Arc<WordSegment>>; 3] = Default::default();
+    for (_, value) in state.scan(tables::MANIFEST, &[])? {
+        let row: ManifestRow = codec::decode(&value)?;
+        let (form, path, identity) = inner.of_manifest(&row, database)?;
+        let layer = row.place as usize;
+        let known_layer = || Error::Corrupt { what: format!("the manifest names a segment of layer {}", row.place) };
+        match form {
+            Form::Columns => chunks.push((row.place, Columns::open(inner.vfs.as_ref(), &path, &identity)?)),
+            Form::Vectors => {
+                let spec =
+                    state.layers.get(layer).and_then(|layer| layer.vectors.as_ref()).map(|vectors| vectors.tail.spec());
+                let spec = spec.ok_or_else(known_layer)?;
+                let file = SegmentFile::open(inner.vfs.as_ref(), &path, VECTOR_SEGMENT_KIND, &identity)?;
+                vectors.get_mut(layer).ok_or_else(known_layer)?.push(Arc::new(VectorSegment::open(file, &spec)?));
+            }
+            Form::Words => {
+                let file = SegmentFile::open(inner.vfs.as_ref(), &path, WORD_SEGMENT_KIND, &identity)?;
+                words.get_mut(layer).ok_or_else(known_layer)?.push(Arc::new(WordSegment::open(file)?));
+            }
+        }
+        paths.push(path);
+    }
+    let columns = in_order(chunks)?;
+    state.attributes = AttributeStore::open(columns);
+    for layer in Layer::ALL {
+        let index = &mut state.layers[*layer as usize];
+        if let Some(of_layer) = &mut index.vectors {
+            of_layer.segments = Arc::new(std::mem::take(&mut vectors[*layer as usize]));
+        }
+        index.words.segments = Arc::new(std::mem::take(&mut words[*layer as usize]));
+    }
+    Ok(paths)
+}
+
+/// The chunks by number, without gaps.
+fn in_order(chunks: Vec<(u32, Columns)>) -> Result<Vec<Columns>> {
+    let mut columns = Vec::with_capacity(chunks.len());
+    for (expected, (number, chunk)) in (0u32..).zip(chunks) {
+        if number != expected {
+            return Err(Error::Corrupt {
+                what: format!("the manifest names columns {number} where {expected} are next"),
+            });
+        }
+        columns.push(chunk);
+    }
+    Ok(columns)
+}

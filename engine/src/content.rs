@@ -1,0 +1,142 @@
+//! The content of an item: its record as it stands in the log, with long fields put together again.
+//!
+//! Text, fields and vectors are never copied out of the log: they are read where they were written, checked, decoded and
+//! handed out. A transaction keeps its own items here until they have a place in the log.
+
+use crate::Error;
+use crate::Result;
+use crate::item::ItemId;
+use crate::record::{ChunkRecord, Field, FieldValue, ItemRecord, Record};
+use crate::state::State;
+use crate::tables;
+use holotype_storage::log::{Log, Lsn};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What was written of an item.
+#[derive(Debug, Clone)]
+pub struct Content {
+    pub(crate) record: Arc<ItemRecord>,
+}
+
+impl Content {
+    /// The text of the item: its field `text`.
+    pub fn text(&self) -> &str {
+        self.record.text()
+    }
+
+    /// The names of the item's fields, in the order they were written.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        self.record.fields.iter().map(|field| field.name.as_str())
+    }
+
+    /// A field as text: a string as it is, a JSON value as its text; nothing for bytes and for a field it has not.
+    pub fn field_text(&self, name: &str) -> Option<&str> {
+        match &self.field(name)?.value {
+            FieldValue::Text(text) | FieldValue::Json(text) => Some(text),
+            FieldValue::Bytes(_) | FieldValue::Chunks { .. } => None,
+        }
+    }
+
+    /// The tool that ran, if one did.
+    pub fn tool(&self) -> Option<&str> {
+        self.record.tool.as_deref()
+    }
+
+    /// Who spoke, if known.
+    pub fn speaker(&self) -> Option<&str> {
+        self.record.speaker.as_deref()
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        self.record.field(name)
+    }
+}
+
+/// Reads contents for one state: from the log, or from the transaction that is being written.
+#[derive(Clone)]
+pub(crate) struct ContentReader {
+    pub(crate) log: Arc<Log>,
+    /// The items of the transaction under way, not in the log yet.
+    pub(crate) own: Arc<HashMap<u32, Arc<ItemRecord>>>,
+}
+
+impl ContentReader {
+    pub(crate) fn read(&self, state: &State, id: ItemId) -> Result<Content> {
+        if let Some(record) = self.own.get(&id.0) {
+            return Ok(Content { record: Arc::clone(record) });
+        }
+        let lsn = state.attributes(id)?.lsn;
+        let record = match self.record(lsn)? {
+            Record::Item(record) if record.id == id.0 => self.join_chunks(state, record)?,
+            _ => return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {id}") }),
+        };
+        Ok(Content { record: Arc::new(record) })
+    }
+
+    fn record(&self, lsn: u64) -> Result<Record> {
+        let record = self.log.read(Lsn(lsn))?;
+        Record::decode(record.kind, &record.payload)
+    }
+
+    fn join_chunks(&self, state: &State, mut record: ItemRecord) -> Result<ItemRecord> {
+        let id = record.id;
+        for (number, field) in (0u32..).zip(&mut record.fields) {
+            let FieldValue::Chunks { form, len } = field.value else { continue };
+            let mut bytes = Vec::new();
+            for (_, value) in state.scan(tables::CHUNK, &tables::numbers([id, number]))? {
+                let lsn: u64 = holotype_storage::codec::decode(&value)?;
+                let Record::Chunk(ChunkRecord { bytes: piece, .. }) = self.record(lsn)? else {
+                    return Err(Error::Corrupt { what: format!("log position {lsn} holds no chunk of item #{id}") });
+                };
+                bytes.extend_from_slice(&piece);
+            }
+            if bytes.len() as u64 != len {
+                return Err(Error::Corrupt {
+                    what: format!(
+                        "field {:?} of item #{id} has {} bytes in its chunks, expected {len}",
+                        field.name,
+                        bytes.len()
+                    ),
+                });
+            }
+            field.value = join(form, bytes)
+                .ok_or_else(|| Error::Corrupt { what: format!("field {:?} of item #{id} is not text", field.name) })?;
+        }
+        Ok(record)
+    }
+}
+
+fn join(form: u8, bytes: Vec<u8>) -> Option<FieldValue> {
+    match form {
+        0 => String::from_utf8(bytes).ok().map(FieldValue::Text),
+        1 => String::from_utf8(bytes).ok().map(FieldValue::Json),
+        2 => Some(FieldValue::Bytes(bytes)),
+        _ => None,
+    }
+}
+
+/// The longest piece of a field that stands in one record; storage allows 16 MiB a record.
+pub(crate) const CHUNK_LEN: usize = 8 << 20;
+
+/// Splits the fields that are too long for one record into chunk records; the item keeps their lengths.
+pub(crate) fn split_chunks(record: &mut ItemRecord) -> Vec<ChunkRecord> {
+    let total: usize = record.fields.iter().map(|field| crate::provenance::field_bytes(&field.value).len()).sum();
+    if total <= CHUNK_LEN {
+        return Vec::new();
+    }
+    let mut chunks = Vec::new();
+    for (number, field) in (0u32..).zip(&mut record.fields) {
+        let (form, bytes) = match std::mem::replace(&mut field.value, FieldValue::Bytes(Vec::new())) {
+            FieldValue::Text(text) => (0, text.into_bytes()),
+            FieldValue::Json(text) => (1, text.into_bytes()),
+            FieldValue::Bytes(bytes) => (2, bytes),
+            FieldValue::Chunks { .. } => continue,
+        };
+        field.value = FieldValue::Chunks { form, len: bytes.len() as u64 };
+        for (index, piece) in (0u32..).zip(bytes.chunks(CHUNK_LEN)) {
+            chunks.push(ChunkRecord { item: record.id, field: number, index, bytes: piece.to_vec() });
+        }
+    }
+    chunks
+}

@@ -1,0 +1,393 @@
+//! The database handle: opening, the one writer, publishing states, checkpoints.
+//!
+//! ```text
+//! begin ── validate, apply ── append ──┬── wait for the sync ── publish ── readers see it
+//!   (writer's lock)                    └── (lock given up: the next transaction begins)
+//! ```
+//!
+//! Invariants:
+//! 1. `Writer::state` is the newest appended state; `published` the newest whose durability is reached. States are
+//!    published in the order they were appended.
+//! 2. A checkpoint changes no answer: it only moves state from the overlay into derived files, and names them in one
+//!    catalog transaction.
+//! 3. The log is the database: every derived file can be deleted, and opening brings it back.
+
+use crate::attributes::AttributeStore;
+use crate::checkpoint::{self, Checkpointer};
+use crate::content::ContentReader;
+use crate::files::Files;
+use crate::layers::{analyzer, empty_layers};
+use crate::options::{Durability, Options};
+use crate::record::Record;
+use crate::snapshot::Snapshot;
+use crate::state::State;
+use crate::tables::Meta;
+use crate::transaction::Transaction;
+use crate::{Error, Result};
+use arc_swap::ArcSwap;
+use holotype_storage::catalog::{Catalog, CatalogOptions};
+use holotype_storage::lock::Lock;
+use holotype_storage::log::{Head, Log, LogLimits, LogOptions, Lsn};
+use holotype_storage::overlay::View;
+use holotype_storage::vfs::{OsVfs, Vfs};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An open database. Clones share it; the last one to go closes it.
+#[derive(Clone)]
+pub struct Holotype {
+    pub(crate) inner: Arc<Inner>,
+    closer: Arc<Closer>,
+}
+
+/// What opening did to make the database whole.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct OpenReport {
+    /// Transactions read from the log because no checkpoint held them.
+    pub replayed: u64,
+    /// Why all derived files were made anew, if they were.
+    pub rebuilt: Option<String>,
+    /// What recovery did with the end of the log, in words; nothing when there was nothing to do.
+    pub recovery: Vec<String>,
+    /// Where the log is damaged, when it was opened for reading only in spite of that.
+    pub damage: Option<String>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) files: Files,
+    pub(crate) options: Options,
+    pub(crate) log: Arc<Log>,
+    /// Nothing when a database without a sound catalog is open for reading only.
+    pub(crate) catalog: Option<Catalog>,
+    pub(crate) writer: Mutex<Writer>,
+    pub(crate) published: ArcSwap<State>,
+    pub(crate) report: OpenReport,
+    /// Appended states whose turn to be seen has not come, oldest first.
+    pending: Mutex<VecDeque<Pending>>,
+    lock: Lock,
+    pub(crate) checkpointer: Checkpointer,
+}
+
+/// What the holder of the writer's lock may change.
+pub(crate) struct Writer {
+    pub(crate) state: Arc<State>,
+    /// Log written since the last checkpoint began.
+    pub(crate) tail_records: u64,
+    pub(crate) tail_bytes: u64,
+    pub(crate) checkpoint_running: bool,
+    /// Why nothing more may be written.
+    pub(crate) poisoned: Option<String>,
+}
+
+/// The parts of a database as opening found or made them.
+pub(crate) struct Opened {
+    pub(crate) files: Files,
+    pub(crate) options: Options,
+    pub(crate) log: Log,
+    pub(crate) catalog: Option<Catalog>,
+    pub(crate) state: State,
+    pub(crate) lock: Lock,
+    pub(crate) report: OpenReport,
+}
+
+struct Pending {
+    end: Lsn,
+    durability: Durability,
+    state: Arc<State>,
+}
+
+impl Holotype {
+    /// Creates a database at a path where nothing is yet.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], or of the file system.
+    pub fn create(path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        Holotype::create_on(Arc::new(OsVfs), path, options)
+    }
+
+    /// Creates a database on a given file system.
+    pub fn create_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        let files = Files::new(vfs, path.as_ref());
+        if files.exists()? {
+            return Err(Error::Exists { path: path.as_ref().to_owned() });
+        }
+        if let Some(space) = &options.space {
+            space.check()?;
+        }
+        if let Some(profile) = &options.profile {
+            crate::settings::canonical("profile", profile)?;
+        }
+        files.create_dirs()?;
+        let lock = Lock::writer(files.vfs.as_ref(), &files.lock())?;
+        let mut id = [0; 16];
+        getrandom::fill(&mut id)
+            .map_err(|error| Error::File { path: files.dir.clone(), source: std::io::Error::other(error) })?;
+        let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
+        let log_options = LogOptions { page_size: options.page_size, limits, ..LogOptions::new(id) };
+        let log = Log::create(Arc::clone(&files.vfs), &files.log_dir(), &log_options)?;
+        let catalog_options = CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() };
+        let catalog = Catalog::create(files.vfs.as_ref(), &files.catalog(), id, &catalog_options)?;
+        let mut state = empty_state(Some(&catalog))?;
+        state.head = log.head();
+        let opened = Opened {
+            files,
+            options: options.clone(),
+            log,
+            catalog: Some(catalog),
+            state,
+            lock,
+            report: OpenReport::default(),
+        };
+        let database = Holotype::start(opened, 0);
+        let mut transaction = database.begin()?;
+        if let Some(space) = &options.space {
+            transaction.define_space(space)?;
+        }
+        if let Some(profile) = &options.profile {
+            transaction.set("profile", profile)?;
+        }
+        transaction.commit(Durability::Sync)?;
+        Ok(database)
+    }
+
+    /// Opens a database: for writing, unless the options say otherwise.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Storage`] when it is locked, of a newer format, or damaged.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        Holotype::open_on(Arc::new(OsVfs), path, options)
+    }
+
+    /// Opens a database on a given file system.
+    pub fn open_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        let files = Files::new(vfs, path.as_ref());
+        if !files.exists()? {
+            return Err(Error::NotFound { path: path.as_ref().to_owned() });
+        }
+        crate::opening::open(files, options, false)
+    }
+
+    /// Opens a database after throwing away every derived file, so that all are made again from the log.
+    pub fn rebuild(path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        let files = Files::new(Arc::new(OsVfs), path.as_ref());
+        if !files.exists()? {
+            return Err(Error::NotFound { path: path.as_ref().to_owned() });
+        }
+        crate::opening::open(files, options, true)
+    }
+
+    /// The handle of what was opened, with `replayed` records that no checkpoint holds.
+    pub(crate) fn start(opened: Opened, replayed: u64) -> Holotype {
+        let Opened { files, options, log, catalog, state, lock, report } = opened;
+        let state = Arc::new(state);
+        let writer = Writer {
+            state: Arc::clone(&state),
+            tail_records: replayed,
+            tail_bytes: 0,
+            checkpoint_running: false,
+            poisoned: None,
+        };
+        let checkpointer = Checkpointer::starting_at(files.newest_generation());
+        let inner = Arc::new(Inner {
+            files,
+            options,
+            log: Arc::new(log),
+            catalog,
+            writer: Mutex::new(writer),
+            published: ArcSwap::new(state),
+            report,
+            pending: Mutex::default(),
+            lock,
+            checkpointer,
+        });
+        let closer = Arc::new(Closer { inner: Arc::clone(&inner) });
+        Holotype { inner, closer }
+    }
+
+    /// Begins a write transaction; waits for the one under way.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`].
+    pub fn begin(&self) -> Result<Transaction<'_>> {
+        if self.inner.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        let writer = self.inner.lock_writer();
+        if let Some(detail) = &writer.poisoned {
+            return Err(Error::Poisoned { detail: detail.clone() });
+        }
+        Ok(Transaction::new(&self.inner, writer))
+    }
+
+    /// A consistent view of what is committed; it never changes and holds up nobody.
+    pub fn snapshot(&self) -> Snapshot {
+        let inner = Arc::clone(&self.inner);
+        let reader = ContentReader { log: Arc::clone(&inner.log), own: Arc::default() };
+        let state = inner.published.load_full();
+        Snapshot::new(inner, state, reader)
+    }
+
+    /// The end of the log as an observer outside may keep it: position, transaction, hash.
+    pub fn head(&self) -> Head {
+        self.inner.published.load().head
+    }
+
+    /// What opening did.
+    pub fn report(&self) -> &OpenReport {
+        &self.inner.report
+    }
+
+    /// Where the database is.
+    pub fn path(&self) -> &Path {
+        &self.inner.files.dir
+    }
+
+    /// Writes a checkpoint now and waits for it: the next opening has nothing to replay.
+    pub fn checkpoint(&self) -> Result<()> {
+        if self.inner.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        checkpoint::run(&self.inner)
+    }
+
+    /// Closes the database: writes a checkpoint and a clean end of the log, and reports what went wrong with that.
+    /// Dropping the last handle does the same in silence.
+    pub fn close(self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+impl std::fmt::Debug for Holotype {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let head = self.head();
+        f.debug_struct("Holotype").field("path", &self.inner.files.dir).field("commit", &head.commit.0).finish()
+    }
+}
+
+/// A state with nothing in it.
+pub(crate) fn empty_state(catalog: Option<&Catalog>) -> Result<State> {
+    Ok(State {
+        meta: Meta::default(),
+        head: Head::default(),
+        rows: View::new(catalog.map(Catalog::snapshot).transpose()?),
+        attributes: AttributeStore::default(),
+        layers: empty_layers(analyzer("english")),
+        unsettled: Default::default(),
+    })
+}
+
+impl Inner {
+    pub(crate) fn now(&self) -> i64 {
+        self.options.clock.now()
+    }
+
+    /// The writer's lock. A panic of another thread left the writer's state as it was at its last append.
+    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over a transaction that was appended: readers see it once it is as durable as asked.
+    pub(crate) fn appended(
+        self: &Arc<Self>,
+        mut writer: MutexGuard<'_, Writer>,
+        state: Arc<State>,
+        end: Lsn,
+        durability: Durability,
+        records: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        writer.state = Arc::clone(&state);
+        writer.tail_records += records;
+        writer.tail_bytes += bytes;
+        self.enqueue(Pending { end, durability, state });
+        let due = writer.tail_bytes >= self.options.checkpoint_bytes
+            || writer.tail_records >= self.options.checkpoint_records;
+        let start = due && !writer.checkpoint_running;
+        drop(writer);
+        if durability == Durability::Sync {
+            self.log.sync_to(end)?;
+            self.note_durable()?;
+        }
+        self.publish();
+        if start {
+            self.checkpointer.start(self);
+        }
+        Ok(())
+    }
+
+    /// Replaces the writer's state by an equal one in other files; readers get it in its turn.
+    pub(crate) fn replace(&self, writer: &mut Writer, state: State) {
+        let state = Arc::new(state);
+        writer.state = Arc::clone(&state);
+        self.enqueue(Pending { end: Lsn(0), durability: Durability::None, state });
+    }
+
+    fn enqueue(&self, pending: Pending) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push_back(pending);
+    }
+
+    /// Shows readers the newest state whose turn has come.
+    pub(crate) fn publish(&self) {
+        let durable = self.log.durable();
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = None;
+        while pending.front().is_some_and(|first| first.durability != Durability::Sync || first.end <= durable) {
+            newest = pending.pop_front();
+        }
+        if let Some(newest) = newest {
+            self.published.store(newest.state);
+        }
+    }
+
+    /// Writes the durable position into the lock's status block: evidence, at the next opening, of what was synced.
+    pub(crate) fn note_durable(&self) -> Result<()> {
+        Ok(self.lock.set_durable(self.log.durable())?)
+    }
+
+    fn close(self: &Arc<Self>) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        // What failed in the background is tried again here, where its failure can be told.
+        let _ = self.checkpointer.wait();
+        checkpoint::run(self)?;
+        let before = self.log.end();
+        self.log.close()?;
+        if self.log.end() == before {
+            return Ok(());
+        }
+        self.note_durable()?;
+        checkpoint::note_clean_end(self)
+    }
+}
+
+/// Closes the database when the last handle goes. Background work holds the inner part only, never this.
+struct Closer {
+    inner: Arc<Inner>,
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        let _ = self.inner.close();
+    }
+}
+
+/// Applies a transaction read from the log.
+pub(crate) fn replay(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<()> {
+    let mut own = std::collections::HashMap::new();
+    for record in &transaction.records {
+        let decoded = Record::decode(record.kind, &record.payload)?;
+        let place = crate::apply::Place { commit: transaction.number.0, lsn: record.lsn.0 };
+        state.apply(&decoded, place)?;
+        if let Record::Item(item) = decoded {
+            own.insert(item.id, Arc::new(item));
+        }
+    }
+    state.settle()?;
+    state.index_items(&own)?;
+    state.meta.commit = transaction.number.0;
+    state.meta.clock = transaction.time_us;
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Everything that can go wrong, in words a person can act on, with a code a program can rely on.
+//!
+//! Bad input, bad bytes and full disks are values of [`Error`]; a broken promise of our own is an assertion.
+//! [`Error::code`] is stable; the message may improve. [`Error::class`] says what kind of trouble it is, which the
+//! command line turns into its exit status.
+
+use crate::item::UnknownName;
+use std::path::PathBuf;
+
+/// The result of an operation of the database.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of trouble an error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The call, a statement or an input is wrong.
+    Input,
+    /// The database cannot be opened: missing, locked, of a newer format, damaged.
+    Open,
+    /// Reading or writing failed, or the disk is full.
+    Io,
+    /// A limit stopped it.
+    Limit,
+}
+
+/// An error of the database.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no database at the path.
+    #[error("there is no database at {}; `holotype create` makes one", path.display())]
+    NotFound {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// There is something at the path already.
+    #[error("{} exists already; choose another path, or open it instead of creating it", path.display())]
+    Exists {
+        /// What exists.
+        path: PathBuf,
+    },
+    /// The log is damaged: the database may be opened read-only.
+    #[error("the log is damaged: {detail}; open it read-only, or run `holotype verify` to see how far the damage goes")]
+    Damaged {
+        /// File, page, offset, and what is wrong there.
+        detail: String,
+    },
+    /// A file or record holds something that cannot be.
+    #[error("{what}; `holotype verify` shows where, `holotype rebuild` brings derived files back from the log")]
+    Corrupt {
+        /// What cannot be.
+        what: String,
+    },
+    /// A record of a type this version does not know.
+    #[error("the log holds a record of type {kind}, which this version does not know; open it with a newer holotype")]
+    UnknownRecord {
+        /// The type number.
+        kind: u8,
+    },
+    /// The writer failed earlier; nothing more is written until the database is opened again.
+    #[error("an earlier write or sync failed, so nothing more is written: open the database again ({detail})")]
+    Poisoned {
+        /// What failed.
+        detail: String,
+    },
+    /// The database was opened for reading.
+    #[error("the database is open for reading only; open it for writing to change it")]
+    ReadOnly,
+    /// An attribute has a name that is not one of the known ones.
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+    /// Something was named that does not exist.
+    #[error("there is no {what} {name}")]
+    Missing {
+        /// What was looked for: item, episode, page.
+        what: &'static str,
+        /// How it was named.
+        name: String,
+    },
+    /// The caller's key is taken.
+    #[error("the key {key:?} is taken by another {what}; keys are unique in a database")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+        /// What holds it.
+        what: &'static str,
+    },
+    /// A trace with the same tool, log and step is there.
+    #[error(
+        "a trace with tool {tool:?}, log {log_id:?} and step {step} is there already; (tool, log_id, step) is unique"
+    )]
+    DuplicateTrace {
+        /// The tool.
+        tool: String,
+        /// The log.
+        log_id: String,
+        /// The step.
+        step: u64,
+    },
+    /// An input is wrong.
+    #[error("{0}")]
+    Invalid(String),
+    /// A vector does not fit the space.
+    #[error("{0}")]
+    Vector(String),
+    /// A pointer does not resolve.
+    #[error("the pointer to {target} does not resolve: {reason}")]
+    UnresolvedPointer {
+        /// What it points to.
+        target: String,
+        /// Why it does not resolve.
+        reason: String,
+    },
+    /// The hash given with a pointer disagrees with the bytes.
+    #[error("the hash given for the pointer to {target} disagrees with the bytes: given {given}, found {found}")]
+    HashMismatch {
+        /// What it points to.
+        target: String,
+        /// The hash that was given.
+        given: String,
+        /// The hash of the bytes.
+        found: String,
+    },
+    /// One or more errors of a statement.
+    #[error("{0}")]
+    Query(holotype_query::Errors),
+    /// A statement or clause that this version parses but does not run.
+    #[error("`{what}` is understood but not run yet by this version")]
+    NotYet {
+        /// The statement or clause.
+        what: String,
+    },
+    /// A line of an import is wrong.
+    #[error("{file}:{line}:{column}: {message}")]
+    Line {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column, from 1.
+        column: u64,
+        /// The stable code of the cause.
+        code: &'static str,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// A limit was reached.
+    #[error("{what} is limited to {limit}, and this needs {needed}")]
+    Limit {
+        /// What is limited.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+        /// What was needed.
+        needed: u64,
+    },
+    /// The work was stopped by its caller.
+    #[error("stopped: {0}")]
+    Cancelled(&'static str),
+    /// Storage failed.
+    #[error(transparent)]
+    Storage(#[from] holotype_storage::Error),
+    /// An index failed.
+    #[error(transparent)]
+    Index(#[from] holotype_index::Error),
+    /// A file outside the database could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

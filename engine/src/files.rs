@@ -1,0 +1,142 @@
+//! Where a database keeps its files, and what derived files are called.
+//!
+//! ```text
+//! memory.holo/
+//!   LOCK
+//!   log/0000000001.log …          the database
+//!   catalog.redb                  derived, like everything below
+//!   columns/PLACE-GENERATION.cseg
+//!   vectors/PLACE-GENERATION.vseg
+//!   words/PLACE-GENERATION.wseg
+//! ```
+//!
+//! A derived file's name is never used twice: its generation counts up for as long as the directory lives, and the
+//! catalog's manifest says which files are part of the state. Any other is left over from a crash and removed.
+
+use crate::tables::ManifestRow;
+use crate::{Error, Result};
+use holotype_storage::segment_file::FileIdentity;
+use holotype_storage::vfs::Vfs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The three forms of derived files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Columns,
+    Vectors,
+    Words,
+}
+
+impl Form {
+    pub(crate) const ALL: [Form; 3] = [Form::Columns, Form::Vectors, Form::Words];
+
+    pub(crate) fn byte(self) -> u8 {
+        match self {
+            Form::Columns => b'c',
+            Form::Vectors => b'v',
+            Form::Words => b'w',
+        }
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Form> {
+        Form::ALL.into_iter().find(|form| form.byte() == byte)
+    }
+
+    fn dir(self) -> &'static str {
+        match self {
+            Form::Columns => "columns",
+            Form::Vectors => "vectors",
+            Form::Words => "words",
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Form::Columns => "cseg",
+            Form::Vectors => "vseg",
+            Form::Words => "wseg",
+        }
+    }
+}
+
+/// The directory of one database on a file system.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) dir: PathBuf,
+}
+
+impl Files {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> Self {
+        Files { vfs, dir: dir.to_owned() }
+    }
+
+    /// Whether there is a log: without one there is no database.
+    pub(crate) fn exists(&self) -> Result<bool> {
+        match self.vfs.list(&self.log_dir()) {
+            Ok(names) => Ok(names.iter().any(|name| name.ends_with(".log"))),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+            Err(source) => Err(Error::File { path: self.log_dir(), source }),
+        }
+    }
+
+    pub(crate) fn create_dirs(&self) -> Result<()> {
+        for dir in [self.dir.clone(), self.log_dir()].into_iter().chain(Form::ALL.map(|form| self.dir.join(form.dir())))
+        {
+            self.vfs.create_dir(&dir).map_err(|source| Error::File { path: dir.clone(), source })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.dir.join("LOCK")
+    }
+
+    pub(crate) fn catalog(&self) -> PathBuf {
+        self.dir.join("catalog.redb")
+    }
+
+    pub(crate) fn derived(&self, form: Form, place: u32, generation: u64) -> PathBuf {
+        self.dir.join(form.dir()).join(format!("{place}-{generation:010}.{}", form.extension()))
+    }
+
+    /// The path and identity of a file of the manifest.
+    pub(crate) fn of_manifest(&self, row: &ManifestRow, database: [u8; 16]) -> Result<(Form, PathBuf, FileIdentity)> {
+        let form = Form::from_byte(row.form)
+            .ok_or_else(|| Error::Corrupt { what: format!("the manifest names a file of form {}", row.form) })?;
+        let identity = FileIdentity { database, generation: row.generation, place: row.place };
+        Ok((form, self.derived(form, row.place, row.generation), identity))
+    }
+
+    /// Removes derived files that `keep` does not name; returns how many.
+    pub(crate) fn remove_other(&self, keep: &[PathBuf]) -> Result<usize> {
+        let mut removed = 0;
+        for form in Form::ALL {
+            let dir = self.dir.join(form.dir());
+            let names = match self.vfs.list(&dir) {
+                Ok(names) => names,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(source) => return Err(Error::File { path: dir, source }),
+            };
+            for path in names.iter().map(|name| dir.join(name)).filter(|path| !keep.contains(path)) {
+                self.vfs.remove(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// The newest generation among the files that are there, so that no name is used twice.
+    pub(crate) fn newest_generation(&self) -> u64 {
+        let of_name = |name: &String| name.split_once('-')?.1.split_once('.')?.0.parse::<u64>().ok();
+        let names =
+            Form::ALL.into_iter().flat_map(|form| self.vfs.list(&self.dir.join(form.dir())).unwrap_or_default());
+        names.filter_map(|name| of_name(&name)).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,404 @@
+//! Filters: a predicate to the set of items it holds for, before any vector is scored.
+//!
+//! Tests on scalar attributes are passes over one column; the rest (text, fields, edges, claims) are asked item by item,
+//! and only of the items that every cheaper test of the same conjunction has left.
+//!
+//! Invariant: `evaluate(p, c) = { i in c : p holds for i }` — a test on an absent attribute is false, and `not` is the
+//! complement.
+
+use crate::attributes::Column;
+use crate::cell::{self, Cell};
+use crate::edge::Edge;
+use crate::item::{ItemId, Kind, Layer, Status, Support};
+use crate::item_view::ItemView;
+use crate::reader::{Standing, Window};
+use crate::snapshot::Snapshot;
+use crate::state::State;
+use crate::{Error, Result, tables};
+use holotype_index::bitmap::Bits;
+use holotype_query::ast::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
+use holotype_query::{FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
+
+/// What a filter is evaluated against.
+pub(crate) struct Filter<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) standing: &'a Standing,
+}
+
+impl Filter<'_> {
+    fn state(&self) -> &State {
+        &self.snapshot.state
+    }
+
+    fn select(&self, column: Column, test: &dyn Fn(f64) -> bool) -> Result<Bits> {
+        self.state().attributes.select(column, self.state().bound(), test)
+    }
+
+    /// The items of `among` for which the predicate holds.
+    pub(crate) fn evaluate(&self, predicate: &Predicate, among: &Bits) -> Result<Bits> {
+        match predicate {
+            Predicate::And(parts) => {
+                let mut left = among.clone();
+                let (cheap, costly): (Vec<_>, Vec<_>) = parts.iter().partition(|part| is_cheap(part));
+                for part in cheap.into_iter().chain(costly) {
+                    left = self.evaluate(part, &left)?;
+                }
+                Ok(left)
+            }
+            Predicate::Or(parts) => {
+                let mut any = Bits::new();
+                for part in parts {
+                    any = any.or(&self.evaluate(part, &among.and_not(&any))?);
+                }
+                Ok(any)
+            }
+            Predicate::Not(part) => Ok(among.and_not(&self.evaluate(part, among)?)),
+            Predicate::Test(test) => match self.column_test(&test.node)? {
+                Some(found) => Ok(found.and(among)),
+                None => self.ask_each(&test.node, among),
+            },
+        }
+    }
+
+    /// The items a test on one column holds for, if it is one.
+    fn column_test(&self, test: &Test) -> Result<Option<Bits>> {
+        match test {
+            Test::Compare { name, op, value } => {
+                let (op, value) = (*op, value.node.bound());
+                self.by_name(&name.node, &|cell| cell::holds(cell, op, value))
+            }
+            Test::In { name, not, list } => {
+                let values: Vec<&Value> = list.node.bound().iter().map(|value| value.node.bound()).collect();
+                self.by_name(&name.node, &|cell| values.iter().any(|value| cell::holds(cell, Op::Eq, value)) != *not)
+            }
+            Test::Between { name, not, low, high } => {
+                let (low, high) = (low.node.bound(), high.node.bound());
+                self.by_name(&name.node, &|cell| {
+                    (cell::holds(cell, Op::Ge, low) && cell::holds(cell, Op::Le, high)) != *not
+                })
+            }
+            Test::Contains { name, not, text } => {
+                let wanted = text.node.bound().to_lowercase();
+                self.by_name(&name.node, &|cell| contains(cell, &wanted) != *not)
+            }
+            Test::Matches { name, not, glob } => {
+                let pattern = glob.node.bound();
+                self.by_name(&name.node, &|cell| matches(cell, pattern) != *not)
+            }
+            Test::Has(name) => self.by_name(&name.node, &|_| true),
+            Test::Flaw(flaw) => self.flaw(flaw).map(Some),
+            Test::Redacted => self.select(Column::Redacted, &|redacted| redacted == 1.0).map(Some),
+            Test::Edge { .. } | Test::Claims { .. } => Ok(None),
+        }
+    }
+
+    /// The items whose attribute of that name passes the test, if the attribute stands in a column.
+    fn by_name(&self, name: &Name, test: &dyn Fn(&Cell) -> bool) -> Result<Option<Bits>> {
+        let Some(word) = name.word() else { return Ok(None) };
+        let named = |column, of: fn(u8) -> Option<&'static str>| {
+            self.select(column, &|byte| of(byte as u8).is_some_and(|name| test(&Cell::text(name)))).map(Some)
+        };
+        let whole = |column| self.select(column, &|number| test(&Cell::Integer(number as i64))).map(Some);
+        match word {
+            "kind" => named(Column::Kind, |byte| Kind::from_byte(byte).map(Kind::as_str)),
+            "layer" => named(Column::Kind, |byte| Kind::from_byte(byte).map(|kind| kind.layer().as_str())),
+            "status" => named(Column::Status, |byte| Status::from_byte(byte).map(Status::as_str)),
+            "source" => {
+                named(Column::Source, |byte| crate::item::Source::from_byte(byte).map(|source| source.as_str()))
+            }
+            "support" => named(Column::Support, |byte| Support::from_byte(byte).map(Support::as_str)),
+            "step" => whole(Column::Step),
+            "tokens" => whole(Column::Tokens),
+            "commit" => whole(Column::Commit),
+            "return_score" => whole(Column::ReturnScore),
+            "conflict" => whole(Column::Conflict),
+            "utility" => self.select(Column::Utility, &|number| test(&Cell::Number(number))).map(Some),
+            "time" => self.select(Column::Time, &|micros| test(&Cell::Time(micros as i64))).map(Some),
+            "age" => {
+                let Some(now) = self.standing.reader.time else { return Ok(Some(Bits::new())) };
+                self.select(Column::Time, &|micros| test(&Cell::Duration(now.saturating_sub(micros as i64).max(0))))
+                    .map(Some)
+            }
+            "active" => self.select(Column::Active, &|active| test(&Cell::Bool(active == 1.0))).map(Some),
+            "redacted" => self.select(Column::Redacted, &|redacted| test(&Cell::Bool(redacted == 1.0))).map(Some),
+            "ungrounded" => self.select(Column::Ungrounded, &|yes| test(&Cell::Bool(yes == 1.0))).map(Some),
+            "version" => self.by_symbol(Column::Version, test).map(Some),
+            "speaker" => self.by_symbol(Column::Speaker, test).map(Some),
+            "tool" => self.by_symbol(Column::Tool, test).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Tests each name that was ever used once, then the column by number.
+    fn by_symbol(&self, column: Column, test: &dyn Fn(&Cell) -> bool) -> Result<Bits> {
+        let mut passing = vec![false; self.state().meta.symbols as usize];
+        for (key, value) in self.state().scan(tables::SYMBOL, &[])? {
+            let name: String = holotype_storage::codec::decode(&value)?;
+            let number = tables::number_at(&key, 0).unwrap_or(u32::MAX) as usize;
+            if let Some(slot) = passing.get_mut(number) {
+                *slot = test(&Cell::Text(name));
+            }
+        }
+        self.select(column, &|number| passing.get(number as usize).copied().unwrap_or(false))
+    }
+
+    /// The items with a flaw.
+    pub(crate) fn flaw(&self, flaw: &Flaw) -> Result<Bits> {
+        match flaw.kind {
+            FlawKind::Failed => self.select(Column::Status, &|status| status as u8 == Status::Failed.to_byte()),
+            FlawKind::Stale => self.stale(&window(self.state(), flaw)?),
+            FlawKind::Conflicted => self.select(Column::Conflict, &|_| true),
+            FlawKind::Weakened => self.select(Column::Support, &|support| support as u8 == Support::Weakened.to_byte()),
+            FlawKind::Unsupported => {
+                self.select(Column::Support, &|support| support as u8 == Support::Unsupported.to_byte())
+            }
+            FlawKind::Ungrounded => self.select(Column::Ungrounded, &|yes| yes == 1.0),
+            FlawKind::Inactive => self.select(Column::Active, &|active| active == 0.0),
+        }
+    }
+
+    /// The items that are stale by any criterion of the window that is on.
+    pub(crate) fn stale(&self, window: &Window) -> Result<Bits> {
+        let mut stale = Bits::new();
+        if let (Some(bound), Some(now)) = (window.age, self.standing.reader.time) {
+            stale = self.select(Column::Time, &|micros| now.saturating_sub(micros as i64) > bound)?;
+        }
+        if let (Some(bound), Some(episode), Some(step)) =
+            (window.steps, self.standing.episode, self.standing.reader.step)
+        {
+            let here = self.select(Column::Episode, &|number| number as u32 == episode)?;
+            let old = self.select(Column::Step, &|at| step.saturating_sub(at as u64) > bound)?;
+            stale = stale.or(&here.and(&old));
+        }
+        if window.version {
+            stale = stale.or(&self.foreign()?);
+        }
+        Ok(stale)
+    }
+
+    /// The items of another version than the reader's.
+    pub(crate) fn foreign(&self) -> Result<Bits> {
+        use crate::reader::VersionNumber;
+        match self.standing.version {
+            None => Ok(Bits::new()),
+            Some(VersionNumber::Unheard) => self.select(Column::Version, &|_| true),
+            Some(VersionNumber::Known(mine)) => self.select(Column::Version, &|number| number as u32 != mine),
+        }
+    }
+
+    /// Asks every item of `among` on its own.
+    fn ask_each(&self, test: &Test, among: &Bits) -> Result<Bits> {
+        if let Test::Edge { edge, target } = test {
+            return self.edge_test(Edge::from(edge.node), target.as_ref(), among);
+        }
+        let mut found = Vec::new();
+        for id in among.iter() {
+            let view = ItemView::new(self.snapshot, self.standing, ItemId(id))?;
+            if holds(&|name| view.get(name), &|pattern| view.claims(pattern), test)? {
+                found.push(id);
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    fn edge_test(&self, edge: Edge, target: Option<&Spanned<Pointer>>, among: &Bits) -> Result<Bits> {
+        let Some(pointer) = target else {
+            let mut found = Vec::new();
+            for id in among.iter() {
+                let out = !self.state().edges_out(ItemId(id), Some(edge))?.is_empty();
+                let symmetric = edge.is_symmetric() && !self.state().edges_in(ItemId(id), Some(edge))?.is_empty();
+                if out || symmetric {
+                    found.push(id);
+                }
+            }
+            return Ok(found.into_iter().collect());
+        };
+        let mut found = Vec::new();
+        for target in self.edge_targets(edge, &pointer.node.target.node)? {
+            found.extend(self.state().edges_in(target, Some(edge))?.iter().map(|end| end.far.0));
+            if edge.is_symmetric() {
+                found.extend(self.state().edges_out(target, Some(edge))?.iter().map(|end| end.far.0));
+            }
+        }
+        let found: Bits = found.into_iter().collect();
+        Ok(found.and(among))
+    }
+
+    /// The items a target names; a concept or intent may be named by its text.
+    fn edge_targets(&self, edge: Edge, target: &Ref) -> Result<Vec<ItemId>> {
+        let by_name = matches!(edge, Edge::Mentions | Edge::Solves);
+        match target {
+            Ref::Item(item) => match item.bound() {
+                ItemRef::Key(key) if by_name => {
+                    let mut found: Vec<ItemId> = self.state().item_by_key(key)?.into_iter().collect();
+                    let kind = if edge == Edge::Mentions { Kind::Concept } else { Kind::Intent };
+                    let all = self.select(Column::Kind, &|byte| byte as u8 == kind.to_byte())?;
+                    for id in all.iter().map(ItemId) {
+                        if !found.contains(&id) && self.snapshot.content(id)?.text().eq_ignore_ascii_case(key) {
+                            found.push(id);
+                        }
+                    }
+                    Ok(found)
+                }
+                _ => Ok(vec![self.snapshot.resolve_item(item.bound())?]),
+            },
+            Ref::Page(page) => Ok(self.snapshot.page_traces(page.bound())?),
+            Ref::Episode(_) => Err(Error::Invalid(format!("an episode cannot be the target of {edge}"))),
+        }
+    }
+
+    /// The items of a scope: those of the episodes or pages named, or all.
+    pub(crate) fn scope(&self, scope: Option<&Scope>) -> Result<Bits> {
+        let state = self.state();
+        match scope {
+            None | Some(Scope::All) => Ok(Bits::full(state.bound())),
+            Some(Scope::Episodes(ids)) => {
+                let mut found = Bits::new();
+                for number in episode_numbers(state, ids)? {
+                    found = found.or(&self.select(Column::Episode, &|of| of as u32 == number)?);
+                    let also = state.scan(tables::ALSO_IN, &tables::numbers([number]))?;
+                    let also: Bits = also.iter().filter_map(|(key, _)| tables::number_at(key, 4)).collect();
+                    found = found.or(&also);
+                }
+                // A theme that belongs to no episode of its own routes into every one.
+                Ok(found)
+            }
+            Some(Scope::Pages(keys)) => {
+                let mut traces = Vec::new();
+                for key in keys {
+                    traces.extend(self.snapshot.page_traces(key.node.bound())?);
+                }
+                let mut found: Vec<u32> = traces.iter().map(|id| id.0).collect();
+                for trace in traces {
+                    found.extend(state.dependents(trace)?.iter().map(|id| id.0));
+                }
+                Ok(found.into_iter().collect())
+            }
+        }
+    }
+
+    /// The items a noun stands for.
+    pub(crate) fn noun(&self, noun: Noun) -> Result<Bits> {
+        let kind = |kind: Kind| self.select(Column::Kind, &|byte| byte as u8 == kind.to_byte());
+        let layer = |layer| self.state().attributes.layer(layer, self.state().bound());
+        match noun {
+            Noun::Themes => layer(Layer::Theme),
+            Noun::Concepts => kind(Kind::Concept),
+            Noun::Intents => kind(Kind::Intent),
+            Noun::Recalls => layer(Layer::Recall),
+            Noun::Summaries => kind(Kind::Summary),
+            Noun::Facts => kind(Kind::Fact),
+            Noun::Procedures => kind(Kind::Procedure),
+            Noun::Traces => layer(Layer::Trace),
+            Noun::Turns => kind(Kind::Turn),
+            Noun::Calls => kind(Kind::Call),
+            Noun::Observations => kind(Kind::Observation),
+            Noun::Items => Ok(Bits::full(self.state().bound())),
+            Noun::Pages | Noun::Episodes => Ok(Bits::new()),
+        }
+    }
+}
+
+/// The numbers of the episodes named.
+pub(crate) fn episode_numbers(state: &State, ids: &[Spanned<holotype_query::Arg<String>>]) -> Result<Vec<u32>> {
+    let number = |id: &Spanned<holotype_query::Arg<String>>| {
+        let id = id.node.bound();
+        let missing = || Error::Missing { what: "episode", name: format!("'{id}'") };
+        state.episode_number(id)?.ok_or_else(missing)
+    };
+    ids.iter().map(number).collect()
+}
+
+/// The window a flaw `stale(…)` asks for; without one, every criterion at the database's bounds.
+pub(crate) fn window(state: &State, flaw: &Flaw) -> Result<Window> {
+    if flaw.window.is_empty() {
+        return Window::default_of(state);
+    }
+    let mut window = Window::default();
+    for bound in &flaw.window {
+        match &bound.node {
+            Bound::Steps(steps) => window.steps = Some(*steps.node.bound()),
+            Bound::Age(age) => window.age = Some(i64::try_from(age.micros()).unwrap_or(i64::MAX)),
+            Bound::Version => window.version = true,
+        }
+    }
+    Ok(window)
+}
+
+/// Whether a predicate is answered from columns alone.
+fn is_cheap(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::And(parts) | Predicate::Or(parts) => parts.iter().all(is_cheap),
+        Predicate::Not(part) => is_cheap(part),
+        Predicate::Test(test) => match &test.node {
+            Test::Compare { name, .. }
+            | Test::In { name, .. }
+            | Test::Between { name, .. }
+            | Test::Contains { name, .. }
+            | Test::Matches { name, .. }
+            | Test::Has(name) => !matches!(
+                name.node.word(),
+                None | Some("text" | "key" | "item" | "episode" | "page" | "log_id" | "trust" | "origin")
+            ),
+            Test::Flaw(_) | Test::Redacted => true,
+            Test::Edge { .. } | Test::Claims { .. } => false,
+        },
+    }
+}
+
+fn contains(cell: &Cell, wanted: &str) -> bool {
+    match cell {
+        Cell::List(cells) => cells.iter().any(|cell| contains(cell, wanted)),
+        cell => cell.to_string().to_lowercase().contains(wanted),
+    }
+}
+
+fn matches(cell: &Cell, pattern: &str) -> bool {
+    match cell {
+        Cell::List(cells) => cells.iter().any(|cell| matches(cell, pattern)),
+        cell => cell::glob(pattern, &cell.to_string()),
+    }
+}
+
+/// Whether a test holds for a row that answers names with cells. Flaws and edges are tests of items only.
+pub(crate) fn holds(
+    get: &dyn Fn(&Name) -> Result<Option<Cell>>,
+    claims: &dyn Fn(&str) -> Result<Vec<Cell>>,
+    test: &Test,
+) -> Result<bool> {
+    let with = |name: &Spanned<Name>, test: &dyn Fn(&Cell) -> bool| Ok(get(&name.node)?.as_ref().is_some_and(test));
+    match test {
+        Test::Compare { name, op, value } => with(name, &|cell| cell::holds(cell, *op, value.node.bound())),
+        Test::In { name, not, list } => {
+            let any = |cell: &Cell| list.node.bound().iter().any(|value| cell::holds(cell, Op::Eq, value.node.bound()));
+            with(name, &|cell| any(cell) != *not)
+        }
+        Test::Between { name, not, low, high } => with(name, &|cell| {
+            (cell::holds(cell, Op::Ge, low.node.bound()) && cell::holds(cell, Op::Le, high.node.bound())) != *not
+        }),
+        Test::Contains { name, not, text } => {
+            let wanted = text.node.bound().to_lowercase();
+            with(name, &|cell| contains(cell, &wanted) != *not)
+        }
+        Test::Matches { name, not, glob } => with(name, &|cell| matches(cell, glob.node.bound()) != *not),
+        Test::Has(name) => with(name, &|_| true),
+        Test::Claims { name, value } => {
+            let found = claims(name.node.bound())?;
+            Ok(match value {
+                None => !found.is_empty(),
+                Some((op, value)) => found.iter().any(|cell| cell::holds(cell, *op, value.node.bound())),
+            })
+        }
+        Test::Flaw(_) | Test::Redacted | Test::Edge { .. } => Ok(false),
+    }
+}
+
+/// Whether a predicate holds for a row that is no item.
+pub(crate) fn holds_for_row(get: &dyn Fn(&Name) -> Result<Option<Cell>>, predicate: &Predicate) -> Result<bool> {
+    match predicate {
+        Predicate::And(parts) => parts.iter().try_fold(true, |all, part| Ok(all && holds_for_row(get, part)?)),
+        Predicate::Or(parts) => parts.iter().try_fold(false, |any, part| Ok(any || holds_for_row(get, part)?)),
+        Predicate::Not(part) => Ok(!holds_for_row(get, part)?),
+        Predicate::Test(test) => holds(get, &|_| Ok(Vec::new()), &test.node),
+    }
+}

@@ -1,0 +1,156 @@
+//! One item as statements see it: every attribute of the language, by name.
+
+use crate::cell::Cell;
+use crate::content::Content;
+use crate::item::{Attributes, ItemId, Layer};
+use crate::provenance::field_bytes;
+use crate::reader::Standing;
+use crate::record::FieldValue;
+use crate::snapshot::Snapshot;
+use crate::{Result, tables};
+use holotype_query::Name;
+use std::cell::OnceCell;
+
+/// The columns `find` returns of an item when it is asked for no others, in order.
+pub(crate) const ITEM_COLUMNS: &[&str] = &[
+    "item", "key", "kind", "episode", "step", "time", "status", "source", "speaker", "tool", "version", "active",
+    "support", "tokens", "text",
+];
+
+/// Every attribute of an item that has a plain name, for `return *`.
+pub(crate) const ALL_ITEM_COLUMNS: &[&str] = &[
+    "item",
+    "key",
+    "layer",
+    "kind",
+    "text",
+    "tokens",
+    "episode",
+    "page",
+    "step",
+    "time",
+    "age",
+    "commit",
+    "version",
+    "status",
+    "source",
+    "speaker",
+    "tool",
+    "log_id",
+    "trust",
+    "support",
+    "utility",
+    "return_score",
+    "origin",
+    "active",
+    "redacted",
+    "ungrounded",
+    "conflict",
+];
+
+/// An item with its content read at most once, and only when asked for.
+pub(crate) struct ItemView<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) standing: &'a Standing,
+    pub(crate) id: ItemId,
+    pub(crate) attributes: Attributes,
+    content: OnceCell<Content>,
+}
+
+impl<'a> ItemView<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, standing: &'a Standing, id: ItemId) -> Result<Self> {
+        let attributes = snapshot.state.attributes(id)?;
+        Ok(ItemView { snapshot, standing, id, attributes, content: OnceCell::new() })
+    }
+
+    pub(crate) fn content(&self) -> Result<&Content> {
+        if self.content.get().is_none() {
+            let _ = self.content.set(self.snapshot.content(self.id)?);
+        }
+        self.content.get().ok_or(crate::Error::Cancelled("content"))
+    }
+
+    /// The attribute of that name; nothing where it is absent.
+    pub(crate) fn get(&self, name: &Name) -> Result<Option<Cell>> {
+        if let Some(field) = name.field() {
+            return self.field(field);
+        }
+        self.named(name.word().unwrap_or_default())
+    }
+
+    fn field(&self, name: &str) -> Result<Option<Cell>> {
+        let content = self.content()?;
+        Ok(content.field(name).map(|field| match &field.value {
+            FieldValue::Text(text) | FieldValue::Json(text) => Cell::text(text.as_str()),
+            value => Cell::text(format!("{} bytes", field_bytes(value).len())),
+        }))
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Result<Option<Cell>> {
+        let a = &self.attributes;
+        let state = &self.snapshot.state;
+        let symbol = |number: Option<u32>| -> Result<Option<Cell>> {
+            Ok(number.map(|number| state.symbol_name(number)).transpose()?.map(Cell::Text))
+        };
+        Ok(match name {
+            "item" => Some(Cell::Integer(i64::from(self.id.0))),
+            "key" => Some(Cell::Text(self.snapshot.key_of(self.id)?)),
+            "layer" => Some(Cell::text(a.layer().as_str())),
+            "kind" => Some(Cell::text(a.kind.as_str())),
+            "text" => Some(Cell::text(self.content()?.text())),
+            "tokens" => Some(Cell::count(u64::from(a.tokens))),
+            "episode" => self.episodes()?,
+            "page" => a.page.map(|page| state.page(page)).transpose()?.map(|page| Cell::Text(page.key)),
+            "step" => a.step.map(Cell::count),
+            "time" => a.time.map(Cell::Time),
+            "age" => self.standing.age(a).map(Cell::Duration),
+            "commit" => Some(Cell::count(a.commit)),
+            "version" => symbol(a.version)?,
+            "status" => a.status.map(|status| Cell::text(status.as_str())),
+            "source" => a.source.map(|source| Cell::text(source.as_str())),
+            "speaker" => symbol(a.speaker)?,
+            "tool" => symbol(a.tool)?,
+            "log_id" => match a.log_id {
+                None if a.layer() == Layer::Trace => self.episodes()?,
+                number => symbol(number)?,
+            },
+            "trust" => (a.layer() == Layer::Trace || a.trust_sources != 0).then(|| Cell::Number(f64::from(a.trust()))),
+            "support" => Some(Cell::text(a.support.as_str())),
+            "utility" => Some(Cell::Number(f64::from(a.utility))),
+            "return_score" => a.return_score.map(|score| Cell::count(u64::from(score))),
+            "origin" => (a.layer() == Layer::Recall).then(|| Cell::text(a.origin.as_str())),
+            "active" => Some(Cell::Bool(a.active)),
+            "redacted" => Some(Cell::Bool(a.redacted)),
+            "ungrounded" => Some(Cell::Bool(a.ungrounded)),
+            "conflict" => a.conflict.map(|item| Cell::Integer(i64::from(item))),
+            _ => None,
+        })
+    }
+
+    fn episodes(&self) -> Result<Option<Cell>> {
+        let state = &self.snapshot.state;
+        let mut ids = Vec::new();
+        for number in state.episodes_of(self.id, &self.attributes)? {
+            ids.push(Cell::Text(state.episode(number)?.id));
+        }
+        Ok(match ids.len() {
+            0 => None,
+            1 => ids.pop(),
+            _ => Some(Cell::List(ids)),
+        })
+    }
+
+    /// The values of the claims of the item under a name or glob.
+    pub(crate) fn claims(&self, pattern: &str) -> Result<Vec<Cell>> {
+        let state = &self.snapshot.state;
+        let mut values = Vec::new();
+        for (key, _) in state.scan(tables::CLAIM_ITEM, &tables::numbers([self.id.0]))? {
+            let Some(number) = tables::number_at(&key, 4) else { continue };
+            let claim: Option<tables::ClaimRow> = state.get(tables::CLAIM, &tables::numbers([number]))?;
+            values.extend(
+                claim.filter(|claim| crate::cell::glob(pattern, &claim.name)).map(|claim| Cell::Text(claim.value)),
+            );
+        }
+        Ok(values)
+    }
+}

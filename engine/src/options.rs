@@ -1,0 +1,84 @@
+//! What can be chosen when a database is created or opened.
+
+use crate::space::Space;
+use crate::time::Clock;
+use std::sync::Arc;
+
+/// How durable a commit is before it is acknowledged and seen by readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// On the disk: survives power loss (fsync).
+    #[default]
+    Sync,
+    /// With the operating system: survives a crash of this process.
+    Flush,
+    /// In order, whenever it suits.
+    None,
+}
+
+impl std::str::FromStr for Durability {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> crate::Result<Self> {
+        match text {
+            "sync" => Ok(Durability::Sync),
+            "flush" => Ok(Durability::Flush),
+            "none" => Ok(Durability::None),
+            _ => Err(crate::Error::Invalid(format!("durability {text:?}: sync, flush or none is expected"))),
+        }
+    }
+}
+
+/// Options of a database.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The embedding space, if it is known at creation.
+    pub space: Option<Space>,
+    /// The score profile statements use when they name none: `agent` or `archive`.
+    pub profile: Option<String>,
+    /// The size of a log page in bytes, a power of two from 4 KiB to 1 MiB; fixed at creation.
+    pub page_size: u32,
+    /// Open for reading only: nothing on disk is changed.
+    pub read_only: bool,
+    /// The most bytes one transaction may hold.
+    pub max_transaction_bytes: u64,
+    /// A checkpoint is due after this many bytes of log.
+    pub checkpoint_bytes: u64,
+    /// A checkpoint is due after this many records.
+    pub checkpoint_records: u64,
+    /// The memory the catalog may use as its cache, in bytes.
+    pub cache_bytes: usize,
+    /// Threads that may build vector segments in the background.
+    pub background_threads: usize,
+    /// Who says what time it is.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            space: None,
+            profile: None,
+            page_size: 32 << 10,
+            read_only: false,
+            max_transaction_bytes: 64 << 20,
+            checkpoint_bytes: 4 << 20,
+            checkpoint_records: 10_000,
+            cache_bytes: 32 << 20,
+            background_threads: 2,
+            clock: Arc::new(crate::time::SystemClock),
+        }
+    }
+}
+
+impl Options {
+    /// Options with the given embedding space.
+    pub fn with_space(space: Space) -> Self {
+        Options { space: Some(space), ..Options::default() }
+    }
+
+    /// Options for reading only.
+    pub fn read_only() -> Self {
+        Options { read_only: true, ..Options::default() }
+    }
+}

@@ -1,0 +1,324 @@
+//! What the log's records mean.
+//!
+//! Storage moves opaque payloads; this file gives each record type its number and its payload. A payload is
+//! encoded by `storage::codec` (little-endian, fixed-width integers; the bytes are specified in `docs/format.md`).
+//!
+//! Invariants:
+//! 1. A record says what was *stated*, never what was derived: support, trust and inherited attributes are
+//!    recomputed by applying the log (`apply`), so a rebuild gives the same answers.
+//! 2. A type's payload never changes; a new shape is a new type number.
+//! 3. Numbers inside records (items, episodes, pages, claims) are assigned in commit order and are part of the log.
+
+use crate::item::{ItemId, Kind, Origin, Source, Status};
+use crate::{Error, Result};
+use bincode::{Decode, Encode};
+use holotype_storage::codec;
+
+/// The name, shape and metric of the vectors a database holds.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SpaceRecord {
+    pub model: String,
+    pub dim: u32,
+    pub metric: u8,
+    pub encoding: u8,
+}
+
+/// A setting of the database; the newest value holds.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SettingRecord {
+    pub name: String,
+    pub value: String,
+}
+
+/// An episode opened, changed or closed. The first record of an id gives it its number.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct EpisodeRecord {
+    pub number: u32,
+    pub id: String,
+    pub task: Option<String>,
+    pub version: Option<String>,
+    pub open: bool,
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FieldValue {
+    /// A string.
+    Text(String),
+    /// A JSON value that is no string, kept as its text.
+    Json(String),
+    /// Bytes that are not UTF-8.
+    Bytes(Vec<u8>),
+    /// Too long for one record: it stands in [`ChunkRecord`]s of the same transaction.
+    Chunks {
+        /// What the chunks make together: 0 text, 1 JSON, 2 bytes.
+        form: u8,
+        /// The total length in bytes.
+        len: u64,
+    },
+}
+
+/// One named field of an item.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Field {
+    pub name: String,
+    pub value: FieldValue,
+}
+
+/// Where a pointer points: an item's field, or a whole memory page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub enum PointerTarget {
+    /// An item, by number.
+    Item(u32),
+    /// A memory page, by number.
+    Page(u32),
+}
+
+/// A pointer (HELM A.7) as stored: target, field, byte span, BLAKE3 of the span.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PointerRecord {
+    pub target: PointerTarget,
+    /// The field's name; empty for a page.
+    pub field: String,
+    pub start: u64,
+    pub end: u64,
+    pub hash: [u8; 32],
+}
+
+/// An item as it was written.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct ItemRecord {
+    pub id: u32,
+    pub kind: u8,
+    pub key: Option<String>,
+    pub episode: Option<u32>,
+    pub step: Option<u64>,
+    pub time: Option<i64>,
+    pub version: Option<String>,
+    pub status: Option<u8>,
+    pub source: Option<u8>,
+    pub speaker: Option<String>,
+    pub tool: Option<String>,
+    pub log_id: Option<String>,
+    pub fields: Vec<Field>,
+    pub from: Vec<PointerRecord>,
+    pub utility: Option<f32>,
+    pub return_score: Option<u8>,
+    pub ungrounded: bool,
+    pub origin: u8,
+    pub tokens: u32,
+    /// The vector's bytes in the space's encoding (f32, or f16), little-endian.
+    pub vector: Option<Vec<u8>>,
+}
+
+impl ItemRecord {
+    /// The item's number.
+    pub fn item(&self) -> ItemId {
+        ItemId(self.id)
+    }
+
+    /// The item's kind.
+    pub fn kind(&self) -> Result<Kind> {
+        Kind::from_byte(self.kind).ok_or_else(|| bad_byte("kind", self.kind))
+    }
+
+    /// The stated status.
+    pub fn status(&self) -> Result<Option<Status>> {
+        self.status.map(|byte| Status::from_byte(byte).ok_or_else(|| bad_byte("status", byte))).transpose()
+    }
+
+    /// The stated source.
+    pub fn source(&self) -> Result<Option<Source>> {
+        self.source.map(|byte| Source::from_byte(byte).ok_or_else(|| bad_byte("source", byte))).transpose()
+    }
+
+    /// The stated origin.
+    pub fn origin(&self) -> Result<Origin> {
+        Origin::from_byte(self.origin).ok_or_else(|| bad_byte("origin", self.origin))
+    }
+
+    /// The field of that name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The text of the field `text`, or nothing.
+    pub fn text(&self) -> &str {
+        match self.field("text").map(|field| &field.value) {
+            Some(FieldValue::Text(text) | FieldValue::Json(text)) => text,
+            _ => "",
+        }
+    }
+}
+
+/// A piece of a field that is too long for one record.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ChunkRecord {
+    pub item: u32,
+    pub field: u32,
+    pub index: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// A memory page closed (TierMem 3.1), or its state changed: the newest record of a number holds.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PageRecord {
+    pub number: u32,
+    pub key: String,
+    pub episode: u32,
+    pub traces: Vec<u32>,
+    pub tokens: u64,
+    pub estimator: String,
+    pub hash: [u8; 32],
+    pub summarised: bool,
+}
+
+/// An edge added or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct LinkRecord {
+    pub from: u32,
+    pub edge: u8,
+    pub to: u32,
+}
+
+/// Pointers added to an item after it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PointersRecord {
+    pub item: u32,
+    pub pointers: Vec<PointerRecord>,
+}
+
+/// What a mark changes.
+#[derive(Debug, Clone, Copy, PartialEq, Encode, Decode)]
+pub enum Change {
+    /// The status, by its byte.
+    Status(u8),
+    /// The utility, with the number of rollouts it is the mean of.
+    Utility(f32, u32),
+    /// Active (true) or not.
+    Active(bool),
+}
+
+/// A change of an item's epistemic state, with its reason.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct MarkRecord {
+    pub item: u32,
+    pub change: Change,
+    /// The item that took this one's place, for a deactivation.
+    pub by: Option<u32>,
+    pub because: Option<String>,
+}
+
+/// A claim of an item (memory model, section 6).
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ClaimRecord {
+    pub number: u32,
+    pub item: u32,
+    pub name: String,
+    pub value: String,
+    /// True when the claim competes over the whole database, false within its episode.
+    pub global: bool,
+    pub from: Vec<PointerRecord>,
+}
+
+/// The caller's key moves from one item to the one that supersedes it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct RekeyRecord {
+    pub key: String,
+    pub item: u32,
+}
+
+/// One record of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    Space(SpaceRecord),
+    Setting(SettingRecord),
+    Episode(EpisodeRecord),
+    Item(ItemRecord),
+    Chunk(ChunkRecord),
+    Page(PageRecord),
+    Link(LinkRecord),
+    Unlink(LinkRecord),
+    Pointers(PointersRecord),
+    Mark(MarkRecord),
+    Claim(ClaimRecord),
+    Rekey(RekeyRecord),
+}
+
+/// The type numbers, as in `docs/format.md`.
+mod kind {
+    pub(super) const SPACE: u8 = 1;
+    pub(super) const SETTING: u8 = 2;
+    pub(super) const EPISODE: u8 = 3;
+    pub(super) const ITEM: u8 = 4;
+    pub(super) const CHUNK: u8 = 5;
+    pub(super) const PAGE: u8 = 6;
+    pub(super) const LINK: u8 = 7;
+    pub(super) const UNLINK: u8 = 8;
+    pub(super) const POINTERS: u8 = 9;
+    pub(super) const MARK: u8 = 10;
+    pub(super) const CLAIM: u8 = 11;
+    pub(super) const REKEY: u8 = 12;
+}
+
+impl Record {
+    /// The type number of the record.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Record::Space(_) => kind::SPACE,
+            Record::Setting(_) => kind::SETTING,
+            Record::Episode(_) => kind::EPISODE,
+            Record::Item(_) => kind::ITEM,
+            Record::Chunk(_) => kind::CHUNK,
+            Record::Page(_) => kind::PAGE,
+            Record::Link(_) => kind::LINK,
+            Record::Unlink(_) => kind::UNLINK,
+            Record::Pointers(_) => kind::POINTERS,
+            Record::Mark(_) => kind::MARK,
+            Record::Claim(_) => kind::CLAIM,
+            Record::Rekey(_) => kind::REKEY,
+        }
+    }
+
+    /// The payload of the record.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let bytes = match self {
+            Record::Space(record) => codec::encode(record),
+            Record::Setting(record) => codec::encode(record),
+            Record::Episode(record) => codec::encode(record),
+            Record::Item(record) => codec::encode(record),
+            Record::Chunk(record) => codec::encode(record),
+            Record::Page(record) => codec::encode(record),
+            Record::Link(record) | Record::Unlink(record) => codec::encode(record),
+            Record::Pointers(record) => codec::encode(record),
+            Record::Mark(record) => codec::encode(record),
+            Record::Claim(record) => codec::encode(record),
+            Record::Rekey(record) => codec::encode(record),
+        };
+        Ok(bytes?)
+    }
+
+    /// The record a payload of the given type stands for.
+    pub fn decode(kind: u8, payload: &[u8]) -> Result<Record> {
+        Ok(match kind {
+            kind::SPACE => Record::Space(codec::decode(payload)?),
+            kind::SETTING => Record::Setting(codec::decode(payload)?),
+            kind::EPISODE => Record::Episode(codec::decode(payload)?),
+            kind::ITEM => Record::Item(codec::decode(payload)?),
+            kind::CHUNK => Record::Chunk(codec::decode(payload)?),
+            kind::PAGE => Record::Page(codec::decode(payload)?),
+            kind::LINK => Record::Link(codec::decode(payload)?),
+            kind::UNLINK => Record::Unlink(codec::decode(payload)?),
+            kind::POINTERS => Record::Pointers(codec::decode(payload)?),
+            kind::MARK => Record::Mark(codec::decode(payload)?),
+            kind::CLAIM => Record::Claim(codec::decode(payload)?),
+            kind::REKEY => Record::Rekey(codec::decode(payload)?),
+            _ => return Err(Error::UnknownRecord { kind }),
+        })
+    }
+}
+
+/// A stored byte that stands for nothing known.
+pub(crate) fn bad_byte(what: &'static str, byte: u8) -> Error {
+    Error::Corrupt { what: format!("a record holds {byte} as its {what}, which stands for nothing") }
+}

@@ -1,0 +1,239 @@
+//! Snapshots: a consistent view that never changes and holds up nobody.
+
+use crate::answer::Citation;
+use crate::content::{Content, ContentReader};
+use crate::database::Inner;
+use crate::edge::Edge;
+use crate::item::{Attributes, ItemId, Layer};
+use crate::provenance::{Verdict, field_bytes, hex};
+use crate::record::{PointerRecord, PointerTarget};
+use crate::space::Space;
+use crate::state::State;
+use crate::{Error, Result, pages, tables};
+use holotype_query::ItemRef;
+use std::sync::Arc;
+
+/// A consistent view of a database as of one transaction.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) state: Arc<State>,
+    reader: ContentReader,
+}
+
+/// An item with its scalar state and its content.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Its number.
+    pub id: ItemId,
+    /// Its key.
+    pub key: String,
+    /// What holds of it.
+    pub attributes: Attributes,
+    /// What was written of it.
+    pub content: Content,
+}
+
+impl Snapshot {
+    pub(crate) fn new(inner: Arc<Inner>, state: Arc<State>, reader: ContentReader) -> Self {
+        Snapshot { inner, state, reader }
+    }
+
+    /// The transaction the view is as of.
+    pub fn commit(&self) -> u64 {
+        self.state.meta.commit
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> u32 {
+        self.state.bound()
+    }
+
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The embedding space, if the database has one.
+    pub fn space(&self) -> Result<Option<Space>> {
+        self.state.meta.space.as_ref().map(Space::try_from).transpose()
+    }
+
+    /// The item that holds a key.
+    pub fn get(&self, key: &str) -> Result<Option<Item>> {
+        match self.state.item_by_key(key)? {
+            Some(id) => self.item(id).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The item of that number.
+    pub fn item(&self, id: ItemId) -> Result<Item> {
+        let attributes = self.state.attributes(id)?;
+        Ok(Item { id, key: self.key_of(id)?, attributes, content: self.content(id)? })
+    }
+
+    /// The items that `from` is linked to by an edge of that type.
+    pub fn linked(&self, from: ItemId, edge: Edge) -> Result<Vec<ItemId>> {
+        let mut ends: Vec<ItemId> = self.state.edges_out(from, Some(edge))?.iter().map(|end| end.far).collect();
+        if edge.is_symmetric() {
+            ends.extend(self.state.edges_in(from, Some(edge))?.iter().map(|end| end.far));
+        }
+        Ok(ends)
+    }
+
+    /// The items that are linked to `to` by an edge of that type.
+    pub fn linking(&self, to: ItemId, edge: Edge) -> Result<Vec<ItemId>> {
+        if edge.is_symmetric() {
+            return self.linked(to, edge);
+        }
+        Ok(self.state.edges_in(to, Some(edge))?.iter().map(|end| end.far).collect())
+    }
+
+    /// The vector of an item, as it was given up to the space's encoding.
+    pub fn vector(&self, id: ItemId) -> Result<Option<Vec<f32>>> {
+        let Some(space) = self.space()? else { return Ok(None) };
+        let content = self.content(id)?;
+        content.record.vector.as_deref().map(|bytes| space.decode(bytes)).transpose()
+    }
+
+    pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
+        self.reader.read(&self.state, id)
+    }
+
+    /// The key of an item.
+    pub fn key_of(&self, id: ItemId) -> Result<String> {
+        if let Some(moved) = self.state.get::<String>(tables::KEY_OF, &tables::numbers([id.0]))? {
+            return Ok(moved);
+        }
+        Ok(self.content(id)?.record.key.clone().unwrap_or_else(|| id.to_string()))
+    }
+
+    /// The item a statement names, by number or by key.
+    pub(crate) fn resolve_item(&self, item: &ItemRef) -> Result<ItemId> {
+        match item {
+            ItemRef::Id(number) => match u32::try_from(*number) {
+                Ok(number) if number < self.state.bound() => Ok(ItemId(number)),
+                _ => Err(Error::Missing { what: "item", name: format!("#{number}") }),
+            },
+            ItemRef::Key(key) => {
+                let by_number =
+                    || key.strip_prefix('#')?.parse().ok().filter(|number| *number < self.state.bound()).map(ItemId);
+                let found = self.state.item_by_key(key)?.or_else(by_number);
+                found.ok_or_else(|| Error::Missing { what: "item", name: format!("'{key}'") })
+            }
+        }
+    }
+
+    /// The traces of the page with that key.
+    pub(crate) fn page_traces(&self, key: &str) -> Result<Vec<ItemId>> {
+        let missing = || Error::Missing { what: "page", name: format!("'{key}'") };
+        let number = self.state.page_number(key)?.ok_or_else(missing)?;
+        Ok(self.state.page(number)?.traces.into_iter().map(ItemId).collect())
+    }
+
+    /// The pointers of an item with what is found when the bytes are read and hashed again.
+    pub fn citations(&self, id: ItemId) -> Result<Vec<Citation>> {
+        self.state.pointers(id)?.iter().map(|pointer| self.check(pointer)).collect()
+    }
+
+    /// Reads and hashes what a pointer points to.
+    fn check(&self, pointer: &PointerRecord) -> Result<Citation> {
+        match pointer.target {
+            PointerTarget::Item(id) => self.check_span(ItemId(id), pointer),
+            PointerTarget::Page(page) => self.check_page(page, pointer),
+        }
+    }
+
+    fn check_span(&self, id: ItemId, pointer: &PointerRecord) -> Result<Citation> {
+        let attributes = self.state.attributes(id)?;
+        let content = match self.content(id) {
+            Ok(content) => Some(content),
+            Err(error) if is_damage(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let field = content.as_ref().and_then(|content| content.field(&pointer.field));
+        let bytes = field.map(|field| field_bytes(&field.value));
+        let span =
+            bytes.and_then(|bytes| bytes.get(usize::try_from(pointer.start).ok()?..usize::try_from(pointer.end).ok()?));
+        let verdict = match (&content, span) {
+            _ if attributes.redacted => Verdict::Redacted,
+            (None, _) => Verdict::Mismatch,
+            (Some(_), None) => Verdict::Unresolved,
+            (Some(_), Some(span)) if blake3::hash(span).as_bytes() != &pointer.hash => Verdict::Mismatch,
+            (Some(_), Some(_)) => Verdict::Ok,
+        };
+        let text = span.filter(|_| verdict == Verdict::Ok).map(|span| String::from_utf8_lossy(span).into_owned());
+        let record = content.as_ref().map(|content| &content.record);
+        let episode = || attributes.episode.and_then(|episode| self.state.episode(episode).ok()).map(|row| row.id);
+        let target = match record {
+            Some(_) => self.key_of(id)?,
+            None => id.to_string(),
+        };
+        Ok(Citation {
+            target,
+            tool: record.and_then(|record| record.tool.clone()),
+            log_id: record
+                .and_then(|record| record.log_id.clone())
+                .or_else(|| if attributes.layer() == Layer::Trace { episode() } else { None }),
+            step: attributes.step.filter(|_| attributes.layer() == Layer::Trace),
+            field: pointer.field.clone(),
+            start: pointer.start,
+            end: pointer.end,
+            hash: hex(&pointer.hash),
+            verdict,
+            text,
+        })
+    }
+
+    fn check_page(&self, number: u32, pointer: &PointerRecord) -> Result<Citation> {
+        let page = self.state.page(number)?;
+        let verdict = match self.hash_page(&page.traces) {
+            Ok(hash) if hash == pointer.hash => Verdict::Ok,
+            Ok(_) => Verdict::Mismatch,
+            Err(error) if is_damage(&error) => Verdict::Mismatch,
+            Err(error) => return Err(error),
+        };
+        Ok(Citation {
+            target: page.key,
+            tool: None,
+            log_id: None,
+            step: None,
+            field: String::new(),
+            start: 0,
+            end: 0,
+            hash: hex(&pointer.hash),
+            verdict,
+            text: None,
+        })
+    }
+
+    /// The hash of a page's lines as they are read now.
+    pub(crate) fn hash_page(&self, traces: &[u32]) -> Result<[u8; 32]> {
+        let mut hasher = blake3::Hasher::new();
+        for trace in traces {
+            hasher.update(pages::line(&self.content(ItemId(*trace))?.record).as_bytes());
+            hasher.update(b"\n");
+        }
+        Ok(*hasher.finalize().as_bytes())
+    }
+
+    /// A trace's own text as a citation, so that whoever uses the row can cite it.
+    pub(crate) fn own_citation(&self, id: ItemId, content: &Content) -> Result<Citation> {
+        let text = content.text();
+        let pointer = PointerRecord {
+            target: PointerTarget::Item(id.0),
+            field: "text".to_owned(),
+            start: 0,
+            end: text.len() as u64,
+            hash: *blake3::hash(text.as_bytes()).as_bytes(),
+        };
+        self.check_span(id, &pointer)
+    }
+}
+
+/// Whether an error says that stored bytes are not what they were.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. } | Error::UnknownRecord { .. })
+        || matches!(error, Error::Storage(holotype_storage::Error::Damaged(_) | holotype_storage::Error::Decode { .. }))
+}

@@ -1,0 +1,160 @@
+//! The catalog's tables: which rows there are, how their keys sort, what their values hold.
+//!
+//! A row is `(table byte, key bytes) -> value bytes`. Numbers in keys are big-endian so that rows sort by number and
+//! a range scan walks one item's, one episode's or one page's rows. Values are encoded by `storage::codec`.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `KEY` | caller's key | item u32 |
+//! | `KEY_OF` | item u32 | key, only for items whose key moved |
+//! | `TRACE` | BLAKE3 of (tool, log_id, step) | item u32 |
+//! | `EDGE_OUT` | from u32, edge u8, to u32 | [`EdgeRow`] |
+//! | `EDGE_IN` | to u32, edge u8, from u32 | empty |
+//! | `POINTERS` | item u32 | `Vec<PointerRecord>` |
+//! | `EPISODE`, `EPISODE_ID` | number u32; id | [`EpisodeRow`]; number |
+//! | `PAGE`, `PAGE_KEY` | number u32; key | [`PageRow`]; number |
+//! | `SYMBOL`, `SYMBOL_NAME` | number u32; name | name; number |
+//! | `CLAIM`, `CLAIM_NAME`, `CLAIM_ITEM` | number u32; name, 0, number; item, number | [`ClaimRecord`]; empty |
+//! | `SETTING` | name | value |
+//! | `ALSO_IN`, `ALSO_OF` | episode u32, item u32; item u32, episode u32 | empty: an item's further episodes |
+//! | `CHUNK` | item u32, field u32, index u32 | Lsn of the chunk record |
+//! | `META` | empty | [`Meta`], written at checkpoints |
+//! | `MANIFEST` | file name | [`ManifestRow`], written at checkpoints |
+
+use crate::record::{ClaimRecord, PointerRecord, SpaceRecord};
+use bincode::{Decode, Encode};
+
+pub(crate) const META: u8 = 0;
+pub(crate) const KEY: u8 = 1;
+pub(crate) const KEY_OF: u8 = 2;
+pub(crate) const TRACE: u8 = 3;
+pub(crate) const EDGE_OUT: u8 = 4;
+pub(crate) const EDGE_IN: u8 = 5;
+pub(crate) const POINTERS: u8 = 6;
+pub(crate) const EPISODE: u8 = 7;
+pub(crate) const EPISODE_ID: u8 = 8;
+pub(crate) const PAGE: u8 = 9;
+pub(crate) const PAGE_KEY: u8 = 10;
+pub(crate) const SYMBOL: u8 = 11;
+pub(crate) const SYMBOL_NAME: u8 = 12;
+pub(crate) const CLAIM: u8 = 13;
+pub(crate) const CLAIM_NAME: u8 = 14;
+pub(crate) const CLAIM_ITEM: u8 = 15;
+pub(crate) const SETTING: u8 = 16;
+pub(crate) const ALSO_IN: u8 = 17;
+pub(crate) const CHUNK: u8 = 18;
+pub(crate) const MANIFEST: u8 = 19;
+pub(crate) const ALSO_OF: u8 = 20;
+
+/// Counters and totals of the database, kept in memory and written with each checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
+pub(crate) struct Meta {
+    /// The next item's number: the id bound.
+    pub(crate) items: u32,
+    pub(crate) episodes: u32,
+    pub(crate) pages: u32,
+    pub(crate) symbols: u32,
+    pub(crate) claims: u32,
+    /// Edges ever made, so that they can be told in the order they were made.
+    pub(crate) edges: u32,
+    /// The newest time stated of any item.
+    pub(crate) newest_time: Option<i64>,
+    pub(crate) space: Option<SpaceRecord>,
+    /// The last applied transaction and its clock.
+    pub(crate) commit: u64,
+    pub(crate) clock: i64,
+}
+
+/// One end of an edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct EdgeRow {
+    /// When it was made, among all edges.
+    pub(crate) order: u32,
+    /// It was stated by a link, not implied by a pointer.
+    pub(crate) stated: bool,
+}
+
+/// An episode as it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct EpisodeRow {
+    pub(crate) id: String,
+    pub(crate) task: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) open: bool,
+    /// Traces since the last closed page, with their tokens: the open page.
+    pub(crate) open_page: Vec<u32>,
+    pub(crate) open_tokens: u64,
+    /// Pages closed so far; names the next one.
+    pub(crate) pages: u32,
+    pub(crate) traces: u32,
+    /// Where a reader of this episode stands by default.
+    pub(crate) newest_step: Option<u64>,
+    pub(crate) newest_time: Option<i64>,
+    pub(crate) newest_version: Option<u32>,
+}
+
+/// A closed memory page.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct PageRow {
+    pub(crate) key: String,
+    pub(crate) episode: u32,
+    pub(crate) traces: Vec<u32>,
+    pub(crate) tokens: u64,
+    pub(crate) estimator: String,
+    pub(crate) hash: [u8; 32],
+    pub(crate) summarised: bool,
+}
+
+/// A derived file that is part of the state.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ManifestRow {
+    /// `c` columns, `v` vectors, `w` words.
+    pub(crate) form: u8,
+    /// The chunk of columns, or the layer.
+    pub(crate) place: u32,
+    pub(crate) generation: u64,
+}
+
+/// The pointers of an item, in the order they were stated.
+pub(crate) type PointersRow = Vec<PointerRecord>;
+/// A claim as stored.
+pub(crate) type ClaimRow = ClaimRecord;
+
+/// A key of big-endian numbers.
+pub(crate) fn numbers<const N: usize>(parts: [u32; N]) -> Vec<u8> {
+    parts.iter().flat_map(|part| part.to_be_bytes()).collect()
+}
+
+/// The key of an edge row under the end `near`.
+pub(crate) fn edge(near: u32, edge: u8, far: u32) -> Vec<u8> {
+    let mut key = Vec::with_capacity(9);
+    key.extend_from_slice(&near.to_be_bytes());
+    key.push(edge);
+    key.extend_from_slice(&far.to_be_bytes());
+    key
+}
+
+/// The key of a claim's row under its name.
+pub(crate) fn claim_name(name: &str, number: u32) -> Vec<u8> {
+    let mut key = name.as_bytes().to_vec();
+    key.push(0);
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// The key under which a trace's (tool, log, step) is unique.
+pub(crate) fn trace(tool: &str, log_id: &str, step: u64) -> Vec<u8> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&(tool.len() as u64).to_le_bytes());
+    hasher.update(tool.as_bytes());
+    hasher.update(&(log_id.len() as u64).to_le_bytes());
+    hasher.update(log_id.as_bytes());
+    hasher.update(&step.to_le_bytes());
+    hasher.finalize().as_bytes()[..16].to_vec()
+}
+
+/// The number in bytes `at..at + 4` of a key.
+pub(crate) fn number_at(key: &[u8], at: usize) -> Option<u32> {
+    let bytes = key.get(at..at + 4)?;
+    Some(u32::from_be_bytes(bytes.try_into().ok()?))
+}

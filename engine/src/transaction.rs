@@ -1,0 +1,649 @@
+//! Write transactions: validated here, applied to a copy of the state, appended to the log as one.
+//!
+//! One transaction at a time is built; it holds the writer's lock from [`Holotype::begin`](crate::Holotype::begin) to its
+//! end, so what it validates against is the newest appended state, and it sees its own writes. `commit` appends its
+//! records and gives the lock up before it waits for the disk: transactions that arrive meanwhile share the next sync.
+//!
+//! Invariants:
+//! 1. Nothing reaches the log that [`State::apply`] would refuse.
+//! 2. A transaction that is dropped leaves no trace.
+//! 3. A method that fails leaves the transaction as it was before the call.
+
+use crate::content::{CHUNK_LEN, Content, ContentReader, split_chunks};
+use crate::database::{Inner, Writer};
+use crate::edge::Edge;
+use crate::item::{Attributes, ItemId, Kind, Layer, Source, Status};
+use crate::new_item::{NewRecall, NewTrace};
+use crate::options::Durability;
+use crate::pages;
+use crate::provenance::{self, Pointer, Target};
+use crate::record::{
+    Change, ClaimRecord, EpisodeRecord, Field, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord,
+    PointerRecord, PointerTarget, PointersRecord, Record, RekeyRecord, SettingRecord, SpaceRecord,
+};
+use crate::settings;
+use crate::snapshot::Snapshot;
+use crate::space::Space;
+use crate::state::State;
+use crate::tables::PageRow;
+use crate::{Error, Result};
+use holotype_storage::NewRecord;
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard};
+
+/// The longest key a caller may give, in bytes.
+pub const MAX_KEY_LEN: usize = 512;
+
+/// What a committed transaction is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commit {
+    /// Its number, counted from 1.
+    pub number: u64,
+    /// The log position after it.
+    pub position: u64,
+    /// Its clock, in microseconds since the epoch.
+    pub time: i64,
+}
+
+/// What a mark says of an item.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mark {
+    /// How it went.
+    Status(Status),
+    /// Its utility, with the number of rollouts it is the mean of.
+    Utility(f32, u32),
+    /// No longer in use (soft delete).
+    Inactive,
+}
+
+/// How an episode is opened, changed or closed; what is `None` stays as it was.
+#[derive(Debug, Clone, Default)]
+pub struct EpisodeChange {
+    /// What the episode is about.
+    pub task: Option<String>,
+    /// The version of task, environment or tool schema.
+    pub version: Option<String>,
+    /// Open or closed.
+    pub open: Option<bool>,
+}
+
+/// A write transaction.
+pub struct Transaction<'db> {
+    inner: &'db Arc<Inner>,
+    writer: MutexGuard<'db, Writer>,
+    state: State,
+    records: Vec<Record>,
+    own: Arc<HashMap<u32, Arc<ItemRecord>>>,
+    bytes: u64,
+    time: i64,
+}
+
+impl<'db> Transaction<'db> {
+    pub(crate) fn new(inner: &'db Arc<Inner>, writer: MutexGuard<'db, Writer>) -> Self {
+        let state = writer.state.as_ref().clone();
+        let time = inner.now().max(state.meta.clock);
+        Transaction { inner, writer, state, records: Vec::new(), own: Arc::default(), bytes: 0, time }
+    }
+
+    /// The number this transaction will have.
+    pub fn number(&self) -> u64 {
+        self.state.meta.commit + 1
+    }
+
+    /// How many records it holds so far.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether nothing was written yet.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// A view of the database with this transaction's writes in it.
+    pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.state.settle()?;
+        let mut state = self.state.clone();
+        state.index_privately(&self.own)?;
+        Ok(Snapshot::new(Arc::clone(self.inner), Arc::new(state), self.reader()))
+    }
+
+    fn reader(&self) -> ContentReader {
+        ContentReader { log: Arc::clone(&self.inner.log), own: Arc::clone(&self.own) }
+    }
+
+    pub(crate) fn state(&mut self) -> Result<&State> {
+        self.state.settle()?;
+        Ok(&self.state)
+    }
+
+    pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
+        self.reader().read(&self.state, id)
+    }
+
+    // ---- items ----
+
+    /// Records what happened, verbatim. Gives a step, a time and a key where none is stated.
+    ///
+    /// # Errors
+    /// For a taken key or (tool, log, step), a vector that does not fit the space, a field too long.
+    pub fn record(&mut self, trace: NewTrace) -> Result<ItemId> {
+        if trace.kind.layer() != Layer::Trace {
+            return Err(Error::Invalid(format!(
+                "a {} is not recorded but remembered: only turns, calls and observations happen",
+                trace.kind
+            )));
+        }
+        let episode = self.ensure_episode(&trace.episode)?;
+        let row = self.state.episode(episode)?;
+        let step = trace.step.unwrap_or_else(|| row.newest_step.map_or(0, |step| step + 1));
+        let tool = trace.tool.as_deref().unwrap_or("");
+        let log_id = trace.log_id.as_deref().unwrap_or(&row.id);
+        if self.state.has(crate::tables::TRACE, &crate::tables::trace(tool, log_id, step))? {
+            return Err(Error::DuplicateTrace { tool: tool.to_owned(), log_id: log_id.to_owned(), step });
+        }
+        let time = trace.time.or((!trace.timeless).then_some(self.time));
+        let vector = self.encode_vector(trace.vector.as_deref())?;
+        let mut record = ItemRecord {
+            id: self.state.bound(),
+            kind: trace.kind.to_byte(),
+            key: Some(self.item_key(trace.key)?),
+            episode: Some(episode),
+            step: Some(step),
+            time,
+            version: trace.version,
+            status: trace.status.map(Status::to_byte),
+            source: trace.source.map(Source::to_byte),
+            speaker: trace.speaker,
+            tool: trace.tool,
+            log_id: trace.log_id,
+            fields: trace.fields,
+            from: Vec::new(),
+            utility: None,
+            return_score: None,
+            ungrounded: false,
+            origin: 0,
+            tokens: 0,
+            vector,
+        };
+        check_fields(&record.fields)?;
+        record.tokens = crate::tokens::count(&pages::line(&record));
+        let id = self.push_item(record)?;
+        self.seal_pages(episode)?;
+        Ok(id)
+    }
+
+    /// Remembers what was distilled, with pointers to what it rests on.
+    ///
+    /// # Errors
+    /// For a pointer that does not resolve or whose hash disagrees, no pointer without `ungrounded`, a taken key, a vector
+    /// that does not fit the space.
+    pub fn remember(&mut self, recall: NewRecall) -> Result<ItemId> {
+        let layer = recall.kind.layer();
+        if layer == Layer::Trace {
+            return Err(Error::Invalid(format!("a {} is not remembered but recorded", recall.kind)));
+        }
+        let mut pointers = Vec::with_capacity(recall.from.len());
+        for pointer in &recall.from {
+            let resolved = self.resolve(pointer)?;
+            if !pointers.contains(&resolved) {
+                pointers.push(resolved);
+            }
+        }
+        let children = recall.children.iter().map(|child| self.find(child)).collect::<Result<Vec<_>>>()?;
+        for child in &children {
+            self.check_parent(*child, layer, recall.kind)?;
+        }
+        if pointers.is_empty() && layer == Layer::Recall && !recall.ungrounded {
+            return Err(Error::Invalid(format!(
+                "a {} needs a pointer to what it rests on, or must be marked ungrounded",
+                recall.kind
+            )));
+        }
+        if recall.return_score.is_some_and(|score| !(1..=10).contains(&score)) {
+            return Err(Error::Invalid("return_score is from 1 to 10".to_owned()));
+        }
+        if recall.utility.is_some_and(|utility| !utility.is_finite()) {
+            return Err(Error::Invalid("utility must be a finite number".to_owned()));
+        }
+        let episode = recall.episode.as_deref().map(|id| self.ensure_episode(id)).transpose()?;
+        let vector = self.encode_vector(recall.vector.as_deref())?;
+        let mut record = ItemRecord {
+            id: self.state.bound(),
+            kind: recall.kind.to_byte(),
+            key: Some(self.item_key(recall.key)?),
+            episode,
+            step: recall.step,
+            time: recall.time,
+            version: recall.version,
+            status: recall.status.map(Status::to_byte),
+            source: recall.source.map(Source::to_byte),
+            speaker: None,
+            tool: None,
+            log_id: None,
+            fields: vec![Field { name: "text".to_owned(), value: FieldValue::Text(recall.text) }],
+            from: pointers,
+            utility: recall.utility,
+            return_score: recall.return_score,
+            ungrounded: recall.ungrounded,
+            origin: recall.origin.to_byte(),
+            tokens: 0,
+            vector,
+        };
+        check_fields(&record.fields)?;
+        record.tokens = crate::tokens::count(record.text());
+        let id = self.push_item(record)?;
+        for child in children {
+            let link = LinkRecord { from: child.0, edge: Edge::Parent.to_byte(), to: id.0 };
+            self.push(Record::Link(link))?;
+        }
+        Ok(id)
+    }
+
+    /// Replaces the item that holds `key` by a new one that supersedes it; the key moves to the new one, which takes
+    /// the union of both items' pointers (TierMem B.6).
+    pub fn update(&mut self, key: &str, mut recall: NewRecall) -> Result<ItemId> {
+        let old = self.find_key(key)?;
+        let attributes = self.state.attributes(old)?;
+        if attributes.layer() == Layer::Trace {
+            return Err(Error::Invalid(format!("'{key}' is a trace: what happened cannot be updated, only marked")));
+        }
+        recall.key = None;
+        let inherited = self.state.pointers(old)?;
+        let stated_grounds = recall.ungrounded;
+        recall.ungrounded |= recall.from.is_empty() && !inherited.is_empty();
+        let fresh = recall.from.iter().map(|pointer| self.resolve(pointer)).collect::<Result<Vec<_>>>()?;
+        let new = self.remember_with(recall, inherited, fresh, stated_grounds)?;
+        let spare = self.generated_key()?;
+        self.push(Record::Rekey(RekeyRecord { key: spare, item: old.0 }))?;
+        self.push(Record::Rekey(RekeyRecord { key: key.to_owned(), item: new.0 }))?;
+        self.link(new, Edge::Supersedes, old)?;
+        Ok(new)
+    }
+
+    fn remember_with(
+        &mut self,
+        mut recall: NewRecall,
+        inherited: Vec<PointerRecord>,
+        fresh: Vec<PointerRecord>,
+        ungrounded: bool,
+    ) -> Result<ItemId> {
+        recall.from = inherited.into_iter().chain(fresh).map(|pointer| self.restate(pointer)).collect::<Result<_>>()?;
+        recall.ungrounded = ungrounded;
+        self.remember(recall)
+    }
+
+    /// A stored pointer as a caller would say it.
+    fn restate(&self, pointer: PointerRecord) -> Result<Pointer> {
+        Ok(match pointer.target {
+            PointerTarget::Item(id) => {
+                Pointer::to_item(ItemId(id)).field(pointer.field).bytes(pointer.start, pointer.end)
+            }
+            PointerTarget::Page(page) => Pointer::to_page(self.state.page(page)?.key),
+        })
+    }
+
+    fn push_item(&mut self, mut record: ItemRecord) -> Result<ItemId> {
+        let id = record.item();
+        let whole = Arc::new(record.clone());
+        for chunk in split_chunks(&mut record) {
+            self.push(Record::Chunk(chunk))?;
+        }
+        self.push(Record::Item(record))?;
+        Arc::make_mut(&mut self.own).insert(id.0, whole);
+        Ok(id)
+    }
+
+    fn push(&mut self, record: Record) -> Result<()> {
+        let len = record.encode()?.len() as u64;
+        let limit = self.inner.options.max_transaction_bytes;
+        if self.bytes + len > limit {
+            return Err(Error::Limit { what: "the size of a transaction in bytes", limit, needed: self.bytes + len });
+        }
+        let place = crate::apply::Place { commit: self.number(), lsn: 0 };
+        self.state.apply(&record, place)?;
+        self.bytes += len;
+        self.records.push(record);
+        Ok(())
+    }
+
+    // ---- links, marks, claims ----
+
+    /// Links two items; `supersedes` deactivates its target.
+    pub fn link(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
+        let (near, far) = (self.state.attributes(from)?, self.state.attributes(to)?);
+        if from == to {
+            return Err(Error::Invalid(format!("{from} cannot be linked to itself")));
+        }
+        if edge.is_lineage() && (to >= from || far.layer() == Layer::Theme) {
+            return Err(Error::Invalid(format!(
+                "{edge} points back in time, to a trace or a recall: {from} cannot rest on {to}"
+            )));
+        }
+        if edge == Edge::Parent {
+            self.check_parent(from, far.layer(), far.kind)?;
+        }
+        let wrong_end = match edge {
+            Edge::Mentions => near.layer() != Layer::Recall || far.kind != Kind::Concept,
+            Edge::Solves => near.kind != Kind::Procedure || far.kind != Kind::Intent,
+            _ => false,
+        };
+        if wrong_end {
+            return Err(Error::Invalid(format!("a {} cannot be linked by {edge} to a {}", near.kind, far.kind)));
+        }
+        let link = LinkRecord { from: from.0, edge: edge.to_byte(), to: to.0 };
+        self.push(Record::Link(link))?;
+        if edge == Edge::Supersedes && far.active {
+            self.deactivate(to, Some(from), Some("superseded".to_owned()))?;
+        }
+        Ok(())
+    }
+
+    fn check_parent(&self, child: ItemId, layer: Layer, kind: Kind) -> Result<()> {
+        if layer == Layer::Theme && self.state.attributes(child)?.layer() == Layer::Recall {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "a parent is a theme and its child a recall: {child} cannot be the child of a {kind}"
+        )))
+    }
+
+    /// Takes a link back.
+    pub fn unlink(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
+        let key = crate::tables::edge(from.0, edge.to_byte(), to.0);
+        if !self.state.has(crate::tables::EDGE_OUT, &key)? {
+            return Err(Error::Missing { what: "link", name: format!("{from} {edge} {to}") });
+        }
+        self.push(Record::Unlink(LinkRecord { from: from.0, edge: edge.to_byte(), to: to.0 }))
+    }
+
+    /// Adds a pointer to an item that was written before.
+    pub fn cite(&mut self, item: ItemId, pointer: &Pointer) -> Result<()> {
+        let resolved = self.resolve(pointer)?;
+        if let PointerTarget::Item(target) = resolved.target
+            && (target >= item.0 || self.state.attributes(item)?.layer() == Layer::Trace)
+        {
+            return Err(Error::Invalid(format!(
+                "{item} cannot cite {}: only a recall or theme cites, and only what came before it",
+                ItemId(target)
+            )));
+        }
+        self.push(Record::Pointers(PointersRecord { item: item.0, pointers: vec![resolved] }))
+    }
+
+    /// Changes what is held of an item.
+    pub fn mark(&mut self, item: ItemId, mark: Mark, because: Option<String>) -> Result<()> {
+        self.state.attributes(item)?;
+        let change = match mark {
+            Mark::Status(status) => Change::Status(status.to_byte()),
+            Mark::Utility(utility, count) if utility.is_finite() => Change::Utility(utility, count),
+            Mark::Utility(..) => return Err(Error::Invalid("utility must be a finite number".to_owned())),
+            Mark::Inactive => return self.deactivate(item, None, because),
+        };
+        self.push(Record::Mark(MarkRecord { item: item.0, change, by: None, because }))
+    }
+
+    /// Takes an item out of use; it stays in the log and can be found, and never comes back in a recall.
+    pub fn deactivate(&mut self, item: ItemId, by: Option<ItemId>, because: Option<String>) -> Result<()> {
+        self.state.attributes(item)?;
+        let mark = MarkRecord { item: item.0, change: Change::Active(false), by: by.map(|by| by.0), because };
+        self.push(Record::Mark(mark))
+    }
+
+    /// States a claim of an item.
+    pub fn claim(&mut self, item: ItemId, name: &str, value: &str, global: bool, from: &[Pointer]) -> Result<()> {
+        if name.is_empty() || name.contains('\0') {
+            return Err(Error::Invalid("a claim needs a name".to_owned()));
+        }
+        self.state.attributes(item)?;
+        let from = from.iter().map(|pointer| self.resolve(pointer)).collect::<Result<Vec<_>>>()?;
+        self.push(Record::Claim(ClaimRecord {
+            number: self.state.meta.claims,
+            item: item.0,
+            name: name.to_owned(),
+            value: value.to_owned(),
+            global,
+            from,
+        }))
+    }
+
+    // ---- episodes and pages ----
+
+    /// Opens, changes or closes an episode. Closing one closes its open page.
+    pub fn episode(&mut self, id: &str, change: EpisodeChange) -> Result<()> {
+        check_name("episode", id)?;
+        let known = self.state.episode_number(id)?;
+        let row = known.map(|number| self.state.episode(number)).transpose()?;
+        let before = row.as_ref();
+        let record = EpisodeRecord {
+            number: known.unwrap_or(self.state.meta.episodes),
+            id: id.to_owned(),
+            task: change.task.or_else(|| before.and_then(|row| row.task.clone())),
+            version: change.version.or_else(|| before.and_then(|row| row.version.clone())),
+            open: change.open.unwrap_or_else(|| before.is_none_or(|row| row.open)),
+        };
+        let same = before
+            .is_some_and(|row| row.task == record.task && row.version == record.version && row.open == record.open);
+        if same {
+            return Ok(());
+        }
+        if !record.open
+            && let Some(row) = before.filter(|row| !row.open_page.is_empty())
+        {
+            let traces = row.open_page.clone();
+            self.close_page(record.number, traces, None)?;
+        }
+        self.push(Record::Episode(record))
+    }
+
+    /// The number of an episode, opened now if it was never heard of.
+    fn ensure_episode(&mut self, id: &str) -> Result<u32> {
+        if let Some(number) = self.state.episode_number(id)? {
+            return Ok(number);
+        }
+        self.episode(id, EpisodeChange::default())?;
+        let number = self.state.episode_number(id)?;
+        number.ok_or_else(|| Error::Missing { what: "episode", name: format!("'{id}'") })
+    }
+
+    /// Closes the open page of an episode when it has reached its token limit.
+    fn seal_pages(&mut self, episode: u32) -> Result<()> {
+        let row = self.state.episode(episode)?;
+        let limit = settings::page_tokens(&self.state)?;
+        if row.open_tokens >= limit {
+            self.close_page(episode, row.open_page, None)?;
+        }
+        Ok(())
+    }
+
+    /// Closes a page over the given traces of an episode; without a key it is called after the episode.
+    pub(crate) fn close_page(&mut self, episode: u32, traces: Vec<u32>, key: Option<String>) -> Result<u32> {
+        let row = self.state.episode(episode)?;
+        let key = key.unwrap_or_else(|| format!("{}/p{}", row.id, row.pages + 1));
+        if self.state.page_number(&key)?.is_some() {
+            return Err(Error::DuplicateKey { key, what: "page" });
+        }
+        let mut tokens = 0;
+        let mut hasher = blake3::Hasher::new();
+        for trace in &traces {
+            let content = self.content(ItemId(*trace))?;
+            tokens += u64::from(content.record.tokens);
+            hasher.update(pages::line(&content.record).as_bytes());
+            hasher.update(b"\n");
+        }
+        let number = self.state.meta.pages;
+        self.push(Record::Page(PageRecord {
+            number,
+            key,
+            episode,
+            traces,
+            tokens,
+            estimator: crate::tokens::ESTIMATOR.to_owned(),
+            hash: *hasher.finalize().as_bytes(),
+            summarised: false,
+        }))?;
+        Ok(number)
+    }
+
+    /// Says whether a page has been summarised.
+    pub fn mark_page(&mut self, key: &str, summarised: bool) -> Result<()> {
+        let missing = || Error::Missing { what: "page", name: format!("'{key}'") };
+        let number = self.state.page_number(key)?.ok_or_else(missing)?;
+        let PageRow { key, episode, traces, tokens, estimator, hash, .. } = self.state.page(number)?;
+        self.push(Record::Page(PageRecord { number, key, episode, traces, tokens, estimator, hash, summarised }))
+    }
+
+    // ---- the database itself ----
+
+    /// Changes a setting; see `docs/memory.md` for their names and values.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let value = settings::canonical(name, value)?;
+        if self.state.setting(name)?.as_deref() == Some(value.as_str()) {
+            return Ok(());
+        }
+        self.push(Record::Setting(SettingRecord { name: name.to_owned(), value }))
+    }
+
+    /// Says what the vectors of this database are; once.
+    pub fn define_space(&mut self, space: &Space) -> Result<()> {
+        space.check()?;
+        let record = SpaceRecord::from(space);
+        match &self.state.meta.space {
+            Some(known) if *known == record => Ok(()),
+            Some(known) => Err(Error::Vector(format!(
+                "the database holds vectors of {}; {} is another space",
+                Space::try_from(known)?,
+                space
+            ))),
+            None => self.push(Record::Space(record)),
+        }
+    }
+
+    fn encode_vector(&self, vector: Option<&[f32]>) -> Result<Option<Vec<u8>>> {
+        let Some(vector) = vector else { return Ok(None) };
+        let Some(space) = &self.state.meta.space else {
+            return Err(Error::Vector(
+                "the database has no embedding space yet: name one before giving vectors".to_owned(),
+            ));
+        };
+        Space::try_from(space)?.encode(vector).map(Some)
+    }
+
+    // ---- names ----
+
+    /// The item a key or `#number` names.
+    pub fn find(&self, target: &Target) -> Result<ItemId> {
+        match target {
+            Target::Item(id) if id.0 < self.state.bound() => Ok(*id),
+            Target::Item(id) => Err(Error::Missing { what: "item", name: id.to_string() }),
+            Target::Key(key) => self.find_key(key),
+            Target::Page(key) => Err(Error::Invalid(format!("page '{key}' is named where an item is needed"))),
+        }
+    }
+
+    fn find_key(&self, key: &str) -> Result<ItemId> {
+        self.state.item_by_key(key)?.ok_or_else(|| Error::Missing { what: "item", name: format!("'{key}'") })
+    }
+
+    /// Resolves a pointer against the bytes as they are.
+    pub(crate) fn resolve(&self, pointer: &Pointer) -> Result<PointerRecord> {
+        let unresolved =
+            |reason: &str| Error::UnresolvedPointer { target: pointer.target.to_string(), reason: reason.to_owned() };
+        if let Target::Page(key) = &pointer.target {
+            let number = self.state.page_number(key)?.ok_or_else(|| unresolved("there is no such page"))?;
+            let hash = self.state.page(number)?.hash;
+            provenance::check_hash(pointer, &hash)?;
+            return Ok(PointerRecord {
+                target: PointerTarget::Page(number),
+                field: String::new(),
+                start: 0,
+                end: 0,
+                hash,
+            });
+        }
+        let target = self.find(&pointer.target).map_err(|_| unresolved("there is no such item"))?;
+        if self.state.attributes(target)?.layer() == Layer::Theme {
+            return Err(unresolved("it is a theme, which only routes; point to a trace or a recall"));
+        }
+        provenance::resolve(pointer, target, &self.content(target)?)
+    }
+
+    fn item_key(&self, key: Option<String>) -> Result<String> {
+        let Some(key) = key else { return self.generated_key() };
+        check_name("key", &key)?;
+        if self.state.item_by_key(&key)?.is_some() {
+            return Err(Error::DuplicateKey { key, what: "item" });
+        }
+        Ok(key)
+    }
+
+    /// The engine's own key for an item that was given none: `~COMMIT.N`.
+    fn generated_key(&self) -> Result<String> {
+        let mut n = self.records.len();
+        loop {
+            let key = format!("~{}.{n}", self.number());
+            if self.state.item_by_key(&key)?.is_none() {
+                return Ok(key);
+            }
+            n += 1;
+        }
+    }
+
+    /// The attributes of an item, this transaction's changes included.
+    pub fn attributes(&mut self, id: ItemId) -> Result<Attributes> {
+        self.state()?.attributes(id)
+    }
+
+    // ---- the end ----
+
+    /// Appends the transaction and waits until it is as durable as asked. An empty one commits nothing.
+    ///
+    /// # Errors
+    /// Of the disk; after a failed write or sync the database must be opened again.
+    pub fn commit(mut self, durability: Durability) -> Result<Commit> {
+        if self.records.is_empty() {
+            let head = self.state.head;
+            return Ok(Commit { number: head.commit.0, position: head.position.0, time: self.state.meta.clock });
+        }
+        self.state.settle()?;
+        let records = self
+            .records
+            .iter()
+            .map(|record| Ok(NewRecord { kind: record.kind(), payload: record.encode()? }))
+            .collect::<Result<Vec<_>>>()?;
+        let appended = self.inner.log.append(&records, self.time)?;
+        for (record, lsn) in self.records.iter().zip(&appended.lsns) {
+            self.state.place(record, lsn.0)?;
+        }
+        self.state.index_items(&self.own)?;
+        self.state.meta.commit = appended.commit.0;
+        self.state.meta.clock = self.time;
+        self.state.head = self.inner.log.head();
+        let commit = Commit { number: appended.commit.0, position: appended.end.0, time: self.time };
+        let Transaction { inner, writer, state, records, bytes, .. } = self;
+        inner.appended(writer, Arc::new(state), appended.end, durability, records.len() as u64, bytes)?;
+        Ok(commit)
+    }
+}
+
+/// Refuses a name that is empty or too long.
+fn check_name(what: &str, name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_KEY_LEN || name.contains('\0') {
+        return Err(Error::Invalid(format!("{what} {name:?}: 1 to {MAX_KEY_LEN} bytes without NUL are expected")));
+    }
+    Ok(())
+}
+
+fn check_fields(fields: &[Field]) -> Result<()> {
+    let limit = (64 * CHUNK_LEN) as u64;
+    for (index, field) in fields.iter().enumerate() {
+        if field.name.is_empty() || fields[..index].iter().any(|other| other.name == field.name) {
+            return Err(Error::Invalid(format!("field {:?}: names of fields are unique and not empty", field.name)));
+        }
+        let needed = provenance::field_bytes(&field.value).len() as u64;
+        if needed > limit {
+            return Err(Error::Limit { what: "the length of a field in bytes", limit, needed });
+        }
+    }
+    Ok(())
+}
