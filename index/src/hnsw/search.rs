@@ -317,24 +317,31 @@ fn collect_matching(ground: &LevelView<'_>, matcher: &Matcher<'_>, node: u32, sc
             nodes.push(link);
         }
     });
-    let enough = ground.width() * 2;
-    for (i, bridge) in bridges.iter().enumerate() {
-        if nodes.len() >= enough {
+    let (enough, few) = (ground.width() * 2, ground.width() / 4);
+    let near = bridges.len();
+    let mut at = 0;
+    while let Some(bridge) = bridges.get(at).copied() {
+        if nodes.len() >= enough || (at >= near && (nodes.len() >= few || at >= MAX_BRIDGES)) {
             return;
         }
-        if !visited.insert(*bridge) {
+        at += 1;
+        if !visited.insert(bridge) {
             continue;
         }
-        if let Some(next) = bridges.get(i + 2) {
+        if let Some(next) = bridges.get(at + 1) {
             ground.prefetch(*next);
         }
-        ground.for_each_link(*bridge, |link| {
-            if matcher.matches(link) && visited.insert(link) {
+        ground.for_each_link(bridge, |link| {
+            if !matcher.matches(link) {
+                if bridges.len() < MAX_BRIDGES { bridges.push(link);}
+            } else if visited.insert(link) {
                 nodes.push(link);
             }
         });
     }
 }
+
+const MAX_BRIDGES: usize = 1024;
 
 #[cfg(test)]
 mod tests {

@@ -80,6 +80,26 @@ pub struct TermStats {
     pub surface: bool,
 }
 
+/// How often the terms of a query stand in a document, and its length in words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Occurrences {
+    /// One for each term, in the order of the query.
+    pub frequencies: Vec<f32>,
+    /// The length in words.
+    pub len: f32,
+}
+
+impl Occurrences {
+    /// Adds another document with a weight.
+    pub fn add(&mut self, other: &Occurrences, weight: f32) {
+        self.len += weight * other.len;
+        self.frequencies.resize(self.frequencies.len().max(other.frequencies.len()), 0.0);
+        for (mine, theirs) in self.frequencies.iter_mut().zip(&other.frequencies) {
+            *mine += weight * theirs;
+        }
+    }
+}
+
 /// The documents of one segment or tail below the bound, and their postings of the query's terms.
 struct Part<'a> {
     /// Documents before this local id are below the bound.
@@ -211,6 +231,41 @@ impl<'a> Scorer<'a> {
             }
         })?;
         Ok(scores)
+    }
+
+    /// How often each term of the query stands in each of these documents, and how long they are: what a caller needs to
+    /// score documents made of several ([`Scorer::combined`]).
+    ///
+    /// # Errors
+    /// As [`Scorer::top`].
+    pub fn occurrences(&self, ids: &[u32]) -> Result<Vec<Occurrences>> {
+        let empty = Occurrences { frequencies: vec![0.0; self.terms.len()], len: 0.0 };
+        let mut found = vec![empty; ids.len()];
+        for part in &self.parts {
+            for (place, id) in ids.iter().enumerate() {
+                let len = part.local(*id).and_then(|local| part.lens.get(local as usize));
+                if let (Some(len), Some(found)) = (len, found.get_mut(place)) {
+                    found.len = u32::from_le_bytes(*len) as f32 / ONCE as f32;
+                }
+            }
+        }
+        self.look_up(ids, &mut |place, term, frequency, _| {
+            if let Some(slot) = found.get_mut(place).and_then(|found| found.frequencies.get_mut(term)) {
+                *slot = frequency as f32 / ONCE as f32;
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// The score of a document that is the weighted sum of several (the simple BM25F of Robertson, Zaragoza and Taylor,
+    /// 2004), with the statistics of this index.
+    pub fn combined(&self, document: &Occurrences) -> f32 {
+        let average = self.stats.average_len().max(f64::MIN_POSITIVE) as f32;
+        let norm = K1 * (1.0 - B + B * document.len / average);
+        let of_term = |(term, frequency): (&TermStats, &f32)| {
+            if *frequency <= 0.0 { 0.0 } else { term.weight * term.idf * (K1 + 1.0) * frequency / (frequency + norm) }
+        };
+        self.terms.iter().zip(&document.frequencies).map(of_term).sum()
     }
 
     /// For each of these documents, the share of the query that it covers: the weighted idf of the terms it holds over

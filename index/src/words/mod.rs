@@ -30,12 +30,13 @@ mod merge;
 mod postings;
 mod query;
 mod segment;
+mod stop;
 mod tail;
 
 use std::sync::Arc;
 
 pub use analyse::{Analyzer, AnalyzerId, Stemming};
-pub use bm25::{B, K1, Scorer, TermStats, WordStats};
+pub use bm25::{B, K1, Occurrences, Scorer, TermStats, WordStats};
 pub use merge::merge_word_segments;
 pub use query::{QueryTerm, WordQuery};
 pub use segment::{WORD_SEGMENT_KIND, WordSegment};

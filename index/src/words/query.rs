@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use super::analyse::{Analyzer, Role, SURFACE_MARK};
+use super::stop::is_stop_word;
 
 const WORD_WEIGHT: f32 = 1.0;
 const WHOLE_WEIGHT: f32 = 0.5;
@@ -35,12 +36,23 @@ pub struct QueryTerm {
 }
 
 impl WordQuery {
-    /// The query that `text` makes under `analyzer`.
+    /// The query that `text` makes under `analyzer`, without its stop words unless it has no others.
     pub fn new(analyzer: &Analyzer, text: &str) -> Self {
+        let query = Self::of_words(analyzer, text, &|key| !is_stop_word(analyzer, key));
+        if query.is_empty() { Self::of_words(analyzer, text, &|_| true) } else { query }
+    }
+
+    fn of_words(analyzer: &Analyzer, text: &str, keep: &dyn Fn(&str) -> bool) -> Self {
         let mut terms: Vec<QueryTerm> = Vec::new();
         let mut places: HashMap<Box<str>, usize> = HashMap::new();
-        let mut word = 0;
+        let (mut word, mut kept) = (0, true);
         analyzer.start().run(text, &mut |term| {
+            if term.role == Role::Word {
+                kept = keep(term.key);
+            }
+            if !kept && term.role != Role::Whole {
+                return;
+            }
             let weight = match term.role {
                 Role::Word => WORD_WEIGHT,
                 Role::Surface => SURFACE_WEIGHT,
@@ -93,8 +105,17 @@ mod tests {
     #[test]
     fn repeated_terms_add_up_and_surfaces_know_their_stem() {
         let wanted =
-            [("a".to_owned(), 1.0, None), ("run".to_owned(), 3.0, None), ("=running".to_owned(), 0.4, Some(1))];
-        assert_eq!(shown("a running run running"), wanted);
+            [("b".to_owned(), 1.0, None), ("run".to_owned(), 3.0, None), ("=running".to_owned(), 0.4, Some(1))];
+        assert_eq!(shown("b running run running"), wanted);
         assert!(WordQuery::new(&Analyzer::default(), " … ").is_empty());
+    }
+
+    #[test]
+    fn stop_words_are_left_out_unless_there_are_no_others() {
+        let keys = |text| shown(text).into_iter().map(|(key, _, _)| key).collect::<Vec<_>>();
+        assert_eq!(keys("What did Joanna's doctor recommend?"), ["joanna", "doctor", "recommend"]);
+        assert_eq!(keys("to be or not to be"), ["to", "be", "or", "not"]);
+        let none = WordQuery::new(&Analyzer::new(Stemming::None), "what is it");
+        assert_eq!(none.terms().len(), 3, "another language has other stop words");
     }
 }
