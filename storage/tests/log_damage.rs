@@ -41,8 +41,10 @@ fn closed() -> Closed {
 }
 
 impl Closed {
+    /// The segments in use; one more may have been prepared, or not, before the log was dropped.
     fn files(&self) -> Vec<PathBuf> {
-        self.sim.files()
+        let used = |file: &PathBuf| self.sim.bytes(file).unwrap()[0] != 0;
+        self.sim.files().into_iter().filter(used).collect()
     }
 
     /// A copy of the disk to spoil.

@@ -483,8 +483,9 @@ fn first_segment(vfs: &dyn Vfs, dir: &Path, geometry: &Geometry, tip: &Tip, len:
     match made {
         Ok(file) => Ok(Segment::begin(header, path, file)),
         Err(source) => {
-            // Best effort: what is left does no harm.
+            // Best effort: without these names creating can be tried again.
             let _ = prepare::remove_if_there(vfs, &unfinished);
+            let _ = prepare::remove_if_there(vfs, &path);
             Err(Error::NoRoom { path, len, source })
         }
     }

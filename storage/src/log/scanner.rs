@@ -247,7 +247,7 @@ impl Scanner {
                 let close = Close::decode(view.payload).ok_or("the close record has a wrong layout")?;
                 self.check_close(&close)?;
                 self.tip.push(view.hash, view.stored_len);
-                self.tip.closed = true;
+                self.tip.closed(&close);
                 self.known.transaction = true;
                 Some(Step::Closed)
             }

@@ -1,6 +1,6 @@
 //! Where the log ends and everything needed to go on from there.
 
-use super::commit::Commit;
+use super::commit::{Close, Commit};
 use super::{CommitNo, Head, Lsn};
 use crate::chain::{self, Frontier, Hash};
 
@@ -23,6 +23,8 @@ pub(crate) struct Tip {
     pub(crate) head: Hash,
     /// Where it ends.
     pub(crate) commit_end: u64,
+    /// The furthest position a commit or close record says was durable.
+    pub(crate) synced: u64,
     /// Whether the last record is a close record.
     pub(crate) closed: bool,
 }
@@ -39,6 +41,7 @@ impl Tip {
             time_us: i64::MIN,
             head: Hash::default(),
             commit_end: position,
+            synced: 0,
             closed: false,
         }
     }
@@ -67,6 +70,13 @@ impl Tip {
         self.time_us = commit.time_us;
         self.head = commit.head;
         self.commit_end = self.position;
+        self.synced = self.synced.max(commit.synced);
+    }
+
+    /// The record just pushed was this close record.
+    pub(crate) fn closed(&mut self, close: &Close) {
+        self.synced = self.synced.max(close.synced);
+        self.closed = true;
     }
 
     /// The open page is sealed; the next one begins at `end`.

@@ -172,7 +172,7 @@ impl Writer {
             layout.make_room(STORED_CLOSE_LEN)?;
             let close = Close { number: layout.tip.commit, synced, head: layout.tip.head };
             layout.put_own(KIND_CLOSE, &close.encode())?;
-            layout.tip.closed = true;
+            layout.tip.closed(&close);
             Ok(())
         })?;
         self.closed = true;

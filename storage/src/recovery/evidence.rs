@@ -4,7 +4,6 @@
 //!    stored in the log cannot pose as one.
 //! 2. A record cannot vouch for bytes behind itself.
 
-
 use super::{Opening, Stop};
 use crate::error::{Damage, Result};
 use crate::log::commit::{Close, Commit};
@@ -31,7 +30,9 @@ impl Opening {
         let mut behind = Behind { end: stop.position, synced: None, header: None, commits: 0 };
         // After a close record nothing was written, and that it is the last one the hint confirms.
         let closed = self.good.closed && stop.what.is_none() && self.good.position == stop.position;
-        if closed && self.options.durable_hint.is_some_and(|hint| hint.0 <= stop.position) {
+        let confirmed = self.options.durable_hint.is_some_and(|hint| hint.0 <= stop.position);
+        let later = self.segments.get(self.good_segment + 1..).unwrap_or_default();
+        if closed && confirmed && later.iter().all(|segment| segment.header == HeaderState::Blank) {
             return Ok(behind);
         }
         for segment in self.segments.iter().filter(|segment| segment.end() > stop.position) {

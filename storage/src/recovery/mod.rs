@@ -11,6 +11,9 @@
 //! - **An unsynced tail**: a crash came before the sync. Unsynced writes persist in any order, so valid commits may even
 //!   follow. Everything behind the last good commit is copied to a quarantine file and zeroed.
 //!
+//! Also what checks out may not be durable: after a failed sync the system shows pages it never wrote. So whatever is not
+//! proven durable is written again and synced.
+//!
 //! The order of a clean-up makes it safe to crash in, and repeating it changes nothing more:
 //!
 //! 1. The quarantine file is whole, synced and renamed into place before anything is removed.
@@ -23,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Damage, Error, Result};
-use crate::log::prepare::{Spare, remove_if_there};
+use crate::log::prepare::{Spare, remove_if_there, unfinished_path};
 use crate::log::scanner::{Entry, Fault, Scanner, Step};
 use crate::log::segment::{HeaderState, Segment, file_name, number_of, place_in_row};
 use crate::log::tip::Tip;
@@ -111,16 +114,14 @@ impl Opening {
         let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
         let segments = load_segments(&*vfs, dir, &names, options.read_only)?;
         let geometry = check_headers(&segments, options)?;
-        let mut report = RecoveryReport::default();
         if !options.read_only {
             sync_from(&*vfs, dir, &segments, from.map_or(0, |from| from.position.0))?;
-            remove_unfinished(&*vfs, dir, &names, &mut report)?;
         }
         let from_position = from.map_or(0, |from| from.position.0);
         let durable = options.durable_hint.map_or(0, |hint| hint.0).max(from_position);
         let limit = if options.read_only && options.durable_hint.is_some() { durable } else { u64::MAX };
         let scanner = enter(&vfs, &geometry, &segments, from, limit)?;
-        report.start = Lsn(scanner.tip().position);
+        let report = RecoveryReport { start: Lsn(scanner.tip().position), ..RecoveryReport::default() };
         let (good, good_segment) = (scanner.tip().clone(), scanner.segment_index());
         let (dir, options) = (dir.to_owned(), options.clone());
         Ok(Self { vfs, dir, options, geometry, segments, scanner, durable, good, good_segment, stop: None, report })
@@ -161,23 +162,26 @@ impl Opening {
         self.report.end = Lsn(self.good.position);
         self.report.head = self.good.public_head();
         self.report.closed = self.good.closed;
-        let damage = if stop.limit {
-            None
-        } else {
-            let behind = self.look_behind(&stop)?;
-            let damage = self.damage(&stop, &behind);
-            if damage.is_none() && behind.end > self.good.position {
-                self.set_aside(&stop, &behind)?;
-            }
-            damage
-        };
+        if stop.limit {
+            return self.open(None);
+        }
+        let behind = self.look_behind(&stop)?;
+        let damage = self.damage(&stop, &behind);
         match damage {
-            Some(damage) if !self.options.read_only => Err(Error::Damaged(damage)),
-            damage => {
-                self.report.damage.clone_from(&damage);
-                self.open(damage)
+            Some(damage) if !self.options.read_only => return Err(Error::Damaged(damage)),
+            Some(_) => {}
+            None => {
+                if !self.options.read_only {
+                    self.remove_unfinished()?;
+                    self.renew()?;
+                }
+                if behind.end > self.good.position {
+                    self.set_aside(&stop, &behind)?;
+                }
             }
         }
+        self.report.damage.clone_from(&damage);
+        self.open(damage)
     }
 
     fn note_good(&mut self) {
@@ -191,16 +195,62 @@ impl Opening {
             let log = Log::read_only(vfs, &self.dir, self.geometry, limits, self.segments, &self.good, damage)?;
             return Ok((log, self.report));
         }
-        let page = self.geometry.page.bytes();
-        let mut spares = BTreeMap::new();
-        for spare in self.segments.drain(self.good_segment + 1..) {
-            if spare.file_len.is_multiple_of(page) {
-                let file = Arc::clone(spare.file(&*vfs)?);
-                spares.insert(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file });
-            }
-        }
+        let spares = self.spares()?;
         let log = Log::assemble(vfs, &self.dir, self.geometry, limits, self.segments, self.good, spares)?;
         Ok((log, self.report))
+    }
+
+    /// The prepared files behind the last used one.
+    fn spares(&mut self) -> Result<BTreeMap<u64, Spare>> {
+        let mut spares = BTreeMap::new();
+        for spare in self.segments.drain(self.good_segment + 1..) {
+            if !spare.file_len.is_multiple_of(self.geometry.page.bytes()) {
+                continue;
+            }
+            // Its name may never have become durable, if that sync failed. Giving it again makes it a new change to sync.
+            let unfinished = unfinished_path(&spare.path);
+            self.vfs.rename(&spare.path, &unfinished).map_err(Error::io(&spare.path, "rename"))?;
+            self.vfs.rename(&unfinished, &spare.path).map_err(Error::io(&spare.path, "rename"))?;
+            let file = Arc::clone(spare.file(&*self.vfs)?);
+            spares.insert(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file });
+        }
+        if !spares.is_empty() {
+            self.vfs.sync_dir(&self.dir).map_err(Error::io(&self.dir, "sync"))?;
+        }
+        Ok(spares)
+    }
+
+    /// Removes files of preparations that were never finished.
+    fn remove_unfinished(&mut self) -> Result<()> {
+        let names = self.vfs.list(&self.dir).map_err(Error::io(&self.dir, "list"))?;
+        for name in names.iter().filter(|name| name.ends_with(".log.tmp") || *name == tail::UNFINISHED) {
+            let path = self.dir.join(name);
+            remove_if_there(&*self.vfs, &path).map_err(Error::io(&path, "remove"))?;
+            self.report.removed.push(path);
+        }
+        Ok(())
+    }
+
+    /// Writes once more what nothing proves to be durable, and syncs it. After a failed sync the system may hold pages that
+    /// it shows to every reader, calls clean, and never wrote.
+    fn renew(&self) -> Result<()> {
+        let Some(segment) = self.segments.get(self.good_segment) else { return Ok(()) };
+        let proven = self.durable.max(self.good.synced).max(segment.first);
+        let (mut position, end) = (proven, self.good.position);
+        if position >= end {
+            return Ok(());
+        }
+        let file = segment.file(&*self.vfs)?;
+        let mut bytes = vec![0; tail::COPY_LEN];
+        while position < end {
+            let len = (end - position).min(tail::COPY_LEN as u64);
+            let Some(bytes) = bytes.get_mut(..len as usize) else { break };
+            let offset = position - segment.first;
+            segment.read(&*self.vfs, bytes, offset)?;
+            file.write_at(bytes, offset).map_err(Error::io(&segment.path, "write"))?;
+            position += len;
+        }
+        file.sync().map_err(Error::io(&segment.path, "sync"))
     }
 }
 
@@ -265,15 +315,6 @@ fn sync_from(vfs: &dyn Vfs, dir: &Path, segments: &[Arc<Segment>], from: u64) ->
         segment.file(vfs)?.sync().map_err(Error::io(&segment.path, "sync"))?;
     }
     vfs.sync_dir(dir).map_err(Error::io(dir, "sync"))
-}
-
-fn remove_unfinished(vfs: &dyn Vfs, dir: &Path, names: &[String], report: &mut RecoveryReport) -> Result<()> {
-    for name in names.iter().filter(|name| name.ends_with(".tmp")) {
-        let path = dir.join(name);
-        remove_if_there(vfs, &path).map_err(Error::io(&path, "remove"))?;
-        report.removed.push(path);
-    }
-    Ok(())
 }
 
 /// A scanner where checking begins.

@@ -23,7 +23,10 @@ use crate::log::{Lsn, damage_at};
 use crate::vfs::OpenMode;
 
 /// How much is copied or zeroed at once.
-const COPY_LEN: usize = 256 << 10;
+pub(super) const COPY_LEN: usize = 256 << 10;
+
+/// The name of a quarantine file until it is whole.
+pub(super) const UNFINISHED: &str = "quarantine.bin.tmp";
 
 const QUARANTINE_MAGIC: [u8; 8] = *b"HOLOQUAR";
 const QUARANTINE_HEADER_LEN: usize = 48;
@@ -55,7 +58,7 @@ impl Opening {
 
     /// Copies positions `from..to` to a file named after place and content, so that doing it again makes no second one.
     fn quarantine(&self, from: u64, to: u64) -> Result<PathBuf> {
-        let unfinished = self.dir.join("quarantine.bin.tmp");
+        let unfinished = self.dir.join(UNFINISHED);
         let fail = |action| Error::io(&unfinished, action);
         remove_if_there(&*self.vfs, &unfinished).map_err(fail("remove"))?;
         let file = self.vfs.open(&unfinished, OpenMode::CreateNew).map_err(fail("create"))?;
