@@ -5,6 +5,8 @@ mod chain;
 pub mod codec;
 pub mod columns;
 mod error;
+#[cfg(test)]
+mod format_doc;
 pub mod lock;
 pub mod log;
 mod log_page;

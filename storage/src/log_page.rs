@@ -6,7 +6,7 @@
 //! | offset from the end | size | field |
 //! |---|---|---|
 //! | -96 | 4 | magic, the bytes `Hpag` |
-//! | -92 | 4 | CRC-32 of the fields below, seeded like a record's with the footer's own place |
+//! | -92 | 4 | CRC32 of the fields below, seeded like a record's with the footer's own place |
 //! | -88 | 4 | record count |
 //! | -84 | 4 | bytes taken by records, from the start of the page or run |
 //! | -80 | 8 | number of records in the log before this page |
@@ -160,11 +160,19 @@ pub(crate) fn field<const N: usize, const LEN: usize>(bytes: &[u8; LEN], at: usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format_doc;
 
     const PLACE: Place = Place { segment: 1, offset: 8096 };
 
     fn footer() -> Footer {
         Footer { record_count: 3, used_len: 144, first_record: 9, root: [1; 32], chain: [2; 32] }
+    }
+
+    #[test]
+    fn the_document_says_the_same() {
+        let offsets =
+            [MAGIC_AT, CRC_AT, COUNT_AT, USED_AT, FIRST_RECORD_AT, RESERVED_AT, ROOT_AT, CHAIN_AT, FOOTER_LEN];
+        assert_eq!(format_doc::between(&offsets), format_doc::fields("Page footer"));
     }
 
     #[test]

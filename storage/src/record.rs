@@ -6,7 +6,7 @@
 //! | 4 | 1 | type: below `0xf0` the engine's, from there on the log's own; never 0 |
 //! | 5 | 1 | flags: bit 0 redacted; all others 0 |
 //! | 6 | 2 | mark, the bytes `Hr` |
-//! | 8 | 4 | CRC-32 of all of the record but this field |
+//! | 8 | 4 | CRC32 of all of the record but this field |
 //! | 12 | 16 | salt, random |
 //! | 28 | length | payload |
 //! | 28 + length | | zeros to a multiple of 8, and to 48 at least |
@@ -252,6 +252,7 @@ fn hash_of(record: &[u8], payload: &[u8]) -> Hash {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::format_doc;
     use proptest::prelude::*;
 
     const PLACE: Place = Place { segment: 2, offset: 4096 };
@@ -274,6 +275,12 @@ pub(crate) mod tests {
         record[SALT_AT..].fill(0);
         record[SALT_AT..SALT_AT + 32].copy_from_slice(&hash);
         set_crc(record, seed, place);
+    }
+
+    #[test]
+    fn the_document_says_the_same() {
+        let offsets = [LENGTH_AT, KIND_AT, FLAGS_AT, MARK_AT, CRC_AT, SALT_AT, PAYLOAD_AT];
+        assert_eq!(format_doc::between(&offsets), format_doc::fields("Record"));
     }
 
     #[test]

@@ -116,6 +116,15 @@ impl Close {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format_doc;
+
+    #[test]
+    fn the_document_says_the_same() {
+        let commit = [NUMBER_AT, COUNT_AT, RESERVED_AT, TIME_AT, SYNCED_AT, TRANSACTION_AT, HEAD_AT, COMMIT_LEN];
+        assert_eq!(format_doc::between(&commit), format_doc::fields("Commit record"));
+        let close = [CLOSE_NUMBER_AT, CLOSE_SYNCED_AT, CLOSE_HEAD_AT, CLOSE_LEN];
+        assert_eq!(format_doc::between(&close), format_doc::fields("Close record"));
+    }
 
     #[test]
     fn the_bytes_are_fixed() {

@@ -21,7 +21,7 @@
 //! | 88 | 8 | number of the last commit before this segment |
 //! | 96 | 8 | clock of that commit; the smallest there is in the first segment |
 //! | 104 | 32 | previous segment's closing chain; in the first the chain of the database id |
-//! | 136 | 4 | CRC-32 of the fields above |
+//! | 136 | 4 | CRC32 of the fields above |
 //! | 140 | 4 | zero |
 //!
 //! The rest of the page is zero. Magic, versions, features and CRC keep their places in every version of the format.
@@ -334,6 +334,7 @@ pub(crate) fn place_in_row(segments: &mut [Segment]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format_doc;
 
     fn header() -> SegmentHeader {
         SegmentHeader {
@@ -355,6 +356,35 @@ mod tests {
         let crc = crc32fast::hash(&bytes[..136]);
         bytes[136..140].copy_from_slice(&crc.to_le_bytes());
         bytes
+    }
+
+    #[test]
+    fn the_document_says_the_same() {
+        let start = [
+            MAGIC_AT,
+            VERSION_AT,
+            WRITTEN_BY_AT,
+            COMPATIBLE_AT,
+            READ_COMPATIBLE_AT,
+            INCOMPATIBLE_AT,
+            PAGE_SIZE_AT,
+            DATABASE_AT,
+        ];
+        let rest = [
+            NUMBER_AT,
+            FIRST_AT,
+            LENGTH_AT,
+            PREVIOUS_END_AT,
+            RECORDS_AT,
+            COMMIT_AT,
+            TIME_AT,
+            CHAIN_AT,
+            CRC_AT,
+            RESERVED_AT,
+            HEADER_LEN,
+        ];
+        let offsets = [start.as_slice(), &rest].concat();
+        assert_eq!(format_doc::between(&offsets), format_doc::fields("Segment header"));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | 8 | 16 | database id |
 //! | 24 | 8 | log position of the first byte |
 //! | 32 | 8 | length |
-//! | 40 | 4 | CRC-32 of the bytes |
+//! | 40 | 4 | CRC32 of the bytes |
 //! | 44 | 4 | zero |
 //! | 48 | length | the bytes as they stood in the log |
 

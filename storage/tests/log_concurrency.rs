@@ -1,0 +1,253 @@
+//! Many threads on one log: commits share syncs, readers read what was appended, numbers have no gap.
+
+mod log_fixture;
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions};
+use holotype_storage::vfs::{LockKind, Mapping, OpenMode, OsVfs, SimVfs, Vfs, VfsFile};
+use holotype_storage::{Error, MAX_PAYLOAD, NewRecord};
+use log_fixture::{create, dir, records, small_options};
+
+/// A disk whose syncs, while the gate is closed, wait until it opens; and which counts them.
+#[derive(Debug, Clone)]
+struct Gated {
+    sim: SimVfs,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    closed: Mutex<bool>,
+    changed: Condvar,
+    syncs: AtomicUsize,
+}
+
+impl Gate {
+    fn set(&self, closed: bool) {
+        *self.closed.lock().unwrap() = closed;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        self.syncs.fetch_add(1, Ordering::SeqCst);
+        let closed = self.closed.lock().unwrap();
+        drop(self.changed.wait_while(closed, |closed| *closed).unwrap());
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    file: Arc<dyn VfsFile>,
+    gate: Arc<Gate>,
+}
+
+impl Vfs for Gated {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
+        Ok(Arc::new(GatedFile { file: self.sim.open(path, mode)?, gate: Arc::clone(&self.gate) }))
+    }
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.sim.create_dir(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.sim.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.sim.remove(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.sim.list(dir)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.sim.sync_dir(dir)
+    }
+    fn map(&self, path: &Path) -> io::Result<Mapping> {
+        self.sim.map(path)
+    }
+    fn is_network(&self, path: &Path) -> io::Result<bool> {
+        self.sim.is_network(path)
+    }
+}
+
+impl VfsFile for GatedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.gate.pass();
+        self.file.sync()
+    }
+    fn try_lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<bool> {
+        self.file.try_lock(range, kind)
+    }
+    fn lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<()> {
+        self.file.lock(range, kind)
+    }
+    fn unlock(&self, range: Range<u64>) -> io::Result<()> {
+        self.file.unlock(range)
+    }
+    fn is_locked(&self, range: Range<u64>) -> io::Result<bool> {
+        self.file.is_locked(range)
+    }
+}
+
+/// While one sync is held up, fifteen more commits arrive: one more sync serves them all.
+#[test]
+fn commits_that_arrive_during_a_sync_share_the_next() {
+    let gate = Arc::new(Gate::default());
+    let vfs = Gated { sim: SimVfs::new(), gate: Arc::clone(&gate) };
+    let log = Log::create(Arc::new(vfs), dir(), &LogOptions::new([7; 16])).unwrap();
+    let before = gate.syncs.load(Ordering::SeqCst);
+    gate.set(true);
+    std::thread::scope(|scope| {
+        let first = log.append(&records(0, &[100]), 0).unwrap();
+        let log = &log;
+        let leader = scope.spawn(move || log.sync_to(first.end));
+        while gate.syncs.load(Ordering::SeqCst) == before {
+            std::thread::yield_now();
+        }
+        // The first sync is under way and cannot cover these.
+        let ends: Vec<Lsn> = (1..16).map(|i| log.append(&records(i, &[100]), 0).unwrap().end).collect();
+        let followers: Vec<_> = ends.iter().map(|&end| scope.spawn(move || log.sync_to(end))).collect();
+        gate.set(false);
+        leader.join().unwrap().unwrap();
+        for follower in followers {
+            follower.join().unwrap().unwrap();
+        }
+        assert_eq!(log.durable(), *ends.last().unwrap());
+    });
+    assert_eq!(gate.syncs.load(Ordering::SeqCst) - before, 2);
+}
+
+#[test]
+fn a_failed_sync_fails_all_that_wait_for_it() {
+    let gate = Arc::new(Gate::default());
+    let sim = SimVfs::new();
+    let vfs = Gated { sim: sim.clone(), gate: Arc::clone(&gate) };
+    let log = Log::create(Arc::new(vfs), dir(), &LogOptions::new([7; 16])).unwrap();
+    let before = gate.syncs.load(Ordering::SeqCst);
+    gate.set(true);
+    std::thread::scope(|scope| {
+        let log = &log;
+        let ends: Vec<Lsn> = (0..8).map(|i| log.append(&records(i, &[100]), 0).unwrap().end).collect();
+        let waiting: Vec<_> = ends.iter().map(|&end| scope.spawn(move || log.sync_to(end))).collect();
+        while gate.syncs.load(Ordering::SeqCst) == before {
+            std::thread::yield_now();
+        }
+        sim.fail_at(sim.calls(), holotype_storage::vfs::Failure::Io, false);
+        gate.set(false);
+        for waiting in waiting {
+            assert!(matches!(waiting.join().unwrap(), Err(Error::Poisoned { .. })));
+        }
+    });
+    assert_eq!(gate.syncs.load(Ordering::SeqCst) - before, 1, "nobody may try again");
+}
+
+#[test]
+fn threads_append_sync_and_read_real_files() {
+    let tempdir = tempfile::tempdir().unwrap();
+    let dir = tempdir.path().join("log");
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+    let log = Log::create(Arc::clone(&vfs), &dir, &small_options()).unwrap();
+    const THREADS: u8 = 8;
+    const EACH: usize = 40;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let log = &log;
+            scope.spawn(move || {
+                for i in 0..EACH {
+                    let new = records(thread, &[i * 37 % 900, 10, i * 1013 % 6000]);
+                    let prepared = log.prepare(&new).unwrap();
+                    let appended = log.append_prepared(&prepared, i as i64).unwrap();
+                    if i % 4 == 0 {
+                        log.sync_to(appended.end).unwrap();
+                        assert!(log.durable() >= appended.end);
+                    }
+                    for (lsn, new) in appended.lsns.iter().zip(&new) {
+                        assert_eq!(log.read(*lsn).unwrap().payload, new.payload);
+                    }
+                    let heads = log.scan(Lsn(0)).unwrap().take(5).filter(Result::is_ok).count();
+                    assert!(heads > 0);
+                }
+            });
+        }
+    });
+    assert_eq!(log.head().commit.0, u64::from(THREADS) * EACH as u64);
+    assert!(log.verify(&mut |_, _| {}).unwrap().is_clean());
+    log.close().unwrap();
+    drop(log);
+    let mut count = 0;
+    let (_, report) = Log::open(vfs, &dir, None, &OpenOptions::default(), &mut |transaction| {
+        count += 1;
+        assert_eq!(transaction.number.0, count);
+        Ok::<(), Error>(())
+    })
+    .unwrap();
+    assert!(report.closed && report.tail.is_none());
+    assert_eq!(count, u64::from(THREADS) * EACH as u64);
+}
+
+#[test]
+fn the_largest_record_is_kept_and_a_larger_one_refused() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let largest = NewRecord { kind: 1, payload: vec![0xab; MAX_PAYLOAD] };
+    let appended = log.append(&[records(1, &[10]).remove(0), largest.clone(), records(2, &[10]).remove(0)], 0).unwrap();
+    assert_eq!(log.read(appended.lsns[1]).unwrap().payload, largest.payload);
+    let larger = NewRecord { kind: 1, payload: vec![0; MAX_PAYLOAD + 1] };
+    assert!(matches!(log.append(&[larger], 0), Err(Error::TooLarge { .. })));
+    let too_much = vec![largest; 4];
+    assert!(matches!(log.append(&too_much, 0), Err(Error::TooLarge { limit, .. }) if limit == 64 << 20));
+    assert!(matches!(log.append(&[NewRecord { kind: 0xf0, payload: vec![] }], 0), Err(Error::ReservedKind { .. })));
+    assert_eq!(log.end(), appended.end);
+    log.close().unwrap();
+    drop(log);
+    let opened = log_fixture::open(&sim, &log_fixture::writable());
+    assert_eq!(opened.transactions.len(), 1);
+    assert_eq!(opened.transactions[0].records[1].payload.len(), MAX_PAYLOAD);
+}
+
+#[test]
+fn a_read_only_log_follows_the_hint_and_changes_nothing() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let first = log.append(&records(1, &[100]), 0).unwrap();
+    log.sync_to(first.end).unwrap();
+    let second = log.append(&records(2, &[100]), 0).unwrap();
+    let before = sim.history().len();
+    let hint = OpenOptions { durable_hint: Some(log.durable()), ..log_fixture::read_only() };
+    let opened = log_fixture::open(&sim, &hint);
+    assert_eq!(opened.transactions.len(), 1);
+    assert_eq!((opened.log.end(), opened.log.head().commit.0), (first.end, 1));
+    assert!(matches!(opened.log.append(&[], 0), Err(Error::ReadOnly)));
+    assert!(matches!(opened.log.read(second.lsns[0]), Err(Error::NoRecord { .. })));
+    assert!(opened.log.verify(&mut |_, _| {}).unwrap().is_clean());
+    opened.log.close().unwrap();
+    assert_eq!(sim.history().len(), before);
+}
+
+#[test]
+fn positions_that_hold_no_record_are_told_apart_from_damage() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let appended = log.append(&records(1, &[100, 3000, 3000]), 0).unwrap();
+    for none in [0, 8, 4095, appended.lsns[0].0 + 4, 2 * 4096 - 8, appended.end.0, u64::MAX, u64::MAX - 7] {
+        assert!(matches!(log.read(Lsn(none)), Err(Error::NoRecord { .. })), "{none}");
+    }
+    assert!(matches!(log.read(Lsn(appended.lsns[0].0 + 8)), Err(Error::Damaged(_))));
+    assert!(matches!(log.scan(appended.lsns[1]), Err(Error::NoRecord { .. })));
+    assert!(matches!(log.sync_to(Lsn(appended.end.0 + 8)), Err(Error::NoRecord { .. })));
+}
