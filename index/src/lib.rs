@@ -1,4 +1,19 @@
 //! Holotype's vector, word and set indexes: hand-written HNSW, BM25 postings, bitmaps.
+//!
+//! An index is derived: all of it can be made again from the log. Each kind has the same life: what is committed goes to
+//! an appendable tail and is found at once, tails are sealed into immutable files read in place, and files are merged.
+//! A reader holds a list of files and a view of the tail, so its answers never change.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`vectors`] | one layer's vectors at one moment, and the search over them |
+//! | [`segment`] | the life of vectors: tail, `.vseg` files, merges |
+//! | `hnsw`, `quantize`, `flat` | the graph, the codes it is walked on, the exact scan |
+//! | [`distance`] | kernels for the machine at hand |
+//! | [`spec`], [`rows`] | what a vector is, and how it is kept |
+//! | [`words`] | the same for text: analysis, postings, BM25 |
+//! | [`bitmap`], [`hit`] | what filters are asked as, and what a search finds |
+//! | [`scorer`] | many queries against many vectors, on the CPU or elsewhere |
 
 pub mod bitmap;
 pub mod distance;
@@ -8,6 +23,7 @@ pub mod hit;
 mod hnsw;
 mod quantize;
 pub mod rows;
+pub mod scorer;
 pub mod segment;
 pub mod spec;
 pub mod vectors;

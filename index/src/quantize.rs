@@ -44,10 +44,9 @@ impl Quantizer {
     /// Learns from a sample of `rows`.
     pub(crate) fn train(rows: &RowsView<'_>) -> Self {
         let (dim, metric) = (rows.spec().dim, rows.spec().metric);
-        let step = rows.len().div_ceil(SAMPLE).max(1);
         let mut sample = Vec::new();
         let mut vector = vec![0.0; dim];
-        for position in (0..rows.len()).step_by(step) {
+        for position in sample_positions(rows.len(), SAMPLE) {
             rows.decode(position, &mut vector);
             sample.extend_from_slice(&vector);
         }
@@ -111,6 +110,20 @@ impl Quantizer {
         }
         codes
     }
+}
+
+/// At most `wanted` of `count` positions, in no pattern: what is sampled may well have a period.
+pub(crate) fn sample_positions(count: usize, wanted: usize) -> impl Iterator<Item = usize> {
+    let all = count <= wanted;
+    (0..wanted.min(count)).map(move |i| if all { i } else { (mix(i as u64) % count as u64) as usize })
+}
+
+/// The finaliser of splitmix64: every bit of the answer depends on every bit of `x`.
+pub(crate) fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 fn mean_of(sample: &[f32], dim: usize) -> Vec<f32> {
@@ -251,6 +264,20 @@ mod tests {
         sample.push(2.0);
         let scale = best_scale(&sample) * 127.0;
         assert!((1.0..1.5).contains(&scale), "{scale}");
+    }
+
+    #[test]
+    fn vectors_that_alternate_are_all_in_the_scale() {
+        let spec = VectorSpec::new(2, Metric::L2, Encoding::F32).unwrap();
+        for period in [2, 4, 5] {
+            let mut rows = Rows::new(spec);
+            for id in 0..SAMPLE as u32 * period {
+                rows.push(id, &[(id % period) as f32 * 10.0, 1.0]).unwrap();
+            }
+            let range = (period - 1) as f32 * 10.0 / 2.0;
+            let scale = Quantizer::train(&rows.view()).scale();
+            assert!((0.9..1.3).contains(&(scale * 127.0 / range)), "{period}: {scale}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::hnsw::filter::Plan;
-use crate::hnsw::search::{Beam, Walker};
+use crate::hnsw::search::{Beam, Walker, share_around};
 use crate::rows::{ExactQuery, RowsView};
 use crate::segment::{TailView, VectorSegment, Walkable};
 use crate::spec::VectorSpec;
@@ -276,6 +276,9 @@ fn search_segment(
 /// Fewer matches than this are compared exactly; more are compared by their codes first.
 const EXACT_MATCHES: u64 = 256;
 
+/// A query lies away from the matches when around it so much less of a share matches than everywhere.
+const AWAY: f64 = 0.5;
+
 /// Walks a segment's graph, and scores the best of what it meets from the exact vectors.
 #[allow(clippy::too_many_arguments)]
 fn walk_segment(
@@ -297,27 +300,29 @@ fn walk_segment(
             return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, k, top));
         };
         let members = segment.members();
-        let (strategy, compared) = match Plan::choose(matching, segment.len() as u64, ef) {
+        let matcher = members.matcher(rows.ids(), filter);
+        let share = matching as f64 / segment.len() as f64;
+        let (mut near, mut steps) = (graph.entry, 0);
+        let plan = Plan::choose(matching, segment.len() as u64, ef, || {
+            (near, steps) = walker.descend(graph, scratch);
+            share_around(&graph.ground(), &matcher, near) < share * AWAY
+        });
+        let (strategy, compared) = match plan {
             Plan::Scan if matching <= EXACT_MATCHES.max(k as u64) => {
                 let compared = flat::scan_positions(rows, query, members.positions(filter), top);
-                return (Strategy::ScanMatching, compared);
+                return (Strategy::ScanMatching, steps + compared);
             }
-            Plan::Scan => {
-                let compared = walker.scan(graph, members.positions(filter), ef, scratch);
-                (Strategy::ScanMatching, compared)
-            }
-            Plan::Matching => {
+            Plan::Scan => (Strategy::ScanMatching, walker.scan(graph, members.positions(filter), ef, scratch)),
+            Plan::Matching { away } => {
                 let seeds = members.spread(filter, matching);
-                let matcher = members.matcher(rows.ids(), filter);
-                let compared = walker.search_matching(graph, &matcher, &seeds, ef + ef / 2, scratch);
+                let compared = walker.search_matching(graph, &matcher, near, &seeds, away, ef, scratch);
                 (Strategy::WalkMatching, compared)
             }
             Plan::Collecting => {
-                let matcher = members.matcher(rows.ids(), filter);
-                let compared = walker.search_collecting(graph, &matcher, ef, scratch);
-                (Strategy::WalkCollecting, compared)
+                (Strategy::WalkCollecting, walker.search_collecting(graph, &matcher, near, ef, scratch))
             }
         };
+        let compared = compared + steps;
         (strategy, compared + rescore(&scratch.found, rows, query, k, top))
     })
 }

@@ -10,7 +10,7 @@ use super::visited::Scratch;
 use crate::error::Result;
 use crate::flat;
 use crate::hit::{Hit, TopHits};
-use crate::quantize::{Codes, Quantizer};
+use crate::quantize::{Codes, Quantizer, sample_positions};
 use crate::rows::{ExactQuery, RowsView};
 
 /// The values of ef that are measured.
@@ -67,11 +67,11 @@ pub(crate) fn calibrate(
 fn queries(rows: &RowsView<'_>) -> Result<Vec<ExactQuery>> {
     let (dim, count) = (rows.spec().dim, rows.len());
     let (mut near, mut far) = (vec![0.0; dim], vec![0.0; dim]);
-    (0..QUERIES.min(count))
-        .map(|i| {
-            let at = i * count / QUERIES.min(count);
+    sample_positions(count, QUERIES)
+        .zip(sample_positions(count, 2 * QUERIES).skip(QUERIES.min(count / 2)))
+        .map(|(at, other)| {
             rows.decode(at, &mut near);
-            rows.decode((at + count / 2 + i) % count, &mut far);
+            rows.decode(other, &mut far);
             let mixed: Vec<f32> = near.iter().zip(&far).map(|(a, b)| a * 0.75 + b * 0.25).collect();
             ExactQuery::new(rows.spec(), &mixed)
         })

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | few, in number or in share | scan them |
 //! | between | walk the matching nodes, stepping over the others |
-//! | [`COLLECT_SHARE`] and more | walk all nodes and collect those that match |
+//! | [`COLLECT_SHARE`] and more, the query among them | walk all nodes and collect those that match |
 //!
 //! The counts are exact. A filter's ids and a segment's ids are both bit vectors, so matches are counted and listed 64
 //! ids at a time; the position of an id is the number of the segment's ids below it.
@@ -19,7 +19,10 @@ const SCAN_SHARE: f64 = 0.008;
 
 /// Comparing so many codes one after the other costs no more than a walk that steps over what does not match, and
 /// misses nothing.
-const SCAN_COUNT: u64 = 8192;
+const SCAN_COUNT: u64 = 16_384;
+
+/// Comparing so many costs no more than any walk.
+const FEW: u64 = 2048;
 
 /// Nodes that a walk over matches starts from. They lie evenly over the matches, so that one is near wherever the
 /// nearest matches are.
@@ -31,21 +34,29 @@ pub(crate) enum Plan {
     /// Compare them all.
     Scan,
     /// Walk over the matching nodes.
-    Matching,
+    Matching {
+        /// Whether the query lies away from them.
+        away: bool,
+    },
     /// Walk over all nodes.
     Collecting,
 }
 
 impl Plan {
-    /// For `matching` of `count` nodes, where `ef` of them are to be kept.
-    pub(crate) fn choose(matching: u64, count: u64, ef: usize) -> Self {
+    /// For `matching` of `count` nodes, where `ef` of them are to be kept. `away` says whether the query lies away from
+    /// the matches, which takes a walk to find out.
+    pub(crate) fn choose(matching: u64, count: u64, ef: usize, away: impl FnOnce() -> bool) -> Self {
         let share = matching as f64 / count as f64;
-        if matching <= SCAN_COUNT.max(ef as u64 * 8) || share < SCAN_SHARE {
-            Self::Scan
-        } else if share < COLLECT_SHARE {
-            Self::Matching
-        } else {
+        if matching <= FEW.max(ef as u64 * 8) || share < SCAN_SHARE {
+            return Self::Scan;
+        }
+        let away = away();
+        if share >= COLLECT_SHARE && !away {
             Self::Collecting
+        } else if matching <= SCAN_COUNT {
+            Self::Scan
+        } else {
+            Self::Matching { away }
         }
     }
 }
@@ -188,10 +199,15 @@ mod tests {
 
     #[test]
     fn the_plan_follows_number_and_share() {
-        assert_eq!(Plan::choose(1, 100_000, 64), Plan::Scan);
-        assert_eq!(Plan::choose(10_000, 100_000, 64), Plan::Matching);
-        assert_eq!(Plan::choose(50_000, 100_000, 64), Plan::Collecting);
-        assert_eq!(Plan::choose(10_000, 2_000_000, 64), Plan::Scan);
-        assert_eq!(Plan::choose(10_000, 100_000, 5_000), Plan::Scan);
+        assert_eq!(Plan::choose(1, 100_000, 64, || false), Plan::Scan);
+        assert_eq!(Plan::choose(20_000, 100_000, 64, || false), Plan::Matching { away: false });
+        assert_eq!(Plan::choose(50_000, 100_000, 64, || false), Plan::Collecting);
+        assert_eq!(Plan::choose(10_000, 12_000, 64, || false), Plan::Collecting);
+        assert_eq!(Plan::choose(10_000, 12_000, 64, || true), Plan::Scan);
+        assert_eq!(Plan::choose(50_000, 100_000, 64, || true), Plan::Matching { away: true });
+        assert_eq!(Plan::choose(100, 100_000, 64, || panic!("few are scanned wherever they are")), Plan::Scan);
+        assert_eq!(Plan::choose(10_000, 60_000, 64, || false), Plan::Scan);
+        assert_eq!(Plan::choose(20_000, 4_000_000, 64, || false), Plan::Scan);
+        assert_eq!(Plan::choose(20_000, 100_000, 5_000, || false), Plan::Scan);
     }
 }

@@ -1,5 +1,7 @@
 //! The numbers that shape a graph.
 
+use crate::quantize::mix;
+
 /// How a graph is built; see [`BuildOptions`](crate::segment::BuildOptions) for what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Params {
@@ -15,18 +17,11 @@ const TOP_LEVEL: usize = 31;
 impl Params {
     /// The level of the node with that id: l or higher with probability m^-l (paper, section 4.1, with mL = 1/ln m).
     pub(crate) fn level(&self, id: u32) -> usize {
-        let random = mix(self.seed ^ mix(u64::from(id).wrapping_add(0x9e37_79b9_7f4a_7c15)));
+        let random = mix(self.seed ^ mix(u64::from(id)));
         // 53 bits make a number in (0, 1].
         let unit = ((random >> 11) + 1) as f64 / (1u64 << 53) as f64;
         ((-unit.ln() / (self.m.max(2) as f64).ln()) as usize).min(TOP_LEVEL)
     }
-}
-
-/// The finaliser of splitmix64: every bit of the answer depends on every bit of `x`.
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

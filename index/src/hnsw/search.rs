@@ -14,6 +14,13 @@ use super::graph::{GraphView, Level, LevelView};
 use super::visited::Scratch;
 use crate::quantize::Codes;
 
+/// Nodes that do not match which are stepped over from one that does.
+const MAX_BRIDGES: usize = 128;
+
+/// How much more is kept on a walk over matches, and where the query lies away from them: matches are then the
+/// outliers of their own surroundings, and few paths lead to an outlier.
+const MATCHING_FACTORS: (f64, f64) = (1.5, 3.0);
+
 /// A distance and a node as one number that sorts by distance, then node. The lowest bit is left free.
 #[inline]
 fn key(distance: i32, node: u32) -> u64 {
@@ -201,18 +208,18 @@ impl Walker<'_> {
         steps + self.start(&ground, &[near, graph.entry], ef, scratch) + self.walk(&ground, scratch)
     }
 
-    /// The best `ef` of the nodes that match, into `found`: walks over all nodes until no nearer one is left to expand
-    /// than the worst match kept.
+    /// The best `ef` of the nodes that match, into `found`: walks from `near` over all nodes until no nearer one is left
+    /// to expand than the worst match kept.
     pub(crate) fn search_collecting(
         &self,
         graph: &GraphView<'_>,
         matcher: &Matcher<'_>,
+        near: u32,
         ef: usize,
         scratch: &mut Scratch,
     ) -> u64 {
-        let (near, mut compared) = self.descend(graph, scratch);
         let ground = graph.ground();
-        compared += self.start(&ground, &[near, graph.entry], 0, scratch);
+        let mut compared = self.start(&ground, &[near, graph.entry], 0, scratch);
         scratch.found.reset(ef);
         scratch.frontier.clear();
         collect(matcher, scratch);
@@ -236,19 +243,23 @@ impl Walker<'_> {
         compared
     }
 
-    /// The best `ef` of the nodes that match, into `found`: compares matching nodes only, and reaches them over one
-    /// node that does not match where need be. Starts from `seeds`, which match, and from the node near the query.
+    /// The best `ef` of the nodes that match, into `found`: compares matching nodes only, and reaches them over nodes
+    /// that do not match where need be. Starts from `seeds`, which match, and from `near`, and keeps more when the query
+    /// lies `away` from the matches.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn search_matching(
         &self,
         graph: &GraphView<'_>,
         matcher: &Matcher<'_>,
+        near: u32,
         seeds: &[u32],
+        away: bool,
         ef: usize,
         scratch: &mut Scratch,
     ) -> u64 {
-        let (near, mut compared) = self.descend(graph, scratch);
         let ground = graph.ground();
-        compared += self.start(&ground, seeds, ef, scratch);
+        let factor = if away { MATCHING_FACTORS.1 } else { MATCHING_FACTORS.0 };
+        let mut compared = self.start(&ground, seeds, (ef as f64 * factor) as usize, scratch);
         collect_matching(&ground, matcher, near, scratch);
         if matcher.matches(near) && scratch.visited.insert(near) {
             scratch.nodes.push(near);
@@ -304,8 +315,19 @@ fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch) {
     }
 }
 
+/// Which share of the neighbours of a node and of their neighbours matches.
+pub(crate) fn share_around(ground: &LevelView<'_>, matcher: &Matcher<'_>, node: u32) -> f64 {
+    let around = ground.links(node).iter().flat_map(|link| ground.links(*link));
+    let (mut met, mut matching) = (0u32, 0u32);
+    for node in around {
+        met += 1;
+        matching += u32::from(matcher.matches(*node));
+    }
+    f64::from(matching) / f64::from(met.max(1))
+}
+
 /// Collects the matching nodes next to `node` that were not met before, and, until there are as many as two link lists
-/// hold, those next to its neighbours that do not match.
+/// hold, those next to its neighbours that do not match. Where that gives hardly any, it steps over two and more.
 fn collect_matching(ground: &LevelView<'_>, matcher: &Matcher<'_>, node: u32, scratch: &mut Scratch) {
     let Scratch { nodes, visited, bridges, .. } = scratch;
     nodes.clear();
@@ -321,7 +343,7 @@ fn collect_matching(ground: &LevelView<'_>, matcher: &Matcher<'_>, node: u32, sc
     let near = bridges.len();
     let mut at = 0;
     while let Some(bridge) = bridges.get(at).copied() {
-        if nodes.len() >= enough || (at >= near && (nodes.len() >= few || at >= MAX_BRIDGES)) {
+        if nodes.len() >= enough || (at >= near && nodes.len() >= few) {
             return;
         }
         at += 1;
@@ -333,15 +355,15 @@ fn collect_matching(ground: &LevelView<'_>, matcher: &Matcher<'_>, node: u32, sc
         }
         ground.for_each_link(bridge, |link| {
             if !matcher.matches(link) {
-                if bridges.len() < MAX_BRIDGES { bridges.push(link);}
+                if bridges.len() < MAX_BRIDGES {
+                    bridges.push(link);
+                }
             } else if visited.insert(link) {
                 nodes.push(link);
             }
         });
     }
 }
-
-const MAX_BRIDGES: usize = 1024;
 
 #[cfg(test)]
 mod tests {

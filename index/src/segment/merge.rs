@@ -1,7 +1,7 @@
 //! Makes one segment of several.
 //!
-//! The largest graph is kept: its nodes stay linked as they are, with its codes and its scale, and the vectors of the
-//! others are added to it. Where the largest holds less than half of what there will be, or has lost more than a fifth
+//! The largest graph is kept: its nodes stay linked as they are, and the vectors of the others are added to it. All are
+//! coded anew, because the scale of one segment may clip the vectors of another. Where the largest holds less than half of what there will be, or has lost more than a fifth
 //! of its vectors, nothing is saved that way and everything is linked anew.
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
@@ -12,7 +12,7 @@ use super::writer::{self, BuildOptions, build_segment};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hnsw::build::{self, Base};
-use crate::quantize::Codes;
+use crate::quantize::{Codes, Quantizer};
 use crate::rows::{Rows, RowsView};
 
 /// Makes a segment of the vectors of `segments` whose ids are in `keep`; of all, where it is `None`.
@@ -99,22 +99,15 @@ fn add_to(
 ) -> Result<SegmentFileWriter> {
     let spec = rows.spec();
     let mut kept = vec![NO_LINK; views[at].len()];
-    let mut codes = Vec::with_capacity(order.len() * spec.dim);
-    let (mut vector, mut code) = (vec![0.0; spec.dim], vec![0; spec.dim]);
-    for (new, origin) in order.iter().enumerate() {
-        if origin.segment == at {
-            kept[origin.position] = new as u32;
-            codes.extend_from_slice(base.codes.code(origin.position as u32));
-        } else {
-            rows.view().decode(new, &mut vector);
-            base.quantizer.encode(&vector, &mut code);
-            codes.extend_from_slice(&code);
-        }
+    for (new, origin) in order.iter().enumerate().filter(|(_, origin)| origin.segment == at) {
+        kept[origin.position] = new as u32;
     }
+    let quantizer = Quantizer::train(&rows.view());
+    let codes = quantizer.encode_rows(&rows.view());
     let head = writer::head(rows)?;
     let old = Base { graph: base.graph, kept: &kept };
     let view = Codes::new(spec.dim, spec.metric, &codes);
     let graph = build::extend(view, rows.ids(), &old, base.params, options)?;
-    let walkable = writer::Walkable { params: base.params, quantizer: base.quantizer.clone(), codes, graph };
+    let walkable = writer::Walkable { params: base.params, quantizer, codes, graph };
     writer::write_graph(head, rows, identity, &walkable)
 }
