@@ -12,7 +12,6 @@ use crate::log::damage_at;
 use crate::log::scanner::{Fault, Scanner, Step};
 use crate::log::segment::{HEADER_LEN, Segment};
 use crate::log::writer::Geometry;
-use crate::vfs::Vfs;
 
 /// What verifying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,17 +43,18 @@ impl VerifyReport {
 /// The faults reported at most: a destroyed file should not fill the memory.
 const MAX_FAULTS: usize = 1000;
 
-/// Verifies up to position `limit`, or to the end of the files if that comes first.
+/// Verifies up to position `limit`, or to the end of the files if that comes first. `end_now` gives the end of the log with no
+/// append under way, if that can be known.
 pub(crate) fn verify(
-    vfs: Arc<dyn Vfs>,
     geometry: &Geometry,
     segments: Vec<Arc<Segment>>,
     limit: u64,
+    end_now: &dyn Fn() -> Option<u64>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
     let total = segments.last().map_or(0, |last| last.end()).min(limit);
-    let mut scanner = Scanner::at_start(Arc::clone(&vfs), geometry.clone(), segments.clone(), limit);
-    let mut verifying = Verifying { vfs, geometry, segments, report: VerifyReport::default(), faulty: 0 };
+    let mut scanner = Scanner::at_start(geometry.clone(), segments.clone(), limit);
+    let mut verifying = Verifying { geometry, segments, report: VerifyReport::default(), faulty: 0 };
     verifying.check_header_page(0)?;
     let mut told = 0;
     loop {
@@ -82,7 +82,10 @@ pub(crate) fn verify(
                 verifying.fault(fault);
                 scanner.resume()?;
             }
-            Step::Limit => break,
+            Step::Limit => {
+                verifying.check_behind(limit, end_now)?;
+                break;
+            }
             Step::End => {
                 let fault = Fault { position: scanner.tip().position, what: "the log goes on behind this".into() };
                 scanner.resume()?;
@@ -102,7 +105,6 @@ pub(crate) fn verify(
 }
 
 struct Verifying<'a> {
-    vfs: Arc<dyn Vfs>,
     geometry: &'a Geometry,
     segments: Vec<Arc<Segment>>,
     report: VerifyReport,
@@ -137,29 +139,52 @@ impl Verifying<'_> {
     }
 
     fn check_zeros(&mut self, segment: &Segment, from: u64, to: u64) -> Result<()> {
+        if let Some(fault) = self.find_used(segment, from, to)? {
+            self.fault(fault);
+        }
+        Ok(())
+    }
+
+    /// What lies behind the end in the last segment, which must be zero unless somebody appends meanwhile.
+    fn check_behind(&mut self, end: u64, end_now: &dyn Fn() -> Option<u64>) -> Result<()> {
+        let Some(segment) = self.segments.iter().rfind(|segment| segment.first < end).map(Arc::clone) else {
+            return Ok(());
+        };
+        let used = match end_now() {
+            Some(_) => self.find_used(&segment, end, segment.end())?,
+            None => None,
+        };
+        match (used, end_now()) {
+            (Some(fault), Some(now)) if now == end => self.fault(fault),
+            (None, Some(_)) => {}
+            _ => {
+                self.report.not_checked.push(format!("what lies behind position {end}, where a writer may be at work"))
+            }
+        }
+        Ok(())
+    }
+
+    /// The first byte that is not zero.
+    fn find_used(&self, segment: &Segment, from: u64, to: u64) -> Result<Option<Fault>> {
         let mut bytes = vec![0; self.geometry.page.len()];
         let mut position = from;
         while position < to {
             let len = (to - position).min(self.geometry.page.bytes()) as usize;
-            let Some(bytes) = bytes.get_mut(..len) else {
-                break;
-            };
-            match segment.read(&*self.vfs, bytes, position - segment.first) {
+            let Some(bytes) = bytes.get_mut(..len) else { break };
+            match segment.read(bytes, position - segment.first) {
                 Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
                     let what = format!("the file ends at byte {}", segment.file_len);
-                    self.fault(Fault { position, what });
-                    return Ok(());
+                    return Ok(Some(Fault { position, what }));
                 }
                 other => other?,
             }
             if let Some(at) = bytes.iter().position(|&byte| byte != 0) {
                 let what = "a byte that was never used is not zero".into();
-                self.fault(Fault { position: position + at as u64, what });
-                return Ok(());
+                return Ok(Some(Fault { position: position + at as u64, what }));
             }
             position += len as u64;
         }
-        Ok(())
+        Ok(None)
     }
 
     fn finish(mut self, end: u64) -> Result<VerifyReport> {

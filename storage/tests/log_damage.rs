@@ -5,7 +5,7 @@ mod log_fixture;
 
 use std::path::PathBuf;
 
-use holotype_storage::log::{Appended, Checkpoint, Log, OpenOptions, Transaction};
+use holotype_storage::log::{Appended, Checkpoint, Log, Lsn, OpenOptions, Transaction};
 use holotype_storage::vfs::{Crash, SimVfs};
 use holotype_storage::{Damage, Error, NewRecord};
 use log_fixture::{PAGE, create, dir, holds, open, read_only, records, segment_path, try_open, writable};
@@ -17,6 +17,8 @@ struct Closed {
     appended: Vec<Appended>,
     heads: Vec<Checkpoint>,
     end: u64,
+    /// What the catalog or the lock would remember, where a test supposes that they do.
+    hint: Option<Lsn>,
 }
 
 fn closed() -> Closed {
@@ -37,7 +39,7 @@ fn closed() -> Closed {
     log.close().unwrap();
     let end = log.end().0;
     drop(log);
-    Closed { sim: sim.crash(Crash::Keep), written, appended, heads, end }
+    Closed { sim: sim.crash(Crash::Keep), written, appended, heads, end, hint: None }
 }
 
 impl Closed {
@@ -63,7 +65,8 @@ impl Closed {
     /// scans from every commit, and verifies.
     fn check(&self, spoiled: &SimVfs, deeply: bool, context: &str) -> Noticed {
         self.check_read_only(spoiled, deeply, context);
-        let (opened, found) = try_open(spoiled, None, &writable());
+        let options = OpenOptions { durable_hint: self.hint, ..writable() };
+        let (opened, found) = try_open(spoiled, None, &options);
         self.assert_prefix(&found, context);
         match opened {
             Err(error) => Noticed { error: Some(error), tail: false, faults: Vec::new() },
@@ -78,7 +81,8 @@ impl Closed {
 
     fn check_read_only(&self, spoiled: &SimVfs, deeply: bool, context: &str) {
         let before = spoiled.history().len();
-        let (opened, found) = try_open(spoiled, None, &read_only());
+        let options = OpenOptions { durable_hint: self.hint, ..read_only() };
+        let (opened, found) = try_open(spoiled, None, &options);
         self.assert_prefix(&found, context);
         let Ok((log, report)) = opened else { return };
         assert!(report.damage.is_some() || found.len() == self.written.len(), "{context}: lost in silence");
@@ -273,8 +277,8 @@ fn a_checkpoint_of_another_log_does_not_fit() {
         Checkpoint { commit: closed.heads[4].commit, ..good },
         Checkpoint { position: closed.heads[4].position, ..good },
         Checkpoint { position: closed.appended[4].lsns[1], ..good },
-        Checkpoint { position: holotype_storage::log::Lsn(closed.end + PAGE * 64), ..good },
-        Checkpoint { position: holotype_storage::log::Lsn(8), ..good },
+        Checkpoint { position: Lsn(closed.end + PAGE * 64), ..good },
+        Checkpoint { position: Lsn(8), ..good },
     ];
     for from in wrong {
         let (opened, found) = try_open(&closed.copy(), Some(from), &writable());
@@ -310,4 +314,94 @@ fn segment_of(closed: &Closed, position: u64) -> (u64, u64) {
         first += len;
     }
     unreachable!()
+}
+
+/// Headers and footers with valid checksums and absurd contents: nothing overflows, nothing is allocated by them.
+#[test]
+fn absurd_headers_with_valid_checksums_are_refused() {
+    let closed = closed();
+    let sizes = [0, 1, 4095, 4096, 1 << 20, 1 << 40, (1 << 62) - 4096, 1 << 62, 1 << 63, u64::MAX - 4095, u64::MAX];
+    // Page size, number, first position, length, previous end, records, commit, clock.
+    for (field, len) in [(28, 4), (48, 8), (56, 8), (64, 8), (72, 8), (80, 8), (88, 8), (96, 8)] {
+        for value in sizes {
+            for (at, file) in closed.files().into_iter().enumerate() {
+                let spoiled = closed.copy();
+                let mut content = spoiled.bytes(&file).unwrap();
+                let old: [u8; 8] = content[field..field + 8].try_into().unwrap();
+                content[field..field + len].copy_from_slice(&value.to_le_bytes()[..len]);
+                let same = content[field..field + 8] == old;
+                let crc = crc32fast::hash(&content[..136]);
+                content[136..140].copy_from_slice(&crc.to_le_bytes());
+                spoiled.replace(&file, &content);
+                let context = format!("field {field} of file {at} set to {value:#x}");
+                // The clock and counts of the first header are nothing anybody relies on, but verify knows them.
+                let noticed = closed.check(&spoiled, true, &context);
+                assert!(same || noticed.error.is_some() || !noticed.faults.is_empty(), "{context}: {noticed:?}");
+            }
+        }
+    }
+}
+
+/// Whole sectors and pages exchanged, repeated, zeroed or filled: what misdirected and lost writes do. They may take the last
+/// commit and the close record at once, so here it matters that somebody else remembers where the log ended.
+#[test]
+fn misplaced_blocks_are_noticed() {
+    let closed = closed();
+    let closed = Closed { hint: Some(Lsn(closed.end)), ..closed };
+    let files: Vec<(PathBuf, Vec<u8>)> =
+        closed.files().into_iter().map(|file| (file.clone(), closed.sim.bytes(&file).unwrap())).collect();
+    let blocks: Vec<(usize, usize)> =
+        (0..files.len()).flat_map(|file| (0..4 * PAGE as usize / 512).map(move |block| (file, block))).collect();
+    for_each((blocks.len() * 5) as u64, |number| {
+        let (file, block) = blocks[number as usize / 5];
+        let size = [512, PAGE as usize][number as usize % 2];
+        let to = block * 512 / size * size;
+        let (path, content) = &files[file];
+        // A stride that shares no factor with the count visits blocks of every file.
+        let (other, other_block) = blocks[(number as usize * 61 + 7) % blocks.len()];
+        let from = other_block * 512 / size * size;
+        let replacement = match number % 5 {
+            0 | 1 => files[other].1[from..from + size].to_vec(),
+            2 => vec![0; size],
+            3 => vec![0xff; size],
+            _ => content[to..to + size].iter().rev().copied().collect(),
+        };
+        let mut changed = content.clone();
+        changed[to..to + size].copy_from_slice(&replacement);
+        if changed == *content {
+            return;
+        }
+        let spoiled = closed.copy();
+        spoiled.replace(path, &changed);
+        let context = format!("{} bytes at {to} of {} replaced in way {}", size, path.display(), number % 5);
+        let noticed = closed.check(&spoiled, true, &context);
+        assert!(noticed.error.is_some() || noticed.tail || !noticed.faults.is_empty(), "{context}: nobody noticed");
+    });
+}
+
+/// Scanning starts exactly where something ends, and nowhere else.
+#[test]
+fn a_scan_starts_only_where_a_transaction_ends() {
+    let closed = closed();
+    let log = open(&closed.copy(), &read_only()).log;
+    let mut starts = Vec::new();
+    for position in (0..=closed.end + 8).step_by(8) {
+        match log.scan(Lsn(position)) {
+            Ok(transactions) => {
+                let found: Vec<Transaction> = transactions.map(Result::unwrap).collect();
+                let skipped = closed.written.len() - found.len();
+                for (transaction, written) in found.iter().zip(&closed.written[skipped..]) {
+                    assert!(holds(transaction, written));
+                }
+                starts.push(position);
+            }
+            // In the middle of a long record what stands where a footer should be is none.
+            Err(Error::NoRecord { .. } | Error::Damaged(_)) => {}
+            Err(error) => panic!("{position}: {error}"),
+        }
+    }
+    let heads: Vec<u64> = closed.heads.iter().map(|head| head.position.0).collect();
+    assert!(heads.iter().all(|head| starts.contains(head)));
+    let others = |start: u64| start == closed.end || start.is_multiple_of(PAGE);
+    assert!(starts.iter().all(|&start| heads.contains(&start) || others(start)), "{starts:?}");
 }

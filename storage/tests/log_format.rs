@@ -245,3 +245,48 @@ fn verifying_goes_on_behind_faults() {
     assert_eq!(report.not_checked.len(), 2, "{:?}", report.not_checked);
     assert!(progress.is_sorted() && progress.last().is_some_and(|(done, total)| done == total));
 }
+
+/// Puts bytes into a record or footer of the first segment and makes its checksum right again, as someone with the files and
+/// the document could.
+fn forge(sim: &SimVfs, at: usize, len: usize, crc_at: usize, change: impl FnOnce(&mut [u8])) {
+    let mut file = sim.bytes(&segment_path(1)).unwrap();
+    change(&mut file[at..at + len]);
+    let forged = crc(1, at, &[&file[at..at + crc_at], &file[at + crc_at + 4..at + len]]);
+    file[at + crc_at..at + crc_at + 4].copy_from_slice(&forged.to_le_bytes());
+    sim.replace(&segment_path(1), &file);
+}
+
+/// Checksums can be forged, hashes cannot: every forged field is found where it is, and nothing forged is delivered.
+#[test]
+fn forged_fields_with_valid_checksums_are_found() {
+    let pristine = SimVfs::new();
+    let (_, appended) = write(&pristine);
+    let commit = appended[0].end.0 as usize - 128;
+    let footer = 2 * PAGE as usize - FOOTER;
+    let record = appended[0].lsns[0].0 as usize;
+    // Where, how long, where its checksum is, and the byte to change.
+    let commit_fields = [0, 8, 12, 16, 24, 32, 63, 64, 95].map(|field| (commit, 128, 8, 28 + field));
+    let footer_fields = [8, 12, 16, 24, 32, 63, 64, 95].map(|field| (footer, FOOTER, 4, field));
+    // Type, salt, payload of a record; its length would change where the next one begins.
+    let record_fields = [4, 12, 28, 127].map(|field| (record, 128, 8, field));
+    for (at, len, crc_at, byte) in commit_fields.into_iter().chain(footer_fields).chain(record_fields) {
+        let sim = pristine.crash(holotype_storage::vfs::Crash::Keep);
+        // The clock may go forward, so it is put back; synced may lag, so it is put beyond itself.
+        forge(&sim, at, len, crc_at, |bytes| match byte {
+            _ if at == commit && byte == 28 + 16 => bytes[byte..byte + 8].copy_from_slice(&i64::MAX.to_le_bytes()),
+            _ if at == commit && byte == 28 + 24 => bytes[byte..byte + 8].copy_from_slice(&u64::MAX.to_le_bytes()),
+            _ => bytes[byte] ^= 0x21,
+        });
+        let context = format!("byte {byte} of what is at {at}");
+        let opened = open(&sim, &read_only());
+        let damage = opened.report.damage.unwrap_or_else(|| panic!("{context}: not found"));
+        // A forged clock that is too high shows at the next commit, a changed record at its commit.
+        let late = at == record || (at == commit && byte == 28 + 16);
+        let expected = if late { at as u64..=appended[1].end.0 } else { at as u64 - PAGE..=at as u64 };
+        assert!(expected.contains(&damage.position.0), "{context}: {damage}");
+        let delivered = opened.transactions.len();
+        assert!(delivered <= 1 + usize::from(at == footer), "{context}: {delivered} delivered");
+        assert!(at != record || delivered == 0, "{context}: the forged record was delivered");
+        assert!(!opened.log.verify(&mut |_, _| {}).unwrap().is_clean(), "{context}");
+    }
+}

@@ -15,6 +15,7 @@
 //! writer            lays transactions out and writes them
 //! group_commit      makes many commits durable by one fdatasync
 //! reader, scanner   read one record; read and check all
+//! open_files        the last used of the files
 //! recovery          what opening finds and does                            crate::recovery
 //! verify            every check there is, over the whole log               crate::verify
 //! ```
@@ -27,6 +28,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod group_commit;
+pub(crate) mod open_files;
 pub(crate) mod prepare;
 pub(crate) mod reader;
 pub(crate) mod scanner;
@@ -47,12 +49,13 @@ use crate::log_page::PageSize;
 use crate::record::{CrcSeed, NewRecord, Record};
 use crate::recovery::{self, RecoveryReport};
 use crate::verify::{self, VerifyReport};
-use crate::vfs::Vfs;
+use crate::vfs::{OpenMode, Vfs};
 use group_commit::GroupCommit;
+use open_files::OpenFiles;
 use prepare::Preparer;
 use reader::SegmentTable;
 use scanner::{Entry, Scanner, Step};
-use segment::{Segment, SegmentHeader, file_name};
+use segment::{HeaderState, Segment, SegmentHeader, file_name};
 use tip::Tip;
 use writer::{Geometry, Writer};
 
@@ -160,7 +163,6 @@ pub struct OpenOptions {
 /// An open log. All methods may be called from any thread; appends wait for each other.
 #[derive(Debug)]
 pub struct Log {
-    vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     geometry: Geometry,
     limits: LogLimits,
@@ -188,7 +190,7 @@ impl Log {
         let len = options.first_segment_len.max(4 * page.bytes()).next_multiple_of(page.bytes());
         let geometry = Geometry { database: options.database, page, seed: CrcSeed::new(&options.database) };
         let tip = Tip::genesis(&options.database, page.bytes());
-        let segment = Arc::new(first_segment(&*vfs, dir, &geometry, &tip, len)?);
+        let segment = Arc::new(first_segment(&vfs, dir, &geometry, &tip, len)?);
         Self::assemble(vfs, dir, geometry, options.limits.clone(), vec![segment], tip, BTreeMap::new())
     }
 
@@ -202,8 +204,13 @@ impl Log {
         let Some(first) = names.iter().filter_map(|name| segment::number_of(name)).min() else {
             return Ok(None);
         };
-        let segment = Segment::load(vfs, dir, first, crate::vfs::OpenMode::Read).ok();
-        Ok(segment.and_then(|segment| segment.valid_header().map(|header| header.database)))
+        let path = dir.join(file_name(first));
+        let file = vfs.open(&path, OpenMode::Read).map_err(Error::io(&path, "open"))?;
+        let header = segment::read_header(&*file, &path).map(|(header, _)| header);
+        match header {
+            Ok(HeaderState::Valid(header)) => Ok(Some(header.database)),
+            _ => Ok(None),
+        }
     }
 
     /// Opens the log in `dir`, recovers it, and calls back with each transaction after `from`, in order.
@@ -239,15 +246,15 @@ impl Log {
     ) -> Result<Self> {
         let missing = || Error::MissingSegment { path: dir.join(file_name(1)), number: 1 };
         let segment = segments.last().map(Arc::clone).ok_or_else(missing)?;
-        let mut log = Self::read_only(Arc::clone(&vfs), dir, geometry.clone(), limits, segments, &tip, None)?;
-        let preparer = Preparer::new(Arc::clone(&vfs), dir, spares);
+        let file = segment.file()?;
+        let mut log = Self::read_only(dir, geometry.clone(), limits, segments, &tip, None)?;
+        let preparer = Preparer::new(vfs, dir, spares);
         let max_segment_len = log.limits.max_segment_len;
-        log.writer = Some(Mutex::new(Writer::new(vfs, geometry, tip, segment, preparer, max_segment_len)));
+        log.writer = Some(Mutex::new(Writer::new(geometry, tip, segment, file, preparer, max_segment_len)));
         Ok(log)
     }
 
     pub(crate) fn read_only(
-        vfs: Arc<dyn Vfs>,
         dir: &Path,
         geometry: Geometry,
         limits: LogLimits,
@@ -257,10 +264,10 @@ impl Log {
     ) -> Result<Self> {
         let missing = || Error::MissingSegment { path: dir.join(file_name(1)), number: 1 };
         let last = segments.last().ok_or_else(missing)?;
-        let group = GroupCommit::new(Arc::clone(last.file(&*vfs)?), last.path.clone(), tip.position);
+        let group = GroupCommit::new(last.file()?, last.path.clone(), tip.position);
         let head = Mutex::new(tip.public_head());
         let (dir, table) = (dir.to_owned(), SegmentTable::new(segments));
-        Ok(Self { vfs, dir, geometry, limits, table, group, head, writer: None, damage })
+        Ok(Self { dir, geometry, limits, table, group, head, writer: None, damage })
     }
 
     /// Encodes and hashes a transaction, which needs no lock: the part of an append that can be done side by side.
@@ -341,7 +348,7 @@ impl Log {
     /// # Errors
     /// [`Error::NoRecord`] for a position that cannot hold one, [`Error::Damaged`] for bytes that are none, [`Error::Io`].
     pub fn read(&self, lsn: Lsn) -> Result<Record> {
-        reader::read(&*self.vfs, &self.geometry, &self.table, self.group.written(), lsn)
+        reader::read(&self.geometry, &self.table, self.group.written(), lsn)
     }
 
     /// All transactions after `from`, the position of a [`Head`], or `Lsn(0)` for all there are, up to the end at the
@@ -350,12 +357,12 @@ impl Log {
     /// # Errors
     /// [`Error::NoRecord`] when no transaction ends at `from`, [`Error::Damaged`], [`Error::Io`].
     pub fn scan(&self, from: Lsn) -> Result<Transactions> {
-        let (vfs, geometry) = (Arc::clone(&self.vfs), self.geometry.clone());
+        let geometry = self.geometry.clone();
         let limit = self.group.written();
         let segments = self.table.all();
         let scanner = match from {
-            Lsn(0) => Scanner::at_start(vfs, geometry, segments.clone(), limit),
-            Lsn(position) => match Scanner::at(vfs, geometry, segments.clone(), limit, position)? {
+            Lsn(0) => Scanner::at_start(geometry, segments.clone(), limit),
+            Lsn(position) => match Scanner::at(geometry, segments.clone(), limit, position)? {
                 Entry::Ready(scanner) => *scanner,
                 Entry::Mismatch(why) => return Err(Error::NoRecord { lsn: from, why }),
                 Entry::Fault(fault) => {
@@ -397,7 +404,8 @@ impl Log {
     /// [`Error::Io`] where a file cannot be read at all.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         let limit = if self.damage.is_some() { u64::MAX } else { self.group.written() };
-        verify::verify(Arc::clone(&self.vfs), &self.geometry, self.table.all(), limit, progress)
+        let end_now = || self.writer().ok().map(|_idle| self.group.written());
+        verify::verify(&self.geometry, self.table.all(), limit, &end_now, progress)
     }
 
     fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
@@ -458,7 +466,7 @@ pub(crate) fn damage_at(segments: &[Arc<Segment>], page: PageSize, fault: scanne
 }
 
 /// Makes the first segment: whole and synced before it has its name.
-fn first_segment(vfs: &dyn Vfs, dir: &Path, geometry: &Geometry, tip: &Tip, len: u64) -> Result<Segment> {
+fn first_segment(vfs: &Arc<dyn Vfs>, dir: &Path, geometry: &Geometry, tip: &Tip, len: u64) -> Result<Segment> {
     let header = SegmentHeader {
         read_compatible: 0,
         page_size: geometry.page.bytes() as u32,
@@ -472,16 +480,17 @@ fn first_segment(vfs: &dyn Vfs, dir: &Path, geometry: &Geometry, tip: &Tip, len:
         time_us: tip.time_us,
         chain: tip.chain,
     };
+    let files = Arc::new(OpenFiles::new(Arc::clone(vfs), OpenMode::ReadWrite));
+    let vfs = &**vfs;
     let path = dir.join(file_name(1));
     let unfinished = prepare::unfinished_path(&path);
     let made = prepare::remove_if_there(vfs, &unfinished)
         .and_then(|()| prepare::fill(vfs, &unfinished, len, &AtomicBool::new(false)))
         .and_then(|file| file.write_at(&header.encode(), 0).and_then(|()| file.sync()))
         .and_then(|()| vfs.rename(&unfinished, &path))
-        .and_then(|()| vfs.sync_dir(dir))
-        .and_then(|()| vfs.open(&path, crate::vfs::OpenMode::ReadWrite));
+        .and_then(|()| vfs.sync_dir(dir));
     match made {
-        Ok(file) => Ok(Segment::begin(header, path, file)),
+        Ok(()) => Ok(Segment::begin(header, path, files)),
         Err(source) => {
             // Best effort: without these names creating can be tried again.
             let _ = prepare::remove_if_there(vfs, &unfinished);

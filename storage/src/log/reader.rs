@@ -7,7 +7,6 @@ use super::segment::Segment;
 use super::writer::Geometry;
 use crate::error::{Error, Result};
 use crate::record::{self, ALIGNMENT, PREFIX_LEN, Parsed, Place, Record};
-use crate::vfs::Vfs;
 
 /// How much is read before the record's length is known: most records are shorter.
 const FIRST_READ_LEN: usize = 2 << 10;
@@ -39,7 +38,7 @@ impl SegmentTable {
 }
 
 /// The record at `lsn`, in a log that ends at `end`.
-pub(crate) fn read(vfs: &dyn Vfs, geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Record> {
+pub(crate) fn read(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Record> {
     let none = |why: &str| Error::NoRecord { lsn, why: why.into() };
     if lsn.0 >= end {
         return Err(none("the log ends before it"));
@@ -58,7 +57,7 @@ pub(crate) fn read(vfs: &dyn Vfs, geometry: &Geometry, table: &SegmentTable, end
         return Err(none("it lies in the footer of a log page"));
     }
     let mut bytes = vec![0; room.min(FIRST_READ_LEN)];
-    segment.read(vfs, &mut bytes, offset)?;
+    segment.read(&mut bytes, offset)?;
     let known = bytes.len();
     if let Some(stored_len) = record::claimed_len(&bytes)
         && stored_len > known
@@ -66,7 +65,7 @@ pub(crate) fn read(vfs: &dyn Vfs, geometry: &Geometry, table: &SegmentTable, end
     {
         bytes.resize(stored_len, 0);
         let rest = bytes.get_mut(known..).unwrap_or_default();
-        segment.read(vfs, rest, offset + known as u64)?;
+        segment.read(rest, offset + known as u64)?;
     }
     match record::parse(&bytes, &geometry.seed, Place { segment: segment.number, offset }) {
         Parsed::Record(view) => Ok(view.to_record(lsn)),

@@ -21,7 +21,6 @@ use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
 use crate::record::{
     self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, PREFIX_LEN, Parsed, Place, Record, RecordView,
 };
-use crate::vfs::Vfs;
 
 /// What a scanner came to.
 #[derive(Debug)]
@@ -93,7 +92,6 @@ impl Unit {
 
 #[derive(Debug)]
 pub(crate) struct Scanner {
-    vfs: Arc<dyn Vfs>,
     geometry: Geometry,
     segments: Vec<Arc<Segment>>,
     index: usize,
@@ -107,24 +105,18 @@ pub(crate) struct Scanner {
 
 impl Scanner {
     /// A scanner at the first record of the first segment, which has a valid header.
-    pub(crate) fn at_start(vfs: Arc<dyn Vfs>, geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64) -> Self {
+    pub(crate) fn at_start(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64) -> Self {
         let first = segments.first().map_or(0, |segment| segment.first);
         let tip = Tip::genesis(&geometry.database, first + geometry.page.bytes());
         let known = Known { chain: true, page: true, records: true, commit: true, transaction: true };
         let (unit, pending, hash) = (None, Vec::new(), TransactionHash::new());
-        Self { vfs, geometry, segments, index: 0, limit, tip, known, unit, pending, hash }
+        Self { geometry, segments, index: 0, limit, tip, known, unit, pending, hash }
     }
 
     /// A scanner at `position`, which must be where a transaction, a close record or a sealed page between transactions
     /// ends: it reads the page that ends there or is open there.
-    pub(crate) fn at(
-        vfs: Arc<dyn Vfs>,
-        geometry: Geometry,
-        segments: Vec<Arc<Segment>>,
-        limit: u64,
-        position: u64,
-    ) -> Result<Entry> {
-        let mut scanner = Self::at_start(vfs, geometry, segments, position);
+    pub(crate) fn at(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64, position: u64) -> Result<Entry> {
+        let mut scanner = Self::at_start(geometry, segments, position);
         if position != scanner.tip.position {
             let trouble = match scanner.enter_page_of(position)? {
                 None => scanner.walk_to(position)?,
@@ -423,7 +415,7 @@ impl Scanner {
             return Ok(Err(missing(segment)));
         }
         let mut bytes = vec![0; page.len()];
-        segment.read(&*self.vfs, &mut bytes, offset)?;
+        segment.read(&mut bytes, offset)?;
         if let Some(stored_len) = record::claimed_len(&bytes)
             && stored_len > page.capacity()
         {
@@ -435,7 +427,7 @@ impl Scanner {
                 }
                 bytes.resize(run_len, 0);
                 let rest = bytes.get_mut(page.len()..).unwrap_or_default();
-                segment.read(&*self.vfs, rest, offset + page.bytes())?;
+                segment.read(rest, offset + page.bytes())?;
             }
         }
         self.unit = Some(Unit { start, bytes });
@@ -469,7 +461,7 @@ impl Scanner {
                 return fault(at, "the file ends before this position");
             }
             let mut bytes = [0; FOOTER_LEN];
-            segment.read(&*self.vfs, &mut bytes, at - segment.first)?;
+            segment.read(&mut bytes, at - segment.first)?;
             match Footer::parse(&bytes, &self.geometry.seed, self.place(&segment, at)) {
                 ParsedFooter::Footer(footer) => self.adopt(&footer, start),
                 ParsedFooter::Blank => return mismatch("the page before it is not sealed"),

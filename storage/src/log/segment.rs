@@ -33,13 +33,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use crate::chain::Hash;
+use super::open_files::OpenFiles;
+use crate::chain::{self, Hash};
 use crate::error::{Damage, Error, Result};
 use crate::log::Lsn;
 use crate::log_page::{PageSize, field};
-use crate::vfs::{OpenMode, Vfs, VfsFile};
+use crate::vfs::VfsFile;
 
 const MAGIC_AT: usize = 0;
 const VERSION_AT: usize = MAGIC_AT + 8;
@@ -160,19 +161,23 @@ impl SegmentHeader {
             time_us: i64::from_le_bytes(field(bytes, TIME_AT)),
             chain: field(bytes, CHAIN_AT),
         };
-        match header.check_sizes() {
+        match header.check() {
             Ok(()) => HeaderState::Valid(header),
             Err(what) => HeaderState::Fault(what),
         }
     }
 
-    fn check_sizes(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         let page = PageSize::new(self.page_size).map_err(|error| error.to_string())?.bytes();
         if !self.len.is_multiple_of(page) || self.len / page < 2 {
             return Err(format!("a segment of {} bytes is not made of log pages of {page}", self.len));
         }
         if self.len > MAX_SEGMENT_LEN || self.first > MAX_FIRST || !self.first.is_multiple_of(page) {
             return Err(format!("a segment of {} bytes cannot start at position {}", self.len, self.first));
+        }
+        let before = (self.previous_end, self.records, self.commit, self.time_us, self.chain);
+        if self.number == 1 && before != (0, 0, 0, i64::MIN, chain::genesis(&self.database)) {
+            return Err("the first segment cannot have anything before it".into());
         }
         Ok(())
     }
@@ -212,13 +217,12 @@ pub(crate) struct Segment {
     pub(crate) file_len: u64,
     pub(crate) header: HeaderState,
     pub(crate) path: PathBuf,
-    mode: OpenMode,
-    file: OnceLock<Arc<dyn VfsFile>>,
+    files: Arc<OpenFiles>,
 }
 
 impl Segment {
     /// A prepared file that is about to be used under this header.
-    pub(crate) fn begin(header: SegmentHeader, path: PathBuf, file: Arc<dyn VfsFile>) -> Self {
+    pub(crate) fn begin(header: SegmentHeader, path: PathBuf, files: Arc<OpenFiles>) -> Self {
         Self {
             number: header.number,
             first: header.first,
@@ -226,24 +230,16 @@ impl Segment {
             file_len: header.len,
             header: HeaderState::Valid(header),
             path,
-            mode: OpenMode::ReadWrite,
-            file: OnceLock::from(file),
+            files,
         }
     }
 
     /// Reads the header of the file with this number. It gets its place in [`place_in_row`].
-    pub(crate) fn load(vfs: &dyn Vfs, dir: &Path, number: u64, mode: OpenMode) -> Result<Self> {
+    pub(crate) fn load(files: &Arc<OpenFiles>, dir: &Path, number: u64) -> Result<Self> {
         let path = dir.join(file_name(number));
-        let file = vfs.open(&path, mode).map_err(Error::io(&path, "open"))?;
-        let file_len = file.len().map_err(Error::io(&path, "measure"))?;
-        let mut bytes = [0; HEADER_LEN];
-        let header = if file_len < HEADER_LEN as u64 {
-            HeaderState::Fault(format!("the file has only {file_len} bytes, less than a header"))
-        } else {
-            file.read_at(&mut bytes, 0).map_err(Error::io(&path, "read"))?;
-            SegmentHeader::parse(&bytes)
-        };
-        Ok(Self { number, first: 0, len: file_len, file_len, header, path, mode, file: OnceLock::new() })
+        let file = files.get(number, &path)?;
+        let (header, file_len) = read_header(&*file, &path)?;
+        Ok(Self { number, first: 0, len: file_len, file_len, header, path, files: Arc::clone(files) })
     }
 
     /// The position after its last byte.
@@ -259,17 +255,18 @@ impl Segment {
         }
     }
 
-    /// The file, opened at the first use.
-    pub(crate) fn file(&self, vfs: &dyn Vfs) -> Result<&Arc<dyn VfsFile>> {
-        if let Some(file) = self.file.get() {
-            return Ok(file);
-        }
-        let file = vfs.open(&self.path, self.mode).map_err(Error::io(&self.path, "open"))?;
-        Ok(self.file.get_or_init(|| file))
+    /// The file.
+    pub(crate) fn file(&self) -> Result<Arc<dyn VfsFile>> {
+        self.files.get(self.number, &self.path)
+    }
+
+    /// The open files it is among.
+    pub(crate) fn files(&self) -> &Arc<OpenFiles> {
+        &self.files
     }
 
     /// Reads at an offset in the file. `UnexpectedEof` where the file is too short.
-    pub(crate) fn read(&self, vfs: &dyn Vfs, buf: &mut [u8], offset: u64) -> Result<()> {
+    pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         let end = offset.saturating_add(buf.len() as u64);
         if end > self.file_len {
             return Err(Error::Io {
@@ -278,7 +275,7 @@ impl Segment {
                 source: io::Error::new(io::ErrorKind::UnexpectedEof, format!("the file ends before byte {end}")),
             });
         }
-        self.file(vfs)?.read_at(buf, offset).map_err(Error::io(&self.path, "read"))
+        self.file()?.read_at(buf, offset).map_err(Error::io(&self.path, "read"))
     }
 
     /// Damage at a position in this segment.
@@ -292,6 +289,18 @@ impl Segment {
             what: what.into(),
         }
     }
+}
+
+/// What stands at the start of a segment file, and how long the file is.
+pub(crate) fn read_header(file: &dyn VfsFile, path: &Path) -> Result<(HeaderState, u64)> {
+    let file_len = file.len().map_err(Error::io(path, "measure"))?;
+    if file_len < HEADER_LEN as u64 {
+        let what = format!("the file has only {file_len} bytes, less than a header");
+        return Ok((HeaderState::Fault(what), file_len));
+    }
+    let mut bytes = [0; HEADER_LEN];
+    file.read_at(&mut bytes, 0).map_err(Error::io(path, "read"))?;
+    Ok((SegmentHeader::parse(&bytes), file_len))
 }
 
 /// Gives each segment its positions. A valid header states them; behind an unreadable one the next valid header is

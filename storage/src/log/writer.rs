@@ -20,7 +20,7 @@ use crate::chain::{Hash, TransactionHash};
 use crate::error::{Error, Result};
 use crate::log_page::{FOOTER_LEN, Footer, PageSize};
 use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, NewRecord, Place, SALT_LEN};
-use crate::vfs::Vfs;
+use crate::vfs::VfsFile;
 
 /// A transaction's buffer larger than this is given back to the system.
 const KEPT_BUFFER_LEN: usize = 1 << 20;
@@ -33,12 +33,15 @@ pub(crate) struct Geometry {
     pub(crate) seed: CrcSeed,
 }
 
+type Salt = [u8; SALT_LEN];
+
 /// A transaction encoded and hashed, not yet placed: see [`super::Log::prepare`].
 #[derive(Debug)]
 pub struct Prepared {
     bytes: Vec<u8>,
     /// The end of each record in `bytes`, and its hash.
     records: Vec<(usize, Hash)>,
+    commit_salt: Salt,
 }
 
 impl Prepared {
@@ -51,14 +54,15 @@ impl Prepared {
         if len as u64 > max_len {
             return Err(Error::TooLarge { what: "a transaction", len: len as u64, limit: max_len });
         }
-        let salts = salts(records.len())?;
+        let mut salts = salts(records.len() + 1)?;
+        let commit_salt = salts.pop().unwrap_or_default();
         let mut bytes = Vec::with_capacity(len);
         let mut placed = Vec::with_capacity(records.len());
         for (new, salt) in records.iter().zip(&salts) {
             let r = record::encode(new.kind, salt, &new.payload, &mut bytes);
             placed.push((bytes.len(), r));
         }
-        Ok(Self { bytes, records: placed })
+        Ok(Self { bytes, records: placed, commit_salt })
     }
 }
 
@@ -78,10 +82,11 @@ pub struct Appended {
 /// The one that appends.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    vfs: Arc<dyn Vfs>,
     geometry: Geometry,
     tip: Tip,
     segment: Arc<Segment>,
+    /// The segment's file: the one writes go to is the one that is synced, so that no failure is missed.
+    file: Arc<dyn VfsFile>,
     preparer: Preparer,
     max_segment_len: u64,
     buffer: Vec<u8>,
@@ -92,6 +97,7 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 struct Piece {
     segment: Arc<Segment>,
+    file: Arc<dyn VfsFile>,
     start: u64,
     bytes: Vec<u8>,
     /// The prepared file behind a segment that is new, to be kept if the transaction is refused.
@@ -100,14 +106,14 @@ struct Piece {
 
 impl Writer {
     pub(crate) fn new(
-        vfs: Arc<dyn Vfs>,
         geometry: Geometry,
         tip: Tip,
         segment: Arc<Segment>,
+        file: Arc<dyn VfsFile>,
         preparer: Preparer,
         max_segment_len: u64,
     ) -> Self {
-        Self { vfs, geometry, tip, segment, preparer, max_segment_len, buffer: Vec::new(), closed: false }
+        Self { geometry, tip, segment, file, preparer, max_segment_len, buffer: Vec::new(), closed: false }
     }
 
     pub(crate) fn tip(&self) -> &Tip {
@@ -143,7 +149,7 @@ impl Writer {
                 transaction: hash.finish(),
                 head: layout.tip.head_now(),
             };
-            layout.put_own(KIND_COMMIT, &commit.encode())?;
+            layout.put_own(KIND_COMMIT, &prepared.commit_salt, &commit.encode());
             layout.tip.committed(&commit);
             Ok((commit.number, commit.time_us))
         })?;
@@ -168,10 +174,11 @@ impl Writer {
             return Ok(());
         }
         let synced = group.durable();
+        let salt = salts(1)?.pop().unwrap_or_default();
         self.extend(group, table, |layout| {
             layout.make_room(STORED_CLOSE_LEN)?;
             let close = Close { number: layout.tip.commit, synced, head: layout.tip.head };
-            layout.put_own(KIND_CLOSE, &close.encode())?;
+            layout.put_own(KIND_CLOSE, &salt, &close.encode());
             layout.tip.closed(&close);
             Ok(())
         })?;
@@ -192,6 +199,7 @@ impl Writer {
         group.check()?;
         let first = Piece {
             segment: Arc::clone(&self.segment),
+            file: Arc::clone(&self.file),
             start: self.tip.position,
             bytes: mem::take(&mut self.buffer),
             spare: None,
@@ -215,46 +223,38 @@ impl Writer {
             }
         };
         if result.is_ok() {
-            self.advance(group, table, tip, &done)?;
+            self.advance(group, table, tip, &done);
         }
         self.keep_buffer(done);
         result
     }
 
     fn write(&self, group: &GroupCommit, pieces: &[Piece]) -> Result<()> {
-        let mut previous: Option<&Segment> = None;
+        let mut previous: Option<&Piece> = None;
         for piece in pieces {
-            let segment = &*piece.segment;
             if let Some(previous) = previous {
-                let file = previous.file(&*self.vfs).map_err(|error| group.poison(&error))?;
-                group.sync_file(file, &previous.path)?;
+                group.sync_file(&previous.file, &previous.segment.path)?;
             }
-            segment
-                .file(&*self.vfs)
-                .and_then(|file| {
-                    let written = file.write_at(&piece.bytes, piece.start - segment.first);
-                    written.map_err(Error::io(&segment.path, "write"))
-                })
-                .map_err(|error| group.poison(&error))?;
-            previous = Some(segment);
+            let written = piece.file.write_at(&piece.bytes, piece.start - piece.segment.first);
+            written.map_err(Error::io(&piece.segment.path, "write")).map_err(|error| group.poison(&error))?;
+            previous = Some(piece);
         }
         Ok(())
     }
 
-    fn advance(&mut self, group: &GroupCommit, table: &SegmentTable, tip: Tip, pieces: &[Piece]) -> Result<()> {
+    fn advance(&mut self, group: &GroupCommit, table: &SegmentTable, tip: Tip, pieces: &[Piece]) {
         for piece in pieces.iter().skip(1) {
+            piece.segment.files().put(piece.segment.number, Arc::clone(&piece.file));
             table.push(Arc::clone(&piece.segment));
-            self.segment = Arc::clone(&piece.segment);
+            (self.segment, self.file) = (Arc::clone(&piece.segment), Arc::clone(&piece.file));
         }
-        let file = self.segment.file(&*self.vfs)?;
         self.tip = tip;
-        group.publish(file, &self.segment.path, self.tip.position);
+        group.publish(&self.file, &self.segment.path, self.tip.position);
         // Half full: the next one will be needed.
         if self.segment.end() - self.tip.position < self.segment.len / 2 {
             let len = next_len(self.segment.len, self.max_segment_len);
             self.preparer.prefetch(self.segment.number + 1, len);
         }
-        Ok(())
     }
 
     fn keep_spares(&mut self, pieces: &mut [Piece]) {
@@ -325,12 +325,10 @@ impl Layout<'_> {
     }
 
     /// Puts one of the log's own records.
-    fn put_own(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
-        let salt = salts(1)?.first().copied().unwrap_or_default();
+    fn put_own(&mut self, kind: u8, salt: &Salt, payload: &[u8]) {
         let mut encoded = Vec::with_capacity(record::stored_len(payload.len()));
-        let r = record::encode(kind, &salt, payload, &mut encoded);
+        let r = record::encode(kind, salt, payload, &mut encoded);
         self.put(&encoded, r);
-        Ok(())
     }
 
     fn seal_page(&mut self) {
@@ -374,8 +372,9 @@ impl Layout<'_> {
         let mut bytes = Vec::with_capacity(page.len() + HEADER_LEN);
         bytes.extend_from_slice(&header.encode());
         bytes.resize(page.len(), 0);
-        let segment = Arc::new(Segment::begin(header, spare.path.clone(), Arc::clone(&spare.file)));
-        let next = Piece { segment, start: first, bytes, spare: Some(spare) };
+        let files = Arc::clone(current.files());
+        let segment = Arc::new(Segment::begin(header, spare.path.clone(), files));
+        let next = Piece { segment, file: Arc::clone(&spare.file), start: first, bytes, spare: Some(spare) };
         self.done.push(mem::replace(&mut self.piece, next));
         self.tip.position = first + page.bytes();
         Ok(())
@@ -386,7 +385,7 @@ impl Layout<'_> {
     }
 }
 
-fn salts(count: usize) -> Result<Vec<[u8; SALT_LEN]>> {
+fn salts(count: usize) -> Result<Vec<Salt>> {
     let mut salts = vec![[0; SALT_LEN]; count];
     getrandom::fill(salts.as_flattened_mut()).map_err(|error| Error::Io {
         path: "the system's random numbers".into(),

@@ -59,7 +59,7 @@ impl Opening {
             let Some(bytes) = bytes.get_mut(..len) else {
                 break;
             };
-            segment.read(&*self.vfs, bytes, start - segment.first)?;
+            segment.read(bytes, start - segment.first)?;
             let skip = from.saturating_sub(start) as usize;
             if let Some(last) = bytes.iter().rposition(|&byte| byte != 0).filter(|&last| last >= skip) {
                 behind.end = behind.end.max(start + last as u64 + 1);

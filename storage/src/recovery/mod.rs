@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Damage, Error, Result};
+use crate::log::open_files::OpenFiles;
 use crate::log::prepare::{Spare, remove_if_there, unfinished_path};
 use crate::log::scanner::{Entry, Fault, Scanner, Step};
 use crate::log::segment::{HeaderState, Segment, file_name, number_of, place_in_row};
@@ -112,7 +113,7 @@ impl Opening {
         options: &OpenOptions,
     ) -> Result<Self> {
         let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
-        let segments = load_segments(&*vfs, dir, &names, options.read_only)?;
+        let segments = load_segments(&vfs, dir, &names, options.read_only)?;
         let geometry = check_headers(&segments, options)?;
         if !options.read_only {
             sync_from(&*vfs, dir, &segments, from.map_or(0, |from| from.position.0))?;
@@ -120,7 +121,7 @@ impl Opening {
         let from_position = from.map_or(0, |from| from.position.0);
         let durable = options.durable_hint.map_or(0, |hint| hint.0).max(from_position);
         let limit = if options.read_only && options.durable_hint.is_some() { durable } else { u64::MAX };
-        let scanner = enter(&vfs, &geometry, &segments, from, limit)?;
+        let scanner = enter(&geometry, &segments, from, limit)?;
         let report = RecoveryReport { start: Lsn(scanner.tip().position), ..RecoveryReport::default() };
         let (good, good_segment) = (scanner.tip().clone(), scanner.segment_index());
         let (dir, options) = (dir.to_owned(), options.clone());
@@ -192,7 +193,7 @@ impl Opening {
     fn open(mut self, damage: Option<Damage>) -> Result<(Log, RecoveryReport)> {
         let (vfs, limits) = (Arc::clone(&self.vfs), self.options.limits.clone());
         if self.options.read_only {
-            let log = Log::read_only(vfs, &self.dir, self.geometry, limits, self.segments, &self.good, damage)?;
+            let log = Log::read_only(&self.dir, self.geometry, limits, self.segments, &self.good, damage)?;
             return Ok((log, self.report));
         }
         let spares = self.spares()?;
@@ -211,7 +212,7 @@ impl Opening {
             let unfinished = unfinished_path(&spare.path);
             self.vfs.rename(&spare.path, &unfinished).map_err(Error::io(&spare.path, "rename"))?;
             self.vfs.rename(&unfinished, &spare.path).map_err(Error::io(&spare.path, "rename"))?;
-            let file = Arc::clone(spare.file(&*self.vfs)?);
+            let file = spare.file()?;
             spares.insert(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file });
         }
         if !spares.is_empty() {
@@ -240,13 +241,13 @@ impl Opening {
         if position >= end {
             return Ok(());
         }
-        let file = segment.file(&*self.vfs)?;
+        let file = segment.file()?;
         let mut bytes = vec![0; tail::COPY_LEN];
         while position < end {
             let len = (end - position).min(tail::COPY_LEN as u64);
             let Some(bytes) = bytes.get_mut(..len as usize) else { break };
             let offset = position - segment.first;
-            segment.read(&*self.vfs, bytes, offset)?;
+            segment.read(bytes, offset)?;
             file.write_at(bytes, offset).map_err(Error::io(&segment.path, "write"))?;
             position += len;
         }
@@ -255,16 +256,17 @@ impl Opening {
 }
 
 /// The headers of all segment files, which must be numbered without a gap.
-fn load_segments(vfs: &dyn Vfs, dir: &Path, names: &[String], read_only: bool) -> Result<Vec<Arc<Segment>>> {
+fn load_segments(vfs: &Arc<dyn Vfs>, dir: &Path, names: &[String], read_only: bool) -> Result<Vec<Arc<Segment>>> {
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
     numbers.sort_unstable();
     let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
+    let files = Arc::new(OpenFiles::new(Arc::clone(vfs), mode));
     let mut segments = Vec::with_capacity(numbers.len());
     for expected in 1..=numbers.len().max(1) as u64 {
         if numbers.get(expected as usize - 1) != Some(&expected) {
             return Err(Error::MissingSegment { path: dir.join(file_name(expected)), number: expected });
         }
-        segments.push(Segment::load(vfs, dir, expected, mode)?);
+        segments.push(Segment::load(&files, dir, expected)?);
     }
     place_in_row(&mut segments);
     Ok(segments.into_iter().map(Arc::new).collect())
@@ -312,26 +314,20 @@ fn check_headers(segments: &[Arc<Segment>], options: &OpenOptions) -> Result<Geo
 /// Makes durable what is about to be believed.
 fn sync_from(vfs: &dyn Vfs, dir: &Path, segments: &[Arc<Segment>], from: u64) -> Result<()> {
     for segment in segments.iter().filter(|segment| segment.end() > from) {
-        segment.file(vfs)?.sync().map_err(Error::io(&segment.path, "sync"))?;
+        segment.file()?.sync().map_err(Error::io(&segment.path, "sync"))?;
     }
     vfs.sync_dir(dir).map_err(Error::io(dir, "sync"))
 }
 
 /// A scanner where checking begins.
-fn enter(
-    vfs: &Arc<dyn Vfs>,
-    geometry: &Geometry,
-    segments: &[Arc<Segment>],
-    from: Option<Checkpoint>,
-    limit: u64,
-) -> Result<Scanner> {
-    let (vfs, geometry, all) = (Arc::clone(vfs), geometry.clone(), segments.to_vec());
+fn enter(geometry: &Geometry, segments: &[Arc<Segment>], from: Option<Checkpoint>, limit: u64) -> Result<Scanner> {
+    let (geometry, all) = (geometry.clone(), segments.to_vec());
     let page = geometry.page;
     let Some(from) = from else {
-        return Ok(Scanner::at_start(vfs, geometry, all, limit));
+        return Ok(Scanner::at_start(geometry, all, limit));
     };
     let mismatch = |why| Err(Error::CheckpointMismatch { position: from.position, why });
-    let scanner = match Scanner::at(vfs, geometry, all, limit, from.position.0)? {
+    let scanner = match Scanner::at(geometry, all, limit, from.position.0)? {
         Entry::Ready(scanner) => *scanner,
         Entry::Mismatch(why) => return mismatch(why),
         Entry::Fault(fault) => return Err(Error::Damaged(damage_at(segments, page, fault))),

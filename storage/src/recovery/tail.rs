@@ -73,7 +73,7 @@ impl Opening {
                 let Some(bytes) = bytes.get_mut(..len) else {
                     break;
                 };
-                segment.read(&*self.vfs, bytes, position - segment.first)?;
+                segment.read(bytes, position - segment.first)?;
                 crc.update(bytes);
                 file.write_at(bytes, at).map_err(fail("write"))?;
                 at += len as u64;
@@ -113,7 +113,7 @@ impl Opening {
             return Ok(());
         };
         let end = to.min(segment.end());
-        let file = segment.file(&*self.vfs)?;
+        let file = segment.file()?;
         let zeros = vec![0; COPY_LEN];
         let mut position = from;
         while position < end {

@@ -1,0 +1,84 @@
+//! The open files of a log: the last ones used, so that a log of thousands of segments does not hold thousands open.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::vfs::{OpenMode, Vfs, VfsFile};
+
+/// How many are held open: 4 GiB of the largest segments.
+const MAX_OPEN: usize = 64;
+
+/// Shared by the segments of a log. A file that is evicted stays usable for those who hold it.
+#[derive(Debug)]
+pub(crate) struct OpenFiles {
+    vfs: Arc<dyn Vfs>,
+    mode: OpenMode,
+    /// By segment number, the last used last.
+    files: Mutex<VecDeque<(u64, Arc<dyn VfsFile>)>>,
+}
+
+impl OpenFiles {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, mode: OpenMode) -> Self {
+        Self { vfs, mode, files: Mutex::default() }
+    }
+
+    /// The file of a segment.
+    pub(crate) fn get(&self, number: u64, path: &Path) -> Result<Arc<dyn VfsFile>> {
+        let mut files = self.files();
+        if let Some(at) = files.iter().rposition(|(held, _)| *held == number)
+            && let Some(found) = files.remove(at)
+        {
+            let file = Arc::clone(&found.1);
+            files.push_back(found);
+            return Ok(file);
+        }
+        drop(files);
+        let file = self.vfs.open(path, self.mode).map_err(Error::io(path, "open"))?;
+        self.put(number, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Holds this file for the segment from now on.
+    pub(crate) fn put(&self, number: u64, file: Arc<dyn VfsFile>) {
+        let mut files = self.files();
+        files.retain(|(held, _)| *held != number);
+        if files.len() >= MAX_OPEN {
+            files.pop_front();
+        }
+        files.push_back((number, file));
+    }
+
+    fn files(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<dyn VfsFile>)>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::SimVfs;
+
+    #[test]
+    fn the_last_used_stay_open() {
+        let sim = SimVfs::new();
+        let path = |number: u64| std::path::PathBuf::from(format!("/{number}"));
+        let count = MAX_OPEN as u64 + 10;
+        for number in 0..count {
+            sim.open(&path(number), OpenMode::CreateNew).unwrap();
+        }
+        let files = OpenFiles::new(Arc::new(sim.clone()), OpenMode::Read);
+        for number in 0..count {
+            files.get(number, &path(number)).unwrap();
+            files.get(0, &path(0)).unwrap();
+        }
+        let before = sim.calls();
+        files.get(0, &path(0)).unwrap();
+        files.get(count - 1, &path(count - 1)).unwrap();
+        assert_eq!(sim.calls(), before, "these are held open");
+        files.get(1, &path(1)).unwrap();
+        assert_eq!(sim.calls(), before + 1, "this had to be opened again");
+        assert_eq!(files.files().len(), MAX_OPEN);
+    }
+}
