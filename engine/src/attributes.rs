@@ -17,6 +17,7 @@ use crate::record::bad_byte;
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_storage::columns::{Columns, ColumnsWriter};
+use holotype_storage::segment_file::SegmentFile;
 use imbl::OrdMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,7 +46,6 @@ pub(crate) enum Column {
     Kind,
     Status,
     Source,
-    Origin,
     Support,
     Active,
     Redacted,
@@ -54,8 +54,6 @@ pub(crate) enum Column {
     Version,
     Speaker,
     Tool,
-    LogId,
-    Page,
     Conflict,
     ReturnScore,
     Tokens,
@@ -73,7 +71,6 @@ impl Column {
             Column::Kind => Some(f64::from(attributes.kind.to_byte())),
             Column::Status => attributes.status.map(|status| f64::from(status.to_byte())),
             Column::Source => attributes.source.map(|source| f64::from(source.to_byte())),
-            Column::Origin => Some(f64::from(attributes.origin.to_byte())),
             Column::Support => Some(f64::from(attributes.support.to_byte())),
             Column::Active => Some(f64::from(u8::from(attributes.active))),
             Column::Redacted => Some(f64::from(u8::from(attributes.redacted))),
@@ -82,8 +79,6 @@ impl Column {
             Column::Version => number(attributes.version),
             Column::Speaker => number(attributes.speaker),
             Column::Tool => number(attributes.tool),
-            Column::LogId => number(attributes.log_id),
-            Column::Page => number(attributes.page),
             Column::Conflict => number(attributes.conflict),
             Column::ReturnScore => attributes.return_score.map(f64::from),
             Column::Tokens => Some(f64::from(attributes.tokens)),
@@ -174,7 +169,6 @@ impl Chunk {
             Column::Kind => bytes("kind")?,
             Column::Status => bytes("status")?,
             Column::Source => bytes("source")?,
-            Column::Origin => bytes("origin")?,
             Column::Support => bytes("support")?,
             Column::ReturnScore => bytes("return_score")?,
             Column::Active => flagged(flag::ACTIVE)?,
@@ -184,8 +178,6 @@ impl Chunk {
             Column::Version => numbers("version")?,
             Column::Speaker => numbers("speaker")?,
             Column::Tool => numbers("tool")?,
-            Column::LogId => numbers("log_id")?,
-            Column::Page => numbers("page")?,
             Column::Conflict => numbers("conflict")?,
             Column::Tokens => columns.u32s("tokens")?.iter().map(|value| f64::from(*value)).collect(),
             Column::Step => present(flag::STEP, columns.u64s("step")?.iter().map(|value| *value as f64).collect())?,
@@ -280,6 +272,11 @@ impl AttributeStore {
     pub(crate) fn layer(&self, layer: Layer, bound: u32) -> Result<Bits> {
         let of_layer = |kind: f64| Kind::from_byte(kind as u8).is_some_and(|kind| kind.layer() == layer);
         self.select(Column::Kind, bound, &of_layer)
+    }
+
+    /// The files the columns stand in.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &SegmentFile> {
+        self.chunks.iter().map(|chunk| chunk.columns.file())
     }
 
     // ---- checkpoints ----

@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone)]
 pub struct Holotype {
     pub(crate) inner: Arc<Inner>,
-    closer: Arc<Closer>,
+    _closer: Arc<Closer>,
 }
 
 /// What opening did to make the database whole.
@@ -203,7 +203,7 @@ impl Holotype {
             checkpointer,
         });
         let closer = Arc::new(Closer { inner: Arc::clone(&inner) });
-        Holotype { inner, closer }
+        Holotype { inner, _closer: closer }
     }
 
     /// Begins a write transaction; waits for the one under way.

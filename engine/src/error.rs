@@ -174,3 +174,78 @@ pub enum Error {
         source: std::io::Error,
     },
 }
+
+impl Error {
+    /// The stable code of the error, for programs.
+    pub fn code(&self) -> &'static str {
+        use holotype_storage::Error as Storage;
+        match self {
+            Error::NotFound { .. } => "not-found",
+            Error::Exists { .. } => "exists",
+            Error::Damaged { .. } | Error::Corrupt { .. } => "damaged",
+            Error::UnknownRecord { .. } => "newer-format",
+            Error::Poisoned { .. } => "poisoned",
+            Error::ReadOnly => "read-only",
+            Error::UnknownName(_) => "unknown-name",
+            Error::Missing { .. } => "missing",
+            Error::DuplicateKey { .. } => "duplicate-key",
+            Error::DuplicateTrace { .. } => "duplicate-trace",
+            Error::Invalid(_) => "invalid",
+            Error::Vector(_) => "vector",
+            Error::UnresolvedPointer { .. } => "unresolved-pointer",
+            Error::HashMismatch { .. } => "hash-mismatch",
+            Error::Query(errors) => errors.first().map_or("query", |error| error.code),
+            Error::NotYet { .. } => "not-yet",
+            Error::Line { code, .. } => code,
+            Error::Limit { .. } => "limit",
+            Error::Cancelled(_) => "cancelled",
+            Error::Storage(error) => match error {
+                Storage::Damaged(_)
+                | Storage::DamagedFile { .. }
+                | Storage::MissingSegment { .. }
+                | Storage::Decode { .. } => "damaged",
+                Storage::NewerFormat { .. } => "newer-format",
+                Storage::Held { .. } => "locked",
+                Storage::NoRoom { .. } => "disk-full",
+                Storage::Poisoned { .. } => "poisoned",
+                Storage::TooLarge { .. } => "limit",
+                Storage::BadOption { .. } => "invalid",
+                Storage::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => "disk-full",
+                Storage::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => "no-permission",
+                _ => "storage",
+            },
+            Error::Index(_) => "index",
+            Error::File { source, .. } => match source.kind() {
+                std::io::ErrorKind::StorageFull => "disk-full",
+                std::io::ErrorKind::PermissionDenied => "no-permission",
+                std::io::ErrorKind::NotFound => "not-found",
+                _ => "io",
+            },
+        }
+    }
+
+    /// What kind of trouble it is.
+    pub fn class(&self) -> ErrorClass {
+        use holotype_storage::Error as Storage;
+        match self {
+            Error::NotFound { .. } | Error::Damaged { .. } | Error::UnknownRecord { .. } => ErrorClass::Open,
+            Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
+            Error::Limit { .. } | Error::Cancelled(_) => ErrorClass::Limit,
+            Error::Index(_) => ErrorClass::Io,
+            Error::Storage(error) => match error {
+                Storage::Damaged(_)
+                | Storage::DamagedFile { .. }
+                | Storage::MissingSegment { .. }
+                | Storage::WrongMagic { .. }
+                | Storage::NewerFormat { .. }
+                | Storage::WrongDatabase { .. }
+                | Storage::Held { .. }
+                | Storage::NetworkFileSystem { .. } => ErrorClass::Open,
+                Storage::BadOption { .. } | Storage::ReservedKind { .. } => ErrorClass::Input,
+                Storage::TooLarge { .. } => ErrorClass::Limit,
+                _ => ErrorClass::Io,
+            },
+            _ => ErrorClass::Input,
+        }
+    }
+}

@@ -6,7 +6,7 @@
 //! 2. Documents enter the shared word tail only when their transaction is in the log; a transaction that looks at its own
 //!    writes has a tail of its own.
 
-use crate::item::{ItemId, Kind, Layer};
+use crate::item::{ItemId, Layer};
 use crate::record::{FieldValue, ItemRecord};
 use crate::space::Space;
 use crate::state::State;
@@ -146,9 +146,4 @@ impl State {
 /// The layers in the order of their numbers.
 pub(crate) fn empty_layers(analyzer: Analyzer) -> [LayerIndex; 3] {
     [LayerIndex::new(analyzer), LayerIndex::new(analyzer), LayerIndex::new(analyzer)]
-}
-
-/// Kinds whose text names something: a concept or an intent is found by its name as well as by its key.
-pub(crate) fn is_named_by_text(kind: Kind) -> bool {
-    matches!(kind, Kind::Concept | Kind::Intent)
 }

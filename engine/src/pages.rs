@@ -6,13 +6,18 @@
 use crate::record::{FieldValue, ItemRecord};
 use crate::time;
 
-/// The line a trace renders as: `[timestamp] speaker: text`. The tool stands in for a missing speaker; what is unknown
-/// is left out.
+/// The line a trace renders as: `[timestamp] speaker: text`; what is unknown is left out.
 pub(crate) fn line(record: &ItemRecord) -> String {
-    let mut line = String::new();
-    if let Some(time) = record.time {
-        line.push_str(&format!("[{}] ", time::format(time)));
+    match record.time {
+        Some(time) => format!("[{}] {}", time::format(time), spoken(record)),
+        None => spoken(record),
     }
+}
+
+/// `speaker: text`: what an item costs in a prompt. The tool stands in for a missing speaker, the other fields for a
+/// missing text.
+pub(crate) fn spoken(record: &ItemRecord) -> String {
+    let mut line = String::new();
     if let Some(speaker) = record.speaker.as_ref().or(record.tool.as_ref()) {
         line.push_str(speaker);
         line.push_str(": ");
@@ -22,15 +27,11 @@ pub(crate) fn line(record: &ItemRecord) -> String {
         line.push_str(text);
         return line;
     }
-    let mut first = true;
-    for field in &record.fields {
-        let value = match &field.value {
-            FieldValue::Text(text) | FieldValue::Json(text) => text.as_str(),
-            FieldValue::Bytes(_) | FieldValue::Chunks { .. } => continue,
-        };
-        line.push_str(if first { "" } else { " " });
-        line.push_str(&format!("{}={value}", field.name));
-        first = false;
-    }
+    let named = |(name, value): (&str, &str)| format!("{name}={value}");
+    let fields = record.fields.iter().filter_map(|field| match &field.value {
+        FieldValue::Text(text) | FieldValue::Json(text) => Some((field.name.as_str(), text.as_str())),
+        FieldValue::Bytes(_) | FieldValue::Chunks { .. } => None,
+    });
+    line.push_str(&fields.map(named).collect::<Vec<_>>().join(" "));
     line
 }

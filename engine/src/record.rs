@@ -16,33 +16,33 @@ use holotype_storage::codec;
 
 /// The name, shape and metric of the vectors a database holds.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct SpaceRecord {
-    pub model: String,
-    pub dim: u32,
-    pub metric: u8,
-    pub encoding: u8,
+pub(crate) struct SpaceRecord {
+    pub(crate) model: String,
+    pub(crate) dim: u32,
+    pub(crate) metric: u8,
+    pub(crate) encoding: u8,
 }
 
 /// A setting of the database; the newest value holds.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct SettingRecord {
-    pub name: String,
-    pub value: String,
+pub(crate) struct SettingRecord {
+    pub(crate) name: String,
+    pub(crate) value: String,
 }
 
 /// An episode opened, changed or closed. The first record of an id gives it its number.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct EpisodeRecord {
-    pub number: u32,
-    pub id: String,
-    pub task: Option<String>,
-    pub version: Option<String>,
-    pub open: bool,
+pub(crate) struct EpisodeRecord {
+    pub(crate) number: u32,
+    pub(crate) id: String,
+    pub(crate) task: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) open: bool,
 }
 
 /// The value of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum FieldValue {
+pub(crate) enum FieldValue {
     /// A string.
     Text(String),
     /// A JSON value that is no string, kept as its text.
@@ -60,14 +60,14 @@ pub enum FieldValue {
 
 /// One named field of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Field {
-    pub name: String,
-    pub value: FieldValue,
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) value: FieldValue,
 }
 
 /// Where a pointer points: an item's field, or a whole memory page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-pub enum PointerTarget {
+pub(crate) enum PointerTarget {
     /// An item, by number.
     Item(u32),
     /// A memory page, by number.
@@ -76,74 +76,74 @@ pub enum PointerTarget {
 
 /// A pointer (HELM A.7) as stored: target, field, byte span, BLAKE3 of the span.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct PointerRecord {
-    pub target: PointerTarget,
+pub(crate) struct PointerRecord {
+    pub(crate) target: PointerTarget,
     /// The field's name; empty for a page.
-    pub field: String,
-    pub start: u64,
-    pub end: u64,
-    pub hash: [u8; 32],
+    pub(crate) field: String,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) hash: [u8; 32],
 }
 
 /// An item as it was written.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
-pub struct ItemRecord {
-    pub id: u32,
-    pub kind: u8,
-    pub key: Option<String>,
-    pub episode: Option<u32>,
-    pub step: Option<u64>,
-    pub time: Option<i64>,
-    pub version: Option<String>,
-    pub status: Option<u8>,
-    pub source: Option<u8>,
-    pub speaker: Option<String>,
-    pub tool: Option<String>,
-    pub log_id: Option<String>,
-    pub fields: Vec<Field>,
-    pub from: Vec<PointerRecord>,
-    pub utility: Option<f32>,
-    pub return_score: Option<u8>,
-    pub ungrounded: bool,
-    pub origin: u8,
-    pub tokens: u32,
+pub(crate) struct ItemRecord {
+    pub(crate) id: u32,
+    pub(crate) kind: u8,
+    pub(crate) key: Option<String>,
+    pub(crate) episode: Option<u32>,
+    pub(crate) step: Option<u64>,
+    pub(crate) time: Option<i64>,
+    pub(crate) version: Option<String>,
+    pub(crate) status: Option<u8>,
+    pub(crate) source: Option<u8>,
+    pub(crate) speaker: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) log_id: Option<String>,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) from: Vec<PointerRecord>,
+    pub(crate) utility: Option<f32>,
+    pub(crate) return_score: Option<u8>,
+    pub(crate) ungrounded: bool,
+    pub(crate) origin: u8,
+    pub(crate) tokens: u32,
     /// The vector's bytes in the space's encoding (f32, or f16), little-endian.
-    pub vector: Option<Vec<u8>>,
+    pub(crate) vector: Option<Vec<u8>>,
 }
 
 impl ItemRecord {
     /// The item's number.
-    pub fn item(&self) -> ItemId {
+    pub(crate) fn item(&self) -> ItemId {
         ItemId(self.id)
     }
 
     /// The item's kind.
-    pub fn kind(&self) -> Result<Kind> {
+    pub(crate) fn kind(&self) -> Result<Kind> {
         Kind::from_byte(self.kind).ok_or_else(|| bad_byte("kind", self.kind))
     }
 
     /// The stated status.
-    pub fn status(&self) -> Result<Option<Status>> {
+    pub(crate) fn status(&self) -> Result<Option<Status>> {
         self.status.map(|byte| Status::from_byte(byte).ok_or_else(|| bad_byte("status", byte))).transpose()
     }
 
     /// The stated source.
-    pub fn source(&self) -> Result<Option<Source>> {
+    pub(crate) fn source(&self) -> Result<Option<Source>> {
         self.source.map(|byte| Source::from_byte(byte).ok_or_else(|| bad_byte("source", byte))).transpose()
     }
 
     /// The stated origin.
-    pub fn origin(&self) -> Result<Origin> {
+    pub(crate) fn origin(&self) -> Result<Origin> {
         Origin::from_byte(self.origin).ok_or_else(|| bad_byte("origin", self.origin))
     }
 
     /// The field of that name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
     /// The text of the field `text`, or nothing.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self.field("text").map(|field| &field.value) {
             Some(FieldValue::Text(text) | FieldValue::Json(text)) => text,
             _ => "",
@@ -153,44 +153,44 @@ impl ItemRecord {
 
 /// A piece of a field that is too long for one record.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct ChunkRecord {
-    pub item: u32,
-    pub field: u32,
-    pub index: u32,
-    pub bytes: Vec<u8>,
+pub(crate) struct ChunkRecord {
+    pub(crate) item: u32,
+    pub(crate) field: u32,
+    pub(crate) index: u32,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A memory page closed (TierMem 3.1), or its state changed: the newest record of a number holds.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct PageRecord {
-    pub number: u32,
-    pub key: String,
-    pub episode: u32,
-    pub traces: Vec<u32>,
-    pub tokens: u64,
-    pub estimator: String,
-    pub hash: [u8; 32],
-    pub summarised: bool,
+pub(crate) struct PageRecord {
+    pub(crate) number: u32,
+    pub(crate) key: String,
+    pub(crate) episode: u32,
+    pub(crate) traces: Vec<u32>,
+    pub(crate) tokens: u64,
+    pub(crate) estimator: String,
+    pub(crate) hash: [u8; 32],
+    pub(crate) summarised: bool,
 }
 
 /// An edge added or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct LinkRecord {
-    pub from: u32,
-    pub edge: u8,
-    pub to: u32,
+pub(crate) struct LinkRecord {
+    pub(crate) from: u32,
+    pub(crate) edge: u8,
+    pub(crate) to: u32,
 }
 
 /// Pointers added to an item after it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct PointersRecord {
-    pub item: u32,
-    pub pointers: Vec<PointerRecord>,
+pub(crate) struct PointersRecord {
+    pub(crate) item: u32,
+    pub(crate) pointers: Vec<PointerRecord>,
 }
 
 /// What a mark changes.
 #[derive(Debug, Clone, Copy, PartialEq, Encode, Decode)]
-pub enum Change {
+pub(crate) enum Change {
     /// The status, by its byte.
     Status(u8),
     /// The utility, with the number of rollouts it is the mean of.
@@ -201,36 +201,36 @@ pub enum Change {
 
 /// A change of an item's epistemic state, with its reason.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
-pub struct MarkRecord {
-    pub item: u32,
-    pub change: Change,
+pub(crate) struct MarkRecord {
+    pub(crate) item: u32,
+    pub(crate) change: Change,
     /// The item that took this one's place, for a deactivation.
-    pub by: Option<u32>,
-    pub because: Option<String>,
+    pub(crate) by: Option<u32>,
+    pub(crate) because: Option<String>,
 }
 
 /// A claim of an item (memory model, section 6).
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct ClaimRecord {
-    pub number: u32,
-    pub item: u32,
-    pub name: String,
-    pub value: String,
+pub(crate) struct ClaimRecord {
+    pub(crate) number: u32,
+    pub(crate) item: u32,
+    pub(crate) name: String,
+    pub(crate) value: String,
     /// True when the claim competes over the whole database, false within its episode.
-    pub global: bool,
-    pub from: Vec<PointerRecord>,
+    pub(crate) global: bool,
+    pub(crate) from: Vec<PointerRecord>,
 }
 
 /// The caller's key moves from one item to the one that supersedes it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct RekeyRecord {
-    pub key: String,
-    pub item: u32,
+pub(crate) struct RekeyRecord {
+    pub(crate) key: String,
+    pub(crate) item: u32,
 }
 
 /// One record of the log.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Record {
+pub(crate) enum Record {
     Space(SpaceRecord),
     Setting(SettingRecord),
     Episode(EpisodeRecord),
@@ -263,7 +263,7 @@ mod kind {
 
 impl Record {
     /// The type number of the record.
-    pub fn kind(&self) -> u8 {
+    pub(crate) fn kind(&self) -> u8 {
         match self {
             Record::Space(_) => kind::SPACE,
             Record::Setting(_) => kind::SETTING,
@@ -281,7 +281,7 @@ impl Record {
     }
 
     /// The payload of the record.
-    pub fn encode(&self) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let bytes = match self {
             Record::Space(record) => codec::encode(record),
             Record::Setting(record) => codec::encode(record),
@@ -299,7 +299,7 @@ impl Record {
     }
 
     /// The record a payload of the given type stands for.
-    pub fn decode(kind: u8, payload: &[u8]) -> Result<Record> {
+    pub(crate) fn decode(kind: u8, payload: &[u8]) -> Result<Record> {
         Ok(match kind {
             kind::SPACE => Record::Space(codec::decode(payload)?),
             kind::SETTING => Record::Setting(codec::decode(payload)?),

@@ -78,6 +78,14 @@ pub struct Transaction<'db> {
     time: i64,
 }
 
+/// Where a transaction stood.
+pub(crate) struct Savepoint {
+    state: State,
+    records: usize,
+    own: Arc<HashMap<u32, Arc<ItemRecord>>>,
+    bytes: u64,
+}
+
 impl<'db> Transaction<'db> {
     pub(crate) fn new(inner: &'db Arc<Inner>, writer: MutexGuard<'db, Writer>) -> Self {
         let state = writer.state.as_ref().clone();
@@ -121,6 +129,34 @@ impl<'db> Transaction<'db> {
         self.reader().read(&self.state, id)
     }
 
+    /// Where the transaction stands, to come back to.
+    pub(crate) fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            state: self.state.clone(),
+            records: self.records.len(),
+            own: Arc::clone(&self.own),
+            bytes: self.bytes,
+        }
+    }
+
+    /// Takes back everything since a savepoint.
+    pub(crate) fn roll_back(&mut self, to: Savepoint) {
+        self.state = to.state;
+        self.records.truncate(to.records);
+        self.own = to.own;
+        self.bytes = to.bytes;
+    }
+
+    /// Runs several steps as one: when one fails, none happened.
+    fn atomically<T>(&mut self, steps: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.savepoint();
+        let done = steps(self);
+        if done.is_err() {
+            self.roll_back(before);
+        }
+        done
+    }
+
     // ---- items ----
 
     /// Records what happened, verbatim. Gives a step, a time and a key where none is stated.
@@ -128,6 +164,10 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// For a taken key or (tool, log, step), a vector that does not fit the space, a field too long.
     pub fn record(&mut self, trace: NewTrace) -> Result<ItemId> {
+        self.atomically(|transaction| transaction.record_in_steps(trace))
+    }
+
+    fn record_in_steps(&mut self, trace: NewTrace) -> Result<ItemId> {
         if trace.kind.layer() != Layer::Trace {
             return Err(Error::Invalid(format!(
                 "a {} is not recorded but remembered: only turns, calls and observations happen",
@@ -167,7 +207,7 @@ impl<'db> Transaction<'db> {
             vector,
         };
         check_fields(&record.fields)?;
-        record.tokens = crate::tokens::count(&pages::line(&record));
+        record.tokens = crate::tokens::count(&pages::spoken(&record));
         let id = self.push_item(record)?;
         self.seal_pages(episode)?;
         Ok(id)
@@ -179,6 +219,10 @@ impl<'db> Transaction<'db> {
     /// For a pointer that does not resolve or whose hash disagrees, no pointer without `ungrounded`, a taken key, a vector
     /// that does not fit the space.
     pub fn remember(&mut self, recall: NewRecall) -> Result<ItemId> {
+        self.atomically(|transaction| transaction.remember_in_steps(recall))
+    }
+
+    fn remember_in_steps(&mut self, recall: NewRecall) -> Result<ItemId> {
         let layer = recall.kind.layer();
         if layer == Layer::Trace {
             return Err(Error::Invalid(format!("a {} is not remembered but recorded", recall.kind)));
@@ -242,7 +286,11 @@ impl<'db> Transaction<'db> {
 
     /// Replaces the item that holds `key` by a new one that supersedes it; the key moves to the new one, which takes
     /// the union of both items' pointers (TierMem B.6).
-    pub fn update(&mut self, key: &str, mut recall: NewRecall) -> Result<ItemId> {
+    pub fn update(&mut self, key: &str, recall: NewRecall) -> Result<ItemId> {
+        self.atomically(|transaction| transaction.update_in_steps(key, recall))
+    }
+
+    fn update_in_steps(&mut self, key: &str, mut recall: NewRecall) -> Result<ItemId> {
         let old = self.find_key(key)?;
         let attributes = self.state.attributes(old)?;
         if attributes.layer() == Layer::Trace {
@@ -311,6 +359,10 @@ impl<'db> Transaction<'db> {
 
     /// Links two items; `supersedes` deactivates its target.
     pub fn link(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
+        self.atomically(|transaction| transaction.link_in_steps(from, edge, to))
+    }
+
+    fn link_in_steps(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
         let (near, far) = (self.state.attributes(from)?, self.state.attributes(to)?);
         if from == to {
             return Err(Error::Invalid(format!("{from} cannot be linked to itself")));
@@ -411,6 +463,10 @@ impl<'db> Transaction<'db> {
 
     /// Opens, changes or closes an episode. Closing one closes its open page.
     pub fn episode(&mut self, id: &str, change: EpisodeChange) -> Result<()> {
+        self.atomically(|transaction| transaction.episode_in_steps(id, change))
+    }
+
+    fn episode_in_steps(&mut self, id: &str, change: EpisodeChange) -> Result<()> {
         check_name("episode", id)?;
         let known = self.state.episode_number(id)?;
         let row = known.map(|number| self.state.episode(number)).transpose()?;

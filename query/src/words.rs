@@ -168,6 +168,8 @@ words! {
         Source = "source",
         /// The item's utility.
         Utility = "utility",
+        /// How much the words of a trace's neighbours in its log count for it.
+        Context = "context",
     }
 }
 

@@ -49,6 +49,7 @@ fn column(text: &str, offset: usize) -> u64 {
 pub struct LineReader<R> {
     input: R,
     line_no: u64,
+    bytes_read: u64,
     buffer: Vec<u8>,
     max_len: usize,
 }
@@ -56,7 +57,7 @@ pub struct LineReader<R> {
 impl<R: BufRead> LineReader<R> {
     /// A reader at the start of `input`.
     pub fn new(input: R) -> Self {
-        LineReader { input, line_no: 0, buffer: Vec::new(), max_len: MAX_LINE_LEN }
+        LineReader { input, line_no: 0, bytes_read: 0, buffer: Vec::new(), max_len: MAX_LINE_LEN }
     }
 
     /// The next line that is not empty with its number, or `None` at the end. The outer error is the stream's.
@@ -73,6 +74,11 @@ impl<R: BufRead> LineReader<R> {
             }
             return Ok(Some((self.line_no, self.parse(ended))));
         }
+    }
+
+    /// How many bytes of the stream were read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read
     }
 
     /// The text of the line read last; empty when it was not UTF-8 or too long.
@@ -128,9 +134,11 @@ impl<R: BufRead> LineReader<R> {
         // Room for the text and the longest ending.
         let room = u64::try_from(self.max_len).unwrap_or(u64::MAX).saturating_add(2);
         let first = self.line_no == 0;
-        if self.input.by_ref().take(room).read_until(b'\n', &mut self.buffer)? == 0 {
+        let len = self.input.by_ref().take(room).read_until(b'\n', &mut self.buffer)?;
+        if len == 0 {
             return Ok(Filled::End);
         }
+        self.bytes_read += len as u64;
         self.line_no += 1;
         let ended = self.buffer.pop_if(|last| *last == b'\n').is_some();
         if ended {
@@ -139,7 +147,7 @@ impl<R: BufRead> LineReader<R> {
         if self.buffer.len() > self.max_len {
             self.buffer = Vec::new();
             if !ended {
-                self.input.skip_until(b'\n')?;
+                self.bytes_read += self.input.skip_until(b'\n')? as u64;
             }
             return Ok(Filled::TooLong);
         }

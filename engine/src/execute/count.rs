@@ -1,0 +1,163 @@
+//! `count`: how many, with sums and means, in groups.
+
+use super::listing::{Cells, cell_of, items, refuse_what_comes_later, rows, standing};
+use crate::Result;
+use crate::answer::Table;
+use crate::cell::Cell;
+use crate::item::ItemId;
+use crate::item_view::ItemView;
+use crate::reader::Standing;
+use crate::snapshot::Snapshot;
+use holotype_query::ast::{Bucket, Count, Interval, Measure, Thing};
+use holotype_query::{MeasureKind, Name, Noun, Spanned};
+
+/// One group: the cells it goes by, how many rows, and what was measured.
+struct Group {
+    by: Vec<Option<Cell>>,
+    count: u64,
+    measured: Vec<Measured>,
+}
+
+#[derive(Clone, Default)]
+struct Measured {
+    count: u64,
+    sum: f64,
+    least: Option<Cell>,
+    greatest: Option<Cell>,
+}
+
+impl Measured {
+    fn add(&mut self, cell: Cell) {
+        self.count += 1;
+        self.sum += match &cell {
+            Cell::Number(number) => *number,
+            Cell::Integer(number) | Cell::Duration(number) => *number as f64,
+            Cell::Text(text) => text.trim().parse().unwrap_or(0.0),
+            _ => 0.0,
+        };
+        let replaces =
+            |other: &Option<Cell>, wanted| other.as_ref().is_none_or(|other| cell.compare(other) == Some(wanted));
+        if replaces(&self.least, std::cmp::Ordering::Less) {
+            self.least = Some(cell.clone());
+        }
+        if replaces(&self.greatest, std::cmp::Ordering::Greater) {
+            self.greatest = Some(cell);
+        }
+    }
+
+    fn value(&self, kind: MeasureKind) -> Option<Cell> {
+        match kind {
+            _ if self.count == 0 => None,
+            MeasureKind::Sum => Some(Cell::Number(self.sum)),
+            MeasureKind::Mean => Some(Cell::Number(self.sum / self.count as f64)),
+            MeasureKind::Min => self.least.clone(),
+            MeasureKind::Max => self.greatest.clone(),
+        }
+    }
+}
+
+pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
+    refuse_what_comes_later(&count.listing)?;
+    let buckets: &[Spanned<Bucket>] = count.group.as_ref().map_or(&[], |group| &group.node);
+    let mut groups: Vec<Group> = Vec::new();
+    let standing = standing(snapshot, &count.listing)?;
+    match count.thing.node {
+        Thing::Noun(noun) if !matches!(noun, Noun::Pages | Noun::Episodes) => {
+            let found = items(snapshot, &standing, noun, &count.listing)?;
+            if buckets.is_empty() && count.measures.is_empty() {
+                groups.push(Group { by: Vec::new(), count: found.count(), measured: Vec::new() });
+            } else {
+                add_items(snapshot, &standing, found.iter().map(ItemId), count, buckets, &mut groups)?;
+            }
+        }
+        thing => {
+            for row in rows(snapshot, thing, &count.listing)? {
+                add_row(&row, count, buckets, &mut groups);
+            }
+        }
+    }
+    if groups.is_empty() && buckets.is_empty() {
+        groups.push(Group { by: Vec::new(), count: 0, measured: vec![Measured::default(); count.measures.len()] });
+    }
+    groups.sort_by(|a, b| order(&a.by, &b.by));
+    Ok(to_table(count, buckets, groups))
+}
+
+fn add_items(
+    snapshot: &Snapshot,
+    standing: &Standing,
+    ids: impl Iterator<Item = ItemId>,
+    count: &Count,
+    buckets: &[Spanned<Bucket>],
+    groups: &mut Vec<Group>,
+) -> Result<()> {
+    for id in ids {
+        let view = ItemView::new(snapshot, standing, id)?;
+        let by = buckets.iter().map(|bucket| Ok(bucketed(view.get(&bucket.node.name.node)?, &bucket.node)));
+        let by = by.collect::<Result<Vec<_>>>()?;
+        let measured =
+            count.measures.iter().map(|measure| view.get(&measure.node.name.node)).collect::<Result<Vec<_>>>()?;
+        add(groups, by, measured);
+    }
+    Ok(())
+}
+
+fn add_row(row: &Cells, count: &Count, buckets: &[Spanned<Bucket>], groups: &mut Vec<Group>) {
+    let of = |name: &Name| cell_of(row, name);
+    let by = buckets.iter().map(|bucket| bucketed(of(&bucket.node.name.node), &bucket.node)).collect();
+    add(groups, by, count.measures.iter().map(|measure| of(&measure.node.name.node)).collect());
+}
+
+fn add(groups: &mut Vec<Group>, by: Vec<Option<Cell>>, cells: Vec<Option<Cell>>) {
+    let at = groups.iter().position(|group| group.by == by).unwrap_or_else(|| {
+        groups.push(Group { by, count: 0, measured: vec![Measured::default(); cells.len()] });
+        groups.len() - 1
+    });
+    groups[at].count += 1;
+    for (measured, cell) in groups[at].measured.iter_mut().zip(cells) {
+        if let Some(cell) = cell {
+            measured.add(cell);
+        }
+    }
+}
+
+/// The start of the interval a value falls into.
+fn bucketed(cell: Option<Cell>, bucket: &Bucket) -> Option<Cell> {
+    let Some(every) = &bucket.every else { return cell };
+    let floor = |value: i64, width: u64| {
+        let width = i64::try_from(width.max(1)).unwrap_or(i64::MAX);
+        value.div_euclid(width).saturating_mul(width)
+    };
+    match (&every.node, cell?) {
+        (Interval::Clock(width), Cell::Time(at)) => Some(Cell::Time(floor(at, width.micros()))),
+        (Interval::Clock(width), Cell::Duration(at)) => Some(Cell::Duration(floor(at, width.micros()))),
+        (Interval::Steps(width), Cell::Integer(at)) => Some(Cell::Integer(floor(at, *width.node.bound()))),
+        (_, cell) => Some(cell),
+    }
+}
+
+/// Groups in order of what they go by; what is absent comes last.
+fn order(a: &[Option<Cell>], b: &[Option<Cell>]) -> std::cmp::Ordering {
+    use std::cmp::Ordering;
+    let pairs = a.iter().zip(b).map(|pair| match pair {
+        (Some(a), Some(b)) => a.compare(b).unwrap_or(Ordering::Equal),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    });
+    pairs.fold(Ordering::Equal, Ordering::then)
+}
+
+fn to_table(count: &Count, buckets: &[Spanned<Bucket>], groups: Vec<Group>) -> Table {
+    let name = |measure: &Measure| format!("{}.{}", measure.kind, measure.name.node.0.join("."));
+    let by = buckets.iter().map(|bucket| bucket.node.name.node.0.join("."));
+    let measures = count.measures.iter().map(|measure| name(&measure.node));
+    let columns = by.chain(["count".to_owned()]).chain(measures).collect();
+    let row = |group: Group| {
+        let values =
+            count.measures.iter().zip(&group.measured).map(|(measure, measured)| measured.value(measure.node.kind));
+        let values: Vec<Option<Cell>> = values.collect();
+        group.by.into_iter().chain([Some(Cell::count(group.count))]).chain(values).collect()
+    };
+    Table { verb: "count", columns, rows: groups.into_iter().map(row).collect(), ..Table::default() }
+}

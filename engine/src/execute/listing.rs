@@ -1,0 +1,234 @@
+//! What listings share: the rows of things that are no items, order, limit, columns.
+
+use crate::answer::Table;
+use crate::cell::Cell;
+use crate::filter::{Filter, episode_numbers, holds_for_row};
+use crate::item::ItemId;
+use crate::item_view::{ALL_ITEM_COLUMNS, ITEM_COLUMNS, ItemView};
+use crate::reader::Standing;
+use crate::recall::{names, reader_of};
+use crate::snapshot::Snapshot;
+use crate::tables::{self, ClaimRow, EpisodeRow, PageRow};
+use crate::{Error, Result};
+use holotype_index::bitmap::Bits;
+use holotype_query::ast::{Limit, Listing, OrderKey, Scope, Thing};
+use holotype_query::{Direction, Name, Noun, Spanned};
+use holotype_storage::codec;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// A row that is no item: its cells by name.
+pub(super) type Cells = BTreeMap<&'static str, Cell>;
+
+/// Refuses clauses of a listing that wait for a later version.
+pub(super) fn refuse_what_comes_later(listing: &Listing) -> Result<()> {
+    match listing.as_of {
+        Some(_) => Err(Error::NotYet { what: "as of".to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Where the reader of a listing stands.
+pub(super) fn standing(snapshot: &Snapshot, listing: &Listing) -> Result<Standing> {
+    let episodes = match listing.scope.as_ref().map(|scope| &scope.node) {
+        Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
+        _ => None,
+    };
+    let given = listing.reader.as_ref().map(|reader| reader_of(&reader.node)).unwrap_or_default();
+    Standing::find(&snapshot.state, episodes.as_deref(), &given, snapshot.inner.now())
+}
+
+/// The items of a noun in a listing's scope that its predicate holds for. A listing hides nothing.
+pub(super) fn items(snapshot: &Snapshot, standing: &Standing, noun: Noun, listing: &Listing) -> Result<Bits> {
+    let filter = Filter { snapshot, standing };
+    let among = filter.noun(noun)?.and(&filter.scope(listing.scope.as_ref().map(|scope| &scope.node))?);
+    match &listing.filter {
+        Some(predicate) => filter.evaluate(&predicate.node, &among),
+        None => Ok(among),
+    }
+}
+
+/// The rows of a thing that is no item, in scope, for which the predicate holds.
+pub(super) fn rows(snapshot: &Snapshot, thing: Thing, listing: &Listing) -> Result<Vec<Cells>> {
+    let all = match thing {
+        Thing::Noun(Noun::Pages) => pages(snapshot)?,
+        Thing::Noun(Noun::Episodes) => episodes(snapshot)?,
+        Thing::Claims => claims(snapshot)?,
+        Thing::Edges => edges(snapshot)?,
+        Thing::Events => return Err(Error::NotYet { what: "events".to_owned() }),
+        Thing::Receipts => return Err(Error::NotYet { what: "receipts".to_owned() }),
+        Thing::Noun(_) => Vec::new(),
+    };
+    let scope = match listing.scope.as_ref().map(|scope| &scope.node) {
+        None | Some(Scope::All) => None,
+        Some(Scope::Episodes(ids)) => {
+            episode_numbers(&snapshot.state, ids)?;
+            Some(("episode", ids.iter().map(|id| id.node.bound().clone()).collect::<Vec<String>>()))
+        }
+        Some(Scope::Pages(keys)) => Some(("key", keys.iter().map(|key| key.node.bound().clone()).collect())),
+    };
+    let in_scope = |row: &Cells| match &scope {
+        None => true,
+        Some((name, wanted)) => matches!(row.get(name), Some(Cell::Text(text)) if wanted.contains(text)),
+    };
+    let mut kept = Vec::new();
+    for row in all.into_iter().filter(in_scope) {
+        let holds = match &listing.filter {
+            Some(predicate) => holds_for_row(&|name| Ok(cell_of(&row, name)), &predicate.node)?,
+            None => true,
+        };
+        if holds {
+            kept.push(row);
+        }
+    }
+    Ok(kept)
+}
+
+pub(super) fn cell_of(row: &Cells, name: &Name) -> Option<Cell> {
+    row.get(name.word()?).cloned()
+}
+
+/// The columns of a thing that is no item, in order.
+pub(super) fn columns_of(thing: Thing) -> &'static [&'static str] {
+    match thing {
+        Thing::Noun(Noun::Pages) => &["key", "episode", "traces", "tokens", "state", "hash"],
+        Thing::Noun(Noun::Episodes) => &["episode", "task", "version", "open", "traces", "pages"],
+        Thing::Claims => &["item", "name", "value", "scope"],
+        Thing::Edges => &["from", "edge", "to"],
+        _ => &[],
+    }
+}
+
+fn pages(snapshot: &Snapshot) -> Result<Vec<Cells>> {
+    let mut rows = Vec::new();
+    for (_, value) in snapshot.state.scan(tables::PAGE, &[])? {
+        let page: PageRow = codec::decode(&value)?;
+        rows.push(BTreeMap::from([
+            ("key", Cell::Text(page.key)),
+            ("episode", Cell::Text(snapshot.state.episode(page.episode)?.id)),
+            ("traces", Cell::count(page.traces.len() as u64)),
+            ("tokens", Cell::count(page.tokens)),
+            ("state", Cell::text(if page.summarised { "summarised" } else { "unsummarised" })),
+            ("hash", Cell::Text(crate::provenance::hex(&page.hash))),
+        ]));
+    }
+    Ok(rows)
+}
+
+fn episodes(snapshot: &Snapshot) -> Result<Vec<Cells>> {
+    let mut rows = Vec::new();
+    for (_, value) in snapshot.state.scan(tables::EPISODE, &[])? {
+        let episode: EpisodeRow = codec::decode(&value)?;
+        let mut row = BTreeMap::from([
+            ("episode", Cell::Text(episode.id)),
+            ("open", Cell::Bool(episode.open)),
+            ("traces", Cell::count(u64::from(episode.traces))),
+            ("pages", Cell::count(u64::from(episode.pages))),
+        ]);
+        row.extend(episode.task.map(|task| ("task", Cell::Text(task))));
+        row.extend(episode.version.map(|version| ("version", Cell::Text(version))));
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn claims(snapshot: &Snapshot) -> Result<Vec<Cells>> {
+    let mut rows = Vec::new();
+    for (_, value) in snapshot.state.scan(tables::CLAIM, &[])? {
+        let claim: ClaimRow = codec::decode(&value)?;
+        let attributes = snapshot.state.attributes(ItemId(claim.item))?;
+        let mut row = BTreeMap::from([
+            ("item", Cell::Text(snapshot.key_of(ItemId(claim.item))?)),
+            ("name", Cell::Text(claim.name)),
+            ("value", Cell::Text(claim.value)),
+            ("scope", Cell::text(if claim.global { "global" } else { "episode" })),
+            ("commit", Cell::count(attributes.commit)),
+        ]);
+        if let Some(episode) = attributes.episode {
+            row.insert("episode", Cell::Text(snapshot.state.episode(episode)?.id));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn edges(snapshot: &Snapshot) -> Result<Vec<Cells>> {
+    let mut rows = Vec::new();
+    for id in (0..snapshot.len()).map(ItemId) {
+        for end in snapshot.state.edges_out(id, None)? {
+            rows.push(BTreeMap::from([
+                ("from", Cell::Text(snapshot.key_of(id)?)),
+                ("edge", Cell::text(end.edge.as_str())),
+                ("to", Cell::Text(snapshot.key_of(end.far)?)),
+            ]));
+        }
+    }
+    Ok(rows)
+}
+
+/// The columns an item listing returns.
+pub(super) fn item_columns(listing: &Listing) -> Vec<String> {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    match &listing.returns {
+        None => owned(ITEM_COLUMNS),
+        Some(returns) => names(&returns.node).unwrap_or_else(|| owned(ALL_ITEM_COLUMNS)),
+    }
+}
+
+/// The columns a listing of other things returns.
+pub(super) fn columns(listing: &Listing, all: &[&str]) -> Vec<String> {
+    let all = || all.iter().map(|name| (*name).to_owned()).collect();
+    match &listing.returns {
+        None => all(),
+        Some(returns) => names(&returns.node).unwrap_or_else(all),
+    }
+}
+
+/// The cells of an item under named columns.
+pub(super) fn item_cells(view: &ItemView<'_>, columns: &[String]) -> Result<Vec<Option<Cell>>> {
+    let cell = |name: &String| match name.strip_prefix("fields.") {
+        Some(field) => view.get(&Name(vec!["fields".to_owned(), field.to_owned()])),
+        None => view.named(name),
+    };
+    columns.iter().map(cell).collect()
+}
+
+/// Sorts rows by the keys of `order by`; what is absent comes last, whatever the direction. The sort is stable.
+pub(super) fn sort<T>(rows: &mut [T], keys: &[Spanned<OrderKey>], cell: impl Fn(&T, usize) -> Option<Cell>) {
+    rows.sort_by(|a, b| {
+        for (index, key) in keys.iter().enumerate() {
+            let order = match (cell(a, index), cell(b, index)) {
+                (Some(a), Some(b)) => {
+                    let order = a.compare(&b).unwrap_or(Ordering::Equal);
+                    if key.node.direction == Some(Direction::Desc) { order.reverse() } else { order }
+                }
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => Ordering::Equal,
+            };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    });
+}
+
+/// The rows that `limit n skip m` leaves.
+pub(super) fn cut<T>(rows: Vec<T>, limit: Option<&Spanned<Limit>>) -> Vec<T> {
+    let Some(limit) = limit else { return rows };
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let skip = limit.node.skip.as_ref().map_or(0, |skip| number(*skip.node.bound()));
+    rows.into_iter().skip(skip).take(number(*limit.node.count.node.bound())).collect()
+}
+
+/// A table of rows that are no items.
+pub(super) fn table(verb: &'static str, thing: Thing, listing: &Listing, mut rows: Vec<Cells>) -> Table {
+    let columns = columns(listing, columns_of(thing));
+    if let Some(order) = &listing.order {
+        sort(&mut rows, &order.node, |row, index| cell_of(row, &order.node[index].node.name.node));
+    }
+    let rows = cut(rows, listing.limit.as_ref());
+    let cells = |row: Cells| columns.iter().map(|name| row.get(name.as_str()).cloned()).collect();
+    Table { verb, rows: rows.into_iter().map(cells).collect(), columns, ..Table::default() }
+}

@@ -1,0 +1,162 @@
+//! `sources` and `dependents`: the lineage of an item, breadth first, each item once.
+
+use super::listing::{columns, cut, item_cells, refuse_what_comes_later, sort, standing};
+use crate::answer::{Citation, Table};
+use crate::cell::Cell;
+use crate::edge::Edge;
+use crate::filter::Filter;
+use crate::item::{ItemId, Layer};
+use crate::item_view::ItemView;
+use crate::snapshot::Snapshot;
+use crate::{Error, Result};
+use holotype_query::ast::{Ref, Walk};
+use std::collections::{BTreeSet, VecDeque};
+
+/// How far a walk goes when it does not say.
+const DEFAULT_DEPTH: u64 = 3;
+
+/// The columns of a walk.
+const COLUMNS: &[&str] =
+    &["depth", "root", "edge", "item", "key", "kind", "field", "start", "end", "verdict", "status", "support", "text"];
+
+/// An item a walk reached.
+struct Reached {
+    id: ItemId,
+    depth: u64,
+    root: ItemId,
+    edge: Edge,
+    /// The item it was reached from, whose citation of it (or by it) the row shows.
+    from: ItemId,
+}
+
+pub(super) fn run(snapshot: &Snapshot, walk: &Walk) -> Result<Table> {
+    refuse_what_comes_later(&walk.listing)?;
+    let verb = if walk.towards_sources { "sources" } else { "dependents" };
+    let reached = reach(snapshot, walk)?;
+    let standing = standing(snapshot, &walk.listing)?;
+    let filter = Filter { snapshot, standing: &standing };
+    let ids = reached.iter().map(|reached| reached.id.0).collect();
+    let mut kept = filter.scope(walk.listing.scope.as_ref().map(|scope| &scope.node))?.and(&ids);
+    if let Some(predicate) = &walk.listing.filter {
+        kept = filter.evaluate(&predicate.node, &kept)?;
+    }
+    let columns = columns(&walk.listing, COLUMNS);
+    let mut rows = Vec::new();
+    for reached in reached.iter().filter(|reached| kept.contains(reached.id.0)) {
+        let view = ItemView::new(snapshot, &standing, reached.id)?;
+        let mut keys = Vec::new();
+        for key in walk.listing.order.iter().flat_map(|order| &order.node) {
+            keys.push(match key.node.name.node.word() {
+                Some("depth") => Some(Cell::count(reached.depth)),
+                _ => view.get(&key.node.name.node)?,
+            });
+        }
+        rows.push((keys, row(snapshot, walk, reached, &view, &columns)?));
+    }
+    if let Some(order) = &walk.listing.order {
+        sort(&mut rows, &order.node, |(keys, _), index| keys[index].clone());
+    }
+    let rows = cut(rows, walk.listing.limit.as_ref()).into_iter().map(|(_, row)| row).collect();
+    Ok(Table { verb, columns, rows, ..Table::default() })
+}
+
+fn row(
+    snapshot: &Snapshot,
+    walk: &Walk,
+    reached: &Reached,
+    view: &ItemView<'_>,
+    columns: &[String],
+) -> Result<Vec<Option<Cell>>> {
+    let (citing, cited) = if walk.towards_sources { (reached.from, reached.id) } else { (reached.id, reached.from) };
+    let citation = if reached.edge.is_lineage() { citation_of(snapshot, citing, cited)? } else { None };
+    let mut cells = item_cells(view, columns)?;
+    for (name, cell) in columns.iter().zip(&mut cells) {
+        let of = |get: &dyn Fn(&Citation) -> Cell| citation.as_ref().map(get);
+        match name.as_str() {
+            "depth" => *cell = Some(Cell::count(reached.depth)),
+            "root" => *cell = Some(Cell::Text(snapshot.key_of(reached.root)?)),
+            "edge" => *cell = Some(Cell::text(reached.edge.as_str())),
+            "field" => *cell = of(&|citation| Cell::Text(citation.field.clone())),
+            "start" => *cell = of(&|citation| Cell::count(citation.start)),
+            "end" => *cell = of(&|citation| Cell::count(citation.end)),
+            "verdict" => *cell = of(&|citation| Cell::text(citation.verdict.as_str())),
+            _ => {}
+        }
+    }
+    Ok(cells)
+}
+
+/// How one item cites another: its first pointer to it, hashed again.
+fn citation_of(snapshot: &Snapshot, citing: ItemId, cited: ItemId) -> Result<Option<Citation>> {
+    let key = snapshot.key_of(cited)?;
+    Ok(snapshot.citations(citing)?.into_iter().find(|citation| citation.target == key))
+}
+
+fn reach(snapshot: &Snapshot, walk: &Walk) -> Result<Vec<Reached>> {
+    let edges: Vec<Edge> = walk.edges.iter().map(|edge| Edge::from(edge.node)).collect();
+    let depth = walk.depth.as_ref().map_or(DEFAULT_DEPTH, |depth| *depth.node.bound());
+    let mut queue: VecDeque<(ItemId, u64, ItemId)> = VecDeque::new();
+    let mut seen = BTreeSet::new();
+    for root in &walk.roots {
+        for id in roots(snapshot, &root.node)? {
+            if seen.insert(id) {
+                queue.push_back((id, 0, id));
+            }
+        }
+    }
+    let mut reached = Vec::new();
+    while let Some((from, level, root)) = queue.pop_front() {
+        if level == depth {
+            continue;
+        }
+        for (edge, id) in steps(snapshot, walk.towards_sources, from, &edges)? {
+            if seen.insert(id) {
+                reached.push(Reached { id, depth: level + 1, root, edge, from });
+                queue.push_back((id, level + 1, root));
+            }
+        }
+    }
+    Ok(reached)
+}
+
+/// One step from an item: along the edges named, or along everything that makes lineage.
+fn steps(snapshot: &Snapshot, towards_sources: bool, from: ItemId, edges: &[Edge]) -> Result<Vec<(Edge, ItemId)>> {
+    let state = &snapshot.state;
+    let mut steps = Vec::new();
+    let lineage = [Edge::Cites, Edge::DerivedFrom];
+    let wanted: &[Edge] = if edges.is_empty() { &lineage } else { edges };
+    for edge in wanted {
+        let (out, back) = (state.edges_out(from, Some(*edge))?, state.edges_in(from, Some(*edge))?);
+        let (along, against) = if towards_sources { (out, back) } else { (back, out) };
+        steps.extend(along.iter().map(|end| (*edge, end.far)));
+        if edge.is_symmetric() {
+            steps.extend(against.iter().map(|end| (*edge, end.far)));
+        }
+    }
+    if edges.is_empty() {
+        let children = match (towards_sources, state.layer_of(from)?) {
+            (true, Layer::Theme) => state.edges_in(from, Some(Edge::Parent))?,
+            (false, Layer::Recall) => state.edges_out(from, Some(Edge::Parent))?,
+            _ => Vec::new(),
+        };
+        steps.extend(children.iter().map(|end| (Edge::Parent, end.far)));
+    }
+    Ok(steps)
+}
+
+/// The items a reference stands for.
+pub(super) fn roots(snapshot: &Snapshot, root: &Ref) -> Result<Vec<ItemId>> {
+    match root {
+        Ref::Item(item) => Ok(vec![snapshot.resolve_item(item.bound())?]),
+        Ref::Page(key) => snapshot.page_traces(key.bound()),
+        Ref::Episode(id) => {
+            let id = id.bound();
+            let missing = || Error::Missing { what: "episode", name: format!("'{id}'") };
+            let number = snapshot.state.episode_number(id)?.ok_or_else(missing)?;
+            let of_episode = |of: f64| of as u32 == number;
+            let found =
+                snapshot.state.attributes.select(crate::attributes::Column::Episode, snapshot.len(), &of_episode)?;
+            Ok(found.iter().map(ItemId).collect())
+        }
+    }
+}

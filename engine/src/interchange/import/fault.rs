@@ -1,0 +1,120 @@
+//! What is wrong with a line, by the member that is to blame, until its column is looked up.
+
+use crate::Error;
+use crate::interchange::NpyError;
+use crate::interchange::json::{Parser, find};
+use crate::interchange::reader::{LineError, LineReader};
+use std::io::BufRead;
+
+/// What is wrong with a line.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The member to blame, by names and array positions from the line's root; empty for the line.
+    pub(super) path: Vec<String>,
+    /// The column, where it is known already.
+    column: Option<u64>,
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+/// Why a line could not be taken.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The line is to blame; the import may go on without it.
+    Line(Box<Fault>),
+    /// The database or the files are; nothing more can be done.
+    Fatal(Error),
+}
+
+impl Fault {
+    pub(super) fn new(path: &[&str], code: &'static str, message: impl Into<String>) -> Fault {
+        Fault { path: owned(path), column: None, code, message: message.into(), hint: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Fault {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The error with its place in the line that was read last.
+    pub(super) fn locate<R: BufRead>(mut self: Box<Self>, file: &str, line: u64, reader: &LineReader<R>) -> Error {
+        let mut column = self.column.unwrap_or(1);
+        // A member that is missing is blamed on what lacks it.
+        while column == 1 && !self.path.is_empty() {
+            let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+            column = reader.column_of(&path);
+            self.path.pop();
+        }
+        let file = file.to_owned();
+        Error::Line { file, line, column, code: self.code, message: self.message, hint: self.hint }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        Failure::Line(Box::new(fault))
+    }
+}
+
+impl From<&LineError> for Failure {
+    fn from(error: &LineError) -> Failure {
+        let LineError { column, message, hint, .. } = error.clone();
+        Failure::Line(Box::new(Fault { path: Vec::new(), column: Some(column), code: "bad-line", message, hint }))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let code = match &error {
+            Error::Invalid(_) => "invalid",
+            Error::Missing { .. } => "missing",
+            Error::DuplicateKey { .. } => "duplicate-key",
+            Error::DuplicateTrace { .. } => "duplicate-trace",
+            Error::Vector(_) => "bad-vector",
+            Error::UnresolvedPointer { .. } => "unresolved-pointer",
+            Error::HashMismatch { .. } => "hash-mismatch",
+            Error::UnknownName(_) => "unknown-name",
+            _ => return Failure::Fatal(error),
+        };
+        Fault::new(&[], code, error.to_string()).into()
+    }
+}
+
+impl From<NpyError> for Failure {
+    fn from(error: NpyError) -> Failure {
+        match error {
+            NpyError::Io { file, source } => Failure::Fatal(Error::File { path: file, source }),
+            error => Fault::new(&[], "bad-vector", error.to_string()).into(),
+        }
+    }
+}
+
+/// Says which member of the line is to blame for a failure that does not know.
+pub(super) trait At<T> {
+    fn at(self, path: &[&str]) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<Failure>> At<T> for Result<T, E> {
+    fn at(self, path: &[&str]) -> Result<T, Failure> {
+        self.map_err(|error| match error.into() {
+            Failure::Line(mut fault) if fault.path.is_empty() => {
+                fault.path = owned(path);
+                Failure::Line(fault)
+            }
+            failure => failure,
+        })
+    }
+}
+
+fn owned(path: &[&str]) -> Vec<String> {
+    path.iter().map(|step| (*step).to_owned()).collect()
+}
+
+/// The key in the text of a line that could not be read, as far as it can be told.
+pub(super) fn key_in(text: &str) -> Option<String> {
+    ["trace", "recall", "theme", "page"].iter().find_map(|kind| {
+        let value = text.get(find(text, &[kind, "key"])?..)?;
+        Parser::new(value).string().ok().map(|key| key.into_owned())
+    })
+}

@@ -1,0 +1,227 @@
+//! What the log said before the import began: how a line that changes something is known when it is imported again.
+//!
+//! Some lines change what an earlier line said: a second `mark` of an item, another value of a setting, a link taken
+//! back. Compared with the present state, the earlier line would look new when the file is imported again, and would undo
+//! the later one. So a statement is compared with what the log said of its subject, in order: it is known when it agrees
+//! with the statement the file has come to, or with a later one, which the file has then come to. The first statement
+//! of a file that the log does not hold leaves the past of its subject behind.
+//!
+//! Cost: one scan of the log, at the first line that neither repeats the present state nor names something new; memory
+//! for the statements that are not items.
+
+use crate::database::Holotype;
+use crate::record::{Change, EpisodeRecord, FieldValue, ItemRecord, Record};
+use crate::{Error, ItemId, Kind, Layer, Result, Status};
+use holotype_storage::log::Lsn;
+use std::collections::HashMap;
+
+/// What a statement is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Subject {
+    Setting(String),
+    Episode(String),
+    Status(ItemId),
+    Utility(ItemId),
+    Active(ItemId),
+    Edge(ItemId, u8, ItemId),
+}
+
+/// What is said: by the log in full, by a line in part.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Statement {
+    Setting(String),
+    Episode { task: Option<String>, version: Option<String>, open: Option<bool> },
+    Status { status: u8, because: Option<String> },
+    Utility { utility: f32, because: Option<String> },
+    /// `by` holds every item that a line's key may mean.
+    Retired { by: Vec<ItemId>, because: Option<String> },
+    Linked(bool),
+}
+
+impl Statement {
+    /// Whether all that a line says is what the log says.
+    fn agrees(&self, logged: &Statement) -> bool {
+        fn part<T: PartialEq>(said: &Option<T>, logged: &Option<T>) -> bool {
+            said.is_none() || said == logged
+        }
+        match (self, logged) {
+            (
+                Statement::Episode { task, version, open },
+                Statement::Episode { task: logged_task, version: logged_version, open: logged_open },
+            ) => part(task, logged_task) && part(version, logged_version) && part(open, logged_open),
+            (
+                Statement::Status { status, because },
+                Statement::Status { status: logged_status, because: logged_because },
+            ) => status == logged_status && part(because, logged_because),
+            (
+                Statement::Utility { utility, because },
+                Statement::Utility { utility: logged_utility, because: logged_because },
+            ) => utility == logged_utility && part(because, logged_because),
+            (Statement::Retired { by, because }, Statement::Retired { by: logged_by, because: logged_because }) => {
+                (by.is_empty() || logged_by.iter().any(|item| by.contains(item))) && part(because, logged_because)
+            }
+            (said, logged) => said == logged,
+        }
+    }
+}
+
+/// What the log said of one subject, from the statement on that the file has come to.
+type Told = Vec<Statement>;
+
+#[derive(Debug, Default)]
+struct Pages {
+    told: HashMap<Subject, Told>,
+    /// Items without a key of their own, by what tells them apart at first glance.
+    unkeyed: HashMap<[u8; 32], Vec<ItemId>>,
+}
+
+/// The past of the database, read when it is first needed.
+#[derive(Debug)]
+pub(super) struct Past {
+    /// The last transaction that belongs to it.
+    until: u64,
+    pages: Option<Pages>,
+    /// Statements that repeated the present before the past was read.
+    noted: Vec<(Subject, Statement)>,
+}
+
+impl Past {
+    pub(super) fn new(database: &Holotype) -> Past {
+        Past { until: database.snapshot().commit(), pages: None, noted: Vec::new() }
+    }
+
+    /// Notes a statement that changes nothing.
+    pub(super) fn repeats(&mut self, subject: Subject, statement: Statement) {
+        match &mut self.pages {
+            Some(pages) => {
+                pages.come_to(&subject, &statement);
+            }
+            None => self.noted.push((subject, statement)),
+        }
+    }
+
+    /// Whether the log said so before the import began.
+    pub(super) fn holds(&mut self, database: &Holotype, subject: &Subject, statement: &Statement) -> Result<bool> {
+        Ok(self.read(database)?.come_to(subject, statement))
+    }
+
+    /// Notes that the import said something new of a subject.
+    pub(super) fn leave(&mut self, subject: &Subject) {
+        if let Some(pages) = &mut self.pages {
+            pages.told.remove(subject);
+        }
+    }
+
+    /// The items without a key of their own that may be the one a line gives, oldest first.
+    pub(super) fn unkeyed(&mut self, database: &Holotype, kind: u8, text: &str) -> Result<Vec<ItemId>> {
+        Ok(self.read(database)?.unkeyed.get(&glance(kind, text)).cloned().unwrap_or_default())
+    }
+
+    /// Notes that a line without a key is one of the items, so that the next equal line is another.
+    pub(super) fn take_unkeyed(&mut self, kind: u8, text: &str, item: ItemId) {
+        if let Some(items) = self.pages.as_mut().and_then(|pages| pages.unkeyed.get_mut(&glance(kind, text))) {
+            items.retain(|other| *other != item);
+        }
+    }
+
+    fn read(&mut self, database: &Holotype) -> Result<&mut Pages> {
+        if self.pages.is_none() {
+            let mut pages = Pages::read(database, self.until)?;
+            for (subject, statement) in self.noted.drain(..) {
+                pages.come_to(&subject, &statement);
+            }
+            self.pages = Some(pages);
+        }
+        self.pages.as_mut().ok_or(Error::Cancelled("reading the past"))
+    }
+}
+
+impl Pages {
+    fn read(database: &Holotype, until: u64) -> Result<Pages> {
+        let mut pages = Pages::default();
+        let snapshot = database.snapshot();
+        for transaction in database.inner.log.scan(Lsn(0))? {
+            let transaction = transaction?;
+            if transaction.number.0 > until {
+                break;
+            }
+            for record in &transaction.records {
+                match Record::decode(record.kind, &record.payload)? {
+                    Record::Item(item) => {
+                        if item.key.as_ref().is_some_and(|key| key.starts_with('~')) {
+                            let text = match item.field("text").map(|field| &field.value) {
+                                Some(FieldValue::Chunks { .. }) => snapshot.content(item.item())?.text().to_owned(),
+                                _ => item.text().to_owned(),
+                            };
+                            pages.unkeyed.entry(glance(item.kind, &text)).or_default().push(item.item());
+                        }
+                        pages.item(&item);
+                    }
+                    record => pages.record(record),
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    fn item(&mut self, item: &ItemRecord) {
+        let is_trace = Kind::from_byte(item.kind).is_some_and(|kind| kind.layer() == Layer::Trace);
+        if let Some(status) = item.status.or(is_trace.then_some(Status::Unknown.to_byte())) {
+            self.say(Subject::Status(item.item()), Statement::Status { status, because: None });
+        }
+        if let Some(utility) = item.utility {
+            self.say(Subject::Utility(item.item()), Statement::Utility { utility, because: None });
+        }
+    }
+
+    fn record(&mut self, record: Record) {
+        match record {
+            Record::Setting(setting) => self.say(Subject::Setting(setting.name), Statement::Setting(setting.value)),
+            Record::Episode(EpisodeRecord { id, task, version, open, .. }) => {
+                self.say(Subject::Episode(id), Statement::Episode { task, version, open: Some(open) });
+            }
+            Record::Mark(mark) => {
+                let (item, because) = (ItemId(mark.item), mark.because);
+                match mark.change {
+                    Change::Status(status) => self.say(Subject::Status(item), Statement::Status { status, because }),
+                    Change::Utility(utility, _) => {
+                        self.say(Subject::Utility(item), Statement::Utility { utility, because });
+                    }
+                    Change::Active(_) => {
+                        let by = mark.by.into_iter().map(ItemId).collect();
+                        self.say(Subject::Active(item), Statement::Retired { by, because });
+                    }
+                }
+            }
+            Record::Link(link) => {
+                let subject = Subject::Edge(ItemId(link.from), link.edge, ItemId(link.to));
+                self.say(subject, Statement::Linked(true));
+            }
+            Record::Unlink(link) => {
+                let subject = Subject::Edge(ItemId(link.from), link.edge, ItemId(link.to));
+                self.say(subject, Statement::Linked(false));
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, subject: Subject, statement: Statement) {
+        self.told.entry(subject).or_default().push(statement);
+    }
+
+    /// Goes on to the next statement of a subject that a line agrees with, if there is one.
+    fn come_to(&mut self, subject: &Subject, statement: &Statement) -> bool {
+        let Some(told) = self.told.get_mut(subject) else { return false };
+        let Some(at) = told.iter().position(|logged| statement.agrees(logged)) else { return false };
+        told.drain(..at);
+        true
+    }
+}
+
+/// What an item without a key is looked up by.
+fn glance(kind: u8, text: &str) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[kind]);
+    hasher.update(text.as_bytes());
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,294 @@
+//! Coarse-to-fine recall (HELM Algorithm 3): plan, gather, rank, select, expand, answer.
+//!
+//! ```text
+//! plan     names, filters and numbers                     plan
+//! gather   each stage's candidates by near, words, linked  gather
+//! rank     S for every candidate                           rank (weights in `score`)
+//! select   union or budget, folding, relaxing              select
+//! expand   evidence under the rows                         expand
+//! ```
+//!
+//! Invariants:
+//! 1. A row passes scope, predicate and every exclusion, or says which it was let back in spite of.
+//! 2. Every span a row cites was read and hashed again for this answer.
+//! 3. Same snapshot, same reader, same statement: same rows.
+
+mod expand;
+mod gather;
+mod plan;
+mod rank;
+mod select;
+
+use crate::Result;
+use crate::answer::{Answer, Citation, Parts, Role, Row, Strength};
+use crate::item::{ItemId, Layer};
+use crate::reader::{Standing, Window};
+use crate::snapshot::{Snapshot, is_damage};
+use gather::Candidates;
+use holotype_query::ast;
+use plan::Plan;
+pub(crate) use plan::{names, reader_of};
+use rank::Scored;
+use select::{Chosen, Selection};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// What was done for an answer, stage by stage: what `explain analyze` shows.
+pub(crate) type Steps = Vec<(String, String)>;
+
+/// Runs a recall whose parameters are bound.
+pub(crate) fn run(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Answer> {
+    let mut steps = Steps::new();
+    run_with_steps(snapshot, recall, &mut steps)
+}
+
+/// The plan of a recall in words, without running it.
+pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps> {
+    let plan = Plan::new(snapshot, recall)?;
+    let mut steps = Steps::new();
+    let asked = match (&plan.text, &plan.vector) {
+        (Some(_), Some(_)) => "text and vector",
+        (Some(_), None) => "text",
+        (None, Some(_)) => "vector",
+        (None, None) => "nothing",
+    };
+    steps.push(("query".to_owned(), asked.to_owned()));
+    steps.push(("reader".to_owned(), shown(&plan.standing)));
+    steps.push(("visible".to_owned(), format!("{} of {} items", plan.visible.count(), snapshot.len())));
+    for exclusion in &plan.exclusions {
+        steps.push((format!("exclude {}", exclusion.name), format!("{} items", exclusion.items.count())));
+    }
+    for stage in &plan.stages {
+        let channels: Vec<&str> = stage.channels.iter().map(|channel| channel.as_str()).collect();
+        let count = stage.count.map_or("as many as fit".to_owned(), |count| count.to_string());
+        steps.push((
+            stage.noun.to_string(),
+            format!(
+                "by {}, pool {}, rows {count}; may route through {}, {} may be rows",
+                channels.join(", "),
+                stage.pool,
+                stage.route.count(),
+                stage.rows.count()
+            ),
+        ));
+    }
+    let w = &plan.weights;
+    steps.push((
+        "score".to_owned(),
+        format!(
+            "similarity {}, words {}, recency {}, status {}, source {}, utility {}, context {}",
+            w.similarity, w.words, w.recency, w.status, w.source, w.utility, w.context
+        ),
+    ));
+    Ok(steps)
+}
+
+fn shown(standing: &Standing) -> String {
+    let reader = &standing.reader;
+    let mut parts = Vec::new();
+    parts.extend(reader.episode.as_ref().map(|episode| format!("episode {episode}")));
+    parts.extend(reader.step.map(|step| format!("step {step}")));
+    parts.extend(reader.time.map(|time| format!("time {}", crate::time::format(time))));
+    parts.extend(reader.version.as_ref().map(|version| format!("version {version}")));
+    if parts.is_empty() { "nowhere".to_owned() } else { parts.join(", ") }
+}
+
+/// Runs a recall and notes what was done.
+pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
+    let started = Instant::now();
+    let plan = Plan::new(snapshot, recall)?;
+    let (mut stages, complete) = gather_and_rank(snapshot, &plan, false, steps)?;
+    let mut survivors: usize = stages.iter().map(Vec::len).sum();
+    if (survivors as u64) < plan.relax_below && !plan.exclusions.is_empty() {
+        // Excluded items come back, after all valid ones: each test they failed takes l_status off their S.
+        let (with_excluded, _) = gather_and_rank(snapshot, &plan, true, steps)?;
+        stages = with_excluded;
+        survivors = stages.iter().map(Vec::len).sum();
+        steps.push(("relax".to_owned(), format!("{survivors} candidates with the excluded ones")));
+    }
+    let selection = select::select(snapshot, &plan, stages)?;
+    answer(snapshot, plan, selection, complete, started)
+}
+
+/// The ranked candidates of every stage, and whether every possible row was looked at.
+fn gather_and_rank(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    relaxed: bool,
+    steps: &mut Steps,
+) -> Result<(Vec<Vec<Scored>>, bool)> {
+    let mut before = Candidates::new();
+    let mut ranked = Vec::with_capacity(plan.stages.len());
+    let mut complete = true;
+    for stage in &plan.stages {
+        let mut gathered = gather::gather(snapshot, plan, stage, &before, relaxed)?;
+        if stage.layer == Layer::Trace && plan.weights.context > 0.0 {
+            bring_neighbours(snapshot, if relaxed { &stage.relaxable } else { &stage.rows }, &mut gathered.rows)?;
+        }
+        complete &= gathered.complete;
+        for step in gathered.steps {
+            steps.push((stage.noun.to_string(), step));
+        }
+        let rows = rank::rank(snapshot, plan, stage, gathered.rows)?;
+        steps.push((stage.noun.to_string(), format!("{} candidates ranked", rows.len())));
+        ranked.push(rows);
+        before = gathered.routed;
+    }
+    Ok((ranked, complete))
+}
+
+/// With a context weight, what stands next to a candidate is one too: an answer next to its question.
+fn bring_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, rows: &mut Candidates) -> Result<()> {
+    let around: Vec<u32> =
+        rows.keys().flat_map(|id| (id.saturating_sub(2)..=id.saturating_add(2)).filter(move |at| at != id)).collect();
+    let mut new = BTreeMap::new();
+    for at in around {
+        if filter.contains(at) && !rows.contains_key(&at) && at < snapshot.state.bound() {
+            new.insert(at, gather::Found::default());
+        }
+    }
+    rows.extend(new);
+    Ok(())
+}
+
+fn answer(snapshot: &Snapshot, plan: Plan, selection: Selection, complete: bool, started: Instant) -> Result<Answer> {
+    let strength = strength(snapshot, &plan, &selection.rows)?;
+    let mut notes = plan.notes.clone();
+    for (id, what) in &selection.damaged {
+        notes.push(format!("item {id} is left out, for its bytes are not those that were written: {what}"));
+    }
+    let relaxed = selection.rows.iter().filter(|row| !row.scored.relaxed.is_empty()).count();
+    if relaxed > 0 {
+        notes.push(format!(
+            "fewer than {} rows passed every test: {relaxed} are let back and say which they failed",
+            plan.relax_below
+        ));
+    }
+    let evidence_of_best =
+        selection.rows.iter().map(|row| row.scored.parts.similarity.max(row.scored.parts.words * strength.terms));
+    let covered = match plan.abstain_below {
+        Some(least) => evidence_of_best.fold(0.0, f32::max) >= least,
+        None => true,
+    };
+    let mut rows = Vec::new();
+    if covered {
+        let seeds: Vec<ItemId> = selection.rows.iter().map(|row| row.scored.id).collect();
+        let evidence = match plan.expand {
+            Some(limits) => expand::expand(snapshot, &plan, limits, &seeds)?,
+            None => vec![Vec::new(); seeds.len()],
+        };
+        for (chosen, evidence) in selection.rows.into_iter().zip(evidence) {
+            rows.push(row(snapshot, &plan, &chosen, Role::Hit)?);
+            for id in evidence {
+                rows.extend(evidence_row(snapshot, &plan, id, &mut notes)?);
+            }
+        }
+    }
+    Ok(Answer {
+        commit: snapshot.commit(),
+        at: plan.standing.reader.clone(),
+        covered,
+        strength,
+        certificate: if complete { "exact" } else { "limited" },
+        contested: Vec::new(),
+        route: plan.stages.iter().map(|stage| stage.noun.to_string()).collect(),
+        rounds: 0,
+        notes,
+        returns: plan.returns.clone(),
+        rows,
+        micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+    })
+}
+
+/// How strong the evidence is: the best score, its lead, and the share of the query's words that the rows contain.
+fn strength(snapshot: &Snapshot, plan: &Plan, rows: &[Chosen]) -> Result<Strength> {
+    let top = rows.first().map_or(0.0, |row| row.scored.score());
+    let gap = rows.get(1).map_or(0.0, |second| top - second.scored.score());
+    let mut terms = 0.0f32;
+    if let Some(text) = &plan.text {
+        for layer in Layer::ALL {
+            let of_layer = rows.iter().filter(|row| row.scored.attributes.layer() == *layer);
+            let ids: Vec<u32> = of_layer.map(|row| row.scored.id.0).collect();
+            if !ids.is_empty() {
+                let index = snapshot.state.layer(*layer).word_index(snapshot.state.bound())?;
+                terms = terms.max(index.scorer(&index.query(text))?.joint_coverage(&ids)?);
+            }
+        }
+    }
+    Ok(Strength { top, gap, terms })
+}
+
+/// A row of the answer with its evidence read and hashed again.
+fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<Row> {
+    let Scored { id, attributes, parts, found, relaxed, lifted_by } = &chosen.scored;
+    let state = &snapshot.state;
+    let symbol = |number: Option<u32>| number.map(|number| state.symbol_name(number)).transpose();
+    let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
+    let mut path = Vec::new();
+    if found.near {
+        path.push("near".to_owned());
+    }
+    if found.words {
+        path.push("words".to_owned());
+    }
+    path.extend(found.linked_from.iter().map(|from| format!("linked from {}", key(from))));
+    let others = lifted_by.iter().filter(|recall| !found.linked_from.contains(recall));
+    path.extend(others.map(|recall| format!("cited by {}", key(recall))));
+    if path.is_empty() {
+        path.push("next to a candidate".to_owned());
+    }
+    Ok(Row {
+        item: *id,
+        key: snapshot.key_of(*id)?,
+        layer: attributes.layer(),
+        kind: attributes.kind,
+        text: chosen.content.text().to_owned(),
+        score: parts.sum(),
+        parts: *parts,
+        status: attributes.status,
+        source: attributes.source,
+        speaker: symbol(attributes.speaker)?,
+        tool: symbol(attributes.tool)?,
+        episode: attributes.episode.map(|episode| state.episode(episode)).transpose()?.map(|row| row.id),
+        step: attributes.step,
+        time: attributes.time,
+        version: symbol(attributes.version)?,
+        stale: plan.standing.is_stale(attributes, &Window::default_of(state)?),
+        conflict: attributes.conflict.map(ItemId),
+        support: attributes.support,
+        trust: attributes.trust(),
+        relaxed: relaxed.clone(),
+        path,
+        folded: chosen.folded.iter().map(key).collect(),
+        tokens: attributes.tokens,
+        citations: citations(snapshot, chosen)?,
+        role,
+    })
+}
+
+/// What a row rests on; a trace rests on itself.
+fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
+    match chosen.scored.attributes.layer() {
+        Layer::Trace => Ok(vec![snapshot.own_citation(chosen.scored.id, &chosen.content)?]),
+        Layer::Recall | Layer::Theme => snapshot.citations(chosen.scored.id),
+    }
+}
+
+/// A row added by `expand`; nothing, and a note, where its bytes cannot be read as they were written.
+fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<String>) -> Result<Option<Row>> {
+    let attributes = snapshot.state.attributes(id)?;
+    let content = match snapshot.content(id) {
+        Ok(content) => content,
+        Err(error) if is_damage(&error) => {
+            notes.push(format!("evidence {id} is left out, for its bytes are not those that were written: {error}"));
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let relaxed = plan.flaws_of(id);
+    let found = gather::Found::default();
+    let scored = Scored { id, attributes, parts: Parts::default(), found, relaxed, lifted_by: Vec::new() };
+    let mut row = row(snapshot, plan, &Chosen::new(scored, content), Role::Evidence)?;
+    row.path = vec!["evidence".to_owned()];
+    Ok(Some(row))
+}

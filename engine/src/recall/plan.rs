@@ -1,0 +1,383 @@
+//! The plan of a recall: every name resolved, every filter a set of items, every number in its place.
+//!
+//! Sets, from wide to narrow:
+//! - `visible`: in scope, active, not redacted, not ahead of the reader. Stages may route through these.
+//! - `admitted`: visible, and without any excluded flaw. Rows come from these, where the predicate holds.
+//! - what was excluded may come back when too few rows survive (`relax`), marked with the tests it failed.
+
+use crate::attributes::Column;
+use crate::filter::{Filter, episode_numbers};
+use crate::item::{ItemId, Layer};
+use crate::reader::{Reader, Standing};
+use crate::score::Weights;
+use crate::snapshot::Snapshot;
+use crate::{Error, Result, embed, settings};
+use holotype_index::bitmap::Bits;
+use holotype_query::ast::{Clauses, Expand, Flaw, Recall, Returns, Scope, Stage};
+use holotype_query::{Channel, FlawKind, Noun, Spanned};
+
+/// Candidates a channel gathers for a stage, at least (memory model, section 5).
+const LEAST_POOL: u64 = 64;
+/// Tokens `expand` may add when it names no number.
+const EXPAND_TOKENS: u64 = 1_500;
+/// Levels `expand` goes down when it names no number.
+const EXPAND_DEPTH: u64 = 3;
+
+/// A stage of the path.
+pub(crate) struct StagePlan {
+    pub(crate) noun: Noun,
+    pub(crate) layer: Layer,
+    /// How many rows it contributes; unlimited under a token budget when it does not say.
+    pub(crate) count: Option<u64>,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) pool: usize,
+    /// What it may route through.
+    pub(crate) route: Bits,
+    /// What of that may be a row.
+    pub(crate) rows: Bits,
+    /// What could be a row if nothing were excluded.
+    pub(crate) relaxable: Bits,
+}
+
+/// A flaw that keeps rows out.
+pub(crate) struct Exclusion {
+    pub(crate) name: &'static str,
+    pub(crate) items: Bits,
+}
+
+/// Evidence to be added under the rows.
+#[derive(Clone, Copy)]
+pub(crate) struct ExpandPlan {
+    pub(crate) depth: u64,
+    pub(crate) tokens: u64,
+}
+
+pub(crate) struct Plan {
+    pub(crate) text: Option<String>,
+    pub(crate) vector: Option<Vec<f32>>,
+    pub(crate) standing: Standing,
+    pub(crate) weights: Weights,
+    pub(crate) visible: Bits,
+    pub(crate) exclusions: Vec<Exclusion>,
+    pub(crate) stages: Vec<StagePlan>,
+    /// A recall lends its similarity and words to the traces it cites, when the path leads from recalls to traces.
+    pub(crate) lifts: bool,
+    pub(crate) relax_below: u64,
+    pub(crate) limit: Option<u64>,
+    pub(crate) skip: u64,
+    pub(crate) budget: Option<u64>,
+    pub(crate) abstain_below: Option<f32>,
+    pub(crate) expand: Option<ExpandPlan>,
+    pub(crate) returns: Option<Vec<String>>,
+    /// Cosine above which a row restates a better one.
+    pub(crate) fold: f32,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Plan {
+    /// Plans a recall whose parameters are bound.
+    pub(crate) fn new(snapshot: &Snapshot, recall: &Recall) -> Result<Plan> {
+        let clauses = &recall.clauses;
+        refuse_what_comes_later(clauses)?;
+        let mut notes = Vec::new();
+        let (text, vector) = query_of(snapshot, recall, &mut notes)?;
+        let scope = clauses.scope.as_ref().map(|scope| &scope.node);
+        let standing = standing(snapshot, clauses)?;
+        let filter = Filter { snapshot, standing: &standing };
+        let visible = visible(&filter, scope, clauses)?;
+        let exclusions = exclusions(&filter, clauses)?;
+        let mut wanted = Bits::full(snapshot.state.bound());
+        if let Some(predicate) = &clauses.filter {
+            wanted = filter.evaluate(&predicate.node, &visible)?;
+        }
+        let budget = clauses.budget.as_ref().map(|budget| *budget.node.tokens.node.bound());
+        let limit = clauses.limit.as_ref().map(|limit| *limit.node.count.node.bound());
+        let skip =
+            clauses.limit.as_ref().and_then(|limit| limit.node.skip.as_ref()).map_or(0, |skip| *skip.node.bound());
+        let rows = budget.is_none().then(|| limit.unwrap_or(0).saturating_add(skip));
+        let stages = stages(&filter, clauses, rows)?;
+        let mut plans = Vec::with_capacity(stages.len());
+        let last = stages.len() - 1;
+        for (index, stage) in stages.into_iter().enumerate() {
+            let layer = layer_of(stage.noun)?;
+            let mut route = filter.noun(stage.noun)?.and(&visible);
+            if let Some(only) = &stage.only {
+                route = filter.evaluate(only, &route)?;
+            }
+            // Themes route; they are rows only where the path ends with them.
+            let relaxable = if layer == Layer::Theme && index != last { Bits::new() } else { route.and(&wanted) };
+            let admitted = exclusions.iter().fold(relaxable.clone(), |left, exclusion| left.and_not(&exclusion.items));
+            plans.push(StagePlan {
+                noun: stage.noun,
+                layer,
+                count: stage.count,
+                channels: stage.channels,
+                pool: stage.pool,
+                route,
+                rows: admitted,
+                relaxable,
+            });
+        }
+        let recalls_at = plans.iter().position(|stage| stage.layer == Layer::Recall);
+        let lifts = recalls_at.is_some_and(|at| {
+            plans[at..].iter().any(|stage| stage.layer == Layer::Trace && stage.channels.contains(&Channel::Linked))
+        });
+        Ok(Plan {
+            text,
+            vector,
+            weights: Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?,
+            visible,
+            exclusions,
+            stages: plans,
+            lifts,
+            relax_below: clauses.relax.as_ref().map_or(1, |relax| *relax.node.below.node.bound()),
+            limit,
+            skip,
+            budget,
+            abstain_below: clauses.abstain.as_ref().map(|abstain| *abstain.node.below.node.bound() as f32),
+            expand: clauses.expand.as_ref().map(|expand| expand_plan(&expand.node)),
+            returns: clauses.returns.as_ref().and_then(|returns| names(&returns.node)),
+            fold: settings::fold(&snapshot.state)?,
+            notes,
+            standing,
+        })
+    }
+
+    /// The names of the exclusions that keep an item out.
+    pub(crate) fn flaws_of(&self, id: ItemId) -> Vec<&'static str> {
+        self.exclusions
+            .iter()
+            .filter(|exclusion| exclusion.items.contains(id.0))
+            .map(|exclusion| exclusion.name)
+            .collect()
+    }
+}
+
+/// Clauses that parse and wait for a later version.
+fn refuse_what_comes_later(clauses: &Clauses) -> Result<()> {
+    let not_yet = |what: &str| Err(Error::NotYet { what: what.to_owned() });
+    if clauses.escalate.is_some() {
+        return not_yet("escalate");
+    }
+    if clauses.as_of.is_some() {
+        return not_yet("as of");
+    }
+    if clauses.receipt.is_some() {
+        return not_yet("with receipt");
+    }
+    for stage in clauses.path.iter().flat_map(|path| &path.node) {
+        match &stage.node {
+            Stage::Hops(_) => return not_yet("hops in a path"),
+            Stage::Lift(_) => return not_yet("lift in a path"),
+            Stage::Gather(_) => {}
+        }
+    }
+    if clauses.expand.as_ref().is_some_and(|expand| expand.node.noun.is_some()) {
+        return not_yet("expand to");
+    }
+    Ok(())
+}
+
+/// The words and the vector a recall asks with. A text without a vector is embedded when the database's space is that of
+/// the built-in embedder.
+fn query_of(
+    snapshot: &Snapshot,
+    recall: &Recall,
+    notes: &mut Vec<String>,
+) -> Result<(Option<String>, Option<Vec<f32>>)> {
+    let query = &recall.query;
+    let space = snapshot.space()?;
+    let mut text = query.words().map(str::to_owned);
+    let mut vector = query.vector().map(|vector| vector.components.clone());
+    if let Some(like) = &query.like {
+        let id = snapshot.resolve_item(like.node.bound())?;
+        text = Some(snapshot.content(id)?.text().to_owned());
+        vector = snapshot.vector(id)?;
+    }
+    match (&space, &vector) {
+        (Some(space), Some(vector)) => space.check_vector(vector)?,
+        (None, Some(_)) => {
+            return Err(Error::Vector("the database has no embedding space, so nothing is near a vector".to_owned()));
+        }
+        (Some(space), None) => {
+            let embedder =
+                embed::HashingEmbedder::from_name(&space.model).filter(|embedder| embedder.dim() == space.dim);
+            match (embedder, &text) {
+                (Some(embedder), Some(text)) => vector = embedder.embed(text),
+                (None, Some(_)) => {
+                    notes.push(format!("no vector was given for {}: found by words and links alone", space.model))
+                }
+                _ => {}
+            }
+        }
+        (None, None) => {}
+    }
+    Ok((text, vector))
+}
+
+/// Where the reader of a statement stands.
+pub(crate) fn standing(snapshot: &Snapshot, clauses: &Clauses) -> Result<Standing> {
+    let episodes = match clauses.scope.as_ref().map(|scope| &scope.node) {
+        Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
+        _ => None,
+    };
+    let given = clauses.reader.as_ref().map(|reader| reader_of(&reader.node)).unwrap_or_default();
+    Standing::find(&snapshot.state, episodes.as_deref(), &given, snapshot.inner.now())
+}
+
+/// The reader a clause `at` gives.
+pub(crate) fn reader_of(clause: &holotype_query::ast::Reader) -> Reader {
+    Reader {
+        episode: None,
+        step: clause.step.as_ref().map(|step| *step.node.bound()),
+        time: clause.time.as_ref().map(|time| time.node.bound().micros),
+        version: clause.version.as_ref().map(|version| version.node.bound().clone()),
+    }
+}
+
+/// What is in scope and may be seen by the reader.
+fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Result<Bits> {
+    let state = &filter.snapshot.state;
+    let bound = state.bound();
+    let select = |column, test: &dyn Fn(f64) -> bool| state.attributes.select(column, bound, test);
+    let mut visible = filter.scope(scope)?;
+    if matches!(scope, Some(Scope::Episodes(_) | Scope::Pages(_))) {
+        // What belongs to no episode (a concept, an intent) routes into every one.
+        let everywhere = Bits::full(bound).and_not(&select(Column::Episode, &|_| true)?);
+        visible = visible.or(&everywhere.and(&state.attributes.layer(Layer::Theme, bound)?));
+    }
+    let includes_inactive = included(clauses).any(|flaw| flaw.kind == FlawKind::Inactive);
+    if !includes_inactive {
+        visible = visible.and(&select(Column::Active, &|active| active == 1.0)?);
+    }
+    visible = visible.and_not(&select(Column::Redacted, &|redacted| redacted == 1.0)?);
+    let standing = filter.standing;
+    if let Some(episode) = standing.episode {
+        let mut ahead = Bits::new();
+        if let Some(step) = standing.reader.step {
+            ahead = ahead.or(&select(Column::Step, &|of| of > step as f64)?);
+        }
+        if let Some(time) = standing.reader.time {
+            ahead = ahead.or(&select(Column::Time, &|of| of > time as f64)?);
+        }
+        let here = select(Column::Episode, &|of| of as u32 == episode)?;
+        let ahead = ahead.and(&here).and_not(&state.attributes.layer(Layer::Theme, bound)?);
+        visible = visible.and_not(&ahead);
+    }
+    Ok(visible)
+}
+
+fn included(clauses: &Clauses) -> impl Iterator<Item = &Flaw> {
+    clauses.include.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node))
+}
+
+/// What keeps rows out: failed and foreign-version items unless included, and what is excluded by name.
+fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> {
+    let includes = |kind: FlawKind| included(clauses).any(|flaw| flaw.kind == kind);
+    let mut exclusions = Vec::new();
+    let mut exclude = |name, items: Bits| {
+        if !items.is_empty() {
+            exclusions.push(Exclusion { name, items });
+        }
+    };
+    let excluded: Vec<&Flaw> =
+        clauses.exclude.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node)).collect();
+    let names_stale_version = excluded.iter().any(|flaw| flaw.kind == FlawKind::Stale);
+    if !includes(FlawKind::Failed) && !excluded.iter().any(|flaw| flaw.kind == FlawKind::Failed) {
+        exclude("failed", filter.flaw(&Flaw { kind: FlawKind::Failed, window: Vec::new() })?);
+    }
+    if !includes(FlawKind::Stale) && !names_stale_version {
+        exclude("version", filter.foreign()?);
+    }
+    for flaw in excluded {
+        exclude(flaw.kind.as_str(), filter.flaw(flaw)?);
+        let without_version =
+            flaw.kind == FlawKind::Stale && !crate::filter::window(&filter.snapshot.state, flaw)?.version;
+        if without_version && !includes(FlawKind::Stale) {
+            exclude("version", filter.foreign()?);
+        }
+    }
+    Ok(exclusions)
+}
+
+/// A stage before its sets are made.
+struct StageDraft {
+    noun: Noun,
+    count: Option<u64>,
+    channels: Vec<Channel>,
+    pool: usize,
+    only: Option<holotype_query::ast::Predicate>,
+}
+
+/// The stages a recall names, or the default path: themes 3, recalls 5, traces 5 (HELM Algorithm 3). A limit above that
+/// raises what a stage that names no number gives; `rows` is `None` under a token budget, which lifts it altogether.
+fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<Vec<StageDraft>> {
+    let default_count = |least: u64| rows.map(|rows| rows.max(least));
+    let pool = |count: Option<u64>| {
+        usize::try_from(count.map_or(LEAST_POOL, |count| LEAST_POOL.max(count.saturating_mul(10))))
+            .unwrap_or(usize::MAX)
+    };
+    let draft = |noun, count: Option<u64>, first: bool| StageDraft {
+        noun,
+        count,
+        channels: if first {
+            vec![Channel::Near, Channel::Words]
+        } else {
+            vec![Channel::Linked, Channel::Near, Channel::Words]
+        },
+        pool: pool(count).min(filter.snapshot.state.bound() as usize + 1),
+        only: None,
+    };
+    let Some(path) = &clauses.path else {
+        let themes = rows.map(|_| 3);
+        return Ok(vec![
+            draft(Noun::Themes, themes, true),
+            draft(Noun::Recalls, default_count(5), false),
+            draft(Noun::Traces, default_count(5), false),
+        ]);
+    };
+    let mut drafts = Vec::new();
+    for (index, stage) in path.node.iter().enumerate() {
+        let Stage::Gather(gather) = &stage.node else { continue };
+        let number =
+            |number: &Option<Spanned<holotype_query::Arg<u64>>>| number.as_ref().map(|number| *number.node.bound());
+        let count = number(&gather.count).or(default_count(5));
+        let mut stage = draft(gather.noun.node, count, index == 0);
+        if index > 0 && gather.channels.is_empty() {
+            stage.channels = vec![Channel::Linked, Channel::Near];
+        }
+        if !gather.channels.is_empty() {
+            stage.channels = gather.channels.iter().map(|channel| channel.node).collect();
+        }
+        if let Some(pool) = number(&gather.pool) {
+            stage.pool = usize::try_from(pool).unwrap_or(usize::MAX).min(filter.snapshot.state.bound() as usize + 1);
+        }
+        stage.only = gather.only.as_ref().map(|only| only.node.clone());
+        drafts.push(stage);
+    }
+    Ok(drafts)
+}
+
+fn layer_of(noun: Noun) -> Result<Layer> {
+    match noun {
+        Noun::Themes | Noun::Concepts | Noun::Intents => Ok(Layer::Theme),
+        Noun::Recalls | Noun::Summaries | Noun::Facts | Noun::Procedures => Ok(Layer::Recall),
+        Noun::Traces | Noun::Turns | Noun::Calls | Noun::Observations => Ok(Layer::Trace),
+        Noun::Pages | Noun::Episodes | Noun::Items => Err(Error::NotYet { what: format!("a stage of {noun}") }),
+    }
+}
+
+fn expand_plan(expand: &Expand) -> ExpandPlan {
+    ExpandPlan {
+        depth: expand.depth.as_ref().map_or(EXPAND_DEPTH, |depth| *depth.node.bound()),
+        tokens: expand.within_tokens.as_ref().map_or(EXPAND_TOKENS, |tokens| *tokens.node.bound()),
+    }
+}
+
+/// The columns a `return` names; nothing for `*`.
+pub(crate) fn names(returns: &Returns) -> Option<Vec<String>> {
+    match returns {
+        Returns::All => None,
+        Returns::Names(names) => Some(names.iter().map(|name| name.node.0.join(".")).collect()),
+    }
+}

@@ -1,0 +1,229 @@
+//! Ranking: S for every candidate of a stage.
+//!
+//! A trace is seen through several texts: its own, those of the recalls that cite it, and, where the profile has a context
+//! weight, those of its neighbours in its log. With a path from recalls to traces:
+//!
+//! ```text
+//! sim(t) = max(cos(q, t), max over visible recalls r citing t of cos(q, r))
+//! w(t)   = bm(t) / max bm over the candidates
+//! bm(t)  = BM25 of one document: t, every such r, and context / 2 of the text next to t, context / 4 of the one after
+//! ```
+//!
+//! A recall paraphrases what its trace says, so its words and its vector speak for the trace; an answer stands next to its
+//! question. The statistics (idf, average length) are those of the layer's own documents. Measured on real conversations
+//! (evidence recall at 1,000 tokens): own text 0.76, with recalls 0.81, with neighbours 0.86.
+
+use super::gather::{Candidates, Found};
+use super::plan::{Plan, StagePlan};
+use crate::Result;
+use crate::answer::Parts;
+use crate::item::{Attributes, ItemId, Layer};
+use crate::snapshot::Snapshot;
+use holotype_index::words::Occurrences;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// How far a neighbour may be, in traces of the same log, and how much it counts of the context weight.
+const NEIGHBOURS: [f32; 2] = [0.5, 0.25];
+/// How many ids to either side are looked at for a neighbour.
+const REACH: u32 = 16;
+
+/// A candidate with its score.
+#[derive(Debug, Clone)]
+pub(crate) struct Scored {
+    pub(crate) id: ItemId,
+    pub(crate) attributes: Attributes,
+    pub(crate) parts: Parts,
+    pub(crate) found: Found,
+    /// The tests it failed and is let back in spite of.
+    pub(crate) relaxed: Vec<&'static str>,
+    /// The recalls that lent it their words.
+    pub(crate) lifted_by: Vec<ItemId>,
+}
+
+impl Scored {
+    pub(crate) fn score(&self) -> f32 {
+        self.parts.sum()
+    }
+
+    /// The total order of rows: those that passed every test before those let back, then S, then newer, then smaller id.
+    pub(crate) fn best_first(&self, other: &Scored) -> Ordering {
+        let valid = self.relaxed.len().cmp(&other.relaxed.len());
+        let score = other.score().total_cmp(&self.score());
+        valid.then(score).then(other.attributes.time.cmp(&self.attributes.time)).then(self.id.cmp(&other.id))
+    }
+}
+
+/// Scores the candidates of a stage, best first.
+pub(crate) fn rank(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, candidates: Candidates) -> Result<Vec<Scored>> {
+    let ids: Vec<u32> = candidates.keys().copied().collect();
+    let mut attributes = HashMap::with_capacity(ids.len());
+    for id in &ids {
+        attributes.insert(*id, snapshot.state.attributes(ItemId(*id))?);
+    }
+    let lifting = plan.lifts && stage.layer == Layer::Trace;
+    let recalls = if lifting { citing_recalls(snapshot, plan, &ids)? } else { BTreeMap::new() };
+    let similarity = similarities(snapshot, plan, stage.layer, &ids, &recalls)?;
+    let words = word_shares(snapshot, plan, stage.layer, &ids, &recalls)?;
+    let mut scored = Vec::with_capacity(ids.len());
+    for (index, (id, found)) in candidates.into_iter().enumerate() {
+        let Some(attributes) = attributes.remove(&id) else { continue };
+        let relaxed = plan.flaws_of(ItemId(id));
+        let parts = plan.weights.parts(&attributes, &plan.standing, similarity[index], words[index], relaxed.len());
+        let lifted_by = recalls.get(&id).cloned().unwrap_or_default();
+        scored.push(Scored { id: ItemId(id), attributes, parts, found, relaxed, lifted_by });
+    }
+    scored.sort_by(Scored::best_first);
+    Ok(scored)
+}
+
+/// The visible recalls that cite each trace.
+fn citing_recalls(snapshot: &Snapshot, plan: &Plan, traces: &[u32]) -> Result<BTreeMap<u32, Vec<ItemId>>> {
+    let mut recalls = BTreeMap::new();
+    for trace in traces {
+        let mut citing = Vec::new();
+        for dependent in snapshot.state.dependents(ItemId(*trace))? {
+            if plan.visible.contains(dependent.0) && snapshot.state.layer_of(dependent)? == Layer::Recall {
+                citing.push(dependent);
+            }
+        }
+        if !citing.is_empty() {
+            recalls.insert(*trace, citing);
+        }
+    }
+    Ok(recalls)
+}
+
+/// The similarity of each candidate: its own, or that of the nearest recall that cites it.
+fn similarities(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    layer: Layer,
+    ids: &[u32],
+    recalls: &BTreeMap<u32, Vec<ItemId>>,
+) -> Result<Vec<f32>> {
+    let Some(query) = &plan.vector else { return Ok(vec![0.0; ids.len()]) };
+    let scores = |layer: Layer, ids: &[u32]| -> Result<Vec<Option<f32>>> {
+        match snapshot.state.layer(layer).vector_index()? {
+            Some(index) => Ok(index.scores(query, ids)?),
+            None => Ok(vec![None; ids.len()]),
+        }
+    };
+    let own = scores(layer, ids)?;
+    let citing: Vec<u32> = recalls.values().flatten().map(|id| id.0).collect::<BTreeSet<_>>().into_iter().collect();
+    let of_recalls: HashMap<u32, f32> = citing
+        .iter()
+        .copied()
+        .zip(scores(Layer::Recall, &citing)?)
+        .filter_map(|(id, score)| Some((id, score?)))
+        .collect();
+    let best = |(id, own): (&u32, Option<f32>)| {
+        let lent = recalls.get(id).into_iter().flatten().filter_map(|recall| of_recalls.get(&recall.0).copied());
+        own.into_iter().chain(lent).reduce(f32::max).unwrap_or(0.0)
+    };
+    Ok(ids.iter().zip(own).map(best).collect())
+}
+
+/// The BM25 of each candidate over the best of them, in [0, 1].
+fn word_shares(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    layer: Layer,
+    ids: &[u32],
+    recalls: &BTreeMap<u32, Vec<ItemId>>,
+) -> Result<Vec<f32>> {
+    let Some(text) = &plan.text else { return Ok(vec![0.0; ids.len()]) };
+    let bound = snapshot.state.bound();
+    let index = snapshot.state.layer(layer).word_index(bound)?;
+    let query = index.query(text);
+    let scorer = index.scorer(&query)?;
+    let context = if layer == Layer::Trace { plan.weights.context } else { 0.0 };
+    let around = if context > 0.0 { neighbours_of_all(snapshot, plan, ids)? } else { BTreeMap::new() };
+    let wanted: BTreeSet<u32> = ids.iter().copied().chain(around.values().flatten().map(|(id, _)| *id)).collect();
+    let wanted: Vec<u32> = wanted.into_iter().collect();
+    let documents: HashMap<u32, Occurrences> = wanted.iter().copied().zip(scorer.occurrences(&wanted)?).collect();
+    let citing: Vec<u32> = recalls.values().flatten().map(|id| id.0).collect::<BTreeSet<_>>().into_iter().collect();
+    let recall_index = snapshot.state.layer(Layer::Recall).word_index(bound)?;
+    let of_recalls: HashMap<u32, Occurrences> = if citing.is_empty() {
+        HashMap::new()
+    } else {
+        citing.iter().copied().zip(recall_index.scorer(&query)?.occurrences(&citing)?).collect()
+    };
+    let score = |id: &u32| {
+        let mut document = documents.get(id).cloned().unwrap_or_default();
+        for recall in recalls.get(id).into_iter().flatten() {
+            if let Some(lent) = of_recalls.get(&recall.0) {
+                document.add(lent, 1.0);
+            }
+        }
+        for (neighbour, share) in around.get(id).into_iter().flatten() {
+            if let Some(lent) = documents.get(neighbour) {
+                document.add(lent, context * share);
+            }
+        }
+        scorer.combined(&document)
+    };
+    let scores: Vec<f32> = ids.iter().map(score).collect();
+    let best = scores.iter().copied().fold(0.0f32, f32::max);
+    Ok(scores.into_iter().map(|score| if best > 0.0 { score / best } else { 0.0 }).collect())
+}
+
+/// The neighbours of each trace in its log, with their shares.
+fn neighbours_of_all(snapshot: &Snapshot, plan: &Plan, ids: &[u32]) -> Result<BTreeMap<u32, Vec<(u32, f32)>>> {
+    let mut known = HashMap::new();
+    let mut around = BTreeMap::new();
+    for id in ids {
+        let mut found = Vec::new();
+        for upward in [false, true] {
+            neighbours(snapshot, plan, *id, upward, &mut known, &mut found)?;
+        }
+        around.insert(*id, found);
+    }
+    Ok(around)
+}
+
+type Known = HashMap<u32, Option<(Option<u32>, Option<u32>)>>;
+
+/// The next traces of the same episode and log to one side, in the order they were written.
+fn neighbours(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    id: u32,
+    upward: bool,
+    known: &mut Known,
+    found: &mut Vec<(u32, f32)>,
+) -> Result<()> {
+    let Some(own) = log_of(snapshot, plan, id, known)? else { return Ok(()) };
+    let mut shares = NEIGHBOURS.into_iter();
+    for distance in 1..=REACH {
+        let at = if upward { id.checked_add(distance) } else { id.checked_sub(distance) };
+        let Some(at) = at.filter(|at| *at < snapshot.state.bound()) else { break };
+        if log_of(snapshot, plan, at, known)? != Some(own) {
+            continue;
+        }
+        match shares.next() {
+            Some(share) => found.push((at, share)),
+            None => break,
+        }
+        if shares.len() == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The episode and log of a visible trace.
+fn log_of(snapshot: &Snapshot, plan: &Plan, id: u32, known: &mut Known) -> Result<Option<(Option<u32>, Option<u32>)>> {
+    if let Some(log) = known.get(&id) {
+        return Ok(*log);
+    }
+    let mut log = None;
+    if plan.visible.contains(id) {
+        let attributes = snapshot.state.attributes(ItemId(id))?;
+        if attributes.layer() == Layer::Trace {
+            log = Some((attributes.episode, attributes.log_id));
+        }
+    }
+    known.insert(id, log);
+    Ok(log)
+}

@@ -1,0 +1,86 @@
+//! Figures about a database: what it holds, in which files.
+
+use crate::Result;
+use crate::answer::Table;
+use crate::attributes::Column;
+use crate::cell::Cell;
+use crate::database::Holotype;
+use crate::item::{Kind, Layer};
+use crate::snapshot::Snapshot;
+
+impl Holotype {
+    /// What the database holds, as rows of a name and a value.
+    pub fn stats(&self) -> Result<Table> {
+        let mut table = stats(&self.snapshot())?;
+        let mut row = |name: &str, value: Cell| table.rows.push(vec![Some(Cell::text(name)), Some(value)]);
+        row("log bytes", Cell::count(self.inner.log.end().0));
+        row("log bytes known durable", Cell::count(self.inner.log.durable().0));
+        row("log page size", Cell::count(u64::from(self.inner.log.page_size())));
+        if let Some(catalog) = &self.inner.catalog {
+            row("catalog bytes", Cell::count(catalog.file_len()?));
+        }
+        Ok(table)
+    }
+}
+
+pub(crate) fn stats(snapshot: &Snapshot) -> Result<Table> {
+    let state = &snapshot.state;
+    let mut rows = Vec::new();
+    let mut row = |name: String, value: Cell| rows.push(vec![Some(Cell::Text(name)), Some(value)]);
+    row("commit".to_owned(), Cell::count(state.meta.commit));
+    row("items".to_owned(), Cell::count(u64::from(state.bound())));
+    for kind in Kind::ALL {
+        let count = state.attributes.select(Column::Kind, state.bound(), &|byte| byte as u8 == kind.to_byte())?.count();
+        if count > 0 {
+            row(format!("  {kind}"), Cell::count(count));
+        }
+    }
+    let inactive = state.attributes.select(Column::Active, state.bound(), &|active| active == 0.0)?.count();
+    row("inactive items".to_owned(), Cell::count(inactive));
+    row("episodes".to_owned(), Cell::count(u64::from(state.meta.episodes)));
+    row("pages".to_owned(), Cell::count(u64::from(state.meta.pages)));
+    row("edges ever made".to_owned(), Cell::count(u64::from(state.meta.edges)));
+    row("claims".to_owned(), Cell::count(u64::from(state.meta.claims)));
+    let space = snapshot.space()?.map_or("none".to_owned(), |space| space.to_string());
+    row("embedding space".to_owned(), Cell::Text(space));
+    let mut vectors = 0;
+    for layer in &state.layers {
+        vectors += layer.vector_index()?.map_or(0, |index| index.len() as u64);
+    }
+    row("vectors".to_owned(), Cell::count(vectors));
+    Ok(Table { verb: "stats", columns: ["name", "value"].map(str::to_owned).to_vec(), rows, ..Table::default() })
+}
+
+/// The segments and tails of each layer.
+pub(crate) fn segments(snapshot: &Snapshot) -> Result<Table> {
+    let mut rows = Vec::new();
+    for layer in Layer::ALL {
+        let index = snapshot.state.layer(*layer);
+        let mut row = |form: &str, part: &str, count: usize, bytes: Option<u64>| {
+            rows.push(vec![
+                Some(Cell::text(layer.as_str())),
+                Some(Cell::text(form)),
+                Some(Cell::text(part)),
+                Some(Cell::count(count as u64)),
+                bytes.map(Cell::count),
+            ]);
+        };
+        if let Some(vectors) = &index.vectors {
+            for segment in vectors.segments.iter() {
+                row(
+                    "vectors",
+                    if segment.has_graph() { "graph" } else { "flat" },
+                    segment.len(),
+                    Some(segment.file().file_len()),
+                );
+            }
+            row("vectors", "tail", vectors.tail.len(), None);
+        }
+        for segment in index.words.segments.iter() {
+            row("words", "segment", segment.document_count() as usize, Some(segment.file_len()));
+        }
+        row("words", "tail", index.words.tails.iter().map(|tail| tail.document_count()).sum(), None);
+    }
+    let columns = ["layer", "form", "part", "items", "bytes"].map(str::to_owned).to_vec();
+    Ok(Table { verb: "show", columns, rows, ..Table::default() })
+}
