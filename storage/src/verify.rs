@@ -158,7 +158,8 @@ impl Verifying<'_> {
             (Some(fault), Some(now)) if now == end => self.fault(fault),
             (None, Some(_)) => {}
             _ => {
-                self.report.not_checked.push(format!("what lies behind position {end}, where a writer may be at work"))
+                let what = format!("what lies behind position {end}, where a writer may be at work");
+                self.report.not_checked.push(what);
             }
         }
         Ok(())

@@ -154,7 +154,7 @@ pub struct OpenOptions {
     /// Change nothing: no recovery, no appending. Damage ends what is read and is told in the report.
     pub read_only: bool,
     /// A position known to have been durable, from the lock's status block or the catalog: its loss is damage. A read-only
-    /// log ends there.
+    /// log ends there. `Lsn(0)` says nothing.
     pub durable_hint: Option<Lsn>,
     /// Limits while it is open.
     pub limits: LogLimits,

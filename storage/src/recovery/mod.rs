@@ -120,7 +120,9 @@ impl Opening {
         }
         let from_position = from.map_or(0, |from| from.position.0);
         let durable = options.durable_hint.map_or(0, |hint| hint.0).max(from_position);
-        let limit = if options.read_only && options.durable_hint.is_some() { durable } else { u64::MAX };
+        // Position 0 says nothing: where nobody knows better, a reader goes on to the end.
+        let known = options.durable_hint.is_some_and(|hint| hint.0 > 0);
+        let limit = if options.read_only && known { durable } else { u64::MAX };
         let scanner = enter(&geometry, &segments, from, limit)?;
         let report = RecoveryReport { start: Lsn(scanner.tip().position), ..RecoveryReport::default() };
         let (good, good_segment) = (scanner.tip().clone(), scanner.segment_index());
