@@ -329,7 +329,7 @@ fn walk_segment(
 
 /// Scores the best of `found` exactly: more than k, because codes order the near ones only nearly.
 fn rescore(found: &Beam, rows: &RowsView<'_>, query: &ExactQuery, k: usize, top: &mut TopHits) -> u64 {
-    let enough = k * 2 + 16;
+    let enough = k + k / 2 + 8;
     let positions = found.nodes().map(|(position, _)| position).take(enough);
     flat::scan_positions(rows, query, positions, top)
 }

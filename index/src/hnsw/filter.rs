@@ -12,7 +12,7 @@
 use crate::bitmap::Bits;
 
 /// From this share on, walking over nodes that do not match costs less than stepping over them.
-const COLLECT_SHARE: f64 = 0.4;
+const COLLECT_SHARE: f64 = 0.2;
 
 /// Below this share too few of a node's neighbours' neighbours match for a walk over matches to hold together.
 const SCAN_SHARE: f64 = 0.008;
@@ -20,6 +20,10 @@ const SCAN_SHARE: f64 = 0.008;
 /// Comparing so many codes one after the other costs no more than a walk that steps over what does not match, and
 /// misses nothing.
 const SCAN_COUNT: u64 = 16_384;
+
+/// The same for a query that lies away from the matches. The nearest of them are then outliers of their own
+/// surroundings, to which few links lead: a walk would have to keep many times ef to find 19 in 20.
+const SCAN_COUNT_AWAY: u64 = 65_536;
 
 /// Comparing so many costs no more than any walk.
 const FEW: u64 = 2048;
@@ -53,7 +57,7 @@ impl Plan {
         let away = away();
         if share >= COLLECT_SHARE && !away {
             Self::Collecting
-        } else if matching <= SCAN_COUNT {
+        } else if matching <= if away { SCAN_COUNT_AWAY } else { SCAN_COUNT } {
             Self::Scan
         } else {
             Self::Matching { away }
@@ -200,14 +204,14 @@ mod tests {
     #[test]
     fn the_plan_follows_number_and_share() {
         assert_eq!(Plan::choose(1, 100_000, 64, || false), Plan::Scan);
-        assert_eq!(Plan::choose(20_000, 100_000, 64, || false), Plan::Matching { away: false });
+        assert_eq!(Plan::choose(20_000, 200_000, 64, || false), Plan::Matching { away: false });
         assert_eq!(Plan::choose(50_000, 100_000, 64, || false), Plan::Collecting);
         assert_eq!(Plan::choose(10_000, 12_000, 64, || false), Plan::Collecting);
         assert_eq!(Plan::choose(10_000, 12_000, 64, || true), Plan::Scan);
-        assert_eq!(Plan::choose(50_000, 100_000, 64, || true), Plan::Matching { away: true });
+        assert_eq!(Plan::choose(70_000, 100_000, 64, || true), Plan::Matching { away: true });
         assert_eq!(Plan::choose(100, 100_000, 64, || panic!("few are scanned wherever they are")), Plan::Scan);
         assert_eq!(Plan::choose(10_000, 60_000, 64, || false), Plan::Scan);
         assert_eq!(Plan::choose(20_000, 4_000_000, 64, || false), Plan::Scan);
-        assert_eq!(Plan::choose(20_000, 100_000, 5_000, || false), Plan::Scan);
+        assert_eq!(Plan::choose(20_000, 200_000, 5_000, || false), Plan::Scan);
     }
 }

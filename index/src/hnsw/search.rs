@@ -19,7 +19,7 @@ const MAX_BRIDGES: usize = 128;
 
 /// How much more is kept on a walk over matches, and where the query lies away from them: matches are then the
 /// outliers of their own surroundings, and few paths lead to an outlier.
-const MATCHING_FACTORS: (f64, f64) = (1.5, 3.0);
+const MATCHING_FACTORS: (f64, f64) = (1.5, 4.0);
 
 /// A distance and a node as one number that sorts by distance, then node. The lowest bit is left free.
 #[inline]
