@@ -108,6 +108,11 @@ impl<'db> Transaction<'db> {
         self.records.is_empty()
     }
 
+    /// How many bytes its records have.
+    pub(crate) fn byte_len(&self) -> u64 {
+        self.bytes
+    }
+
     /// A view of the database with this transaction's writes in it.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         self.state.settle()?;
@@ -164,6 +169,17 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// For a taken key or (tool, log, step), a vector that does not fit the space, a field too long.
     pub fn record(&mut self, trace: NewTrace) -> Result<ItemId> {
+        self.atomically(|transaction| {
+            let id = transaction.record_in_steps(trace)?;
+            if let Some(episode) = transaction.state.attributes(id)?.episode {
+                transaction.seal_pages(episode)?;
+            }
+            Ok(id)
+        })
+    }
+
+    /// Records a trace and leaves its page open, even when it has reached its limit.
+    pub(crate) fn record_in_open_page(&mut self, trace: NewTrace) -> Result<ItemId> {
         self.atomically(|transaction| transaction.record_in_steps(trace))
     }
 
@@ -208,9 +224,7 @@ impl<'db> Transaction<'db> {
         };
         check_fields(&record.fields)?;
         record.tokens = crate::tokens::count(&pages::spoken(&record));
-        let id = self.push_item(record)?;
-        self.seal_pages(episode)?;
-        Ok(id)
+        self.push_item(record)
     }
 
     /// Remembers what was distilled, with pointers to what it rests on.
@@ -503,7 +517,7 @@ impl<'db> Transaction<'db> {
     }
 
     /// Closes the open page of an episode when it has reached its token limit.
-    fn seal_pages(&mut self, episode: u32) -> Result<()> {
+    pub(crate) fn seal_pages(&mut self, episode: u32) -> Result<()> {
         let row = self.state.episode(episode)?;
         let limit = settings::page_tokens(&self.state)?;
         if row.open_tokens >= limit {

@@ -98,7 +98,7 @@ pub fn import(
                 if !options.skip_bad {
                     return Err(error);
                 }
-                let made = parsed.as_ref().ok().and_then(|line| made_by(line)).or_else(|| fault::key_in(reader.text()));
+                let made = parsed.as_ref().ok().and_then(made_by).or_else(|| fault::key_in(reader.text()));
                 import.skip(made, number, error);
             }
         }

@@ -29,8 +29,10 @@ pub mod time;
 pub mod vocabulary;
 pub mod writer;
 
+mod import;
 mod parse;
 
+pub use import::{ImportOptions, ImportReport, LINES_PER_TRANSACTION, import};
 pub use json::{JsonError, JsonText};
 pub use line::{FieldValue, Line, Pointer, Stated, Unit, VectorRef};
 

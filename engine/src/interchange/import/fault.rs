@@ -1,9 +1,9 @@
 //! What is wrong with a line, by the member that is to blame, until its column is looked up.
 
-use crate::Error;
 use crate::interchange::NpyError;
 use crate::interchange::json::{Parser, find};
 use crate::interchange::reader::{LineError, LineReader};
+use crate::{Error, ErrorClass};
 use std::io::BufRead;
 
 /// What is wrong with a line.
@@ -38,7 +38,7 @@ impl Fault {
     }
 
     /// The error with its place in the line that was read last.
-    pub(super) fn locate<R: BufRead>(mut self: Box<Self>, file: &str, line: u64, reader: &LineReader<R>) -> Error {
+    pub(super) fn locate<R: BufRead>(mut self, file: &str, line: u64, reader: &LineReader<R>) -> Error {
         let mut column = self.column.unwrap_or(1);
         // A member that is missing is blamed on what lacks it.
         while column == 1 && !self.path.is_empty() {
@@ -48,6 +48,18 @@ impl Fault {
         }
         let file = file.to_owned();
         Error::Line { file, line, column, code: self.code, message: self.message, hint: self.hint }
+    }
+}
+
+impl Failure {
+    /// The failure with the member to blame, if it does not know one.
+    pub(super) fn on(mut self, path: &[&str]) -> Failure {
+        if let Failure::Line(fault) = &mut self
+            && fault.path.is_empty()
+        {
+            fault.path = owned(path);
+        }
+        self
     }
 }
 
@@ -66,18 +78,12 @@ impl From<&LineError> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let code = match &error {
-            Error::Invalid(_) => "invalid",
-            Error::Missing { .. } => "missing",
-            Error::DuplicateKey { .. } => "duplicate-key",
-            Error::DuplicateTrace { .. } => "duplicate-trace",
-            Error::Vector(_) => "bad-vector",
-            Error::UnresolvedPointer { .. } => "unresolved-pointer",
-            Error::HashMismatch { .. } => "hash-mismatch",
-            Error::UnknownName(_) => "unknown-name",
-            _ => return Failure::Fatal(error),
-        };
-        Fault::new(&[], code, error.to_string()).into()
+        match error.class() {
+            ErrorClass::Input if !matches!(error, Error::ReadOnly) => {
+                Fault::new(&[], error.code(), error.to_string()).into()
+            }
+            _ => Failure::Fatal(error),
+        }
     }
 }
 
@@ -85,7 +91,7 @@ impl From<NpyError> for Failure {
     fn from(error: NpyError) -> Failure {
         match error {
             NpyError::Io { file, source } => Failure::Fatal(Error::File { path: file, source }),
-            error => Fault::new(&[], "bad-vector", error.to_string()).into(),
+            error => Fault::new(&[], "vector", error.to_string()).into(),
         }
     }
 }
@@ -97,13 +103,7 @@ pub(super) trait At<T> {
 
 impl<T, E: Into<Failure>> At<T> for Result<T, E> {
     fn at(self, path: &[&str]) -> Result<T, Failure> {
-        self.map_err(|error| match error.into() {
-            Failure::Line(mut fault) if fault.path.is_empty() => {
-                fault.path = owned(path);
-                Failure::Line(fault)
-            }
-            failure => failure,
-        })
+        self.map_err(|error| error.into().on(path))
     }
 }
 

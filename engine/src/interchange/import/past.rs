@@ -30,11 +30,24 @@ pub(super) enum Subject {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Statement {
     Setting(String),
-    Episode { task: Option<String>, version: Option<String>, open: Option<bool> },
-    Status { status: u8, because: Option<String> },
-    Utility { utility: f32, because: Option<String> },
+    Episode {
+        task: Option<String>,
+        version: Option<String>,
+        open: Option<bool>,
+    },
+    Status {
+        status: u8,
+        because: Option<String>,
+    },
+    Utility {
+        utility: f32,
+        because: Option<String>,
+    },
     /// `by` holds every item that a line's key may mean.
-    Retired { by: Vec<ItemId>, because: Option<String> },
+    Retired {
+        by: Vec<ItemId>,
+        because: Option<String>,
+    },
     Linked(bool),
 }
 

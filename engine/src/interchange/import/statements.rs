@@ -1,0 +1,297 @@
+//! Lines that say something of the database, an episode or items that are there.
+
+use super::fault::{At, Failure, Fault};
+use super::items::{pointer, word};
+use super::past::{Statement, Subject};
+use super::same::same_pointer;
+use super::{Import, Outcome, quoted};
+use crate::interchange::line::{Claim, Deactivate, Episode, Link, Mark, Pointer, Setting, Space};
+use crate::record::ClaimRecord;
+use crate::settings;
+use crate::transaction::{self, EpisodeChange};
+use crate::{Edge, Encoding, Inherited, ItemId, Metric, Result, Status, space, tables};
+
+impl Import<'_> {
+    pub(super) fn space(&mut self, line: &Space) -> Result<Outcome, Failure> {
+        let metric = match line.metric.as_deref() {
+            Some("dot") => Metric::Dot,
+            Some("l2") => Metric::L2,
+            _ => Metric::Cosine,
+        };
+        let encoding = match line.encoding.as_deref() {
+            Some("f16") => Encoding::F16,
+            Some("i8") => Encoding::I8,
+            _ => Encoding::F32,
+        };
+        let given = space::Space { model: line.model.clone(), dim: line.dim as usize, metric, encoding };
+        let transaction = self.transaction()?;
+        let before = transaction.len();
+        let differing = match transaction.state()?.meta.space.as_ref().map(space::Space::try_from).transpose()? {
+            Some(stored) if stored.model != given.model => "model",
+            Some(stored) if stored.metric != given.metric => "metric",
+            Some(stored) if stored.encoding != given.encoding => "encoding",
+            _ => "dim",
+        };
+        transaction.define_space(&given).at(&["space", differing])?;
+        Ok(Outcome::added_if(transaction.len() > before))
+    }
+
+    pub(super) fn setting(&mut self, line: &Setting) -> Result<Outcome, Failure> {
+        let value = settings::canonical(&line.name, &line.value).at(&["setting", "value"])?;
+        let stored = self.transaction()?.state()?.setting(&line.name)?;
+        let subject = Subject::Setting(line.name.clone());
+        let statement = Statement::Setting(value.clone());
+        if stored.as_ref() == Some(&value) {
+            self.past.repeats(subject, statement);
+            return Ok(Outcome::Known);
+        }
+        if stored.is_some() && self.past.holds(self.database, &subject, &statement)? {
+            return Ok(Outcome::Known);
+        }
+        self.transaction()?.set(&line.name, &value).at(&["setting", "value"])?;
+        self.past.leave(&subject);
+        Ok(Outcome::Added)
+    }
+
+    pub(super) fn episode(&mut self, line: &Episode) -> Result<Outcome, Failure> {
+        let state = self.transaction()?.state()?;
+        let stored = match state.episode_number(&line.id)? {
+            Some(number) => Some(state.episode(number)?),
+            None => None,
+        };
+        let subject = Subject::Episode(line.id.clone());
+        if let Some(row) = stored {
+            let statement =
+                Statement::Episode { task: line.task.clone(), version: line.version.clone(), open: line.open };
+            let same = (line.task.is_none() || line.task == row.task)
+                && (line.version.is_none() || line.version == row.version)
+                && line.open.is_none_or(|open| open == row.open);
+            if same {
+                self.past.repeats(subject, statement);
+                return Ok(Outcome::Known);
+            }
+            if self.past.holds(self.database, &subject, &statement)? {
+                return Ok(Outcome::Known);
+            }
+        }
+        let change = EpisodeChange { task: line.task.clone(), version: line.version.clone(), open: line.open };
+        self.transaction()?.episode(&line.id, change).at(&["episode", "id"])?;
+        self.past.leave(&subject);
+        Ok(Outcome::Added)
+    }
+
+    // ---- links ----
+
+    pub(super) fn link(&mut self, line: &Link) -> Result<Outcome, Failure> {
+        let edge = word(&line.edge)?;
+        if edge == Edge::Cites {
+            return self.cite(line);
+        }
+        let key = plain_end(line, "link")?;
+        for (from, to) in self.ends(&line.from, key)? {
+            let stated = self.edge(from, edge, to)?.is_some_and(|row| row.stated);
+            if stated {
+                self.past.repeats(Subject::Edge(from, edge.to_byte(), to), Statement::Linked(true));
+                return Ok(Outcome::Known);
+            }
+            if self.was_linked(from, edge, to)? {
+                return Ok(Outcome::Known);
+            }
+        }
+        let (from, to) = (self.holder(&line.from, &["link", "from"])?, self.holder(key, &["link", "to"])?);
+        self.transaction()?.link(from, edge, to).at(&["link", "edge"])?;
+        self.past.leave(&Subject::Edge(from, edge.to_byte(), to));
+        if edge == Edge::Supersedes {
+            self.past.leave(&Subject::Active(to));
+        }
+        Ok(Outcome::Added)
+    }
+
+    fn cite(&mut self, line: &Link) -> Result<Outcome, Failure> {
+        for from in self.called(&line.from)? {
+            let transaction = self.transaction()?;
+            for stored in transaction.state()?.pointers(from)? {
+                if same_pointer(transaction, &line.to, &stored)? {
+                    return Ok(Outcome::Known);
+                }
+            }
+        }
+        let from = self.holder(&line.from, &["link", "from"])?;
+        self.check_pointer(&["link", "to"], &line.to)?;
+        self.transaction()?.cite(from, &pointer(&line.to)).at(&["link", "to"])?;
+        Ok(Outcome::Added)
+    }
+
+    pub(super) fn unlink(&mut self, line: &Link) -> Result<Outcome, Failure> {
+        let edge: Edge = word(&line.edge)?;
+        let key = plain_end(line, "unlink")?;
+        for (from, to) in self.ends(&line.from, key)? {
+            let subject = Subject::Edge(from, edge.to_byte(), to);
+            if self.past.holds(self.database, &subject, &Statement::Linked(false))? {
+                return Ok(Outcome::Known);
+            }
+        }
+        let (from, to) = (self.holder(&line.from, &["unlink", "from"])?, self.holder(key, &["unlink", "to"])?);
+        self.transaction()?.unlink(from, edge, to).at(&["unlink", "to"])?;
+        self.past.leave(&Subject::Edge(from, edge.to_byte(), to));
+        Ok(Outcome::Added)
+    }
+
+    /// Every pair of items that two keys may mean.
+    fn ends(&mut self, from: &str, to: &str) -> Result<Vec<(ItemId, ItemId)>> {
+        let (from, to) = (self.called(from)?, self.called(to)?);
+        Ok(from.iter().flat_map(|from| to.iter().map(|to| (*from, *to))).collect())
+    }
+
+    fn edge(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<Option<tables::EdgeRow>> {
+        self.transaction()?.state()?.get(tables::EDGE_OUT, &tables::edge(from.0, edge.to_byte(), to.0))
+    }
+
+    /// Whether the log linked two items before the import began.
+    pub(super) fn was_linked(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<bool> {
+        let subject = Subject::Edge(from, edge.to_byte(), to);
+        self.past.holds(self.database, &subject, &Statement::Linked(true))
+    }
+
+    // ---- claims ----
+
+    pub(super) fn claim(&mut self, line: &Claim) -> Result<Outcome, Failure> {
+        if line.won.is_some() {
+            let message = "the winner of a claim is found by the engine and not imported yet by this version";
+            return Err(Fault::new(&["claim", "won"], "not-yet", message).into());
+        }
+        let global = line.scope.as_deref() == Some("global");
+        for item in self.called(&line.key)? {
+            if self.has_claim(item, line, global)? {
+                return Ok(Outcome::Known);
+            }
+        }
+        let item = self.holder(&line.key, &["claim", "key"])?;
+        self.check_pointers(&["claim", "from"], &line.from)?;
+        let from: Vec<_> = line.from.iter().map(pointer).collect();
+        self.transaction()?.claim(item, &line.name, &line.value, global, &from).at(&["claim", "name"])?;
+        Ok(Outcome::Added)
+    }
+
+    fn has_claim(&mut self, item: ItemId, line: &Claim, global: bool) -> Result<bool> {
+        let transaction = self.transaction()?;
+        for (key, _) in transaction.state()?.scan(tables::CLAIM_ITEM, &tables::numbers([item.0]))? {
+            let Some(number) = tables::number_at(&key, 4) else { continue };
+            let Some(stored): Option<ClaimRecord> =
+                transaction.state()?.get(tables::CLAIM, &tables::numbers([number]))?
+            else {
+                continue;
+            };
+            let alike = stored.name == line.name
+                && stored.value == line.value
+                && stored.global == global
+                && stored.from.len() == line.from.len();
+            if !alike {
+                continue;
+            }
+            let mut same = true;
+            for (given, stored) in line.from.iter().zip(&stored.from) {
+                same = same && same_pointer(transaction, given, stored)?;
+            }
+            if same {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    // ---- marks ----
+
+    pub(super) fn mark(&mut self, line: &Mark) -> Result<Outcome, Failure> {
+        let items = self.called(&line.key)?;
+        let mut added = false;
+        if let Some(status) = &line.status {
+            let status: Status = word(status)?;
+            let statement = Statement::Status { status: status.to_byte(), because: line.because.clone() };
+            let mark = transaction::Mark::Status(status);
+            added |= self.mark_unless_known(&items, line, Subject::Status, statement, mark)?;
+        }
+        if let Some(utility) = line.utility {
+            let statement = Statement::Utility { utility, because: line.because.clone() };
+            let mark = transaction::Mark::Utility(utility, 1);
+            added |= self.mark_unless_known(&items, line, Subject::Utility, statement, mark)?;
+        }
+        Ok(Outcome::added_if(added))
+    }
+
+    fn mark_unless_known(
+        &mut self,
+        items: &[ItemId],
+        line: &Mark,
+        subject: fn(ItemId) -> Subject,
+        statement: Statement,
+        mark: transaction::Mark,
+    ) -> Result<bool, Failure> {
+        for item in items {
+            if line.because.is_none() && self.stands(*item, mark)? {
+                self.past.repeats(subject(*item), statement);
+                return Ok(false);
+            }
+            if self.past.holds(self.database, &subject(*item), &statement)? {
+                return Ok(false);
+            }
+        }
+        let item = self.holder(&line.key, &["mark", "key"])?;
+        self.transaction()?.mark(item, mark, line.because.clone()).at(&["mark"])?;
+        self.past.leave(&subject(item));
+        Ok(true)
+    }
+
+    /// Whether a mark would change nothing.
+    fn stands(&mut self, item: ItemId, mark: transaction::Mark) -> Result<bool> {
+        let attributes = self.transaction()?.state()?.attributes(item)?;
+        Ok(match mark {
+            transaction::Mark::Status(status) => {
+                attributes.status == Some(status) && attributes.inherited & Inherited::STATUS == 0
+            }
+            transaction::Mark::Utility(utility, _) => attributes.utility == utility && attributes.utility_count > 0,
+            transaction::Mark::Inactive => !attributes.active,
+        })
+    }
+
+    pub(super) fn deactivate(&mut self, line: &Deactivate) -> Result<Outcome, Failure> {
+        let by = match &line.by {
+            Some(key) => Some(self.holder(key, &["deactivate", "by"])?),
+            None => None,
+        };
+        let named = match &line.by {
+            Some(key) => self.called(key)?,
+            None => Vec::new(),
+        };
+        let statement = Statement::Retired { by: named, because: line.because.clone() };
+        for item in self.called(&line.key)? {
+            let bare = line.by.is_none() && line.because.is_none();
+            if bare && self.stands(item, transaction::Mark::Inactive)? {
+                self.past.repeats(Subject::Active(item), statement);
+                return Ok(Outcome::Known);
+            }
+            if self.past.holds(self.database, &Subject::Active(item), &statement)? {
+                return Ok(Outcome::Known);
+            }
+        }
+        let item = self.holder(&line.key, &["deactivate", "key"])?;
+        self.transaction()?.deactivate(item, by, line.because.clone()).at(&["deactivate"])?;
+        self.past.leave(&Subject::Active(item));
+        Ok(Outcome::Added)
+    }
+}
+
+/// The key of a link's far end, which only `cites` may give as more than a key.
+fn plain_end<'l>(line: &'l Link, kind: &str) -> Result<&'l str, Failure> {
+    match &line.to {
+        Pointer::Field { key, field, span: None, hash: None } if field == Pointer::FIELD => Ok(key),
+        to => {
+            let message = format!(
+                "a `{}` edge goes to an item, named by its key alone; only `cites` goes to a part of {}",
+                line.edge,
+                quoted(to.target())
+            );
+            Err(Fault::new(&[kind, "to"], "invalid", message).into())
+        }
+    }
+}
