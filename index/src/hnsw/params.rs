@@ -11,16 +11,18 @@ pub(crate) struct Params {
     pub(crate) seed: u64,
 }
 
-/// No node is on a higher level; with m = 2 one in four thousand million would be.
+/// No node is on a higher level; with m = 2 one in two thousand million would be.
 const TOP_LEVEL: usize = 31;
 
 impl Params {
     /// The level of the node with that id: l or higher with probability m^-l (paper, section 4.1, with mL = 1/ln m).
+    ///
+    /// Reckoned in integers, because files depend on it: every machine must come to the same level.
     pub(crate) fn level(&self, id: u32) -> usize {
         let random = mix(self.seed ^ mix(u64::from(id)));
-        // 53 bits make a number in (0, 1].
-        let unit = ((random >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        ((-unit.ln() / (self.m.max(2) as f64).ln()) as usize).min(TOP_LEVEL)
+        let m = self.m.max(2) as u64;
+        let bounds = std::iter::successors(Some(u64::MAX / m), |bound| Some(bound / m));
+        bounds.take(TOP_LEVEL).take_while(|bound| random < *bound).count()
     }
 }
 
@@ -37,6 +39,11 @@ mod tests {
             let share = count(level) / below;
             assert!((0.9..1.1).contains(&(share * 16.0)) || below < 1000.0, "level {level}: {share}");
         }
-        assert_eq!(params.level(5), params.level(5));
+    }
+    #[test]
+    fn these_ids_are_on_these_levels_forever() {
+        let params = Params { m: 4, m0: 8, ef_construction: 100, seed: 7 };
+        let levels: Vec<usize> = (0..16).map(|id| params.level(id)).collect();
+        assert_eq!(levels, [0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0]);
     }
 }
