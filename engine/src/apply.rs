@@ -251,9 +251,6 @@ impl State {
     fn add_pointers(&mut self, id: ItemId, pointers: &[PointerRecord]) -> Result<()> {
         let mut all = self.pointers(id)?;
         for pointer in pointers {
-            if all.contains(pointer) {
-                continue;
-            }
             let targets = match pointer.target {
                 PointerTarget::Item(target) => vec![target],
                 PointerTarget::Page(page) => self.page(page)?.traces,
@@ -262,7 +259,9 @@ impl State {
                 let link = LinkRecord { from: id.0, edge: Edge::Cites.to_byte(), to };
                 self.apply_link(link, false)?;
             }
-            all.push(pointer.clone());
+            if !all.contains(pointer) {
+                all.push(pointer.clone());
+            }
         }
         self.put(tables::POINTERS, tables::numbers([id.0]), &all)
     }

@@ -371,8 +371,11 @@ impl<'db> Transaction<'db> {
 
     // ---- links, marks, claims ----
 
-    /// Links two items; `supersedes` deactivates its target.
+    /// Links two items; `supersedes` deactivates its target, `cites` points to its whole text.
     pub fn link(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
+        if edge == Edge::Cites {
+            return self.cite(from, &Pointer::to_item(to));
+        }
         self.atomically(|transaction| transaction.link_in_steps(from, edge, to))
     }
 

@@ -29,9 +29,11 @@ pub mod time;
 pub mod vocabulary;
 pub mod writer;
 
+mod export;
 mod import;
 mod parse;
 
+pub use export::{ExportReport, export, export_history};
 pub use import::{ImportOptions, ImportReport, LINES_PER_TRANSACTION, import};
 pub use json::{JsonError, JsonText};
 pub use line::{FieldValue, Line, Pointer, Stated, Unit, VectorRef};

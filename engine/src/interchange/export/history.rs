@@ -1,0 +1,148 @@
+//! The log in commit order, one line a logical record, as it was said.
+//!
+//! Keys are those that held when a line was said. What no line says otherwise is an `event`: `rekey` with the key an item
+//! had and the one it has from there on, `activate` for an item that came back into use. A field in several pieces is
+//! one record, its item's.
+
+use super::items::{self, Told};
+use super::plan::{Event, each_record};
+use super::{ExportReport, Keys, Output};
+use crate::interchange::line::{self, Line};
+use crate::provenance::hex;
+use crate::record::{Change, EpisodeRecord, FieldValue, ItemRecord, MarkRecord, PageRecord, Record};
+use crate::space::Space;
+use crate::{Layer, Result, Snapshot, Status};
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+/// Writes the log as lines, vectors to `vectors` when given and into the lines otherwise.
+///
+/// # Errors
+/// Of reading the log and of writing the files.
+pub fn export_history(snapshot: &Snapshot, out: impl Write, vectors: Option<&Path>) -> Result<ExportReport> {
+    let out = Output::begin(snapshot, out, vectors)?;
+    let mut walk = History { snapshot, out, keys: Keys::default(), episodes: HashMap::new() };
+    each_record(snapshot, |event| match event {
+        Event::Record { record, .. } => walk.record(record),
+        Event::Commit { number, time } => {
+            walk.out.write(&Line::Commit(line::Commit { number: Some(number), time: Some(time) }))
+        }
+    })?;
+    walk.out.finish()
+}
+
+struct History<'s, W: Write> {
+    snapshot: &'s Snapshot,
+    out: Output<W>,
+    keys: Keys,
+    /// The id of each episode and whether it was open last.
+    episodes: HashMap<u32, (String, bool)>,
+}
+
+impl<W: Write> History<'_, W> {
+    fn record(&mut self, record: Record) -> Result<()> {
+        let line = match record {
+            Record::Space(space) => items::space(&Space::try_from(&space)?),
+            Record::Setting(setting) => Line::Setting(line::Setting { name: setting.name, value: setting.value }),
+            Record::Episode(episode) => self.episode(episode),
+            Record::Item(item) => return self.item(item),
+            Record::Page(page) => self.page(page)?,
+            Record::Link(link) => Line::Link(items::link(link, &self.keys)?),
+            Record::Unlink(link) => Line::Unlink(items::link(link, &self.keys)?),
+            Record::Pointers(record) => {
+                for pointer in &record.pointers {
+                    let pointer = self.keys.pointer(pointer)?;
+                    self.out.write(&items::citation(record.item, pointer, &self.keys)?)?;
+                }
+                return Ok(());
+            }
+            Record::Mark(mark) => self.mark(mark)?,
+            Record::Claim(claim) => items::claim(&claim, &self.keys)?,
+            Record::Rekey(rekey) => {
+                let before = self.keys.item(rekey.item)?.to_owned();
+                if let Some(key) = usize::try_from(rekey.item).ok().and_then(|item| self.keys.items.get_mut(item)) {
+                    key.clone_from(&rekey.key);
+                }
+                event("rekey", vec![before, rekey.key], None)
+            }
+            Record::Chunk(_) => return Ok(()),
+        };
+        self.out.write(&line)
+    }
+
+    fn episode(&mut self, record: EpisodeRecord) -> Line {
+        let before = self.episodes.insert(record.number, (record.id.clone(), record.open));
+        let was_open = before.is_none_or(|(_, open)| open);
+        let open = (was_open != record.open).then_some(record.open);
+        Line::Episode(line::Episode { id: record.id, task: record.task, version: record.version, open })
+    }
+
+    fn item(&mut self, record: ItemRecord) -> Result<()> {
+        let key = record.key.clone().unwrap_or_else(|| record.item().to_string());
+        self.keys.items.push(key.clone());
+        let in_pieces = record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. }));
+        let record = if in_pieces { (*self.snapshot.content(record.item())?.record).clone() } else { record };
+        let is_theme = record.kind()?.layer() == Layer::Theme;
+        let from = self.keys.pointers(&record.from)?;
+        let (from, apart) = if is_theme { (Vec::new(), from) } else { (from, Vec::new()) };
+        let told = Told {
+            key,
+            episode: record.episode.and_then(|number| self.episodes.get(&number)).map(|(id, _)| id.clone()),
+            status: record.status()?,
+            utility: record.utility,
+            from,
+            children: Vec::new(),
+            vector: self.out.vector(record.vector.as_deref())?,
+        };
+        self.out.write(&items::line(&record, told)?)?;
+        for pointer in apart {
+            self.out.write(&items::citation(record.id, pointer, &self.keys)?)?;
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, record: PageRecord) -> Result<Line> {
+        let known = self.keys.has_page(record.number);
+        if !known {
+            self.keys.pages.push(record.key.clone());
+        }
+        let state = match record.summarised {
+            true => Some("summarised"),
+            false if known => Some("unsummarised"),
+            false => None,
+        };
+        let end = |trace: Option<&u32>| trace.map_or(Ok(""), |trace| self.keys.item(*trace));
+        Ok(Line::Page(line::Page {
+            key: Some(record.key.clone()),
+            episode: self.episodes.get(&record.episode).map(|(id, _)| id.clone()).unwrap_or_default(),
+            first: end(record.traces.first())?.to_owned(),
+            last: end(record.traces.last())?.to_owned(),
+            state: state.map(str::to_owned),
+            hash: Some(hex(&record.hash)),
+        }))
+    }
+
+    fn mark(&self, mark: MarkRecord) -> Result<Line> {
+        let key = self.keys.item(mark.item)?.to_owned();
+        let because = mark.because;
+        Ok(match mark.change {
+            Change::Status(byte) => {
+                let status = Status::from_byte(byte).map(|status| status.as_str().to_owned());
+                Line::Mark(line::Mark { key, status, utility: None, because })
+            }
+            Change::Utility(utility, _) => {
+                Line::Mark(line::Mark { key, status: None, utility: Some(utility), because })
+            }
+            Change::Active(false) => {
+                let by = mark.by.map(|by| self.keys.item(by).map(str::to_owned)).transpose()?;
+                Line::Deactivate(line::Deactivate { key, by, because })
+            }
+            Change::Active(true) => event("activate", vec![key], because),
+        })
+    }
+}
+
+fn event(op: &str, items: Vec<String>, because: Option<String>) -> Line {
+    Line::Event(line::Event { op: op.to_owned(), items, because, ..line::Event::default() })
+}

@@ -1,0 +1,113 @@
+//! The line of an item.
+
+use super::Keys;
+use crate::interchange::json::JsonText;
+use crate::interchange::line::{self, FieldValue, Line, Pointer, Recall, Stated, Theme, Trace, VectorRef};
+use crate::record::{self, Field, ItemRecord, LinkRecord};
+use crate::space;
+use crate::{Edge, Error, Layer, Origin, Result, Source, Status};
+
+/// What a line says of an item beside what was written of it.
+pub(super) struct Told {
+    pub(super) key: String,
+    pub(super) episode: Option<String>,
+    pub(super) status: Option<Status>,
+    pub(super) utility: Option<f32>,
+    pub(super) from: Vec<Pointer>,
+    pub(super) children: Vec<String>,
+    pub(super) vector: Option<VectorRef>,
+}
+
+/// The line of an item; its long fields are put together again.
+pub(super) fn line(record: &ItemRecord, told: Told) -> Result<Line> {
+    let kind = record.kind()?;
+    let key = Some(told.key);
+    let name = Some(kind.as_str().to_owned());
+    let status = told.status.map(|status| status.as_str().to_owned());
+    let source = record.source()?.map(Source::as_str).map(str::to_owned);
+    if kind.layer() == Layer::Trace {
+        return Ok(Line::Trace(Trace {
+            key,
+            episode: told.episode.unwrap_or_default(),
+            step: record.step,
+            time: record.time,
+            kind: name,
+            source,
+            tool: record.tool.clone(),
+            log_id: record.log_id.clone(),
+            status,
+            version: record.version.clone(),
+            speaker: record.speaker.clone(),
+            fields: record.fields.iter().map(field).collect::<Result<_>>()?,
+            vector: told.vector,
+        }));
+    }
+    let origin = record.origin()?;
+    let stated = Stated {
+        episode: told.episode,
+        source,
+        step: record.step,
+        time: record.time,
+        version: record.version.clone(),
+        utility: told.utility,
+        return_score: record.return_score,
+        active: None,
+        ungrounded: record.ungrounded.then_some(true),
+        origin: (origin != Origin::Original).then(|| origin.as_str().to_owned()),
+    };
+    let text = Some(record.text().to_owned());
+    Ok(if kind.layer() == Layer::Recall {
+        Line::Recall(Recall { key, kind: name, text, from: told.from, status, vector: told.vector, stated })
+    } else {
+        Line::Theme(Theme { key, kind: name, text, children: told.children, vector: told.vector, stated })
+    })
+}
+
+fn field(field: &Field) -> Result<(String, FieldValue)> {
+    let corrupt = |what: &str| Error::Corrupt { what: format!("field {:?} of an item is {what}", field.name) };
+    let value = match &field.value {
+        record::FieldValue::Text(text) => FieldValue::Text(text.clone()),
+        record::FieldValue::Json(text) => FieldValue::Json(JsonText::new(text).ok_or_else(|| corrupt("no JSON"))?),
+        record::FieldValue::Bytes(bytes) => FieldValue::from_bytes(bytes.clone()),
+        record::FieldValue::Chunks { .. } => return Err(corrupt("in pieces")),
+    };
+    Ok((field.name.clone(), value))
+}
+
+/// The line of the embedding space, with everything stated.
+pub(super) fn space(space: &space::Space) -> Line {
+    Line::Space(line::Space {
+        model: space.model.clone(),
+        dim: u32::try_from(space.dim).unwrap_or(u32::MAX),
+        metric: Some(space.metric.name().to_owned()),
+        encoding: Some(space.encoding.name().to_owned()),
+    })
+}
+
+/// The line of an edge between two items.
+pub(super) fn link(record: LinkRecord, keys: &Keys) -> Result<line::Link> {
+    let edge = Edge::from_byte(record.edge).ok_or_else(|| record::bad_byte("edge", record.edge))?;
+    Ok(line::Link {
+        from: keys.item(record.from)?.to_owned(),
+        edge: edge.as_str().to_owned(),
+        to: Pointer::item(keys.item(record.to)?),
+    })
+}
+
+/// The `cites` link that adds a pointer to an item.
+pub(super) fn citation(item: u32, pointer: Pointer, keys: &Keys) -> Result<Line> {
+    let from = keys.item(item)?.to_owned();
+    Ok(Line::Link(line::Link { from, edge: Edge::Cites.as_str().to_owned(), to: pointer }))
+}
+
+/// The line of a claim.
+pub(super) fn claim(claim: &record::ClaimRecord, keys: &Keys) -> Result<Line> {
+    Ok(Line::Claim(line::Claim {
+        key: keys.item(claim.item)?.to_owned(),
+        name: claim.name.clone(),
+        value: claim.value.clone(),
+        scope: claim.global.then(|| "global".to_owned()),
+        from: keys.pointers(&claim.from)?,
+        won: None,
+    }))
+}

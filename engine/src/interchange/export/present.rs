@@ -1,0 +1,270 @@
+//! The present state, in log order.
+
+use super::items::{self, Told};
+use super::plan::{Event, Plan, each_record};
+use super::{ExportReport, Keys, Output};
+use crate::interchange::line::{self, Line};
+use crate::provenance::hex;
+use crate::record::{
+    Change, EpisodeRecord, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
+    PointersRecord, Record,
+};
+use crate::space::Space;
+use crate::{Edge, Inherited, ItemId, Layer, Result, Snapshot, Status, tables};
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::path::Path;
+
+/// The setting that says how pages are cut, and so counts from where it was made.
+const PAGE_TOKENS: &str = "page.tokens";
+
+/// Writes the present state as lines, vectors to `vectors` when given and into the lines otherwise.
+///
+/// # Errors
+/// Of reading the database and of writing the files.
+pub fn export(snapshot: &Snapshot, out: impl Write, vectors: Option<&Path>) -> Result<ExportReport> {
+    let mut walk = Present {
+        snapshot,
+        plan: Plan::read(snapshot)?,
+        out: Output::begin(snapshot, out, vectors)?,
+        keys: Keys::default(),
+        versions: Vec::new(),
+        settings: HashSet::new(),
+        apart: HashMap::new(),
+        superseded: HashMap::new(),
+        claims: HashSet::new(),
+        unended: false,
+    };
+    each_record(snapshot, |event| match event {
+        Event::Record { place, record } => walk.record(place, record),
+        Event::Commit { .. } => walk.commit(),
+    })?;
+    walk.out.finish()
+}
+
+struct Present<'s, W: Write> {
+    snapshot: &'s Snapshot,
+    plan: Plan,
+    out: Output<W>,
+    keys: Keys,
+    /// The version each episode had last, by number.
+    versions: Vec<Option<String>>,
+    settings: HashSet<String>,
+    /// Pointers that are no part of their item's line and not written yet.
+    apart: HashMap<u32, Vec<PointerRecord>>,
+    /// Items that a `supersedes` link retired, by the first that did.
+    superseded: HashMap<u32, u32>,
+    /// The lines of claims, hashed: an equal one would be known to an import.
+    claims: HashSet<[u8; 32]>,
+    /// There are lines after the last commit.
+    unended: bool,
+}
+
+impl<W: Write> Present<'_, W> {
+    fn record(&mut self, place: u64, record: Record) -> Result<()> {
+        match record {
+            Record::Space(space) => self.write(&items::space(&Space::try_from(&space)?)),
+            Record::Setting(setting) => self.setting(&setting.name, setting.value),
+            Record::Episode(episode) => self.episode(episode, place),
+            Record::Item(item) => self.item(item),
+            Record::Page(page) => self.page(&page),
+            Record::Link(link) => self.link(link, place),
+            Record::Unlink(link) => self.unlink(link, place),
+            Record::Pointers(pointers) => self.pointers(&pointers),
+            Record::Mark(mark) => self.mark(mark, place),
+            Record::Claim(claim) => {
+                let line = items::claim(&claim, &self.keys)?;
+                let mut bytes = Vec::new();
+                crate::interchange::encode(&line, &mut bytes).map_err(super::write_failed)?;
+                if self.claims.insert(*blake3::hash(&bytes).as_bytes()) { self.write(&line) } else { Ok(()) }
+            }
+            Record::Chunk(_) | Record::Rekey(_) => Ok(()),
+        }
+    }
+
+    fn write(&mut self, line: &Line) -> Result<()> {
+        self.unended = true;
+        self.out.write(line)
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.unended) {
+            self.out.write(&Line::Commit(line::Commit::default()))?;
+        }
+        Ok(())
+    }
+
+    fn setting(&mut self, name: &str, value: String) -> Result<()> {
+        let first = self.settings.insert(name.to_owned());
+        let value = match self.snapshot.state.setting(name)? {
+            _ if name == PAGE_TOKENS => value,
+            Some(present) if first => present,
+            _ => return Ok(()),
+        };
+        self.write(&Line::Setting(line::Setting { name: name.to_owned(), value }))
+    }
+
+    fn episode(&mut self, record: EpisodeRecord, place: u64) -> Result<()> {
+        let row = self.snapshot.state.episode(record.number)?;
+        let open = (!row.open && self.plan.is_closing(record.number, place)).then_some(false);
+        let known = usize::try_from(record.number).ok().and_then(|number| self.versions.get_mut(number));
+        let line = match known {
+            None => {
+                self.versions.push(record.version.clone());
+                line::Episode { id: record.id, task: row.task, version: record.version, open }
+            }
+            Some(before) => {
+                let version = (*before != record.version).then(|| record.version.clone()).flatten();
+                *before = record.version;
+                if version.is_none() && open.is_none() {
+                    return Ok(());
+                }
+                line::Episode { id: record.id, task: None, version, open }
+            }
+        };
+        self.write(&Line::Episode(line))
+    }
+
+    fn item(&mut self, record: ItemRecord) -> Result<()> {
+        let (id, state) = (record.item(), &self.snapshot.state);
+        let attributes = state.attributes(id)?;
+        let key = match state.get::<String>(tables::KEY_OF, &tables::numbers([id.0]))? {
+            Some(moved) => moved,
+            None => record.key.clone().unwrap_or_else(|| id.to_string()),
+        };
+        self.keys.items.push(key.clone());
+        let in_pieces = record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. }));
+        let record = if in_pieces { (*self.snapshot.content(id)?.record).clone() } else { record };
+        let layer = attributes.layer();
+        let is_trace = layer == Layer::Trace;
+        let stated = attributes.status.filter(|_| attributes.inherited & Inherited::STATUS == 0);
+        let credited = attributes.utility_count > 0 || attributes.utility != 0.0;
+        let fits = |pointer: &PointerRecord| match pointer.target {
+            PointerTarget::Page(page) => self.keys.has_page(page),
+            PointerTarget::Item(_) => true,
+        };
+        let (from, apart): (Vec<_>, Vec<_>) =
+            state.pointers(id)?.into_iter().partition(|pointer| layer == Layer::Recall && fits(pointer));
+        let told = Told {
+            key,
+            episode: record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id),
+            status: stated.filter(|status| !is_trace || *status != Status::Unknown),
+            utility: (credited && !is_trace).then_some(attributes.utility),
+            from: self.keys.pointers(&from)?,
+            children: if layer == Layer::Theme { self.children(id)? } else { Vec::new() },
+            vector: self.out.vector(record.vector.as_deref())?,
+        };
+        let line = items::line(&record, told)?;
+        self.write(&line)?;
+        if !apart.is_empty() {
+            self.apart.insert(id.0, apart);
+            self.pointers(&PointersRecord { item: id.0, pointers: record.from })?;
+        }
+        Ok(())
+    }
+
+    /// The keys of a theme's children that were made before it, in the order they became its children.
+    fn children(&self, theme: ItemId) -> Result<Vec<String>> {
+        let mut ends = self.snapshot.state.edges_in(theme, Some(Edge::Parent))?;
+        ends.retain(|end| end.far < theme);
+        ends.sort_unstable_by_key(|end| end.row.order);
+        ends.iter().map(|end| Ok(self.keys.item(end.far.0)?.to_owned())).collect()
+    }
+
+    fn page(&mut self, record: &PageRecord) -> Result<()> {
+        if self.keys.has_page(record.number) {
+            return Ok(());
+        }
+        let row = self.snapshot.state.page(record.number)?;
+        self.keys.pages.push(row.key.clone());
+        let (Some(first), Some(last)) = (row.traces.first(), row.traces.last()) else { return Ok(()) };
+        let line = line::Page {
+            key: Some(row.key),
+            episode: self.snapshot.state.episode(row.episode)?.id,
+            first: self.keys.item(*first)?.to_owned(),
+            last: self.keys.item(*last)?.to_owned(),
+            state: row.summarised.then(|| "summarised".to_owned()),
+            hash: Some(hex(&row.hash)),
+        };
+        self.write(&Line::Page(line))
+    }
+
+    fn link(&mut self, link: LinkRecord, place: u64) -> Result<()> {
+        let told_by_its_items =
+            link.edge == Edge::Cites.to_byte() || (link.edge == Edge::Parent.to_byte() && link.from < link.to);
+        if told_by_its_items || !self.plan.is_making(link, place) {
+            return Ok(());
+        }
+        if link.edge == Edge::Supersedes.to_byte() {
+            self.superseded.entry(link.to).or_insert(link.from);
+        }
+        let line = items::link(link, &self.keys)?;
+        self.write(&Line::Link(line))
+    }
+
+    /// Pointers imply edges; only that one of those is gone needs a line.
+    fn unlink(&mut self, link: LinkRecord, place: u64) -> Result<()> {
+        let state = &self.snapshot.state;
+        let gone = self.plan.is_last_unciting(link, place)
+            && !state.has(tables::EDGE_OUT, &tables::edge(link.from, link.edge, link.to))?;
+        if !gone {
+            return Ok(());
+        }
+        let mut implied = false;
+        for pointer in state.pointers(ItemId(link.from))? {
+            implied |= match pointer.target {
+                PointerTarget::Item(target) => target == link.to,
+                PointerTarget::Page(page) => state.page(page)?.traces.contains(&link.to),
+            };
+        }
+        if !implied {
+            return Ok(());
+        }
+        let line = items::link(link, &self.keys)?;
+        self.write(&Line::Unlink(line))
+    }
+
+    /// Writes those of the pointers that are no part of their item's line.
+    fn pointers(&mut self, record: &PointersRecord) -> Result<()> {
+        for pointer in &record.pointers {
+            let Some(apart) = self.apart.get_mut(&record.item) else { return Ok(()) };
+            let before = apart.len();
+            apart.retain(|other| other != pointer);
+            if apart.len() < before {
+                let pointer = self.keys.pointer(pointer)?;
+                self.write(&items::citation(record.item, pointer, &self.keys)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: MarkRecord, place: u64) -> Result<()> {
+        if !self.plan.is_last(&mark, place) {
+            return Ok(());
+        }
+        let key = self.keys.item(mark.item)?.to_owned();
+        let attributes = self.snapshot.state.attributes(ItemId(mark.item))?;
+        let line = match mark.change {
+            Change::Status(byte) if mark.because.is_some() => {
+                let status = Status::from_byte(byte).map(|status| status.as_str().to_owned());
+                Line::Mark(line::Mark { key, status, utility: None, because: mark.because })
+            }
+            Change::Utility(utility, _) if mark.because.is_some() || attributes.layer() == Layer::Trace => {
+                Line::Mark(line::Mark { key, status: None, utility: Some(utility), because: mark.because })
+            }
+            Change::Active(false) if !self.is_implied(&mark) => {
+                let by = mark.by.map(|by| self.keys.item(by).map(str::to_owned)).transpose()?;
+                Line::Deactivate(line::Deactivate { key, by, because: mark.because })
+            }
+            _ => return Ok(()),
+        };
+        self.write(&line)
+    }
+
+    /// Whether a deactivation is what a `supersedes` link before it does by itself.
+    fn is_implied(&self, mark: &MarkRecord) -> bool {
+        mark.because.as_deref() == Some("superseded")
+            && mark.by.is_some()
+            && self.superseded.get(&mark.item).copied() == mark.by
+    }
+}
