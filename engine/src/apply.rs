@@ -233,6 +233,12 @@ impl State {
         let edge = Edge::from_byte(link.edge).ok_or_else(|| bad_byte("edge", link.edge))?;
         self.rows.delete(tables::EDGE_OUT, tables::edge(link.from, link.edge, link.to));
         self.rows.delete(tables::EDGE_IN, tables::edge(link.to, link.edge, link.from));
+        if edge == Edge::Cites {
+            // The pointers that made the edge go with it, so that what is cited and what is rested on stay the same.
+            let mut pointers = self.pointers(ItemId(link.from))?;
+            pointers.retain(|pointer| pointer.target != PointerTarget::Item(link.to));
+            self.put(tables::POINTERS, tables::numbers([link.from]), &pointers)?;
+        }
         self.note_edge(edge, link);
         Ok(())
     }

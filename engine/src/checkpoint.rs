@@ -322,16 +322,12 @@ fn finish(inner: &Inner, writer: &mut Writer, state: State) {
     inner.replace(writer, state);
 }
 
-/// Notes in the catalog that the log ends cleanly where it ends now.
-pub(crate) fn note_clean_end(inner: &Inner) -> Result<()> {
+/// Notes in the catalog that the log ends cleanly where it ends now, with `state` in the checkpoint before it.
+pub(crate) fn note_clean_end(inner: &Inner, state: &State) -> Result<()> {
     let head = inner.log.head();
-    let state = inner.published.load_full();
-    if state.head.commit != head.commit {
-        return Ok(());
-    }
     let applied = Applied { position: head.position, commit: head.commit, head: head.hash, blob: Vec::new() };
-    let none: [(RowKey, Option<Vec<u8>>); 0] = [];
-    Ok(catalog(inner)?.checkpoint(none, &applied)?)
+    let totals = (RowKey::new(tables::META, &[]), Some(codec::encode(&state.meta)?));
+    Ok(catalog(inner)?.checkpoint([totals], &applied)?)
 }
 
 /// The catalog of a database open for writing.

@@ -353,13 +353,18 @@ impl Inner {
         // What failed in the background is tried again here, where its failure can be told.
         let _ = self.checkpointer.wait();
         checkpoint::run(self)?;
+        let writer = self.lock_writer();
+        // Another handle wrote meanwhile: what it wrote is in no checkpoint yet, and the last handle closes.
+        if writer.tail_records > 0 || writer.checkpoint_running {
+            return Ok(());
+        }
         let before = self.log.end();
         self.log.close()?;
         if self.log.end() == before {
             return Ok(());
         }
         self.note_durable()?;
-        checkpoint::note_clean_end(self)
+        checkpoint::note_clean_end(self, &writer.state)
     }
 }
 

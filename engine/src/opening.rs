@@ -25,12 +25,14 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
     } else {
         Lock::writer(files.vfs.as_ref(), &files.lock())?
     };
-    let hint = if options.read_only { lock.status()? } else { lock.found() }.map(|status| status.durable);
+    let status = if options.read_only { lock.status()? } else { lock.found() };
+    let mut hint = status.map(|status| status.durable);
     let mut report = OpenReport::default();
     let derived = if rebuild { Err("a rebuild was asked for".to_owned()) } else { open_derived(&files, &options) };
     let (catalog, state) = match derived {
         Ok(derived) => derived,
         Err(reason) => {
+            hint = hint.max(last_checkpoint(&files, &options));
             report.rebuilt = Some(reason);
             fresh(&files, &options)?
         }
@@ -41,12 +43,22 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
         Err(Error::Storage(holotype_storage::Error::CheckpointMismatch { why, .. })) => {
             report.rebuilt = Some(format!("the last checkpoint does not fit the log: {why}"));
             drop(catalog);
+            hint = hint.max(last_checkpoint(&files, &options));
             let (catalog, state) = fresh(&files, &options)?;
             let (log, state) = replay_log(&files, &options, hint, state, &mut report)?;
             finish(files, options, log, catalog, state, lock, report)
         }
         Err(error) => Err(error),
     }
+}
+
+/// Where the last checkpoint stood, as far as the catalog can still be read: the log was durable up to there, whatever
+/// becomes of the catalog itself.
+fn last_checkpoint(files: &Files, options: &Options) -> Option<Lsn> {
+    let id = Log::identify(files.vfs.as_ref(), &files.log_dir()).ok()??;
+    let catalog_options = CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() };
+    let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options, Access::Read).ok()?;
+    Some(catalog.applied().ok()??.position)
 }
 
 fn finish(

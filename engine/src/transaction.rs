@@ -25,9 +25,10 @@ use crate::settings;
 use crate::snapshot::Snapshot;
 use crate::space::Space;
 use crate::state::State;
-use crate::tables::PageRow;
+use crate::tables::{EpisodeRow, PageRow};
 use crate::{Error, Result};
 use holotype_storage::NewRecord;
+use holotype_storage::log::Appended;
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard};
 
@@ -384,9 +385,9 @@ impl<'db> Transaction<'db> {
         if from == to {
             return Err(Error::Invalid(format!("{from} cannot be linked to itself")));
         }
-        if edge.is_lineage() && (to >= from || far.layer() == Layer::Theme) {
+        if edge.is_lineage() && (to >= from || near.layer() == Layer::Trace || far.layer() == Layer::Theme) {
             return Err(Error::Invalid(format!(
-                "{edge} points back in time, to a trace or a recall: {from} cannot rest on {to}"
+                "{edge} points back in time, from a recall or theme to a trace or recall: {from} cannot rest on {to}"
             )));
         }
         if edge == Edge::Parent {
@@ -417,11 +418,24 @@ impl<'db> Transaction<'db> {
         )))
     }
 
-    /// Takes a link back.
+    /// Takes a link back; with a `cites`, the item's pointers to spans of its target.
+    ///
+    /// # Errors
+    /// Where there is no such link, or where a pointer to a whole page makes it.
     pub fn unlink(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
         let key = crate::tables::edge(from.0, edge.to_byte(), to.0);
         if !self.state.has(crate::tables::EDGE_OUT, &key)? {
             return Err(Error::Missing { what: "link", name: format!("{from} {edge} {to}") });
+        }
+        if edge == Edge::Cites {
+            for pointer in self.state.pointers(from)? {
+                let PointerTarget::Page(number) = pointer.target else { continue };
+                let page = self.state.page(number)?;
+                if page.traces.contains(&to.0) {
+                    let whole = page.key;
+                    return Err(Error::Invalid(format!("{from} cites {to} as part of page '{whole}', which is cited whole")));
+                }
+            }
         }
         self.push(Record::Unlink(LinkRecord { from: from.0, edge: edge.to_byte(), to: to.0 }))
     }
@@ -495,16 +509,17 @@ impl<'db> Transaction<'db> {
             version: change.version.or_else(|| before.and_then(|row| row.version.clone())),
             open: change.open.unwrap_or_else(|| before.is_none_or(|row| row.open)),
         };
-        let same = before
-            .is_some_and(|row| row.task == record.task && row.version == record.version && row.open == record.open);
-        if same {
-            return Ok(());
-        }
-        if !record.open
+        // A late trace opened a page again, also in an episode that is closed already.
+        if change.open == Some(false)
             && let Some(row) = before.filter(|row| !row.open_page.is_empty())
         {
             let traces = row.open_page.clone();
             self.close_page(record.number, traces, None)?;
+        }
+        let same = before
+            .is_some_and(|row| row.task == record.task && row.version == record.version && row.open == record.open);
+        if same {
+            return Ok(());
         }
         self.push(Record::Episode(record))
     }
@@ -532,10 +547,13 @@ impl<'db> Transaction<'db> {
     /// Closes a page over the given traces of an episode; without a key it is called after the episode.
     pub(crate) fn close_page(&mut self, episode: u32, traces: Vec<u32>, key: Option<String>) -> Result<u32> {
         let row = self.state.episode(episode)?;
-        let key = key.unwrap_or_else(|| format!("{}/p{}", row.id, row.pages + 1));
-        if self.state.page_number(&key)?.is_some() {
-            return Err(Error::DuplicateKey { key, what: "page" });
-        }
+        let key = match key {
+            Some(key) if self.state.page_number(&key)?.is_some() => {
+                return Err(Error::DuplicateKey { key, what: "page" });
+            }
+            Some(key) => key,
+            None => self.free_page_key(&row)?,
+        };
         let mut tokens = 0;
         let mut hasher = blake3::Hasher::new();
         for trace in &traces {
@@ -556,6 +574,18 @@ impl<'db> Transaction<'db> {
             summarised: false,
         }))?;
         Ok(number)
+    }
+
+    /// `EPISODE/pN`, counted on past keys that were given to pages by hand.
+    fn free_page_key(&self, episode: &EpisodeRow) -> Result<String> {
+        let mut number = episode.pages;
+        loop {
+            number += 1;
+            let key = format!("{}/p{number}", episode.id);
+            if self.state.page_number(&key)?.is_none() {
+                return Ok(key);
+            }
+        }
     }
 
     /// Says whether a page has been summarised.
@@ -685,6 +715,19 @@ impl<'db> Transaction<'db> {
             .map(|record| Ok(NewRecord { kind: record.kind(), payload: record.encode()? }))
             .collect::<Result<Vec<_>>>()?;
         let appended = self.inner.log.append(&records, self.time)?;
+        if let Err(error) = self.take_place(&appended) {
+            // The log holds what the state does not: nothing more may be numbered after it.
+            self.writer.poisoned = Some(error.to_string());
+            return Err(error);
+        }
+        let commit = Commit { number: appended.commit.0, position: appended.end.0, time: self.time };
+        let Transaction { inner, writer, state, records, bytes, .. } = self;
+        inner.appended(writer, Arc::new(state), appended.end, durability, records.len() as u64, bytes)?;
+        Ok(commit)
+    }
+
+    /// Gives the state the places its records came to stand at, and makes its items findable.
+    fn take_place(&mut self, appended: &Appended) -> Result<()> {
         for (record, lsn) in self.records.iter().zip(&appended.lsns) {
             self.state.place(record, lsn.0)?;
         }
@@ -692,10 +735,7 @@ impl<'db> Transaction<'db> {
         self.state.meta.commit = appended.commit.0;
         self.state.meta.clock = self.time;
         self.state.head = self.inner.log.head();
-        let commit = Commit { number: appended.commit.0, position: appended.end.0, time: self.time };
-        let Transaction { inner, writer, state, records, bytes, .. } = self;
-        inner.appended(writer, Arc::new(state), appended.end, durability, records.len() as u64, bytes)?;
-        Ok(commit)
+        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::score::Weights;
 use crate::snapshot::Snapshot;
 use crate::{Error, Result, embed, settings};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Clauses, Expand, Flaw, Recall, Returns, Scope, Stage};
+use holotype_query::ast::{Clauses, Expand, Flaw, Recall, Returns, Scope, ScoreBase, Stage};
 use holotype_query::{Channel, FlawKind, Noun, Spanned};
 
 /// Candidates a channel gathers for a stage, at least (memory model, section 5).
@@ -137,7 +137,7 @@ impl Plan {
             abstain_below: clauses.abstain.as_ref().map(|abstain| *abstain.node.below.node.bound() as f32),
             expand: clauses.expand.as_ref().map(|expand| expand_plan(&expand.node)),
             returns: clauses.returns.as_ref().and_then(|returns| names(&returns.node)),
-            fold: settings::fold(&snapshot.state)?,
+            fold: fold(snapshot, clauses)?,
             notes,
             standing,
         })
@@ -150,6 +150,15 @@ impl Plan {
             .filter(|exclusion| exclusion.items.contains(id.0))
             .map(|exclusion| exclusion.name)
             .collect()
+    }
+}
+
+/// Cosine above which a row restates a better one. Folding belongs to the profiles: a score of named weights alone (plain
+/// similarity, say) folds nothing.
+fn fold(snapshot: &Snapshot, clauses: &Clauses) -> Result<f32> {
+    match clauses.score.as_ref().map(|score| &score.node.base) {
+        Some(ScoreBase::Zero) => Ok(1.0),
+        _ => settings::fold(&snapshot.state),
     }
 }
 

@@ -1,0 +1,117 @@
+//! Data in the interchange form: a database made of every file of a folder, and the questions asked of it.
+
+use crate::Result;
+use holotype::interchange::{ImportOptions, NpyReader, import};
+use holotype::query::{ParamValue, Params};
+use holotype::{Durability, Encoding, Holotype, Options, Space};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A question with what is known of its answer.
+pub(crate) struct Question {
+    pub(crate) text: String,
+    pub(crate) vector: Vec<f32>,
+    /// The line it was read from.
+    pub(crate) line: Value,
+}
+
+impl Question {
+    /// The question as the parameter of a statement: its text with its vector.
+    pub(crate) fn params(&self) -> Params {
+        let both = ParamValue::TextVector { text: self.text.clone(), vector: self.vector.clone() };
+        Params::from([("q".to_owned(), both)])
+    }
+
+    /// The strings of a list of the question's line.
+    pub(crate) fn strings(&self, name: &str) -> Vec<String> {
+        let list = self.line.get(name).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(|value| value.as_str().map(str::to_owned)).collect()
+    }
+}
+
+/// One file's questions, with the episode they are about.
+pub(crate) struct Asked {
+    pub(crate) episode: String,
+    pub(crate) questions: Vec<Question>,
+}
+
+/// A database of all files of a folder.
+pub(crate) struct Dataset {
+    pub(crate) database: Holotype,
+    pub(crate) asked: Vec<Asked>,
+    _dir: TempDir,
+}
+
+/// The names NAME of a folder that has NAME.jsonl beside NAME.questions.jsonl.
+fn names(dir: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        names.extend(name.strip_suffix(".questions.jsonl").map(str::to_owned));
+    }
+    names.sort();
+    if names.is_empty() {
+        return Err(format!("{}: there is no NAME.questions.jsonl", dir.display()).into());
+    }
+    Ok(names)
+}
+
+impl Dataset {
+    /// Imports every file of the folder into one database.
+    pub(crate) fn load(dir: &Path) -> Result<Dataset> {
+        let temporary = tempfile::tempdir()?;
+        let names = names(dir)?;
+        let file = |name: &str, rest: &str| dir.join(format!("{name}{rest}"));
+        let first = NpyReader::open(file(&names[0], ".f16.npy"))?;
+        let space = Space::new("bench", first.dim()).encoding(Encoding::F16);
+        let database = Holotype::create(temporary.path().join("bench.holo"), Options::with_space(space))?;
+        let mut asked = Vec::new();
+        for name in &names {
+            let path = file(name, ".jsonl");
+            let vectors = NpyReader::open(file(name, ".f16.npy"))?;
+            let options = ImportOptions { durability: Durability::None, ..ImportOptions::default() };
+            let lines = BufReader::new(File::open(&path)?);
+            import(&database, &path.display().to_string(), lines, Some(&vectors), &options, &mut |_| {})?;
+            asked.push(Asked {
+                episode: episode_of(&path)?,
+                questions: questions(&file(name, ".questions.jsonl"), &file(name, ".questions.f16.npy"))?,
+            });
+        }
+        database.checkpoint()?;
+        Ok(Dataset { database, asked, _dir: temporary })
+    }
+}
+
+/// The episode a file is about: that of its first line.
+fn episode_of(path: &Path) -> Result<String> {
+    for line in BufReader::new(File::open(path)?).lines() {
+        let line: Value = serde_json::from_str(&line?)?;
+        if let Some(id) = line.pointer("/episode/id").and_then(Value::as_str) {
+            return Ok(id.to_owned());
+        }
+    }
+    Err(format!("{}: names no episode", path.display()).into())
+}
+
+fn questions(path: &PathBuf, vectors: &PathBuf) -> Result<Vec<Question>> {
+    let vectors = NpyReader::open(vectors)?;
+    let mut questions = Vec::new();
+    for line in BufReader::new(File::open(path)?).lines() {
+        let line: Value = serde_json::from_str(&line?)?;
+        let text = line.get("question").and_then(Value::as_str).ok_or("a question has no text")?.to_owned();
+        let row = line.get("row").and_then(Value::as_u64).ok_or("a question has no row")?;
+        let mut vector = Vec::new();
+        vectors.read_row(row, &mut vector)?;
+        questions.push(Question { text, vector, line });
+    }
+    Ok(questions)
+}
+
+/// The middle of some durations, in microseconds.
+pub(crate) fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}

@@ -1,0 +1,250 @@
+//! Bytes that change behind the database's back: every byte of every file of a small closed database flipped once, and
+//! every file cut at every length.
+//!
+//! Opening gives a clear error, or works. What then answers otherwise than before is reported by `verify`; derived files
+//! that are no good are made again from the log and answer as before. Nothing panics, and no altered text is shown as
+//! evidence that was checked.
+
+mod observed;
+
+use holotype::answer::Output;
+use holotype::query::Params;
+use holotype::time::FixedClock;
+use holotype::{
+    Durability, EpisodeChange, Holotype, Mark, NewRecall, NewTrace, Options, Pointer, Snapshot, Source, Space, Status,
+    Verdict,
+};
+use holotype_storage::vfs::{Crash, SimVfs, Vfs};
+use observed::{answers, everything, faults};
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const DATABASE: &str = "/memory.holo";
+
+const QUESTIONS: &str = "recall 'price of UA123' near $v in episode 'trip-42' relax below 9 expand depth 2 within 90 tokens;
+    recall 'bag' limit 3;
+    find traces where status = failed or text contains 'bag' order by step;
+    sources of 'r1'";
+
+fn options() -> Options {
+    Options {
+        page_size: 4096,
+        clock: Arc::new(FixedClock(1_770_000_000_000_000)),
+        ..Options::with_space(Space::new("test", 3))
+    }
+}
+
+/// A closed database in which a little of everything stands.
+fn written() -> SimVfs {
+    let sim = SimVfs::new();
+    sim.create_dir(Path::new("/")).unwrap();
+    let database = Holotype::create_on(Arc::new(sim.clone()), DATABASE, options()).unwrap();
+    let mut transaction = database.begin().unwrap();
+    let price = NewTrace::call("trip-42", "search_flights", "UA123 price=$450")
+        .key("t1")
+        .status(Status::Success)
+        .vector(vec![1.0, 0.0, 0.0]);
+    transaction.record(price).unwrap();
+    let question = NewTrace::turn("trip-42", "Is that the price with a bag?").key("t2").source(Source::User);
+    transaction.record(question.speaker("Ann").field("mood", "wary").bytes_field("raw", vec![0xff, 0])).unwrap();
+    let timeout = NewTrace::call("trip-42", "pay", "HTTP 504").key("t3").status(Status::Failed);
+    transaction.record(timeout.vector(vec![0.0, 1.0, 0.0])).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let mut transaction = database.begin().unwrap();
+    let fact = NewRecall::fact("UA123 costs $450")
+        .key("r1")
+        .from(Pointer::to_key("t1").quoting("price=$450"))
+        .vector(vec![0.9, 0.1, 0.0]);
+    let fact = transaction.remember(fact).unwrap();
+    transaction.remember(NewRecall::theme("flight prices").key("th1").child("r1")).unwrap();
+    transaction.claim(fact, "UA123.price", "450", false, &[]).unwrap();
+    transaction.episode("trip-42", EpisodeChange { open: Some(false), ..EpisodeChange::default() }).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let mut transaction = database.begin().unwrap();
+    transaction.mark(fact, Mark::Utility(0.5, 2), Some("it helped".to_owned())).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    database.close().unwrap();
+    sim
+}
+
+/// Everything a caller can get out of the database, as text.
+fn observe(snapshot: &Snapshot) -> Result<String, holotype::Error> {
+    let params = Params::from([("v".to_owned(), holotype::query::ParamValue::Vector(vec![1.0, 0.1, 0.0]))]);
+    Ok(everything(snapshot)? + &answers(snapshot, QUESTIONS, &params)?)
+}
+
+/// What became of one case of damage.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing that can be asked changed, and nothing was said.
+    Unnoticed,
+    /// All is as it was; derived files were made anew, or recovery says what it did.
+    Repaired,
+    /// An error, or a finding of `verify`.
+    Reported,
+}
+
+struct Case<'a> {
+    disk: SimVfs,
+    file: &'a Path,
+    what: String,
+}
+
+impl Case<'_> {
+    /// Opens the damaged database and holds it to what is promised.
+    fn judge(self, original: &str) -> Outcome {
+        let context = format!("{} {}", self.file.display(), self.what);
+        let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let outcome = judge_opened(&self.disk.crash(Crash::Keep), Options::default(), original, &context);
+            judge_opened(&self.disk, Options::read_only(), original, &context);
+            outcome
+        }));
+        judged.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            panic!("{context}: {}", text.or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
+        })
+    }
+}
+
+fn judge_opened(disk: &SimVfs, options: Options, original: &str, context: &str) -> Outcome {
+    let read_only = options.read_only;
+    let database = match Holotype::open_on(Arc::new(disk.clone()), DATABASE, options) {
+        Ok(database) => database,
+        Err(error) => {
+            assert!(error.to_string().len() > 10, "{context}: {error}");
+            return Outcome::Reported;
+        }
+    };
+    let report = database.report().clone();
+    if !read_only {
+        assert_eq!(report.damage, None, "{context}: what is damaged is open for reading only");
+    }
+    let snapshot = database.snapshot();
+    let found = observe(&snapshot);
+    let faults = faults(&database);
+    let reported = !faults.is_empty() || report.damage.is_some();
+    match &found {
+        Ok(found) if found == original => {}
+        Ok(found) => {
+            let differs = found.lines().zip(original.lines()).find(|(found, original)| found != original);
+            assert!(reported, "{context}: silently another answer: {differs:?} {report:?}");
+            assert_texts(&snapshot, original, context);
+        }
+        Err(error) => assert!(reported, "{context}: `{error}`, and verify finds nothing"),
+    }
+    match (reported, report.rebuilt.is_some() || !report.recovery.is_empty()) {
+        (true, _) => Outcome::Reported,
+        (false, true) => Outcome::Repaired,
+        (false, false) => Outcome::Unnoticed,
+    }
+}
+
+/// Whatever is shown as checked evidence is a text that was written.
+fn assert_texts(snapshot: &Snapshot, original: &str, context: &str) {
+    let Ok(outputs) = snapshot.query("recall 'price bag' relax below 99", &Params::new()) else { return };
+    for output in outputs {
+        let Output::Answer(answer) = output else { continue };
+        for row in &answer.rows {
+            assert!(original.contains(&format!("{:?}", row.text)), "{context}: {:?}", row.text);
+            for citation in row.citations.iter().filter(|citation| citation.verdict == Verdict::Ok) {
+                assert!(original.contains(&format!("{:?}", citation.text)), "{context}: {citation:?}");
+            }
+        }
+    }
+}
+
+/// Judges all cases on all processors, and counts the outcomes.
+fn judge_all<'a>(cases: impl Iterator<Item = Case<'a>> + Send, original: &str) -> Vec<(PathBuf, String, Outcome)> {
+    let cases = std::sync::Mutex::new(cases);
+    let outcomes = std::sync::Mutex::new(Vec::new());
+    let failed = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(4, usize::from) {
+            scope.spawn(|| {
+                while failed.load(Ordering::Relaxed) == 0 {
+                    let Some(case) = cases.lock().unwrap().next() else { return };
+                    let (file, what) = (case.file.to_owned(), case.what.clone());
+                    match std::panic::catch_unwind(AssertUnwindSafe(|| case.judge(original))) {
+                        Ok(outcome) => outcomes.lock().unwrap().push((file, what, outcome)),
+                        Err(panic) => {
+                            failed.fetch_add(1, Ordering::Relaxed);
+                            std::panic::resume_unwind(panic);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    outcomes.into_inner().unwrap()
+}
+
+/// The database, what it answers, where its log ends, and its files.
+fn base() -> (SimVfs, String, u64, Vec<(PathBuf, Vec<u8>)>) {
+    let sim = written();
+    let database = Holotype::open_on(Arc::new(sim.clone()), DATABASE, Options::default()).unwrap();
+    assert!(faults(&database).is_empty(), "{:?}", faults(&database));
+    let original = observe(&database.snapshot()).unwrap();
+    let end = database.head().position.0;
+    drop(database);
+    let files = sim.files().into_iter().map(|path| (path.clone(), sim.bytes(&path).unwrap())).collect();
+    (sim, original, end, files)
+}
+
+/// Which bytes of a file are worth a case: all that mean something, and every so many of the long runs that do not.
+fn places(path: &Path, bytes: &[u8], log_end: u64) -> Vec<usize> {
+    let is_first_segment = path.ends_with("0000000001.log");
+    let name = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let every = |at: usize| match name {
+        // What was never written: zeros.
+        "log" if !is_first_segment || at as u64 > log_end + 4096 => 9973,
+        "redb" if bytes[at] == 0 => 997,
+        "redb" => 11,
+        "cseg" | "vseg" | "wseg" if bytes[at] == 0 => 5,
+        _ => 1,
+    };
+    (0..bytes.len()).filter(|at| at % every(*at) == 0).collect()
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_or_found_or_changes_nothing() {
+    let (sim, original, log_end, files) = base();
+    let cases = files.iter().flat_map(|(path, bytes)| {
+        let sim = &sim;
+        places(path, bytes, log_end).into_iter().map(move |at| {
+            let disk = sim.crash(Crash::Keep);
+            disk.flip(path, at as u64, 1 << (at % 8)).unwrap();
+            Case { disk, file: path, what: format!("bit {} of byte {at}", at % 8) }
+        })
+    });
+    let outcomes = judge_all(cases, &original);
+    assert!(outcomes.len() > 4000, "{}", outcomes.len());
+    for (path, what, outcome) in &outcomes {
+        let at: u64 = what.rsplit(' ').next().unwrap().parse().unwrap();
+        let in_log = path.ends_with("0000000001.log") && at < log_end;
+        assert!(!in_log || *outcome == Outcome::Reported, "{} {what}: {outcome:?}", path.display());
+    }
+    let hit: BTreeSet<&Path> = outcomes.iter().map(|(path, ..)| path.as_path()).collect();
+    assert_eq!(hit.len(), files.len());
+}
+
+#[test]
+fn a_cut_file_is_an_error_or_found_or_changes_nothing() {
+    let (sim, original, log_end, files) = base();
+    let cases = files.iter().flat_map(|(path, bytes)| {
+        let sim = &sim;
+        places(path, bytes, log_end).into_iter().map(move |len| {
+            let disk = sim.crash(Crash::Keep);
+            disk.replace(path, &bytes[..len]);
+            Case { disk, file: path, what: format!("cut to {len}") }
+        })
+    });
+    let outcomes = judge_all(cases, &original);
+    assert!(outcomes.len() > 4000, "{}", outcomes.len());
+    for (path, what, outcome) in &outcomes {
+        let first = path.ends_with("0000000001.log");
+        assert!(!first || *outcome == Outcome::Reported, "{} {what}: {outcome:?}", path.display());
+    }
+}
