@@ -79,7 +79,8 @@ fn every_byte_that_stands_for_a_name_is_described() {
     check!("source", Source);
     check!("origin", Origin);
     check!("edge", Edge);
-    let metrics = [Metric::Cosine, Metric::Dot, Metric::L2].map(|metric| format!("{} {}", metric.code(), metric.name()));
+    let metrics =
+        [Metric::Cosine, Metric::Dot, Metric::L2].map(|metric| format!("{} {}", metric.code(), metric.name()));
     assert_eq!(described("metric"), metrics);
     let encodings = [Encoding::F32, Encoding::F16, Encoding::I8];
     assert_eq!(described("encoding"), encodings.map(|encoding| format!("{} {}", encoding.code(), encoding.name())));
