@@ -71,7 +71,10 @@ fn the_code_map_names_files_that_are_there() {
 #[test]
 fn the_tables_of_the_memory_model_are_those_of_the_code() {
     for source in Source::ALL {
-        assert!(MEMORY.contains(&format!("| {source} | {:.1} |", source.weight())), "docs/memory.md: weight of {source}");
+        assert!(
+            MEMORY.contains(&format!("| {source} | {:.1} |", source.weight())),
+            "docs/memory.md: weight of {source}"
+        );
     }
     let dir = tempfile::tempdir().unwrap();
     let database = Holotype::create(dir.path().join("memory.holo"), Options::default()).unwrap();
@@ -81,7 +84,8 @@ fn the_tables_of_the_memory_model_are_those_of_the_code() {
     for row in &settings.rows {
         let cell = |index: usize| row[index].as_ref().map(ToString::to_string).unwrap_or_default();
         let described = MEMORY.lines().any(|line| {
-            let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(|cell| cell.trim().trim_matches('`')).collect();
+            let cells: Vec<&str> =
+                line.trim_matches('|').split(" | ").map(|cell| cell.trim().trim_matches('`')).collect();
             cells.first() == Some(&cell(0).as_str()) && cells.get(2) == Some(&cell(2).as_str())
         });
         assert!(described, "docs/memory.md: setting {} with default {}", cell(0), cell(2));
