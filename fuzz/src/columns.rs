@@ -1,0 +1,48 @@
+//! `.cseg` files with good checksums and any content: refused when opened or asked, and never a panic.
+
+use holotype_storage::columns::{Columns, ColumnsWriter};
+
+use crate::input::Input;
+use crate::sections::{IDENTITY, seal, unseal};
+
+const KIND: [u8; 4] = *b"CSEG";
+const TAGS: [[u8; 4]; 13] = [
+    *b"head", *b"v000", *b"z000", *b"v001", *b"z001", *b"v002", *b"z002", *b"v003", *b"z003", *b"v004", *b"z004",
+    *b"v005", *b"z005",
+];
+
+/// Seals the sections, opens the columns and reads each under its name as every type.
+///
+/// # Panics
+/// When a column that was verified cannot be read, or has another length than it says.
+pub fn target(data: &[u8]) {
+    let file = seal(&mut Input::new(data), KIND, 1, &TAGS);
+    let Ok(columns) = Columns::from_file(file) else { return };
+    let whole = columns.verify().is_ok();
+    let count = columns.count() as usize;
+    for name in columns.names().collect::<Vec<_>>() {
+        let lengths = [
+            columns.u8s(&name).map(<[_]>::len),
+            columns.u16s(&name).map(<[_]>::len),
+            columns.u32s(&name).map(<[_]>::len),
+            columns.u64s(&name).map(<[_]>::len),
+            columns.i64s(&name).map(<[_]>::len),
+            columns.f32s(&name).map(<[_]>::len),
+        ];
+        let readable: Vec<usize> = lengths.into_iter().flatten().collect();
+        assert!(readable.iter().all(|len| *len == count));
+        // Two columns may claim one name, or one that is no text: then the name finds another, or none.
+        assert!(!whole || readable.len() <= 1, "a column has one type");
+        let _ = (columns.zones_u32(&name), columns.zones_f32(&name), columns.has(&name));
+    }
+}
+
+/// A file with a column of each type.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut writer = ColumnsWriter::new(8, 3);
+    writer.u8("status", vec![1, 0, 255]).u16("tokens", vec![7, 9, 65_535]).u32("step", vec![3, 1, 2]);
+    writer.u64("lsn", vec![1 << 40, 0, 8]).i64("time", vec![-1, 0, 1]).f32("utility", vec![0.5, f32::NAN, -1.0]);
+    let mut bytes = Vec::new();
+    unseal(writer.into_file(IDENTITY), KIND, &TAGS, &mut bytes);
+    vec![bytes]
+}

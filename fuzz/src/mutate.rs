@@ -1,0 +1,87 @@
+//! Mutations of seeds without a fuzzer: dumb, quick, and the same every time.
+//!
+//! They need no coverage, so they find what lies near the seeds only; what lies deeper is libFuzzer's.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs `target` over each seed and then over `count` mutations of seeds. The first input that fails is given back.
+///
+/// # Errors
+/// The input that made the target panic.
+pub fn run(target: fn(&[u8]), seeds: &[Vec<u8>], count: u32, seed: u64) -> Result<(), Vec<u8>> {
+    let check = |input: &[u8]| catch_unwind(AssertUnwindSafe(|| target(input))).map_err(|_| input.to_vec());
+    for input in seeds {
+        check(input)?;
+    }
+    let mut random = Random(seed);
+    for _ in 0..count {
+        let mut input = random.pick(seeds).cloned().unwrap_or_default();
+        for _ in 0..=random.below(3) {
+            mutate(&mut input, seeds, &mut random);
+        }
+        check(&input)?;
+    }
+    Ok(())
+}
+
+/// Bytes and numbers that stand at the edge of something.
+const EDGES: [&[u8]; 10] =
+    [&[0], &[1], &[0x7f], &[0x80], &[0xff], &[0; 4], &[0xff; 4], &[0xff; 8], &[0, 0, 0, 0x80], b"'"];
+
+fn mutate(input: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
+    let at = random.below(input.len() + 1);
+    let end = (at + 1 + random.below(16)).min(input.len());
+    match random.below(8) {
+        0 | 1 => {
+            if let Some(byte) = input.get_mut(at) {
+                *byte ^= 1 << random.below(8);
+            }
+        }
+        2 => {
+            if let Some(byte) = input.get_mut(at) {
+                *byte = random.next() as u8;
+            }
+        }
+        3 => drop(input.drain(at..end)),
+        4 => {
+            let copy = input[at..end].to_vec();
+            let to = random.below(input.len() + 1);
+            input.splice(to..to, copy);
+        }
+        5 => {
+            let edge = *random.pick(&EDGES).unwrap_or(&EDGES[0]);
+            let end = (at + edge.len()).min(input.len());
+            input.splice(at..end, edge.iter().copied());
+        }
+        6 => {
+            let other = random.pick(seeds).map(Vec::as_slice).unwrap_or_default();
+            let from = random.below(other.len() + 1);
+            let to = (from + random.below(64)).min(other.len());
+            input.splice(at..end, other[from..to].iter().copied());
+        }
+        _ => input.truncate(at),
+    }
+}
+
+/// SplitMix64: small, and the same on every machine.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `bound`, which is not 0.
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn pick<'s, T>(&mut self, of: &'s [T]) -> Option<&'s T> {
+        if of.is_empty() { None } else { of.get(self.below(of.len())) }
+    }
+}

@@ -1,0 +1,77 @@
+//! Records of any type and payload, appended to the log of a sound database behind its back: opening it refuses them,
+//! or takes them in and then answers, checkpoints and opens again.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use holotype::query::Params;
+use holotype_storage::log::{Log, Lsn, OpenOptions};
+use holotype_storage::vfs::{Crash, SimVfs};
+use holotype_storage::{Error, NewRecord};
+
+use crate::input::{Input, put_counted};
+use crate::story;
+
+const LOG: &str = "/db/log";
+
+/// Appends the records as one transaction and opens the database.
+///
+/// # Panics
+/// When a database that was opened is another one after opening it again.
+pub fn target(data: &[u8]) {
+    let mut input = Input::new(data);
+    let mut records = Vec::new();
+    while !input.is_empty() && records.len() < 64 {
+        let kind = input.byte();
+        records.push(NewRecord { kind, payload: input.counted().to_vec() });
+    }
+    let disk = story::disk();
+    if !append(&disk, &records) {
+        return;
+    }
+    let Ok(database) = story::open(&disk) else { return };
+    let snapshot = database.snapshot();
+    let seen = story::see_all(&snapshot);
+    for script in [
+        "recall 'price of UA123'",
+        "recall 'price' in episode 'trip-42' expand evidence",
+        "find recalls",
+        "find pages",
+        "count items by kind",
+        "show episodes",
+        "verify",
+    ] {
+        let _ = snapshot.query(script, &Params::new());
+    }
+    if database.checkpoint().is_err() || database.close().is_err() {
+        return;
+    }
+    let database = story::open(&disk.crash(Crash::Lose)).expect("what was checkpointed opens");
+    let again = story::see_all(&database.snapshot());
+    assert_eq!(seen.ok(), again.ok(), "a checkpoint changes no answer");
+}
+
+fn append(disk: &SimVfs, records: &[NewRecord]) -> bool {
+    let opened =
+        Log::open::<Error>(Arc::new(disk.clone()), Path::new(LOG), None, &OpenOptions::default(), &mut |_| Ok(()));
+    let (log, _) = opened.expect("the story's log is sound");
+    let Ok(appended) = log.append(records, 1_767_607_300_000_000) else { return false };
+    log.sync_to(appended.end).expect("a simulated disk can be synced");
+    true
+}
+
+/// The story's own records, one transaction a seed, each appended once more.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let options = OpenOptions { read_only: true, ..OpenOptions::default() };
+    let (log, _) = Log::open::<Error>(Arc::new(story::disk()), Path::new(LOG), None, &options, &mut |_| Ok(()))
+        .expect("the story's log is sound");
+    let transactions = log.scan(Lsn(0)).expect("it can be scanned");
+    let seed = |transaction: holotype_storage::log::Transaction| {
+        transaction.records.iter().fold(Vec::new(), |mut seed, record| {
+            seed.push(record.kind);
+            put_counted(&record.payload, &mut seed);
+            seed
+        })
+    };
+    transactions.map(|transaction| seed(transaction.expect("it is sound"))).collect()
+}

@@ -1,0 +1,131 @@
+//! A small database on a simulated disk, for targets that need one to begin with. Made once; every use has a copy.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use holotype::time::FixedClock;
+use holotype::{
+    Attributes, Durability, Edge, EpisodeChange, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer,
+    Snapshot, Source, Space, Status,
+};
+use holotype_storage::vfs::{Crash, SimVfs};
+
+/// Where the database is on its disk.
+pub(crate) const DATABASE: &str = "/db";
+
+/// What every database here is opened with.
+pub(crate) fn options() -> Options {
+    Options {
+        page_size: 4096,
+        cache_bytes: 1 << 20,
+        // Without checkpoints of their own accord and without threads, the same input does the same again.
+        checkpoint_bytes: u64::MAX,
+        checkpoint_records: u64::MAX,
+        background_threads: 1,
+        clock: Arc::new(FixedClock(1_767_607_200_000_000)),
+        ..Options::default()
+    }
+}
+
+/// The story's disk, with everything synced and nothing closed: a checkpoint stands in the middle of the log.
+pub(crate) fn disk() -> SimVfs {
+    STORY.disk.crash(Crash::Keep)
+}
+
+/// A database opened from a disk.
+pub(crate) fn open(disk: &SimVfs) -> holotype::Result<Holotype> {
+    Holotype::open_on(Arc::new(disk.clone()), DATABASE, options())
+}
+
+/// What every item was after each commit of the story; the first entry is before the first commit.
+pub(crate) fn history() -> &'static [Vec<Seen>] {
+    &STORY.history
+}
+
+/// The files of the story's database that hold data, in the order of their names.
+pub(crate) fn files(disk: &SimVfs) -> Vec<PathBuf> {
+    disk.files().into_iter().filter(|path| path.starts_with(DATABASE)).collect()
+}
+
+/// What a reader sees of an item.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) key: String,
+    pub(crate) text: String,
+    pub(crate) attributes: Attributes,
+    pub(crate) linked: Vec<(Edge, ItemId)>,
+    /// The spans it cites, where their bytes are still those that were cited.
+    pub(crate) cited: Vec<String>,
+}
+
+/// What a reader sees of the item with that number.
+pub(crate) fn see(snapshot: &Snapshot, id: ItemId) -> holotype::Result<Seen> {
+    let item = snapshot.item(id)?;
+    let mut linked = Vec::new();
+    for edge in Edge::ALL {
+        linked.extend(snapshot.linked(id, *edge)?.into_iter().map(|to| (*edge, to)));
+    }
+    linked.sort();
+    let cited = snapshot.citations(id)?.into_iter().filter_map(|citation| citation.text).collect();
+    Ok(Seen { key: item.key, text: item.content.text().to_owned(), attributes: item.attributes, linked, cited })
+}
+
+/// What a reader sees of all items.
+pub(crate) fn see_all(snapshot: &Snapshot) -> holotype::Result<Vec<Seen>> {
+    (0..snapshot.len()).map(|number| see(snapshot, ItemId(number))).collect()
+}
+
+struct Story {
+    disk: SimVfs,
+    history: Vec<Vec<Seen>>,
+}
+
+static STORY: LazyLock<Story> = LazyLock::new(|| tell().expect("the story can be told"));
+
+fn tell() -> holotype::Result<Story> {
+    let disk = SimVfs::new();
+    let options = Options { space: Some(Space::new("story", 3)), ..options() };
+    let database = Holotype::create_on(Arc::new(disk.clone()), Path::new(DATABASE), options)?;
+    let mut history = vec![Vec::new(); usize::try_from(database.head().commit.0).unwrap_or_default() + 1];
+    let mut note = |database: &Holotype| -> holotype::Result<()> {
+        history.push(see_all(&database.snapshot())?);
+        Ok(())
+    };
+
+    let mut transaction = database.begin()?;
+    let change =
+        EpisodeChange { task: Some("book a flight".into()), version: Some("v2".into()), ..EpisodeChange::default() };
+    transaction.episode("trip-42", change)?;
+    let seen = NewTrace::call("trip-42", "search_flights", "UA123 price=$450, seats 2").key("t1").step(1);
+    let call = transaction.record(seen.status(Status::Success).vector(vec![1.0, 0.0, 0.0]))?;
+    let asked =
+        NewTrace::turn("trip-42", "Is that the price with a bag?").key("t2").speaker("Ana").source(Source::User);
+    transaction.record(asked.vector(vec![0.6, 0.8, 0.0]))?;
+    let fact = NewRecall::fact("UA123 costs $450").key("r1").from(Pointer::to_key("t1").quoting("price=$450"));
+    let fact = transaction.remember(fact.vector(vec![0.9, 0.1, 0.0]))?;
+    transaction.remember(NewRecall::theme("flight prices").key("th1").child("r1"))?;
+    transaction.claim(fact, "price of UA123", "$450", false, &[Pointer::to_key("t1")])?;
+    transaction.commit(Durability::Sync)?;
+    note(&database)?;
+    database.checkpoint()?;
+
+    let mut transaction = database.begin()?;
+    let failed = NewTrace::call("trip-42", "search_flights", "HTTP 504").key("t3").status(Status::Failed);
+    transaction.record(failed.field("url", "/flights?q=UA123").bytes_field("raw", vec![0, 0xff, 0xfe]))?;
+    transaction.update("r1", NewRecall::fact("UA123 costs $450 without a bag").from(Pointer::to_key("t2")))?;
+    transaction.commit(Durability::Sync)?;
+    note(&database)?;
+
+    let mut transaction = database.begin()?;
+    let close = EpisodeChange { open: Some(false), ..EpisodeChange::default() };
+    transaction.episode("trip-42", close)?;
+    transaction.mark(call, Mark::Status(Status::Unknown), Some("the bag was not counted".into()))?;
+    let other = NewRecall::fact("A bag is $35").key("r2").ungrounded().version("v3").utility(0.25);
+    let other = transaction.remember(other.vector(vec![0.0, 0.0, 1.0]))?;
+    transaction.link(other, Edge::Sibling, fact)?;
+    transaction.commit(Durability::Sync)?;
+    note(&database)?;
+
+    let disk = disk.crash(Crash::Keep);
+    Ok(Story { disk, history })
+}

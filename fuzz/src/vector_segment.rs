@@ -1,0 +1,75 @@
+//! `.vseg` files with good checksums and any content: refused when opened, or searched without a panic.
+
+use std::sync::Arc;
+
+use holotype_index::bitmap::Bits;
+use holotype_index::segment::layout::{KIND, VERSION};
+use holotype_index::{
+    BuildOptions, Encoding, Metric, Rows, SearchOptions, TailView, VectorIndex, VectorSegment, VectorSpec,
+    build_segment,
+};
+
+use crate::input::Input;
+use crate::sections::{IDENTITY, seal, unseal};
+
+const TAGS: [[u8; 4]; 9] = [*b"HEAD", *b"IDS ", *b"VECS", *b"SCAL", *b"CODE", *b"MEAN", *b"LNK0", *b"UPPR", *b"CALB"];
+const DIM: usize = 3;
+
+/// Seals the sections, opens the segment for the space the first byte picks, and searches it in every way.
+///
+/// # Panics
+/// When an open segment cannot be searched, or finds what is not in it.
+pub fn target(data: &[u8]) {
+    let mut input = Input::new(data);
+    let spec = specs()[usize::from(input.byte()) % 9];
+    let file = seal(&mut input, KIND, VERSION, &TAGS);
+    let Ok(segment) = VectorSegment::open(file, &spec) else { return };
+    let ids = segment.ids().expect("they were checked").to_vec();
+    assert_eq!(ids.len(), segment.len());
+    let _ = segment.unreachable_ids().expect("its sections were checked");
+    let _ = segment.ef_for_recall(0.95);
+    let index = VectorIndex::new(vec![Arc::new(segment)], TailView::empty(spec)).expect("one space");
+    let odd: Bits = ids.iter().copied().filter(|id| id % 2 == 1 && *id < 1 << 20).collect();
+    for filter in [None, Some(&odd)] {
+        for exact in [false, true] {
+            let options = SearchOptions { ef: 16, filter, exact };
+            let Ok(found) = index.search(&[1.0, 0.5, -0.5], 5, options) else { continue };
+            assert!(found.hits.len() <= 5);
+            for hit in &found.hits {
+                assert!(ids.binary_search(&hit.id).is_ok(), "{} is not in the segment", hit.id);
+                assert!(filter.is_none_or(|filter| filter.contains(hit.id)), "{} does not match", hit.id);
+            }
+        }
+    }
+    let asked: Vec<u32> = ids.iter().copied().take(4).chain([u32::MAX]).collect();
+    let _ = index.scores(&[0.0, 1.0, 0.0], &asked);
+    for id in asked {
+        let _ = index.vector(id).expect("its sections were checked");
+    }
+}
+
+/// One segment for each space, with a graph and without.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for (number, spec) in specs().into_iter().enumerate() {
+        for graph_from in [2, 1_000] {
+            let mut rows = Rows::new(spec);
+            for i in 0..24_u32 {
+                let vector = [(i % 5) as f32 + 0.5, (i % 7) as f32 - 3.0, (i % 3) as f32];
+                rows.push(i * 3 + 1, &vector).expect("it fits the space");
+            }
+            let options = BuildOptions { m: 2, ef_construction: 8, threads: 1, graph_from, ..BuildOptions::default() };
+            let writer = build_segment(&rows, IDENTITY, &options).expect("there are rows");
+            let mut bytes = vec![number as u8];
+            unseal(writer, KIND, &TAGS, &mut bytes);
+            seeds.push(bytes);
+        }
+    }
+    seeds
+}
+
+fn specs() -> [VectorSpec; 9] {
+    let metrics = [Metric::Cosine, Metric::Dot, Metric::L2];
+    let encodings = [Encoding::F32, Encoding::F16, Encoding::I8];
+    std::array::from_fn(|i| VectorSpec { dim: DIM, metric: metrics[i / 3], encoding: encodings[i % 3] })
+}
