@@ -81,12 +81,6 @@ impl State {
         row.task.clone_from(&record.task);
         row.version.clone_from(&record.version);
         row.open = record.open;
-        if row.newest_version.is_none() || row.traces == 0 {
-            row.newest_version = match &record.version {
-                Some(version) => Some(self.intern(version)?),
-                None => None,
-            };
-        }
         self.put(tables::EPISODE, tables::numbers([record.number]), &row)
     }
 

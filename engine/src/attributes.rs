@@ -234,6 +234,32 @@ impl AttributeStore {
         }
     }
 
+    /// The kind of an item: one column instead of all.
+    pub(crate) fn kind(&self, id: ItemId) -> Result<Kind> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => Ok(changed.kind),
+            (None, Some(chunk)) => {
+                let byte = *at_index(chunk.columns.u8s("kind")?, (id.0 - chunk.first) as usize, "kind")?;
+                Kind::from_byte(byte).ok_or_else(|| bad_byte("kind", byte))
+            }
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
+    /// The episode and the log an item belongs to.
+    pub(crate) fn log(&self, id: ItemId) -> Result<(Option<u32>, Option<u32>)> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => Ok((changed.episode, changed.log_id)),
+            (None, Some(chunk)) => {
+                let at = (id.0 - chunk.first) as usize;
+                let number = |name| Ok::<u32, Error>(*at_index(chunk.columns.u32s(name)?, at, name)?);
+                let optional = |name| Ok::<Option<u32>, Error>(Some(number(name)?).filter(|value| *value != NO_U32));
+                Ok((optional("episode")?, optional("log_id")?))
+            }
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
     fn changed(&self, id: u32) -> Option<&Arc<Attributes>> {
         self.current.get(&id).or_else(|| self.frozen.get(&id))
     }

@@ -215,7 +215,8 @@ fn write_vectors(
     let options = BuildOptions { threads: inner.options.background_threads.max(1), ..BuildOptions::default() };
     let (path, identity) = written.name(inner, Form::Vectors, place);
     let spec = vectors.tail.spec();
-    let mut file = build_segment(&vectors.tail.to_rows(), identity, &options)?;
+    let graph_from = if absorbed.is_empty() { options.graph_from } else { usize::MAX };
+    let mut file = build_segment(&vectors.tail.to_rows(), identity, &BuildOptions { graph_from, ..options })?;
     if !absorbed.is_empty() {
         let fresh = SegmentFile::from_bytes(file.into_bytes(), VECTOR_SEGMENT_KIND, &identity)?;
         let fresh = VectorSegment::open(fresh, &spec)?;

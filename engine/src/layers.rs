@@ -139,7 +139,7 @@ impl State {
 
     /// Which layer's index an item stands in.
     pub(crate) fn layer_of(&self, id: ItemId) -> Result<Layer> {
-        Ok(self.attributes(id)?.kind.layer())
+        Ok(self.attributes.kind(id)?.layer())
     }
 }
 

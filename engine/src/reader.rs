@@ -68,7 +68,8 @@ impl Standing {
         let time = given.time.or(if wall { Some(now) } else { newest_time });
         let (step, version) = match &row {
             Some(row) => {
-                let newest_version = row.newest_version.map(|number| state.symbol_name(number)).transpose()?;
+                let of_traces = row.newest_version.map(|number| state.symbol_name(number)).transpose()?;
+                let newest_version = of_traces.or_else(|| row.version.clone());
                 (given.step.or(row.newest_step), given.version.clone().or(newest_version))
             }
             None => (given.step, given.version.clone()),

@@ -433,7 +433,9 @@ impl<'db> Transaction<'db> {
                 let page = self.state.page(number)?;
                 if page.traces.contains(&to.0) {
                     let whole = page.key;
-                    return Err(Error::Invalid(format!("{from} cites {to} as part of page '{whole}', which is cited whole")));
+                    return Err(Error::Invalid(format!(
+                        "{from} cites {to} as part of page '{whole}', which is cited whole"
+                    )));
                 }
             }
         }

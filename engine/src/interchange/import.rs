@@ -183,7 +183,7 @@ impl<'i> Import<'i> {
             Line::Mark(mark) => self.mark(mark)?,
             Line::Deactivate(deactivate) => self.deactivate(deactivate)?,
             Line::Redact(_) | Line::Credit(_) | Line::Receipt(_) | Line::Event(_) => {
-                let message = format!("a `{}` line is understood but not imported yet by this version", line.name());
+                let message = format!("`{}` lines are understood but not imported yet by this version", line.name());
                 return Err(Fault::new(&[line.name()], "not-yet", message).into());
             }
         };

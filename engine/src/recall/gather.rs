@@ -154,13 +154,13 @@ fn linked(
 /// need be), and back.
 fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Layer) -> Result<Vec<ItemId>> {
     let state = &snapshot.state;
-    let attributes = state.attributes(from)?;
+    let kind = state.attributes.kind(from)?;
     let ends_in =
         |edge| -> Result<Vec<ItemId>> { Ok(state.edges_in(from, Some(edge))?.iter().map(|end| end.far).collect()) };
-    match (attributes.layer(), to) {
+    match (kind.layer(), to) {
         (Layer::Theme, Layer::Recall) => {
             let mut found = ends_in(Edge::Parent)?;
-            match attributes.kind {
+            match kind {
                 Kind::Concept => found.extend(ends_in(Edge::Mentions)?),
                 Kind::Intent => found.extend(ends_in(Edge::Solves)?),
                 _ => {}
@@ -175,7 +175,7 @@ fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Layer) -> Resu
         (Layer::Theme, Layer::Trace) => {
             let mut found = Vec::new();
             for recall in neighbours(snapshot, plan, from, Layer::Recall)? {
-                if plan.visible.contains(recall.0) {
+                if plan.recalls.contains(recall.0) {
                     found.extend(grounds(snapshot, plan, recall)?);
                 }
             }
@@ -203,9 +203,10 @@ fn grounds(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemI
             if !plan.visible.contains(source.0) || !seen.insert(source) {
                 continue;
             }
-            match snapshot.state.layer_of(source)? {
-                Layer::Trace => traces.push(source),
-                _ => queue.push(source),
+            if plan.traces.contains(source.0) {
+                traces.push(source);
+            } else {
+                queue.push(source);
             }
         }
     }

@@ -58,6 +58,9 @@ pub(crate) struct Plan {
     pub(crate) standing: Standing,
     pub(crate) weights: Weights,
     pub(crate) visible: Bits,
+    /// What of that is a trace, and what a recall.
+    pub(crate) traces: Bits,
+    pub(crate) recalls: Bits,
     pub(crate) exclusions: Vec<Exclusion>,
     pub(crate) stages: Vec<StagePlan>,
     /// A recall lends its similarity and words to the traces it cites, when the path leads from recalls to traces.
@@ -126,6 +129,8 @@ impl Plan {
             text,
             vector,
             weights: Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?,
+            traces: filter.noun(Noun::Traces)?.and(&visible),
+            recalls: filter.noun(Noun::Recalls)?.and(&visible),
             visible,
             exclusions,
             stages: plans,

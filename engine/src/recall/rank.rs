@@ -83,7 +83,7 @@ fn citing_recalls(snapshot: &Snapshot, plan: &Plan, traces: &[u32]) -> Result<BT
     for trace in traces {
         let mut citing = Vec::new();
         for dependent in snapshot.state.dependents(ItemId(*trace))? {
-            if plan.visible.contains(dependent.0) && snapshot.state.layer_of(dependent)? == Layer::Recall {
+            if plan.recalls.contains(dependent.0) {
                 citing.push(dependent);
             }
         }
@@ -218,11 +218,8 @@ fn log_of(snapshot: &Snapshot, plan: &Plan, id: u32, known: &mut Known) -> Resul
         return Ok(*log);
     }
     let mut log = None;
-    if plan.visible.contains(id) {
-        let attributes = snapshot.state.attributes(ItemId(id))?;
-        if attributes.layer() == Layer::Trace {
-            log = Some((attributes.episode, attributes.log_id));
-        }
+    if plan.traces.contains(id) {
+        log = Some(snapshot.state.attributes.log(ItemId(id))?);
     }
     known.insert(id, log);
     Ok(log)

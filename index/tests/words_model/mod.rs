@@ -143,7 +143,8 @@ pub(crate) fn naive(analyzer: Analyzer, documents: &[Document], bound: u32, excl
     // Each term with its weight, its idf, and whether it counts for coverage.
     let mut terms: BTreeMap<String, (f64, f64, bool)> = BTreeMap::new();
     let mut word = String::new();
-    for (key, role) in analyzer.analyze(query) {
+    let query = without_stop_words(analyzer, query);
+    for (key, role) in analyzer.analyze(&query) {
         let weight = match role {
             Role::Word => 1.0,
             Role::Surface => 0.2,
@@ -175,6 +176,13 @@ pub(crate) fn naive(analyzer: Analyzer, documents: &[Document], bound: u32, excl
     }
     hits.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
     Answer { hits, coverage }
+}
+
+/// The query without the vocabulary's stop words, unless it has no other word.
+fn without_stop_words(analyzer: Analyzer, query: &str) -> String {
+    let kept: Vec<&str> = query.split(' ').filter(|word| !["the", "don't"].contains(word)).collect();
+    let english = analyzer.stemming() == Stemming::English;
+    if english && kept.iter().any(|word| !word.is_empty()) { kept.join(" ") } else { query.to_owned() }
 }
 
 pub(crate) fn near(a: f64, b: f64) -> bool {

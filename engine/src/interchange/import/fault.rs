@@ -3,7 +3,7 @@
 use crate::interchange::NpyError;
 use crate::interchange::json::{Parser, find};
 use crate::interchange::reader::{LineError, LineReader};
-use crate::{Error, ErrorClass};
+use crate::{Error, ErrorClass, ItemId};
 use std::io::BufRead;
 
 /// What is wrong with a line.
@@ -58,6 +58,22 @@ impl Failure {
             && fault.path.is_empty()
         {
             fault.path = owned(path);
+        }
+        self
+    }
+
+    /// The failure with an item called by the line's key where the engine calls it by its number.
+    pub(super) fn calling(mut self, item: ItemId, key: &str) -> Failure {
+        if let Failure::Line(fault) = &mut self {
+            let number = item.to_string();
+            let mut pieces = fault.message.split(&number);
+            let mut message = pieces.next().unwrap_or_default().to_owned();
+            for piece in pieces {
+                let is_longer = piece.starts_with(|c: char| c.is_ascii_digit());
+                message.push_str(&if is_longer { number.clone() } else { format!("'{key}'") });
+                message.push_str(piece);
+            }
+            fault.message = message;
         }
         self
     }

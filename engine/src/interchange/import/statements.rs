@@ -99,7 +99,8 @@ impl Import<'_> {
             }
         }
         let (from, to) = (self.holder(&line.from, &["link", "from"])?, self.holder(key, &["link", "to"])?);
-        self.transaction()?.link(from, edge, to).at(&["link", "edge"])?;
+        let linked = self.transaction()?.link(from, edge, to).at(&["link", "edge"]);
+        linked.map_err(|failure| called(failure, line, from, to))?;
         self.past.leave(&Subject::Edge(from, edge.to_byte(), to));
         if edge == Edge::Supersedes {
             self.past.leave(&Subject::Active(to));
@@ -118,7 +119,9 @@ impl Import<'_> {
         }
         let from = self.holder(&line.from, &["link", "from"])?;
         self.check_pointer(&["link", "to"], &line.to)?;
-        self.transaction()?.cite(from, &pointer(&line.to)).at(&["link", "to"])?;
+        let cited = self.transaction()?.cite(from, &pointer(&line.to)).at(&["link", "to"]);
+        let to = self.called(line.to.target())?.first().copied().unwrap_or(from);
+        cited.map_err(|failure| called(failure, line, from, to))?;
         Ok(Outcome::Added)
     }
 
@@ -132,7 +135,8 @@ impl Import<'_> {
             }
         }
         let (from, to) = (self.holder(&line.from, &["unlink", "from"])?, self.holder(key, &["unlink", "to"])?);
-        self.transaction()?.unlink(from, edge, to).at(&["unlink", "to"])?;
+        let unlinked = self.transaction()?.unlink(from, edge, to).at(&["unlink", "to"]);
+        unlinked.map_err(|failure| called(failure, line, from, to))?;
         self.past.leave(&Subject::Edge(from, edge.to_byte(), to));
         Ok(Outcome::Added)
     }
@@ -279,6 +283,11 @@ impl Import<'_> {
         self.past.leave(&Subject::Active(item));
         Ok(Outcome::Added)
     }
+}
+
+/// A failure that calls both ends of a link by their keys.
+fn called(failure: Failure, line: &Link, from: ItemId, to: ItemId) -> Failure {
+    failure.calling(from, &line.from).calling(to, line.to.target())
 }
 
 /// The key of a link's far end, which only `cites` may give as more than a key.
