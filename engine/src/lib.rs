@@ -91,6 +91,7 @@ pub use new_item::{NewRecall, NewTrace};
 pub use options::{Durability, Options};
 pub use provenance::{Pointer, Span, Target, Verdict, hex};
 pub use reader::Reader;
+pub use recall::RecallBuilder;
 pub use snapshot::{Item, Snapshot};
 pub use space::{Encoding, Metric, Space};
 pub use transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transaction};

@@ -237,3 +237,9 @@ pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::UnknownRecord { .. })
         || matches!(error, Error::Storage(holotype_storage::Error::Damaged(_) | holotype_storage::Error::Decode { .. }))
 }
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").field("commit", &self.commit()).field("items", &self.len()).finish()
+    }
+}

@@ -13,6 +13,7 @@
 //! 2. Every span a row cites was read and hashed again for this answer.
 //! 3. Same snapshot, same reader, same statement: same rows.
 
+mod builder;
 mod expand;
 mod gather;
 mod plan;
@@ -27,6 +28,7 @@ use crate::snapshot::{Snapshot, is_damage};
 use gather::Candidates;
 use holotype_query::ast;
 use plan::Plan;
+pub use builder::RecallBuilder;
 pub(crate) use plan::{names, reader_of};
 use rank::Scored;
 use select::{Chosen, Selection};
