@@ -39,6 +39,15 @@ impl SourceClass {
     }
 }
 
+/// When a source was made, in the order that makes one newer than another; and what is inherited with it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Newest {
+    time: Option<i64>,
+    step: Option<u64>,
+    id: ItemId,
+    version: Option<u32>,
+}
+
 /// What a walk over the sources of one item finds.
 #[derive(Default)]
 struct Gathered {
@@ -47,7 +56,7 @@ struct Gathered {
     bad: u32,
     trust_sources: u8,
     trust_statuses: u8,
-    newest: Option<(Option<i64>, Option<u64>, ItemId, Option<u32>)>,
+    newest: Option<Newest>,
     worst_status: Option<Status>,
     lowest_source: Option<crate::item::Source>,
     episodes: BTreeSet<u32>,
@@ -65,10 +74,8 @@ impl Gathered {
         if !source.active {
             return;
         }
-        let when = (source.time, source.step, id, source.version);
-        if self.newest.is_none_or(|newest| (when.0, when.1, when.2) > (newest.0, newest.1, newest.2)) {
-            self.newest = Some(when);
-        }
+        let made = Newest { time: source.time, step: source.step, id, version: source.version };
+        self.newest = self.newest.max(Some(made));
         self.worst_status = self.worst_status.max(source.status);
         self.lowest_source = match (self.lowest_source, source.source) {
             (Some(a), Some(b)) => Some(if b.weight() < a.weight() { b } else { a }),
@@ -121,8 +128,8 @@ impl State {
         while let Some((_, id)) = queue.pop_first() {
             let id = ItemId(id);
             let before = self.attributes(id)?;
-            let after = self.derive(id, &before)?;
-            if after == before {
+            let (after, moved) = self.derive(id, &before)?;
+            if after == before && !moved {
                 continue;
             }
             self.attributes.set(id, after);
@@ -147,8 +154,9 @@ impl State {
         Ok(())
     }
 
-    /// The attributes of an item with everything derived recomputed from its sources as they stand.
-    fn derive(&mut self, id: ItemId, stated: &Attributes) -> Result<Attributes> {
+    /// The attributes of an item with everything derived recomputed from its sources as they stand, and whether it came
+    /// to belong to other episodes.
+    fn derive(&mut self, id: ItemId, stated: &Attributes) -> Result<(Attributes, bool)> {
         let mut attributes = stated.clone();
         if attributes.layer() == Layer::Trace {
             attributes.trust_sources = attributes.source.map_or(0, |source| 1 << source.to_byte());
@@ -156,7 +164,7 @@ impl State {
             if attributes.redacted {
                 attributes.trust_statuses |= Attributes::TRUST_REDACTED;
             }
-            return Ok(attributes);
+            return Ok((attributes, false));
         }
         let mut gathered = Gathered::default();
         for source in self.sources(id, attributes.layer())? {
@@ -183,25 +191,27 @@ impl State {
             attributes.source = gathered.lowest_source;
         }
         if step {
-            attributes.step = newest.and_then(|newest| newest.1);
+            attributes.step = newest.and_then(|newest| newest.step);
         }
         if time {
-            attributes.time = newest.and_then(|newest| newest.0);
+            attributes.time = newest.and_then(|newest| newest.time);
         }
         if version {
-            attributes.version = newest.and_then(|newest| newest.3);
+            attributes.version = newest.and_then(|newest| newest.version);
         }
         if attributes.inherited & Inherited::EPISODE != 0 {
-            attributes.episode = self.inherit_episodes(id, &gathered)?;
+            let (first, moved) = self.inherit_episodes(id, &gathered)?;
+            attributes.episode = first;
+            return Ok((attributes, moved));
         }
-        Ok(attributes)
+        Ok((attributes, false))
     }
 
     /// Makes the rows say that the item belongs to every episode gathered; returns the first one, which is the
-    /// newest source's (its step is a step of that episode).
-    fn inherit_episodes(&mut self, id: ItemId, gathered: &Gathered) -> Result<Option<u32>> {
+    /// newest source's (its step is a step of that episode), and whether the others changed.
+    fn inherit_episodes(&mut self, id: ItemId, gathered: &Gathered) -> Result<(Option<u32>, bool)> {
         let newest = match gathered.newest {
-            Some((_, _, source, _)) => self.attributes(source)?.episode,
+            Some(newest) => self.attributes(newest.id)?.episode,
             None => None,
         };
         let first = newest.or_else(|| gathered.episodes.first().copied());
@@ -219,6 +229,6 @@ impl State {
             self.put_empty(tables::ALSO_OF, tables::numbers([id.0, *new]));
             self.put_empty(tables::ALSO_IN, tables::numbers([*new, id.0]));
         }
-        Ok(first)
+        Ok((first, present != wanted))
     }
 }

@@ -445,12 +445,14 @@ impl<'db> Transaction<'db> {
     /// Adds a pointer to an item that was written before.
     pub fn cite(&mut self, item: ItemId, pointer: &Pointer) -> Result<()> {
         let resolved = self.resolve(pointer)?;
-        if let PointerTarget::Item(target) = resolved.target
-            && (target >= item.0 || self.state.attributes(item)?.layer() == Layer::Trace)
-        {
+        let newest = match resolved.target {
+            PointerTarget::Item(target) => Some(target),
+            PointerTarget::Page(page) => self.state.page(page)?.traces.into_iter().max(),
+        };
+        if newest.is_some_and(|newest| newest >= item.0) || self.state.attributes(item)?.layer() == Layer::Trace {
             return Err(Error::Invalid(format!(
                 "{item} cannot cite {}: only a recall or theme cites, and only what came before it",
-                ItemId(target)
+                pointer.target
             )));
         }
         self.push(Record::Pointers(PointersRecord { item: item.0, pointers: vec![resolved] }))

@@ -72,8 +72,9 @@ fn write(database: &Holotype, number: u64, durability: Durability) -> holotype::
     let key = format!("t{number}");
     match number % 5 {
         0 => {
-            let fact = transaction
-                .remember(NewRecall::fact(format!("fact of {number}")).key(format!("r{number}")).from(Pointer::to_key("t2")))?;
+            let fact = transaction.remember(
+                NewRecall::fact(format!("fact of {number}")).key(format!("r{number}")).from(Pointer::to_key("t2")),
+            )?;
             transaction.remember(NewRecall::theme("facts").key(format!("th{number}")).child(format!("r{number}")))?;
             transaction.mark(fact, Mark::Utility(0.25, 1), None)?;
         }

@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DATABASE: &str = "/memory.holo";
 
-const QUESTIONS: &str = "recall 'price of UA123' near $v in episode 'trip-42' relax below 9 expand depth 2 within 90 tokens;
+const QUESTIONS: &str =
+    "recall 'price of UA123' near $v in episode 'trip-42' relax below 9 expand depth 2 within 90 tokens;
     recall 'bag' limit 3;
     find traces where status = failed or text contains 'bag' order by step;
     sources of 'r1'";
@@ -104,7 +105,10 @@ impl Case<'_> {
         }));
         judged.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
-            panic!("{context}: {}", text.or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
+            panic!(
+                "{context}: {}",
+                text.or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+            )
         })
     }
 }

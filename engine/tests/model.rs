@@ -12,14 +12,15 @@ use holotype::cell::Cell;
 use holotype::query::Params;
 use holotype::time::FixedClock;
 use holotype::{
-    Durability, Edge, EpisodeChange, Holotype, ItemId, Kind, Layer, Mark, NewRecall, NewTrace, Options, Pointer, Snapshot,
-    Source, Space, Status, Support, Transaction, Verdict,
+    Durability, Edge, EpisodeChange, Holotype, ItemId, Kind, Layer, Mark, NewRecall, NewTrace, Options, Pointer,
+    Snapshot, Source, Space, Status, Support, Transaction, Verdict,
 };
 use holotype_storage::vfs::{SimVfs, Vfs};
 use observed::{everything, faults};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -359,9 +360,7 @@ impl Model {
             return false;
         }
         match edge {
-            Edge::Cites | Edge::DerivedFrom => {
-                near.layer() != Layer::Trace && far.layer() != Layer::Theme && to < from
-            }
+            Edge::Cites | Edge::DerivedFrom => near.layer() != Layer::Trace && far.layer() != Layer::Theme && to < from,
             Edge::Parent => near.layer() == Layer::Recall && far.layer() == Layer::Theme,
             Edge::Mentions => near.layer() == Layer::Recall && far == Kind::Concept,
             Edge::Solves => near == Kind::Procedure && far == Kind::Intent,
@@ -371,11 +370,14 @@ impl Model {
 
     /// Where a reader of an episode stands by default: its newest step and time, and the version there.
     fn reader(&self, episode: usize) -> (Option<u64>, Option<i64>, Option<String>) {
-        let traces: Vec<&MItem> =
-            self.items.iter().filter(|item| item.kind.layer() == Layer::Trace && item.episode == Some(episode)).collect();
+        let traces: Vec<&MItem> = self
+            .items
+            .iter()
+            .filter(|item| item.kind.layer() == Layer::Trace && item.episode == Some(episode))
+            .collect();
         let step = traces.iter().filter_map(|trace| trace.step).max();
         let time = traces.iter().filter_map(|trace| trace.time).max();
-        let mut version = if traces.is_empty() { self.episodes[episode].version.clone() } else { None };
+        let mut version = None;
         let mut newest = None;
         for trace in traces {
             if trace.step >= newest {
@@ -383,7 +385,7 @@ impl Model {
                 version = trace.version.clone().or(version);
             }
         }
-        (step, time, version)
+        (step, time, version.or_else(|| self.episodes[episode].version.clone()))
     }
 }
 
@@ -636,14 +638,19 @@ fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
             if !spans.iter().all(|span| model.resolves(*span)) {
                 return None;
             }
-            let mut pointers: Vec<MPointer> = spans.iter().map(|(id, start, end)| MPointer::Span(*id, *start, *end)).collect();
+            let mut pointers: Vec<MPointer> =
+                spans.iter().map(|(id, start, end)| MPointer::Span(*id, *start, *end)).collect();
             let pages = model.pages.len();
             pointers.extend(page.filter(|_| pages > 0).map(|page| MPointer::Page(usize::from(page) % pages)));
             if pointers.is_empty() && kind.layer() == Layer::Recall && !ungrounded {
                 return None;
             }
             let children: Vec<usize> = if kind.layer() == Layer::Theme {
-                children.iter().filter_map(|child| model.item(*child)).filter(|id| model.items[*id].key.is_some()).collect()
+                children
+                    .iter()
+                    .filter_map(|child| model.item(*child))
+                    .filter(|id| model.items[*id].key.is_some())
+                    .collect()
             } else {
                 Vec::new()
             };
@@ -733,6 +740,10 @@ fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
             if !model.may_link(from, *edge, to) {
                 return None;
             }
+            if *edge == Edge::Cites {
+                let len = model.items[to].text.len() as u64;
+                model.add_pointer(from, MPointer::Span(to, 0, len));
+            }
             model.edges.insert((from, edge.to_byte(), to));
             if *edge == Edge::Supersedes {
                 model.items[to].active = false;
@@ -740,7 +751,8 @@ fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
         }
         Op::Unlink(from, edge, to) => {
             let (from, to) = some_edge(model, *from, *edge, *to)?;
-            let by_page = |pointer: &MPointer| matches!(pointer, MPointer::Page(page) if model.pages[*page].traces.contains(&to));
+            let by_page =
+                |pointer: &MPointer| matches!(pointer, MPointer::Page(page) if model.pages[*page].traces.contains(&to));
             if *edge == Edge::Cites && model.items[from].pointers.iter().any(by_page) {
                 return None;
             }
@@ -748,7 +760,9 @@ fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
                 return None;
             }
             if *edge == Edge::Cites {
-                model.items[from].pointers.retain(|pointer| !matches!(pointer, MPointer::Span(target, ..) if *target == to));
+                model.items[from]
+                    .pointers
+                    .retain(|pointer| !matches!(pointer, MPointer::Span(target, ..) if *target == to));
             }
         }
         Op::Status(id, status) => {
@@ -845,16 +859,23 @@ fn compare(snapshot: &Snapshot, model: &Model) {
     compare_edges(snapshot, model);
     compare_pages(snapshot, model);
     for (at, episode) in model.episodes.iter().enumerate() {
-        let asked = snapshot.query(&format!("recall 'fare' in episode '{}'", episode.id), &Params::new()).unwrap().pop();
+        let asked =
+            snapshot.query(&format!("recall 'fare' in episode '{}'", episode.id), &Params::new()).unwrap().pop();
         let Some(Output::Answer(answer)) = asked else { panic!("no answer") };
         let (step, time, version) = model.reader(at);
-        assert_eq!((answer.at.step, answer.at.time, answer.at.version), (step, time, version), "reader of {}", episode.id);
+        assert_eq!(
+            (answer.at.step, answer.at.time, answer.at.version),
+            (step, time, version),
+            "reader of {}",
+            episode.id
+        );
     }
 }
 
 fn compare_pointers(snapshot: &Snapshot, model: &Model, id: usize) {
     let citations = snapshot.citations(ItemId(id as u32)).unwrap();
-    let found: Vec<_> = citations.iter().map(|citation| (citation.start, citation.end, citation.text.clone())).collect();
+    let found: Vec<_> =
+        citations.iter().map(|citation| (citation.start, citation.end, citation.text.clone())).collect();
     let wanted: Vec<_> = model.items[id]
         .pointers
         .iter()
@@ -889,7 +910,8 @@ fn compare_edges(snapshot: &Snapshot, model: &Model) {
 
 fn compare_pages(snapshot: &Snapshot, model: &Model) {
     let found = table(snapshot, "show pages");
-    let found: Vec<Vec<String>> = found.rows.iter().map(|row| row[..5].iter().map(|cell| texts(cell.as_ref()).concat()).collect()).collect();
+    let found: Vec<Vec<String>> =
+        found.rows.iter().map(|row| row[..5].iter().map(|cell| texts(cell.as_ref()).concat()).collect()).collect();
     let wanted: Vec<Vec<String>> = model
         .pages
         .iter()
@@ -903,8 +925,20 @@ fn compare_pages(snapshot: &Snapshot, model: &Model) {
     assert_eq!(found, wanted);
 }
 
+fn config() -> ProptestConfig {
+    let seed = std::env::var("HOLOTYPE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(42);
+    let cases = std::env::var("HOLOTYPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48);
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: 4000,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn the_engine_does_what_the_model_does(ops in vec(op(), 1..90)) {

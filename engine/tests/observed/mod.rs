@@ -31,7 +31,8 @@ pub(crate) fn everything(snapshot: &Snapshot) -> Result<String, Error> {
             }
         }
     }
-    for listing in ["show episodes", "show pages", "show settings", "find claims", "find edges", "find items return *"] {
+    for listing in ["show episodes", "show pages", "show settings", "find claims", "find edges", "find items return *"]
+    {
         line(&mut all, answers(snapshot, listing, &Params::new())?);
     }
     line(&mut all, format!("commit {}, space {:?}", snapshot.commit(), snapshot.space()?));
