@@ -32,6 +32,9 @@ pub(crate) struct EdgeEnd {
     pub(crate) row: EdgeRow,
 }
 
+/// A row of the catalog: its key and its value.
+pub(crate) type StoredRow = (Vec<u8>, Arc<[u8]>);
+
 /// Everything that holds after a transaction.
 #[derive(Clone)]
 pub(crate) struct State {
@@ -79,7 +82,7 @@ impl State {
     }
 
     /// Every row of a table whose key begins with `prefix`, in key order.
-    pub(crate) fn scan(&self, table: u8, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Arc<[u8]>)>> {
+    pub(crate) fn scan(&self, table: u8, prefix: &[u8]) -> Result<Vec<StoredRow>> {
         let mut found = Vec::new();
         for row in self.rows.prefix(table, prefix) {
             let (key, value) = row?;

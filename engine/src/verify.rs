@@ -130,10 +130,10 @@ fn verify_items(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
         match snapshot.content(id) {
             Ok(content) if content.record.id == id.0 => {}
             Ok(_) => {
-                report.faults.push(in_catalog(format!("the columns lead from item {id} to another item's record")))
+                report.faults.push(in_catalog(format!("the columns lead from item {id} to another item's record")));
             }
             Err(error) if is_damage(&error) => {
-                report.faults.push(in_catalog(format!("item {id} cannot be read: {error}")))
+                report.faults.push(in_catalog(format!("item {id} cannot be read: {error}")));
             }
             Err(error) => return Err(error),
         }

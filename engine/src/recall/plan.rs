@@ -219,7 +219,7 @@ fn query_of(
             match (embedder, &text) {
                 (Some(embedder), Some(text)) => vector = embedder.embed(text),
                 (None, Some(_)) => {
-                    notes.push(format!("no vector was given for {}: found by words and links alone", space.model))
+                    notes.push(format!("no vector was given for {}: found by words and links alone", space.model));
                 }
                 _ => {}
             }
