@@ -74,7 +74,7 @@ fn shell(command: &str, dir: &Path) -> Vec<String> {
     let paths = std::iter::once(own.to_owned()).chain(std::env::split_paths(&inherited));
     let path = std::env::join_paths(paths).expect("the build directory can stand in PATH");
     let output = Command::new("sh")
-        .args(["-c", &format!("{command} 2>&1")])
+        .args(["-c", &format!("exec 2>&1\n{command}")])
         .current_dir(dir)
         .env("PATH", path)
         .env("NO_COLOR", "1")
