@@ -90,6 +90,7 @@ enum Outcome {
 
 struct Case<'a> {
     disk: SimVfs,
+    number: usize,
     file: &'a Path,
     what: String,
 }
@@ -100,7 +101,9 @@ impl Case<'_> {
         let context = format!("{} {}", self.file.display(), self.what);
         let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
             let outcome = judge_opened(&self.disk.crash(Crash::Keep), Options::default(), original, &context);
-            judge_opened(&self.disk, Options::read_only(), original, &context);
+            if self.number.is_multiple_of(8) {
+                judge_opened(&self.disk, Options::read_only(), original, &context);
+            }
             outcome
         }));
         judged.unwrap_or_else(|panic| {
@@ -127,17 +130,19 @@ fn judge_opened(disk: &SimVfs, options: Options, original: &str, context: &str) 
         assert_eq!(report.damage, None, "{context}: what is damaged is open for reading only");
     }
     let snapshot = database.snapshot();
-    let found = observe(&snapshot);
     let faults = faults(&database);
     let reported = !faults.is_empty() || report.damage.is_some();
-    match &found {
-        Ok(found) if found == original => {}
-        Ok(found) => {
-            let differs = found.lines().zip(original.lines()).find(|(found, original)| found != original);
-            assert!(reported, "{context}: silently another answer: {differs:?} {report:?}");
-            assert_texts(&snapshot, original, context);
+    if reported {
+        assert_texts(&snapshot, original, context);
+    } else {
+        match observe(&snapshot) {
+            Ok(found) if found == original => {}
+            Ok(found) => {
+                let differs = found.lines().zip(original.lines()).find(|(found, original)| found != original);
+                panic!("{context}: silently another answer: {differs:?} {report:?}");
+            }
+            Err(error) => panic!("{context}: `{error}`, and verify finds nothing"),
         }
-        Err(error) => assert!(reported, "{context}: `{error}`, and verify finds nothing"),
     }
     match (reported, report.rebuilt.is_some() || !report.recovery.is_empty()) {
         (true, _) => Outcome::Reported,
@@ -197,16 +202,17 @@ fn base() -> (SimVfs, String, u64, Vec<(PathBuf, Vec<u8>)>) {
     (sim, original, end, files)
 }
 
-/// Which bytes of a file are worth a case: all that mean something, and every so many of the long runs that do not.
+/// The places of a file that get a case: every byte the log was written to and, of the rest, every so many; every byte
+/// of every file when the environment says `HOLOTYPE_EVERY_BYTE`.
 fn places(path: &Path, bytes: &[u8], log_end: u64) -> Vec<usize> {
-    let is_first_segment = path.ends_with("0000000001.log");
+    let every_byte = std::env::var_os("HOLOTYPE_EVERY_BYTE").is_some();
     let name = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let every = |at: usize| match name {
-        // What was never written: zeros.
-        "log" if !is_first_segment || at as u64 > log_end + 4096 => 9973,
+        _ if every_byte => 1,
+        "log" if at as u64 > log_end => 997,
         "redb" if bytes[at] == 0 => 997,
-        "redb" => 11,
-        "cseg" | "vseg" | "wseg" if bytes[at] == 0 => 5,
+        "redb" => 151,
+        "cseg" | "vseg" | "wseg" => 5,
         _ => 1,
     };
     (0..bytes.len()).filter(|at| at % every(*at) == 0).collect()
@@ -220,14 +226,14 @@ fn a_flipped_bit_is_an_error_or_found_or_changes_nothing() {
         places(path, bytes, log_end).into_iter().map(move |at| {
             let disk = sim.crash(Crash::Keep);
             disk.flip(path, at as u64, 1 << (at % 8)).unwrap();
-            Case { disk, file: path, what: format!("bit {} of byte {at}", at % 8) }
+            Case { disk, number: at, file: path, what: format!("bit {} of byte {at}", at % 8) }
         })
     });
     let outcomes = judge_all(cases, &original);
     assert!(outcomes.len() > 4000, "{}", outcomes.len());
     for (path, what, outcome) in &outcomes {
         let at: u64 = what.rsplit(' ').next().unwrap().parse().unwrap();
-        let in_log = path.ends_with("0000000001.log") && at < log_end;
+        let in_log = path.extension().is_some_and(|extension| extension == "log") && at < log_end;
         assert!(!in_log || *outcome == Outcome::Reported, "{} {what}: {outcome:?}", path.display());
     }
     let hit: BTreeSet<&Path> = outcomes.iter().map(|(path, ..)| path.as_path()).collect();
@@ -242,13 +248,13 @@ fn a_cut_file_is_an_error_or_found_or_changes_nothing() {
         places(path, bytes, log_end).into_iter().map(move |len| {
             let disk = sim.crash(Crash::Keep);
             disk.replace(path, &bytes[..len]);
-            Case { disk, file: path, what: format!("cut to {len}") }
+            Case { disk, number: len, file: path, what: format!("cut to {len}") }
         })
     });
     let outcomes = judge_all(cases, &original);
     assert!(outcomes.len() > 4000, "{}", outcomes.len());
     for (path, what, outcome) in &outcomes {
-        let first = path.ends_with("0000000001.log");
-        assert!(!first || *outcome == Outcome::Reported, "{} {what}: {outcome:?}", path.display());
+        let log = path.extension().is_some_and(|extension| extension == "log");
+        assert!(!log || *outcome == Outcome::Reported, "{} {what}: {outcome:?}", path.display());
     }
 }
