@@ -1,2 +1,134 @@
-//! The holotype command line.
-fn main() {}
+//! The `holotype` command line: one file per command, and here what they are and how they end.
+//!
+//! Data goes to stdout, everything else to stderr. How a command ended is its exit status ([`failure`]):
+//!
+//! | status | meaning |
+//! |---|---|
+//! | 0 | done, also with no rows; a closed pipe too |
+//! | 1 | a check found something, or lines were skipped |
+//! | 2 | the command, a statement or the content of an input file is wrong |
+//! | 3 | the database cannot be opened: missing, locked, of a newer format, damaged |
+//! | 4 | reading or writing failed, or the disk is full |
+//! | 5 | a limit stopped it |
+//! | 130 | interrupted |
+
+mod batch;
+mod checkpoint;
+mod completions;
+mod create;
+mod database;
+mod demo;
+mod export;
+mod failure;
+mod fmt;
+mod head;
+mod import;
+mod interrupt;
+mod json;
+mod params;
+mod query;
+mod rebuild;
+mod render;
+mod repl;
+mod screen;
+mod stats;
+mod verify;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use failure::{Failure, Status};
+use render::Format;
+use std::process::ExitCode;
+
+/// An embedded database for provenance-tracked agent memory.
+#[derive(Debug, Parser)]
+#[command(name = "holotype", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// How answers and errors are written [default: table; jsonl with --batch]
+    #[arg(long, global = true, value_name = "FORMAT")]
+    format: Option<Format>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the whole idea in one minute, with no network
+    Demo(demo::Args),
+    /// Create an empty database
+    Create(create::Args),
+    /// Add the lines of JSON Lines files to a database
+    Import(import::Args),
+    /// Write a database as JSON Lines
+    Export(export::Args),
+    /// Run statements of the recall language
+    Query(query::Args),
+    /// Ask and answer in a session
+    Repl(repl::Args),
+    /// Check every checksum, hash, pointer and derived file
+    Verify(verify::Args),
+    /// Say what is in a database
+    Stats(stats::Args),
+    /// Print the end of the log: position, transaction, hash
+    Head(head::Args),
+    /// Write a checkpoint now, so that the next opening has nothing to replay
+    Checkpoint(checkpoint::Args),
+    /// Make every derived file anew from the log
+    Rebuild(rebuild::Args),
+    /// Print statements in their canonical form
+    Fmt(fmt::Args),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return failure::usage(&error, wants_json()),
+    };
+    let format = cli.format;
+    if let Err(failure) = interrupt::install() {
+        return failure.tell(format);
+    }
+    match run(cli.command, format) {
+        Ok(status) => status.into(),
+        Err(failure) => failure.tell(format),
+    }
+}
+
+fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
+    let given = format;
+    let format = format.unwrap_or_default();
+    match command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Create(args) => create::run(&args, format),
+        Command::Import(args) => import::run(&args, format),
+        Command::Export(args) => export::run(&args, format),
+        Command::Query(args) => query::run(&args, given),
+        Command::Repl(args) => repl::run(&args, format),
+        Command::Verify(args) => verify::run(&args, format),
+        Command::Stats(args) => stats::run(&args, format),
+        Command::Head(args) => head::run(&args, format),
+        Command::Checkpoint(args) => checkpoint::run(&args, format),
+        Command::Rebuild(args) => rebuild::run(&args, format),
+        Command::Fmt(args) => fmt::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+    }
+}
+
+/// Whether a command line that could not be parsed asks for JSON.
+fn wants_json() -> bool {
+    let args: Vec<String> = std::env::args().collect();
+    let is_json = |value: &str| value == "json" || value == "jsonl";
+    args.iter().any(|arg| arg.strip_prefix("--format=").is_some_and(is_json))
+        || args.windows(2).any(|pair| matches!(pair, [name, value] if name == "--format" && is_json(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,117 @@
+//! `holotype export`: a database as JSON Lines.
+//!
+//! A file appears whole or not at all: it is written beside its place and renamed. What is no regular file, such as a
+//! pipe, is written to directly.
+
+use crate::database;
+use crate::failure::{Failure, Problem, Status};
+use crate::render::Format;
+use holotype::interchange::{self, ExportReport};
+use holotype::{Error, Snapshot};
+use serde_json::json;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The database
+    db: PathBuf,
+    /// The file to write; stdout without it, or for `-`
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The log in commit order instead of the present state
+    #[arg(long)]
+    history: bool,
+    /// Write the vectors to this file instead of into the lines
+    #[arg(long, value_name = "FILE.npy")]
+    vectors: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
+    let database = database::to_read(&args.db)?;
+    let snapshot = database.snapshot();
+    let file = args.file.as_deref().filter(|file| file.as_os_str() != "-");
+    let report = match file {
+        None => write(&snapshot, io::stdout().lock(), args, Failure::from)?,
+        Some(file) => write_file(&snapshot, file, args)?,
+    };
+    let ExportReport { lines, vectors, .. } = report;
+    if file.is_some() {
+        let told = match format {
+            Format::Json | Format::Jsonl => json!({"lines": lines, "vectors": vectors}).to_string(),
+            _ => format!("{lines} lines and {vectors} vectors written"),
+        };
+        let _ = writeln!(io::stderr(), "{told}");
+    }
+    Ok(Status::Done)
+}
+
+/// Writes to `out`; `failed` makes a failure of it.
+fn write(
+    snapshot: &Snapshot,
+    out: impl Write,
+    args: &Args,
+    failed: impl FnOnce(io::Error) -> Failure,
+) -> Result<ExportReport, Failure> {
+    let mut out = Watched::new(BufWriter::with_capacity(1 << 18, out));
+    let export = if args.history { interchange::export_history } else { interchange::export };
+    let done = export(snapshot, &mut out, args.vectors.as_deref()).and_then(|report| {
+        out.flush().map_err(|source| Error::File { path: PathBuf::new(), source })?;
+        Ok(report)
+    });
+    match done {
+        Err(Error::File { source, .. }) if out.failed => Err(failed(source)),
+        done => Ok(done?),
+    }
+}
+
+fn write_file(snapshot: &Snapshot, file: &Path, args: &Args) -> Result<ExportReport, Failure> {
+    let failed = |action| move |error: io::Error| Failure::from(Problem::io(file, action, &error));
+    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+        let out = File::options().write(true).open(file).map_err(failed("write"))?;
+        return write(snapshot, out, args, failed("write"));
+    }
+    let mut name = file.as_os_str().to_owned();
+    name.push(".partial");
+    let partial = PathBuf::from(name);
+    let out = File::create(&partial).map_err(failed("write"))?;
+    let written = write(snapshot, &out, args, failed("write")).and_then(|report| {
+        out.sync_all().map_err(failed("sync"))?;
+        fs::rename(&partial, file).map_err(failed("rename the finished file to"))?;
+        Ok(report)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Output that remembers whether it was the one to fail: the engine does not know what it is called.
+struct Watched<W> {
+    out: W,
+    failed: bool,
+}
+
+impl<W: Write> Watched<W> {
+    fn new(out: W) -> Self {
+        Watched { out, failed: false }
+    }
+
+    fn watch<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        self.failed |= done.is_err();
+        done
+    }
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.out.write(bytes);
+        self.watch(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.out.flush();
+        self.watch(done)
+    }
+}

@@ -1,0 +1,147 @@
+//! `holotype import`: the lines of files into a database.
+//!
+//! Where the database has no embedding space and no vectors come with the files, every text gets a vector from the
+//! built-in hashing embedder, so that recall works with no model.
+
+use crate::failure::{Failure, Problem, Status};
+use crate::interrupt::{self, Stoppable};
+use crate::render::{self, Format};
+use crate::{database, params, screen};
+use holotype::embed::HashingEmbedder;
+use holotype::interchange::{self, ImportOptions, ImportReport, NpyReader};
+use holotype::{Durability, Holotype};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The database
+    db: PathBuf,
+    /// Files of JSON Lines, in order; `-` is stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The vectors that `row` counts in: one file for each FILE, in the same order
+    #[arg(long, value_name = "FILE.npy")]
+    vectors: Vec<PathBuf>,
+    /// How safe a transaction is before the next begins
+    #[arg(long, default_value = "sync", value_parser = ["sync", "flush", "none"])]
+    durability: String,
+    /// Tell a line that is wrong and go on; lines that depend on it are skipped too
+    #[arg(long)]
+    skip_bad: bool,
+}
+
+/// One file to import, checked before anything is written.
+struct Input {
+    name: String,
+    lines: Box<dyn BufRead>,
+    len: u64,
+    vectors: Option<NpyReader>,
+}
+
+pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
+    if !args.vectors.is_empty() && args.vectors.len() != args.files.len() {
+        let (files, vectors) = (args.files.len(), args.vectors.len());
+        let message = format!("--vectors is given once for each FILE: {files} files, {vectors} files of vectors");
+        return Err(Problem::input("usage", message).into());
+    }
+    let inputs = open_inputs(args)?;
+    let database = database::to_write(&args.db).map_err(|failure| with_hint(failure, &args.db))?;
+    let embedder = embedder_for(&database, args)?;
+    let durability: Durability = args.durability.parse()?;
+    let options = ImportOptions { durability, skip_bad: args.skip_bad, embedder };
+
+    let mut total = ImportReport::default();
+    for input in inputs {
+        let report = import_one(&database, input, &options);
+        if interrupt::asked() {
+            database.close()?;
+            database::note("interrupted; every transaction before stands, and the import can be run again");
+            return Err(Failure::Interrupted);
+        }
+        add(&mut total, report?);
+    }
+    database.close()?;
+    for error in std::mem::take(&mut total.errors) {
+        Problem::from(error).tell(Some(format));
+    }
+    tell(&total, options.embedder, format)?;
+    Ok(if total.skipped > 0 { Status::Found } else { Status::Done })
+}
+
+fn open_inputs(args: &Args) -> Result<Vec<Input>, Failure> {
+    let mut inputs = Vec::new();
+    for (index, file) in args.files.iter().enumerate() {
+        let vectors = args.vectors.get(index).map(|path| params::open_vectors(path)).transpose()?;
+        let (lines, len): (Box<dyn BufRead>, u64) = if file.as_os_str() == "-" {
+            (Box::new(BufReader::new(io::stdin())), 0)
+        } else {
+            let opened = File::open(file).and_then(|opened| Ok((opened.metadata()?, opened)));
+            let (metadata, opened) = opened.map_err(|error| Problem::io(file, "read", &error))?;
+            if metadata.is_dir() {
+                return Err(Problem::io(file, "read", &io::ErrorKind::IsADirectory.into()).into());
+            }
+            (Box::new(BufReader::with_capacity(1 << 18, opened)), metadata.len())
+        };
+        let name = if file.as_os_str() == "-" { "<stdin>".to_owned() } else { file.display().to_string() };
+        inputs.push(Input { name, lines, len, vectors });
+    }
+    Ok(inputs)
+}
+
+fn with_hint(failure: Failure, path: &Path) -> Failure {
+    match failure {
+        Failure::Problem(problem) if problem.code == "not-found" => {
+            let hint =
+                format!("run `holotype create {}` first; the import then brings its space along", path.display());
+            Failure::Problem(Box::new(problem.hint(hint)))
+        }
+        other => other,
+    }
+}
+
+/// Who makes vectors of texts that have none: nobody, where a model's vectors are kept.
+fn embedder_for(database: &Holotype, args: &Args) -> Result<Option<HashingEmbedder>, Failure> {
+    Ok(match database.snapshot().space()? {
+        Some(space) => HashingEmbedder::from_name(&space.model),
+        None => args.vectors.is_empty().then(HashingEmbedder::default),
+    })
+}
+
+fn import_one(database: &Holotype, input: Input, options: &ImportOptions) -> Result<ImportReport, Failure> {
+    let bar = screen::progress("importing", input.len, true);
+    let lines = Stoppable::new(input.lines);
+    let vectors = input.vectors.as_ref();
+    let report =
+        interchange::import(database, &input.name, lines, vectors, options, &mut |bytes| bar.set_position(bytes));
+    bar.finish_and_clear();
+    Ok(report?)
+}
+
+fn add(total: &mut ImportReport, report: ImportReport) {
+    total.transactions += report.transactions;
+    total.added += report.added;
+    total.known += report.known;
+    total.skipped += report.skipped;
+    total.embedded += report.embedded;
+    total.errors.extend(report.errors);
+}
+
+fn tell(total: &ImportReport, embedder: Option<HashingEmbedder>, format: Format) -> Result<(), Failure> {
+    if let Some(embedder) = embedder.filter(|_| total.embedded > 0) {
+        let (count, name) = (total.embedded, embedder.name());
+        database::note(&format!(
+            "{count} texts came without a vector and got one from the built-in {name}: good enough to try; \
+             import vectors of a model for better recall"
+        ));
+    }
+    let ImportReport { transactions, added, known, skipped, embedded, .. } = total;
+    let json = json!({
+        "transactions": transactions, "added": added, "known": known, "skipped": skipped, "embedded": embedded,
+    });
+    let text = format!("{added} lines added in {transactions} transactions, {known} known already, {skipped} skipped");
+    render::write_fact(&mut io::stdout().lock(), &json, &text, format)?;
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! How answers are written: for a person ([`cards`], [`grid`]), for a document ([`markdown`]), for a program
+//! ([`envelope`]).
+//!
+//! Texts come from anywhere, so none reaches a terminal with its control characters ([`text::printable`]).
+
+mod cards;
+pub(crate) mod envelope;
+mod grid;
+mod markdown;
+pub(crate) mod text;
+
+pub(crate) use cards::branch;
+
+use crate::screen::Screen;
+use holotype::answer::Output;
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// How answers and errors are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For a person: rows with their evidence as a tree
+    #[default]
+    Table,
+    /// One JSON document: the answer, or an array of them for several statements
+    Json,
+    /// One answer a line, as JSON
+    Jsonl,
+    /// For a document: Markdown lists and tables
+    Markdown,
+}
+
+/// Writes what the statements of a script gave.
+pub(crate) fn write(out: &mut impl Write, outputs: &[Output], format: Format, screen: &Screen) -> io::Result<()> {
+    match format {
+        Format::Table => {
+            for (index, output) in outputs.iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                match output {
+                    Output::Answer(answer) => cards::write(out, answer, screen)?,
+                    Output::Table(table) => grid::write(out, table, screen)?,
+                    other => writeln!(out, "{other:?}")?,
+                }
+            }
+        }
+        Format::Markdown => {
+            for (index, output) in outputs.iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                markdown::write(out, output)?;
+            }
+        }
+        Format::Json => match outputs {
+            [one] => write_pretty(out, &envelope::of(one, None))?,
+            several => write_pretty(out, &several.iter().map(|output| envelope::of(output, None)).collect())?,
+        },
+        Format::Jsonl => {
+            for output in outputs {
+                writeln!(out, "{}", envelope::of(output, None))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes one thing that is no answer: as text for a person, as JSON for a program.
+pub(crate) fn write_fact(out: &mut impl Write, json: &Value, text: &str, format: Format) -> io::Result<()> {
+    match format {
+        Format::Table | Format::Markdown => writeln!(out, "{text}"),
+        Format::Json => write_pretty(out, json),
+        Format::Jsonl => writeln!(out, "{json}"),
+    }
+}
+
+fn write_pretty(out: &mut impl Write, value: &Value) -> io::Result<()> {
+    writeln!(out, "{value:#}")
+}
+
+/// Whether a check that was run found something.
+pub(crate) fn found_something(outputs: &[Output]) -> bool {
+    outputs.iter().any(|output| matches!(output, Output::Table(table) if table.failed))
+}

@@ -1,0 +1,102 @@
+//! `holotype verify`: reads everything there is, and tells each fault with its file, page and byte offset.
+//!
+//! With `--head`, a hash that was kept elsewhere is looked for too: if the log does not hold it any more, the past was
+//! changed or rolled back, however sound it looks now.
+
+use crate::failure::{Failure, Problem, Status};
+use crate::render::{self, Format};
+use crate::screen::{Ink, Screen};
+use crate::{database, screen};
+use holotype::{Fault, VerifyReport, hex};
+use serde_json::{Value, json};
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The database
+    db: PathBuf,
+    /// A hash that `holotype head` gave earlier: is that still the past of this log?
+    #[arg(long, value_name = "HASH")]
+    head: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
+    let head = args.head.as_deref().map(checked_head).transpose()?;
+    let database = database::to_read(&args.db)?;
+    let bar = screen::progress("verifying", 1, false);
+    let report = database.verify(&mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    let known = head.map(|head| database.contains_head(head)).transpose()?;
+
+    let screen = Screen::stdout();
+    let text = text_of(&report, known, &screen);
+    render::write_fact(&mut io::stdout().lock(), &json_of(&report, known), &text, format)?;
+    Ok(if report.is_clean() && known != Some(false) { Status::Done } else { Status::Found })
+}
+
+/// The hash, if it is one.
+fn checked_head(hash: &str) -> Result<&str, Problem> {
+    if hash.len() == 64 && hash.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Ok(hash);
+    }
+    let problem = Problem::input("usage", format!("--head {hash:?} is no hash of 64 hex digits"));
+    Err(problem.hint("`holotype head DB` prints the one to keep"))
+}
+
+fn text_of(report: &VerifyReport, known: Option<bool>, screen: &Screen) -> String {
+    let mut lines = Vec::new();
+    for fault in &report.faults {
+        lines.push(screen.paint(Ink::Bad, &fault.to_string()));
+    }
+    let checked: Vec<String> = report.checked.iter().map(|(what, count)| format!("{count} {what}")).collect();
+    lines.push(format!("checked: {}", checked.join(", ")));
+    lines.extend(report.not_checked.iter().map(|what| screen.paint(Ink::Warn, &format!("not checked: {what}"))));
+    match known {
+        None => {}
+        Some(true) => lines.push("the head given is part of this log's past".to_owned()),
+        Some(false) => lines.push(
+            screen.paint(Ink::Bad, "the head given is not part of this log's past: it was changed or rolled back"),
+        ),
+    }
+    lines.push(match report.faults.len() {
+        0 => screen.paint(Ink::Good, &format!("no faults, up to commit {}", report.head.commit)),
+        1 => screen.paint(Ink::Bad, "1 fault"),
+        count => screen.paint(Ink::Bad, &format!("{count} faults")),
+    });
+    lines.join("\n")
+}
+
+fn json_of(report: &VerifyReport, known: Option<bool>) -> Value {
+    let fault =
+        |fault: &Fault| json!({"file": fault.file, "page": fault.page, "offset": fault.offset, "what": fault.what});
+    let checked: serde_json::Map<String, Value> =
+        report.checked.iter().map(|(what, count)| (what.clone(), (*count).into())).collect();
+    let head = &report.head;
+    json!({
+        "clean": report.is_clean(),
+        "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
+        "checked": checked,
+        "not_checked": report.not_checked,
+        "head": {"position": head.position.0, "commit": head.commit.0, "hash": hex(&head.hash)},
+        "head_known": known,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_64_hex_digits() {
+        assert!(checked_head(&"0f".repeat(32)).is_ok());
+        assert!(checked_head(&"0F".repeat(32)).is_ok());
+        for wrong in ["", "0f", &"0g".repeat(32), &"+f".repeat(32), &"é".repeat(32)] {
+            assert!(checked_head(wrong).is_err(), "{wrong}");
+        }
+    }
+}
