@@ -1,0 +1,11 @@
+//! The command line as a user meets it: exit statuses, stdout, stderr.
+
+mod bad_input;
+mod batch;
+mod demo;
+mod interchange;
+mod program;
+mod query;
+mod repl;
+mod streams;
+mod verify;
