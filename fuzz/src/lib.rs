@@ -8,7 +8,7 @@
 //! - a person with a crash in hand, as a file under `seeds/NAME/`, where it then stays as a regression test.
 //!
 //! ```text
-//! cargo run -p holotype-fuzz --bin seeds -- fuzz/corpus
+//! cargo run -p holotype-fuzz --example seeds -- fuzz/corpus
 //! cargo fuzz run query_parse fuzz/corpus/query_parse --features libfuzzer -s none -- -max_total_time=20
 //! ```
 //!

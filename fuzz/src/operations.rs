@@ -284,7 +284,8 @@ fn write(transaction: &mut Transaction<'_>, known: &mut Vec<Known>, input: &mut 
             if done.is_ok() && edge == Edge::Supersedes {
                 known[to].active = false;
             }
-            (from != to && (edge != Edge::DerivedFrom || to < from), done)
+            let lineage = edge == Edge::DerivedFrom;
+            (from != to && !(lineage && (to > from || known[from].trace)), done)
         }
         4 => {
             let Some(item) = pick(other) else { return Written::No };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holotype::query::Params;
-use holotype_storage::log::{Log, Lsn, OpenOptions};
+use holotype_storage::log::{Log, OpenOptions};
 use holotype_storage::vfs::{Crash, SimVfs};
 use holotype_storage::{Error, NewRecord};
 
@@ -60,18 +60,32 @@ fn append(disk: &SimVfs, records: &[NewRecord]) -> bool {
     true
 }
 
-/// The story's own records, one transaction a seed, each appended once more.
+/// The records of transactions that could follow the story, one transaction a seed.
 pub fn seeds() -> Vec<Vec<u8>> {
+    SEQUELS.iter().map(|script| seed(script)).collect()
+}
+
+const SEQUELS: [&str; 5] = [
+    "record call 'UA123 price=$470' in episode 'trip-42' with key = 't4', tool = 'search_flights', status = success",
+    "open episode 'trip-43' with task = 'book a hotel', version = 'v3'; record turn 'a quiet room' in episode 'trip-43'",
+    "remember fact 'A bag costs $35' from 't1' quoting 'seats 2' with key = 'r3'; link 'r3' sibling 'r2'",
+    "mark 't1' failed because 'HTTP 504'; set recency.half-life = 2d",
+    "unlink 'r2' sibling '#2'; close episode 'trip-42'",
+];
+
+fn seed(script: &str) -> Vec<u8> {
+    let disk = story::disk();
+    let database = story::open(&disk).expect("the story opens");
+    let before = database.head();
+    database.query(script, &Params::new()).unwrap_or_else(|error| panic!("{script}: {error}"));
     let options = OpenOptions { read_only: true, ..OpenOptions::default() };
-    let (log, _) = Log::open::<Error>(Arc::new(story::disk()), Path::new(LOG), None, &options, &mut |_| Ok(()))
-        .expect("the story's log is sound");
-    let transactions = log.scan(Lsn(0)).expect("it can be scanned");
-    let seed = |transaction: holotype_storage::log::Transaction| {
-        transaction.records.iter().fold(Vec::new(), |mut seed, record| {
-            seed.push(record.kind);
-            put_counted(&record.payload, &mut seed);
-            seed
-        })
-    };
-    transactions.map(|transaction| seed(transaction.expect("it is sound"))).collect()
+    let disk = Arc::new(disk.crash(Crash::Keep));
+    let (log, _) = Log::open::<Error>(disk, Path::new(LOG), None, &options, &mut |_| Ok(())).expect("it is sound");
+    let mut added = log.scan(before.position).expect("a commit ends there");
+    let transaction = added.next().expect("the script wrote").expect("it is sound");
+    transaction.records.iter().fold(Vec::new(), |mut seed, record| {
+        seed.push(record.kind);
+        put_counted(&record.payload, &mut seed);
+        seed
+    })
 }
