@@ -1,7 +1,8 @@
 //! Provenance expansion (HELM Algorithm 4): breadth first along pointers from the rows, within a budget.
 //!
 //! The seeds count; at most `depth` levels and `tokens` tokens, as a hard limit (the paper may overshoot by one item); each
-//! item once. Rows that are added follow their seed with the role `evidence`.
+//! item once. What is inactive, redacted or ahead of the reader is no evidence. Rows that are added follow their seed with
+//! the role `evidence`.
 
 use super::plan::{ExpandPlan, Plan};
 use crate::Result;
@@ -35,7 +36,8 @@ pub(crate) fn expand(
         for source in snapshot.state.sources(id, layer)? {
             let attributes = snapshot.state.attributes(source)?;
             let cost = u64::from(attributes.tokens);
-            if attributes.redacted || plan.standing.is_ahead(&attributes) || cost > left || !seen.insert(source) {
+            let shown = !attributes.redacted && (attributes.active || plan.inactive);
+            if !shown || plan.standing.is_ahead(&attributes) || cost > left || !seen.insert(source) {
                 continue;
             }
             left -= cost;

@@ -61,6 +61,8 @@ pub(crate) struct Plan {
     /// What of that is a trace, and what a recall.
     pub(crate) traces: Bits,
     pub(crate) recalls: Bits,
+    /// What is inactive was asked for.
+    pub(crate) inactive: bool,
     pub(crate) exclusions: Vec<Exclusion>,
     pub(crate) stages: Vec<StagePlan>,
     /// A recall lends its similarity and words to the traces it cites, when the path leads from recalls to traces.
@@ -132,6 +134,7 @@ impl Plan {
             traces: filter.noun(Noun::Traces)?.and(&visible),
             recalls: filter.noun(Noun::Recalls)?.and(&visible),
             visible,
+            inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
             stages: plans,
             lifts,
@@ -260,8 +263,7 @@ fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Res
         let everywhere = Bits::full(bound).and_not(&select(Column::Episode, &|_| true)?);
         visible = visible.or(&everywhere.and(&state.attributes.layer(Layer::Theme, bound)?));
     }
-    let includes_inactive = included(clauses).any(|flaw| flaw.kind == FlawKind::Inactive);
-    if !includes_inactive {
+    if !includes(clauses, FlawKind::Inactive) {
         visible = visible.and(&select(Column::Active, &|active| active == 1.0)?);
     }
     visible = visible.and_not(&select(Column::Redacted, &|redacted| redacted == 1.0)?);
@@ -281,13 +283,13 @@ fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Res
     Ok(visible)
 }
 
-fn included(clauses: &Clauses) -> impl Iterator<Item = &Flaw> {
-    clauses.include.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node))
+/// Whether a flaw is let in by name.
+fn includes(clauses: &Clauses, kind: FlawKind) -> bool {
+    clauses.include.iter().flat_map(|flaws| &flaws.node).any(|flaw| flaw.node.kind == kind)
 }
 
 /// What keeps rows out: failed and foreign-version items unless included, and what is excluded by name.
 fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> {
-    let includes = |kind: FlawKind| included(clauses).any(|flaw| flaw.kind == kind);
     let mut exclusions = Vec::new();
     let mut exclude = |name, items: Bits| {
         if !items.is_empty() {
@@ -297,17 +299,17 @@ fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> 
     let excluded: Vec<&Flaw> =
         clauses.exclude.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node)).collect();
     let names_stale_version = excluded.iter().any(|flaw| flaw.kind == FlawKind::Stale);
-    if !includes(FlawKind::Failed) && !excluded.iter().any(|flaw| flaw.kind == FlawKind::Failed) {
+    if !includes(clauses, FlawKind::Failed) && !excluded.iter().any(|flaw| flaw.kind == FlawKind::Failed) {
         exclude("failed", filter.flaw(&Flaw { kind: FlawKind::Failed, window: Vec::new() })?);
     }
-    if !includes(FlawKind::Stale) && !names_stale_version {
+    if !includes(clauses, FlawKind::Stale) && !names_stale_version {
         exclude("version", filter.foreign()?);
     }
     for flaw in excluded {
         exclude(flaw.kind.as_str(), filter.flaw(flaw)?);
         let without_version =
             flaw.kind == FlawKind::Stale && !crate::filter::window(&filter.snapshot.state, flaw)?.version;
-        if without_version && !includes(FlawKind::Stale) {
+        if without_version && !includes(clauses, FlawKind::Stale) {
             exclude("version", filter.foreign()?);
         }
     }

@@ -48,7 +48,7 @@ impl Scored {
 
     /// The total order of rows: those that passed every test before those let back, then S, then newer, then smaller id.
     pub(crate) fn best_first(&self, other: &Scored) -> Ordering {
-        let valid = self.relaxed.len().cmp(&other.relaxed.len());
+        let valid = other.relaxed.is_empty().cmp(&self.relaxed.is_empty());
         let score = other.score().total_cmp(&self.score());
         valid.then(score).then(other.attributes.time.cmp(&self.attributes.time)).then(self.id.cmp(&other.id))
     }

@@ -1,9 +1,10 @@
 //! Selection: from ranked candidates to the rows of the answer.
 //!
-//! Without a token budget each stage gives its best `count`, and the rows are their union in order of S. Under a budget
-//! rows are taken in order of S, whole, as long as they fit; one that does not fit is passed over. (Taking them by S per
-//! token instead favours short rows and was measured to find a third less evidence.) A recall whose evidence is itself a
-//! candidate then only routes: its trace carries it in its path, so that evidence is paid for once.
+//! Each stage gives its best `count` (without a number and under a token budget, all it has), and the rows are their union
+//! in order of S; what is folded or does not fit takes nobody's place. Under a budget rows are taken whole, as long as
+//! they fit; one that does not fit is passed over. (Taking them by S per token instead favours short rows and was measured
+//! to find a third less evidence.) A recall whose evidence is itself a candidate then only routes: its trace carries it in
+//! its path, so that evidence is paid for once.
 //!
 //! A row that restates a better one is *folded* into it: same layer, kind, episode, source and tool, a vector nearer than
 //! `recall.fold`, and at least half of their words (numbers aside) in common. What an agent asked ten times in a day is
@@ -16,6 +17,7 @@ use crate::content::Content;
 use crate::item::{ItemId, Layer};
 use crate::snapshot::{Snapshot, is_damage};
 use holotype_index::words::analyse::Role;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 /// A row that was chosen, with its content.
@@ -41,16 +43,18 @@ pub(crate) struct Selection {
 
 /// The rows of the answer, best first, from the ranked candidates of each stage.
 pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>) -> Result<Selection> {
-    let mut merged = merge(plan, stages);
+    let mut merged = merge(stages);
     if plan.budget.is_some() {
+        let is_trace = |scored: &&Scored| scored.attributes.layer() == Layer::Trace;
         let traces: BTreeSet<ItemId> =
-            merged.iter().filter(|scored| scored.attributes.layer() == Layer::Trace).map(|scored| scored.id).collect();
+            merged.iter().map(|offered| &offered.scored).filter(is_trace).map(|scored| scored.id).collect();
         let mut kept = Vec::with_capacity(merged.len());
-        for scored in merged {
+        for offered in merged {
+            let scored = &offered.scored;
             let routes_only = scored.attributes.layer() == Layer::Recall
                 && snapshot.state.sources(scored.id, Layer::Recall)?.iter().any(|source| traces.contains(source));
             if !routes_only {
-                kept.push(scored);
+                kept.push(offered);
             }
         }
         merged = kept;
@@ -58,12 +62,14 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
     let mut selection = Selection { rows: Vec::new(), damaged: Vec::new() };
     let wanted = plan.limit.map(|limit| limit.saturating_add(plan.skip));
     let mut left = plan.budget;
-    for scored in merged {
+    let mut of_stage: Vec<u64> = plan.stages.iter().map(|stage| stage.count.unwrap_or(u64::MAX)).collect();
+    for Offered { scored, stages } in merged {
         if wanted.is_some_and(|wanted| selection.rows.len() as u64 >= wanted) || left == Some(0) {
             break;
         }
         let cost = u64::from(scored.attributes.tokens);
-        if left.is_some_and(|left| cost > left) {
+        let taken = stages.iter().all(|stage| of_stage[*stage] == 0);
+        if taken || left.is_some_and(|left| cost > left) {
             continue;
         }
         let content = match snapshot.content(scored.id) {
@@ -79,6 +85,9 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
             Some(better) => selection.rows[better].folded.push(row.scored.id),
             None => {
                 left = left.map(|left| left - cost);
+                for stage in stages {
+                    of_stage[stage] = of_stage[stage].saturating_sub(1);
+                }
                 selection.rows.push(row);
             }
         }
@@ -88,29 +97,34 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
     Ok(selection)
 }
 
-/// The candidates that stages contribute, best first, each item once.
-fn merge(plan: &Plan, stages: Vec<Vec<Scored>>) -> Vec<Scored> {
-    let mut best: HashMap<ItemId, Scored> = HashMap::new();
-    for (stage, ranked) in plan.stages.iter().zip(stages) {
-        // What folds away must not cost a stage its rows, so it gives a few more than its count.
-        let count = stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
-        let count = if plan.fold < 1.0 { count.saturating_mul(FOLD_RESERVE) } else { count };
-        for scored in ranked.into_iter().take(count) {
-            match best.get(&scored.id) {
-                Some(known) if known.best_first(&scored).is_le() => {}
-                _ => {
-                    best.insert(scored.id, scored);
+/// A candidate with the stages that offer it.
+struct Offered {
+    scored: Scored,
+    stages: Vec<usize>,
+}
+
+/// The candidates of all stages, best first, each item once.
+fn merge(stages: Vec<Vec<Scored>>) -> Vec<Offered> {
+    let mut best: HashMap<ItemId, Offered> = HashMap::new();
+    for (stage, ranked) in stages.into_iter().enumerate() {
+        for scored in ranked {
+            match best.entry(scored.id) {
+                Entry::Vacant(free) => {
+                    free.insert(Offered { scored, stages: vec![stage] });
+                }
+                Entry::Occupied(mut known) => {
+                    known.get_mut().stages.push(stage);
+                    if scored.best_first(&known.get().scored).is_lt() {
+                        known.get_mut().scored = scored;
+                    }
                 }
             }
         }
     }
-    let mut merged: Vec<Scored> = best.into_values().collect();
-    merged.sort_by(Scored::best_first);
+    let mut merged: Vec<Offered> = best.into_values().collect();
+    merged.sort_by(|a, b| a.scored.best_first(&b.scored));
     merged
 }
-
-/// How many times its count a stage hands over, so that enough are left when rows are folded.
-const FOLD_RESERVE: usize = 4;
 
 /// The better row that this one restates, if there is one.
 fn restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Chosen) -> Result<Option<usize>> {

@@ -56,6 +56,7 @@ pub(crate) fn answers(snapshot: &Snapshot, script: &str, params: &Params) -> Res
 }
 
 /// What `verify` finds; an error of verifying is a finding too.
+#[allow(dead_code, reason = "not every test asks for them")]
 pub(crate) fn faults(database: &Holotype) -> Vec<String> {
     match database.verify(&mut |_, _| {}) {
         Ok(report) => report.faults.iter().map(ToString::to_string).collect(),
