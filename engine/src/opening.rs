@@ -39,9 +39,8 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
     };
     match replay_log(&files, &options, hint, state, &mut report) {
         Ok((log, state)) => finish(files, options, log, catalog, state, lock, report),
-        // The checkpoint does not fit the log (one of them was restored from elsewhere): the log is right.
-        Err(Error::Storage(holotype_storage::Error::CheckpointMismatch { why, .. })) => {
-            report.rebuilt = Some(format!("the last checkpoint does not fit the log: {why}"));
+        Err(Error::Storage(error)) if is_worth_the_whole_log(&error, &options, &report) => {
+            report.rebuilt = Some(format!("the last checkpoint does not fit the log: {error}"));
             drop(catalog);
             hint = hint.max(last_checkpoint(&files, &options));
             let (catalog, state) = fresh(&files, &options)?;
@@ -49,6 +48,17 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
             finish(files, options, log, catalog, state, lock, report)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Whether reading the log from its beginning may go further than reading on from the checkpoint: the checkpoint does not
+/// fit the log (one of them was restored from elsewhere; the log is right), or, for reading only, the log is damaged around
+/// it, and what stands before the damage can still be read.
+fn is_worth_the_whole_log(error: &holotype_storage::Error, options: &Options, report: &OpenReport) -> bool {
+    match error {
+        holotype_storage::Error::CheckpointMismatch { .. } => true,
+        holotype_storage::Error::Damaged(_) => options.read_only && report.rebuilt.is_none(),
+        _ => false,
     }
 }
 
