@@ -31,7 +31,10 @@ pub(crate) fn run(data: &Path) -> Result<()> {
     let dataset = Dataset::load(data)?;
     let snapshot = dataset.database.snapshot();
     let methods = [
-        ("similarity", "recall $q in episode $e through traces 5 by near include failed, stale score similarity 1 at step $s, version $v limit 5"),
+        (
+            "similarity",
+            "recall $q in episode $e through traces 5 by near include failed, stale score similarity 1 at step $s, version $v limit 5",
+        ),
         ("governed", "recall $q in episode $e at step $s, version $v limit 5"),
     ];
     for (method, statement) in methods {
@@ -92,7 +95,9 @@ impl Tally {
     }
 
     fn line(&self, method: &str, episode: &str) -> Value {
-        let share = |part: usize, of: usize| if of == 0 { 0.0 } else { (part as f64 / of as f64 * 10_000.0).round() / 10_000.0 };
+        let share = |part: usize, of: usize| {
+            if of == 0 { 0.0 } else { (part as f64 / of as f64 * 10_000.0).round() / 10_000.0 }
+        };
         let bad: usize = self.bad.values().sum();
         json!({
             "bench": "epistemic", "method": method, "episode": episode, "questions": self.questions,

@@ -40,7 +40,8 @@ pub(crate) fn run(data: &Path) -> Result<()> {
     for asked in &dataset.asked {
         for question in &asked.questions {
             let evidence: HashSet<String> = question.strings("evidence").into_iter().collect();
-            let evidence: Vec<&String> = evidence.iter().filter(|key| snapshot.get(key).is_ok_and(|item| item.is_some())).collect();
+            let evidence: Vec<&String> =
+                evidence.iter().filter(|key| snapshot.get(key).is_ok_and(|item| item.is_some())).collect();
             if evidence.is_empty() {
                 continue;
             }
@@ -149,7 +150,13 @@ impl Held {
     }
 }
 
-fn ask(snapshot: &Snapshot, statement: &str, asked: &Asked, question: &Question, budget: Option<u64>) -> Result<Answer> {
+fn ask(
+    snapshot: &Snapshot,
+    statement: &str,
+    asked: &Asked,
+    question: &Question,
+    budget: Option<u64>,
+) -> Result<Answer> {
     let mut params: Params = question.params();
     params.insert("e".to_owned(), ParamValue::Text(asked.episode.clone()));
     params.insert("v".to_owned(), ParamValue::Vector(question.vector.clone()));

@@ -3,13 +3,22 @@
 //! ```text
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
+//! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
+//! cargo run --release -p holotype-bench -- append
+//! cargo run --release -p holotype-bench -- smoke
 //! ```
 //!
 //! Data is read from where the caller keeps it; nothing is bundled. `smoke` runs every bench on small data made here.
 
+mod append;
 mod dataset;
 mod epistemic;
 mod locomo;
+mod measure;
+mod npy_table;
+mod random;
+mod smoke;
+mod vectors;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -37,6 +46,12 @@ enum Bench {
         #[arg(long)]
         data: PathBuf,
     },
+    /// Vector search: recall, speed, memory, with and without a filter.
+    Vectors(vectors::Arguments),
+    /// Durable appends through the public API, beside what the disk can do.
+    Append(append::Arguments),
+    /// Every bench on small data made on the spot, with its figures checked: is all of it sound?
+    Smoke,
 }
 
 /// What a bench may fail with.
@@ -46,6 +61,9 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().bench {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Epistemic { data } => epistemic::run(&data),
+        Bench::Vectors(arguments) => vectors::run(&arguments),
+        Bench::Append(arguments) => append::run(&arguments),
+        Bench::Smoke => smoke::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,67 @@
+//! What a run costs: processor time, memory, quantiles of durations.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// The processor time that this process has used, all threads together.
+pub(crate) fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// Memory of this process in bytes, as Linux tells it in `/proc/self/status`: `VmRSS` now, `VmHWM` at its peak. Nothing on
+/// other systems.
+pub(crate) fn memory(name: &str) -> Option<u64> {
+    kib_line("/proc/self/status", name)
+}
+
+/// Memory of this process that is no file's, in bytes: exact, where the counter of `/proc/self/status` lags behind.
+pub(crate) fn anonymous_memory() -> Option<u64> {
+    kib_line("/proc/self/smaps_rollup", "Anonymous")
+}
+
+fn kib_line(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// The duration below which that share of all lies (nearest rank), in microseconds.
+pub(crate) fn quantile_us(durations: &[Duration], share: f64) -> f64 {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable();
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    let duration = sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied();
+    round(duration.unwrap_or_default().as_secs_f64() * 1e6, 1)
+}
+
+/// A number with so many digits after the point.
+pub(crate) fn round(value: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_nearest_ranks() {
+        let hundred: Vec<Duration> = (1..=100).rev().map(Duration::from_micros).collect();
+        assert_eq!(
+            (quantile_us(&hundred, 0.5), quantile_us(&hundred, 0.99), quantile_us(&hundred, 1.0)),
+            (50.0, 99.0, 100.0)
+        );
+        assert_eq!((quantile_us(&hundred[..1], 0.01), quantile_us(&[], 0.5)), (100.0, 0.0));
+    }
+
+    #[test]
+    fn work_takes_processor_time_and_memory() {
+        let before = cpu_time();
+        while cpu_time() == before {}
+        for bytes in [memory("VmRSS"), memory("VmHWM"), anonymous_memory()] {
+            assert!(!cfg!(target_os = "linux") || bytes.is_some_and(|bytes| bytes > 0));
+        }
+        assert_eq!(memory("VmNothing"), None);
+    }
+}

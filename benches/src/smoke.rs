@@ -1,0 +1,136 @@
+//! Every bench on small data made on the spot: not how fast, but whether it works and its figures can be true.
+//!
+//! Each bench runs as a process of its own, as others run it, and its lines are read as others read them. What is checked
+//! holds on any machine: counts, recall, that budgets are kept, that governed recall beats plain similarity. A figure that
+//! fails its check ends the run with an error; times are printed and never judged.
+
+mod conversation;
+mod desk;
+mod neighbours;
+
+use crate::Result;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Records of the append bench.
+const RECORDS: usize = 200;
+
+pub(crate) fn run() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    check_vectors(dir.path())?;
+    check_append(dir.path())?;
+    check_locomo(dir.path())?;
+    check_epistemic(dir.path())
+}
+
+fn check_vectors(dir: &Path) -> Result<()> {
+    let names = ["base", "queries", "truth", "filter", "filtered"];
+    let [base, queries, truth, filter, filtered] =
+        names.map(|name| dir.join(format!("{name}.npy")).display().to_string());
+    neighbours::write(dir)?;
+    let common = ["vectors", "--base", &base, "--queries", &queries, "--ef", "32,128"];
+    let plain = bench(&[&common[..], &["--truth", &truth]].concat())?;
+    let phases: Vec<&str> = plain.iter().map(|line| text(line, "phase")).collect::<Result<_>>()?;
+    check(phases == ["build", "open", "search", "search"], "vectors: the phases", &phases)?;
+    check(number(&plain[0], "vectors")? == neighbours::COUNT as f64, "vectors: how many are built", &plain[0])?;
+    check(number(&plain[0], "disk_bytes")? > 0.0, "vectors: the size of the segment", &plain[0])?;
+    check(number(&plain[1], "first_answer_ms")? >= number(&plain[1], "open_ms")?, "vectors: opening", &plain[1])?;
+    for line in &plain[2..] {
+        check(number(line, "recall")? >= 0.9, "vectors: recall of the best 10", line)?;
+        check(text(line, "strategy")? == "walk", "vectors: the strategy", line)?;
+        check(number(line, "p50_us")? <= number(line, "p99_us")?, "vectors: quantiles", line)?;
+    }
+    let threads = ["--truth", &filtered, "--filter", &filter, "--threads", "2", "--encoding", "i8"];
+    for line in bench(&[&common[..], &threads].concat())?.iter().filter(|line| line["phase"] == "search") {
+        check(number(line, "recall")? >= 0.9, "vectors: recall with a filter", line)?;
+        check(number(line, "threads")? == 2.0, "vectors: threads", line)?;
+    }
+    Ok(())
+}
+
+fn check_append(dir: &Path) -> Result<()> {
+    let (count, dir) = (RECORDS.to_string(), dir.display().to_string());
+    let lines = bench(&["append", "--bytes", "256", "--count", &count, "--log-only", "--dir", &dir])?;
+    for engine in ["holotype", "raw", "holotype-log"] {
+        for (mode, commits) in [("single", RECORDS), ("group100", RECORDS / 100), ("writers16", RECORDS)] {
+            let line = one(&lines, &[("engine", engine), ("mode", mode)])?;
+            check(number(line, "commits")? == commits as f64, "append: commits", line)?;
+            check(number(line, "records_per_s")? > 0.0, "append: records a second", line)?;
+            check(number(line, "p50_us")? <= number(line, "p99_us")?, "append: quantiles", line)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_locomo(dir: &Path) -> Result<()> {
+    let data = dir.join("conversation");
+    let questions = conversation::write(&data)? as f64;
+    let lines = bench(&["locomo", "--data", &data.display().to_string()])?;
+    for method in ["turns-vector", "turns-words", "turns-hybrid", "recalls", "recall"] {
+        let mut before = 0.0;
+        for budget in [250, 500, 1000, 2000] {
+            let of = |line: &&Value| line["method"] == method && line["budget"] == budget;
+            let line = lines.iter().find(of).ok_or_else(|| format!("locomo: no line of {method} at {budget}"))?;
+            let recall = number(line, "evidence_recall")?;
+            check(number(line, "questions")? == questions, "locomo: questions", line)?;
+            check(number(line, "tokens")? <= f64::from(budget), "locomo: the budget", line)?;
+            check(recall <= 1.0 && recall >= before - 0.05, "locomo: more tokens hold no less", line)?;
+            check(recall >= 0.9 || budget < 1000, "locomo: evidence recall", line)?;
+            before = recall;
+        }
+    }
+    Ok(())
+}
+
+fn check_epistemic(dir: &Path) -> Result<()> {
+    let data = dir.join("desk");
+    let questions = desk::write(&data)? as f64;
+    let lines = bench(&["epistemic", "--data", &data.display().to_string()])?;
+    let similarity = one(&lines, &[("method", "similarity"), ("episode", "all")])?;
+    let governed = one(&lines, &[("method", "governed"), ("episode", "all")])?;
+    check(number(similarity, "questions")? == questions, "epistemic: questions", similarity)?;
+    check(number(governed, "questions")? == questions, "epistemic: questions", governed)?;
+    check(number(governed, "right_first_fresh")? >= 0.9, "epistemic: right in first place", governed)?;
+    check(number(governed, "unmarked_failed_or_foreign")? == 0.0, "epistemic: failed and foreign rows", governed)?;
+    let (plain, ours) = (number(similarity, "bad_rows")?, number(governed, "bad_rows")?);
+    check(ours < plain, "epistemic: fewer bad rows than similarity alone", governed)
+}
+
+/// Runs a bench, shows its lines and reads them.
+fn bench(arguments: &[&str]) -> Result<Vec<Value>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let output = command.args(arguments).stderr(Stdio::inherit()).output()?;
+    let printed = String::from_utf8(output.stdout)?;
+    print!("{printed}");
+    if !output.status.success() {
+        return Err(format!("{} ended with {}", arguments[0], output.status).into());
+    }
+    let lines: Vec<Value> = printed.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    match lines.iter().find(|line| line["bench"] != arguments[0]) {
+        Some(line) => Err(format!("{} printed {line}", arguments[0]).into()),
+        None => Ok(lines),
+    }
+}
+
+/// The one line that has these values.
+fn one<'l>(lines: &'l [Value], values: &[(&str, &str)]) -> Result<&'l Value> {
+    let found: Vec<&Value> =
+        lines.iter().filter(|line| values.iter().all(|(name, value)| line[*name] == **value)).collect();
+    match found[..] {
+        [line] => Ok(line),
+        _ => Err(format!("{} lines with {values:?} instead of one", found.len()).into()),
+    }
+}
+
+fn check(holds: bool, what: &str, found: &impl std::fmt::Debug) -> Result<()> {
+    if holds { Ok(()) } else { Err(format!("{what}: {found:?}").into()) }
+}
+
+fn number(line: &Value, name: &str) -> Result<f64> {
+    line[name].as_f64().ok_or_else(|| format!("no number `{name}` in {line}").into())
+}
+
+fn text<'l>(line: &'l Value, name: &str) -> Result<&'l str> {
+    line[name].as_str().ok_or_else(|| format!("no text `{name}` in {line}").into())
+}
