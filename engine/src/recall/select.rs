@@ -25,12 +25,14 @@ pub(crate) struct Chosen {
     pub(crate) scored: Scored,
     pub(crate) content: Content,
     pub(crate) folded: Vec<ItemId>,
+    /// Its vector at length 1 and its words, once something had to be compared with them.
+    vector: Option<Vec<f32>>,
     words: Option<BTreeSet<String>>,
 }
 
 impl Chosen {
     pub(crate) fn new(scored: Scored, content: Content) -> Self {
-        Chosen { scored, content, folded: Vec::new(), words: None }
+        Chosen { scored, content, folded: Vec::new(), vector: None, words: None }
     }
 }
 
@@ -133,7 +135,6 @@ fn restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Cho
     }
     let layer = row.scored.attributes.layer();
     let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
-    let mut vector = None;
     for (at, better) in rows.iter_mut().enumerate() {
         let (a, b) = (&better.scored.attributes, &row.scored.attributes);
         let same_voice =
@@ -141,22 +142,30 @@ fn restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Cho
         if !same_voice || !a.has_vector {
             continue;
         }
-        if vector.is_none() {
-            vector = index.vector(row.scored.id.0)?;
+        for row in [&mut *better, &mut *row] {
+            if row.vector.is_none() {
+                row.vector = index.vector(row.scored.id.0)?.map(unit);
+            }
         }
-        let Some(vector) = &vector else { return Ok(None) };
-        let Some(other) = index.vector(better.scored.id.0)? else { continue };
-        if cosine(vector, &other) > plan.fold && share_words(snapshot, layer, better, row) {
+        let (Some(a), Some(b)) = (&better.vector, &row.vector) else { continue };
+        if dot(a, b) > plan.fold && share_words(snapshot, layer, better, row) {
             return Ok(Some(at));
         }
     }
     Ok(None)
 }
 
-fn cosine(a: &[f32], b: &[f32]) -> f32 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-    let norm = (dot(a, a) * dot(b, b)).sqrt();
-    if norm > 0.0 { dot(a, b) / norm } else { 0.0 }
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The vector at length 1.
+fn unit(mut vector: Vec<f32>) -> Vec<f32> {
+    let len = dot(&vector, &vector).sqrt();
+    if len > 0.0 {
+        vector.iter_mut().for_each(|number| *number /= len);
+    }
+    vector
 }
 
 /// Whether two rows have at least half of their words in common, numbers and codes aside.
