@@ -154,9 +154,11 @@ impl NewTrace {
         self
     }
 
-    /// A further named field of bytes.
+    /// A further named field of bytes; bytes that are UTF-8 are text.
     pub fn bytes_field(mut self, name: impl Into<String>, value: Vec<u8>) -> Self {
-        self.fields.push(Field { name: name.into(), value: FieldValue::Bytes(value) });
+        let value =
+            String::from_utf8(value).map_or_else(|error| FieldValue::Bytes(error.into_bytes()), FieldValue::Text);
+        self.fields.push(Field { name: name.into(), value });
         self
     }
 }

@@ -4,10 +4,11 @@
 //! changed it since is folded into its line; it has a line of its own, where it happened, only when it says more:
 //!
 //! - an episode's later versions, because traces inherit the version of their time, and its closing;
-//! - a mark with a reason, and the utility of a trace, which a `trace` line does not hold;
+//! - a mark with a reason, the utility of a trace and the status of a theme, which their lines do not hold;
 //! - a deactivation, unless a `supersedes` link before it implies it;
 //! - a setting of `page.tokens`, because it says how pages were cut;
-//! - a pointer to a page that was closed later, and every pointer of a theme: a `cites` link.
+//! - a pointer to a page that was closed later, and every pointer of a theme: a `cites` link;
+//! - the end of the last pointer of a recall: it is written with the pointers it had, and an `unlink` for each.
 //!
 //! Keys are those that hold now, so an item that was superseded under its key has the engine's own one (`~12.3`).
 //! Pointers have their bytes and hash. A `commit` line ends each transaction that has lines left; it says no number and no

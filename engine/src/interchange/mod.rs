@@ -41,3 +41,8 @@ pub use line::{FieldValue, Line, Pointer, Stated, Unit, VectorRef};
 pub use npy::{NpyError, NpyReader, NpyWriter, Precision};
 pub use reader::{LineError, LineReader, MAX_LINE_LEN};
 pub use writer::{LineWriter, WriteError, encode};
+
+/// The utility of an item, if it was ever given one.
+fn utility(attributes: &crate::Attributes) -> Option<f32> {
+    (attributes.utility_count > 0 || attributes.utility != 0.0).then_some(attributes.utility)
+}

@@ -11,7 +11,7 @@ use crate::interchange::line::{self, Line};
 use crate::provenance::hex;
 use crate::record::{Change, EpisodeRecord, FieldValue, ItemRecord, MarkRecord, PageRecord, Record};
 use crate::space::Space;
-use crate::{Layer, Result, Snapshot, Status};
+use crate::{Layer, Result, Snapshot};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
@@ -96,6 +96,10 @@ impl<W: Write> History<'_, W> {
             vector: self.out.vector(record.vector.as_deref())?,
         };
         self.out.write(&items::line(&record, told)?)?;
+        if let Some(status) = record.status.filter(|_| is_theme) {
+            let key = self.keys.item(record.id)?.to_owned();
+            self.out.write(&items::status_mark(key, status, None))?;
+        }
         for pointer in apart {
             self.out.write(&items::citation(record.id, pointer, &self.keys)?)?;
         }
@@ -127,10 +131,7 @@ impl<W: Write> History<'_, W> {
         let key = self.keys.item(mark.item)?.to_owned();
         let because = mark.because;
         Ok(match mark.change {
-            Change::Status(byte) => {
-                let status = Status::from_byte(byte).map(|status| status.as_str().to_owned());
-                Line::Mark(line::Mark { key, status, utility: None, because })
-            }
+            Change::Status(byte) => items::status_mark(key, byte, because),
             Change::Utility(utility, _) => {
                 Line::Mark(line::Mark { key, status: None, utility: Some(utility), because })
             }

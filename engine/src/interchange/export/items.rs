@@ -100,6 +100,12 @@ pub(super) fn citation(item: u32, pointer: Pointer, keys: &Keys) -> Result<Line>
     Ok(Line::Link(line::Link { from, edge: Edge::Cites.as_str().to_owned(), to: pointer }))
 }
 
+/// The line of a mark that gives a status, by its byte.
+pub(super) fn status_mark(key: String, status: u8, because: Option<String>) -> Line {
+    let status = Status::from_byte(status).map(|status| status.as_str().to_owned());
+    Line::Mark(line::Mark { key, status, utility: None, because })
+}
+
 /// The line of a claim.
 pub(super) fn claim(claim: &record::ClaimRecord, keys: &Keys) -> Result<Line> {
     Ok(Line::Claim(line::Claim {

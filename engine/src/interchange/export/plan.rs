@@ -29,7 +29,7 @@ impl Aspect {
 pub(super) struct Plan {
     marks: HashMap<(u32, Aspect), u64>,
     made: HashMap<(u32, u8, u32), u64>,
-    /// Pointers imply `cites` edges; these were taken back.
+    /// Citations that were taken back.
     uncited: HashMap<(u32, u32), u64>,
     closed: HashMap<u32, u64>,
 }
@@ -69,6 +69,11 @@ impl Plan {
     /// Whether a mark is the last of its kind on its item.
     pub(super) fn is_last(&self, mark: &MarkRecord, place: u64) -> bool {
         self.marks.get(&(mark.item, Aspect::of(mark))) == Some(&place)
+    }
+
+    /// Whether a later mark changed what an item was written with.
+    pub(super) fn is_marked(&self, item: u32, aspect: Aspect) -> bool {
+        self.marks.contains_key(&(item, aspect))
     }
 
     /// Whether a link made the edge that stands.

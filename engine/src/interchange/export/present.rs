@@ -1,9 +1,12 @@
 //! The present state, in log order.
 
 use super::items::{self, Told};
-use super::plan::{Event, Plan, each_record};
+use super::plan::{Aspect, Event, Plan, each_record};
 use super::{ExportReport, Keys, Output};
-use crate::interchange::line::{self, Line};
+use crate::interchange::{
+    self,
+    line::{self, Line},
+};
 use crate::provenance::hex;
 use crate::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
@@ -31,6 +34,7 @@ pub fn export(snapshot: &Snapshot, out: impl Write, vectors: Option<&Path>) -> R
         versions: Vec::new(),
         settings: HashSet::new(),
         apart: HashMap::new(),
+        uncited: HashSet::new(),
         superseded: HashMap::new(),
         claims: HashSet::new(),
         unended: false,
@@ -52,6 +56,8 @@ struct Present<'s, W: Write> {
     settings: HashSet<String>,
     /// Pointers that are no part of their item's line and not written yet.
     apart: HashMap<u32, Vec<PointerRecord>>,
+    /// Citations in an item's line that were taken back since, and not said so yet.
+    uncited: HashSet<(u32, u32)>,
     /// Items that a `supersedes` link retired, by the first that did.
     superseded: HashMap<u32, u32>,
     /// The lines of claims, hashed: an equal one would be known to an import.
@@ -138,24 +144,38 @@ impl<W: Write> Present<'_, W> {
         let layer = attributes.layer();
         let is_trace = layer == Layer::Trace;
         let stated = attributes.status.filter(|_| attributes.inherited & Inherited::STATUS == 0);
-        let credited = attributes.utility_count > 0 || attributes.utility != 0.0;
         let fits = |pointer: &PointerRecord| match pointer.target {
             PointerTarget::Page(page) => self.keys.has_page(page),
             PointerTarget::Item(_) => true,
         };
         let (from, apart): (Vec<_>, Vec<_>) =
             state.pointers(id)?.into_iter().partition(|pointer| layer == Layer::Recall && fits(pointer));
+        // A recall is never written without a pointer, so one that lost them all is written with those it had.
+        let lost = layer == Layer::Recall && from.is_empty() && !record.ungrounded;
+        let from = if lost { record.from.clone() } else { from };
         let told = Told {
             key,
             episode: record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id),
             status: stated.filter(|status| !is_trace || *status != Status::Unknown),
-            utility: (credited && !is_trace).then_some(attributes.utility),
+            utility: interchange::utility(&attributes).filter(|_| !is_trace),
             from: self.keys.pointers(&from)?,
             children: if layer == Layer::Theme { self.children(id)? } else { Vec::new() },
             vector: self.out.vector(record.vector.as_deref())?,
         };
         let line = items::line(&record, told)?;
         self.write(&line)?;
+        if let Some(status) =
+            record.status.filter(|_| layer == Layer::Theme && !self.plan.is_marked(id.0, Aspect::Status))
+        {
+            let key = self.keys.item(id.0)?.to_owned();
+            self.write(&items::status_mark(key, status, None))?;
+        }
+        if lost {
+            self.uncited.extend(from.iter().filter_map(|pointer| match pointer.target {
+                PointerTarget::Item(target) => Some((id.0, target)),
+                PointerTarget::Page(_) => None,
+            }));
+        }
         if !apart.is_empty() {
             self.apart.insert(id.0, apart);
             self.pointers(&PointersRecord { item: id.0, pointers: record.from })?;
@@ -202,22 +222,9 @@ impl<W: Write> Present<'_, W> {
         self.write(&Line::Link(line))
     }
 
-    /// Pointers imply edges; only that one of those is gone needs a line.
+    /// Only what an item was written with and could not be written without needs a line that takes it back.
     fn unlink(&mut self, link: LinkRecord, place: u64) -> Result<()> {
-        let state = &self.snapshot.state;
-        let gone = self.plan.is_last_unciting(link, place)
-            && !state.has(tables::EDGE_OUT, &tables::edge(link.from, link.edge, link.to))?;
-        if !gone {
-            return Ok(());
-        }
-        let mut implied = false;
-        for pointer in state.pointers(ItemId(link.from))? {
-            implied |= match pointer.target {
-                PointerTarget::Item(target) => target == link.to,
-                PointerTarget::Page(page) => state.page(page)?.traces.contains(&link.to),
-            };
-        }
-        if !implied {
+        if !self.plan.is_last_unciting(link, place) || !self.uncited.remove(&(link.from, link.to)) {
             return Ok(());
         }
         let line = items::link(link, &self.keys)?;
@@ -245,9 +252,8 @@ impl<W: Write> Present<'_, W> {
         let key = self.keys.item(mark.item)?.to_owned();
         let attributes = self.snapshot.state.attributes(ItemId(mark.item))?;
         let line = match mark.change {
-            Change::Status(byte) if mark.because.is_some() => {
-                let status = Status::from_byte(byte).map(|status| status.as_str().to_owned());
-                Line::Mark(line::Mark { key, status, utility: None, because: mark.because })
+            Change::Status(byte) if mark.because.is_some() || attributes.layer() == Layer::Theme => {
+                items::status_mark(key, byte, mark.because)
             }
             Change::Utility(utility, _) if mark.because.is_some() || attributes.layer() == Layer::Trace => {
                 Line::Mark(line::Mark { key, status: None, utility: Some(utility), because: mark.because })
@@ -261,10 +267,12 @@ impl<W: Write> Present<'_, W> {
         self.write(&line)
     }
 
-    /// Whether a deactivation is what a `supersedes` link before it does by itself.
+    /// Whether a deactivation says no more than a `supersedes` link before it does by itself.
     fn is_implied(&self, mark: &MarkRecord) -> bool {
-        mark.because.as_deref() == Some("superseded")
-            && mark.by.is_some()
-            && self.superseded.get(&mark.item).copied() == mark.by
+        let Some(by) = self.superseded.get(&mark.item) else { return false };
+        match (mark.by, mark.because.as_deref()) {
+            (None, None) => true,
+            (given, because) => given == Some(*by) && because == Some("superseded"),
+        }
     }
 }

@@ -10,8 +10,8 @@
 //! for the statements that are not items.
 
 use crate::database::Holotype;
-use crate::record::{Change, EpisodeRecord, FieldValue, ItemRecord, Record};
-use crate::{Error, ItemId, Kind, Layer, Result, Status};
+use crate::record::{Change, EpisodeRecord, FieldValue, ItemRecord, PointerRecord, PointerTarget, Record};
+use crate::{Edge, Error, ItemId, Kind, Layer, Result, Status};
 use holotype_storage::log::Lsn;
 use std::collections::HashMap;
 
@@ -19,7 +19,9 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
     Setting(String),
-    Episode(String),
+    Task(String),
+    Version(String),
+    Open(String),
     Status(ItemId),
     Utility(ItemId),
     Active(ItemId),
@@ -29,12 +31,8 @@ pub(super) enum Subject {
 /// What is said: by the log in full, by a line in part.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Statement {
-    Setting(String),
-    Episode {
-        task: Option<String>,
-        version: Option<String>,
-        open: Option<bool>,
-    },
+    Value(String),
+    Open(bool),
     Status {
         status: u8,
         because: Option<String>,
@@ -49,19 +47,25 @@ pub(super) enum Statement {
         because: Option<String>,
     },
     Linked(bool),
+    /// A pointer along a `cites` edge.
+    Cited {
+        field: String,
+        start: u64,
+        end: u64,
+    },
 }
 
 impl Statement {
+    pub(super) fn cited(pointer: &PointerRecord) -> Statement {
+        Statement::Cited { field: pointer.field.clone(), start: pointer.start, end: pointer.end }
+    }
+
     /// Whether all that a line says is what the log says.
     fn agrees(&self, logged: &Statement) -> bool {
         fn part<T: PartialEq>(said: &Option<T>, logged: &Option<T>) -> bool {
             said.is_none() || said == logged
         }
         match (self, logged) {
-            (
-                Statement::Episode { task, version, open },
-                Statement::Episode { task: logged_task, version: logged_version, open: logged_open },
-            ) => part(task, logged_task) && part(version, logged_version) && part(open, logged_open),
             (
                 Statement::Status { status, because },
                 Statement::Status { status: logged_status, because: logged_because },
@@ -178,6 +182,7 @@ impl Pages {
     }
 
     fn item(&mut self, item: &ItemRecord) {
+        self.cited(item.item(), &item.from);
         let is_trace = Kind::from_byte(item.kind).is_some_and(|kind| kind.layer() == Layer::Trace);
         if let Some(status) = item.status.or(is_trace.then_some(Status::Unknown.to_byte())) {
             self.say(Subject::Status(item.item()), Statement::Status { status, because: None });
@@ -189,9 +194,15 @@ impl Pages {
 
     fn record(&mut self, record: Record) {
         match record {
-            Record::Setting(setting) => self.say(Subject::Setting(setting.name), Statement::Setting(setting.value)),
+            Record::Setting(setting) => self.say(Subject::Setting(setting.name), Statement::Value(setting.value)),
             Record::Episode(EpisodeRecord { id, task, version, open, .. }) => {
-                self.say(Subject::Episode(id), Statement::Episode { task, version, open: Some(open) });
+                if let Some(task) = task {
+                    self.say(Subject::Task(id.clone()), Statement::Value(task));
+                }
+                if let Some(version) = version {
+                    self.say(Subject::Version(id.clone()), Statement::Value(version));
+                }
+                self.say(Subject::Open(id), Statement::Open(open));
             }
             Record::Mark(mark) => {
                 let (item, because) = (ItemId(mark.item), mark.because);
@@ -214,12 +225,25 @@ impl Pages {
                 let subject = Subject::Edge(ItemId(link.from), link.edge, ItemId(link.to));
                 self.say(subject, Statement::Linked(false));
             }
+            Record::Pointers(record) => self.cited(ItemId(record.item), &record.pointers),
             _ => {}
         }
     }
 
+    fn cited(&mut self, item: ItemId, pointers: &[PointerRecord]) {
+        for pointer in pointers {
+            if let PointerTarget::Item(target) = pointer.target {
+                let subject = Subject::Edge(item, Edge::Cites.to_byte(), ItemId(target));
+                self.say(subject, Statement::cited(pointer));
+            }
+        }
+    }
+
     fn say(&mut self, subject: Subject, statement: Statement) {
-        self.told.entry(subject).or_default().push(statement);
+        let told = self.told.entry(subject).or_default();
+        if told.last() != Some(&statement) {
+            told.push(statement);
+        }
     }
 
     /// Goes on to the next statement of a subject that a line agrees with, if there is one.

@@ -6,7 +6,10 @@
 
 use crate::content::Content;
 use crate::embed::HashingEmbedder;
-use crate::interchange::line::{FieldValue, Pointer, Recall, Span, Stated, Theme, Trace, Unit};
+use crate::interchange::{
+    self,
+    line::{FieldValue, Pointer, Recall, Span, Stated, Theme, Trace, Unit},
+};
 use crate::provenance::{self, field_bytes, hex};
 use crate::record::{self, Field, ItemRecord, PointerRecord, PointerTarget};
 use crate::transaction::Transaction;
@@ -119,8 +122,7 @@ impl Stored {
         compare.option("step", record.step, line.step);
         compare.option("time", record.time.map(time::format), line.time.map(time::format));
         compare.option("version", record.version.as_deref(), line.version.as_deref());
-        let stands = (self.attributes.utility_count > 0).then_some(self.attributes.utility);
-        if line.utility != stands {
+        if line.utility != interchange::utility(&self.attributes) {
             compare.option("utility", record.utility, line.utility);
         }
         compare.option("return_score", record.return_score, line.return_score);
@@ -132,16 +134,19 @@ impl Stored {
         compare.option("origin", Origin::from_byte(record.origin).map(Origin::as_str), Some(origin));
     }
 
-    /// The line's pointers must hold all that were written with the item, and nothing that it does not have now.
+    /// The line's pointers must be pointers that the item was written with or has now, and miss none that it was written
+    /// with and has still.
     fn differing_pointer(&self, transaction: &mut Transaction<'_>, line: &[Pointer]) -> Result<Option<Difference>> {
-        let mut written = vec![false; self.record().from.len()];
+        let written = &self.record().from;
+        let kept: Vec<&PointerRecord> = written.iter().filter(|pointer| self.pointers.contains(pointer)).collect();
+        let mut seen = vec![false; kept.len()];
         for (position, pointer) in line.iter().enumerate() {
             let mut held = false;
-            for stored in &self.pointers {
+            for stored in self.pointers.iter().chain(written) {
                 if same_pointer(transaction, pointer, stored)? {
                     held = true;
-                    for (seen, first) in written.iter_mut().zip(&self.record().from) {
-                        *seen |= first == stored;
+                    for (seen, kept) in seen.iter_mut().zip(&kept) {
+                        *seen |= *kept == stored;
                     }
                 }
             }
@@ -151,11 +156,11 @@ impl Stored {
                 return Ok(Some(Difference { path, stored, given: format!("one to '{}'", pointer.target()) }));
             }
         }
-        let kept = written.iter().filter(|seen| **seen).count();
-        Ok((kept < written.len()).then(|| Difference {
+        let found = seen.iter().filter(|seen| **seen).count();
+        Ok((found < seen.len()).then(|| Difference {
             path: vec!["recall".to_owned(), "from".to_owned()],
-            stored: format!("{} pointers", written.len()),
-            given: format!("{kept} of them"),
+            stored: format!("{} pointers", seen.len()),
+            given: format!("{found} of them"),
         }))
     }
 }

@@ -5,8 +5,12 @@ use super::items::{pointer, word};
 use super::past::{Statement, Subject};
 use super::same::same_pointer;
 use super::{Import, Outcome, quoted};
-use crate::interchange::line::{Claim, Deactivate, Episode, Link, Mark, Pointer, Setting, Space};
-use crate::record::ClaimRecord;
+use crate::interchange::{
+    self,
+    line::{Claim, Deactivate, Episode, Link, Mark, Pointer, Setting, Space},
+};
+use crate::provenance::{self, Target};
+use crate::record::{ClaimRecord, PointerRecord, PointerTarget};
 use crate::settings;
 use crate::transaction::{self, EpisodeChange};
 use crate::{Edge, Encoding, Inherited, ItemId, Metric, Result, Status, space, tables};
@@ -38,46 +42,52 @@ impl Import<'_> {
 
     pub(super) fn setting(&mut self, line: &Setting) -> Result<Outcome, Failure> {
         let value = settings::canonical(&line.name, &line.value).at(&["setting", "value"])?;
-        let stored = self.transaction()?.state()?.setting(&line.name)?;
+        let stands = self.transaction()?.state()?.setting(&line.name)?;
         let subject = Subject::Setting(line.name.clone());
-        let statement = Statement::Setting(value.clone());
-        if stored.as_ref() == Some(&value) {
-            self.past.repeats(subject, statement);
+        let Some(value) = self.unless_known(subject, Some(value), stands, Statement::Value)? else {
             return Ok(Outcome::Known);
-        }
-        if stored.is_some() && self.past.holds(self.database, &subject, &statement)? {
-            return Ok(Outcome::Known);
-        }
+        };
         self.transaction()?.set(&line.name, &value).at(&["setting", "value"])?;
-        self.past.leave(&subject);
         Ok(Outcome::Added)
     }
 
     pub(super) fn episode(&mut self, line: &Episode) -> Result<Outcome, Failure> {
         let state = self.transaction()?.state()?;
-        let stored = match state.episode_number(&line.id)? {
-            Some(number) => Some(state.episode(number)?),
-            None => None,
-        };
-        let subject = Subject::Episode(line.id.clone());
-        if let Some(row) = stored {
-            let statement =
-                Statement::Episode { task: line.task.clone(), version: line.version.clone(), open: line.open };
-            let same = (line.task.is_none() || line.task == row.task)
-                && (line.version.is_none() || line.version == row.version)
-                && line.open.is_none_or(|open| open == row.open);
-            if same {
-                self.past.repeats(subject, statement);
-                return Ok(Outcome::Known);
-            }
-            if self.past.holds(self.database, &subject, &statement)? {
+        let mut change = EpisodeChange { task: line.task.clone(), version: line.version.clone(), open: line.open };
+        if let Some(number) = state.episode_number(&line.id)? {
+            let row = state.episode(number)?;
+            let id = || line.id.clone();
+            change.task = self.unless_known(Subject::Task(id()), change.task, row.task, Statement::Value)?;
+            change.version =
+                self.unless_known(Subject::Version(id()), change.version, row.version, Statement::Value)?;
+            change.open = self.unless_known(Subject::Open(id()), change.open, Some(row.open), Statement::Open)?;
+            if (&change.task, &change.version, change.open) == (&None, &None, None) {
                 return Ok(Outcome::Known);
             }
         }
-        let change = EpisodeChange { task: line.task.clone(), version: line.version.clone(), open: line.open };
         self.transaction()?.episode(&line.id, change).at(&["episode", "id"])?;
-        self.past.leave(&subject);
         Ok(Outcome::Added)
+    }
+
+    /// What a line gives, unless it stands already or once did.
+    fn unless_known<T: Clone + PartialEq>(
+        &mut self,
+        subject: Subject,
+        given: Option<T>,
+        stands: Option<T>,
+        statement: impl Fn(T) -> Statement,
+    ) -> Result<Option<T>> {
+        let Some(value) = given else { return Ok(None) };
+        let statement = statement(value.clone());
+        if stands.as_ref() == Some(&value) {
+            self.past.repeats(subject, statement);
+            return Ok(None);
+        }
+        if self.past.holds(self.database, &subject, &statement)? {
+            return Ok(None);
+        }
+        self.past.leave(&subject);
+        Ok(Some(value))
     }
 
     // ---- links ----
@@ -113,16 +123,35 @@ impl Import<'_> {
             let transaction = self.transaction()?;
             for stored in transaction.state()?.pointers(from)? {
                 if same_pointer(transaction, &line.to, &stored)? {
+                    self.past.repeats(cited(from, &stored), Statement::cited(&stored));
                     return Ok(Outcome::Known);
                 }
+            }
+            if self.was_cited(from, &line.to)? {
+                return Ok(Outcome::Known);
             }
         }
         let from = self.holder(&line.from, &["link", "from"])?;
         self.check_pointer(&["link", "to"], &line.to)?;
-        let cited = self.transaction()?.cite(from, &pointer(&line.to)).at(&["link", "to"]);
+        let given = pointer(&line.to);
+        let resolved = self.transaction()?.resolve(&given).at(&["link", "to"])?;
+        let done = self.transaction()?.cite(from, &given).at(&["link", "to"]);
         let to = self.called(line.to.target())?.first().copied().unwrap_or(from);
-        cited.map_err(|failure| called(failure, line, from, to))?;
+        done.map_err(|failure| called(failure, line, from, to))?;
+        self.past.leave(&cited(from, &resolved));
         Ok(Outcome::Added)
+    }
+
+    /// Whether an item had a pointer before the import began that an unlink has taken away since.
+    fn was_cited(&mut self, from: ItemId, to: &Pointer) -> Result<bool> {
+        for target in self.called(to.target())? {
+            let given = provenance::Pointer { target: Target::Item(target), ..pointer(to) };
+            let Ok(resolved) = self.transaction()?.resolve(&given) else { continue };
+            if self.past.holds(self.database, &cited(from, &resolved), &Statement::cited(&resolved))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     pub(super) fn unlink(&mut self, line: &Link) -> Result<Outcome, Failure> {
@@ -253,7 +282,7 @@ impl Import<'_> {
             transaction::Mark::Status(status) => {
                 attributes.status == Some(status) && attributes.inherited & Inherited::STATUS == 0
             }
-            transaction::Mark::Utility(utility, _) => attributes.utility == utility && attributes.utility_count > 0,
+            transaction::Mark::Utility(utility, _) => interchange::utility(&attributes) == Some(utility),
             transaction::Mark::Inactive => !attributes.active,
         })
     }
@@ -283,6 +312,15 @@ impl Import<'_> {
         self.past.leave(&Subject::Active(item));
         Ok(Outcome::Added)
     }
+}
+
+/// The edge that a pointer of an item makes; one to a page makes many, and no line takes those away.
+fn cited(from: ItemId, pointer: &PointerRecord) -> Subject {
+    let to = match pointer.target {
+        PointerTarget::Item(target) => ItemId(target),
+        PointerTarget::Page(_) => from,
+    };
+    Subject::Edge(from, Edge::Cites.to_byte(), to)
 }
 
 /// A failure that calls both ends of a link by their keys.
