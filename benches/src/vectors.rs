@@ -165,7 +165,7 @@ fn truth(path: &Path, queries: usize, k: usize, base: u64) -> Result<Vec<HashSet
         let ids = table.ids_of(row).into_iter().take(k).filter(|id| *id != -1);
         ids.map(|id| match u32::try_from(id) {
             Ok(id) if u64::from(id) < base => Ok(id),
-            _ => Err(format!("{}: row {row} names {id}; the base has rows 0 to {}", path.display(), base - 1).into()),
+            _ => Err(format!("{}: row {row} names {id}; the base has {base} rows", path.display()).into()),
         })
         .collect()
     };
