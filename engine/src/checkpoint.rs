@@ -41,6 +41,8 @@ pub(crate) struct Checkpointer {
     pub(crate) generation: AtomicU64,
     /// Why the last background checkpoint failed, if it did.
     failure: Mutex<Option<Error>>,
+    /// Held by the one that writes a checkpoint; the next waits, for what it is to write came after that one began.
+    turn: Mutex<()>,
 }
 
 impl Checkpointer {
@@ -96,8 +98,9 @@ struct LayerFiles {
     words: Arc<Vec<Arc<WordSegment>>>,
 }
 
-/// Writes a checkpoint of the newest appended state.
+/// Writes a checkpoint of the newest appended state, after the one that is running.
 pub(crate) fn run(inner: &Arc<Inner>) -> Result<()> {
+    let _turn = inner.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(frozen) = freeze(inner)? else { return Ok(()) };
     match write(inner, &frozen) {
         Ok(written) => thaw(inner, &frozen, written),
@@ -108,7 +111,7 @@ pub(crate) fn run(inner: &Arc<Inner>) -> Result<()> {
     }
 }
 
-/// Sets the changes aside; nothing when there are none or a checkpoint is under way.
+/// Sets the changes aside; nothing when there are none, or when one that panicked left its own aside.
 fn freeze(inner: &Inner) -> Result<Option<Frozen>> {
     let mut writer = inner.lock_writer();
     if writer.checkpoint_running || writer.tail_records == 0 || writer.poisoned.is_some() {
