@@ -1,9 +1,9 @@
 //! A recall in Rust instead of in the language: the same statement, built clause by clause.
 
 use super::run;
+use crate::Result;
 use crate::answer::Answer;
 use crate::snapshot::Snapshot;
-use crate::Result;
 use holotype_query::ast::{self, Budget, Clauses, Expand, Limit, Query, Reader, Relax, Scope, Score, ScoreBase};
 use holotype_query::{Arg, Name, Passage, Spanned, Time, Vector};
 
