@@ -10,6 +10,7 @@
 
 use crate::edge::Edge;
 use crate::item::{Attributes, Inherited, ItemId, Layer, Status};
+use crate::layers::{analyzer, empty_layers};
 use crate::record::{
     Change, ChunkRecord, ClaimRecord, EpisodeRecord, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord,
     PointerTarget, Record, bad_byte,
@@ -32,6 +33,10 @@ impl State {
             Record::Space(space) => self.meta.space = Some(space.clone()),
             Record::Setting(setting) => {
                 self.put(tables::SETTING, setting.name.as_bytes().to_vec(), &setting.value)?;
+                if setting.name == "analyser" {
+                    self.layers = empty_layers(analyzer(&setting.value));
+                    self.prepare_vectors()?;
+                }
             }
             Record::Episode(episode) => self.apply_episode(episode)?,
             Record::Item(item) => self.apply_item(item, place)?,

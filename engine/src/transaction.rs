@@ -608,6 +608,11 @@ impl<'db> Transaction<'db> {
         if self.state.setting(name)?.as_deref() == Some(value.as_str()) {
             return Ok(());
         }
+        if name == "analyser" && self.state.bound() > 0 {
+            return Err(Error::Invalid(format!(
+                "setting analyser cannot become {value:?}: the database holds items, whose words stand as they were analysed"
+            )));
+        }
         self.push(Record::Setting(SettingRecord { name: name.to_owned(), value }))
     }
 
