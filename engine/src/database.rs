@@ -90,6 +90,8 @@ pub(crate) struct Opened {
     pub(crate) state: State,
     pub(crate) lock: Lock,
     pub(crate) report: OpenReport,
+    /// The newest generation a derived file was ever seen with.
+    pub(crate) generation: u64,
 }
 
 struct Pending {
@@ -139,6 +141,7 @@ impl Holotype {
             state,
             lock,
             report: OpenReport::default(),
+            generation: 0,
         };
         let database = Holotype::start(opened, 0);
         let mut transaction = database.begin()?;
@@ -180,7 +183,7 @@ impl Holotype {
 
     /// The handle of what was opened, with `replayed` records that no checkpoint holds.
     pub(crate) fn start(opened: Opened, replayed: u64) -> Holotype {
-        let Opened { files, options, log, catalog, state, lock, report } = opened;
+        let Opened { files, options, log, catalog, state, lock, report, generation } = opened;
         let state = Arc::new(state);
         let writer = Writer {
             state: Arc::clone(&state),
@@ -189,7 +192,7 @@ impl Holotype {
             checkpoint_running: false,
             poisoned: None,
         };
-        let checkpointer = Checkpointer::starting_at(files.newest_generation());
+        let checkpointer = Checkpointer::starting_at(generation);
         let inner = Arc::new(Inner {
             files,
             options,

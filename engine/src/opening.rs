@@ -2,7 +2,8 @@
 //!
 //! Whatever is wrong with the catalog or a derived segment costs a rebuild and never data: the log is read from its
 //! beginning and everything is made again. Only damage to the log itself is an error; for reading, a database opens in
-//! spite of it, up to the damage.
+//! spite of it, up to the damage. Until the log has been read nothing derived is touched, so that a database that is
+//! refused is left as it was, with all the evidence in it.
 
 use crate::checkpoint;
 use crate::database::{Holotype, OpenReport, Opened, empty_state, replay};
@@ -16,6 +17,7 @@ use holotype_storage::RecoveryReport;
 use holotype_storage::catalog::{Access, Catalog, CatalogOptions};
 use holotype_storage::lock::Lock;
 use holotype_storage::log::{Head, Log, LogLimits, Lsn, OpenOptions};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Opens the database in `files`, with what is derived made anew if asked.
@@ -29,26 +31,46 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
     let mut hint = status.map(|status| status.durable);
     let mut report = OpenReport::default();
     let derived = if rebuild { Err("a rebuild was asked for".to_owned()) } else { open_derived(&files, &options) };
-    let (catalog, state) = match derived {
-        Ok(derived) => derived,
+    let (mut derived, state) = match derived {
+        Ok((derived, state)) => (Some(derived), state),
         Err(reason) => {
             hint = hint.max(last_checkpoint(&files, &options));
             report.rebuilt = Some(reason);
-            fresh(&files, &options)?
+            (None, empty_state(None)?)
         }
     };
-    match replay_log(&files, &options, hint, state, &mut report) {
-        Ok((log, state)) => finish(files, options, log, catalog, state, lock, report),
+    let (log, state) = match replay_log(&files, &options, hint, state, &mut report) {
         Err(Error::Storage(error)) if is_worth_the_whole_log(&error, &options, &report) => {
             report.rebuilt = Some(format!("the last checkpoint does not fit the log: {error}"));
-            drop(catalog);
+            derived = None;
             hint = hint.max(last_checkpoint(&files, &options));
-            let (catalog, state) = fresh(&files, &options)?;
-            let (log, state) = replay_log(&files, &options, hint, state, &mut report)?;
-            finish(files, options, log, catalog, state, lock, report)
+            replay_log(&files, &options, hint, empty_state(None)?, &mut report)?
         }
-        Err(error) => Err(error),
+        replayed => replayed?,
+    };
+    let generation = files.newest_generation();
+    let catalog = match derived {
+        _ if options.read_only => derived.map(|derived| derived.catalog),
+        Some(derived) => {
+            files.remove_other(&derived.files)?;
+            Some(derived.catalog)
+        }
+        None => Some(fresh(&files, &options, &log)?),
+    };
+    let replayed = report.replayed;
+    let is_new = report.rebuilt.is_some() && !options.read_only;
+    let database = Holotype::start(Opened { files, options, log, catalog, state, lock, report, generation }, replayed);
+    if is_new {
+        database.checkpoint()?;
     }
+    Ok(database)
+}
+
+/// What the last checkpoint left, opened.
+struct Derived {
+    catalog: Catalog,
+    /// The files its manifest names.
+    files: Vec<PathBuf>,
 }
 
 /// Whether reading the log from its beginning may go further than reading on from the checkpoint: the checkpoint does not
@@ -66,66 +88,41 @@ fn is_worth_the_whole_log(error: &holotype_storage::Error, options: &Options, re
 /// becomes of the catalog itself.
 fn last_checkpoint(files: &Files, options: &Options) -> Option<Lsn> {
     let id = Log::identify(files.vfs.as_ref(), &files.log_dir()).ok()??;
-    let catalog_options = CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() };
-    let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options, Access::Read).ok()?;
+    let catalog =
+        Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options(options), Access::Read).ok()?;
     Some(catalog.applied().ok()??.position)
 }
 
-fn finish(
-    files: Files,
-    options: Options,
-    log: Log,
-    catalog: Option<Catalog>,
-    state: State,
-    lock: Lock,
-    report: OpenReport,
-) -> Result<Holotype> {
-    let records = report.replayed;
-    let rebuilt = report.rebuilt.is_some();
-    let database = Holotype::start(Opened { files, options, log, catalog, state, lock, report }, records);
-    if rebuilt && !database.inner.options.read_only {
-        database.checkpoint()?;
-    }
-    Ok(database)
-}
-
-/// The state as of the last checkpoint; or why there is none to trust.
-fn open_derived(files: &Files, options: &Options) -> Result<(Option<Catalog>, State), String> {
+/// The state as of the last checkpoint; or why there is none to trust. Nothing is changed yet: the log may refuse.
+fn open_derived(files: &Files, options: &Options) -> Result<(Derived, State), String> {
     let id = Log::identify(files.vfs.as_ref(), &files.log_dir()).map_err(|error| error.to_string())?;
     let id = id.ok_or("the log's first segment has no valid header")?;
     let access = if options.read_only { Access::Read } else { Access::Write };
-    let catalog_options = CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() };
-    let open = || -> Result<(Option<Catalog>, State)> {
-        let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options, access)?;
+    let open = || -> Result<(Derived, State)> {
+        let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options(options), access)?;
         let mut state = empty_state(Some(&catalog))?;
+        let mut named = Vec::new();
         if let Some(applied) = catalog.applied()? {
             let meta: Option<Meta> = state.get(tables::META, &[])?;
             state.meta = meta.ok_or_else(|| Error::Corrupt { what: "the catalog has no totals".to_owned() })?;
             state.head = Head { position: applied.position, commit: applied.commit, hash: applied.head };
             state.layers = empty_layers(analyzer(&settings::value(&state, "analyser")?));
-            let keep = checkpoint::open_files(files, &mut state, id)?;
-            if !options.read_only {
-                files.remove_other(&keep)?;
-            }
+            named = checkpoint::open_files(files, &mut state, id)?;
         }
-        Ok((Some(catalog), state))
+        Ok((Derived { catalog, files: named }, state))
     };
     open().map_err(|error| error.to_string())
 }
 
-/// A new catalog and a state with nothing in it; whatever is derived is removed.
-fn fresh(files: &Files, options: &Options) -> Result<(Option<Catalog>, State)> {
-    let catalog_options = CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() };
-    let id = Log::identify(files.vfs.as_ref(), &files.log_dir())?.unwrap_or_default();
-    let catalog = if options.read_only {
-        None
-    } else {
-        files.create_dirs()?;
-        files.remove_other(&[])?;
-        Some(Catalog::create(files.vfs.as_ref(), &files.catalog(), id, &catalog_options)?)
-    };
-    let state = empty_state(catalog.as_ref())?;
-    Ok((catalog, state))
+/// A new catalog for a log that was read from its beginning, in the place of all that was derived before.
+fn fresh(files: &Files, options: &Options, log: &Log) -> Result<Catalog> {
+    files.create_dirs()?;
+    files.remove_other(&[])?;
+    Ok(Catalog::create(files.vfs.as_ref(), &files.catalog(), log.database(), &catalog_options(options))?)
+}
+
+fn catalog_options(options: &Options) -> CatalogOptions {
+    CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() }
 }
 
 /// Opens the log and applies every transaction after the state.
