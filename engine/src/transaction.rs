@@ -9,23 +9,25 @@
 //! 2. A transaction that is dropped leaves no trace.
 //! 3. A method that fails leaves the transaction as it was before the call.
 
+mod episodes;
+mod links;
+
 use crate::content::{CHUNK_LEN, Content, ContentReader, split_chunks};
 use crate::database::{Inner, Writer};
 use crate::edge::Edge;
-use crate::item::{Attributes, ItemId, Kind, Layer, Source, Status};
+use crate::item::{Attributes, ItemId, Layer, Source, Status};
 use crate::new_item::{NewRecall, NewTrace};
 use crate::options::Durability;
 use crate::pages;
 use crate::provenance::{self, Pointer, Target};
 use crate::record::{
-    Change, ClaimRecord, EpisodeRecord, Field, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord,
-    PointerRecord, PointerTarget, PointersRecord, Record, RekeyRecord, SettingRecord, SpaceRecord,
+    Field, FieldValue, ItemRecord, LinkRecord, PointerRecord, PointerTarget, Record, RekeyRecord, SettingRecord,
+    SpaceRecord,
 };
 use crate::settings;
 use crate::snapshot::Snapshot;
 use crate::space::Space;
 use crate::state::State;
-use crate::tables::{EpisodeRow, PageRow};
 use crate::{Error, Result};
 use holotype_storage::NewRecord;
 use holotype_storage::log::Appended;
@@ -73,10 +75,18 @@ pub struct Transaction<'db> {
     inner: &'db Arc<Inner>,
     writer: MutexGuard<'db, Writer>,
     state: State,
-    records: Vec<Record>,
+    records: Vec<Staged>,
     own: Arc<HashMap<u32, Arc<ItemRecord>>>,
     bytes: u64,
     time: i64,
+    /// Keys that begin with `~` are the engine's own; they come back with an import of an export.
+    takes_engine_keys: bool,
+}
+
+/// A record to be appended, with the bytes it is encoded as.
+struct Staged {
+    record: Record,
+    payload: Vec<u8>,
 }
 
 /// Where a transaction stood.
@@ -91,7 +101,16 @@ impl<'db> Transaction<'db> {
     pub(crate) fn new(inner: &'db Arc<Inner>, writer: MutexGuard<'db, Writer>) -> Self {
         let state = writer.state.as_ref().clone();
         let time = inner.now().max(state.meta.clock);
-        Transaction { inner, writer, state, records: Vec::new(), own: Arc::default(), bytes: 0, time }
+        Transaction {
+            inner,
+            writer,
+            state,
+            records: Vec::new(),
+            own: Arc::default(),
+            bytes: 0,
+            time,
+            takes_engine_keys: false,
+        }
     }
 
     /// The number this transaction will have.
@@ -133,6 +152,11 @@ impl<'db> Transaction<'db> {
 
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
         self.reader().read(&self.state, id)
+    }
+
+    /// Lets keys through that the engine gave in the database an export came from.
+    pub(crate) fn take_engine_keys(&mut self) {
+        self.takes_engine_keys = true;
     }
 
     /// Where the transaction stands, to come back to.
@@ -358,7 +382,8 @@ impl<'db> Transaction<'db> {
     }
 
     fn push(&mut self, record: Record) -> Result<()> {
-        let len = record.encode()?.len() as u64;
+        let payload = record.encode()?;
+        let len = payload.len() as u64;
         let limit = self.inner.options.max_transaction_bytes;
         if self.bytes + len > limit {
             return Err(Error::Limit { what: "the size of a transaction in bytes", limit, needed: self.bytes + len });
@@ -366,238 +391,8 @@ impl<'db> Transaction<'db> {
         let place = crate::apply::Place { commit: self.number(), lsn: 0 };
         self.state.apply(&record, place)?;
         self.bytes += len;
-        self.records.push(record);
+        self.records.push(Staged { record, payload });
         Ok(())
-    }
-
-    // ---- links, marks, claims ----
-
-    /// Links two items; `supersedes` deactivates its target, `cites` points to its whole text.
-    pub fn link(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
-        if edge == Edge::Cites {
-            return self.cite(from, &Pointer::to_item(to));
-        }
-        self.atomically(|transaction| transaction.link_in_steps(from, edge, to))
-    }
-
-    fn link_in_steps(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
-        let (near, far) = (self.state.attributes(from)?, self.state.attributes(to)?);
-        if from == to {
-            return Err(Error::Invalid(format!("{from} cannot be linked to itself")));
-        }
-        if edge.is_lineage() && (to >= from || near.layer() == Layer::Trace || far.layer() == Layer::Theme) {
-            return Err(Error::Invalid(format!(
-                "{edge} points back in time, from a recall or theme to a trace or recall: {from} cannot rest on {to}"
-            )));
-        }
-        if edge == Edge::Parent {
-            self.check_parent(from, far.layer(), far.kind)?;
-        }
-        let wrong_end = match edge {
-            Edge::Mentions => near.layer() != Layer::Recall || far.kind != Kind::Concept,
-            Edge::Solves => near.kind != Kind::Procedure || far.kind != Kind::Intent,
-            _ => false,
-        };
-        if wrong_end {
-            return Err(Error::Invalid(format!("a {} cannot be linked by {edge} to a {}", near.kind, far.kind)));
-        }
-        let link = LinkRecord { from: from.0, edge: edge.to_byte(), to: to.0 };
-        self.push(Record::Link(link))?;
-        if edge == Edge::Supersedes && far.active {
-            self.deactivate(to, Some(from), Some("superseded".to_owned()))?;
-        }
-        Ok(())
-    }
-
-    fn check_parent(&self, child: ItemId, layer: Layer, kind: Kind) -> Result<()> {
-        if layer == Layer::Theme && self.state.attributes(child)?.layer() == Layer::Recall {
-            return Ok(());
-        }
-        Err(Error::Invalid(format!(
-            "a parent is a theme and its child a recall: {child} cannot be the child of a {kind}"
-        )))
-    }
-
-    /// Takes a link back; with a `cites`, the item's pointers to spans of its target.
-    ///
-    /// # Errors
-    /// Where there is no such link, or where a pointer to a whole page makes it.
-    pub fn unlink(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
-        let key = crate::tables::edge(from.0, edge.to_byte(), to.0);
-        if !self.state.has(crate::tables::EDGE_OUT, &key)? {
-            return Err(Error::Missing { what: "link", name: format!("{from} {edge} {to}") });
-        }
-        if edge == Edge::Cites {
-            for pointer in self.state.pointers(from)? {
-                let PointerTarget::Page(number) = pointer.target else { continue };
-                let page = self.state.page(number)?;
-                if page.traces.contains(&to.0) {
-                    let whole = page.key;
-                    return Err(Error::Invalid(format!(
-                        "{from} cites {to} as part of page '{whole}', which is cited whole"
-                    )));
-                }
-            }
-        }
-        self.push(Record::Unlink(LinkRecord { from: from.0, edge: edge.to_byte(), to: to.0 }))
-    }
-
-    /// Adds a pointer to an item that was written before.
-    pub fn cite(&mut self, item: ItemId, pointer: &Pointer) -> Result<()> {
-        let resolved = self.resolve(pointer)?;
-        let newest = match resolved.target {
-            PointerTarget::Item(target) => Some(target),
-            PointerTarget::Page(page) => self.state.page(page)?.traces.into_iter().max(),
-        };
-        if newest.is_some_and(|newest| newest >= item.0) || self.state.attributes(item)?.layer() == Layer::Trace {
-            return Err(Error::Invalid(format!(
-                "{item} cannot cite {}: only a recall or theme cites, and only what came before it",
-                pointer.target
-            )));
-        }
-        self.push(Record::Pointers(PointersRecord { item: item.0, pointers: vec![resolved] }))
-    }
-
-    /// Changes what is held of an item.
-    pub fn mark(&mut self, item: ItemId, mark: Mark, because: Option<String>) -> Result<()> {
-        self.state.attributes(item)?;
-        let change = match mark {
-            Mark::Status(status) => Change::Status(status.to_byte()),
-            Mark::Utility(utility, count) if utility.is_finite() => Change::Utility(utility, count),
-            Mark::Utility(..) => return Err(Error::Invalid("utility must be a finite number".to_owned())),
-            Mark::Inactive => return self.deactivate(item, None, because),
-        };
-        self.push(Record::Mark(MarkRecord { item: item.0, change, by: None, because }))
-    }
-
-    /// Takes an item out of use; it stays in the log and can be found, and never comes back in a recall.
-    pub fn deactivate(&mut self, item: ItemId, by: Option<ItemId>, because: Option<String>) -> Result<()> {
-        self.state.attributes(item)?;
-        let mark = MarkRecord { item: item.0, change: Change::Active(false), by: by.map(|by| by.0), because };
-        self.push(Record::Mark(mark))
-    }
-
-    /// States a claim of an item.
-    pub fn claim(&mut self, item: ItemId, name: &str, value: &str, global: bool, from: &[Pointer]) -> Result<()> {
-        if name.is_empty() || name.contains('\0') {
-            return Err(Error::Invalid("a claim needs a name".to_owned()));
-        }
-        self.state.attributes(item)?;
-        let from = from.iter().map(|pointer| self.resolve(pointer)).collect::<Result<Vec<_>>>()?;
-        self.push(Record::Claim(ClaimRecord {
-            number: self.state.meta.claims,
-            item: item.0,
-            name: name.to_owned(),
-            value: value.to_owned(),
-            global,
-            from,
-        }))
-    }
-
-    // ---- episodes and pages ----
-
-    /// Opens, changes or closes an episode. Closing one closes its open page.
-    pub fn episode(&mut self, id: &str, change: EpisodeChange) -> Result<()> {
-        self.atomically(|transaction| transaction.episode_in_steps(id, change))
-    }
-
-    fn episode_in_steps(&mut self, id: &str, change: EpisodeChange) -> Result<()> {
-        check_name("episode", id)?;
-        let known = self.state.episode_number(id)?;
-        let row = known.map(|number| self.state.episode(number)).transpose()?;
-        let before = row.as_ref();
-        let record = EpisodeRecord {
-            number: known.unwrap_or(self.state.meta.episodes),
-            id: id.to_owned(),
-            task: change.task.or_else(|| before.and_then(|row| row.task.clone())),
-            version: change.version.or_else(|| before.and_then(|row| row.version.clone())),
-            open: change.open.unwrap_or_else(|| before.is_none_or(|row| row.open)),
-        };
-        // A late trace opened a page again, also in an episode that is closed already.
-        if change.open == Some(false)
-            && let Some(row) = before.filter(|row| !row.open_page.is_empty())
-        {
-            let traces = row.open_page.clone();
-            self.close_page(record.number, traces, None)?;
-        }
-        let same = before
-            .is_some_and(|row| row.task == record.task && row.version == record.version && row.open == record.open);
-        if same {
-            return Ok(());
-        }
-        self.push(Record::Episode(record))
-    }
-
-    /// The number of an episode, opened now if it was never heard of.
-    fn ensure_episode(&mut self, id: &str) -> Result<u32> {
-        if let Some(number) = self.state.episode_number(id)? {
-            return Ok(number);
-        }
-        self.episode(id, EpisodeChange::default())?;
-        let number = self.state.episode_number(id)?;
-        number.ok_or_else(|| Error::Missing { what: "episode", name: format!("'{id}'") })
-    }
-
-    /// Closes the open page of an episode when it has reached its token limit.
-    pub(crate) fn seal_pages(&mut self, episode: u32) -> Result<()> {
-        let row = self.state.episode(episode)?;
-        let limit = settings::page_tokens(&self.state)?;
-        if row.open_tokens >= limit {
-            self.close_page(episode, row.open_page, None)?;
-        }
-        Ok(())
-    }
-
-    /// Closes a page over the given traces of an episode; without a key it is called after the episode.
-    pub(crate) fn close_page(&mut self, episode: u32, traces: Vec<u32>, key: Option<String>) -> Result<u32> {
-        let row = self.state.episode(episode)?;
-        let key = match key {
-            Some(key) if self.state.page_number(&key)?.is_some() => {
-                return Err(Error::DuplicateKey { key, what: "page" });
-            }
-            Some(key) => key,
-            None => self.free_page_key(&row)?,
-        };
-        let mut tokens = 0;
-        let mut hasher = blake3::Hasher::new();
-        for trace in &traces {
-            let content = self.content(ItemId(*trace))?;
-            tokens += u64::from(content.record.tokens);
-            hasher.update(pages::line(&content.record).as_bytes());
-            hasher.update(b"\n");
-        }
-        let number = self.state.meta.pages;
-        self.push(Record::Page(PageRecord {
-            number,
-            key,
-            episode,
-            traces,
-            tokens,
-            estimator: crate::tokens::ESTIMATOR.to_owned(),
-            hash: *hasher.finalize().as_bytes(),
-            summarised: false,
-        }))?;
-        Ok(number)
-    }
-
-    /// `EPISODE/pN`, counted on past keys that were given to pages by hand.
-    fn free_page_key(&self, episode: &EpisodeRow) -> Result<String> {
-        let mut number = episode.pages;
-        loop {
-            number += 1;
-            let key = format!("{}/p{number}", episode.id);
-            if self.state.page_number(&key)?.is_none() {
-                return Ok(key);
-            }
-        }
-    }
-
-    /// Says whether a page has been summarised.
-    pub fn mark_page(&mut self, key: &str, summarised: bool) -> Result<()> {
-        let missing = || Error::Missing { what: "page", name: format!("'{key}'") };
-        let number = self.state.page_number(key)?.ok_or_else(missing)?;
-        let PageRow { key, episode, traces, tokens, estimator, hash, .. } = self.state.page(number)?;
-        self.push(Record::Page(PageRecord { number, key, episode, traces, tokens, estimator, hash, summarised }))
     }
 
     // ---- the database itself ----
@@ -683,6 +478,9 @@ impl<'db> Transaction<'db> {
     fn item_key(&self, key: Option<String>) -> Result<String> {
         let Some(key) = key else { return self.generated_key() };
         check_name("key", &key)?;
+        if key.starts_with('~') && !self.takes_engine_keys {
+            return Err(Error::Invalid(format!("key {key:?}: keys that begin with ~ are the engine's own")));
+        }
         if self.state.item_by_key(&key)?.is_some() {
             return Err(Error::DuplicateKey { key, what: "item" });
         }
@@ -718,11 +516,10 @@ impl<'db> Transaction<'db> {
             return Ok(Commit { number: head.commit.0, position: head.position.0, time: self.state.meta.clock });
         }
         self.state.settle()?;
-        let records = self
-            .records
-            .iter()
-            .map(|record| Ok(NewRecord { kind: record.kind(), payload: record.encode()? }))
-            .collect::<Result<Vec<_>>>()?;
+        let staged = self.records.iter_mut();
+        let records: Vec<NewRecord> = staged
+            .map(|staged| NewRecord { kind: staged.record.kind(), payload: std::mem::take(&mut staged.payload) })
+            .collect();
         let appended = self.inner.log.append(&records, self.time)?;
         if let Err(error) = self.take_place(&appended) {
             // The log holds what the state does not: nothing more may be numbered after it.
@@ -737,8 +534,8 @@ impl<'db> Transaction<'db> {
 
     /// Gives the state the places its records came to stand at, and makes its items findable.
     fn take_place(&mut self, appended: &Appended) -> Result<()> {
-        for (record, lsn) in self.records.iter().zip(&appended.lsns) {
-            self.state.place(record, lsn.0)?;
+        for (staged, lsn) in self.records.iter().zip(&appended.lsns) {
+            self.state.place(&staged.record, lsn.0)?;
         }
         self.state.index_items(&self.own)?;
         self.state.meta.commit = appended.commit.0;

@@ -58,9 +58,9 @@ fn what_was_committed_is_there_after_reopening_and_after_losing_every_derived_fi
     for derived in ["catalog.redb", "columns", "vectors", "words"] {
         let derived = path.join(derived);
         if derived.is_dir() {
-            std::fs::remove_dir_all(&derived).unwrap()
+            std::fs::remove_dir_all(&derived).unwrap();
         } else {
-            std::fs::remove_file(&derived).unwrap()
+            std::fs::remove_file(&derived).unwrap();
         }
     }
     let database = Holotype::open(&path, Options::default()).unwrap();
@@ -135,4 +135,16 @@ fn what_is_dropped_uncommitted_leaves_no_trace() {
     drop(transaction);
     assert_eq!(database.head(), head);
     assert!(database.snapshot().get("ghost").unwrap().is_none());
+}
+
+#[test]
+fn keys_that_begin_with_a_tilde_are_the_engines_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = write_story(&dir.path().join("memory.holo"));
+    let mut transaction = database.begin().unwrap();
+    let error = transaction.record(NewTrace::turn("trip-42", "hello").key("~2.0")).unwrap_err();
+    assert_eq!(error.to_string(), "key \"~2.0\": keys that begin with ~ are the engine's own");
+    let id = transaction.record(NewTrace::turn("trip-42", "hello")).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    assert!(database.snapshot().key_of(id).unwrap().starts_with('~'));
 }

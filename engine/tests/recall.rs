@@ -457,11 +457,11 @@ fn clauses() -> impl Strategy<Value = Clauses> {
 impl Clauses {
     fn script(&self) -> String {
         let mut asked = self.asked.clone();
-        if EXCLUDED[self.exclude] != "" {
+        if !EXCLUDED[self.exclude].is_empty() {
             asked.stale = None;
         }
         let mut script = format!("recall '{}' near $v{}{}", asked.words(), PATHS[self.path], asked.clauses());
-        if EXCLUDED[self.exclude] != "" {
+        if !EXCLUDED[self.exclude].is_empty() {
             script += &format!(" exclude {}", EXCLUDED[self.exclude]);
         }
         script += &self.budget.map_or(String::new(), |budget| format!(" budget {budget} tokens"));

@@ -205,7 +205,11 @@ impl<'i> Import<'i> {
     fn transaction(&mut self) -> Result<&mut Transaction<'i>> {
         let transaction = match self.transaction.take() {
             Some(transaction) => transaction,
-            None => self.database.begin()?,
+            None => {
+                let mut transaction = self.database.begin()?;
+                transaction.take_engine_keys();
+                transaction
+            }
         };
         Ok(self.transaction.insert(transaction))
     }

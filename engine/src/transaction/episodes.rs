@@ -1,0 +1,115 @@
+//! Episodes, and the memory pages their traces are cut into.
+
+use super::{EpisodeChange, Transaction, check_name};
+use crate::item::ItemId;
+use crate::pages;
+use crate::record::{EpisodeRecord, PageRecord, Record};
+use crate::settings;
+use crate::tables::{EpisodeRow, PageRow};
+use crate::{Error, Result};
+
+impl Transaction<'_> {
+    /// Opens, changes or closes an episode. Closing one closes its open page.
+    pub fn episode(&mut self, id: &str, change: EpisodeChange) -> Result<()> {
+        self.atomically(|transaction| transaction.episode_in_steps(id, change))
+    }
+
+    pub(super) fn episode_in_steps(&mut self, id: &str, change: EpisodeChange) -> Result<()> {
+        check_name("episode", id)?;
+        let known = self.state.episode_number(id)?;
+        let row = known.map(|number| self.state.episode(number)).transpose()?;
+        let before = row.as_ref();
+        let record = EpisodeRecord {
+            number: known.unwrap_or(self.state.meta.episodes),
+            id: id.to_owned(),
+            task: change.task.or_else(|| before.and_then(|row| row.task.clone())),
+            version: change.version.or_else(|| before.and_then(|row| row.version.clone())),
+            open: change.open.unwrap_or_else(|| before.is_none_or(|row| row.open)),
+        };
+        // A late trace opened a page again, also in an episode that is closed already.
+        if change.open == Some(false)
+            && let Some(row) = before.filter(|row| !row.open_page.is_empty())
+        {
+            let traces = row.open_page.clone();
+            self.close_page(record.number, traces, None)?;
+        }
+        let same = before
+            .is_some_and(|row| row.task == record.task && row.version == record.version && row.open == record.open);
+        if same {
+            return Ok(());
+        }
+        self.push(Record::Episode(record))
+    }
+
+    /// The number of an episode, opened now if it was never heard of.
+    pub(super) fn ensure_episode(&mut self, id: &str) -> Result<u32> {
+        if let Some(number) = self.state.episode_number(id)? {
+            return Ok(number);
+        }
+        self.episode(id, EpisodeChange::default())?;
+        let number = self.state.episode_number(id)?;
+        number.ok_or_else(|| Error::Missing { what: "episode", name: format!("'{id}'") })
+    }
+
+    /// Closes the open page of an episode when it has reached its token limit.
+    pub(crate) fn seal_pages(&mut self, episode: u32) -> Result<()> {
+        let row = self.state.episode(episode)?;
+        let limit = settings::page_tokens(&self.state)?;
+        if row.open_tokens >= limit {
+            self.close_page(episode, row.open_page, None)?;
+        }
+        Ok(())
+    }
+
+    /// Closes a page over the given traces of an episode; without a key it is called after the episode.
+    pub(crate) fn close_page(&mut self, episode: u32, traces: Vec<u32>, key: Option<String>) -> Result<u32> {
+        let row = self.state.episode(episode)?;
+        let key = match key {
+            Some(key) if self.state.page_number(&key)?.is_some() => {
+                return Err(Error::DuplicateKey { key, what: "page" });
+            }
+            Some(key) => key,
+            None => self.free_page_key(&row)?,
+        };
+        let mut tokens = 0;
+        let mut hasher = blake3::Hasher::new();
+        for trace in &traces {
+            let content = self.content(ItemId(*trace))?;
+            tokens += u64::from(content.record.tokens);
+            hasher.update(pages::line(&content.record).as_bytes());
+            hasher.update(b"\n");
+        }
+        let number = self.state.meta.pages;
+        self.push(Record::Page(PageRecord {
+            number,
+            key,
+            episode,
+            traces,
+            tokens,
+            estimator: crate::tokens::ESTIMATOR.to_owned(),
+            hash: *hasher.finalize().as_bytes(),
+            summarised: false,
+        }))?;
+        Ok(number)
+    }
+
+    /// `EPISODE/pN`, counted on past keys that were given to pages by hand.
+    pub(super) fn free_page_key(&self, episode: &EpisodeRow) -> Result<String> {
+        let mut number = episode.pages;
+        loop {
+            number += 1;
+            let key = format!("{}/p{number}", episode.id);
+            if self.state.page_number(&key)?.is_none() {
+                return Ok(key);
+            }
+        }
+    }
+
+    /// Says whether a page has been summarised.
+    pub fn mark_page(&mut self, key: &str, summarised: bool) -> Result<()> {
+        let missing = || Error::Missing { what: "page", name: format!("'{key}'") };
+        let number = self.state.page_number(key)?.ok_or_else(missing)?;
+        let PageRow { key, episode, traces, tokens, estimator, hash, .. } = self.state.page(number)?;
+        self.push(Record::Page(PageRecord { number, key, episode, traces, tokens, estimator, hash, summarised }))
+    }
+}

@@ -1,0 +1,132 @@
+//! Links between items, later pointers, marks and claims.
+
+use super::{Mark, Transaction};
+use crate::edge::Edge;
+use crate::item::{ItemId, Kind, Layer};
+use crate::provenance::Pointer;
+use crate::record::{Change, ClaimRecord, LinkRecord, MarkRecord, PointerTarget, PointersRecord, Record};
+use crate::{Error, Result};
+
+impl Transaction<'_> {
+    /// Links two items; `supersedes` deactivates its target, `cites` points to its whole text.
+    pub fn link(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
+        if edge == Edge::Cites {
+            return self.cite(from, &Pointer::to_item(to));
+        }
+        self.atomically(|transaction| transaction.link_in_steps(from, edge, to))
+    }
+
+    pub(super) fn link_in_steps(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
+        let (near, far) = (self.state.attributes(from)?, self.state.attributes(to)?);
+        if from == to {
+            return Err(Error::Invalid(format!("{from} cannot be linked to itself")));
+        }
+        if edge.is_lineage() && (to >= from || near.layer() == Layer::Trace || far.layer() == Layer::Theme) {
+            return Err(Error::Invalid(format!(
+                "{edge} points back in time, from a recall or theme to a trace or recall: {from} cannot rest on {to}"
+            )));
+        }
+        if edge == Edge::Parent {
+            self.check_parent(from, far.layer(), far.kind)?;
+        }
+        let wrong_end = match edge {
+            Edge::Mentions => near.layer() != Layer::Recall || far.kind != Kind::Concept,
+            Edge::Solves => near.kind != Kind::Procedure || far.kind != Kind::Intent,
+            _ => false,
+        };
+        if wrong_end {
+            return Err(Error::Invalid(format!("a {} cannot be linked by {edge} to a {}", near.kind, far.kind)));
+        }
+        let link = LinkRecord { from: from.0, edge: edge.to_byte(), to: to.0 };
+        self.push(Record::Link(link))?;
+        if edge == Edge::Supersedes && far.active {
+            self.deactivate(to, Some(from), Some("superseded".to_owned()))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_parent(&self, child: ItemId, layer: Layer, kind: Kind) -> Result<()> {
+        if layer == Layer::Theme && self.state.attributes(child)?.layer() == Layer::Recall {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "a parent is a theme and its child a recall: {child} cannot be the child of a {kind}"
+        )))
+    }
+
+    /// Takes a link back; with a `cites`, the item's pointers to spans of its target.
+    ///
+    /// # Errors
+    /// Where there is no such link, or where a pointer to a whole page makes it.
+    pub fn unlink(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
+        let key = crate::tables::edge(from.0, edge.to_byte(), to.0);
+        if !self.state.has(crate::tables::EDGE_OUT, &key)? {
+            return Err(Error::Missing { what: "link", name: format!("{from} {edge} {to}") });
+        }
+        if edge == Edge::Cites {
+            for pointer in self.state.pointers(from)? {
+                let PointerTarget::Page(number) = pointer.target else { continue };
+                let page = self.state.page(number)?;
+                if page.traces.contains(&to.0) {
+                    let whole = page.key;
+                    return Err(Error::Invalid(format!(
+                        "{from} cites {to} as part of page '{whole}', which is cited whole"
+                    )));
+                }
+            }
+        }
+        self.push(Record::Unlink(LinkRecord { from: from.0, edge: edge.to_byte(), to: to.0 }))
+    }
+
+    /// Adds a pointer to an item that was written before.
+    pub fn cite(&mut self, item: ItemId, pointer: &Pointer) -> Result<()> {
+        let resolved = self.resolve(pointer)?;
+        let newest = match resolved.target {
+            PointerTarget::Item(target) => Some(target),
+            PointerTarget::Page(page) => self.state.page(page)?.traces.into_iter().max(),
+        };
+        if newest.is_some_and(|newest| newest >= item.0) || self.state.attributes(item)?.layer() == Layer::Trace {
+            return Err(Error::Invalid(format!(
+                "{item} cannot cite {}: only a recall or theme cites, and only what came before it",
+                pointer.target
+            )));
+        }
+        self.push(Record::Pointers(PointersRecord { item: item.0, pointers: vec![resolved] }))
+    }
+
+    /// Changes what is held of an item.
+    pub fn mark(&mut self, item: ItemId, mark: Mark, because: Option<String>) -> Result<()> {
+        self.state.attributes(item)?;
+        let change = match mark {
+            Mark::Status(status) => Change::Status(status.to_byte()),
+            Mark::Utility(utility, count) if utility.is_finite() => Change::Utility(utility, count),
+            Mark::Utility(..) => return Err(Error::Invalid("utility must be a finite number".to_owned())),
+            Mark::Inactive => return self.deactivate(item, None, because),
+        };
+        self.push(Record::Mark(MarkRecord { item: item.0, change, by: None, because }))
+    }
+
+    /// Takes an item out of use; it stays in the log and can be found, and never comes back in a recall.
+    pub fn deactivate(&mut self, item: ItemId, by: Option<ItemId>, because: Option<String>) -> Result<()> {
+        self.state.attributes(item)?;
+        let mark = MarkRecord { item: item.0, change: Change::Active(false), by: by.map(|by| by.0), because };
+        self.push(Record::Mark(mark))
+    }
+
+    /// States a claim of an item.
+    pub fn claim(&mut self, item: ItemId, name: &str, value: &str, global: bool, from: &[Pointer]) -> Result<()> {
+        if name.is_empty() || name.contains('\0') {
+            return Err(Error::Invalid("a claim needs a name".to_owned()));
+        }
+        self.state.attributes(item)?;
+        let from = from.iter().map(|pointer| self.resolve(pointer)).collect::<Result<Vec<_>>>()?;
+        self.push(Record::Claim(ClaimRecord {
+            number: self.state.meta.claims,
+            item: item.0,
+            name: name.to_owned(),
+            value: value.to_owned(),
+            global,
+            from,
+        }))
+    }
+}
