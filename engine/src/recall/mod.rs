@@ -139,14 +139,17 @@ fn gather_and_rank(
     Ok((ranked, complete))
 }
 
-/// With a context weight, what stands next to a candidate is one too: an answer next to its question.
+/// With a context weight, what stands next to a candidate in its log is one too: an answer next to its question.
 fn bring_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, rows: &mut Candidates) -> Result<()> {
-    let around: Vec<u32> =
-        rows.keys().flat_map(|id| (id.saturating_sub(2)..=id.saturating_add(2)).filter(move |at| at != id)).collect();
+    let attributes = &snapshot.state.attributes;
     let mut new = BTreeMap::new();
-    for at in around {
-        if filter.contains(at) && !rows.contains_key(&at) && at < snapshot.state.bound() {
-            new.insert(at, gather::Found::default());
+    for id in rows.keys() {
+        let log = attributes.log(ItemId(*id))?;
+        for at in id.saturating_sub(2)..=id.saturating_add(2) {
+            let is_new = filter.contains(at) && !rows.contains_key(&at);
+            if is_new && attributes.log(ItemId(at))? == log {
+                new.insert(at, gather::Found::default());
+            }
         }
     }
     rows.extend(new);
