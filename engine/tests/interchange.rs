@@ -604,3 +604,19 @@ fn progress_says_how_much_was_read() {
     assert!(told.is_sorted());
     assert_eq!(told.last().copied(), Some(STORY.len() as u64));
 }
+
+#[test]
+fn items_that_supersede_each_other_in_a_circle_do_not_hold_up_an_import() {
+    let lines = r#"{"recall":{"key":"a","text":"one","ungrounded":true}}
+{"recall":{"key":"b","text":"two","ungrounded":true}}
+{"recall":{"key":"c","text":"three","ungrounded":true}}
+{"link":{"from":"a","edge":"supersedes","to":"b"}}
+{"link":{"from":"b","edge":"supersedes","to":"c"}}
+{"link":{"from":"c","edge":"supersedes","to":"b"}}
+{"link":{"from":"b","edge":"supersedes","to":"a"}}
+"#;
+    let desk = Desk::new();
+    let database = desk.database();
+    assert_eq!(import_text(&database, lines).added, 7);
+    assert_eq!(import_text(&database, lines).known, 7);
+}

@@ -11,6 +11,7 @@ use crate::provenance::{Pointer, Span, Target};
 use crate::record::{self, Field};
 use crate::space::Space;
 use crate::{Edge, Encoding, Error, ItemId, Kind, Layer, Origin, Result, Source, UnknownName, tables};
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// The name of a space that is defined because vectors are given and nothing says which model made them.
@@ -154,13 +155,15 @@ impl Import<'_> {
         let transaction = self.transaction()?;
         let Some(holder) = transaction.state()?.item_by_key(key)? else { return Ok(Vec::new()) };
         let mut items = vec![holder];
-        let mut superseded = vec![holder];
-        while let Some(newer) = superseded.pop() {
+        // Items may supersede each other in a circle.
+        let mut seen = BTreeSet::from([holder]);
+        let mut superseding = vec![holder];
+        while let Some(newer) = superseding.pop() {
             for end in transaction.state()?.edges_out(newer, Some(Edge::Supersedes))? {
-                if items.contains(&end.far) {
+                if !seen.insert(end.far) {
                     continue;
                 }
-                superseded.push(end.far);
+                superseding.push(end.far);
                 if transaction.content(end.far)?.record.key.as_deref() == Some(key) {
                     items.push(end.far);
                 }
