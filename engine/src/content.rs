@@ -10,7 +10,6 @@ use crate::record::{ChunkRecord, Field, FieldValue, ItemRecord, Record};
 use crate::state::State;
 use crate::tables;
 use holotype_storage::log::{Log, Lsn};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What was written of an item.
@@ -53,12 +52,15 @@ impl Content {
     }
 }
 
+/// The items of a transaction by number, with shared structure: a savepoint copies none of them.
+pub(crate) type OwnItems = imbl::OrdMap<u32, Arc<ItemRecord>>;
+
 /// Reads contents for one state: from the log, or from the transaction that is being written.
 #[derive(Clone)]
 pub(crate) struct ContentReader {
     pub(crate) log: Arc<Log>,
     /// The items of the transaction under way, not in the log yet.
-    pub(crate) own: Arc<HashMap<u32, Arc<ItemRecord>>>,
+    pub(crate) own: OwnItems,
 }
 
 impl ContentReader {
@@ -91,29 +93,40 @@ impl ContentReader {
                 };
                 bytes.extend_from_slice(&piece);
             }
-            if bytes.len() as u64 != len {
-                return Err(Error::Corrupt {
-                    what: format!(
-                        "field {:?} of item #{id} has {} bytes in its chunks, expected {len}",
-                        field.name,
-                        bytes.len()
-                    ),
-                });
-            }
-            field.value = join(form, bytes)
-                .ok_or_else(|| Error::Corrupt { what: format!("field {:?} of item #{id} is not text", field.name) })?;
+            join(id, field, form, len, bytes)?;
         }
         Ok(record)
     }
 }
 
-fn join(form: u8, bytes: Vec<u8>) -> Option<FieldValue> {
-    match form {
+/// Puts the fields of an item together again from the chunk records that stand before it in its transaction.
+pub(crate) fn join_own_chunks(record: &mut ItemRecord, chunks: Vec<ChunkRecord>) -> Result<()> {
+    for (number, field) in (0u32..).zip(&mut record.fields) {
+        let FieldValue::Chunks { form, len } = field.value else { continue };
+        let pieces = chunks.iter().filter(|chunk| chunk.item == record.id && chunk.field == number);
+        let bytes = pieces.flat_map(|chunk| &chunk.bytes).copied().collect();
+        join(record.id, field, form, len, bytes)?;
+    }
+    Ok(())
+}
+
+/// Gives a field the value its chunks make together.
+fn join(item: u32, field: &mut Field, form: u8, len: u64, bytes: Vec<u8>) -> Result<()> {
+    let name = &field.name;
+    if bytes.len() as u64 != len {
+        let found = bytes.len();
+        let what = format!("field {name:?} of item #{item} has {found} bytes in its chunks, expected {len}");
+        return Err(Error::Corrupt { what });
+    }
+    let value = match form {
         0 => String::from_utf8(bytes).ok().map(FieldValue::Text),
         1 => String::from_utf8(bytes).ok().map(FieldValue::Json),
         2 => Some(FieldValue::Bytes(bytes)),
         _ => None,
-    }
+    };
+    field.value =
+        value.ok_or_else(|| Error::Corrupt { what: format!("field {name:?} of item #{item} is not text") })?;
+    Ok(())
 }
 
 /// The longest piece of a field that stands in one record; storage allows 16 MiB a record.

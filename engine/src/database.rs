@@ -14,7 +14,7 @@
 
 use crate::attributes::AttributeStore;
 use crate::checkpoint::{self, Checkpointer};
-use crate::content::ContentReader;
+use crate::content::{ContentReader, OwnItems, join_own_chunks};
 use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
 use crate::options::{Durability, Options};
@@ -227,7 +227,7 @@ impl Holotype {
     /// A consistent view of what is committed; it never changes and holds up nobody.
     pub fn snapshot(&self) -> Snapshot {
         let inner = Arc::clone(&self.inner);
-        let reader = ContentReader { log: Arc::clone(&inner.log), own: Arc::default() };
+        let reader = ContentReader { log: Arc::clone(&inner.log), own: OwnItems::new() };
         let state = inner.published.load_full();
         Snapshot::new(inner, state, reader)
     }
@@ -384,13 +384,19 @@ impl Drop for Closer {
 
 /// Applies a transaction read from the log.
 pub(crate) fn replay(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<()> {
-    let mut own = std::collections::HashMap::new();
+    let mut own = OwnItems::new();
+    let mut chunks = Vec::new();
     for record in &transaction.records {
         let decoded = Record::decode(record.kind, &record.payload)?;
         let place = crate::apply::Place { commit: transaction.number.0, lsn: record.lsn.0 };
         state.apply(&decoded, place)?;
-        if let Record::Item(item) = decoded {
-            own.insert(item.id, Arc::new(item));
+        match decoded {
+            Record::Chunk(chunk) => chunks.push(chunk),
+            Record::Item(mut item) => {
+                join_own_chunks(&mut item, std::mem::take(&mut chunks))?;
+                own.insert(item.id, Arc::new(item));
+            }
+            _ => {}
         }
     }
     state.settle()?;

@@ -6,6 +6,7 @@
 //! 2. Documents enter the shared word tail only when their transaction is in the log; a transaction that looks at its own
 //!    writes has a tail of its own.
 
+use crate::content::OwnItems;
 use crate::item::{ItemId, Layer};
 use crate::record::{FieldValue, ItemRecord};
 use crate::space::Space;
@@ -13,7 +14,6 @@ use crate::state::State;
 use crate::{Error, Result};
 use holotype_index::words::{Analyzer, Stemming, WordIndex, WordSegment, WordTail};
 use holotype_index::{TailView, VectorIndex, VectorSegment, VectorTail};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The vectors of a layer.
@@ -88,28 +88,25 @@ impl State {
     }
 
     /// Makes new items findable: their vectors and words join the tails of their layers.
-    pub(crate) fn index_items(&mut self, items: &HashMap<u32, Arc<ItemRecord>>) -> Result<()> {
+    pub(crate) fn index_items(&mut self, items: &OwnItems) -> Result<()> {
         self.index(items, false)
     }
 
     /// Makes a transaction's items findable to itself alone: nothing shared is touched.
-    pub(crate) fn index_privately(&mut self, items: &HashMap<u32, Arc<ItemRecord>>) -> Result<()> {
+    pub(crate) fn index_privately(&mut self, items: &OwnItems) -> Result<()> {
         self.index(items, true)
     }
 
-    fn index(&mut self, items: &HashMap<u32, Arc<ItemRecord>>, privately: bool) -> Result<()> {
+    fn index(&mut self, items: &OwnItems, privately: bool) -> Result<()> {
         if items.is_empty() {
             return Ok(());
         }
         self.prepare_vectors()?;
         let space = self.meta.space.as_ref().map(Space::try_from).transpose()?;
-        let mut ids: Vec<&u32> = items.keys().collect();
-        ids.sort_unstable();
         for layer in Layer::ALL {
             let index = &mut self.layers[*layer as usize];
             let mut members = Vec::new();
-            for id in &ids {
-                let record = &items[*id];
+            for record in items.values() {
                 if record.kind()?.layer() == *layer {
                     members.push(record);
                 }

@@ -21,7 +21,7 @@ use bincode::{Decode, Encode};
 use holotype_storage::codec;
 use holotype_storage::log::Head;
 use holotype_storage::overlay::View;
-use std::collections::BTreeSet;
+use imbl::OrdSet;
 use std::sync::Arc;
 
 /// One end of an edge as a walk sees it.
@@ -44,7 +44,7 @@ pub(crate) struct State {
     pub(crate) attributes: AttributeStore,
     pub(crate) layers: [LayerIndex; 3],
     /// Items whose derived attributes must be recomputed before the transaction is read or committed.
-    pub(crate) unsettled: BTreeSet<u32>,
+    pub(crate) unsettled: OrdSet<u32>,
 }
 
 impl State {

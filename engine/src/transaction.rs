@@ -12,7 +12,7 @@
 mod episodes;
 mod links;
 
-use crate::content::{CHUNK_LEN, Content, ContentReader, split_chunks};
+use crate::content::{CHUNK_LEN, Content, ContentReader, OwnItems, split_chunks};
 use crate::database::{Inner, Writer};
 use crate::edge::Edge;
 use crate::item::{Attributes, ItemId, Layer, Source, Status};
@@ -31,7 +31,6 @@ use crate::state::State;
 use crate::{Error, Result};
 use holotype_storage::NewRecord;
 use holotype_storage::log::Appended;
-use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard};
 
 /// The longest key a caller may give, in bytes.
@@ -76,7 +75,7 @@ pub struct Transaction<'db> {
     writer: MutexGuard<'db, Writer>,
     state: State,
     records: Vec<Staged>,
-    own: Arc<HashMap<u32, Arc<ItemRecord>>>,
+    own: OwnItems,
     bytes: u64,
     time: i64,
     /// Keys that begin with `~` are the engine's own; they come back with an import of an export.
@@ -93,7 +92,7 @@ struct Staged {
 pub(crate) struct Savepoint {
     state: State,
     records: usize,
-    own: Arc<HashMap<u32, Arc<ItemRecord>>>,
+    own: OwnItems,
     bytes: u64,
 }
 
@@ -106,7 +105,7 @@ impl<'db> Transaction<'db> {
             writer,
             state,
             records: Vec::new(),
-            own: Arc::default(),
+            own: OwnItems::new(),
             bytes: 0,
             time,
             takes_engine_keys: false,
@@ -141,8 +140,14 @@ impl<'db> Transaction<'db> {
         Ok(Snapshot::new(Arc::clone(self.inner), Arc::new(state), self.reader()))
     }
 
+    /// The same view for looking up names and lineage alone: what this transaction wrote is not found by words or vectors.
+    pub(crate) fn names(&mut self) -> Result<Snapshot> {
+        self.state.settle()?;
+        Ok(Snapshot::new(Arc::clone(self.inner), Arc::new(self.state.clone()), self.reader()))
+    }
+
     fn reader(&self) -> ContentReader {
-        ContentReader { log: Arc::clone(&self.inner.log), own: Arc::clone(&self.own) }
+        ContentReader { log: Arc::clone(&self.inner.log), own: self.own.clone() }
     }
 
     pub(crate) fn state(&mut self) -> Result<&State> {
@@ -161,12 +166,7 @@ impl<'db> Transaction<'db> {
 
     /// Where the transaction stands, to come back to.
     pub(crate) fn savepoint(&self) -> Savepoint {
-        Savepoint {
-            state: self.state.clone(),
-            records: self.records.len(),
-            own: Arc::clone(&self.own),
-            bytes: self.bytes,
-        }
+        Savepoint { state: self.state.clone(), records: self.records.len(), own: self.own.clone(), bytes: self.bytes }
     }
 
     /// Takes back everything since a savepoint.
@@ -377,7 +377,7 @@ impl<'db> Transaction<'db> {
             self.push(Record::Chunk(chunk))?;
         }
         self.push(Record::Item(record))?;
-        Arc::make_mut(&mut self.own).insert(id.0, whole);
+        self.own.insert(id.0, whole);
         Ok(id)
     }
 

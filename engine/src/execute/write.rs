@@ -112,7 +112,7 @@ fn claims(transaction: &mut Transaction<'_>, id: ItemId, claims: &[ClaimAssignme
 }
 
 fn written(transaction: &mut Transaction<'_>, verb: &'static str, id: ItemId) -> Result<Table> {
-    let key = transaction.snapshot()?.key_of(id)?;
+    let key = transaction.names()?.key_of(id)?;
     Ok(single(verb, &["item", "key"], vec![Some(Cell::Integer(i64::from(id.0))), Some(Cell::Text(key))]))
 }
 
@@ -136,7 +136,7 @@ fn run_mark(transaction: &mut Transaction<'_>, mark: &MarkStatement) -> Result<T
             ));
         }
     };
-    let targets = roots(&transaction.snapshot()?, &mark.target.node)?;
+    let targets = roots(&transaction.names()?, &mark.target.node)?;
     for id in &targets {
         transaction.mark(*id, marking, because.clone())?;
     }
@@ -144,7 +144,7 @@ fn run_mark(transaction: &mut Transaction<'_>, mark: &MarkStatement) -> Result<T
 }
 
 fn run_link(transaction: &mut Transaction<'_>, link: &Link) -> Result<Table> {
-    let snapshot = transaction.snapshot()?;
+    let snapshot = transaction.names()?;
     let from = snapshot.resolve_item(link.item.node.bound())?;
     let edge = Edge::from(link.edge.node);
     let to = &link.pointer.node;
