@@ -15,6 +15,9 @@ use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs as _};
 use crate::input::Input;
 use crate::story::{self, DATABASE, Seen, see_all};
 
+/// A longer sequence seldom finds what a shorter one does not, and costs as much as many of those.
+const MAX_STEPS: usize = 24;
+
 /// Runs the operations.
 ///
 /// # Panics
@@ -22,7 +25,7 @@ use crate::story::{self, DATABASE, Seen, see_all};
 pub fn target(data: &[u8]) {
     let mut input = Input::new(data);
     let mut run = Run::new();
-    for _ in 0..64 {
+    for _ in 0..MAX_STEPS {
         if input.is_empty() {
             break;
         }
