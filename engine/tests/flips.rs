@@ -211,8 +211,8 @@ fn places(path: &Path, bytes: &[u8], log_end: u64) -> Vec<usize> {
         _ if every_byte => 1,
         "log" if at as u64 > log_end => 997,
         "redb" if bytes[at] == 0 => 997,
-        "redb" => 151,
-        "cseg" | "vseg" | "wseg" => 5,
+        "redb" => 251,
+        "cseg" | "vseg" | "wseg" => 11,
         _ => 1,
     };
     (0..bytes.len()).filter(|at| at % every(*at) == 0).collect()
