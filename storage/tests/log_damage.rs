@@ -6,7 +6,7 @@ mod log_fixture;
 use std::path::PathBuf;
 
 use holotype_storage::log::{Appended, Checkpoint, Log, Lsn, OpenOptions, Transaction};
-use holotype_storage::vfs::{Crash, SimVfs};
+use holotype_storage::vfs::{Crash, SimVfs, Vfs};
 use holotype_storage::{Damage, Error, NewRecord};
 use log_fixture::{PAGE, create, dir, holds, open, read_only, records, segment_path, try_open, writable};
 
@@ -39,14 +39,20 @@ fn closed() -> Closed {
     log.close().unwrap();
     let end = log.end().0;
     drop(log);
-    Closed { sim: sim.crash(Crash::Keep), written, appended, heads, end, hint: None }
+    let sim = sim.crash(Crash::Keep);
+    // One more segment may have been prepared, or not, before the log was dropped: every test begins without it.
+    for file in sim.files() {
+        if sim.bytes(&file).unwrap()[0] == 0 {
+            sim.remove(&file).unwrap();
+        }
+    }
+    Closed { sim, written, appended, heads, end, hint: None }
 }
 
 impl Closed {
-    /// The segments in use; one more may have been prepared, or not, before the log was dropped.
+    /// The segments.
     fn files(&self) -> Vec<PathBuf> {
-        let used = |file: &PathBuf| self.sim.bytes(file).unwrap()[0] != 0;
-        self.sim.files().into_iter().filter(used).collect()
+        self.sim.files()
     }
 
     /// A copy of the disk to spoil.
@@ -202,7 +208,7 @@ fn every_missing_file_is_noticed() {
     let closed = closed();
     for (at, file) in closed.files().into_iter().enumerate() {
         let spoiled = closed.copy();
-        holotype_storage::vfs::Vfs::remove(&spoiled, &file).unwrap();
+        spoiled.remove(&file).unwrap();
         let hint = OpenOptions { durable_hint: Some(closed.heads[closed.heads.len() - 1].position), ..writable() };
         let (opened, found) = try_open(&spoiled, None, &hint);
         closed.assert_prefix(&found, "missing file");
