@@ -8,7 +8,7 @@
 //! | tree node | `01`, left, right |
 //! | chain | `02`, previous chain, Merkle root of the page's `r`s |
 //! | transaction | `03`, its `r`s in order |
-//! | head | `04`, chain before the open page, Merkle root of the open page so far |
+//! | head | `04`, chain before the open page, Merkle root of the open page so far, what the commit states |
 //! | first chain | `05`, database id |
 //!
 //! Trees have the shape of RFC 6962 section 2.1 with the `r`s as leaf hashes: a tree over `n` leaves splits at the largest
@@ -42,9 +42,11 @@ pub(crate) fn chain(previous: &Hash, root: &Hash) -> Hash {
     tagged(TAG_CHAIN, previous, root)
 }
 
-/// The head: all sealed pages and the records of the open one.
-pub(crate) fn head(chain: &Hash, open_root: &Hash) -> Hash {
-    tagged(TAG_HEAD, chain, open_root)
+/// The head: all sealed pages, the records of the open one, and what the commit record behind them states.
+pub(crate) fn head(chain: &Hash, open_root: &Hash, stated: &[u8; 64]) -> Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[TAG_HEAD]).update(chain).update(open_root).update(stated);
+    hasher.finalize().into()
 }
 
 /// The chain before the first page of a database.
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn tags_keep_the_sorts_of_hashes_apart() {
         let (a, b) = ([1; 32], [2; 32]);
-        let all = [node(&a, &b), chain(&a, &b), head(&a, &b), node(&b, &a)];
+        let all = [node(&a, &b), chain(&a, &b), head(&a, &b, &[0; 64]), node(&b, &a)];
         for (i, first) in all.iter().enumerate() {
             assert!(all[i + 1..].iter().all(|second| first != second));
         }
@@ -171,6 +173,8 @@ mod tests {
         transaction.push(&[2; 32]);
         let expected: Hash = blake3::hash(&[[3].as_slice(), &[1; 32], &[2; 32]].concat()).into();
         assert_eq!(transaction.finish(), expected);
+        let expected: Hash = blake3::hash(&[[4].as_slice(), &[1; 32], &[2; 32], &[3; 64]].concat()).into();
+        assert_eq!(head(&[1; 32], &[2; 32], &[3; 64]), expected);
         let expected: Hash = blake3::hash(&[[5].as_slice(), &[6; 16]].concat()).into();
         assert_eq!(genesis(&[6; 16]), expected);
     }

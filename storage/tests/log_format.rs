@@ -74,7 +74,7 @@ impl State {
                 let time = u64_at(payload, 16) as i64;
                 assert!(time >= self.time && u64_at(payload, 24) <= position);
                 assert_eq!(payload[32..64], hash(&[&[3], &self.transaction.concat()]));
-                assert_eq!(payload[64..96], hash(&[&[4], &self.chain, &merkle(&self.page)]));
+                assert_eq!(payload[64..96], hash(&[&[4], &self.chain, &merkle(&self.page), &payload[..64]]));
                 (self.commit, self.time) = (u64_at(payload, 0), time);
                 self.head = payload[64..96].try_into().unwrap();
                 self.transaction.clear();

@@ -10,7 +10,7 @@
 //! | 16 | 8 | clock, microseconds since the epoch, signed; never smaller than the one before |
 //! | 24 | 8 | synced: everything before this position was durable when this was written |
 //! | 32 | 32 | transaction hash, over its records' `r` |
-//! | 64 | 32 | head: chain before the open page, and the open page's records before this one |
+//! | 64 | 32 | head: over the chain before the open page, the open page's records before this one, and the fields above |
 //!
 //! Close, type `0xf1`, only between transactions:
 //!
@@ -66,6 +66,11 @@ impl Commit {
         bytes[TRANSACTION_AT..HEAD_AT].copy_from_slice(&self.transaction);
         bytes[HEAD_AT..].copy_from_slice(&self.head);
         bytes
+    }
+
+    /// What it states, which the head covers: all but the head itself.
+    pub(crate) fn stated(&self) -> [u8; HEAD_AT] {
+        field(&self.encode(), 0)
     }
 
     /// `None` for a payload of another length or with a reserved field set.
@@ -139,6 +144,7 @@ mod tests {
         ]
         .concat();
         assert_eq!(commit.encode().as_slice(), expected);
+        assert_eq!(commit.stated().as_slice(), &expected[..64]);
         assert_eq!(Commit::decode(&expected), Some(commit));
 
         let close = Close { number: 2, synced: 5, head: [7; 32] };

@@ -270,7 +270,7 @@ impl Scanner {
         if self.known.transaction && commit.transaction != self.hash.finish() {
             return Err(format!("the records of commit {} do not have its hash", commit.number));
         }
-        if self.known.chain && self.known.page && commit.head != self.tip.head_now() {
+        if self.known.chain && self.known.page && commit.head != self.tip.head_of(commit) {
             return Err(format!("the head of commit {} does not follow from what is before it", commit.number));
         }
         if commit.synced > self.tip.position {

@@ -46,9 +46,9 @@ impl Tip {
         }
     }
 
-    /// The head a commit record put here must state.
-    pub(crate) fn head_now(&self) -> Hash {
-        chain::head(&self.chain, &self.open.root())
+    /// The head that this commit record, put here, must state.
+    pub(crate) fn head_of(&self, commit: &Commit) -> Hash {
+        chain::head(&self.chain, &self.open.root(), &commit.stated())
     }
 
     /// The number of records before the open page.

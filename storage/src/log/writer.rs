@@ -141,14 +141,15 @@ impl Writer {
                 start = end;
             }
             layout.make_room(STORED_COMMIT_LEN)?;
-            let commit = Commit {
+            let mut commit = Commit {
                 number: layout.tip.commit.wrapping_add(1),
                 record_count: u32::try_from(prepared.records.len()).unwrap_or(u32::MAX),
                 time_us: time_us.max(layout.tip.time_us),
                 synced,
                 transaction: hash.finish(),
-                head: layout.tip.head_now(),
+                head: Hash::default(),
             };
+            commit.head = layout.tip.head_of(&commit);
             layout.put_own(KIND_COMMIT, &prepared.commit_salt, &commit.encode());
             layout.tip.committed(&commit);
             Ok((commit.number, commit.time_us))
