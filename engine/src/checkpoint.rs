@@ -8,7 +8,7 @@
 //!
 //! A crash before the end of step 2 leaves files that no manifest names; opening removes them.
 
-use crate::attributes::AttributeStore;
+use crate::attributes::{AttributeStore, Chunk};
 use crate::database::{Inner, Writer};
 use crate::files::Form;
 use crate::item::Layer;
@@ -85,7 +85,7 @@ struct Frozen {
 
 /// The derived files a checkpoint wrote.
 struct Written {
-    chunks: Vec<(u32, Columns)>,
+    chunks: Vec<Chunk>,
     layers: Vec<LayerFiles>,
     /// Manifest rows to add and to drop.
     added: Vec<ManifestRow>,
@@ -143,7 +143,7 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
         let columns = state.attributes.write_chunk(number, state.bound())?;
         let (path, identity) = written.name(inner, Form::Columns, number);
         columns.write(inner.files.vfs.as_ref(), &path, identity)?;
-        written.chunks.push((number, Columns::open(inner.files.vfs.as_ref(), &path, &identity)?));
+        written.chunks.push(Chunk::new(number, Columns::open(inner.files.vfs.as_ref(), &path, &identity)?)?);
         if let Some(generation) = state.attributes.chunk_generation(number) {
             written.dropped.push((Form::Columns, number, generation));
         }
@@ -352,7 +352,7 @@ pub(crate) fn open_files(inner: &crate::files::Files, state: &mut State, databas
         let layer = row.place as usize;
         let known_layer = || Error::Corrupt { what: format!("the manifest names a segment of layer {}", row.place) };
         match form {
-            Form::Columns => chunks.push((row.place, Columns::open(inner.vfs.as_ref(), &path, &identity)?)),
+            Form::Columns => chunks.push(Chunk::new(row.place, Columns::open(inner.vfs.as_ref(), &path, &identity)?)?),
             Form::Vectors => {
                 let spec =
                     state.layers.get(layer).and_then(|layer| layer.vectors.as_ref()).map(|vectors| vectors.tail.spec());
@@ -367,8 +367,7 @@ pub(crate) fn open_files(inner: &crate::files::Files, state: &mut State, databas
         }
         paths.push(path);
     }
-    let columns = in_order(chunks)?;
-    state.attributes = AttributeStore::open(columns);
+    state.attributes = AttributeStore::open(in_order(chunks)?);
     for layer in Layer::ALL {
         let index = &mut state.layers[*layer as usize];
         if let Some(of_layer) = &mut index.vectors {
@@ -379,16 +378,15 @@ pub(crate) fn open_files(inner: &crate::files::Files, state: &mut State, databas
     Ok(paths)
 }
 
-/// The chunks by number, without gaps.
-fn in_order(chunks: Vec<(u32, Columns)>) -> Result<Vec<Columns>> {
-    let mut columns = Vec::with_capacity(chunks.len());
-    for (expected, (number, chunk)) in (0u32..).zip(chunks) {
+/// The chunks if they are in order, without gaps.
+fn in_order(chunks: Vec<Chunk>) -> Result<Vec<Chunk>> {
+    for (expected, chunk) in (0u32..).zip(&chunks) {
+        let number = chunk.number();
         if number != expected {
             return Err(Error::Corrupt {
                 what: format!("the manifest names columns {number} where {expected} are next"),
             });
         }
-        columns.push(chunk);
     }
-    Ok(columns)
+    Ok(chunks)
 }

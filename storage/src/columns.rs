@@ -22,7 +22,11 @@
 //!
 //! 1. Every array has exactly `count` values, every zone array one pair for 4,096 ids begun.
 //! 2. A NaN lies in no zone, as it passes no comparison. A zone of NaNs alone is (+∞, -∞).
+//!
+//! Cost: a name is found by looking through the list of columns, a [`Column`] found so is read by looking at its length.
 
+use std::fmt::{self, Debug};
+use std::marker::PhantomData;
 use std::path::Path;
 
 use bytemuck::Pod;
@@ -120,13 +124,37 @@ pub struct Columns {
     file: SegmentFile,
     first_id: u32,
     count: u32,
-    columns: Vec<Column>,
+    columns: Vec<Entry>,
 }
 
 #[derive(Debug)]
-struct Column {
+struct Entry {
     name: [u8; MAX_NAME_LEN],
     kind: u8,
+    /// Where the file's directory has the values and the zones, if it does.
+    values: Option<usize>,
+    zones: Option<usize>,
+}
+
+/// A column of values of type `T`, found once by its name ([`Columns::column`]), read as often as wanted.
+pub struct Column<T> {
+    /// Its place in the list of columns.
+    index: usize,
+    scalar: PhantomData<T>,
+}
+
+impl<T> Clone for Column<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Column<T> {}
+
+impl<T> Debug for Column<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Column({})", self.index)
+    }
 }
 
 impl Columns {
@@ -159,12 +187,14 @@ impl Columns {
             return Err(damaged("its list of columns has the wrong length"));
         }
         let (entries, _) = entries.as_chunks::<ENTRY_LEN>();
-        let columns: Vec<Column> = entries
+        let columns: Vec<Entry> = entries
             .iter()
-            .map(|entry| {
+            .enumerate()
+            .map(|(i, entry)| {
                 let mut name = [0; MAX_NAME_LEN];
                 name.copy_from_slice(&entry[ENTRY_NAME..ENTRY_KIND]);
-                Column { name, kind: entry[ENTRY_KIND] }
+                let (values, zones) = (file.place_of(tag(b'v', i)), file.place_of(tag(b'z', i)));
+                Entry { name, kind: entry[ENTRY_KIND], values, zones }
             })
             .collect();
         Ok(Self { first_id, count, columns, file })
@@ -186,6 +216,38 @@ impl Columns {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
+    }
+
+    /// The column of this name, to be read without looking for it again.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] when there is no such column or it has another type.
+    pub fn column<T: Scalar>(&self, name: &str) -> Result<Column<T>> {
+        let Some(index) = self.find(name) else {
+            return Err(Error::damaged_file(self.file.path(), format!("it has no column {name}")));
+        };
+        self.typed::<T>(index)?;
+        Ok(Column { index, scalar: PhantomData })
+    }
+
+    /// The values of a column, one an id. They are checked when first asked for.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] when its bytes do not match their checksum.
+    #[inline]
+    pub fn values<T: Scalar>(&self, column: Column<T>) -> Result<&[T]> {
+        let entry = self.typed::<T>(column.index)?;
+        self.array(column.index, entry.values, self.count as usize)
+    }
+
+    /// The zones of a column: least and greatest value of every [`ZONE_IDS`] ids.
+    ///
+    /// # Errors
+    /// As for the values.
+    #[inline]
+    pub fn zones<T: Scalar>(&self, column: Column<T>) -> Result<&[[T; 2]]> {
+        let entry = self.typed::<T>(column.index)?;
+        self.array(column.index, entry.zones, self.count.div_ceil(ZONE_IDS) as usize)
     }
 
     /// The names of the columns, in the order they were written.
@@ -210,46 +272,32 @@ impl Columns {
         self.file.verify()?;
         for (i, column) in self.columns.iter().enumerate() {
             match column.kind {
-                <u8 as Scalar>::KIND => self.verify_zones::<u8>(i)?,
-                <u16 as Scalar>::KIND => self.verify_zones::<u16>(i)?,
-                <u32 as Scalar>::KIND => self.verify_zones::<u32>(i)?,
-                <u64 as Scalar>::KIND => self.verify_zones::<u64>(i)?,
-                <i64 as Scalar>::KIND => self.verify_zones::<i64>(i)?,
-                <f32 as Scalar>::KIND => self.verify_zones::<f32>(i)?,
+                <u8 as sealed::Scalar>::KIND => self.verify_zones::<u8>(i)?,
+                <u16 as sealed::Scalar>::KIND => self.verify_zones::<u16>(i)?,
+                <u32 as sealed::Scalar>::KIND => self.verify_zones::<u32>(i)?,
+                <u64 as sealed::Scalar>::KIND => self.verify_zones::<u64>(i)?,
+                <i64 as sealed::Scalar>::KIND => self.verify_zones::<i64>(i)?,
+                <f32 as sealed::Scalar>::KIND => self.verify_zones::<f32>(i)?,
                 kind => return Err(self.damaged(i, &format!("has the unknown type {kind}"))),
             }
         }
         Ok(())
     }
 
-    fn verify_zones<T: Scalar>(&self, i: usize) -> Result<()> {
-        let found = self.zones_at::<T>(i)?;
-        let mut expected = self.values_at::<T>(i)?.chunks(ZONE_IDS as usize).map(zone);
+    fn verify_zones<T: Scalar>(&self, index: usize) -> Result<()> {
+        let column = Column::<T> { index, scalar: PhantomData };
+        let found = self.zones(column)?;
+        let mut expected = self.values(column)?.chunks(ZONE_IDS as usize).map(zone);
         let same = found.iter().all(|found| expected.next().as_ref() == Some(found));
-        if same { Ok(()) } else { Err(self.damaged(i, "has zones that are not its values'")) }
+        if same { Ok(()) } else { Err(self.damaged(index, "has zones that are not its values'")) }
     }
 
-    fn values<T: Scalar>(&self, name: &str) -> Result<&[T]> {
-        self.values_at(self.typed::<T>(name)?)
-    }
-
-    fn zones<T: Scalar>(&self, name: &str) -> Result<&[[T; 2]]> {
-        self.zones_at(self.typed::<T>(name)?)
-    }
-
-    fn values_at<T: Scalar>(&self, i: usize) -> Result<&[T]> {
-        self.array(i, b'v', self.count as usize)
-    }
-
-    fn zones_at<T: Scalar>(&self, i: usize) -> Result<&[[T; 2]]> {
-        self.array(i, b'z', self.count.div_ceil(ZONE_IDS) as usize)
-    }
-
-    fn array<T: Pod>(&self, i: usize, letter: u8, count: usize) -> Result<&[T]> {
-        let bytes = self.file.section(tag(letter, i))?;
-        match bytemuck::try_cast_slice(bytes) {
+    #[inline]
+    fn array<T: Pod>(&self, index: usize, section: Option<usize>, count: usize) -> Result<&[T]> {
+        let Some(section) = section else { return Err(self.damaged(index, "has no values or no zones")) };
+        match bytemuck::try_cast_slice(self.file.section_at(section)?) {
             Ok(array) if array.len() == count => Ok(array),
-            _ => Err(self.damaged(i, "has an array of the wrong length")),
+            _ => Err(self.damaged(index, "has an array of the wrong length")),
         }
     }
 
@@ -258,16 +306,15 @@ impl Columns {
         self.columns.iter().position(|column| column.name == name)
     }
 
-    fn typed<T: Scalar>(&self, name: &str) -> Result<usize> {
-        let Some(i) = self.find(name) else {
-            return Err(Error::damaged_file(self.file.path(), format!("it has no column {name}")));
-        };
-        match self.columns.get(i) {
-            Some(column) if column.kind == T::KIND => Ok(i),
-            _ => Err(self.damaged(i, "has another type than asked for")),
+    #[inline]
+    fn typed<T: Scalar>(&self, index: usize) -> Result<&Entry> {
+        match self.columns.get(index) {
+            Some(entry) if entry.kind == T::KIND => Ok(entry),
+            _ => Err(self.damaged(index, "has another type than asked for")),
         }
     }
 
+    #[cold]
     fn damaged(&self, i: usize, what: &str) -> Error {
         let name = self.names().nth(i).unwrap_or_default();
         Error::damaged_file(self.file.path(), format!("column {name:?} {what}"))
@@ -277,10 +324,12 @@ impl Columns {
 /// Declares, for one type of scalar, the writer's method and the reader's two.
 macro_rules! scalar {
     ($scalar:ident, $kind:literal, $values:ident, $zones:ident, $empty:expr) => {
-        impl Scalar for $scalar {
+        impl sealed::Scalar for $scalar {
             const KIND: u8 = $kind;
             const EMPTY_ZONE: [Self; 2] = $empty;
         }
+
+        impl Scalar for $scalar {}
 
         impl ColumnsWriter {
             #[doc = concat!("Adds a column of `", stringify!($scalar), "`, one value an id.")]
@@ -300,7 +349,7 @@ macro_rules! scalar {
             /// [`Error::DamagedFile`] when there is no such column, it has another type, or its
             /// bytes do not match their checksum.
             pub fn $values(&self, name: &str) -> Result<&[$scalar]> {
-                self.values(name)
+                self.values(self.column(name)?)
             }
 
             #[doc = concat!("The zones of a column of `", stringify!($scalar), "`: least and ")]
@@ -309,7 +358,7 @@ macro_rules! scalar {
             /// # Errors
             /// As for the values.
             pub fn $zones(&self, name: &str) -> Result<&[[$scalar; 2]]> {
-                self.zones(name)
+                self.zones(self.column(name)?)
             }
         }
     };
@@ -322,12 +371,17 @@ scalar!(u64, 4, u64s, zones_u64, [u64::MAX, u64::MIN]);
 scalar!(i64, 5, i64s, zones_i64, [i64::MAX, i64::MIN]);
 scalar!(f32, 6, f32s, zones_f32, [f32::INFINITY, f32::NEG_INFINITY]);
 
-/// What a column can hold.
-trait Scalar: Pod + PartialOrd {
-    /// The type's number in the file.
-    const KIND: u8;
-    /// The zone of no value at all: its least is above and its greatest below every value.
-    const EMPTY_ZONE: [Self; 2];
+/// What a column can hold: the numbers the module's table of types names.
+pub trait Scalar: sealed::Scalar {}
+
+mod sealed {
+    /// What a column needs to know of its type.
+    pub trait Scalar: bytemuck::Pod + PartialOrd {
+        /// The type's number in the file.
+        const KIND: u8;
+        /// The zone of no value at all: its least is above and its greatest below every value.
+        const EMPTY_ZONE: [Self; 2];
+    }
 }
 
 const KIND: [u8; 4] = *b"CSEG";

@@ -255,15 +255,30 @@ impl SegmentFile {
     /// # Errors
     /// [`Error::DamagedFile`] when the bytes do not match their checksum.
     pub fn optional_section(&self, tag: [u8; 4]) -> Result<Option<&[u8]>> {
-        let Some(section) = self.sections.iter().find(|section| section.tag == tag) else {
-            return Ok(None);
+        self.place_of(tag).map(|place| self.section_at(place)).transpose()
+    }
+
+    /// Which section of the directory has this tag: for [`SegmentFile::section_at`], which need not search.
+    #[must_use]
+    pub fn place_of(&self, tag: [u8; 4]) -> Option<usize> {
+        self.sections.iter().position(|section| section.tag == tag)
+    }
+
+    /// As [`SegmentFile::section`], for a section whose place is known.
+    ///
+    /// # Errors
+    /// As [`SegmentFile::section`].
+    #[inline]
+    pub fn section_at(&self, place: usize) -> Result<&[u8]> {
+        let Some(section) = self.sections.get(place) else {
+            return Err(Error::damaged_file(&self.path, format!("it has no section number {place}")));
         };
         // The flag guards nothing but itself: the bytes never change.
         if !section.checked.load(Ordering::Relaxed) {
             self.check_section(section)?;
             section.checked.store(true, Ordering::Relaxed);
         }
-        Ok(Some(self.bytes_of(section)))
+        Ok(self.bytes_of(section))
     }
 
     /// Checks every byte again, whatever was checked before.

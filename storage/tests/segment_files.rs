@@ -228,6 +228,10 @@ fn columns_read_back_with_their_zones() {
     assert!(matches!(columns.u32s("status"), Err(Error::DamagedFile { .. })), "another type");
     assert!(matches!(columns.u8s("stat"), Err(Error::DamagedFile { .. })), "another name");
     assert!(columns.has("time") && !columns.has("tim"));
+    let time = columns.column::<i64>("time").unwrap();
+    assert_eq!(columns.values(time).unwrap(), columns.i64s("time").unwrap());
+    assert_eq!(columns.zones(time).unwrap(), columns.zones_i64("time").unwrap());
+    assert!(columns.column::<u64>("time").is_err() && columns.column::<i64>("tim").is_err());
 }
 
 #[test]
