@@ -163,6 +163,94 @@ fn a_failing_write_writes_half() {
 }
 
 #[test]
+fn a_failed_sync_of_a_directory_loses_its_names_for_good() {
+    let (sim, _) = with_durable(b"old");
+    create(&sim, "/b").sync().unwrap();
+    sim.remove(Path::new("/a")).unwrap();
+    sim.fail_at(sim.calls(), Failure::Io, false);
+    assert!(sim.sync_dir(Path::new("/")).is_err());
+    assert_eq!(sim.list(Path::new("/")).unwrap(), ["b"], "lookups go on showing what was done");
+    sim.sync_dir(Path::new("/")).expect("the next sync succeeds, and lies");
+    assert_eq!(sim.crash(Crash::Keep).files(), [Path::new("/a")]);
+    // Naming it again is a new change, which the next sync makes durable.
+    sim.rename(Path::new("/b"), Path::new("/c")).unwrap();
+    sim.sync_dir(Path::new("/")).unwrap();
+    assert_eq!(sim.crash(Crash::Lose).files(), [Path::new("/a"), Path::new("/c")]);
+}
+
+#[test]
+fn interrupted_and_short_calls_are_made_whole_below_the_trait() {
+    for kind in [Failure::Interrupted, Failure::Short] {
+        // A read, a write, a sync, and calls that only interruption can hit.
+        for call in 0..8 {
+            let (sim, file) = with_durable(b"0123456789");
+            sim.fail_at(sim.calls() + call, kind, false);
+            let mut buf = [0; 7];
+            file.read_at(&mut buf, 2).unwrap();
+            assert_eq!(&buf, b"2345678");
+            file.write_at(b"abcdef", 1).unwrap();
+            file.set_len(9).unwrap();
+            file.sync().unwrap();
+            sim.rename(Path::new("/a"), Path::new("/b")).unwrap();
+            sim.sync_dir(Path::new("/")).unwrap();
+            assert_eq!(sim.crash(Crash::Lose).bytes(Path::new("/b")).unwrap(), b"0abcdef78", "{kind:?} at {call}");
+        }
+    }
+}
+
+#[test]
+fn short_calls_for_ever_still_get_there_and_interruptions_for_ever_do_not() {
+    let (sim, file) = with_durable(&[0; 100]);
+    sim.fail_at(sim.calls(), Failure::Short, true);
+    let calls = sim.calls();
+    file.write_at(&[7; 100], 0).unwrap();
+    let mut buf = [0; 100];
+    file.read_at(&mut buf, 0).unwrap();
+    assert_eq!(buf, [7; 100]);
+    assert!(sim.calls() - calls > 10, "in many steps");
+    sim.fail_at(sim.calls(), Failure::Interrupted, true);
+    for error in [file.sync().unwrap_err(), file.write_at(b"x", 0).unwrap_err(), file.len().map(drop).unwrap_err()] {
+        assert!(error.to_string().contains("interrupted"), "{error}");
+    }
+    sim.heal();
+    assert_eq!(sim.crash(Crash::Keep).bytes(Path::new("/a")).unwrap(), [7; 100], "an interrupted sync lost nothing");
+}
+
+#[test]
+fn all_states_are_given_up_to_twelve_operations_and_samples_beyond() {
+    let (sim, file) = with_durable(&[0; 16 * SECTOR]);
+    for sector in 0..12 {
+        file.write_at(&[1; SECTOR], sector * SECTOR as u64).unwrap();
+    }
+    let states = sim.crash_states(4096, 1);
+    assert!(states.is_exhaustive());
+    assert_eq!(states.pending(), 12);
+    let prints: BTreeSet<u64> = states.map(|state| state.fingerprint()).collect();
+    assert_eq!(prints.len(), 4096, "every choice of the twelve");
+    assert!(!sim.crash_states(4095, 1).is_exhaustive(), "more than were asked for");
+    file.write_at(&[1; SECTOR], 12 * SECTOR as u64).unwrap();
+    let states = sim.crash_states(1 << 20, 1);
+    assert!(!states.is_exhaustive(), "thirteen are sampled");
+    let mut states = states.map(|state| state.bytes(Path::new("/a")).unwrap());
+    assert_eq!(states.next().unwrap(), sim.crash(Crash::Lose).bytes(Path::new("/a")).unwrap());
+    assert_eq!(states.next().unwrap(), sim.crash(Crash::Keep).bytes(Path::new("/a")).unwrap());
+}
+
+#[test]
+fn fingerprints_tell_disks_apart() {
+    let (sim, file) = with_durable(&[0; 9000]);
+    let before = sim.fingerprint();
+    assert_eq!(sim.crash(Crash::Lose).fingerprint(), before);
+    file.write_at(&[1], 8999).unwrap();
+    let after = sim.fingerprint();
+    assert_ne!(after, before);
+    assert_eq!(sim.crash(Crash::Lose).fingerprint(), before);
+    assert_eq!(sim.crash(Crash::Keep).fingerprint(), after);
+    sim.rename(Path::new("/a"), Path::new("/b")).unwrap();
+    assert_ne!(sim.fingerprint(), after);
+}
+
+#[test]
 fn a_full_disk_takes_what_fits() {
     let (sim, file) = with_durable(b"12345678");
     sim.set_quota(Some(10));

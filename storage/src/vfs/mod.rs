@@ -15,6 +15,7 @@
 
 mod os;
 mod sim;
+mod whole_calls;
 
 use std::fmt::Debug;
 use std::io;
@@ -23,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use os::OsVfs;
-pub use sim::{Crash, Failure, Operation, Replay, SimVfs};
+pub use sim::{Crash, CrashStates, Failure, Operation, Replay, SimVfs};
 
 /// The alignment of a mapping's first byte, and so of everything laid out in a mapped file.
 pub const MAPPING_ALIGNMENT: usize = 64;

@@ -1,6 +1,6 @@
 //! The real file system: positioned reads and writes, `fdatasync`, byte-range locks, memory maps.
 //!
-//! - Interrupted calls are repeated and short ones continued here, so that nothing above has to.
+//! - Interrupted calls are repeated and short ones continued, so that nothing above has to.
 //! - Byte-range locks are those of redb's file backend (open-file-description locks on Linux and Apple systems, so that two
 //!   handles in one process exclude each other and closing one does not end the other's; `LockFileEx` on Windows).
 //! - The one `unsafe` block of this crate maps a file.
@@ -17,6 +17,7 @@ use memmap2::{Mmap, MmapOptions};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
+use super::whole_calls::{read_whole, repeated, write_whole};
 use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
 
 /// The operating system's files.
@@ -36,7 +37,7 @@ impl Vfs for OsVfs {
                 options.write(true).create_new(true);
             }
         }
-        let file = options.open(path)?;
+        let file = repeated(|| options.open(path))?;
         let locks = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
         Ok(Arc::new(OsFile { file, locks }))
     }
@@ -57,11 +58,11 @@ impl Vfs for OsVfs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        std::fs::rename(from, to)
+        repeated(|| std::fs::rename(from, to))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        std::fs::remove_file(path)
+        repeated(|| std::fs::remove_file(path))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -78,7 +79,8 @@ impl Vfs for OsVfs {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(or_current(dir))?.sync_all()
+        let dir = repeated(|| File::open(or_current(dir)))?;
+        repeated(|| dir.sync_all())
     }
 
     fn map(&self, path: &Path) -> io::Result<Mapping> {
@@ -133,11 +135,11 @@ struct OsFile {
 
 impl VfsFile for OsFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buf, offset)
+        read_whole(buf, offset, |buf, offset| self.file.read_at(buf, offset))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        write_whole(bytes, offset, |bytes, offset| self.file.write_at(bytes, offset))
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -145,34 +147,32 @@ impl VfsFile for OsFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        repeated(|| self.file.set_len(len))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        repeated(|| self.file.sync_data())
     }
 
     fn try_lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<bool> {
         let (start, end) = bounds(&range);
-        match kind {
-            LockKind::Shared => self.locks.try_lock_shared_range(start, end),
-            LockKind::Exclusive => self.locks.try_lock_range(start, end),
-        }
-        .map_err(lock_error)
+        repeated(|| match kind {
+            LockKind::Shared => self.locks.try_lock_shared_range(start, end).map_err(lock_error),
+            LockKind::Exclusive => self.locks.try_lock_range(start, end).map_err(lock_error),
+        })
     }
 
     fn lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<()> {
         let (start, end) = bounds(&range);
-        match kind {
-            LockKind::Shared => self.locks.lock_shared_range(start, end),
-            LockKind::Exclusive => self.locks.lock_range(start, end),
-        }
-        .map_err(lock_error)
+        repeated(|| match kind {
+            LockKind::Shared => self.locks.lock_shared_range(start, end).map_err(lock_error),
+            LockKind::Exclusive => self.locks.lock_range(start, end).map_err(lock_error),
+        })
     }
 
     fn unlock(&self, range: Range<u64>) -> io::Result<()> {
         let (start, end) = bounds(&range);
-        self.locks.unlock_range(start, end).map_err(lock_error)
+        repeated(|| self.locks.unlock_range(start, end).map_err(lock_error))
     }
 
     fn is_locked(&self, range: Range<u64>) -> io::Result<bool> {

@@ -13,17 +13,28 @@
 //!   persist in order, as in a journalled file system: a prefix of them. Bytes of a kept write past the final length are
 //!   gone; bytes below it that no kept write covers are zeros. Each uncovered name operation is kept or lost on its own; a
 //!   rename is never half done. A file no durable name leads to is gone. Locks and handles end.
-//! - **Failing calls**: every call of the traits counts, from 0. Call N, or N and all after it, fails as asked. A failing
-//!   `write_at` has written the first half of its bytes (a short write). A failing `sync` loses the file's uncovered
-//!   operations for good, while reads go on showing them: what Linux does after a write-back error. Other failing calls
-//!   have done nothing.
+//! - **Failing calls**: every call of the traits counts, from 0. Call N, or N and all after it, fails as asked:
+//!   - `EIO` and `ENOSPC`: a failing `write_at` has written the first half of its bytes. A failing `sync` loses the file's
+//!     uncovered operations for good, and a failing `sync_dir` those of the directory, while reads and lookups go on
+//!     showing them: what Linux does after a write-back error. Other failing calls have done nothing.
+//!   - `EINTR`: the call was interrupted before it did anything. It is repeated below the trait, by the loops the real file
+//!     system uses; the repetition counts as a call. Only interruptions without end come out as an error.
+//!   - A short read or write moves half of what was asked, and is continued the same way.
 //! - **Full disk**: with a quota, growing past it writes what fits and is `StorageFull`.
 //! - **Bit flips** hit cached and durable content alike. **Read-only**: everything that would change something is refused.
-//! - Not modelled: interrupted calls, which the trait's promises hide; metadata (times, permissions); links.
+//! - Not modelled: metadata (times, permissions); links; several processes.
 //!
-//! Contents are shared copy-on-write, so a copy of a whole disk costs little; every changing call is recorded, so that
-//! [`SimVfs::replay`] can stand at each point of a finished run and crash there.
+//! What a crash may leave is given state by state: in all combinations of fates up to 12 uncovered operations, beyond that
+//! (or past a limit the caller sets) in samples from a seed. Contents are shared copy-on-write by pages, so a state costs
+//! what differs in it, and [`SimVfs::fingerprint`] tells states apart without hashing what did not change. Every changing
+//! call is recorded, so that [`SimVfs::replay`] can stand at each point of a finished run and crash there.
+//!
+//! An auditor watches the order of changes in every run (`audit.rs` says what must come before what). What it objects to
+//! fails the run when the disk is next looked at or let go, unless [`SimVfs::objections`] takes it.
 
+mod audit;
+mod content;
+mod crash;
 mod disk;
 
 use std::collections::HashSet;
@@ -32,7 +43,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use self::disk::{Disk, Fates, SplitMix, parent_of};
+pub use self::crash::{Crash, CrashStates};
+
+use self::crash::Fates;
+use self::disk::{Disk, parent_of};
+use super::whole_calls::{read_whole, repeated, write_whole};
 use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
 
 /// A simulated disk; clones are the same disk.
@@ -74,6 +89,8 @@ pub enum Operation {
     Remove(PathBuf),
     /// A directory's names were made durable.
     SyncDir(PathBuf),
+    /// A sync of a directory failed: the names that were not durable never will be.
+    FailedSyncDir(PathBuf),
 }
 
 /// How a failing call fails.
@@ -83,17 +100,10 @@ pub enum Failure {
     Io,
     /// `ENOSPC`.
     NoSpace,
-}
-
-/// What becomes of the operations no sync has covered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crash {
-    /// All are lost.
-    Lose,
-    /// All are kept.
-    Keep,
-    /// Each meets a fate of its own, drawn from this seed.
-    Seeded(u64),
+    /// `EINTR`: nothing was done, and the call is repeated.
+    Interrupted,
+    /// A read or write moves half of what was asked, and is continued.
+    Short,
 }
 
 #[derive(Debug)]
@@ -113,6 +123,8 @@ struct State {
     read_only: bool,
     next_handle: u64,
     locks: Vec<HeldLock>,
+    /// What the auditor objects to.
+    objections: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -145,49 +157,47 @@ impl SimVfs {
     /// A new disk in the state a crash at this moment leaves this one in. This one goes on as if nothing had happened.
     #[must_use]
     pub fn crash(&self, crash: Crash) -> Self {
-        Self::with_disk(self.state().disk.crashed(&mut Fates::new(crash)))
+        Self::with_disk(self.audited().disk.crashed(&mut Fates::new(crash)))
     }
 
-    /// Up to `limit` different states a crash at this moment may leave: every one there is if they are not more than
-    /// `limit`, else everything lost, everything kept, and samples from `seed`.
+    /// The states a crash at this moment may leave, one after another: every combination of fates if no more than 12
+    /// operations are uncovered and no more than `limit` combinations come of that; else `limit` samples from `seed`,
+    /// beginning with everything lost and everything kept. A state may come more than once: see [`SimVfs::fingerprint`].
+    #[must_use]
+    pub fn crash_states(&self, limit: u64, seed: u64) -> CrashStates {
+        CrashStates::new(self.audited().disk.clone(), limit, seed)
+    }
+
+    /// Up to `limit` different states of [`SimVfs::crash_states`].
     #[must_use]
     pub fn crashes(&self, limit: usize, seed: u64) -> Vec<Self> {
-        let disk = self.state().disk.clone();
         let mut seen = HashSet::new();
-        let mut states = Vec::new();
-        let mut note = |crashed: Disk| {
-            if states.len() < limit && seen.insert(crashed.fingerprint()) {
-                states.push(Self::with_disk(crashed));
-            }
-        };
-        let choices = disk.fate_counts().iter().try_fold(1_usize, |all, &count| all.checked_mul(count));
-        match choices {
-            Some(choices) if choices <= limit.max(1) => {
-                for choice in 0..choices {
-                    note(disk.crashed(&mut Fates::Enumerated(choice)));
-                }
-            }
-            _ => {
-                note(disk.crashed(&mut Fates::new(Crash::Lose)));
-                note(disk.crashed(&mut Fates::new(Crash::Keep)));
-                for sample in 0..limit as u64 {
-                    note(disk.crashed(&mut Fates::Random(SplitMix(seed ^ sample.wrapping_mul(0x9e37_79b9)))));
-                }
-            }
-        }
-        states
+        self.crash_states(limit as u64, seed).filter(|state| seen.insert(state.fingerprint())).collect()
+    }
+
+    /// A number that is the same for disks with the same names and contents, as reads see them, and as good as never for
+    /// others.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        self.state().disk.fingerprint()
+    }
+
+    /// Takes what the auditor objects to: changes that were made before what must come first was durable.
+    #[must_use]
+    pub fn objections(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().objections)
     }
 
     /// Every change made so far, in order.
     #[must_use]
     pub fn history(&self) -> Vec<Operation> {
-        self.state().history.iter().map(|(_, operation)| operation.clone()).collect()
+        self.audited().history.iter().map(|(_, operation)| operation.clone()).collect()
     }
 
     /// Stands at each point of this disk's history in turn, from its empty beginning. Only for a disk that began empty.
     #[must_use]
     pub fn replay(&self) -> Replay {
-        let history = self.state().history.clone();
+        let history = self.audited().history.clone();
         Replay { disk: Disk::default(), history: history.into_iter(), started: false }
     }
 
@@ -253,16 +263,36 @@ impl SimVfs {
         let file = state.disk.file_named(path)?;
         let file = &mut state.disk.files[file];
         let at = usize::try_from(offset).map_err(io::Error::other)?;
-        *Arc::make_mut(&mut file.cached).get_mut(at).ok_or(io::ErrorKind::UnexpectedEof)? ^= mask;
-        if let Some(byte) = Arc::make_mut(&mut file.durable).get_mut(at) {
-            *byte ^= mask;
+        if !file.cached.flip(at, mask) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        file.durable.flip(at, mask);
         Ok(())
+    }
+
+    /// The state, of which a test is about to make something: where the auditor objects that is for nothing.
+    fn audited(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        let objections = std::mem::take(&mut state.objections);
+        if !objections.is_empty() && !std::thread::panicking() {
+            drop(state);
+            panic!("changes out of order: {objections:#?}");
+        }
+        state
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A panicking test must not hide its own message behind a poisoned lock.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !state.objections.is_empty() && !std::thread::panicking() {
+            panic!("changes out of order: {:#?}", state.objections);
+        }
     }
 }
 
@@ -293,89 +323,111 @@ impl Iterator for Replay {
     }
 }
 
+impl SimVfs {
+    /// Makes one call of the traits on the state, counted, and repeats it while it is interrupted.
+    fn call<T>(&self, mut call: impl FnMut(&mut State) -> io::Result<T>) -> io::Result<T> {
+        repeated(|| {
+            let mut state = self.state();
+            state.count()?;
+            call(&mut state)
+        })
+    }
+}
+
 impl Vfs for SimVfs {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
-        let mut state = self.state();
-        state.call()?;
-        let file = match (mode, state.disk.file_named(path)) {
-            (OpenMode::CreateNew, Ok(_)) => return Err(io::ErrorKind::AlreadyExists.into()),
-            (OpenMode::CreateNew, Err(_)) => {
-                state.writable()?;
-                state.disk.directory(parent_of(path))?;
-                let file = state.disk.files.len();
-                state.record(file, Operation::Create(path.to_owned()));
-                file
-            }
-            (_, Err(missing)) => return Err(missing),
-            (OpenMode::Read, Ok(file)) => file,
-            (OpenMode::ReadWrite, Ok(file)) => {
-                state.writable()?;
-                file
-            }
-        };
-        state.next_handle += 1;
-        let handle = state.next_handle;
-        Ok(Arc::new(SimFile { vfs: self.clone(), file, handle, path: path.to_owned(), mode }))
+        self.call(|state| {
+            let file = match (mode, state.disk.file_named(path)) {
+                (OpenMode::CreateNew, Ok(_)) => return Err(io::ErrorKind::AlreadyExists.into()),
+                (OpenMode::CreateNew, Err(_)) => {
+                    state.writable()?;
+                    state.disk.directory(parent_of(path))?;
+                    let file = state.disk.files.len();
+                    state.record(file, Operation::Create(path.to_owned()));
+                    file
+                }
+                (_, Err(missing)) => return Err(missing),
+                (OpenMode::Read, Ok(file)) => file,
+                (OpenMode::ReadWrite, Ok(file)) => {
+                    state.writable()?;
+                    file
+                }
+            };
+            state.next_handle += 1;
+            let handle = state.next_handle;
+            let file = SimFile { vfs: self.clone(), file, handle, path: path.to_owned(), mode };
+            Ok(Arc::new(file) as Arc<dyn VfsFile>)
+        })
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.call()?;
-        if state.disk.directory(path).is_ok() {
-            return Ok(());
-        }
-        state.writable()?;
-        state.record(0, Operation::CreateDir(path.to_owned()));
-        Ok(())
+        self.call(|state| {
+            if state.disk.directory(path).is_ok() {
+                return Ok(());
+            }
+            state.writable()?;
+            state.record(0, Operation::CreateDir(path.to_owned()));
+            Ok(())
+        })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.call()?;
-        state.writable()?;
-        let file = state.disk.file_named(from)?;
-        state.disk.directory(parent_of(to))?;
-        state.record(file, Operation::Rename(from.to_owned(), to.to_owned()));
-        Ok(())
+        self.call(|state| {
+            state.writable()?;
+            let file = state.disk.file_named(from)?;
+            state.disk.directory(parent_of(to))?;
+            state.record(file, Operation::Rename(from.to_owned(), to.to_owned()));
+            Ok(())
+        })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.call()?;
-        state.writable()?;
-        let file = state.disk.file_named(path)?;
-        state.record(file, Operation::Remove(path.to_owned()));
-        Ok(())
+        self.call(|state| {
+            state.writable()?;
+            let file = state.disk.file_named(path)?;
+            state.record(file, Operation::Remove(path.to_owned()));
+            Ok(())
+        })
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let mut state = self.state();
-        state.call()?;
-        state.disk.directory(dir)?;
-        let names = state.disk.names.keys().filter(|path| parent_of(path) == dir);
-        Ok(names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+        self.call(|state| {
+            state.disk.directory(dir)?;
+            let names = state.disk.names.keys().filter(|path| parent_of(path) == dir);
+            Ok(names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+        })
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.call()?;
-        state.disk.directory(dir)?;
-        state.record(0, Operation::SyncDir(dir.to_owned()));
-        Ok(())
+        repeated(|| {
+            let mut state = self.state();
+            match state.count() {
+                Ok(()) => {
+                    state.disk.directory(dir)?;
+                    state.record(0, Operation::SyncDir(dir.to_owned()));
+                    Ok(())
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+                Err(error) => {
+                    state.record(0, Operation::FailedSyncDir(dir.to_owned()));
+                    Err(error)
+                }
+            }
+        })
     }
 
     fn map(&self, path: &Path) -> io::Result<Mapping> {
-        let mut state = self.state();
-        state.call()?;
-        let file = state.disk.file_named(path)?;
-        Ok(Mapping::from_bytes(&state.disk.files[file].cached))
+        self.call(|state| {
+            let file = state.disk.file_named(path)?;
+            Ok(Mapping::from_bytes(&state.disk.files[file].cached.to_vec()))
+        })
     }
 
     fn is_network(&self, path: &Path) -> io::Result<bool> {
-        let mut state = self.state();
-        state.call()?;
-        state.disk.directory(path).or_else(|_| state.disk.file_named(path).map(drop))?;
-        Ok(false)
+        self.call(|state| {
+            state.disk.directory(path).or_else(|_| state.disk.file_named(path).map(drop))?;
+            Ok(false)
+        })
     }
 }
 
@@ -415,76 +467,91 @@ impl SimFile {
 
 impl VfsFile for SimFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut state = self.vfs.state();
-        state.call()?;
-        let content = &state.disk.files[self.file].cached;
-        let start = usize::try_from(offset).map_err(io::Error::other)?;
-        let end = start.checked_add(buf.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        buf.copy_from_slice(content.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
+        // A call counts although it asks for nothing.
+        if buf.is_empty() {
+            return self.vfs.call(|_| Ok(()));
+        }
+        read_whole(buf, offset, |buf, offset| {
+            let mut state = self.vfs.state();
+            let len = match state.count_moving() {
+                Moving::All => buf.len(),
+                Moving::Half => buf.len().div_ceil(2),
+                Moving::Failed(error) => return Err(error),
+            };
+            Ok(state.disk.files[self.file].cached.read(offset, &mut buf[..len]))
+        })
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let mut state = self.vfs.state();
-        let injected = state.call();
-        self.writable(&state)?;
-        let mut writable = bytes.len();
-        let mut outcome = Ok(());
-        if let Err(error) = injected {
-            writable /= 2;
-            outcome = Err(error);
+        if bytes.is_empty() {
+            return self.vfs.call(|state| self.writable(state));
         }
-        let room = state.room(self.file).saturating_sub(offset);
-        if (writable as u64) > room {
-            writable = room as usize;
-            outcome = Err(io::ErrorKind::StorageFull.into());
-        }
-        if writable > 0 {
-            let bytes = bytes[..writable].into();
-            state.record(self.file, Operation::Write { path: self.path.clone(), offset, bytes });
-        }
-        outcome
+        write_whole(bytes, offset, |bytes, offset| {
+            let mut state = self.vfs.state();
+            let moving = state.count_moving();
+            self.writable(&state)?;
+            let (mut len, mut outcome) = match moving {
+                Moving::All => (bytes.len(), Ok(())),
+                Moving::Half => (bytes.len().div_ceil(2), Ok(())),
+                Moving::Failed(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                Moving::Failed(error) => (bytes.len() / 2, Err(error)),
+            };
+            let room = state.room(self.file).saturating_sub(offset);
+            if len as u64 > room {
+                len = room as usize;
+                outcome = Err(io::ErrorKind::StorageFull.into());
+            }
+            if len > 0 {
+                let bytes = bytes[..len].into();
+                state.record(self.file, Operation::Write { path: self.path.clone(), offset, bytes });
+            }
+            outcome.map(|()| len)
+        })
     }
 
     fn len(&self) -> io::Result<u64> {
-        let mut state = self.vfs.state();
-        state.call()?;
-        Ok(state.disk.files[self.file].cached.len() as u64)
+        self.vfs.call(|state| Ok(state.disk.files[self.file].cached.len() as u64))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.vfs.state();
-        state.call()?;
-        self.writable(&state)?;
-        if len > state.room(self.file) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        state.record(self.file, Operation::SetLen { path: self.path.clone(), len });
-        Ok(())
+        self.vfs.call(|state| {
+            self.writable(state)?;
+            if len > state.room(self.file) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            state.record(self.file, Operation::SetLen { path: self.path.clone(), len });
+            Ok(())
+        })
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.vfs.state();
-        let outcome = state.call();
-        let path = self.path.clone();
-        let operation = if outcome.is_ok() { Operation::Sync(path) } else { Operation::FailedSync(path) };
-        state.record(self.file, operation);
-        outcome
+        repeated(|| {
+            let mut state = self.vfs.state();
+            let outcome = state.count();
+            let path = self.path.clone();
+            let operation = match &outcome {
+                Ok(()) => Operation::Sync(path),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return outcome,
+                Err(_) => Operation::FailedSync(path),
+            };
+            state.record(self.file, operation);
+            outcome
+        })
     }
 
     fn try_lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<bool> {
-        let mut state = self.vfs.state();
-        state.call()?;
-        if self.conflicts(&state, &range, kind) {
-            return Ok(false);
-        }
-        self.hold(&mut state, range, kind);
-        Ok(true)
+        self.vfs.call(|state| {
+            let free = !self.conflicts(state, &range, kind);
+            if free {
+                self.hold(state, range.clone(), kind);
+            }
+            Ok(free)
+        })
     }
 
     fn lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<()> {
+        self.vfs.call(|_| Ok(()))?;
         let mut state = self.vfs.state();
-        state.call()?;
         while self.conflicts(&state, &range, kind) {
             state = self.vfs.shared.unlocked.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -493,17 +560,15 @@ impl VfsFile for SimFile {
     }
 
     fn unlock(&self, range: Range<u64>) -> io::Result<()> {
-        let mut state = self.vfs.state();
-        state.call()?;
-        state.locks.retain(|held| held.handle != self.handle || held.range != range);
-        self.vfs.shared.unlocked.notify_all();
-        Ok(())
+        self.vfs.call(|state| {
+            state.locks.retain(|held| held.handle != self.handle || held.range != range);
+            self.vfs.shared.unlocked.notify_all();
+            Ok(())
+        })
     }
 
     fn is_locked(&self, range: Range<u64>) -> io::Result<bool> {
-        let mut state = self.vfs.state();
-        state.call()?;
-        Ok(self.conflicts(&state, &range, LockKind::Exclusive))
+        self.vfs.call(|state| Ok(self.conflicts(state, &range, LockKind::Exclusive)))
     }
 }
 
@@ -514,17 +579,33 @@ impl Drop for SimFile {
     }
 }
 
+/// What a call that moves bytes is allowed to.
+enum Moving {
+    All,
+    Half,
+    Failed(io::Error),
+}
+
 impl State {
     /// Counts a call, and fails it if it was planned to.
-    fn call(&mut self) -> io::Result<()> {
+    fn count(&mut self) -> io::Result<()> {
+        match self.count_moving() {
+            Moving::All | Moving::Half => Ok(()),
+            Moving::Failed(error) => Err(error),
+        }
+    }
+
+    fn count_moving(&mut self) -> Moving {
         let number = self.calls;
         self.calls += 1;
         match self.failure {
-            Some(plan) if number == plan.at || (plan.for_ever && number > plan.at) => Err(match plan.kind {
-                Failure::Io => io::Error::other("simulated input/output error"),
-                Failure::NoSpace => io::ErrorKind::StorageFull.into(),
-            }),
-            _ => Ok(()),
+            Some(plan) if number == plan.at || (plan.for_ever && number > plan.at) => match plan.kind {
+                Failure::Io => Moving::Failed(io::Error::other("simulated input/output error")),
+                Failure::NoSpace => Moving::Failed(io::ErrorKind::StorageFull.into()),
+                Failure::Interrupted => Moving::Failed(io::ErrorKind::Interrupted.into()),
+                Failure::Short => Moving::Half,
+            },
+            _ => Moving::All,
         }
     }
 
@@ -543,6 +624,7 @@ impl State {
     }
 
     fn record(&mut self, file: usize, operation: Operation) {
+        self.objections.extend(audit::objection(&self.disk, file, &operation));
         self.disk.apply(file, &operation);
         self.history.push((file, operation));
     }

@@ -1,5 +1,5 @@
-//! The simulated disk itself: contents, names, what of them is durable, and what a crash leaves. The
-//! fault model stands at the head of the module above.
+//! The simulated disk itself: contents, names, and what of them is durable. What a crash leaves of it is decided
+//! operation by operation in [`super::crash`]; the fault model stands at the head of the module above.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,48 +8,48 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Crash, Operation};
-
-/// What a disk writes in one piece.
-const SECTOR_LEN: u64 = 512;
+use super::Operation;
+use super::content::{Content, mix};
+use super::crash::{Fates, KEPT, LOST, kept_sectors, sectors};
 
 /// The files and names of a disk, and what of them is durable: everything a crash decides over.
 #[derive(Clone, Debug)]
 pub(super) struct Disk {
     /// Files by number; they are never taken out, so that handles of removed files keep working.
     pub(super) files: Vec<File>,
-    pub(super) directories: BTreeSet<PathBuf>,
+    pub(super) directories: Arc<BTreeSet<PathBuf>>,
     pub(super) names: BTreeMap<PathBuf, usize>,
-    durable_names: BTreeMap<PathBuf, usize>,
-    pending_names: Vec<PendingName>,
+    pub(super) durable_names: BTreeMap<PathBuf, usize>,
+    pub(super) pending_names: Vec<PendingName>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
-    pub(super) cached: Arc<Vec<u8>>,
-    pub(super) durable: Arc<Vec<u8>>,
-    pending: Vec<Pending>,
+    pub(super) cached: Content,
+    pub(super) durable: Content,
+    pub(super) pending: Vec<Pending>,
 }
 
+/// An uncovered change of a file.
 #[derive(Clone, Debug)]
-enum Pending {
+pub(super) enum Pending {
     Bytes { offset: u64, bytes: Arc<[u8]> },
     Length(u64),
 }
 
 /// An uncovered change of a directory: names that end, and a name that begins.
 #[derive(Clone, Debug)]
-struct PendingName {
-    directory: PathBuf,
-    ends: Option<(PathBuf, usize)>,
-    begins: Option<(PathBuf, usize)>,
+pub(super) struct PendingName {
+    pub(super) directory: PathBuf,
+    pub(super) ends: Option<(PathBuf, usize)>,
+    pub(super) begins: Option<(PathBuf, usize)>,
 }
 
 impl Default for Disk {
     fn default() -> Self {
         Self {
             files: Vec::new(),
-            directories: BTreeSet::from([PathBuf::from("/")]),
+            directories: Arc::new(BTreeSet::from([PathBuf::from("/")])),
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
             pending_names: Vec::new(),
@@ -76,9 +76,7 @@ impl Disk {
     }
 
     pub(super) fn replace(&mut self, path: &Path, content: &[u8]) {
-        let content = Arc::new(content.to_vec());
-        let file = File { cached: Arc::clone(&content), durable: content, pending: Vec::new() };
-        self.files.push(file);
+        self.files.push(File::durable(Content::from_bytes(content)));
         self.names.insert(path.to_owned(), self.files.len() - 1);
         self.durable_names.insert(path.to_owned(), self.files.len() - 1);
     }
@@ -87,7 +85,7 @@ impl Disk {
     pub(super) fn apply(&mut self, file: usize, operation: &Operation) {
         match operation {
             Operation::CreateDir(path) => {
-                self.directories.extend(path.ancestors().map(Path::to_owned));
+                Arc::make_mut(&mut self.directories).extend(path.ancestors().map(Path::to_owned));
             }
             Operation::Create(path) => {
                 self.files.push(File::default());
@@ -98,8 +96,7 @@ impl Disk {
             Operation::SetLen { len, .. } => self.files[file].set_len(*len),
             Operation::Sync(_) => {
                 let File { durable, pending, .. } = &mut self.files[file];
-                // In place: a copy of the whole file for every sync would make long runs quadratic.
-                persist(Arc::make_mut(durable), pending, &mut Fates::new(Crash::Keep));
+                persist(durable, pending, &mut Fates::Always(KEPT));
                 pending.clear();
             }
             Operation::FailedSync(_) => self.files[file].pending.clear(),
@@ -113,14 +110,20 @@ impl Disk {
                 self.note_name(path, Some((path.clone(), file)), None);
             }
             Operation::SyncDir(directory) => {
-                let (covered, pending) =
-                    std::mem::take(&mut self.pending_names).into_iter().partition(|name| name.directory == *directory);
-                self.pending_names = pending;
-                for name in covered {
+                for name in self.take_names(directory) {
                     name.persist(&mut self.durable_names);
                 }
             }
+            Operation::FailedSyncDir(directory) => drop(self.take_names(directory)),
         }
+    }
+
+    /// Takes out the uncovered changes of a directory.
+    fn take_names(&mut self, directory: &Path) -> Vec<PendingName> {
+        let (taken, left) =
+            std::mem::take(&mut self.pending_names).into_iter().partition(|name| name.directory == directory);
+        self.pending_names = left;
+        taken
     }
 
     fn note_name(&mut self, path: &Path, ends: Option<(PathBuf, usize)>, begins: Option<(PathBuf, usize)>) {
@@ -136,22 +139,18 @@ impl Disk {
                 name.persist(&mut names);
             }
         }
-        let contents: Vec<Arc<Vec<u8>>> = self
-            .files
-            .iter()
-            .map(|file| match file.pending.is_empty() {
-                true => Arc::clone(&file.durable),
-                false => {
-                    let mut content = file.durable.to_vec();
-                    persist(&mut content, &file.pending, fates);
-                    Arc::new(content)
-                }
-            })
-            .collect();
-        let mut left = Self { directories: self.directories.clone(), ..Self::default() };
+        // Every file in question draws its fates, also one that then no name leads to: the draws stay in step.
+        let contents = self.files.iter().zip(self.in_question()).map(|(file, in_question)| {
+            let mut content = file.durable.clone();
+            if in_question {
+                persist(&mut content, &file.pending, fates);
+            }
+            content
+        });
+        let contents: Vec<Content> = contents.collect();
+        let mut left = Self { directories: Arc::clone(&self.directories), ..Self::default() };
         for (path, file) in names {
-            let content = Arc::clone(&contents[file]);
-            left.files.push(File { cached: Arc::clone(&content), durable: content, pending: Vec::new() });
+            left.files.push(File::durable(contents[file].clone()));
             left.names.insert(path, left.files.len() - 1);
         }
         left.durable_names = left.names.clone();
@@ -161,15 +160,28 @@ impl Disk {
     /// How many fates each uncovered operation may meet, in the order [`Disk::crashed`] draws them.
     pub(super) fn fate_counts(&self) -> Vec<usize> {
         let names = self.pending_names.iter().map(|_| 2);
-        names.chain(self.files.iter().flat_map(File::fate_counts)).collect()
+        let files = self.files.iter().zip(self.in_question()).filter(|(_, in_question)| *in_question);
+        names.chain(files.flat_map(|(file, _)| file.pending.iter().map(Pending::fate_count))).collect()
     }
 
-    pub(super) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for (path, &file) in &self.names {
-            (path, &self.files[file].cached).hash(&mut hasher);
+    /// For each file whether it has uncovered changes and a crash may leave it a name.
+    fn in_question(&self) -> Vec<bool> {
+        let begun = self.pending_names.iter().filter_map(|name| name.begins.as_ref());
+        let mut in_question = vec![false; self.files.len()];
+        for &file in self.durable_names.values().chain(begun.map(|(_, file)| file)) {
+            in_question[file] = !self.files[file].pending.is_empty();
         }
-        hasher.finish()
+        in_question
+    }
+
+    /// Equal for disks with the same names and bytes, as reads see them.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let files = self.names.iter().map(|(path, &file)| {
+            let mut hasher = DefaultHasher::new();
+            path.as_os_str().as_encoded_bytes().hash(&mut hasher);
+            mix(hasher.finish() ^ self.files[file].cached.fingerprint())
+        });
+        files.fold(0, u64::wrapping_add)
     }
 }
 
@@ -187,24 +199,22 @@ impl PendingName {
 }
 
 impl File {
+    fn durable(content: Content) -> Self {
+        Self { cached: content.clone(), durable: content, pending: Vec::new() }
+    }
+
     fn write(&mut self, offset: u64, bytes: &Arc<[u8]>) {
         let end = offset as usize + bytes.len();
-        let cached = Arc::make_mut(&mut self.cached);
-        if end > cached.len() {
-            cached.resize(end, 0);
+        if end > self.cached.len() {
             self.pending.push(Pending::Length(end as u64));
         }
-        cached[offset as usize..end].copy_from_slice(bytes);
+        self.cached.write(offset as usize, bytes);
         self.pending.push(Pending::Bytes { offset, bytes: Arc::clone(bytes) });
     }
 
     fn set_len(&mut self, len: u64) {
-        Arc::make_mut(&mut self.cached).resize(len as usize, 0);
+        self.cached.resize(len as usize);
         self.pending.push(Pending::Length(len));
-    }
-
-    pub(super) fn fate_counts(&self) -> impl Iterator<Item = usize> {
-        self.pending.iter().map(Pending::fate_count)
     }
 }
 
@@ -222,7 +232,7 @@ impl Pending {
 }
 
 /// Carries over to `content` what its fate leaves of each operation.
-fn persist(content: &mut Vec<u8>, pending: &[Pending], fates: &mut Fates) {
+fn persist(content: &mut Content, pending: &[Pending], fates: &mut Fates) {
     let mut len = content.len();
     let mut lengths_persist = true;
     for operation in pending {
@@ -235,99 +245,19 @@ fn persist(content: &mut Vec<u8>, pending: &[Pending], fates: &mut Fates) {
                     // What lies past a cut is zeros should the file grow again; what was written past the end of a file
                     // that is still to grow stays.
                     if new < len {
-                        content.truncate(new);
+                        content.resize(new.min(content.len()));
                     }
                     len = new;
                 }
             }
             Pending::Bytes { offset, bytes } => {
-                for (start, sector) in kept_sectors(*offset, bytes, fate) {
-                    let end = start + sector.len();
-                    if end > content.len() {
-                        content.resize(end, 0);
-                    }
-                    content[start..end].copy_from_slice(sector);
+                for (start, kept) in kept_sectors(*offset, bytes, fate) {
+                    content.write(start, kept);
                 }
             }
         }
     }
-    content.resize(len, 0);
-}
-
-/// The fates an operation may meet: lost, kept, or kept without its last, first or middle sector.
-const LOST: usize = 0;
-const KEPT: usize = 1;
-const WITHOUT_LAST: usize = 2;
-const WITHOUT_FIRST: usize = 3;
-
-/// How many sectors a write touches.
-fn sectors(offset: u64, len: usize) -> u64 {
-    (offset + len as u64).div_ceil(SECTOR_LEN) - offset / SECTOR_LEN
-}
-
-/// The pieces of a write, cut at sector boundaries, that its fate leaves, with where they go.
-fn kept_sectors(offset: u64, bytes: &[u8], fate: usize) -> Vec<(usize, &[u8])> {
-    let count = sectors(offset, bytes.len());
-    let first_sector = offset / SECTOR_LEN;
-    let missing = match fate {
-        LOST => return Vec::new(),
-        KEPT => None,
-        WITHOUT_LAST => Some(count - 1),
-        WITHOUT_FIRST => Some(0),
-        _ => Some(count / 2),
-    };
-    let end = offset + bytes.len() as u64;
-    let pieces = (0..count).filter(|&sector| Some(sector) != missing).map(|sector| {
-        let from = ((first_sector + sector) * SECTOR_LEN).max(offset);
-        let to = ((first_sector + sector + 1) * SECTOR_LEN).min(end);
-        (from as usize, &bytes[(from - offset) as usize..(to - offset) as usize])
-    });
-    pieces.collect()
-}
-
-/// Where fates come from.
-#[derive(Debug)]
-pub(super) enum Fates {
-    Always(usize),
-    Random(SplitMix),
-    /// A number whose digits, in the mixed radix of the operations' counts, are the fates.
-    Enumerated(usize),
-}
-
-impl Fates {
-    pub(super) fn new(crash: Crash) -> Self {
-        match crash {
-            Crash::Lose => Self::Always(LOST),
-            Crash::Keep => Self::Always(KEPT),
-            Crash::Seeded(seed) => Self::Random(SplitMix(seed)),
-        }
-    }
-
-    fn draw(&mut self, count: usize) -> usize {
-        match self {
-            Self::Always(fate) => *fate,
-            Self::Random(random) => (random.next() % count as u64) as usize,
-            Self::Enumerated(rest) => {
-                let fate = *rest % count;
-                *rest /= count;
-                fate
-            }
-        }
-    }
-}
-
-/// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
-#[derive(Debug)]
-pub(super) struct SplitMix(pub(super) u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
+    content.resize(len);
 }
 
 /// The directory that holds `path`.
