@@ -11,6 +11,7 @@
 //! | `hnsw`, `quantize`, `flat` | the graph, the codes it is walked on, the exact scan |
 //! | [`distance`] | kernels for the machine at hand |
 //! | [`spec`], [`rows`] | what a vector is, and how it is kept |
+//! | [`nearest`] | the same search, resumed for as long as it is asked |
 //! | [`words`] | the same for text: analysis, postings, BM25 |
 //! | [`bitmap`], [`hit`] | what filters are asked as, and what a search finds |
 //! | [`scorer`] | many queries against many vectors, on the CPU or elsewhere |
@@ -21,6 +22,7 @@ pub mod error;
 mod flat;
 pub mod hit;
 mod hnsw;
+pub mod nearest;
 mod quantize;
 pub mod rows;
 pub mod scorer;
@@ -31,6 +33,7 @@ pub mod words;
 
 pub use error::{Error, Result};
 pub use hit::Hit;
+pub use nearest::Nearest;
 pub use rows::{Rows, RowsView};
 pub use segment::{BuildOptions, TailView, VectorSegment, VectorTail, build_segment};
 pub use spec::{Encoding, Metric, VectorSpec};

@@ -20,4 +20,5 @@ pub(crate) mod graph;
 pub(crate) mod params;
 pub(crate) mod search;
 mod select;
+pub(crate) mod stream;
 pub(crate) mod visited;

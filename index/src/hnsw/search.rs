@@ -23,17 +23,17 @@ const MATCHING_FACTORS: (f64, f64) = (1.5, 4.0);
 
 /// A distance and a node as one number that sorts by distance, then node. The lowest bit is left free.
 #[inline]
-fn key(distance: i32, node: u32) -> u64 {
+pub(crate) fn key(distance: i32, node: u32) -> u64 {
     (u64::from(distance as u32 ^ 0x8000_0000) << 32) | u64::from(node << 1)
 }
 
 #[inline]
-fn node_of(key: u64) -> u32 {
+pub(crate) fn node_of(key: u64) -> u32 {
     key as u32 >> 1
 }
 
 #[inline]
-fn distance_of(key: u64) -> i32 {
+pub(super) fn distance_of(key: u64) -> i32 {
     ((key >> 32) as u32 ^ 0x8000_0000) as i32
 }
 
@@ -70,9 +70,33 @@ impl Beam {
         self.cursor = self.cursor.min(at);
     }
 
+    /// Adds a node by its key; returns the key that this puts out of the beam, which may be the same one.
+    #[inline]
+    pub(super) fn exchange(&mut self, key: u64) -> Option<u64> {
+        let mut out = None;
+        if self.keys.len() == self.limit {
+            if self.keys.last().is_none_or(|last| key >= *last) {
+                return Some(key);
+            }
+            out = self.keys.pop();
+        }
+        let at = self.keys.partition_point(|other| *other < key);
+        self.keys.insert(at, key);
+        self.cursor = self.cursor.min(at);
+        out
+    }
+
+    /// Takes the nearest node out.
+    pub(super) fn pop_nearest(&mut self) -> Option<u64> {
+        let first = *self.keys.first()?;
+        self.keys.remove(0);
+        self.cursor = self.cursor.saturating_sub(1);
+        Some(first)
+    }
+
     /// The nearest node that is not expanded yet; it now counts as expanded.
     #[inline]
-    fn next(&mut self) -> Option<u32> {
+    pub(super) fn next(&mut self) -> Option<u32> {
         while let Some(key) = self.keys.get_mut(self.cursor) {
             self.cursor += 1;
             if *key & 1 == 0 {
@@ -85,7 +109,7 @@ impl Beam {
 
     /// What [`Beam::next`] will most likely return.
     #[inline]
-    fn peek(&self) -> Option<u32> {
+    pub(super) fn peek(&self) -> Option<u32> {
         let rest = self.keys.get(self.cursor..)?;
         rest.iter().find(|key| **key & 1 == 0).map(|key| node_of(*key))
     }
@@ -115,7 +139,7 @@ pub(crate) struct Walker<'a> {
 impl Walker<'_> {
     /// Compares `scratch.nodes`, indices in `level`, into `scratch.distances`; returns how many that were.
     #[inline]
-    fn compare<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
+    pub(super) fn compare<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
         scratch.positions.clear();
         let positions = scratch.nodes.iter().map(|node| level.position(*node));
         scratch.positions.extend(positions);

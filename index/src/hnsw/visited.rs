@@ -3,7 +3,7 @@
 //! One bit a node: 125 KB for a million, so it stays near the core. It is cleared by undoing what was set, which costs
 //! no more than setting it did.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::search::Beam;
 
@@ -64,13 +64,26 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
+    /// Scratch memory, for a search that lasts; [`Pool::give_back`] keeps it for the next.
+    pub(crate) fn take(&self) -> Scratch {
+        self.lock().pop().unwrap_or_default()
+    }
+
+    /// Takes scratch memory back.
+    pub(crate) fn give_back(&self, scratch: Scratch) {
+        self.lock().push(scratch);
+    }
+
     /// Runs `search` with scratch memory of its own.
     pub(crate) fn with<R>(&self, search: impl FnOnce(&mut Scratch) -> R) -> R {
-        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = free().pop().unwrap_or_default();
+        let mut scratch = self.take();
         let result = search(&mut scratch);
-        free().push(scratch);
+        self.give_back(scratch);
         result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Scratch>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,0 +1,224 @@
+//! A search that can be resumed: the vectors of an index one after the other, about nearest first.
+//!
+//! Each part of the index is a source of its own: a graph is walked for as long as it is asked
+//! ([`hnsw::stream`](crate::hnsw)), a tail and whatever a filter leaves little of are compared at once. A source gives out
+//! the best of the few candidates it has scored exactly, and the best of the sources' best is next.
+//!
+//! | source | order |
+//! |---|---|
+//! | tail, segment without a graph, `exact` | exact |
+//! | few matches of a filter, by their codes | exact up to the error of a code, which the buffer of candidates evens out |
+//! | graph | that of a walk with ef = [`SearchOptions::ef`] that never ends |
+//!
+//! Invariants:
+//! 1. Each id is given out once, and in the end every id that the filter lets through.
+//! 2. Scores are exact.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::bitmap::Bits;
+use crate::error::Result;
+use crate::flat;
+use crate::hit::{Hit, TopHits};
+use crate::hnsw::filter::{Matcher, Plan};
+use crate::hnsw::search::{Walker, key, node_of};
+use crate::hnsw::stream::Walk;
+use crate::hnsw::visited::Scratch;
+use crate::rows::{ExactQuery, RowsView};
+use crate::segment::{VectorSegment, Walkable};
+use crate::vectors::{SearchOptions, VectorIndex};
+
+/// Candidates of a source that are scored exactly before the best of them is given out.
+const SCORED_AHEAD: usize = 16;
+
+/// A search that goes on for as long as it is asked; see [`VectorIndex::nearest`].
+#[derive(Debug)]
+pub struct Nearest<'a> {
+    query: ExactQuery,
+    sources: Vec<Source<'a>>,
+}
+
+impl VectorIndex {
+    /// The vectors about nearest first, each once, until there are no more. The order is that of a search with
+    /// `options.ef`; it is exact where nothing but scans is needed.
+    ///
+    /// # Errors
+    /// What [`VectorSpec::check`](crate::VectorSpec::check) says about the query; a storage error when a segment is
+    /// damaged.
+    pub fn nearest<'a>(&'a self, query: &[f32], options: SearchOptions<'a>) -> Result<Nearest<'a>> {
+        let query = ExactQuery::new(self.spec(), query)?;
+        let mut sources = Vec::with_capacity(self.segments().len() + 1);
+        for segment in self.segments() {
+            sources.extend(Source::of_segment(segment, &query, &options)?);
+        }
+        let mut all = TopHits::new(self.tail().len());
+        let compared = self.tail().scan(&query, options.filter, &mut all);
+        sources.push(Source { scored: heap(all), compared, found: Found::Nothing });
+        Ok(Nearest { query, sources })
+    }
+}
+
+impl Nearest<'_> {
+    /// Distances computed so far, on codes and on exact vectors.
+    pub fn compared(&self) -> u64 {
+        self.sources.iter().map(Source::compared).sum()
+    }
+}
+
+impl Iterator for Nearest<'_> {
+    type Item = Hit;
+
+    fn next(&mut self) -> Option<Hit> {
+        for source in &mut self.sources {
+            source.fill(&self.query);
+        }
+        let sources = self.sources.iter_mut().filter(|source| !source.scored.is_empty());
+        let best = sources.max_by(|a, b| a.scored.peek().cmp(&b.scored.peek()))?;
+        Some(best.scored.pop()?.0)
+    }
+}
+
+/// A hit that is greater the better it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Better(Hit);
+
+impl Eq for Better {}
+
+impl Ord for Better {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.best_first(&self.0)
+    }
+}
+
+impl PartialOrd for Better {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn heap(hits: TopHits) -> BinaryHeap<Better> {
+    hits.into_sorted().into_iter().map(Better).collect()
+}
+
+/// A part of the index, being searched.
+#[derive(Debug)]
+struct Source<'a> {
+    /// Found and scored, and not given out yet.
+    scored: BinaryHeap<Better>,
+    compared: u64,
+    found: Found<'a>,
+}
+
+/// What is still to be scored.
+#[derive(Debug)]
+enum Found<'a> {
+    Nothing,
+    /// Keys of distance and position, nearest first.
+    Listed {
+        rows: RowsView<'a>,
+        keys: BinaryHeap<Reverse<u64>>,
+    },
+    Walked(Box<Walked<'a>>),
+}
+
+#[derive(Debug)]
+struct Walked<'a> {
+    segment: &'a VectorSegment,
+    rows: RowsView<'a>,
+    walkable: Walkable<'a>,
+    code: Vec<i8>,
+    matcher: Option<Matcher<'a>>,
+    walk: Walk<'a>,
+    scratch: Scratch,
+}
+
+impl<'a> Source<'a> {
+    /// A source for the vectors of a segment; nothing when none matches.
+    fn of_segment(
+        segment: &'a VectorSegment,
+        query: &ExactQuery,
+        options: &SearchOptions<'a>,
+    ) -> Result<Option<Source<'a>>> {
+        let rows = segment.rows()?;
+        let count = segment.len() as u64;
+        let matching = options.filter.map_or(count, |filter| segment.members().count(filter));
+        if matching == 0 {
+            return Ok(None);
+        }
+        let filter = options.filter.filter(|_| matching < count);
+        let Some(walkable) = (if options.exact { None } else { segment.walkable()? }) else {
+            let mut all = TopHits::new(matching as usize);
+            let compared = flat::scan(&rows, query, filter, &mut all);
+            return Ok(Some(Source { scored: heap(all), compared, found: Found::Nothing }));
+        };
+        let code = walkable.quantizer.encode_query(query.vector());
+        if let Some(filter) = filter
+            // A walk that has to find all matches meets everything else on its way.
+            && Plan::choose(matching, count, options.ef, || false) != Plan::Collecting
+        {
+            let keys = compare(&walkable, &code, segment, filter);
+            let compared = keys.len() as u64;
+            return Ok(Some(Source { scored: BinaryHeap::new(), compared, found: Found::Listed { rows, keys } }));
+        }
+        let matcher = filter.map(|filter| segment.members().matcher(rows.ids(), filter));
+        let mut scratch = segment.pool().take();
+        let walker = Walker { codes: walkable.codes, query: &code };
+        let walk = Walk::start(&walker, walkable.graph, options.ef, &mut scratch);
+        let walked = Walked { segment, rows, walkable, code, matcher, walk, scratch };
+        Ok(Some(Source { scored: BinaryHeap::new(), compared: 0, found: Found::Walked(Box::new(walked)) }))
+    }
+
+    fn compared(&self) -> u64 {
+        match &self.found {
+            Found::Walked(walked) => self.compared + walked.walk.compared(),
+            _ => self.compared,
+        }
+    }
+
+    /// Scores candidates until enough are scored or there are no more.
+    fn fill(&mut self, query: &ExactQuery) {
+        while self.scored.len() < SCORED_AHEAD {
+            let next = match &mut self.found {
+                Found::Nothing => None,
+                Found::Listed { rows, keys } => keys.pop().map(|Reverse(key)| (*rows, node_of(key))),
+                Found::Walked(walked) => walked.next().map(|position| (walked.rows, position)),
+            };
+            let Some((rows, position)) = next else {
+                return;
+            };
+            let score = query.score(&rows, position as usize);
+            self.scored.push(Better(Hit { id: rows.ids()[position as usize], score }));
+            self.compared += 1;
+        }
+    }
+}
+
+impl Walked<'_> {
+    /// The next node that matches.
+    fn next(&mut self) -> Option<u32> {
+        let walker = Walker { codes: self.walkable.codes, query: &self.code };
+        loop {
+            let (position, _) = self.walk.next(&walker, &mut self.scratch)?;
+            if self.matcher.is_none_or(|matcher| matcher.matches(position)) {
+                return Some(position);
+            }
+        }
+    }
+}
+
+/// The scratch memory goes back to where it came from.
+impl Drop for Walked<'_> {
+    fn drop(&mut self) {
+        self.segment.pool().give_back(std::mem::take(&mut self.scratch));
+    }
+}
+
+/// The codes of everything in `filter`, compared.
+fn compare(walkable: &Walkable<'_>, code: &[i8], segment: &VectorSegment, filter: &Bits) -> BinaryHeap<Reverse<u64>> {
+    let positions: Vec<u32> = segment.members().positions(filter).collect();
+    let mut distances = Vec::new();
+    walkable.codes.distances(code, &positions, &mut distances);
+    let keys = positions.iter().zip(&distances).map(|(position, distance)| Reverse(key(*distance, *position)));
+    keys.collect()
+}
