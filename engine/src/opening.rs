@@ -159,6 +159,9 @@ fn in_words(report: &RecoveryReport) -> Vec<String> {
             tail.len, tail.position, tail.fault
         ));
     }
+    if report.erased > 0 {
+        words.push(format!("{} records whose forgetting was interrupted are erased", report.erased));
+    }
     words.extend(report.removed.iter().map(|path| format!("{} was prepared and never used: removed", path.display())));
     words
 }

@@ -9,7 +9,7 @@
 //! | 8 | 4 | CRC32 of all of the record but this field |
 //! | 12 | 16 | salt, random |
 //! | 28 | length | payload |
-//! | 28 + length | | zeros to a multiple of 8, and to 48 at least |
+//! | 28 + length | | zeros to a multiple of 8, and to 56 at least |
 //!
 //! The CRC starts from the CRC of database id, segment number (8 bytes) and offset in the segment file (8 bytes): a record
 //! copied to another place, or from another database, does not pass. The record's hash `r` ([`crate::chain`]) does not
@@ -17,7 +17,8 @@
 //!
 //! 1. Twelve zero bytes are no record: the mark is never zero.
 //! 2. `r` covers the flags as they were written, so redacting changes nothing above: the flag is set, `r` itself is put at
-//!    offset 12, and the rest up to the record's end is zeroed. Every record is long enough for that.
+//!    offset 12, the position of the record that stands in for it (0: none does) at 44, and the rest up to the record's end
+//!    is zeroed. Every record is long enough for that.
 //! 3. Nothing is believed before the CRC holds, and the CRC is not computed before the length is known to fit.
 
 use crate::chain::{self, Hash};
@@ -37,6 +38,10 @@ pub const FLAG_REDACTED: u8 = 1;
 pub(crate) const KIND_COMMIT: u8 = 0xf0;
 /// Ends the log of a database that was closed in order.
 pub(crate) const KIND_CLOSE: u8 = 0xf1;
+/// Says which records are to be erased, before they are ([`crate::log::redaction`]).
+pub(crate) const KIND_REDACT: u8 = 0xf2;
+/// Says that they were.
+pub(crate) const KIND_REDACTED: u8 = 0xf3;
 
 const LENGTH_AT: usize = 0;
 const KIND_AT: usize = LENGTH_AT + 4;
@@ -52,12 +57,14 @@ pub(crate) const SALT_LEN: usize = 16;
 /// Records start and end on multiples of this.
 pub(crate) const ALIGNMENT: usize = 8;
 /// The shortest record.
-pub(crate) const MIN_LEN: usize = 48;
+pub(crate) const MIN_LEN: usize = 56;
+/// Where a redacted record keeps the position of its stand-in.
+const INSTEAD_AT: usize = SALT_AT + size_of::<Hash>();
 
 const MARK: [u8; 2] = *b"Hr";
 
 const _: () = assert!(PAYLOAD_AT == 28);
-const _: () = assert!(MIN_LEN >= SALT_AT + size_of::<Hash>() && MIN_LEN.is_multiple_of(ALIGNMENT));
+const _: () = assert!(MIN_LEN >= INSTEAD_AT + size_of::<u64>() && MIN_LEN.is_multiple_of(ALIGNMENT));
 const _: () = assert!(MAX_PAYLOAD <= u32::MAX as usize);
 
 /// A record to be appended.
@@ -82,6 +89,9 @@ pub struct Record {
     pub payload: Vec<u8>,
     /// Its hash `r`, a leaf of the Merkle trees.
     pub hash: Hash,
+    /// Where the record stands that holds what may be known of it, if it was redacted and one does. Reading the log in
+    /// order gives that record's type and bytes in the place of this one's.
+    pub instead: Option<Lsn>,
 }
 
 impl Record {
@@ -158,6 +168,19 @@ pub(crate) fn set_crc(record: &mut [u8], seed: &CrcSeed, place: Place) {
     record[CRC_AT..SALT_AT].copy_from_slice(&crc.to_le_bytes());
 }
 
+/// The bytes of a redacted record of this type and former payload length.
+pub(crate) fn redacted(kind: u8, payload_len: u32, r: &Hash, instead: u64, seed: &CrcSeed, place: Place) -> Vec<u8> {
+    let mut record = vec![0; stored_len(payload_len as usize)];
+    record[LENGTH_AT..KIND_AT].copy_from_slice(&payload_len.to_le_bytes());
+    record[KIND_AT] = kind;
+    record[FLAGS_AT] = FLAG_REDACTED;
+    record[MARK_AT..CRC_AT].copy_from_slice(&MARK);
+    record[SALT_AT..INSTEAD_AT].copy_from_slice(r);
+    record[INSTEAD_AT..INSTEAD_AT + 8].copy_from_slice(&instead.to_le_bytes());
+    set_crc(&mut record, seed, place);
+    record
+}
+
 fn crc(record: &[u8], seed: &CrcSeed, place: Place) -> u32 {
     let mut hasher = seed.at(place);
     hasher.update(&record[..CRC_AT]);
@@ -183,13 +206,16 @@ pub(crate) struct RecordView<'a> {
     pub(crate) flags: u8,
     pub(crate) payload: &'a [u8],
     pub(crate) hash: Hash,
+    /// The position of its stand-in, 0 without one.
+    pub(crate) instead: u64,
     /// With padding.
     pub(crate) stored_len: usize,
 }
 
 impl RecordView<'_> {
     pub(crate) fn to_record(&self, lsn: Lsn) -> Record {
-        Record { lsn, kind: self.kind, flags: self.flags, payload: self.payload.to_vec(), hash: self.hash }
+        let instead = (self.instead > 0).then_some(Lsn(self.instead));
+        Record { lsn, kind: self.kind, flags: self.flags, payload: self.payload.to_vec(), hash: self.hash, instead }
     }
 }
 
@@ -225,22 +251,24 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed
     }
     let length = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
     let flags = record[FLAGS_AT];
-    let (payload, hash, zeros) = match flags {
+    let (payload, hash, instead, zeros) = match flags {
         0 => {
             let payload = &record[PAYLOAD_AT..PAYLOAD_AT + length];
-            (payload, hash_of(record, payload), &record[PAYLOAD_AT + length..])
+            (payload, hash_of(record, payload), 0, &record[PAYLOAD_AT + length..])
         }
         FLAG_REDACTED => {
             let mut r = Hash::default();
-            r.copy_from_slice(&record[SALT_AT..SALT_AT + size_of::<Hash>()]);
-            ([].as_slice(), r, &record[SALT_AT + size_of::<Hash>()..])
+            r.copy_from_slice(&record[SALT_AT..INSTEAD_AT]);
+            let mut instead = [0; 8];
+            instead.copy_from_slice(&record[INSTEAD_AT..INSTEAD_AT + 8]);
+            ([].as_slice(), r, u64::from_le_bytes(instead), &record[INSTEAD_AT + 8..])
         }
         _ => return Parsed::Fault(format!("unknown record flags {flags:#04x}")),
     };
     if zeros.iter().any(|&byte| byte != 0) {
         return Parsed::Fault("the padding of a record is not zero".into());
     }
-    Parsed::Record(RecordView { kind: record[KIND_AT], flags, payload, hash, stored_len })
+    Parsed::Record(RecordView { kind: record[KIND_AT], flags, payload, hash, instead, stored_len })
 }
 
 fn hash_of(record: &[u8], payload: &[u8]) -> Hash {
@@ -270,11 +298,11 @@ pub(crate) mod tests {
 
     /// Erases payload and salt as the format describes it.
     pub(crate) fn redact(record: &mut [u8], seed: &CrcSeed, place: Place) {
-        let Parsed::Record(RecordView { hash, .. }) = parse(record, seed, place) else { panic!("not a record") };
-        record[FLAGS_AT] |= FLAG_REDACTED;
-        record[SALT_AT..].fill(0);
-        record[SALT_AT..SALT_AT + 32].copy_from_slice(&hash);
-        set_crc(record, seed, place);
+        let Parsed::Record(RecordView { hash, kind, payload, .. }) = parse(record, seed, place) else {
+            panic!("not a record")
+        };
+        let erased = redacted(kind, payload.len() as u32, &hash, 0, seed, place);
+        record.copy_from_slice(&erased);
     }
 
     #[test]
@@ -299,7 +327,7 @@ pub(crate) mod tests {
         expected.extend_from_slice(b"twenty-one bytes long\0\0\0\0\0\0\0");
         assert_eq!(bytes, expected);
         assert_eq!(bytes.len(), 56);
-        assert_eq!((stored_len(0), stored_len(20), stored_len(21)), (48, 48, 56));
+        assert_eq!((stored_len(0), stored_len(28), stored_len(29)), (56, 56, 64));
     }
 
     #[test]
@@ -311,6 +339,27 @@ pub(crate) mod tests {
             assert_eq!((view.kind, view.flags, view.payload, view.hash), (9, FLAG_REDACTED, [].as_slice(), r));
             assert_eq!(view.stored_len, bytes.len());
         }
+    }
+
+    #[test]
+    fn the_bytes_of_a_redacted_record_are_fixed() {
+        let bytes = redacted(9, 40, &[0xcc; 32], 0x0102, &seed(), PLACE);
+        let mut expected = vec![40, 0, 0, 0, 9, FLAG_REDACTED, b'H', b'r'];
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&[7; 16]);
+        crc.update(&[2, 0, 0, 0, 0, 0, 0, 0]);
+        crc.update(&[0, 16, 0, 0, 0, 0, 0, 0]);
+        crc.update(&expected);
+        crc.update(&[0xcc; 32]);
+        crc.update(&[2, 1, 0, 0, 0, 0, 0, 0]);
+        crc.update(&[0; 20]);
+        expected.extend_from_slice(&crc.finalize().to_le_bytes());
+        expected.extend_from_slice(&[0xcc; 32]);
+        expected.extend_from_slice(&[2, 1, 0, 0, 0, 0, 0, 0]);
+        expected.extend_from_slice(&[0; 20]);
+        assert_eq!(bytes, expected);
+        let Parsed::Record(view) = parse(&bytes, &seed(), PLACE) else { panic!("refused") };
+        assert_eq!((view.instead, view.hash, view.stored_len), (0x0102, [0xcc; 32], 72));
     }
 
     #[test]
@@ -354,7 +403,7 @@ pub(crate) mod tests {
             let (bytes, r) = encoded(kind, &payload);
             prop_assert_eq!(bytes.len() % ALIGNMENT, 0);
             prop_assert_eq!(claimed_len(&bytes), Some(bytes.len()));
-            let expected = RecordView { kind, flags: 0, payload: &payload, hash: r, stored_len: bytes.len() };
+            let expected = RecordView { kind, flags: 0, payload: &payload, hash: r, instead: 0, stored_len: bytes.len() };
             prop_assert_eq!(parse(&bytes, &seed(), PLACE), Parsed::Record(expected));
         }
 

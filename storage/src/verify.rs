@@ -4,14 +4,17 @@
 //! faults, and reports each with its file, log page and byte offset. On top of what a scan checks it reads what no record
 //! covers: the rest of header pages and pages that were left unused at the end of a segment, which must be zero.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Damage, Error, Result};
-use crate::log::damage_at;
+use crate::log::reader::{self, SegmentTable};
+use crate::log::redaction::Erasure;
 use crate::log::scanner::{Fault, Scanner, Step};
-use crate::log::segment::{HEADER_LEN, Segment};
+use crate::log::segment::{HEADER_LEN, HeaderState, Segment};
 use crate::log::writer::Geometry;
+use crate::log::{Lsn, Transaction, damage_at};
 
 /// What verifying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct VerifyReport {
     pub records: u64,
     /// Transactions whose checks all hold.
     pub commits: u64,
+    /// Records that were erased, each named by a redaction.
+    pub redacted: u64,
     /// Bytes read.
     pub bytes: u64,
     /// What does not hold.
@@ -54,7 +59,14 @@ pub(crate) fn verify(
 ) -> Result<VerifyReport> {
     let total = segments.last().map_or(0, |last| last.end()).min(limit);
     let mut scanner = Scanner::at_start(geometry.clone(), segments.clone(), limit);
-    let mut verifying = Verifying { geometry, segments, report: VerifyReport::default(), faulty: 0 };
+    let mut verifying = Verifying {
+        geometry,
+        segments,
+        report: VerifyReport::default(),
+        faulty: 0,
+        erased: BTreeSet::new(),
+        open_redactions: BTreeMap::new(),
+    };
     verifying.check_header_page(0)?;
     let mut told = 0;
     loop {
@@ -64,15 +76,17 @@ pub(crate) fn verify(
             told = position;
         }
         match scanner.step()? {
-            Step::Transaction { transaction, whole: true } => {
+            Step::Transaction { transaction, whole: true, erasures } => {
+                verifying.note_redactions(&transaction, erasures);
                 verifying.report.commits += 1;
                 verifying.report.records += transaction.records.len() as u64;
             }
-            Step::Transaction { transaction, whole: false } => verifying.report.not_checked.push(format!(
+            Step::Transaction { transaction, whole: false, .. } => verifying.report.not_checked.push(format!(
                 "the hash of commit {}, of which some records are unreadable or were skipped",
                 transaction.number
             )),
             Step::Closed => {}
+            Step::Redacted(commit) => verifying.note_done(commit),
             Step::Sealed => verifying.report.pages += 1,
             Step::Switched { blank_from } => {
                 verifying.check_blank(blank_from, scanner.segment_index())?;
@@ -109,6 +123,10 @@ struct Verifying<'a> {
     segments: Vec<Arc<Segment>>,
     report: VerifyReport,
     faulty: u64,
+    /// Records that are erased and not named by a redaction so far.
+    erased: BTreeSet<u64>,
+    /// Redactions that are not done so far, with what they name that was not erased when it was read.
+    open_redactions: BTreeMap<u64, Vec<u64>>,
 }
 
 impl Verifying<'_> {
@@ -117,6 +135,44 @@ impl Verifying<'_> {
         if self.report.faults.len() < MAX_FAULTS {
             self.report.faults.push(damage_at(&self.segments, self.geometry.page, fault));
         }
+    }
+
+    /// A record is erased if and only if a later redaction names it.
+    fn note_redactions(&mut self, transaction: &Transaction, erasures: Vec<Erasure>) {
+        self.erased.extend(transaction.records.iter().filter(|record| record.is_redacted()).map(|record| record.lsn.0));
+        if erasures.is_empty() {
+            return;
+        }
+        let first = self.segments.first().map_or(0, |first| first.first);
+        let mut left = Vec::new();
+        for Erasure { position, .. } in erasures {
+            if self.erased.remove(&position) {
+                self.report.redacted += 1;
+            } else if position >= first {
+                left.push(position);
+            }
+        }
+        self.open_redactions.insert(transaction.number.0, left);
+    }
+
+    /// What a redaction named must be erased by now.
+    fn note_done(&mut self, commit: u64) {
+        for position in self.open_redactions.remove(&commit).unwrap_or_default() {
+            if !self.is_erased(position) {
+                let what = format!("commit {commit} says that the record here is erased, and it is not");
+                self.fault(Fault { position, what });
+            }
+        }
+    }
+
+    /// Whether a record that was not erased when it was read is by now.
+    fn is_erased(&mut self, position: u64) -> bool {
+        self.geometry.erasing.wait();
+        let table = SegmentTable::new(self.segments.clone());
+        let now = reader::read(self.geometry, &table, u64::MAX, Lsn(position));
+        let erased = now.is_ok_and(|record| record.is_redacted());
+        self.report.redacted += u64::from(erased);
+        erased
     }
 
     /// The header page of the segment with this index: zeros behind the header.
@@ -190,6 +246,26 @@ impl Verifying<'_> {
 
     fn finish(mut self, end: u64) -> Result<VerifyReport> {
         self.report.bytes = end;
+        let unnamed: Vec<u64> = self.erased.iter().copied().collect();
+        match self.faulty {
+            0 => {
+                for position in unnamed {
+                    let what = "the record here is erased, and no redaction in the log says so".into();
+                    self.fault(Fault { position, what });
+                }
+            }
+            // The redaction that names them may be what is unreadable.
+            _ if !unnamed.is_empty() => {
+                let what = format!("whether the {} erased records were named by a redaction", unnamed.len());
+                self.report.not_checked.push(what);
+            }
+            _ => {}
+        }
+        for commit in self.open_redactions.keys() {
+            let what =
+                format!("the redaction of commit {commit}, which is not finished: open the database for writing");
+            self.report.not_checked.push(what);
+        }
         if self.faulty > MAX_FAULTS as u64 {
             let more = self.faulty - MAX_FAULTS as u64;
             self.report.not_checked.push(format!("{more} more faults are not listed"));
@@ -197,7 +273,8 @@ impl Verifying<'_> {
         let unreadable: Vec<PathBuf> = self
             .segments
             .iter()
-            .filter(|segment| segment.first < end && segment.valid_header().is_none())
+            .filter(|segment| segment.first < end && segment.header != HeaderState::Blank)
+            .filter(|segment| segment.valid_header().is_none())
             .map(|segment| segment.path.clone())
             .collect();
         for path in unreadable {

@@ -16,6 +16,7 @@
 //! group_commit      makes many commits durable by one fdatasync
 //! reader, scanner   read one record; read and check all
 //! open_files        the last used of the files
+//! redaction         erasing records for good
 //! recovery          what opening finds and does                            crate::recovery
 //! verify            every check there is, over the whole log               crate::verify
 //! ```
@@ -24,13 +25,14 @@
 //!    of them, within a segment.
 //! 2. What [`Log::sync_to`] returned for survives any crash. What it has not returned for survives as a prefix of whole
 //!    transactions.
-//! 3. Bytes before [`Log::end`] are never written again.
+//! 3. Bytes before [`Log::end`] are never written again, but to erase a record ([`Log::append_redaction`]).
 
 pub(crate) mod commit;
 pub(crate) mod group_commit;
 pub(crate) mod open_files;
 pub(crate) mod prepare;
 pub(crate) mod reader;
+pub(crate) mod redaction;
 pub(crate) mod scanner;
 pub(crate) mod segment;
 pub(crate) mod tip;
@@ -46,7 +48,7 @@ use crate::chain::Hash;
 use crate::codec::{Decode, Encode};
 use crate::error::{Damage, Error, Result};
 use crate::log_page::PageSize;
-use crate::record::{CrcSeed, NewRecord, Record};
+use crate::record::{NewRecord, Record};
 use crate::recovery::{self, RecoveryReport};
 use crate::verify::{self, VerifyReport};
 use crate::vfs::{OpenMode, Vfs};
@@ -59,6 +61,7 @@ use segment::{HeaderState, Segment, SegmentHeader, file_name};
 use tip::Tip;
 use writer::{Geometry, Writer};
 
+pub use redaction::{Erase, Redaction};
 pub use writer::{Appended, Prepared};
 
 /// A byte position in the log. Position 0 is the first segment's header, so no record stands there.
@@ -188,7 +191,7 @@ impl Log {
             return Err(Error::LogExists { path: dir.to_owned() });
         }
         let len = options.first_segment_len.max(4 * page.bytes()).next_multiple_of(page.bytes());
-        let geometry = Geometry { database: options.database, page, seed: CrcSeed::new(&options.database) };
+        let geometry = Geometry::new(options.database, page);
         let tip = Tip::genesis(&options.database, page.bytes());
         let segment = Arc::new(first_segment(&vfs, dir, &geometry, &tip, len)?);
         Self::assemble(vfs, dir, geometry, options.limits.clone(), vec![segment], tip, BTreeMap::new())
@@ -370,7 +373,8 @@ impl Log {
                 }
             },
         };
-        Ok(Transactions { scanner: Some(scanner), segments, page: self.geometry.page })
+        let table = SegmentTable::new(segments.clone());
+        Ok(Transactions { scanner: Some(scanner), segments, table, geometry: self.geometry.clone() })
     }
 
     /// Seals the open log page, so that the chain covers it, and syncs. Does nothing while it is empty.
@@ -423,7 +427,8 @@ impl Log {
 pub struct Transactions {
     scanner: Option<Scanner>,
     segments: Vec<Arc<Segment>>,
-    page: PageSize,
+    table: SegmentTable,
+    geometry: Geometry,
 }
 
 impl Iterator for Transactions {
@@ -433,15 +438,21 @@ impl Iterator for Transactions {
         loop {
             let step = self.scanner.as_mut()?.step();
             let error = match step {
-                Ok(Step::Transaction { transaction, .. }) => return Some(Ok(transaction)),
-                Ok(Step::Closed | Step::Sealed | Step::Switched { .. }) => continue,
+                Ok(Step::Transaction { mut transaction, .. }) => {
+                    let fetched = reader::fetch_stand_ins(&self.geometry, &self.table, &mut transaction.records);
+                    match fetched {
+                        Ok(()) => return Some(Ok(transaction)),
+                        Err(error) => Some(error),
+                    }
+                }
+                Ok(Step::Closed | Step::Redacted(_) | Step::Sealed | Step::Switched { .. }) => continue,
                 Ok(Step::Limit) => None,
                 Ok(Step::End) => {
                     let position = self.scanner.as_ref()?.tip().position;
                     let fault = scanner::Fault { position, what: "the log ends too early".into() };
-                    Some(Error::Damaged(damage_at(&self.segments, self.page, fault)))
+                    Some(Error::Damaged(damage_at(&self.segments, self.geometry.page, fault)))
                 }
-                Ok(Step::Fault(fault)) => Some(Error::Damaged(damage_at(&self.segments, self.page, fault))),
+                Ok(Step::Fault(fault)) => Some(Error::Damaged(damage_at(&self.segments, self.geometry.page, fault))),
                 Err(error) => Some(error),
             };
             self.scanner = None;

@@ -29,7 +29,7 @@ impl SegmentTable {
     }
 
     /// The segment a position lies in.
-    fn of(&self, position: u64) -> Option<Arc<Segment>> {
+    pub(crate) fn of(&self, position: u64) -> Option<Arc<Segment>> {
         let segments = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let after = segments.partition_point(|segment| segment.first <= position);
         let segment = segments.get(after.checked_sub(1)?)?;
@@ -39,6 +39,27 @@ impl SegmentTable {
 
 /// The record at `lsn`, in a log that ends at `end`.
 pub(crate) fn read(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Record> {
+    let read = read_once(geometry, table, end, lsn);
+    if let Err(Error::Damaged(_)) = read {
+        // It may have been read while it was being erased.
+        geometry.erasing.wait();
+        return read_once(geometry, table, end, lsn);
+    }
+    read
+}
+
+/// Puts what stands in for redacted records in their place.
+pub(crate) fn fetch_stand_ins(geometry: &Geometry, table: &SegmentTable, records: &mut [Record]) -> Result<()> {
+    for record in records.iter_mut() {
+        if let Some(instead) = record.instead {
+            let stand_in = read(geometry, table, u64::MAX, instead)?;
+            (record.kind, record.payload) = (stand_in.kind, stand_in.payload);
+        }
+    }
+    Ok(())
+}
+
+fn read_once(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Record> {
     let none = |why: &str| Error::NoRecord { lsn, why: why.into() };
     if lsn.0 >= end {
         return Err(none("the log ends before it"));

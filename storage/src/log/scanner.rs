@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use super::commit::{Close, Commit};
+use super::redaction::{Erasure, Intent, Patches, Redacted};
 use super::segment::{HeaderState, Segment};
 use super::tip::Tip;
 use super::writer::Geometry;
@@ -19,14 +20,17 @@ use crate::chain::TransactionHash;
 use crate::error::Result;
 use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
 use crate::record::{
-    self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, PREFIX_LEN, Parsed, Place, Record, RecordView,
+    self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, PREFIX_LEN, Parsed,
+    Place, Record, RecordView,
 };
 
 /// What a scanner came to.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A transaction; its records are all there unless the scanner resumed inside it.
-    Transaction { transaction: Transaction, whole: bool },
+    /// A transaction with what it says is to be erased; its records are all there unless the scanner resumed inside it.
+    Transaction { transaction: Transaction, whole: bool, erasures: Vec<Erasure> },
+    /// What the transaction of this number said was to be erased is erased.
+    Redacted(u64),
     /// A close record.
     Closed,
     /// The end of a sealed page or run.
@@ -74,7 +78,7 @@ struct Known {
     transaction: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Unit {
     start: u64,
     bytes: Vec<u8>,
@@ -90,7 +94,7 @@ impl Unit {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scanner {
     geometry: Geometry,
     segments: Vec<Arc<Segment>>,
@@ -100,7 +104,14 @@ pub(crate) struct Scanner {
     known: Known,
     unit: Option<Unit>,
     pending: Vec<Record>,
+    /// What the records since the last commit say is to be erased, and how many of them say so.
+    erasures: Vec<Erasure>,
+    intents: u32,
     hash: TransactionHash,
+    /// What stands for records that a crash left half erased.
+    patches: Patches,
+    /// Where a fault was looked at a second time, in case the record was being erased at the first.
+    again: Option<u64>,
 }
 
 impl Scanner {
@@ -109,8 +120,21 @@ impl Scanner {
         let first = segments.first().map_or(0, |segment| segment.first);
         let tip = Tip::genesis(&geometry.database, first + geometry.page.bytes());
         let known = Known { chain: true, page: true, records: true, commit: true, transaction: true };
-        let (unit, pending, hash) = (None, Vec::new(), TransactionHash::new());
-        Self { geometry, segments, index: 0, limit, tip, known, unit, pending, hash }
+        Self {
+            geometry,
+            segments,
+            index: 0,
+            limit,
+            tip,
+            known,
+            unit: None,
+            pending: Vec::new(),
+            erasures: Vec::new(),
+            intents: 0,
+            hash: TransactionHash::new(),
+            patches: Patches::new(),
+            again: None,
+        }
     }
 
     /// A scanner at `position`, which must be where a transaction, a close record or a sealed page between transactions
@@ -136,7 +160,13 @@ impl Scanner {
 
     /// Whether no transaction has begun and not ended.
     pub(crate) fn between_transactions(&self) -> bool {
-        self.pending.is_empty() && self.known.transaction
+        self.pending.is_empty() && self.intents == 0 && self.known.transaction
+    }
+
+    fn forget_pending(&mut self) {
+        self.pending.clear();
+        self.erasures.clear();
+        self.intents = 0;
     }
 
     /// The index of the segment it is in.
@@ -169,6 +199,11 @@ impl Scanner {
                 continue;
             };
             let step = self.step_in(&segment, &unit);
+            if matches!(step, Some(Step::Fault(_))) && self.again != Some(self.tip.position) {
+                self.again = Some(self.tip.position);
+                self.geometry.erasing.wait();
+                continue;
+            }
             if !matches!(step, Some(Step::Sealed | Step::Switched { .. })) {
                 self.unit = Some(unit);
             }
@@ -178,10 +213,23 @@ impl Scanner {
         }
     }
 
+    /// Takes these in the place of records that cannot be read, and looks at where it stands again.
+    pub(crate) fn patch(&mut self, patches: Patches) {
+        self.patches.extend(patches);
+        self.unit = None;
+    }
+
+    /// Another scanner from the same place, that takes these in the place of records that cannot be read and knows no limit.
+    pub(crate) fn trial(&self, patches: Patches) -> Self {
+        let mut trial = Self { limit: u64::MAX, ..self.clone() };
+        trial.patch(patches);
+        trial
+    }
+
     /// Goes on behind a fault: at the next record of the page, or of a later one.
     pub(crate) fn resume(&mut self) -> Result<()> {
         self.known = Known { transaction: false, page: false, records: false, commit: false, chain: false };
-        self.pending.clear();
+        self.forget_pending();
         if let Some(unit) = self.unit.take() {
             let within = self.geometry_within(&unit);
             if let Some(at) = self.find_record(&unit, within + ALIGNMENT) {
@@ -202,7 +250,13 @@ impl Scanner {
         let within = self.geometry_within(unit);
         let rest = unit.bytes.get(within..unit.records_len()).unwrap_or_default();
         let fault = |position, what: &str| Some(Step::Fault(Fault { position, what: what.into() }));
-        match record::parse(rest, &self.geometry.seed, self.place(segment, self.tip.position)) {
+        let mut parsed = record::parse(rest, &self.geometry.seed, self.place(segment, self.tip.position));
+        if matches!(parsed, Parsed::Fault(_))
+            && let Some(erasure) = self.patches.get(&self.tip.position).filter(|erasure| erasure.fits(rest.len()))
+        {
+            parsed = Parsed::Record(erasure.view());
+        }
+        match parsed {
             Parsed::Record(view) => match self.take_record(&view) {
                 Ok(step) => step,
                 Err(what) => fault(self.tip.position, &what),
@@ -228,12 +282,14 @@ impl Scanner {
                 self.tip.push(view.hash, view.stored_len);
                 self.tip.committed(&commit);
                 let records = std::mem::take(&mut self.pending);
+                let erasures = std::mem::take(&mut self.erasures);
+                self.intents = 0;
                 let whole = self.known.transaction;
                 (self.known.transaction, self.known.commit) = (true, true);
                 self.hash = TransactionHash::new();
                 let (number, time_us) = (CommitNo(commit.number), commit.time_us);
                 let transaction = Transaction { number, time_us, records, head: self.tip.public_head() };
-                Some(Step::Transaction { transaction, whole })
+                Some(Step::Transaction { transaction, whole, erasures })
             }
             KIND_CLOSE => {
                 let close = Close::decode(view.payload).ok_or("the close record has a wrong layout")?;
@@ -242,6 +298,25 @@ impl Scanner {
                 self.tip.closed(&close);
                 self.known.transaction = true;
                 Some(Step::Closed)
+            }
+            KIND_REDACT => {
+                let intent = Intent::decode(view.payload).ok_or("the redaction record has a wrong layout")?;
+                if self.known.commit && intent.commit != self.tip.commit.wrapping_add(1) {
+                    return Err(format!("a redaction record of commit {} after {}", intent.commit, self.tip.commit));
+                }
+                self.erasures.extend(intent.erasures);
+                self.intents += 1;
+                self.hash.push(&view.hash);
+                self.tip.push(view.hash, view.stored_len);
+                None
+            }
+            KIND_REDACTED => {
+                let done = Redacted::decode(view.payload).ok_or("the record of a done redaction has a wrong layout")?;
+                self.check_redacted(&done)?;
+                self.tip.push(view.hash, view.stored_len);
+                self.tip.synced = self.tip.synced.max(done.synced);
+                self.known.transaction = true;
+                Some(Step::Redacted(done.commit))
             }
             kind if kind >= FIRST_RESERVED_KIND => {
                 return Err(format!("unknown log record type {kind:#04x}"));
@@ -263,8 +338,8 @@ impl Scanner {
         if self.known.commit && commit.time_us < self.tip.time_us {
             return Err(format!("the clock of commit {} goes back", commit.number));
         }
-        if self.known.transaction && commit.record_count as usize != self.pending.len() {
-            let found = self.pending.len();
+        let found = self.pending.len() + self.intents as usize;
+        if self.known.transaction && commit.record_count as usize != found {
             return Err(format!("commit {} has {found} records, states {}", commit.number, commit.record_count));
         }
         if self.known.transaction && commit.transaction != self.hash.finish() {
@@ -279,8 +354,21 @@ impl Scanner {
         Ok(())
     }
 
+    fn check_redacted(&self, done: &Redacted) -> Result<(), String> {
+        if self.known.transaction && !self.between_transactions() {
+            return Err("the record of a done redaction inside a transaction".into());
+        }
+        if self.known.commit && done.commit > self.tip.commit {
+            return Err(format!("the redaction of commit {} done after commit {}", done.commit, self.tip.commit));
+        }
+        if done.synced > self.tip.position {
+            return Err(format!("the record of a done redaction states position {} as synced", done.synced));
+        }
+        Ok(())
+    }
+
     fn check_close(&self, close: &Close) -> Result<(), String> {
-        if self.known.transaction && !self.pending.is_empty() {
+        if self.known.transaction && !self.between_transactions() {
             return Err("a close record inside a transaction".into());
         }
         if self.known.commit && (close.number, close.head) != (self.tip.commit, self.tip.head) {
@@ -478,8 +566,8 @@ impl Scanner {
             match self.step()? {
                 Step::Limit => break,
                 Step::Fault(fault) => return Ok(Some(Entry::Fault(fault))),
-                Step::Transaction { .. } | Step::Closed => ended = Some(self.tip.position),
-                Step::Sealed if self.pending.is_empty() => ended = Some(self.tip.position),
+                Step::Transaction { .. } | Step::Closed | Step::Redacted(_) => ended = Some(self.tip.position),
+                Step::Sealed if self.pending.is_empty() && self.intents == 0 => ended = Some(self.tip.position),
                 Step::Sealed | Step::Switched { .. } => {}
                 Step::End => {
                     let what = format!("the log ends at {}", self.tip.position);

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use super::commit::{Close, Commit, STORED_CLOSE_LEN, STORED_COMMIT_LEN};
 use super::group_commit::GroupCommit;
 use super::prepare::{Preparer, Spare};
+use super::redaction::{Erasing, Erasure, Intent, Redacted, STORED_DONE_LEN};
 use super::segment::{HEADER_LEN, Segment, SegmentHeader};
 use super::tip::Tip;
 use super::{CommitNo, Lsn, SegmentTable};
 use crate::chain::{Hash, TransactionHash};
 use crate::error::{Error, Result};
 use crate::log_page::{FOOTER_LEN, Footer, PageSize};
-use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, NewRecord, Place, SALT_LEN};
+use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, NewRecord, Place, SALT_LEN};
 use crate::vfs::VfsFile;
 
 /// A transaction's buffer larger than this is given back to the system.
@@ -31,6 +32,13 @@ pub(crate) struct Geometry {
     pub(crate) database: [u8; 16],
     pub(crate) page: PageSize,
     pub(crate) seed: CrcSeed,
+    pub(crate) erasing: Arc<Erasing>,
+}
+
+impl Geometry {
+    pub(crate) fn new(database: [u8; 16], page: PageSize) -> Self {
+        Self { database, page, seed: CrcSeed::new(&database), erasing: Arc::default() }
+    }
 }
 
 type Salt = [u8; SALT_LEN];
@@ -63,6 +71,11 @@ impl Prepared {
             placed.push((bytes.len(), r));
         }
         Ok(Self { bytes, records: placed, commit_salt })
+    }
+
+    /// The bytes its records take.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.bytes.len()
     }
 }
 
@@ -128,7 +141,21 @@ impl Writer {
         prepared: &Prepared,
         time_us: i64,
     ) -> Result<Appended> {
+        let (appended, _) = self.append_redaction(group, table, prepared, Vec::new(), time_us)?;
+        Ok(appended)
+    }
+
+    /// Appends one transaction that says what is to be erased: each with the one of its records that stands in for it.
+    pub(crate) fn append_redaction(
+        &mut self,
+        group: &GroupCommit,
+        table: &SegmentTable,
+        prepared: &Prepared,
+        drafts: Vec<(Erasure, Option<usize>)>,
+        time_us: i64,
+    ) -> Result<(Appended, Vec<Erasure>)> {
         let mut lsns = Vec::with_capacity(prepared.records.len());
+        let mut erasures = Vec::with_capacity(drafts.len());
         let synced = group.durable();
         let appended = self.extend(group, table, |layout| {
             let mut hash = TransactionHash::new();
@@ -140,10 +167,20 @@ impl Writer {
                 hash.push(&r);
                 start = end;
             }
+            let number = layout.tip.commit.wrapping_add(1);
+            for (erasure, instead) in drafts {
+                let instead = instead.and_then(|instead| lsns.get(instead)).map_or(0, |lsn| lsn.0);
+                erasures.push(Erasure { instead, ..erasure });
+            }
+            let intents = Intent::payloads(number, &erasures);
+            for (payload, salt) in intents.iter().zip(salts(intents.len())?) {
+                layout.make_room(record::stored_len(payload.len()))?;
+                hash.push(&layout.put_own(KIND_REDACT, &salt, payload));
+            }
             layout.make_room(STORED_COMMIT_LEN)?;
             let mut commit = Commit {
-                number: layout.tip.commit.wrapping_add(1),
-                record_count: u32::try_from(prepared.records.len()).unwrap_or(u32::MAX),
+                number,
+                record_count: u32::try_from(prepared.records.len() + intents.len()).unwrap_or(u32::MAX),
                 time_us: time_us.max(layout.tip.time_us),
                 synced,
                 transaction: hash.finish(),
@@ -155,7 +192,20 @@ impl Writer {
             Ok((commit.number, commit.time_us))
         })?;
         let (number, time_us) = appended;
-        Ok(Appended { commit: CommitNo(number), time_us, lsns, end: Lsn(self.tip.position) })
+        let appended = Appended { commit: CommitNo(number), time_us, lsns, end: Lsn(self.tip.position) };
+        Ok((appended, erasures))
+    }
+
+    /// Says that what a transaction named is erased. Everything before must be durable.
+    pub(crate) fn redacted(&mut self, group: &GroupCommit, table: &SegmentTable, commit: u64) -> Result<()> {
+        let synced = group.durable();
+        let salt = salts(1)?.pop().unwrap_or_default();
+        self.extend(group, table, |layout| {
+            layout.make_room(STORED_DONE_LEN)?;
+            layout.put_own(KIND_REDACTED, &salt, &Redacted { commit, synced }.encode());
+            layout.tip.synced = layout.tip.synced.max(synced);
+            Ok(())
+        })
     }
 
     /// Seals the open page, unless it is empty.
@@ -326,10 +376,11 @@ impl Layout<'_> {
     }
 
     /// Puts one of the log's own records.
-    fn put_own(&mut self, kind: u8, salt: &Salt, payload: &[u8]) {
+    fn put_own(&mut self, kind: u8, salt: &Salt, payload: &[u8]) -> Hash {
         let mut encoded = Vec::with_capacity(record::stored_len(payload.len()));
         let r = record::encode(kind, salt, payload, &mut encoded);
         self.put(&encoded, r);
+        r
     }
 
     fn seal_page(&mut self) {

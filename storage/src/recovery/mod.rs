@@ -11,6 +11,10 @@
 //! - **An unsynced tail**: a crash came before the sync. Unsynced writes persist in any order, so valid commits may even
 //!   follow. Everything behind the last good commit is copied to a quarantine file and zeroed.
 //!
+//! There is a third explanation: a redaction was under way, and left a record half erased. The transaction that says so was
+//! durable before the first byte was overwritten; [`half_erased`] finds it. What it names is erased once everything else
+//! is as it should be.
+//!
 //! Also what checks out may not be durable: after a failed sync the system shows pages it never wrote. So whatever is not
 //! proven durable is written again and synced.
 //!
@@ -28,16 +32,18 @@ use std::sync::Arc;
 use crate::error::{Damage, Error, Result};
 use crate::log::open_files::OpenFiles;
 use crate::log::prepare::{Spare, remove_if_there, unfinished_path};
+use crate::log::reader::{self, SegmentTable};
+use crate::log::redaction::{Erasure, Redaction};
 use crate::log::scanner::{Entry, Fault, Scanner, Step};
 use crate::log::segment::{HeaderState, Segment, file_name, number_of, place_in_row};
 use crate::log::tip::Tip;
 use crate::log::writer::Geometry;
-use crate::log::{Checkpoint, Head, Log, Lsn, OpenOptions, Transaction, damage_at};
+use crate::log::{Checkpoint, CommitNo, Head, Log, Lsn, OpenOptions, Transaction, damage_at};
 use crate::log_page::PageSize;
-use crate::record::CrcSeed;
 use crate::vfs::{OpenMode, Vfs};
 
 mod evidence;
+mod half_erased;
 mod tail;
 
 /// All that opening a log found and did.
@@ -59,6 +65,8 @@ pub struct RecoveryReport {
     pub tail: Option<UnsyncedTail>,
     /// Files that were removed: later segments of the tail, unfinished files.
     pub removed: Vec<PathBuf>,
+    /// Records that were still to be erased when a redaction was interrupted, and are erased now.
+    pub erased: u64,
     /// Where durable bytes have changed; only in a log opened read-only.
     pub damage: Option<Damage>,
 }
@@ -93,6 +101,9 @@ pub(crate) struct Opening {
     good: Tip,
     good_segment: usize,
     stop: Option<Stop>,
+    /// Redactions that nothing says are done, by their commits.
+    unfinished: BTreeMap<u64, Vec<Erasure>>,
+    table: SegmentTable,
     report: RecoveryReport,
 }
 
@@ -127,7 +138,22 @@ impl Opening {
         let report = RecoveryReport { start: Lsn(scanner.tip().position), ..RecoveryReport::default() };
         let (good, good_segment) = (scanner.tip().clone(), scanner.segment_index());
         let (dir, options) = (dir.to_owned(), options.clone());
-        Ok(Self { vfs, dir, options, geometry, segments, scanner, durable, good, good_segment, stop: None, report })
+        let table = SegmentTable::new(segments.clone());
+        Ok(Self {
+            vfs,
+            dir,
+            options,
+            geometry,
+            segments,
+            scanner,
+            durable,
+            good,
+            good_segment,
+            stop: None,
+            unfinished: BTreeMap::new(),
+            table,
+            report,
+        })
     }
 
     /// The next transaction, until the log ends or cannot be believed any more.
@@ -135,13 +161,21 @@ impl Opening {
         while self.stop.is_none() {
             let position = self.scanner.tip().position;
             match self.scanner.step()? {
-                Step::Transaction { transaction, .. } => {
+                Step::Transaction { mut transaction, erasures, .. } => {
                     self.note_good();
+                    if !erasures.is_empty() {
+                        self.unfinished.insert(transaction.number.0, erasures);
+                    }
+                    reader::fetch_stand_ins(&self.geometry, &self.table, &mut transaction.records)?;
                     self.report.transactions += 1;
                     self.report.records += transaction.records.len() as u64;
                     return Ok(Some(transaction));
                 }
                 Step::Closed => self.note_good(),
+                Step::Redacted(commit) => {
+                    self.note_good();
+                    self.unfinished.remove(&commit);
+                }
                 Step::Sealed if self.scanner.between_transactions() => self.note_good(),
                 Step::Sealed | Step::Switched { .. } => {}
                 Step::Limit => {
@@ -151,6 +185,7 @@ impl Opening {
                     let position = self.scanner.tip().position;
                     self.stop = Some(Stop { position, what: None, limit: false });
                 }
+                Step::Fault(fault) if self.patch(&fault)? => {}
                 Step::Fault(Fault { position, what }) => {
                     self.stop = Some(Stop { position, what: Some(what), limit: false });
                 }
@@ -199,7 +234,13 @@ impl Opening {
             return Ok((log, self.report));
         }
         let spares = self.spares()?;
+        let end = Lsn(self.good.position);
         let log = Log::assemble(vfs, &self.dir, self.geometry, limits, self.segments, self.good, spares)?;
+        for (commit, erasures) in self.unfinished {
+            let redaction = Redaction { commit: CommitNo(commit), end, erasures };
+            log.complete_redaction(&redaction)?;
+            self.report.erased += redaction.count() as u64;
+        }
         Ok((log, self.report))
     }
 
@@ -310,7 +351,7 @@ fn check_headers(segments: &[Arc<Segment>], options: &OpenOptions) -> Result<Geo
         return Err(Error::WrongDatabase { path: first.path.clone(), expected, found: header.database });
     }
     let page = PageSize::new(header.page_size)?;
-    Ok(Geometry { database: header.database, page, seed: CrcSeed::new(&header.database) })
+    Ok(Geometry::new(header.database, page))
 }
 
 /// Makes durable what is about to be believed.
