@@ -94,7 +94,7 @@ impl State {
         self.meta.items += 1;
         let id = record.item();
         if let Some(key) = &record.key {
-            self.put(tables::KEY, key.as_bytes().to_vec(), &record.id)?;
+            self.put_new(tables::KEY, key.as_bytes().to_vec(), &record.id)?;
         }
         let attributes = self.stated_attributes(record, place)?;
         if let Some(time) = attributes.time {
@@ -197,7 +197,7 @@ impl State {
             for trace in &record.traces {
                 let mut attributes = self.attributes(ItemId(*trace))?;
                 attributes.page = Some(record.number);
-                self.attributes.set(ItemId(*trace), attributes);
+                self.set_attributes(ItemId(*trace), attributes)?;
             }
         }
         let row = PageRow {
@@ -230,8 +230,8 @@ impl State {
 
     fn apply_unlink(&mut self, link: LinkRecord) -> Result<()> {
         let edge = Edge::from_byte(link.edge).ok_or_else(|| bad_byte("edge", link.edge))?;
-        self.rows.delete(tables::EDGE_OUT, tables::edge(link.from, link.edge, link.to));
-        self.rows.delete(tables::EDGE_IN, tables::edge(link.to, link.edge, link.from));
+        self.delete(tables::EDGE_OUT, tables::edge(link.from, link.edge, link.to))?;
+        self.delete(tables::EDGE_IN, tables::edge(link.to, link.edge, link.from))?;
         if edge == Edge::Cites {
             // The pointers that made the edge go with it, so that what is cited and what is rested on stay the same.
             let mut pointers = self.pointers(ItemId(link.from))?;
@@ -285,7 +285,7 @@ impl State {
             }
             Change::Active(active) => attributes.active = active,
         }
-        self.attributes.set(id, attributes);
+        self.set_attributes(id, attributes)?;
         self.unsettled.insert(mark.item);
         self.touch_dependents(id)
     }
@@ -293,8 +293,8 @@ impl State {
     fn apply_claim(&mut self, claim: &ClaimRecord) -> Result<()> {
         next_number("claim", claim.number, self.meta.claims)?;
         self.meta.claims += 1;
-        self.put_empty(tables::CLAIM_NAME, tables::claim_name(&claim.name, claim.number));
-        self.put_empty(tables::CLAIM_ITEM, tables::numbers([claim.item, claim.number]));
+        self.put_empty(tables::CLAIM_NAME, tables::claim_name(&claim.name, claim.number))?;
+        self.put_empty(tables::CLAIM_ITEM, tables::numbers([claim.item, claim.number]))?;
         self.put(tables::CLAIM, tables::numbers([claim.number]), claim)
     }
 }

@@ -32,7 +32,7 @@ use holotype_storage::overlay::View;
 use holotype_storage::vfs::{OsVfs, Vfs};
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// An open database. Clones share it; the last one to go closes it.
 #[derive(Clone)]
@@ -68,6 +68,15 @@ pub(crate) struct Inner {
     pending: Mutex<VecDeque<Pending>>,
     lock: Lock,
     pub(crate) checkpointer: Checkpointer,
+    /// The past state that was asked for last, with the state it is the past of.
+    past: Mutex<Option<Past>>,
+}
+
+/// A state as of an earlier commit.
+struct Past {
+    of: Weak<State>,
+    commit: u64,
+    state: Arc<State>,
 }
 
 /// What the holder of the writer's lock may change.
@@ -204,6 +213,7 @@ impl Holotype {
             pending: Mutex::default(),
             lock,
             checkpointer,
+            past: Mutex::default(),
         });
         let closer = Arc::new(Closer { inner: Arc::clone(&inner) });
         Holotype { inner, _closer: closer }
@@ -278,12 +288,27 @@ pub(crate) fn empty_state(catalog: Option<&Catalog>) -> Result<State> {
         attributes: AttributeStore::default(),
         layers: empty_layers(analyzer("english")),
         unsettled: Default::default(),
+        changes: Default::default(),
+        sealed: Default::default(),
+        is_past: false,
     })
 }
 
 impl Inner {
     pub(crate) fn now(&self) -> i64 {
         self.options.clock.now()
+    }
+
+    /// A state as it stood after an earlier commit. The last one asked for is kept as long as the present stays what it is.
+    pub(crate) fn past(&self, present: &Arc<State>, commit: u64) -> Result<Arc<State>> {
+        let known = |past: &&Past| past.commit == commit && Weak::as_ptr(&past.of) == Arc::as_ptr(present);
+        let mut kept = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(past) = kept.as_ref().filter(known) {
+            return Ok(Arc::clone(&past.state));
+        }
+        let state = Arc::new(present.as_of(commit)?);
+        *kept = Some(Past { of: Arc::downgrade(present), commit, state: Arc::clone(&state) });
+        Ok(state)
     }
 
     /// The writer's lock. A panic of another thread left the writer's state as it was at its last append.
@@ -400,6 +425,8 @@ pub(crate) fn replay(state: &mut State, transaction: &holotype_storage::log::Tra
         }
     }
     state.settle()?;
+    state.seal(transaction.number.0, transaction.time_us)?;
+    state.head = transaction.head;
     state.index_items(&own)?;
     state.meta.commit = transaction.number.0;
     state.meta.clock = transaction.time_us;

@@ -77,6 +77,14 @@ pub enum Error {
         /// How it was named.
         name: String,
     },
+    /// `as of` a commit that is not there yet.
+    #[error("there is no commit {commit} yet: the newest is {newest}")]
+    FutureCommit {
+        /// The commit asked for.
+        commit: u64,
+        /// The newest there is.
+        newest: u64,
+    },
     /// The caller's key is taken.
     #[error("the key {key:?} is taken by another {what}; keys are unique in a database")]
     DuplicateKey {
@@ -188,6 +196,7 @@ impl Error {
             Error::ReadOnly => "read-only",
             Error::UnknownName(_) => "unknown-name",
             Error::Missing { .. } => "missing",
+            Error::FutureCommit { .. } => "future-commit",
             Error::DuplicateKey { .. } => "duplicate-key",
             Error::DuplicateTrace { .. } => "duplicate-trace",
             Error::Invalid(_) => "invalid",

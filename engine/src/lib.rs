@@ -54,6 +54,7 @@ mod error;
 mod execute;
 mod files;
 mod filter;
+mod history;
 pub mod interchange;
 mod item;
 mod item_view;

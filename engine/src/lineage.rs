@@ -132,7 +132,7 @@ impl State {
             if after == before && !moved {
                 continue;
             }
-            self.attributes.set(id, after);
+            self.set_attributes(id, after)?;
             self.queue_dependents(id, &mut queue)?;
         }
         Ok(())
@@ -222,12 +222,12 @@ impl State {
             present.extend(tables::number_at(&key, 4));
         }
         for gone in present.difference(&wanted) {
-            self.rows.delete(tables::ALSO_OF, tables::numbers([id.0, *gone]));
-            self.rows.delete(tables::ALSO_IN, tables::numbers([*gone, id.0]));
+            self.delete(tables::ALSO_OF, tables::numbers([id.0, *gone]))?;
+            self.delete(tables::ALSO_IN, tables::numbers([*gone, id.0]))?;
         }
         for new in wanted.difference(&present) {
-            self.put_empty(tables::ALSO_OF, tables::numbers([id.0, *new]));
-            self.put_empty(tables::ALSO_IN, tables::numbers([*new, id.0]));
+            self.put_empty(tables::ALSO_OF, tables::numbers([id.0, *new]))?;
+            self.put_empty(tables::ALSO_IN, tables::numbers([*new, id.0]))?;
         }
         Ok((first, present != wanted))
     }

@@ -105,6 +105,7 @@ fn open_derived(files: &Files, options: &Options) -> Result<(Derived, State), St
         if let Some(applied) = catalog.applied()? {
             let meta: Option<Meta> = state.get(tables::META, &[])?;
             state.meta = meta.ok_or_else(|| Error::Corrupt { what: "the catalog has no totals".to_owned() })?;
+            state.sealed = state.totals();
             state.head = Head { position: applied.position, commit: applied.commit, hash: applied.head };
             state.layers = empty_layers(analyzer(&settings::value(&state, "analyser")?));
             named = checkpoint::open_files(files, &mut state, id)?;
@@ -139,7 +140,6 @@ fn replay_log(
     report.replayed = 0;
     let mut apply = |transaction: holotype_storage::log::Transaction| -> Result<()> {
         report.replayed += transaction.records.len() as u64;
-        state.head = transaction.head;
         replay(&mut state, &transaction)
     };
     let (log, recovery) = Log::open(Arc::clone(&files.vfs), &files.log_dir(), from, &log_options, &mut apply)?;

@@ -10,7 +10,8 @@ use crate::record::{PointerRecord, PointerTarget};
 use crate::space::Space;
 use crate::state::State;
 use crate::{Error, Result, pages, tables};
-use holotype_query::ItemRef;
+use holotype_query::ast::AsOf;
+use holotype_query::{ItemRef, Spanned};
 use std::sync::Arc;
 
 /// A consistent view of a database as of one transaction.
@@ -42,6 +43,38 @@ impl Snapshot {
     /// The transaction the view is as of.
     pub fn commit(&self) -> u64 {
         self.state.meta.commit
+    }
+
+    /// The view as it was after an earlier commit: statuses, edges, claims, support, pages and word statistics as they were,
+    /// the embedding space and what was erased as of today.
+    ///
+    /// # Errors
+    /// [`Error::FutureCommit`].
+    pub fn as_of(&self, commit: u64) -> Result<Snapshot> {
+        if commit == self.commit() && self.state.changes.is_empty() {
+            return Ok(self.clone());
+        }
+        let state = self.inner.past(&self.state, commit)?;
+        Ok(self.with_state(state))
+    }
+
+    /// The same view of another state of the same database.
+    pub(crate) fn with_state(&self, state: Arc<State>) -> Snapshot {
+        Snapshot { inner: Arc::clone(&self.inner), state, reader: self.reader.clone() }
+    }
+
+    /// The view as it was at a time: after the last commit stamped at or before it.
+    pub fn as_of_time(&self, micros: i64) -> Result<Snapshot> {
+        self.as_of(self.state.commit_at(micros)?)
+    }
+
+    /// The view a clause `as of` names; this one without a clause.
+    pub(crate) fn at(&self, clause: Option<&Spanned<AsOf>>) -> Result<Snapshot> {
+        match clause.map(|clause| &clause.node) {
+            None => Ok(self.clone()),
+            Some(AsOf::Commit(commit)) => self.as_of(*commit.node.bound()),
+            Some(AsOf::Time(time)) => self.as_of_time(time.node.bound().micros),
+        }
     }
 
     /// How many items there are.

@@ -12,6 +12,7 @@
 
 use crate::attributes::AttributeStore;
 use crate::edge::Edge;
+use crate::history::{Changes, Totals};
 use crate::item::{Attributes, ItemId, Layer};
 use crate::layers::LayerIndex;
 use crate::record::PointerRecord;
@@ -45,6 +46,12 @@ pub(crate) struct State {
     pub(crate) layers: [LayerIndex; 3],
     /// Items whose derived attributes must be recomputed before the transaction is read or committed.
     pub(crate) unsettled: OrdSet<u32>,
+    /// What the transaction under way has changed, as it was before.
+    pub(crate) changes: Changes,
+    /// The totals after the last transaction.
+    pub(crate) sealed: Totals,
+    /// A past state: rows that its totals do not include came later.
+    pub(crate) is_past: bool,
 }
 
 impl State {
@@ -62,23 +69,45 @@ impl State {
 
     pub(crate) fn get<T: Decode<()>>(&self, table: u8, key: &[u8]) -> Result<Option<T>> {
         match self.rows.get(table, key)? {
-            Some(value) => Ok(Some(codec::decode(&value)?)),
-            None => Ok(None),
+            Some(value) if self.includes(table, key, &value)? => Ok(Some(codec::decode(&value)?)),
+            _ => Ok(None),
         }
     }
 
+    /// Writes a row; what it replaces becomes history at the end of the transaction.
     pub(crate) fn put<T: Encode>(&mut self, table: u8, key: Vec<u8>, value: &T) -> Result<()> {
-        let bytes = codec::encode(value)?;
-        self.rows.put(table, key, bytes);
+        self.note_row(table, &key)?;
+        self.put_new(table, key, value)
+    }
+
+    /// Writes a row that was not there.
+    pub(crate) fn put_new<T: Encode>(&mut self, table: u8, key: Vec<u8>, value: &T) -> Result<()> {
+        self.rows.put(table, key, codec::encode(value)?);
         Ok(())
     }
 
-    pub(crate) fn put_empty(&mut self, table: u8, key: Vec<u8>) {
+    pub(crate) fn put_empty(&mut self, table: u8, key: Vec<u8>) -> Result<()> {
+        self.note_row(table, &key)?;
         self.rows.put(table, key, Vec::new());
+        Ok(())
+    }
+
+    pub(crate) fn delete(&mut self, table: u8, key: Vec<u8>) -> Result<()> {
+        self.note_row(table, &key)?;
+        self.rows.delete(table, key);
+        Ok(())
     }
 
     pub(crate) fn has(&self, table: u8, key: &[u8]) -> Result<bool> {
-        Ok(self.rows.get(table, key)?.is_some())
+        match self.rows.get(table, key)? {
+            Some(value) => self.includes(table, key, &value),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether a stored row belongs to this state: of a past one, whether it was there already.
+    fn includes(&self, table: u8, key: &[u8], value: &[u8]) -> Result<bool> {
+        Ok(!self.is_past || self.sealed.include(table, key, value)?)
     }
 
     /// Every row of a table whose key begins with `prefix`, in key order.
@@ -86,7 +115,9 @@ impl State {
         let mut found = Vec::new();
         for row in self.rows.prefix(table, prefix) {
             let (key, value) = row?;
-            found.push((key, value));
+            if self.includes(table, &key, &value)? {
+                found.push((key, value));
+            }
         }
         Ok(found)
     }
@@ -103,7 +134,11 @@ impl State {
         if id.0 >= self.bound() {
             return Err(Error::Missing { what: "item", name: id.to_string() });
         }
-        self.attributes.get(id)
+        let mut attributes = self.attributes.get(id)?;
+        if self.is_past {
+            attributes.page = attributes.page.filter(|page| *page < self.meta.pages);
+        }
+        Ok(attributes)
     }
 
     /// The pointers of an item, in the order they were stated.
@@ -185,8 +220,8 @@ impl State {
         }
         let number = self.meta.symbols;
         self.meta.symbols += 1;
-        self.put(tables::SYMBOL, tables::numbers([number]), &name.to_owned())?;
-        self.put(tables::SYMBOL_NAME, name.as_bytes().to_vec(), &number)?;
+        self.put_new(tables::SYMBOL, tables::numbers([number]), &name.to_owned())?;
+        self.put_new(tables::SYMBOL_NAME, name.as_bytes().to_vec(), &number)?;
         Ok(number)
     }
 

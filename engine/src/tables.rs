@@ -20,9 +20,15 @@
 //! | `CHUNK` | item u32, field u32, index u32 | Lsn of the chunk record |
 //! | `META` | empty | [`Meta`], written at checkpoints |
 //! | `MANIFEST` | file name | [`ManifestRow`], written at checkpoints |
+//! | `COMMIT` | commit u64 | [`CommitRow`] |
+//! | `WAS` | until u64, table u8, key | the row before that commit, if there was one (see `history`) |
+//! | `WAS_ITEM` | until u64, item u32 | the attributes that changed, as they were |
+//! | `CHANGED` | subject u8, number u32, until u64 | empty: what changed in which commit |
 
+use crate::history::Totals;
 use crate::record::{ClaimRecord, PointerRecord, SpaceRecord};
 use bincode::{Decode, Encode};
+use holotype_storage::overlay::RowKey;
 
 pub(crate) const META: u8 = 0;
 pub(crate) const KEY: u8 = 1;
@@ -45,6 +51,10 @@ pub(crate) const ALSO_IN: u8 = 17;
 pub(crate) const CHUNK: u8 = 18;
 pub(crate) const MANIFEST: u8 = 19;
 pub(crate) const ALSO_OF: u8 = 20;
+pub(crate) const COMMIT: u8 = 21;
+pub(crate) const WAS: u8 = 22;
+pub(crate) const WAS_ITEM: u8 = 23;
+pub(crate) const CHANGED: u8 = 24;
 
 /// Counters and totals of the database, kept in memory and written with each checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
@@ -105,6 +115,19 @@ pub(crate) struct PageRow {
     pub(crate) summarised: bool,
 }
 
+/// A commit, as history needs it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct CommitRow {
+    /// Its clock, in microseconds since the epoch.
+    pub(crate) clock: i64,
+    /// The end of the commit before it: where reading the log gives its transaction first.
+    pub(crate) from: u64,
+    /// The newest time stated of any item up to it.
+    pub(crate) newest_time: Option<i64>,
+    /// What there was after it.
+    pub(crate) totals: Totals,
+}
+
 /// A derived file that is part of the state.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ManifestRow {
@@ -132,6 +155,24 @@ pub(crate) fn edge(near: u32, edge: u8, far: u32) -> Vec<u8> {
     key.push(edge);
     key.extend_from_slice(&far.to_be_bytes());
     key
+}
+
+/// The key of a row as it was until a commit.
+pub(crate) fn was(until: u64, row: &RowKey) -> Vec<u8> {
+    let mut key = until.to_be_bytes().to_vec();
+    key.push(row.table());
+    key.extend_from_slice(row.key());
+    key
+}
+
+/// The key of the attributes an item had until a commit.
+pub(crate) fn was_item(until: u64, item: u32) -> Vec<u8> {
+    [until.to_be_bytes().as_slice(), &item.to_be_bytes()].concat()
+}
+
+/// The key that says that something changed in a commit.
+pub(crate) fn changed(subject: u8, number: u32, until: u64) -> Vec<u8> {
+    [[subject].as_slice(), &number.to_be_bytes(), &until.to_be_bytes()].concat()
 }
 
 /// The key of a claim's row under its name.

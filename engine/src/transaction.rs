@@ -516,6 +516,7 @@ impl<'db> Transaction<'db> {
             return Ok(Commit { number: head.commit.0, position: head.position.0, time: self.state.meta.clock });
         }
         self.state.settle()?;
+        self.state.seal(self.state.meta.commit + 1, self.time)?;
         let staged = self.records.iter_mut();
         let records: Vec<NewRecord> = staged
             .map(|staged| NewRecord { kind: staged.record.kind(), payload: std::mem::take(&mut staged.payload) })

@@ -99,6 +99,7 @@ fn every_table_of_the_catalog_is_described() {
             "EDGE_OUT" => fields(TABLES, "EdgeRow"),
             "EPISODE" => fields(TABLES, "EpisodeRow"),
             "PAGE" => fields(TABLES, "PageRow"),
+            "COMMIT" => fields(TABLES, "CommitRow"),
             "MANIFEST" => fields(TABLES, "ManifestRow"),
             _ => continue,
         };

@@ -9,14 +9,14 @@ mod observed;
 
 use holotype::answer::{Output, Table};
 use holotype::cell::Cell;
-use holotype::query::Params;
+use holotype::query::{ParamValue, Params};
 use holotype::time::FixedClock;
 use holotype::{
-    Durability, Edge, EpisodeChange, Holotype, ItemId, Kind, Layer, Mark, NewRecall, NewTrace, Options, Pointer,
+    Durability, Edge, EpisodeChange, Error, Holotype, ItemId, Kind, Layer, Mark, NewRecall, NewTrace, Options, Pointer,
     Snapshot, Source, Space, Status, Support, Transaction, Verdict,
 };
 use holotype_storage::vfs::{SimVfs, Vfs};
-use observed::{everything, faults};
+use observed::{answers, everything, faults};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -397,6 +397,28 @@ struct Bench {
     /// What is committed.
     model: Model,
     kept: Vec<(Snapshot, String)>,
+    /// What was said after each commit.
+    said: BTreeMap<u64, String>,
+}
+
+/// Statements whose answers depend on everything that changes.
+const ASKED: &str = "recall 'one fare of the flight' through themes 3 -> recalls 5 -> traces 5 expand;
+    recall near $v include inactive, failed exclude unsupported limit 5;
+    recall 'price of the bag' in episode 'e1' exclude stale, weakened relax below 3;
+    find items where status = success and (support = supported or cites any) order by time desc, item;
+    find recalls in episode 'e0' where has version return key, version, step, time;
+    count items, mean utility, max step by kind, status, support; count edges by edge; find pages where tokens > 3;
+    sources of 0, 1, 2 depth 5; dependents of 0, 1, 2, 3 depth 5 where not inactive";
+
+/// All that a snapshot says, also to statements.
+fn said(snapshot: &Snapshot) -> String {
+    let params = [("v".to_owned(), ParamValue::Vector(vec![1.0, 0.5]))].into_iter().collect();
+    let asked = match answers(snapshot, ASKED, &params) {
+        Ok(answers) => answers,
+        // What a statement names is not there yet.
+        Err(error) => error.to_string(),
+    };
+    everything(snapshot).unwrap() + &asked
 }
 
 fn open_options() -> Options {
@@ -409,7 +431,7 @@ impl Bench {
         let options = Options { space: Some(Space::new("test", 2)), ..open_options() };
         let database = Holotype::create_on(Arc::new(sim.clone()), DATABASE, options).unwrap();
         let model = Model { page_tokens: 1000, ..Model::default() };
-        Bench { sim, database: Some(database), model, kept: Vec::new() }
+        Bench { sim, database: Some(database), model, kept: Vec::new(), said: BTreeMap::new() }
     }
 
     fn run(&mut self, ops: &[Op]) {
@@ -441,13 +463,17 @@ impl Bench {
             }
             if committed {
                 self.model = model;
+                let snapshot = self.database.as_ref().unwrap().snapshot();
+                self.said.insert(snapshot.commit(), said(&snapshot));
             }
             if let Some(op) = after {
                 self.between(&op);
             }
             compare(&self.database.as_ref().unwrap().snapshot(), &self.model);
         }
+        self.check_the_past();
         self.between(&Op::Rebuild);
+        self.check_the_past();
         for (snapshot, text) in &self.kept {
             assert_eq!(&everything(snapshot).unwrap(), text, "a snapshot changed");
         }
@@ -483,6 +509,19 @@ impl Bench {
         let differs = before.lines().zip(after.lines()).find(|(before, after)| before != after);
         assert!(before == after, "{op:?} changed answers: {differs:#?}");
         assert_eq!(faults(database), [""; 0], "{op:?}");
+    }
+
+    /// Checks that what was said after each commit is what is said as of it.
+    fn check_the_past(&self) {
+        let snapshot = self.database.as_ref().unwrap().snapshot();
+        for (commit, before) in &self.said {
+            let now = said(&snapshot.as_of(*commit).unwrap());
+            let differs = before.lines().zip(now.lines()).find(|(before, now)| before != now);
+            assert!(*before == now, "as of commit {commit} of {}: {differs:#?}", snapshot.commit());
+        }
+        let newest = snapshot.commit();
+        assert!(matches!(snapshot.as_of(newest + 1), Err(Error::FutureCommit { .. })));
+        assert_eq!(snapshot.as_of(0).unwrap().len(), 0);
     }
 
     /// Checks the snapshots taken so far, and lets them go: they hold the lock of the database they were taken of.

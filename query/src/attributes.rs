@@ -27,6 +27,8 @@ pub enum Subject {
     Event,
     /// Receipts.
     Receipt,
+    /// What held of one thing, and from which commit to which.
+    Change,
 }
 
 impl Subject {
@@ -40,6 +42,7 @@ impl Subject {
             Subject::Edge => "edges",
             Subject::Event => "events",
             Subject::Receipt => "receipts",
+            Subject::Change => "changes",
         }
     }
 }
@@ -243,7 +246,7 @@ pub const OPS: &[&str] = &[
 /// The profiles of the governed score.
 pub const PROFILES: &[&str] = &["agent", "archive"];
 
-use Subject::{Claim, Edge, Episode, Event, Item, Page, Receipt};
+use Subject::{Change, Claim, Edge, Episode, Event, Item, Page, Receipt};
 
 const fn on(on: &'static [Subject], name: &'static str, ty: Type, meaning: &'static str) -> Attribute {
     Attribute { name, on, ty, meaning }
@@ -261,7 +264,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     on(&[Item, Page, Episode, Claim, Event], "episode", Type::Text, "the episode's id"),
     on(&[Item], "page", Type::Text, "the key of the page a trace lies in"),
     on(&[Item], "step", Type::Count, "when, in steps of the episode"),
-    on(&[Item, Event, Receipt], "time", Type::Time, "when, on the clock"),
+    on(&[Item, Event, Receipt, Change], "time", Type::Time, "when, on the clock"),
     on(&[Item], "age", Type::Duration, "how long before the reader"),
     on(&[Item, Page, Episode, Claim, Edge, Event, Receipt], "commit", Type::Count, "the commit that wrote it"),
     on(&[Item, Episode, Claim], "version", Type::Text, "version of the task or tool schema"),
@@ -282,7 +285,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     on(&[Episode], "task", Type::Text, "what the episode is about"),
     on(&[Episode], "open", Type::Bool, "whether it still goes on"),
     on(&[Claim], "name", Type::Text, "what is claimed about"),
-    on(&[Claim], "value", Type::Any, "what is claimed"),
+    on(&[Claim, Change], "value", Type::Any, "what is claimed"),
     on(&[Claim], "scope", Type::OneOf(&["episode", "global"]), "where it competes"),
     on(&[Claim], "won", Type::Item, "the item it lost against"),
     on(&[Edge], "from", Type::Item, "where the edge begins"),
@@ -292,7 +295,10 @@ pub static ATTRIBUTES: &[Attribute] = &[
     on(&[Edge], "start", Type::Count, "offset of the first byte it points at"),
     on(&[Edge], "end", Type::Count, "offset after the last"),
     on(&[Event], "op", Type::OneOf(OPS), "what happened"),
-    on(&[Event], "because", Type::Text, "why"),
+    on(&[Event, Change], "because", Type::Text, "why"),
+    on(&[Change], "attribute", Type::Text, "what of it changed"),
+    on(&[Change], "since", Type::Count, "the commit from which it held"),
+    on(&[Change], "until", Type::Count, "the commit that ended it; absent while it holds"),
     on(&[Receipt], "receipt", Type::Text, "the receipt's id"),
     on(&[Receipt], "statement", Type::Text, "what was asked"),
 ];

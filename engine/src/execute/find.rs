@@ -1,6 +1,6 @@
 //! `find`: everything of a kind that a predicate holds for. It hides nothing.
 
-use super::listing::{cut, item_cells, item_columns, items, refuse_what_comes_later, rows, sort, standing, table};
+use super::listing::{cut, item_cells, item_columns, items, rows, sort, standing, table};
 use crate::Result;
 use crate::answer::Table;
 use crate::item::ItemId;
@@ -10,7 +10,7 @@ use holotype_query::Noun;
 use holotype_query::ast::{Find, Thing};
 
 pub(super) fn run(snapshot: &Snapshot, find: &Find) -> Result<Table> {
-    refuse_what_comes_later(&find.listing)?;
+    let snapshot = &snapshot.at(find.listing.as_of.as_ref())?;
     match find.thing.node {
         Thing::Noun(noun) if !matches!(noun, Noun::Pages | Noun::Episodes) => find_items(snapshot, noun, find),
         thing => Ok(table("find", thing, &find.listing, rows(snapshot, thing, &find.listing)?)),

@@ -20,14 +20,6 @@ use std::collections::BTreeMap;
 /// A row that is no item: its cells by name.
 pub(super) type Cells = BTreeMap<&'static str, Cell>;
 
-/// Refuses clauses of a listing that wait for a later version.
-pub(super) fn refuse_what_comes_later(listing: &Listing) -> Result<()> {
-    match listing.as_of {
-        Some(_) => Err(Error::NotYet { what: "as of".to_owned() }),
-        None => Ok(()),
-    }
-}
-
 /// Where the reader of a listing stands.
 pub(super) fn standing(snapshot: &Snapshot, listing: &Listing) -> Result<Standing> {
     let episodes = match listing.scope.as_ref().map(|scope| &scope.node) {
@@ -71,13 +63,15 @@ pub(super) fn rows(snapshot: &Snapshot, thing: Thing, listing: &Listing) -> Resu
         None => true,
         Some((name, wanted)) => matches!(row.get(name), Some(Cell::Text(text)) if wanted.contains(text)),
     };
+    keep(all.into_iter().filter(in_scope).collect(), listing)
+}
+
+/// The rows for which the predicate holds.
+pub(super) fn keep(rows: Vec<Cells>, listing: &Listing) -> Result<Vec<Cells>> {
+    let Some(predicate) = &listing.filter else { return Ok(rows) };
     let mut kept = Vec::new();
-    for row in all.into_iter().filter(in_scope) {
-        let holds = match &listing.filter {
-            Some(predicate) => holds_for_row(&|name| Ok(cell_of(&row, name)), &predicate.node)?,
-            None => true,
-        };
-        if holds {
+    for row in rows {
+        if holds_for_row(&|name| Ok(cell_of(&row, name)), &predicate.node)? {
             kept.push(row);
         }
     }
@@ -223,8 +217,12 @@ pub(super) fn cut<T>(rows: Vec<T>, limit: Option<&Spanned<Limit>>) -> Vec<T> {
 }
 
 /// A table of rows that are no items.
-pub(super) fn table(verb: &'static str, thing: Thing, listing: &Listing, mut rows: Vec<Cells>) -> Table {
-    let columns = columns(listing, columns_of(thing));
+pub(super) fn table(verb: &'static str, thing: Thing, listing: &Listing, rows: Vec<Cells>) -> Table {
+    cut_and_sort(verb, listing, columns(listing, columns_of(thing)), rows)
+}
+
+/// A table of rows under these columns, in the order and within the limit of the listing.
+pub(super) fn cut_and_sort(verb: &'static str, listing: &Listing, columns: Vec<String>, mut rows: Vec<Cells>) -> Table {
     if let Some(order) = &listing.order {
         sort(&mut rows, &order.node, |row, index| cell_of(row, &order.node[index].node.name.node));
     }

@@ -6,6 +6,7 @@
 mod count;
 mod explain;
 mod find;
+mod history;
 mod listing;
 mod show;
 mod verify;
@@ -77,6 +78,7 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
         Statement::Count(count) => count::run(snapshot, count).map(Output::Table),
         Statement::Walk(walk) => walk::run(snapshot, walk).map(Output::Table),
+        Statement::History(history) => history::run(snapshot, history).map(Output::Table),
         Statement::Verify(verify) => verify::run(snapshot, verify).map(Output::Table),
         Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),
         Statement::Explain(explain) => explain::run(snapshot, explain).map(Output::Table),

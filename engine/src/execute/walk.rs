@@ -1,6 +1,6 @@
 //! `sources` and `dependents`: the lineage of an item, breadth first, each item once.
 
-use super::listing::{columns, cut, item_cells, refuse_what_comes_later, sort, standing};
+use super::listing::{columns, cut, item_cells, sort, standing};
 use crate::answer::{Citation, Table};
 use crate::cell::Cell;
 use crate::edge::Edge;
@@ -30,7 +30,7 @@ struct Reached {
 }
 
 pub(super) fn run(snapshot: &Snapshot, walk: &Walk) -> Result<Table> {
-    refuse_what_comes_later(&walk.listing)?;
+    let snapshot = &snapshot.at(walk.listing.as_of.as_ref())?;
     let verb = if walk.towards_sources { "sources" } else { "dependents" };
     let reached = reach(snapshot, walk)?;
     let standing = standing(snapshot, &walk.listing)?;
@@ -150,13 +150,21 @@ pub(super) fn roots(snapshot: &Snapshot, root: &Ref) -> Result<Vec<ItemId>> {
         Ref::Item(item) => Ok(vec![snapshot.resolve_item(item.bound())?]),
         Ref::Page(key) => snapshot.page_traces(key.bound()),
         Ref::Episode(id) => {
-            let id = id.bound();
-            let missing = || Error::Missing { what: "episode", name: format!("'{id}'") };
-            let number = snapshot.state.episode_number(id)?.ok_or_else(missing)?;
+            let number = episode_number(snapshot, id.bound())?;
             let of_episode = |of: f64| of as u32 == number;
             let found =
                 snapshot.state.attributes.select(crate::attributes::Column::Episode, snapshot.len(), &of_episode)?;
             Ok(found.iter().map(ItemId).collect())
         }
     }
+}
+
+pub(super) fn page_number(snapshot: &Snapshot, key: &str) -> Result<u32> {
+    let missing = || Error::Missing { what: "page", name: format!("'{key}'") };
+    snapshot.state.page_number(key)?.ok_or_else(missing)
+}
+
+pub(super) fn episode_number(snapshot: &Snapshot, id: &str) -> Result<u32> {
+    let missing = || Error::Missing { what: "episode", name: format!("'{id}'") };
+    snapshot.state.episode_number(id)?.ok_or_else(missing)
 }

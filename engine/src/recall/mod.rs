@@ -46,6 +46,7 @@ pub(crate) fn run(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Answer> {
 
 /// The plan of a recall in words, without running it.
 pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps> {
+    let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?;
     let plan = Plan::new(snapshot, recall)?;
     let mut steps = Steps::new();
     let asked = match (&plan.text, &plan.vector) {
@@ -98,6 +99,7 @@ fn shown(standing: &Standing) -> String {
 /// Runs a recall and notes what was done.
 pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
     let started = Instant::now();
+    let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?;
     let plan = Plan::new(snapshot, recall)?;
     let (mut stages, complete) = gather_and_rank(snapshot, &plan, false, steps)?;
     let mut survivors: usize = stages.iter().map(Vec::len).sum();

@@ -176,9 +176,6 @@ fn refuse_what_comes_later(clauses: &Clauses) -> Result<()> {
     if clauses.escalate.is_some() {
         return not_yet("escalate");
     }
-    if clauses.as_of.is_some() {
-        return not_yet("as of");
-    }
     if clauses.receipt.is_some() {
         return not_yet("with receipt");
     }

@@ -74,7 +74,7 @@ impl Checker {
                 self.listing(&conflicts.listing, &Columns::new(Subject::Claim, &[]));
             }
             Statement::History(history) => {
-                self.listing(&history.listing, &Columns::new(Subject::Event, &[]));
+                self.listing(&history.listing, &Columns::new(Subject::Change, &[]));
             }
             Statement::Verify(_) | Statement::Show(_) | Statement::Replay(_) => {}
             Statement::Record(record) => {
@@ -263,7 +263,7 @@ impl Checker {
         let fits = match scope.node {
             Scope::All => true,
             Scope::Pages(_) => matches!(subject, Subject::Item | Subject::Page),
-            Scope::Episodes(_) => subject != Subject::Receipt,
+            Scope::Episodes(_) => !matches!(subject, Subject::Receipt | Subject::Change),
         };
         if !fits {
             let message = format!("{} do not lie in one of these", subject.as_str());
