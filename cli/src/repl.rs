@@ -161,6 +161,8 @@ impl Session {
 
     fn statements(&mut self, source: &str) -> Result<Next, Failure> {
         parse(source).map_err(|errors| Problem::of_errors(errors, source, None))?;
+        // Beside a writer each statement meets what is committed by now.
+        self.database.refresh()?;
         let start = Instant::now();
         let outputs =
             self.database.query(source, &Params::new()).map_err(|error| Problem::of_statement(error, source, None))?;

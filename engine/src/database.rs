@@ -59,14 +59,14 @@ pub(crate) struct Inner {
     pub(crate) files: Files,
     pub(crate) options: Options,
     pub(crate) log: Arc<Log>,
-    /// Nothing when a database without a sound catalog is open for reading only.
+    /// The writer's; readers have the rows they read in their states.
     pub(crate) catalog: Option<Catalog>,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) published: ArcSwap<State>,
     pub(crate) report: OpenReport,
     /// Appended states whose turn to be seen has not come, oldest first.
     pending: Mutex<VecDeque<Pending>>,
-    lock: Lock,
+    pub(crate) lock: Lock,
     pub(crate) checkpointer: Checkpointer,
     /// The past state that was asked for last, with the state it is the past of.
     past: Mutex<Option<Past>>,

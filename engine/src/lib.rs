@@ -68,6 +68,7 @@ mod provenance;
 mod reader;
 mod recall;
 mod record;
+mod refresh;
 mod score;
 mod settings;
 mod snapshot;

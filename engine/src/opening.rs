@@ -10,6 +10,7 @@ use crate::database::{Holotype, OpenReport, Opened, empty_state, replay};
 use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
 use crate::options::Options;
+use crate::refresh::ATTEMPTS;
 use crate::state::State;
 use crate::tables::{self, Meta};
 use crate::{Error, Result, settings};
@@ -29,8 +30,14 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
     };
     let status = if options.read_only { lock.status()? } else { lock.found() };
     let mut hint = status.map(|status| status.durable);
+    let beside_writer = options.read_only && lock.has_other_writer()?;
+    if beside_writer {
+        // What the writer has not said to be durable may be cut off again.
+        hint = hint.max(Some(Lsn(1)));
+    }
     let mut report = OpenReport::default();
-    let derived = if rebuild { Err("a rebuild was asked for".to_owned()) } else { open_derived(&files, &options) };
+    let attempts = if beside_writer { ATTEMPTS } else { 1 };
+    let derived = if rebuild { Err("a rebuild was asked for".to_owned()) } else { derived(&files, &options, attempts) };
     let (mut derived, state) = match derived {
         Ok((derived, state)) => (Some(derived), state),
         Err(reason) => {
@@ -50,7 +57,7 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
     };
     let generation = files.newest_generation();
     let catalog = match derived {
-        _ if options.read_only => derived.map(|derived| derived.catalog),
+        _ if options.read_only => None,
         Some(derived) => {
             files.remove_other(&derived.files)?;
             Some(derived.catalog)
@@ -67,7 +74,7 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
 }
 
 /// What the last checkpoint left, opened.
-struct Derived {
+pub(crate) struct Derived {
     catalog: Catalog,
     /// The files its manifest names.
     files: Vec<PathBuf>,
@@ -93,26 +100,45 @@ fn last_checkpoint(files: &Files, options: &Options) -> Option<Lsn> {
     Some(catalog.applied().ok()??.position)
 }
 
-/// The state as of the last checkpoint; or why there is none to trust. Nothing is changed yet: the log may refuse.
-fn open_derived(files: &Files, options: &Options) -> Result<(Derived, State), String> {
-    let id = Log::identify(files.vfs.as_ref(), &files.log_dir()).map_err(|error| error.to_string())?;
-    let id = id.ok_or("the log's first segment has no valid header")?;
-    let access = if options.read_only { Access::Read } else { Access::Write };
-    let open = || -> Result<(Derived, State)> {
-        let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options(options), access)?;
-        let mut state = empty_state(Some(&catalog))?;
-        let mut named = Vec::new();
-        if let Some(applied) = catalog.applied()? {
-            let meta: Option<Meta> = state.get(tables::META, &[])?;
-            state.meta = meta.ok_or_else(|| Error::Corrupt { what: "the catalog has no totals".to_owned() })?;
-            state.sealed = state.totals();
-            state.head = Head { position: applied.position, commit: applied.commit, hash: applied.head };
-            state.layers = empty_layers(analyzer(&settings::value(&state, "analyser")?));
-            named = checkpoint::open_files(files, &mut state, id)?;
+/// The state as of the last checkpoint; or why there is none to trust.
+fn derived(files: &Files, options: &Options, attempts: usize) -> Result<(Derived, State), String> {
+    let mut opened = open_derived(files, options);
+    for _ in 1..attempts {
+        match &opened {
+            Err(error) if is_replaced(error) => opened = open_derived(files, options),
+            _ => break,
         }
-        Ok((Derived { catalog, files: named }, state))
-    };
-    open().map_err(|error| error.to_string())
+    }
+    opened.map_err(|error| error.to_string())
+}
+
+/// Whether a reader met a file of a checkpoint that its writer may have replaced meanwhile.
+pub(crate) fn is_replaced(error: &Error) -> bool {
+    matches!(error, Error::Storage(holotype_storage::Error::MissingFile { .. }))
+}
+
+/// Opens what the last checkpoint left. Nothing is changed yet: the log may refuse.
+pub(crate) fn open_derived(files: &Files, options: &Options) -> Result<(Derived, State)> {
+    let id = Log::identify(files.vfs.as_ref(), &files.log_dir())?;
+    let id = id.ok_or_else(|| Error::Corrupt { what: "the log's first segment has no valid header".to_owned() })?;
+    let access = if options.read_only { Access::Read } else { Access::Write };
+    let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options(options), access)?;
+    let mut state = empty_state(Some(&catalog))?;
+    let mut named = Vec::new();
+    let applied = state.rows.base().and_then(|base| base.applied()).map(|applied| Head {
+        position: applied.position,
+        commit: applied.commit,
+        hash: applied.head,
+    });
+    if let Some(head) = applied {
+        let meta: Option<Meta> = state.get(tables::META, &[])?;
+        state.meta = meta.ok_or_else(|| Error::Corrupt { what: "the catalog has no totals".to_owned() })?;
+        state.sealed = state.totals();
+        state.head = head;
+        state.layers = empty_layers(analyzer(&settings::value(&state, "analyser")?));
+        named = checkpoint::open_files(files, &mut state, id)?;
+    }
+    Ok((Derived { catalog, files: named }, state))
 }
 
 /// A new catalog for a log that was read from its beginning, in the place of all that was derived before.

@@ -16,7 +16,7 @@ impl Holotype {
         row("log bytes", Cell::count(self.inner.log.end().0));
         row("log bytes known durable", Cell::count(self.inner.log.durable().0));
         row("log page size", Cell::count(u64::from(self.inner.log.page_size())));
-        if let Some(catalog) = &self.inner.catalog {
+        if let Some(catalog) = self.inner.published.load().rows.base() {
             row("catalog bytes", Cell::count(catalog.file_len()?));
         }
         Ok(table)

@@ -31,6 +31,10 @@
 //! the file into memory, checks and if need be repairs it there, and lets go; any other reader opens
 //! the file in place, beside the writer, and relies on the checks of rows; a large file that a killed
 //! writer left behind is copied too.
+//!
+//! A reader beside a writer sees no page that is used anew: for as long as one of its snapshots lives, redb holds a lock byte
+//! that names the transaction it reads (from 2^62 on, shared), and before the writer uses a freed page again it asks which
+//! of these bytes others hold. So a snapshot costs the writer the pages freed since, and nothing else.
 
 mod backend;
 
@@ -88,7 +92,7 @@ pub enum Access {
     Write,
     /// Reading, with or without a writer beside it. Nothing is changed, not even to repair. Whether
     /// later checkpoints of a writer are seen depends on how the file was found, so whoever wants to
-    /// see them opens the catalog again.
+    /// see them opens the catalog again. Snapshots outlive the catalog they are of.
     Read,
 }
 
@@ -197,13 +201,19 @@ impl Catalog {
         })
     }
 
-    /// The rows as they are now, whatever later checkpoints do.
+    /// The rows as they are now, whatever later checkpoints do, and the position they stand for.
     ///
     /// # Errors
     /// [`Error::DamagedFile`], [`Error::Io`].
     pub fn snapshot(&self) -> Result<CatalogSnapshot> {
-        let table = self.guard(|| self.redb.begin_read()?.open_table(ROWS).map_err(Into::into))?;
-        Ok(CatalogSnapshot { inner: Arc::new(Snapshot { path: self.path.clone(), table }) })
+        // One transaction for both: a writer in another process may be at a checkpoint.
+        let (rows, meta) = self.guard(|| {
+            let transaction = self.redb.begin_read()?;
+            Ok((transaction.open_table(ROWS)?, transaction.open_table(META)?))
+        })?;
+        let applied = self.decode_meta(META_APPLIED, self.meta_in(&meta, META_APPLIED)?)?;
+        let (path, file, copy) = (self.path.clone(), Arc::clone(&self.file), self.redb.copy());
+        Ok(CatalogSnapshot { inner: Arc::new(Snapshot { path, file, table: rows, applied, _copy: copy }) })
     }
 
     /// Reads every row and checks it. Returns how many there are.
@@ -211,25 +221,8 @@ impl Catalog {
     /// # Errors
     /// [`Error::DamagedFile`] for the first fault.
     pub fn verify(&self) -> Result<u64> {
-        self.applied()?;
         self.previous()?;
-        let mut count = 0;
-        let snapshot = self.snapshot()?;
-        for row in snapshot.range_flat(Bound::Unbounded, Bound::Unbounded)? {
-            let (key, value) = row?;
-            // The way down to a row goes through other bytes than the way along.
-            if snapshot.get_flat(&key)?.as_deref() != Some(&*value) {
-                return Err(Error::damaged_file(&self.path, "a row cannot be found by its key"));
-            }
-            count += 1;
-        }
-        // redb keeps this number apart from the rows.
-        let expected = self.guard(|| Ok(snapshot.inner.table.len()?))?;
-        if count != expected {
-            let what = format!("it has {count} rows instead of {expected}");
-            return Err(Error::damaged_file(&self.path, what));
-        }
-        Ok(count)
+        self.snapshot()?.verify(&mut |_| Ok(()))
     }
 
     /// The length of the file in bytes.
@@ -287,19 +280,24 @@ impl Catalog {
     }
 
     fn applied_under(&self, key: &'static [u8]) -> Result<Option<Applied>> {
-        let Some(bytes) = self.meta(key)? else {
+        self.decode_meta(key, self.meta(key)?)
+    }
+
+    fn decode_meta(&self, key: &'static [u8], bytes: Option<Vec<u8>>) -> Result<Option<Applied>> {
+        let Some(bytes) = bytes else {
             return Ok(None);
         };
-        let applied =
-            decode_applied(&bytes).ok_or_else(|| Error::damaged_file(&self.path, "its log position is cut short"))?;
-        Ok(Some(applied))
+        let cut = || Error::damaged_file(&self.path, format!("{} is cut short", key.escape_ascii()));
+        decode_applied(&bytes).map(Some).ok_or_else(cut)
     }
 
     fn meta(&self, key: &'static [u8]) -> Result<Option<Vec<u8>>> {
-        let sealed = self.guard(|| {
-            let table = self.redb.begin_read()?.open_table(META)?;
-            Ok(table.get(key)?.map(|sealed| sealed.value().to_vec()))
-        })?;
+        let table = self.guard(|| Ok(self.redb.begin_read()?.open_table(META)?))?;
+        self.meta_in(&table, key)
+    }
+
+    fn meta_in(&self, table: &BytesTable, key: &'static [u8]) -> Result<Option<Vec<u8>>> {
+        let sealed = self.guard(|| Ok(table.get(key)?.map(|sealed| sealed.value().to_vec())))?;
         let Some(sealed) = sealed else {
             return Ok(None);
         };
@@ -343,10 +341,55 @@ pub struct CatalogSnapshot {
 
 struct Snapshot {
     path: PathBuf,
-    table: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    file: Arc<dyn VfsFile>,
+    table: BytesTable,
+    applied: Option<Applied>,
+    /// Closing a database ends its readers; a copy is this snapshot's own, whatever becomes of the catalog.
+    _copy: Option<Arc<Database>>,
 }
 
+type BytesTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
 impl CatalogSnapshot {
+    /// The position of the log these rows stand for; none before the first checkpoint.
+    #[must_use]
+    pub fn applied(&self) -> Option<&Applied> {
+        self.inner.applied.as_ref()
+    }
+
+    /// The length of the catalog's file in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn file_len(&self) -> Result<u64> {
+        self.inner.file.len().map_err(Error::io(&self.inner.path, "measure"))
+    }
+
+    /// Reads every row and checks it. Returns how many there are. `on_bytes` is told the bytes of each row, and ends the
+    /// work with an error.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] for the first fault; what `on_bytes` returns.
+    pub fn verify<E: From<Error>>(&self, on_bytes: &mut dyn FnMut(u64) -> Result<(), E>) -> Result<u64, E> {
+        let mut count = 0;
+        for row in self.range_flat(Bound::Unbounded, Bound::Unbounded)? {
+            let (key, value) = row?;
+            // The way down to a row goes through other bytes than the way along.
+            if self.get_flat(&key)?.as_deref() != Some(&*value) {
+                return Err(Error::damaged_file(&self.inner.path, "a row cannot be found by its key").into());
+            }
+            count += 1;
+            on_bytes((key.len() + value.len()) as u64)?;
+        }
+        // redb keeps this number apart from the rows.
+        let expected = guard(&self.inner.path, || Ok(self.inner.table.len()?))?;
+        if count != expected {
+            let what = format!("it has {count} rows instead of {expected}");
+            return Err(Error::damaged_file(&self.inner.path, what).into());
+        }
+        Ok(count)
+    }
+
     /// The value of a row.
     ///
     /// # Errors
@@ -418,10 +461,13 @@ const FORMAT: u32 = 1;
 
 const CRC_LEN: usize = 4;
 
-/// A redb database in either mode.
+/// A redb database.
 enum Redb {
-    /// The writer's, or a reader's copy in memory.
+    /// The writer's.
     Writer(Database),
+    /// A reader's copy in memory.
+    Copy(Arc<Database>),
+    /// A reader's, beside a writer. Its snapshots do without it.
     Reader(ReadOnlyDatabase),
 }
 
@@ -429,8 +475,16 @@ impl Redb {
     fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
         Ok(match self {
             Self::Writer(database) => database.begin_read()?,
+            Self::Copy(database) => database.begin_read()?,
             Self::Reader(database) => database.begin_read()?,
         })
+    }
+
+    fn copy(&self) -> Option<Arc<Database>> {
+        match self {
+            Self::Copy(database) => Some(Arc::clone(database)),
+            Self::Writer(_) | Self::Reader(_) => None,
+        }
     }
 }
 
@@ -439,7 +493,7 @@ fn open_copy(path: &Path, copied: InMemoryBackend, options: &CatalogOptions, che
     let mut builder = builder(options);
     builder.set_concurrency_mode(ConcurrencyMode::ExclusiveWriter);
     builder.set_check_integrity_on_open(check);
-    guard(path, || Ok(Redb::Writer(builder.create_with_backend(copied)?)))
+    guard(path, || Ok(Redb::Copy(Arc::new(builder.create_with_backend(copied)?))))
 }
 
 /// Opens a file for reading where it is; none when it must be repaired first.

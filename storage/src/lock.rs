@@ -61,10 +61,7 @@ impl Lock {
     /// # Errors
     /// [`Error::Held`] with the holder's process id; [`Error::NetworkFileSystem`]; [`Error::Io`].
     pub fn writer(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
-        let directory = path.parent().unwrap_or(Path::new(""));
-        if vfs.is_network(directory).map_err(Error::io(directory, "examine"))? {
-            return Err(Error::NetworkFileSystem { path: directory.to_owned() });
-        }
+        check_local(vfs, path)?;
         let file = open_or_create(vfs, path)?;
         let taken = file.try_lock(WRITER_BYTE, LockKind::Exclusive).map_err(Error::io(path, "lock"))?;
         let found = read_status(&*file).map_err(Error::io(path, "read"))?;
@@ -85,8 +82,9 @@ impl Lock {
     /// Announces a reader.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::NetworkFileSystem`]; [`Error::Io`].
     pub fn reader(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        check_local(vfs, path)?;
         let file = match vfs.open(path, OpenMode::Read) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -172,6 +170,15 @@ const _: () = assert!(STATUS_LEN == 64);
 
 /// How often a status that does not match its checksum is read again: the writer may be writing it.
 const READ_ATTEMPTS: usize = 4;
+
+/// Refuses a directory where a lock may hold up nobody and a reader may be shown what the writer has long replaced.
+fn check_local(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    match vfs.is_network(directory).map_err(Error::io(directory, "examine"))? {
+        true => Err(Error::NetworkFileSystem { path: directory.to_owned() }),
+        false => Ok(()),
+    }
+}
 
 fn open_or_create(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
     match vfs.open(path, OpenMode::ReadWrite) {

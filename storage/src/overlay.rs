@@ -159,6 +159,12 @@ impl View {
         Self { base, frozen: Overlay::new(), active: Overlay::new() }
     }
 
+    /// The rows of the catalog that the changes stand on.
+    #[must_use]
+    pub fn base(&self) -> Option<&CatalogSnapshot> {
+        self.base.as_ref()
+    }
+
     /// Gives a row a value.
     pub fn put(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<Arc<[u8]>>) {
         self.active.put(RowKey::new(table, key.as_ref()), value.into());

@@ -108,3 +108,13 @@ fn a_damaged_status_block_is_none_and_is_written_anew() {
     assert_eq!(writer.found(), None);
     assert_eq!(writer.status().unwrap().unwrap().durable, Lsn(0));
 }
+
+#[test]
+fn a_disk_on_the_network_is_refused() {
+    let sim = SimVfs::new();
+    sim.set_network(true);
+    let path = Path::new("/LOCK");
+    assert!(matches!(Lock::writer(&sim, path), Err(Error::NetworkFileSystem { .. })));
+    assert!(matches!(Lock::reader(&sim, path), Err(Error::NetworkFileSystem { .. })));
+    assert!(sim.history().is_empty(), "a refusal writes nothing");
+}

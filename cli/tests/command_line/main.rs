@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod batch;
+mod beside;
 mod demo;
 mod interchange;
 mod program;

@@ -67,6 +67,18 @@ impl GroupCommit {
         self.written.store(end, Ordering::Release);
     }
 
+    /// Another process has made everything up to `end` durable, the last of it in `file`.
+    pub(crate) fn follow(&self, file: &Arc<dyn VfsFile>, path: &Path, end: u64) {
+        let mut state = self.state();
+        if end > state.durable {
+            state.file = Arc::clone(file);
+            path.clone_into(&mut state.path);
+            (state.written, state.durable) = (end, end);
+            self.written.store(end, Ordering::Release);
+            self.durable.store(end, Ordering::Release);
+        }
+    }
+
     /// Returns once everything up to `target` is durable.
     pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
         if self.durable() >= target {

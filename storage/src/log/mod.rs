@@ -18,6 +18,7 @@
 //! open_files        the last used of the files
 //! redaction         erasing records for good
 //! recovery          what opening finds and does                            crate::recovery
+//! follow            going on where another process appends
 //! verify            every check there is, over the whole log               crate::verify
 //! ```
 //!
@@ -28,6 +29,7 @@
 //! 3. Bytes before [`Log::end`] are never written again, but to erase a record ([`Log::append_redaction`]).
 
 pub(crate) mod commit;
+mod follow;
 pub(crate) mod group_commit;
 pub(crate) mod open_files;
 pub(crate) mod prepare;

@@ -24,6 +24,19 @@ impl OpenFiles {
         Self { vfs, mode, files: Mutex::default() }
     }
 
+    /// None open, of the same file system and in the same mode.
+    pub(crate) fn like(other: &Self) -> Self {
+        Self::new(Arc::clone(&other.vfs), other.mode)
+    }
+
+    /// The numbers of the files in `dir`, ascending.
+    pub(crate) fn numbers(&self, dir: &Path, number_of: impl Fn(&str) -> Option<u64>) -> Result<Vec<u64>> {
+        let names = self.vfs.list(dir).map_err(Error::io(dir, "list"))?;
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
     /// The file of a segment.
     pub(crate) fn get(&self, number: u64, path: &Path) -> Result<Arc<dyn VfsFile>> {
         let mut files = self.files();

@@ -24,6 +24,11 @@ impl SegmentTable {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(segment);
     }
 
+    /// A reader of another process's log knows these now.
+    pub(crate) fn replace(&self, segments: Vec<Arc<Segment>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = segments;
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -303,9 +303,9 @@ pub(crate) fn read_header(file: &dyn VfsFile, path: &Path) -> Result<(HeaderStat
     Ok((SegmentHeader::parse(&bytes), file_len))
 }
 
-/// Gives each segment its positions. A valid header states them; behind an unreadable one the next valid header is
+/// Gives each segment its positions, the first of them `first`. A valid header states them; behind an unreadable one the next valid header is
 /// believed, and failing that the length of the file, in whole pages.
-pub(crate) fn place_in_row(segments: &mut [Segment]) {
+pub(crate) fn place_in_row(segments: &mut [Segment], first: u64) {
     let page_size = segments.iter().find_map(|segment| segment.valid_header()).map_or(1, |header| header.page_size);
     let stated: Vec<Option<u64>> = segments
         .iter()
@@ -314,7 +314,7 @@ pub(crate) fn place_in_row(segments: &mut [Segment]) {
         })
         .map(|header| header.map(|header| header.first))
         .collect();
-    let mut expected = 0;
+    let mut expected = first;
     let mut certain = true;
     for (at, segment) in segments.iter_mut().enumerate() {
         segment.first = expected;

@@ -311,7 +311,7 @@ fn load_segments(vfs: &Arc<dyn Vfs>, dir: &Path, names: &[String], read_only: bo
         }
         segments.push(Segment::load(&files, dir, expected)?);
     }
-    place_in_row(&mut segments);
+    place_in_row(&mut segments, 0);
     Ok(segments.into_iter().map(Arc::new).collect())
 }
 
@@ -363,7 +363,12 @@ fn sync_from(vfs: &dyn Vfs, dir: &Path, segments: &[Arc<Segment>], from: u64) ->
 }
 
 /// A scanner where checking begins.
-fn enter(geometry: &Geometry, segments: &[Arc<Segment>], from: Option<Checkpoint>, limit: u64) -> Result<Scanner> {
+pub(crate) fn enter(
+    geometry: &Geometry,
+    segments: &[Arc<Segment>],
+    from: Option<Checkpoint>,
+    limit: u64,
+) -> Result<Scanner> {
     let (geometry, all) = (geometry.clone(), segments.to_vec());
     let page = geometry.page;
     let Some(from) = from else {

@@ -121,6 +121,7 @@ struct State {
     failure: Option<PlannedFailure>,
     quota: Option<u64>,
     read_only: bool,
+    network: bool,
     next_handle: u64,
     locks: Vec<HeldLock>,
     /// What the auditor objects to.
@@ -220,6 +221,11 @@ impl SimVfs {
     /// Bounds the sum of all file lengths, or lifts the bound.
     pub fn set_quota(&self, quota: Option<u64>) {
         self.state().quota = quota;
+    }
+
+    /// From now on the disk is one on the network, or not.
+    pub fn set_network(&self, network: bool) {
+        self.state().network = network;
     }
 
     /// Refuses all changes, or allows them again.
@@ -426,7 +432,7 @@ impl Vfs for SimVfs {
     fn is_network(&self, path: &Path) -> io::Result<bool> {
         self.call(|state| {
             state.disk.directory(path).or_else(|_| state.disk.file_named(path).map(drop))?;
-            Ok(false)
+            Ok(state.network)
         })
     }
 }

@@ -1,0 +1,82 @@
+//! Reader processes: moving a database that is open for reading forward, beside the process that writes it.
+//!
+//! A reader stands on a checkpoint with the log behind it applied in memory, as a writer does, and never looks past the
+//! position that the writer's status block calls durable. Refreshing applies what became durable since. When that has grown
+//! to as much as makes a checkpoint due, it stands on the writer's newest checkpoint instead, so that its memory is bounded
+//! by the same options as the writer's.
+//!
+//! 1. Snapshots taken before stay what they are: their rows are pinned in the catalog, their files mapped or open.
+//! 2. A refresh that fails leaves the reader where it was.
+//! 3. A derived file that vanished belonged to a checkpoint that another has replaced: its manifest is read again.
+
+use crate::Result;
+use crate::database::{Holotype, Writer, replay};
+use crate::opening::{is_replaced, open_derived};
+use crate::state::State;
+use holotype_storage::log::Lsn;
+use std::sync::Arc;
+
+/// How often a manifest is read again whose files vanish while they are being opened.
+pub(crate) const ATTEMPTS: usize = 100;
+
+impl Holotype {
+    /// Moves a database that is open for reading forward to what its writer has made durable since, and says whether there
+    /// was anything. Snapshots taken before do not change. A database open for writing is always at its newest state.
+    ///
+    /// # Errors
+    /// When files cannot be read or the log is damaged; the state stays what it was.
+    pub fn refresh(&self) -> Result<bool> {
+        let inner = &self.inner;
+        if !inner.options.read_only || inner.report.damage.is_some() {
+            return Ok(false);
+        }
+        let mut writer = inner.lock_writer();
+        let durable = inner.lock.status()?.map_or(Lsn(0), |status| status.durable);
+        if durable <= inner.log.end() {
+            return Ok(false);
+        }
+        let before = writer.state.head.commit;
+        let mut state = match self.newer_checkpoint(&writer, durable) {
+            Some(state) => {
+                writer.tail_records = 0;
+                writer.tail_bytes = 0;
+                state
+            }
+            None => writer.state.as_ref().clone(),
+        };
+        let from = (state.head.commit.0 > 0).then_some(state.head);
+        let (mut records, start) = (0, state.head.position.0);
+        inner.log.follow(from, durable, &mut |transaction| -> Result<()> {
+            records += transaction.records.len() as u64;
+            replay(&mut state, &transaction)
+        })?;
+        state.prepare_vectors()?;
+        writer.tail_records += records;
+        writer.tail_bytes += state.head.position.0.saturating_sub(start);
+        let is_new = state.head.commit > before;
+        writer.state = Arc::new(state);
+        inner.published.store(Arc::clone(&writer.state));
+        Ok(is_new)
+    }
+
+    /// The state as of the writer's newest checkpoint, where one is due and there is one. Whatever keeps it from being
+    /// opened, the log behind the present state says the same.
+    fn newer_checkpoint(&self, writer: &Writer, durable: Lsn) -> Option<State> {
+        let inner = &self.inner;
+        let behind = durable.0.saturating_sub(writer.state.head.position.0);
+        let due = writer.tail_bytes.saturating_add(behind) >= inner.options.checkpoint_bytes
+            || writer.tail_records >= inner.options.checkpoint_records;
+        if !due {
+            return None;
+        }
+        let held = writer.state.rows.base().and_then(|base| base.applied()).map(|applied| applied.position);
+        for _ in 0..ATTEMPTS {
+            match open_derived(&inner.files, &inner.options) {
+                Ok((_, state)) => return (Some(state.head.position) > held).then_some(state),
+                Err(error) if is_replaced(&error) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,85 @@
+//! Following a log that another process appends to.
+//!
+//! A reader never looks past the position that the writer calls durable, so what it has seen survives any crash of the
+//! writer, and nothing it looks at is written again: bytes before that position never change. Going on therefore means to
+//! read the headers of segments that were begun since, and to check and hand on the transactions in between.
+
+use std::sync::Arc;
+
+use super::open_files::OpenFiles;
+use super::scanner::{Fault, Step};
+use super::segment::{Segment, file_name, number_of, place_in_row};
+use super::{Checkpoint, Log, Lsn, Transaction, damage_at};
+use crate::error::{Error, Result};
+use crate::recovery;
+
+impl Log {
+    /// Goes on to `durable`, the position that the writer's status block states, and calls back with each transaction after
+    /// `from`, in order. A position before the present end changes nothing and calls back with what is there.
+    ///
+    /// # Errors
+    /// [`Error::CheckpointMismatch`] when `from` is not a commit of this log; [`Error::Damaged`]; [`Error::Io`], also for a
+    /// file that vanished meanwhile; what the callback returns. What was seen before an error stays as it was.
+    pub fn follow<E: From<Error>>(
+        &self,
+        from: Option<Checkpoint>,
+        durable: Lsn,
+        on_transaction: &mut dyn FnMut(Transaction) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let limit = durable.max(self.end()).max(from.map_or(Lsn(0), |from| from.position)).0;
+        let segments = self.reload(limit)?;
+        let mut scanner = recovery::enter(&self.geometry, &segments, from, limit)?;
+        let damaged = |fault| Error::Damaged(damage_at(&segments, self.geometry.page, fault));
+        loop {
+            match scanner.step()? {
+                Step::Transaction { transaction, .. } => on_transaction(transaction)?,
+                Step::Closed | Step::Redacted(_) | Step::Sealed | Step::Switched { .. } => {}
+                Step::Limit => break,
+                Step::Fault(fault) => return Err(damaged(fault).into()),
+                Step::End => {
+                    let position = scanner.tip().position;
+                    let what = format!("nothing is written here, but all before {limit} was durable");
+                    return Err(damaged(Fault { position, what }).into());
+                }
+            }
+        }
+        let tip = scanner.tip();
+        if let Some(segment) = scanner.segment() {
+            let file = segment.file()?;
+            self.table.replace(segments.clone());
+            let mut head = self.head_guard();
+            if tip.commit > head.commit.0 {
+                *head = tip.public_head();
+            }
+            self.group.follow(&file, &segment.path, tip.position);
+        }
+        Ok(())
+    }
+
+    /// The segments up to `limit`: those known, and behind them those begun since, read anew.
+    fn reload(&self, limit: u64) -> Result<Vec<Arc<Segment>>> {
+        let mut segments = self.table.all();
+        let end = self.end().0;
+        segments.retain(|segment| segment.first < end && segment.valid_header().is_some());
+        let Some(last) = segments.last().map(Arc::clone) else {
+            return Err(Error::MissingSegment { path: self.dir.join(file_name(1)), number: 1 });
+        };
+        if limit <= last.end() {
+            return Ok(segments);
+        }
+        // Files of these names may have been others when they were last looked at.
+        let files = Arc::new(OpenFiles::like(last.files()));
+        let mut numbers = files.numbers(&self.dir, number_of)?;
+        numbers.retain(|&number| number > last.number);
+        let mut begun = Vec::with_capacity(numbers.len());
+        for (expected, number) in (last.number + 1..).zip(numbers) {
+            if number != expected {
+                return Err(Error::MissingSegment { path: self.dir.join(file_name(expected)), number: expected });
+            }
+            begun.push(Segment::load(&files, &self.dir, number)?);
+        }
+        place_in_row(&mut begun, last.end());
+        segments.extend(begun.into_iter().map(Arc::new));
+        Ok(segments)
+    }
+}
