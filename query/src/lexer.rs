@@ -19,24 +19,6 @@ use crate::token::{Token, TokenKind};
 use crate::value::{Duration, Number};
 use crate::words::{Op, Unit};
 
-/// The tokens of a source, the last of them [`TokenKind::End`].
-pub(crate) struct Lexed {
-    pub(crate) tokens: Vec<Token>,
-    /// Where the comments stand, dashes included.
-    pub(crate) comments: Vec<Span>,
-}
-
-/// Splits `source`, which is at most `u32::MAX` bytes long.
-pub(crate) fn lex(source: &str, errors: &mut Collector) -> Lexed {
-    let mut lexer =
-        Lexer { source, at: 0, line: 1, column: 1, errors, lexed: Lexed { tokens: Vec::new(), comments: Vec::new() } };
-    if source.starts_with('\u{feff}') {
-        lexer.at = '\u{feff}'.len_utf8();
-    }
-    while lexer.token() {}
-    lexer.lexed
-}
-
 /// Whether `text` is one word, so that it need not be quoted in a name.
 pub(crate) fn is_word(text: &str) -> bool {
     !text.is_empty() && word_len(text) == text.len()
@@ -58,17 +40,27 @@ fn word_len(text: &str) -> usize {
     text.len()
 }
 
-struct Lexer<'s, 'e> {
+/// Splits a source, which is at most `u32::MAX` bytes long, one token at a time: of a long source no more is kept than
+/// the parser is looking at.
+pub(crate) struct Lexer<'s> {
     source: &'s str,
     /// Offset of the next character.
     at: usize,
     line: u32,
     column: u32,
-    errors: &'e mut Collector,
-    lexed: Lexed,
+    /// What is wrong, so far.
+    pub(crate) errors: Collector,
+    /// Where the comments stand, dashes included.
+    pub(crate) comments: Vec<Span>,
 }
 
-impl<'s> Lexer<'s, '_> {
+impl<'s> Lexer<'s> {
+    /// Begins before the first token.
+    pub(crate) fn new(source: &'s str) -> Lexer<'s> {
+        let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Lexer { source, at, line: 1, column: 1, errors: Collector::default(), comments: Vec::new() }
+    }
+
     fn rest(&self) -> &'s str {
         &self.source[self.at..]
     }
@@ -109,6 +101,20 @@ impl<'s> Lexer<'s, '_> {
         self.at += len;
     }
 
+    /// Passes over `len` bytes, which may hold line ends, and gives them.
+    fn pass(&mut self, len: usize) -> &'s str {
+        let passed = &self.rest()[..len];
+        match passed.rfind('\n') {
+            None => self.advance(len),
+            Some(last) => {
+                self.line += passed.bytes().filter(|byte| *byte == b'\n').count() as u32;
+                self.column = 1 + passed[last + 1..].chars().count() as u32;
+                self.at += len;
+            }
+        }
+        passed
+    }
+
     /// An empty span at the next character.
     fn here(&self) -> Span {
         Span { start: self.at as u32, end: self.at as u32, line: self.line, column: self.column }
@@ -118,8 +124,8 @@ impl<'s> Lexer<'s, '_> {
         Span { end: self.at as u32, ..start }
     }
 
-    /// Reads one token; false after the last.
-    fn token(&mut self) -> bool {
+    /// Reads the next token; after the last, and from then on, [`TokenKind::End`].
+    pub(crate) fn token(&mut self) -> Token {
         self.skip_blanks();
         let start = self.here();
         let kind = match self.peek() {
@@ -134,10 +140,7 @@ impl<'s> Lexer<'s, '_> {
             }
             Some(c) => self.sign(c, start),
         };
-        let more = kind != TokenKind::End;
-        let span = self.since(start);
-        self.lexed.tokens.push(Token { kind, span });
-        more
+        Token { kind, span: self.since(start) }
     }
 
     fn skip_blanks(&mut self) {
@@ -147,9 +150,10 @@ impl<'s> Lexer<'s, '_> {
                 return;
             }
             let start = self.here();
-            self.bump_while(|c| c != '\n');
+            let len = self.rest().find('\n').unwrap_or(self.rest().len());
+            self.advance(len);
             let comment = self.since(start);
-            self.lexed.comments.push(comment);
+            self.comments.push(comment);
         }
     }
 
@@ -269,6 +273,9 @@ impl<'s> Lexer<'s, '_> {
         let mut text = String::new();
         let mut sound = true;
         loop {
+            // Most of a text is neither quote nor backslash.
+            let plain = self.rest().bytes().position(|byte| matches!(byte, b'\'' | b'"' | b'\\')).unwrap_or(0);
+            text.push_str(self.pass(plain));
             let here = self.here();
             match self.bump() {
                 None => {
@@ -353,11 +360,22 @@ mod tests {
 
     use super::*;
 
+    /// The tokens of a source, the last of them the end; and what was wrong.
+    fn lex(source: &str) -> (Vec<Token>, Lexer<'_>) {
+        let mut lexer = Lexer::new(source);
+        let mut tokens = Vec::new();
+        loop {
+            tokens.push(lexer.token());
+            if tokens.last().is_some_and(|last| last.kind == TokenKind::End) {
+                return (tokens, lexer);
+            }
+        }
+    }
+
     fn kinds(source: &str) -> Vec<TokenKind> {
-        let mut errors = Collector::default();
-        let lexed = lex(source, &mut errors);
-        assert_eq!(errors.finish(()), Ok(()), "{source}");
-        let mut kinds: Vec<TokenKind> = lexed.tokens.into_iter().map(|token| token.kind).collect();
+        let (tokens, lexer) = lex(source);
+        assert_eq!(lexer.errors.finish(()), Ok(()), "{source}");
+        let mut kinds: Vec<TokenKind> = tokens.into_iter().map(|token| token.kind).collect();
         assert_eq!(kinds.pop(), Some(TokenKind::End));
         kinds
     }
@@ -397,9 +415,8 @@ mod tests {
 
     #[test]
     fn columns_count_characters() {
-        let mut errors = Collector::default();
-        let lexed = lex("'äö' x\n  y", &mut errors);
-        let places: Vec<(u32, u32)> = lexed.tokens.iter().map(|token| (token.span.line, token.span.column)).collect();
+        let (tokens, _) = lex("'äö' x\n  y");
+        let places: Vec<(u32, u32)> = tokens.iter().map(|token| (token.span.line, token.span.column)).collect();
         assert_eq!(places, [(1, 1), (1, 6), (2, 3), (2, 4)]);
     }
 
@@ -407,9 +424,9 @@ mod tests {
         /// The tokens lie behind each other, and what lies between is blank or comment.
         #[test]
         fn every_byte_is_in_one_token_or_between(source in ".{0,200}") {
-            let lexed = lex(&source, &mut Collector::default());
+            let (tokens, _) = lex(&source);
             let mut end = 0;
-            for token in &lexed.tokens {
+            for token in &tokens {
                 prop_assert!(token.span.start >= end);
                 let between = &source[end as usize..token.span.start as usize];
                 let blank = between.trim_start_matches('\u{feff}').trim();
@@ -417,7 +434,7 @@ mod tests {
                 end = token.span.end;
             }
             prop_assert_eq!(end as usize, source.len());
-            prop_assert!(lexed.tokens.len() <= source.len() + 1);
+            prop_assert!(tokens.len() <= source.len() + 1);
         }
     }
 }

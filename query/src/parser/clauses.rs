@@ -73,7 +73,7 @@ impl Parser<'_> {
 
     pub(super) fn at_clause_start(&self) -> bool {
         CLAUSE_STARTS.iter().any(|(first, then)| {
-            self.is_word(0, first) && (then.is_empty() || then.iter().any(|word| self.is_word(1, word)))
+            self.is_word(first) && (then.is_empty() || then.iter().any(|word| self.is_second_word(word)))
         })
     }
 

@@ -19,8 +19,8 @@ mod value;
 mod write;
 
 use crate::ast::{Comment, Script, Statement};
-use crate::error::{Collector, Error, Errors, nearest};
-use crate::lexer::{self, Lexed};
+use crate::error::{Error, Errors, nearest};
+use crate::lexer::Lexer;
 use crate::span::{Span, Spanned};
 use crate::token::{Token, TokenKind};
 
@@ -44,12 +44,10 @@ pub fn parse(source: &str) -> Result<Script, Errors> {
             .hint("split it, or hand the data in through parameters or an import");
         return Err(error.into());
     }
-    let mut errors = Collector::default();
-    let Lexed { tokens, comments } = lexer::lex(source, &mut errors);
-    let mut parser = Parser { source, tokens, at: 0, depth: 0, tried: Vec::new(), looks: 0, errors };
+    let mut parser = Parser::new(source);
     let statements = parser.script();
-    let comments = place_comments(source, &statements, &comments);
-    parser.errors.finish(Script { statements, comments })
+    let comments = place_comments(source, &statements, &parser.lexer.comments);
+    parser.lexer.errors.finish(Script { statements, comments })
 }
 
 /// A production failed, and has said so.
@@ -66,25 +64,37 @@ enum Expected {
 
 struct Parser<'s> {
     source: &'s str,
-    tokens: Vec<Token>,
-    /// Index of the next token; never behind the last, which is `End`.
-    at: usize,
+    lexer: Lexer<'s>,
+    /// The next token, and the one behind it.
+    next: Token,
+    second: Token,
+    /// Where the token before them stands; an empty span before the first.
+    last: Span,
+    /// How many tokens were read.
+    read: usize,
     depth: u32,
     /// What was tried at the next token and not found.
     tried: Vec<Expected>,
     /// How often a token was looked at, to show that time is linear.
     looks: usize,
-    errors: Collector,
 }
 
 impl<'s> Parser<'s> {
+    fn new(source: &'s str) -> Parser<'s> {
+        let mut lexer = Lexer::new(source);
+        let (next, second) = (lexer.token(), lexer.token());
+        Parser { source, lexer, next, second, last: Span::default(), read: 0, depth: 0, tried: Vec::new(), looks: 0 }
+    }
+
     fn script(&mut self) -> Vec<Spanned<Statement>> {
         let mut statements = Vec::new();
         if *self.kind() == TokenKind::End {
             let span = self.span();
-            self.errors.push(Error::new("empty", span, "nothing to run: the statement is empty").hint(SHELL_HINT));
+            self.lexer
+                .errors
+                .push(Error::new("empty", span, "nothing to run: the statement is empty").hint(SHELL_HINT));
         }
-        while *self.kind() != TokenKind::End && !self.errors.is_full() {
+        while *self.kind() != TokenKind::End && !self.lexer.errors.is_full() {
             match self.spanned(Parser::statement) {
                 Ok(statement) => {
                     statements.push(statement);
@@ -102,7 +112,7 @@ impl<'s> Parser<'s> {
     }
 
     fn skip_statement(&mut self) {
-        while !self.at_statement_end() {
+        while !self.at_statement_end() && !self.lexer.errors.is_full() {
             self.bump();
         }
     }
@@ -119,7 +129,7 @@ impl<'s> Parser<'s> {
         if self.depth == MAX_DEPTH {
             let span = self.span();
             let message = format!("nested deeper than {MAX_DEPTH} levels");
-            self.errors.push(Error::new("too-deep", span, message));
+            self.lexer.errors.push(Error::new("too-deep", span, message));
             return Err(Failed);
         }
         self.depth += 1;
@@ -140,22 +150,21 @@ impl<'s> Parser<'s> {
     // --- tokens ---
 
     fn kind(&self) -> &TokenKind {
-        &self.tokens[self.at].kind
+        &self.next.kind
     }
 
-    /// The kind of the token `ahead` places further on.
-    fn kind_ahead(&self, ahead: usize) -> &TokenKind {
-        let at = (self.at + ahead).min(self.tokens.len() - 1);
-        &self.tokens[at].kind
+    /// The kind of the token behind the next one.
+    fn second_kind(&self) -> &TokenKind {
+        &self.second.kind
     }
 
     fn span(&self) -> Span {
-        self.tokens[self.at].span
+        self.next.span
     }
 
-    /// Where the token before the next one stands.
+    /// Where the token before the next one stands; before the first, where that stands.
     fn last_span(&self) -> Span {
-        self.tokens[self.at.saturating_sub(1)].span
+        if self.read == 0 { self.next.span } else { self.last }
     }
 
     fn slice(&self, span: Span) -> &'s str {
@@ -164,12 +173,10 @@ impl<'s> Parser<'s> {
 
     /// The next token when it is a word.
     fn word(&self) -> Option<&'s str> {
-        self.word_ahead(0)
+        self.word_of(&self.next)
     }
 
-    fn word_ahead(&self, ahead: usize) -> Option<&'s str> {
-        let at = (self.at + ahead).min(self.tokens.len() - 1);
-        let token = &self.tokens[at];
+    fn word_of(&self, token: &Token) -> Option<&'s str> {
         (token.kind == TokenKind::Word).then(|| self.slice(token.span))
     }
 
@@ -181,7 +188,9 @@ impl<'s> Parser<'s> {
     fn bump(&mut self) -> Span {
         let span = self.span();
         if *self.kind() != TokenKind::End {
-            self.at += 1;
+            self.next = std::mem::replace(&mut self.second, self.lexer.token());
+            self.last = span;
+            self.read += 1;
         }
         self.tried.clear();
         span
@@ -190,16 +199,21 @@ impl<'s> Parser<'s> {
     /// Whether the next token is this keyword; if not, it would have been welcome.
     fn at_word(&mut self, keyword: &'static str) -> bool {
         self.looks += 1;
-        let found = self.is_word(0, keyword);
+        let found = self.is_word(keyword);
         if !found {
             self.tried.push(Expected::Word(keyword));
         }
         found
     }
 
-    /// Whether the token `ahead` places further on is this keyword.
-    fn is_word(&self, ahead: usize, keyword: &str) -> bool {
-        self.word_ahead(ahead).is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+    /// Whether the next token is this keyword.
+    fn is_word(&self, keyword: &str) -> bool {
+        self.word_of(&self.next).is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+    }
+
+    /// Whether the token behind the next one is this keyword.
+    fn is_second_word(&self, keyword: &str) -> bool {
+        self.word_of(&self.second).is_some_and(|word| word.eq_ignore_ascii_case(keyword))
     }
 
     fn eat_word(&mut self, keyword: &'static str) -> bool {
@@ -250,7 +264,7 @@ impl<'s> Parser<'s> {
 
     /// Reports `error` and fails.
     fn fail<T>(&mut self, error: Error) -> Parsed<T> {
-        self.errors.push(error);
+        self.lexer.errors.push(error);
         Err(Failed)
     }
 
@@ -266,7 +280,7 @@ impl<'s> Parser<'s> {
 
     fn report_unexpected(&mut self, hint: Option<&str>) {
         // The lexer has already complained, or nobody would see another error.
-        if *self.kind() == TokenKind::Bad || self.errors.is_full() {
+        if *self.kind() == TokenKind::Bad || self.lexer.errors.is_full() {
             return;
         }
         let message = match self.kind() {
@@ -294,7 +308,7 @@ impl<'s> Parser<'s> {
         if let Some(hint) = hint {
             error = error.hint(hint);
         }
-        self.errors.push(error);
+        self.lexer.errors.push(error);
     }
 
     /// Where the next token stands; the end stands right behind the last token, however
@@ -302,7 +316,7 @@ impl<'s> Parser<'s> {
     fn unexpected_span(&self) -> Span {
         let last = self.last_span();
         let shown = self.slice(last);
-        if *self.kind() != TokenKind::End || self.at == 0 || shown.contains('\n') {
+        if *self.kind() != TokenKind::End || self.read == 0 || shown.contains('\n') {
             return self.span();
         }
         Span { start: last.end, end: last.end, line: last.line, column: last.column + shown.chars().count() as u32 }
@@ -314,7 +328,7 @@ impl<'s> Parser<'s> {
             let message = format!("`{name}` is written twice");
             let error = Error::new("duplicate-clause", clause.span, message)
                 .hint("write each clause once, with everything it says together");
-            self.errors.push(error);
+            self.lexer.errors.push(error);
         } else {
             *slot = Some(clause);
         }
@@ -360,12 +374,9 @@ mod tests {
 
     /// How many tokens a source has, and how often they were looked at.
     fn cost(source: &str) -> (usize, usize) {
-        let mut errors = Collector::default();
-        let Lexed { tokens, .. } = lexer::lex(source, &mut errors);
-        let count = tokens.len();
-        let mut parser = Parser { source, tokens, at: 0, depth: 0, tried: Vec::new(), looks: 0, errors };
+        let mut parser = Parser::new(source);
         parser.script();
-        (count, parser.looks)
+        (parser.read + 2, parser.looks)
     }
 
     /// Looks are counted, not timed: a bound per token is linear time.

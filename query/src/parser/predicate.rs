@@ -56,7 +56,7 @@ impl Parser<'_> {
 
     fn test(&mut self) -> Parsed<Test> {
         // A dotted name is never a keyword: `fields.failed` is an attribute.
-        if *self.kind_ahead(1) != TokenKind::Dot
+        if *self.second_kind() != TokenKind::Dot
             && let Some(test) = self.keyword_test()?
         {
             return Ok(test);

@@ -9,6 +9,9 @@ use crate::token::TokenKind;
 use crate::value::{Arg, Duration, ItemRef, Name, Number, Passage, Time, Value, Vector};
 use crate::words::{Edge, Noun};
 
+/// The most parts of a name; no attribute has more than two.
+const MAX_NAME_PARTS: usize = 16;
+
 impl Parser<'_> {
     /// `word { "." ( word | string ) }`.
     pub(super) fn name(&mut self, shown: &'static str) -> Parsed<Spanned<Name>> {
@@ -20,6 +23,11 @@ impl Parser<'_> {
             p.bump();
             let mut parts = vec![first.to_owned()];
             while p.eat(&TokenKind::Dot, "`.`") {
+                if parts.len() == MAX_NAME_PARTS {
+                    let span = p.span();
+                    let message = format!("a name has at most {MAX_NAME_PARTS} parts");
+                    return p.fail(Error::new("too-deep", span, message));
+                }
                 parts.push(p.name_part()?);
             }
             Ok(Name(parts))
@@ -52,7 +60,7 @@ impl Parser<'_> {
 
     fn eat_text(&mut self) -> Option<String> {
         self.looks += 1;
-        let TokenKind::Text(text) = &mut self.tokens[self.at].kind else {
+        let TokenKind::Text(text) = &mut self.next.kind else {
             self.tried.push(Expected::Class("a quoted text"));
             return None;
         };
