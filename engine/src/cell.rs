@@ -82,6 +82,16 @@ impl Cell {
     }
 }
 
+/// About the bytes that the cells of a row take.
+pub(crate) fn kept_len(cells: &[Option<Cell>]) -> usize {
+    let long = |cell: &Cell| match cell {
+        Cell::Text(text) => text.len(),
+        Cell::List(cells) => cells.iter().map(|cell| size_of::<Cell>() + cell.to_string().len()).sum(),
+        _ => 0,
+    };
+    size_of_val(cells) + cells.iter().flatten().map(long).sum::<usize>()
+}
+
 /// A number without the noise of its last binary digits.
 pub(crate) fn round(number: f64) -> f64 {
     let rounded = (number * 1e6).round() / 1e6;

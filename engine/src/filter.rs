@@ -6,7 +6,7 @@
 //! Invariant: `evaluate(p, c) = { i in c : p holds for i }` — a test on an absent attribute is false, and `not` is the
 //! complement.
 
-use crate::attributes::Column;
+use crate::attributes::{Column, Wanted};
 use crate::cell::{self, Cell};
 use crate::edge::Edge;
 use crate::item::{ItemId, Kind, Layer, Status, Support};
@@ -18,6 +18,9 @@ use crate::{Error, Result, tables};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
 use holotype_query::{FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
+
+/// A pass over a column looks at so many items in the time that asking one item takes.
+const ITEMS_A_QUESTION: u64 = 512;
 
 /// What a filter is evaluated against.
 pub(crate) struct Filter<'a> {
@@ -31,7 +34,20 @@ impl Filter<'_> {
     }
 
     fn select(&self, column: Column, test: &dyn Fn(f64) -> bool) -> Result<Bits> {
+        self.snapshot.keep(self.state().bound() as usize / 8)?;
+        self.snapshot.tick()?;
         self.state().attributes.select(column, self.state().bound(), test)
+    }
+
+    fn select_wanted(&self, column: Column, wanted: Wanted<'_>) -> Result<Bits> {
+        self.snapshot.keep(self.state().bound() as usize / 8)?;
+        self.snapshot.tick()?;
+        self.state().attributes.select_wanted(column, self.state().bound(), wanted)
+    }
+
+    /// The items of an episode of their own.
+    fn of_episode(&self, number: u32) -> Result<Bits> {
+        self.select_wanted(Column::Episode, Wanted::Within(i64::from(number), i64::from(number)))
     }
 
     /// The items of `among` for which the predicate holds.
@@ -41,6 +57,9 @@ impl Filter<'_> {
                 let mut left = among.clone();
                 let (cheap, costly): (Vec<_>, Vec<_>) = parts.iter().partition(|part| is_cheap(part));
                 for part in cheap.into_iter().chain(costly) {
+                    if left.is_empty() {
+                        break;
+                    }
                     left = self.evaluate(part, &left)?;
                 }
                 Ok(left)
@@ -53,10 +72,68 @@ impl Filter<'_> {
                 Ok(any)
             }
             Predicate::Not(part) => Ok(among.and_not(&self.evaluate(part, among)?)),
+            Predicate::Test(test) if self.is_few(among) => self.ask_each(&test.node, among),
             Predicate::Test(test) => match self.column_test(&test.node)? {
                 Some(found) => Ok(found.and(among)),
                 None => self.ask_each(&test.node, among),
             },
+        }
+    }
+
+    /// Whether asking these items one by one costs less than a pass over a column.
+    fn is_few(&self, among: &Bits) -> bool {
+        among.count() * ITEMS_A_QUESTION <= u64::from(self.state().bound())
+    }
+
+    /// Whether a predicate holds for one item.
+    pub(crate) fn holds_for(&self, view: &ItemView<'_>, predicate: &Predicate) -> Result<bool> {
+        match predicate {
+            Predicate::And(parts) => parts.iter().try_fold(true, |all, part| Ok(all && self.holds_for(view, part)?)),
+            Predicate::Or(parts) => parts.iter().try_fold(false, |any, part| Ok(any || self.holds_for(view, part)?)),
+            Predicate::Not(part) => Ok(!self.holds_for(view, part)?),
+            Predicate::Test(test) => self.test_holds_for(view, &test.node),
+        }
+    }
+
+    fn test_holds_for(&self, view: &ItemView<'_>, test: &Test) -> Result<bool> {
+        let attributes = &view.attributes;
+        match test {
+            Test::Redacted => Ok(attributes.redacted),
+            Test::Flaw(flaw) => Ok(match flaw.kind {
+                FlawKind::Failed => attributes.status == Some(Status::Failed),
+                FlawKind::Stale => self.standing.is_stale(attributes, &window(self.state(), flaw)?),
+                FlawKind::Conflicted => attributes.conflict.is_some(),
+                FlawKind::Weakened => attributes.support == Support::Weakened,
+                FlawKind::Unsupported => attributes.support == Support::Unsupported,
+                FlawKind::Ungrounded => attributes.ungrounded,
+                FlawKind::Inactive => !attributes.active,
+            }),
+            Test::Edge { edge, target } => {
+                let one: Bits = [view.id.0].into_iter().collect();
+                Ok(!self.edge_test(Edge::from(edge.node), target.as_ref(), &one)?.is_empty())
+            }
+            test => holds(&|name| view.get(name), &|pattern| view.claims(pattern), test),
+        }
+    }
+
+    /// Whether an item is of a noun and in a scope.
+    pub(crate) fn is_among(&self, view: &ItemView<'_>, noun: Noun, scope: Option<&Scope>) -> Result<bool> {
+        let kind = view.attributes.kind;
+        let is_of_noun = match (noun, noun.kind(), noun.layer()) {
+            (Noun::Items, ..) => true,
+            (_, Some(of_noun), _) => of_noun.as_str() == kind.as_str(),
+            (_, None, Some(layer)) => layer.as_str() == kind.layer().as_str(),
+            _ => false,
+        };
+        match scope {
+            _ if !is_of_noun => Ok(false),
+            None | Some(Scope::All) => Ok(true),
+            Some(Scope::Episodes(ids)) => {
+                let wanted = episode_numbers(self.state(), ids)?;
+                let episodes = self.state().episodes_of(view.id, &view.attributes)?;
+                Ok(episodes.iter().any(|number| wanted.contains(number)))
+            }
+            pages @ Some(Scope::Pages(_)) => Ok(self.scope(pages)?.contains(view.id.0)),
         }
     }
 
@@ -65,6 +142,13 @@ impl Filter<'_> {
         match test {
             Test::Compare { name, op, value } => {
                 let (op, value) = (*op, value.node.bound());
+                if let (Some(column), Op::Eq, Value::Text(text)) = (symbols(&name.node), op, value) {
+                    let Some(number) = self.state().symbol(text)?.map(i64::from) else { return Ok(Some(Bits::new())) };
+                    return self.select_wanted(column, Wanted::Within(number, number)).map(Some);
+                }
+                if let Some((column, low, high)) = self.range(&name.node, op, value) {
+                    return self.select_wanted(column, Wanted::Within(low, high)).map(Some);
+                }
                 self.by_name(&name.node, &|cell| cell::holds(cell, op, value))
             }
             Test::In { name, not, list } => {
@@ -73,6 +157,11 @@ impl Filter<'_> {
             }
             Test::Between { name, not, low, high } => {
                 let (low, high) = (low.node.bound(), high.node.bound());
+                if let (false, Some((column, from, _)), Some((_, _, to))) =
+                    (*not, self.range(&name.node, Op::Ge, low), self.range(&name.node, Op::Le, high))
+                {
+                    return self.select_wanted(column, Wanted::Within(from, to)).map(Some);
+                }
                 self.by_name(&name.node, &|cell| {
                     (cell::holds(cell, Op::Ge, low) && cell::holds(cell, Op::Le, high)) != *not
                 })
@@ -90,6 +179,26 @@ impl Filter<'_> {
             Test::Redacted => self.select(Column::Redacted, &|redacted| redacted == 1.0).map(Some),
             Test::Edge { .. } | Test::Claims { .. } => Ok(None),
         }
+    }
+
+    /// The column of numbers a comparison is about, and the numbers it holds for, if they are one range.
+    fn range(&self, name: &Name, op: Op, value: &Value) -> Option<(Column, i64, i64)> {
+        let (column, number) = match (name.word()?, value) {
+            ("step", Value::Number(number)) => (Column::Step, number.as_i64()?),
+            ("tokens", Value::Number(number)) => (Column::Tokens, number.as_i64()?),
+            ("commit", Value::Number(number)) => (Column::Commit, number.as_i64()?),
+            ("time", Value::Text(text)) => (Column::Time, crate::time::parse(text).ok()?),
+            _ => return None,
+        };
+        let (low, high) = match op {
+            Op::Eq => (number, number),
+            Op::Ne => return None,
+            Op::Lt => (i64::MIN, number.checked_sub(1)?),
+            Op::Le => (i64::MIN, number),
+            Op::Gt => (number.checked_add(1)?, i64::MAX),
+            Op::Ge => (number, i64::MAX),
+        };
+        Some((column, low, high))
     }
 
     /// The items whose attribute of that name passes the test, if the attribute stands in a column.
@@ -139,7 +248,16 @@ impl Filter<'_> {
                 *slot = test(&Cell::Text(name));
             }
         }
-        self.select(column, &|number| passing.get(number as usize).copied().unwrap_or(false))
+        // The numbers that pass are often one, or some that follow each other.
+        let first = passing.iter().position(|passes| *passes);
+        let last = passing.iter().rposition(|passes| *passes);
+        match (first, last) {
+            (Some(first), Some(last)) if passing[first..=last].iter().all(|passes| *passes) => {
+                self.select_wanted(column, Wanted::Within(first as i64, last as i64))
+            }
+            (Some(_), _) => self.select(column, &|number| passing.get(number as usize).copied().unwrap_or(false)),
+            _ => Ok(Bits::new()),
+        }
     }
 
     /// The items with a flaw.
@@ -166,7 +284,7 @@ impl Filter<'_> {
         if let (Some(bound), Some(episode), Some(step)) =
             (window.steps, self.standing.episode, self.standing.reader.step)
         {
-            let here = self.select(Column::Episode, &|number| number as u32 == episode)?;
+            let here = self.of_episode(episode)?;
             let old = self.select(Column::Step, &|at| step.saturating_sub(at as u64) > bound)?;
             stale = stale.or(&here.and(&old));
         }
@@ -193,8 +311,7 @@ impl Filter<'_> {
         }
         let mut found = Vec::new();
         for id in among.iter() {
-            let view = ItemView::new(self.snapshot, self.standing, ItemId(id))?;
-            if holds(&|name| view.get(name), &|pattern| view.claims(pattern), test)? {
+            if self.test_holds_for(&ItemView::new(self.snapshot, self.standing, ItemId(id))?, test)? {
                 found.push(id);
             }
         }
@@ -255,7 +372,7 @@ impl Filter<'_> {
             Some(Scope::Episodes(ids)) => {
                 let mut found = Bits::new();
                 for number in episode_numbers(state, ids)? {
-                    found = found.or(&self.select(Column::Episode, &|of| of as u32 == number)?);
+                    found = found.or(&self.of_episode(number)?);
                     let also = state.scan(tables::ALSO_IN, &tables::numbers([number]))?;
                     let also: Bits = also.iter().filter_map(|(key, _)| tables::number_at(key, 4)).collect();
                     found = found.or(&also);
@@ -280,7 +397,9 @@ impl Filter<'_> {
     /// The items a noun stands for.
     pub(crate) fn noun(&self, noun: Noun) -> Result<Bits> {
         let kind = |kind: Kind| self.select(Column::Kind, &|byte| byte as u8 == kind.to_byte());
-        let layer = |layer| self.state().attributes.layer(layer, self.state().bound());
+        let layer = |of: Layer| {
+            self.select(Column::Kind, &|byte| Kind::from_byte(byte as u8).is_some_and(|kind| kind.layer() == of))
+        };
         match noun {
             Noun::Themes => layer(Layer::Theme),
             Noun::Concepts => kind(Kind::Concept),
@@ -323,6 +442,16 @@ pub(crate) fn window(state: &State, flaw: &Flaw) -> Result<Window> {
         }
     }
     Ok(window)
+}
+
+/// The column of an attribute whose values are names that somebody gave.
+fn symbols(name: &Name) -> Option<Column> {
+    match name.word()? {
+        "version" => Some(Column::Version),
+        "speaker" => Some(Column::Speaker),
+        "tool" => Some(Column::Tool),
+        _ => None,
+    }
 }
 
 /// Whether a predicate is answered from columns alone.

@@ -59,6 +59,7 @@ pub(crate) struct ItemView<'a> {
 
 impl<'a> ItemView<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, standing: &'a Standing, id: ItemId) -> Result<Self> {
+        snapshot.look_at(1)?;
         let attributes = snapshot.state.attributes(id)?;
         Ok(ItemView { snapshot, standing, id, attributes, content: OnceCell::new() })
     }
@@ -153,4 +154,13 @@ impl<'a> ItemView<'a> {
         }
         Ok(values)
     }
+}
+
+/// The cells of an item under named columns.
+pub(crate) fn cells(view: &ItemView<'_>, columns: &[String]) -> Result<Vec<Option<Cell>>> {
+    let cell = |name: &String| match name.strip_prefix("fields.") {
+        Some(field) => view.get(&Name(vec!["fields".to_owned(), field.to_owned()])),
+        None => view.named(name),
+    };
+    columns.iter().map(cell).collect()
 }

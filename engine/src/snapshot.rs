@@ -5,6 +5,7 @@ use crate::content::{Content, ContentReader};
 use crate::database::Inner;
 use crate::edge::Edge;
 use crate::item::{Attributes, ItemId, Layer};
+use crate::limits::{Limits, Meter};
 use crate::provenance::{Verdict, field_bytes, hex};
 use crate::record::{PointerRecord, PointerTarget};
 use crate::space::Space;
@@ -12,6 +13,7 @@ use crate::state::State;
 use crate::{Error, Result, pages, tables};
 use holotype_query::ast::AsOf;
 use holotype_query::{ItemRef, Spanned};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A consistent view of a database as of one transaction.
@@ -20,6 +22,9 @@ pub struct Snapshot {
     pub(crate) inner: Arc<Inner>,
     pub(crate) state: Arc<State>,
     reader: ContentReader,
+    limits: Limits,
+    /// What the statement under way has taken, when anything is limited.
+    meter: Option<Arc<Meter>>,
 }
 
 /// An item with its scalar state and its content.
@@ -37,7 +42,35 @@ pub struct Item {
 
 impl Snapshot {
     pub(crate) fn new(inner: Arc<Inner>, state: Arc<State>, reader: ContentReader) -> Self {
-        Snapshot { inner, state, reader }
+        Snapshot { inner, state, reader, limits: Limits::none(), meter: None }
+    }
+
+    /// The same view with limits for each statement that is run on it.
+    pub fn with_limits(&self, limits: &Limits) -> Snapshot {
+        Snapshot { limits: limits.clone(), meter: None, ..self.clone() }
+    }
+
+    /// The view that one statement runs on, which counts what it takes.
+    pub(crate) fn metered(&self) -> Cow<'_, Snapshot> {
+        match self.limits.start().filter(|_| self.meter.is_none()) {
+            Some(meter) => Cow::Owned(Snapshot { meter: Some(meter), ..self.clone() }),
+            None => Cow::Borrowed(self),
+        }
+    }
+
+    /// Says that the statement goes on, or why it must not.
+    pub(crate) fn tick(&self) -> Result<()> {
+        self.meter.as_ref().map_or(Ok(()), |meter| meter.tick())
+    }
+
+    /// Says that the statement looks at so many more rows.
+    pub(crate) fn look_at(&self, rows: u64) -> Result<()> {
+        self.meter.as_ref().map_or(Ok(()), |meter| meter.rows(rows))
+    }
+
+    /// Says that the statement keeps so many more bytes.
+    pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
+        self.meter.as_ref().map_or(Ok(()), |meter| meter.memory(bytes))
     }
 
     /// The transaction the view is as of.
@@ -60,7 +93,7 @@ impl Snapshot {
 
     /// The same view of another state of the same database.
     pub(crate) fn with_state(&self, state: Arc<State>) -> Snapshot {
-        Snapshot { inner: Arc::clone(&self.inner), state, reader: self.reader.clone() }
+        Snapshot { state, ..self.clone() }
     }
 
     /// The view as it was at a time: after the last commit stamped at or before it.
@@ -131,6 +164,7 @@ impl Snapshot {
     }
 
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
+        self.tick()?;
         self.reader.read(&self.state, id)
     }
 

@@ -4,7 +4,7 @@
 //! attribute; a byte or a number that says nothing is the greatest of its type, and bits of `flags` say whether step and
 //! time are there.
 
-use super::Column;
+use super::select::SetCache;
 use crate::item::{Attributes, Kind, Origin, Source, Status, Support};
 use crate::record::bad_byte;
 use crate::{Error, Result};
@@ -15,53 +15,54 @@ use holotype_storage::segment_file::SegmentFile;
 pub(crate) const CHUNK_ITEMS: u32 = 65_536;
 
 /// An absent byte in a column.
-const NO_U8: u8 = u8::MAX;
+pub(super) const NO_U8: u8 = u8::MAX;
 /// An absent number in a column.
-const NO_U32: u32 = u32::MAX;
+pub(super) const NO_U32: u32 = u32::MAX;
 
 /// The bits of the column `flags`.
-mod flag {
-    pub(super) const ACTIVE: u8 = 1;
-    pub(super) const REDACTED: u8 = 2;
-    pub(super) const UNGROUNDED: u8 = 4;
-    pub(super) const VECTOR: u8 = 8;
-    pub(super) const STEP: u8 = 16;
-    pub(super) const TIME: u8 = 32;
+pub(super) mod flag {
+    pub(in crate::attributes) const ACTIVE: u8 = 1;
+    pub(in crate::attributes) const REDACTED: u8 = 2;
+    pub(in crate::attributes) const UNGROUNDED: u8 = 4;
+    pub(in crate::attributes) const VECTOR: u8 = 8;
+    pub(in crate::attributes) const STEP: u8 = 16;
+    pub(in crate::attributes) const TIME: u8 = 32;
 }
 
 /// A chunk of columns as it stands on disk.
 pub(crate) struct Chunk {
     first: u32,
-    columns: Columns,
-    layout: Layout,
+    pub(super) columns: Columns,
+    pub(super) layout: Layout,
+    pub(super) sets: SetCache,
 }
 
 /// Where each column of a chunk stands.
-struct Layout {
-    kind: columns::Column<u8>,
-    status: columns::Column<u8>,
-    source: columns::Column<u8>,
-    flags: columns::Column<u8>,
-    inherited: columns::Column<u8>,
-    origin: columns::Column<u8>,
-    support: columns::Column<u8>,
-    trust_sources: columns::Column<u8>,
-    trust_status: columns::Column<u8>,
-    return_score: columns::Column<u8>,
-    episode: columns::Column<u32>,
-    version: columns::Column<u32>,
-    speaker: columns::Column<u32>,
-    tool: columns::Column<u32>,
-    log_id: columns::Column<u32>,
-    page: columns::Column<u32>,
-    conflict: columns::Column<u32>,
-    tokens: columns::Column<u32>,
-    utility_count: columns::Column<u32>,
-    step: columns::Column<u64>,
-    commit: columns::Column<u64>,
-    lsn: columns::Column<u64>,
-    time: columns::Column<i64>,
-    utility: columns::Column<f32>,
+pub(super) struct Layout {
+    pub(super) kind: columns::Column<u8>,
+    pub(super) status: columns::Column<u8>,
+    pub(super) source: columns::Column<u8>,
+    pub(super) flags: columns::Column<u8>,
+    pub(super) inherited: columns::Column<u8>,
+    pub(super) origin: columns::Column<u8>,
+    pub(super) support: columns::Column<u8>,
+    pub(super) trust_sources: columns::Column<u8>,
+    pub(super) trust_status: columns::Column<u8>,
+    pub(super) return_score: columns::Column<u8>,
+    pub(super) episode: columns::Column<u32>,
+    pub(super) version: columns::Column<u32>,
+    pub(super) speaker: columns::Column<u32>,
+    pub(super) tool: columns::Column<u32>,
+    pub(super) log_id: columns::Column<u32>,
+    pub(super) page: columns::Column<u32>,
+    pub(super) conflict: columns::Column<u32>,
+    pub(super) tokens: columns::Column<u32>,
+    pub(super) utility_count: columns::Column<u32>,
+    pub(super) step: columns::Column<u64>,
+    pub(super) commit: columns::Column<u64>,
+    pub(super) lsn: columns::Column<u64>,
+    pub(super) time: columns::Column<i64>,
+    pub(super) utility: columns::Column<f32>,
 }
 
 impl Layout {
@@ -102,7 +103,7 @@ impl Chunk {
         if number.checked_mul(CHUNK_ITEMS) != Some(first) {
             return Err(Error::Corrupt { what: format!("the columns of chunk {number} begin with item {first}") });
         }
-        Ok(Chunk { first, layout: Layout::of(&columns)?, columns })
+        Ok(Chunk { first, layout: Layout::of(&columns)?, columns, sets: SetCache::default() })
     }
 
     /// The value of an item in a column.
@@ -188,60 +189,6 @@ impl Chunk {
             commit: self.value(layout.commit, id)?,
             lsn: self.value(layout.lsn, id)?,
         })
-    }
-
-    /// Calls `found` with the id of every item whose attribute passes the test.
-    pub(super) fn select(&self, column: Column, test: &dyn Fn(f64) -> bool, found: &mut dyn FnMut(u32)) -> Result<()> {
-        let (columns, layout) = (&self.columns, &self.layout);
-        let flags = || columns.values(layout.flags);
-        let flagged = |bit: u8| -> Result<Vec<f64>> {
-            Ok(flags()?.iter().map(|flags| f64::from(u8::from(flags & bit != 0))).collect())
-        };
-        let bytes = |column: columns::Column<u8>| -> Result<Vec<f64>> {
-            Ok(columns
-                .values(column)?
-                .iter()
-                .map(|value| if *value == NO_U8 { f64::NAN } else { f64::from(*value) })
-                .collect())
-        };
-        let numbers = |column: columns::Column<u32>| -> Result<Vec<f64>> {
-            let of = |value: &u32| if *value == NO_U32 { f64::NAN } else { f64::from(*value) };
-            Ok(columns.values(column)?.iter().map(of).collect())
-        };
-        let present = |bit: u8, values: Vec<f64>| -> Result<Vec<f64>> {
-            let keep = |(flags, value): (&u8, f64)| if flags & bit != 0 { value } else { f64::NAN };
-            Ok(flags()?.iter().zip(values).map(keep).collect())
-        };
-        let values = match column {
-            Column::Kind => bytes(layout.kind)?,
-            Column::Status => bytes(layout.status)?,
-            Column::Source => bytes(layout.source)?,
-            Column::Support => bytes(layout.support)?,
-            Column::ReturnScore => bytes(layout.return_score)?,
-            Column::Active => flagged(flag::ACTIVE)?,
-            Column::Redacted => flagged(flag::REDACTED)?,
-            Column::Ungrounded => flagged(flag::UNGROUNDED)?,
-            Column::Episode => numbers(layout.episode)?,
-            Column::Version => numbers(layout.version)?,
-            Column::Speaker => numbers(layout.speaker)?,
-            Column::Tool => numbers(layout.tool)?,
-            Column::Conflict => numbers(layout.conflict)?,
-            Column::Tokens => columns.values(layout.tokens)?.iter().map(|value| f64::from(*value)).collect(),
-            Column::Step => {
-                present(flag::STEP, columns.values(layout.step)?.iter().map(|value| *value as f64).collect())?
-            }
-            Column::Time => {
-                present(flag::TIME, columns.values(layout.time)?.iter().map(|value| *value as f64).collect())?
-            }
-            Column::Utility => columns.values(layout.utility)?.iter().map(|value| f64::from(*value)).collect(),
-            Column::Commit => columns.values(layout.commit)?.iter().map(|value| *value as f64).collect(),
-        };
-        for (id, value) in (self.first..).zip(values) {
-            if !value.is_nan() && test(value) {
-                found(id);
-            }
-        }
-        Ok(())
     }
 }
 

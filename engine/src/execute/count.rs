@@ -67,7 +67,7 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
             if buckets.is_empty() && count.measures.is_empty() {
                 groups.push(Group { by: Vec::new(), count: found.count(), measured: Vec::new() });
             } else {
-                add_items(snapshot, &standing, found.iter().map(ItemId), count, buckets, &mut groups)?;
+                add_items(snapshot, &standing, found.iter(), count, buckets, &mut groups)?;
             }
         }
         thing => {

@@ -1,44 +1,56 @@
 //! `find`: everything of a kind that a predicate holds for. It hides nothing.
 
-use super::listing::{cut, item_cells, item_columns, items, rows, sort, standing, table};
+use super::listing::{cut, item_columns, items, rows, sort, standing, table};
 use crate::Result;
 use crate::answer::Table;
-use crate::item::ItemId;
-use crate::item_view::ItemView;
+use crate::cell::kept_len;
+use crate::item_view::{ItemView, cells};
+use crate::rows::Items;
 use crate::snapshot::Snapshot;
 use holotype_query::Noun;
 use holotype_query::ast::{Find, Thing};
 
 pub(super) fn run(snapshot: &Snapshot, find: &Find) -> Result<Table> {
-    let snapshot = &snapshot.at(find.listing.as_of.as_ref())?;
-    match find.thing.node {
-        Thing::Noun(noun) if !matches!(noun, Noun::Pages | Noun::Episodes) => find_items(snapshot, noun, find),
-        thing => Ok(table("find", thing, &find.listing, rows(snapshot, thing, &find.listing)?)),
+    let Some(found) = begin(snapshot, find)? else {
+        let snapshot = &snapshot.at(find.listing.as_of.as_ref())?;
+        let thing = find.thing.node;
+        return Ok(table("find", thing, &find.listing, rows(snapshot, thing, &find.listing)?));
+    };
+    let mut rows = Vec::with_capacity(found.ids.len());
+    for id in found.ids {
+        let cells = cells(&ItemView::new(&found.snapshot, &found.standing, id)?, &found.columns)?;
+        snapshot.keep(kept_len(&cells))?;
+        rows.push(cells);
     }
+    Ok(Table { verb: "find", columns: found.columns, rows, ..Table::default() })
 }
 
-fn find_items(snapshot: &Snapshot, noun: Noun, find: &Find) -> Result<Table> {
+/// The items to be listed, when it is items that are asked for.
+pub(super) fn begin(snapshot: &Snapshot, find: &Find) -> Result<Option<Items>> {
+    let noun = match find.thing.node {
+        Thing::Noun(noun) if !matches!(noun, Noun::Pages | Noun::Episodes) => noun,
+        _ => return Ok(None),
+    };
     let listing = &find.listing;
+    let snapshot = &snapshot.at(listing.as_of.as_ref())?;
     let standing = standing(snapshot, listing)?;
     let found = items(snapshot, &standing, noun, listing)?;
-    let mut keyed = Vec::new();
-    for id in found.iter().map(ItemId) {
-        let mut keys = Vec::new();
-        if let Some(order) = &listing.order {
-            let view = ItemView::new(snapshot, &standing, id)?;
-            for key in &order.node {
-                keys.push(view.get(&key.node.name.node)?);
+    let ids = match &listing.order {
+        // Ids ascend, so the rows before the limit are known without looking at the others.
+        None => cut(found.iter(), listing.limit.as_ref()),
+        Some(order) => {
+            let mut keyed = Vec::new();
+            for id in found.iter() {
+                let view = ItemView::new(snapshot, &standing, id)?;
+                let keys = order.node.iter().map(|key| view.get(&key.node.name.node)).collect::<Result<Vec<_>>>()?;
+                snapshot.keep(kept_len(&keys))?;
+                keyed.push((id, keys));
             }
+            sort(&mut keyed, &order.node, |(_, keys), index| keys[index].clone());
+            cut(keyed.into_iter().map(|(id, _)| id), listing.limit.as_ref())
         }
-        keyed.push((id, keys));
-    }
-    if let Some(order) = &listing.order {
-        sort(&mut keyed, &order.node, |(_, keys), index| keys[index].clone());
-    }
+    };
+    snapshot.keep(size_of_val(ids.as_slice()))?;
     let columns = item_columns(listing);
-    let mut rows = Vec::new();
-    for (id, _) in cut(keyed, listing.limit.as_ref()) {
-        rows.push(item_cells(&ItemView::new(snapshot, &standing, id)?, &columns)?);
-    }
-    Ok(Table { verb: "find", columns, rows, ..Table::default() })
+    Ok(Some(Items { snapshot: snapshot.clone(), standing, ids: ids.into_iter(), columns }))
 }

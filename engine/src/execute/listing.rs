@@ -7,6 +7,7 @@ use crate::item::ItemId;
 use crate::item_view::{ALL_ITEM_COLUMNS, ITEM_COLUMNS, ItemView};
 use crate::reader::Standing;
 use crate::recall::{names, reader_of};
+use crate::seek::seek;
 use crate::snapshot::Snapshot;
 use crate::tables::{self, ClaimRow, EpisodeRow, PageRow};
 use crate::{Error, Result};
@@ -30,14 +31,49 @@ pub(super) fn standing(snapshot: &Snapshot, listing: &Listing) -> Result<Standin
     Standing::find(&snapshot.state, episodes.as_deref(), &given, snapshot.inner.now())
 }
 
-/// The items of a noun in a listing's scope that its predicate holds for. A listing hides nothing.
-pub(super) fn items(snapshot: &Snapshot, standing: &Standing, noun: Noun, listing: &Listing) -> Result<Bits> {
-    let filter = Filter { snapshot, standing };
-    let among = filter.noun(noun)?.and(&filter.scope(listing.scope.as_ref().map(|scope| &scope.node))?);
-    match &listing.filter {
-        Some(predicate) => filter.evaluate(&predicate.node, &among),
-        None => Ok(among),
+/// Items that were found: a few by number, or any as a set.
+pub(super) enum Found {
+    Few(Vec<ItemId>),
+    Many(Bits),
+}
+
+impl Found {
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        match self {
+            Found::Few(ids) => ids.len() as u64,
+            Found::Many(ids) => ids.count(),
+        }
     }
+
+    /// The items, ascending.
+    pub(super) fn iter(&self) -> Box<dyn Iterator<Item = ItemId> + '_> {
+        match self {
+            Found::Few(ids) => Box::new(ids.iter().copied()),
+            Found::Many(ids) => Box::new(ids.iter().map(ItemId)),
+        }
+    }
+}
+
+/// The items of a noun in a listing's scope that its predicate holds for. A listing hides nothing.
+pub(super) fn items(snapshot: &Snapshot, standing: &Standing, noun: Noun, listing: &Listing) -> Result<Found> {
+    let filter = Filter { snapshot, standing };
+    let scope = listing.scope.as_ref().map(|scope| &scope.node);
+    let Some(predicate) = &listing.filter else {
+        return Ok(Found::Many(filter.noun(noun)?.and(&filter.scope(scope)?)));
+    };
+    if let Some(few) = seek(&snapshot.state, &predicate.node)? {
+        let mut kept = Vec::with_capacity(few.len());
+        for id in few {
+            let view = ItemView::new(snapshot, standing, id)?;
+            if filter.is_among(&view, noun, scope)? && filter.holds_for(&view, &predicate.node)? {
+                kept.push(id);
+            }
+        }
+        return Ok(Found::Few(kept));
+    }
+    let among = filter.noun(noun)?.and(&filter.scope(scope)?);
+    filter.evaluate(&predicate.node, &among).map(Found::Many)
 }
 
 /// The rows of a thing that is no item, in scope, for which the predicate holds.
@@ -178,15 +214,6 @@ pub(super) fn columns(listing: &Listing, all: &[&str]) -> Vec<String> {
     }
 }
 
-/// The cells of an item under named columns.
-pub(super) fn item_cells(view: &ItemView<'_>, columns: &[String]) -> Result<Vec<Option<Cell>>> {
-    let cell = |name: &String| match name.strip_prefix("fields.") {
-        Some(field) => view.get(&Name(vec!["fields".to_owned(), field.to_owned()])),
-        None => view.named(name),
-    };
-    columns.iter().map(cell).collect()
-}
-
 /// Sorts rows by the keys of `order by`; what is absent comes last, whatever the direction. The sort is stable.
 pub(super) fn sort<T>(rows: &mut [T], keys: &[Spanned<OrderKey>], cell: impl Fn(&T, usize) -> Option<Cell>) {
     rows.sort_by(|a, b| {
@@ -209,8 +236,8 @@ pub(super) fn sort<T>(rows: &mut [T], keys: &[Spanned<OrderKey>], cell: impl Fn(
 }
 
 /// The rows that `limit n skip m` leaves.
-pub(super) fn cut<T>(rows: Vec<T>, limit: Option<&Spanned<Limit>>) -> Vec<T> {
-    let Some(limit) = limit else { return rows };
+pub(super) fn cut<T>(rows: impl IntoIterator<Item = T>, limit: Option<&Spanned<Limit>>) -> Vec<T> {
+    let Some(limit) = limit else { return rows.into_iter().collect() };
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let skip = limit.node.skip.as_ref().map_or(0, |skip| number(*skip.node.bound()));
     rows.into_iter().skip(skip).take(number(*limit.node.count.node.bound())).collect()

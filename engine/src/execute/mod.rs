@@ -16,12 +16,15 @@ mod write;
 use crate::answer::{Output, Table};
 use crate::cell::Cell;
 use crate::database::Holotype;
+use crate::limits::Limits;
 use crate::options::Durability;
+use crate::prepared::Prepared;
+use crate::rows::Items;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 use crate::{Error, Result, recall};
-use holotype_query::ast::{Script, Statement};
-use holotype_query::{Params, bind, check, parse};
+use holotype_query::Params;
+use holotype_query::ast::Statement;
 
 impl Holotype {
     /// Runs a script with its parameters and returns what each statement gave. A script that writes is one transaction,
@@ -31,14 +34,31 @@ impl Holotype {
     /// [`Error::Query`] with every mistake of the script before anything runs; otherwise of the first statement that fails,
     /// and then nothing was written.
     pub fn query(&self, script: &str, params: &Params) -> Result<Vec<Output>> {
-        let snapshot = self.snapshot();
-        let script = prepare(&snapshot, script, params)?;
+        self.run(&Prepared::parsed(script)?, params)
+    }
+
+    /// Runs a prepared script, as [`Holotype::query`] does.
+    ///
+    /// # Errors
+    /// As [`Holotype::query`].
+    pub fn run(&self, prepared: &Prepared, params: &Params) -> Result<Vec<Output>> {
+        self.run_within(prepared, params, &Limits::none())
+    }
+
+    /// Runs a prepared script with limits for each of its statements. One that passes a limit or is cancelled undoes the
+    /// whole script.
+    ///
+    /// # Errors
+    /// As [`Holotype::query`]; [`Error::Limit`], [`Error::Cancelled`].
+    pub fn run_within(&self, prepared: &Prepared, params: &Params, limits: &Limits) -> Result<Vec<Output>> {
+        let snapshot = self.snapshot().with_limits(limits);
+        let script = prepared.bind(&snapshot, params)?;
         if !script.iter().any(writes) {
             return script.iter().map(|statement| read(&snapshot, statement)).collect();
         }
         let mut transaction = self.begin()?;
-        let outputs =
-            script.iter().map(|statement| in_transaction(&mut transaction, statement)).collect::<Result<Vec<_>>>()?;
+        let outputs = script.iter().map(|statement| in_transaction(&mut transaction, statement, limits));
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
         transaction.commit(Durability::Sync)?;
         Ok(outputs)
     }
@@ -50,18 +70,16 @@ impl Snapshot {
     /// # Errors
     /// As [`Holotype::query`]; [`Error::ReadOnly`] for a statement that writes.
     pub fn query(&self, script: &str, params: &Params) -> Result<Vec<Output>> {
-        let script = prepare(self, script, params)?;
-        script.iter().map(|statement| read(self, statement)).collect()
+        self.run(&Prepared::parsed(script)?, params)
     }
-}
 
-/// Parses, checks and binds a script against the database.
-fn prepare(snapshot: &Snapshot, source: &str, params: &Params) -> Result<Vec<Statement>> {
-    let dimension = snapshot.space()?.map(|space| space.dim);
-    let script: Script = parse(source).map_err(Error::Query)?;
-    check(&script, Some(params), dimension).map_err(Error::Query)?;
-    let bound = script.statements.iter().map(|statement| bind(&statement.node, params).map_err(Error::Query));
-    bound.collect()
+    /// Runs a prepared script of reading statements on this snapshot.
+    ///
+    /// # Errors
+    /// As [`Snapshot::query`].
+    pub fn run(&self, prepared: &Prepared, params: &Params) -> Result<Vec<Output>> {
+        prepared.bind(self, params)?.iter().map(|statement| read(self, statement)).collect()
+    }
 }
 
 fn writes(statement: &Statement) -> bool {
@@ -73,6 +91,7 @@ fn writes(statement: &Statement) -> bool {
 
 /// Runs a statement that reads.
 pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {
+    let snapshot = &*snapshot.metered();
     match statement {
         Statement::Recall(recall) => Ok(Output::Answer(Box::new(recall::run(snapshot, recall)?))),
         Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
@@ -87,14 +106,25 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
     }
 }
 
+/// The items a statement lists, to be read one by one, when it is a listing of items.
+pub(crate) fn find_rows(snapshot: &Snapshot, statement: &Statement) -> Result<Option<Items>> {
+    match statement {
+        Statement::Find(find) => find::begin(snapshot, find),
+        _ => Ok(None),
+    }
+}
+
 /// Runs a statement of a script that writes.
-fn in_transaction(transaction: &mut Transaction<'_>, statement: &Statement) -> Result<Output> {
+fn in_transaction(transaction: &mut Transaction<'_>, statement: &Statement, limits: &Limits) -> Result<Output> {
+    if let Some(meter) = limits.start() {
+        meter.tick()?;
+    }
     match statement {
         Statement::Explain(explain) if explain.statement.node.is_write() => {
             explain::dry_run(transaction, explain).map(Output::Table)
         }
         statement if statement.is_write() => write::run(transaction, statement).map(Output::Table),
-        statement => read(&transaction.snapshot()?, statement),
+        statement => read(&transaction.snapshot()?.with_limits(limits), statement),
     }
 }
 

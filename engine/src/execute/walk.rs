@@ -1,12 +1,12 @@
 //! `sources` and `dependents`: the lineage of an item, breadth first, each item once.
 
-use super::listing::{columns, cut, item_cells, sort, standing};
+use super::listing::{columns, cut, sort, standing};
 use crate::answer::{Citation, Table};
 use crate::cell::Cell;
 use crate::edge::Edge;
 use crate::filter::Filter;
 use crate::item::{ItemId, Layer};
-use crate::item_view::ItemView;
+use crate::item_view::{ItemView, cells as cells_of};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 use holotype_query::ast::{Ref, Walk};
@@ -69,7 +69,7 @@ fn row(
 ) -> Result<Vec<Option<Cell>>> {
     let (citing, cited) = if walk.towards_sources { (reached.from, reached.id) } else { (reached.id, reached.from) };
     let citation = if reached.edge.is_lineage() { citation_of(snapshot, citing, cited)? } else { None };
-    let mut cells = item_cells(view, columns)?;
+    let mut cells = cells_of(view, columns)?;
     for (name, cell) in columns.iter().zip(&mut cells) {
         let of = |get: &dyn Fn(&Citation) -> Cell| citation.as_ref().map(get);
         match name.as_str() {

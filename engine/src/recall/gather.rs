@@ -97,11 +97,13 @@ fn near(
 ) -> Result<Vec<u32>> {
     let (Some(vector), false) = (&plan.vector, filter.is_empty()) else { return Ok(Vec::new()) };
     let Some(index) = snapshot.state.layer(stage.layer).vector_index()? else { return Ok(Vec::new()) };
+    snapshot.tick()?;
     let found = index.search(
         vector,
         stage.pool,
         SearchOptions { ef: EF.max(stage.pool), filter: Some(filter), exact: false },
     )?;
+    snapshot.look_at(found.parts.iter().map(|part| part.compared).sum())?;
     for part in &found.parts {
         steps.push(format!(
             "near: {} ({} of {} match, {} compared)",
@@ -123,6 +125,7 @@ fn words(
     steps: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
     let (Some(text), false) = (&plan.text, filter.is_empty()) else { return Ok(Vec::new()) };
+    snapshot.tick()?;
     let index = snapshot.state.layer(stage.layer).word_index(snapshot.state.bound())?;
     let hits = index.top(&index.query(text), Some(filter), stage.pool)?;
     steps.push(format!("words: {} of {} matching", hits.len(), filter.count()));
@@ -153,6 +156,7 @@ fn linked(
 /// What an item leads to in a layer: a theme to its recalls, a recall to the traces it rests on (through other recalls, if
 /// need be), and back.
 fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Layer) -> Result<Vec<ItemId>> {
+    snapshot.tick()?;
     let state = &snapshot.state;
     let kind = state.attributes.kind(from)?;
     let ends_in =

@@ -41,7 +41,7 @@ pub(crate) type Steps = Vec<(String, String)>;
 /// Runs a recall whose parameters are bound.
 pub(crate) fn run(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Answer> {
     let mut steps = Steps::new();
-    run_with_steps(snapshot, recall, &mut steps)
+    run_with_steps(&snapshot.metered(), recall, &mut steps)
 }
 
 /// The plan of a recall in words, without running it.

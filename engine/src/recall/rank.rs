@@ -57,6 +57,8 @@ impl Scored {
 /// Scores the candidates of a stage, best first.
 pub(crate) fn rank(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, candidates: Candidates) -> Result<Vec<Scored>> {
     let ids: Vec<u32> = candidates.keys().copied().collect();
+    snapshot.look_at(ids.len() as u64)?;
+    snapshot.keep(ids.len() * size_of::<Scored>())?;
     let mut attributes = HashMap::with_capacity(ids.len());
     for id in &ids {
         attributes.insert(*id, snapshot.state.attributes(ItemId(*id))?);

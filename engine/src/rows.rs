@@ -1,0 +1,106 @@
+//! Rows one by one: an iterator that holds its snapshot, so that a long listing is read as it is used.
+//!
+//! What `find` lists is known before the first row is given, four bytes an item; an item is read from the log when its row
+//! is asked for. Statements of other kinds are run as a whole first.
+
+use crate::answer::{Output, Table};
+use crate::cell::Cell;
+use crate::execute::{find_rows, read};
+use crate::item::ItemId;
+use crate::item_view::{ItemView, cells};
+use crate::prepared::Prepared;
+use crate::reader::Standing;
+use crate::snapshot::Snapshot;
+use crate::typed::FromCells;
+use crate::{Error, Result};
+use holotype_query::Params;
+
+/// The rows of one statement, pulled one by one.
+#[derive(Debug)]
+pub struct Rows {
+    columns: Vec<String>,
+    source: Source,
+}
+
+/// A row: one cell a column; an absent value is `None`.
+pub type RowCells = Vec<Option<Cell>>;
+
+#[derive(Debug)]
+enum Source {
+    Items(Box<Items>),
+    Ready(std::vec::IntoIter<RowCells>),
+}
+
+/// Items whose cells are still to be read.
+#[derive(Debug)]
+pub(crate) struct Items {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) standing: Standing,
+    pub(crate) ids: std::vec::IntoIter<ItemId>,
+    pub(crate) columns: Vec<String>,
+}
+
+impl Items {
+    fn next(&mut self) -> Option<Result<RowCells>> {
+        let id = self.ids.next()?;
+        Some(ItemView::new(&self.snapshot, &self.standing, id).and_then(|view| cells(&view, &self.columns)))
+    }
+}
+
+impl Rows {
+    /// The names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The rows as values of Rust, column by column.
+    pub fn typed<T: FromCells>(self) -> impl Iterator<Item = Result<T>> {
+        let columns = self.columns.clone();
+        self.map(move |row| {
+            if columns.len() != T::COLUMNS {
+                return Err(Error::Invalid(format!(
+                    "{} columns are read, and the rows have {}",
+                    T::COLUMNS,
+                    columns.len()
+                )));
+            }
+            T::from_cells(&columns, &row?)
+        })
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<RowCells>;
+
+    fn next(&mut self) -> Option<Result<RowCells>> {
+        match &mut self.source {
+            Source::Items(items) => items.next(),
+            Source::Ready(rows) => rows.next().map(Ok),
+        }
+    }
+}
+
+impl Snapshot {
+    /// The rows of a script of one statement that gives a table, one by one. Limits of the snapshot hold for all of them
+    /// together.
+    ///
+    /// # Errors
+    /// As [`Snapshot::run`]; [`Error::Invalid`] for a script of several statements and for a recall, whose rows come with
+    /// their evidence and are read whole.
+    pub fn rows(&self, prepared: &Prepared, params: &Params) -> Result<Rows> {
+        let statements = prepared.bind(self, params)?;
+        let [statement] = statements.as_slice() else {
+            return Err(Error::Invalid(format!("one statement is expected, and this is {}", statements.len())));
+        };
+        let snapshot = self.metered().into_owned();
+        if let Some(items) = find_rows(&snapshot, statement)? {
+            return Ok(Rows { columns: items.columns.clone(), source: Source::Items(Box::new(items)) });
+        }
+        match read(&snapshot, statement)? {
+            Output::Table(Table { columns, rows, .. }) => Ok(Rows { columns, source: Source::Ready(rows.into_iter()) }),
+            Output::Answer(_) => {
+                Err(Error::Invalid("a recall gives an answer with rows of its own, not a table".to_owned()))
+            }
+        }
+    }
+}
