@@ -5,6 +5,7 @@
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- append
+//! cargo run --release -p holotype-bench -- language
 //! cargo run --release -p holotype-bench -- smoke
 //! ```
 //!
@@ -13,6 +14,7 @@
 mod append;
 mod dataset;
 mod epistemic;
+mod language;
 mod locomo;
 mod measure;
 mod npy_table;
@@ -50,6 +52,8 @@ enum Bench {
     Vectors(vectors::Arguments),
     /// Durable appends through the public API, beside what the disk can do.
     Append(append::Arguments),
+    /// The recall language: parsing, planning, looking up, counting, recalling.
+    Language(language::Arguments),
     /// Every bench on small data made on the spot, with its figures checked: is all of it sound?
     Smoke,
 }
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Bench::Epistemic { data } => epistemic::run(&data),
         Bench::Vectors(arguments) => vectors::run(&arguments),
         Bench::Append(arguments) => append::run(&arguments),
+        Bench::Language(arguments) => language::run(&arguments),
         Bench::Smoke => smoke::run(),
     };
     match done {

@@ -1,0 +1,183 @@
+//! The recall language: parsing, planning, looking up, counting and recalling, on one thread.
+//!
+//! The database is made here (`world`): the same items at every run, in three layers, with clustered vectors. It is kept
+//! when `--keep DIR` names a folder, and used again from there. Every statement is prepared once and run with parameters,
+//! as a program would; `parse` and `plan` are what preparing and planning the statement of the README costs.
+//!
+//! | point | what is timed |
+//! |---|---|
+//! | parse | the README's recall from text to a checked tree |
+//! | plan | the same statement bound and planned, against the README's database (two items) |
+//! | soup | the slowest of several sources of 1 MiB that are no statement, parsed and told what is wrong |
+//! | find | one item by its key, with key and step, as rows |
+//! | count | the traces that a predicate on several columns holds for |
+//! | recall | the default recall of a question with its vector |
+
+mod soup;
+mod world;
+
+use crate::Result;
+use crate::measure::{quantile_us, round};
+use crate::random::Random;
+use holotype::answer::Output;
+use holotype::query::{ParamValue, Params, check, parse};
+use holotype::{Durability, Holotype, NewTrace, Options, Prepared, Snapshot};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use world::World;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Items of the database: eight of ten are traces, most others recalls, one in fifty a theme.
+    #[arg(long, default_value_t = 1_000_000)]
+    items: usize,
+    /// The dimension of the vectors.
+    #[arg(long, default_value_t = 64)]
+    dim: usize,
+    /// Questions asked.
+    #[arg(long, default_value_t = 1_000)]
+    questions: usize,
+    /// Where the database is kept; without it, it is made in a temporary folder and removed.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+}
+
+/// The recall of the README.
+const README: &str = "recall $q in episode 'trip-42' limit 2";
+
+/// How often what takes microseconds is repeated.
+const REPEATS: usize = 2_000;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    parsing()?;
+    soup::run()?;
+    let temporary = tempfile::tempdir_in(".")?;
+    let dir = arguments.keep.clone().unwrap_or_else(|| temporary.path().to_owned());
+    let world = World { items: arguments.items, dim: arguments.dim };
+    let path = dir.join(world.name());
+    if !path.exists() {
+        world.write(&path)?;
+    }
+    let started = Instant::now();
+    let database = Holotype::open(&path, Options::read_only())?;
+    let open_ms = round(started.elapsed().as_secs_f64() * 1e3, 3);
+    let snapshot = database.snapshot();
+    println!("{}", json!({"bench": "language", "phase": "open", "items": snapshot.len(), "open_ms": open_ms}));
+    finding(&snapshot, &world)?;
+    counting(&snapshot, &world)?;
+    recalling(&snapshot, &world, arguments.questions)
+}
+
+/// Repeats `work` and gives the durations.
+fn timed<T>(repeats: usize, mut work: impl FnMut(usize) -> Result<T>) -> Result<Vec<Duration>> {
+    let mut durations = Vec::with_capacity(repeats);
+    for index in 0..repeats {
+        let started = Instant::now();
+        std::hint::black_box(work(index)?);
+        durations.push(started.elapsed());
+    }
+    Ok(durations)
+}
+
+fn line(phase: &str, durations: &[Duration]) -> Value {
+    let quantile = |share| quantile_us(durations, share);
+    let (p50, p99) = (quantile(0.5), quantile(0.99));
+    json!({"bench": "language", "phase": phase, "repeats": durations.len(), "p50_us": p50, "p99_us": p99})
+}
+
+fn parsing() -> Result<()> {
+    let durations = timed(REPEATS, |_| {
+        let script = parse(README)?;
+        check(&script, None, None)?;
+        Ok(script)
+    })?;
+    println!("{}", line("parse", &durations));
+    let dir = tempfile::tempdir_in(".")?;
+    let database = Holotype::create(dir.path().join("readme.holo"), Options::default())?;
+    let mut transaction = database.begin()?;
+    for (key, text) in [("t1", "UA123 costs $450"), ("t2", "UA123 costs $120")] {
+        transaction.record(NewTrace::call("trip-42", "search_flights", text).key(key))?;
+    }
+    transaction.commit(Durability::Sync)?;
+    let snapshot = database.snapshot();
+    let params = Params::from([("q".to_owned(), ParamValue::Text("price of UA123".to_owned()))]);
+    let source = format!("explain {README}");
+    let durations = timed(REPEATS, |_| Ok(snapshot.query(&source, &params)?))?;
+    println!("{}", line("parse, check and plan", &durations));
+    Ok(())
+}
+
+fn finding(snapshot: &Snapshot, world: &World) -> Result<()> {
+    for (phase, statement) in [
+        ("find by key", "find items where key = $key return key, step"),
+        ("find by key, with its text", "find items where key = $key"),
+        ("find traces by key and status", "find traces where key = $key and status = success return key"),
+    ] {
+        let prepared = snapshot.prepare(statement)?;
+        let mut random = Random(7);
+        let keys: Vec<Params> = (0..REPEATS)
+            .map(|_| Params::from([("key".to_owned(), ParamValue::Text(world.some_trace(&mut random)))]))
+            .collect();
+        let durations = timed(REPEATS, |index| rows(snapshot, &prepared, &keys[index]))?;
+        println!("{}", line(phase, &durations));
+    }
+    Ok(())
+}
+
+fn counting(snapshot: &Snapshot, world: &World) -> Result<()> {
+    for (phase, statement) in [
+        ("count by status", "count traces where status = failed"),
+        ("count by step and status", "count traces where step between 100 and 200 and status = success"),
+        ("count by time and tool", "count traces where time >= $from and tool = 'tool-3'"),
+        ("count one episode", "count traces in episode 'e-7' where not status = failed"),
+        ("count and group", "count traces, sum tokens by tool, status"),
+    ] {
+        let prepared = snapshot.prepare(statement)?;
+        let mut params = Params::new();
+        if statement.contains("$from") {
+            params.insert("from".to_owned(), ParamValue::Int(world.time_of(world.items / 2)));
+        }
+        let repeats = if phase == "count and group" { 5 } else { 100 };
+        let durations = timed(repeats, |_| rows(snapshot, &prepared, &params))?;
+        println!("{}", line(phase, &durations));
+    }
+    Ok(())
+}
+
+/// Runs a statement and gives the number of its rows.
+fn rows(snapshot: &Snapshot, prepared: &Prepared, params: &Params) -> Result<usize> {
+    match snapshot.run(prepared, params)?.as_slice() {
+        [Output::Table(table)] if !table.rows.is_empty() => Ok(table.rows.len()),
+        outputs => Err(format!("{} gave {outputs:?}", prepared.source()).into()),
+    }
+}
+
+fn recalling(snapshot: &Snapshot, world: &World, questions: usize) -> Result<()> {
+    let mut random = Random(11);
+    let asked: Vec<Params> = (0..questions)
+        .map(|_| {
+            let (text, vector) = world.question(&mut random);
+            Params::from([("q".to_owned(), ParamValue::TextVector { text, vector })])
+        })
+        .collect();
+    for (phase, statement) in [
+        ("recall", "recall $q"),
+        ("recall, a filter", "recall $q where status = success and source = tool"),
+        ("recall, recent alone", "recall $q through traces 10"),
+    ] {
+        let prepared = snapshot.prepare(statement)?;
+        let mut found = 0;
+        let durations = timed(questions, |index| match snapshot.run(&prepared, &asked[index])?.as_slice() {
+            [Output::Answer(answer)] if !answer.rows.is_empty() => {
+                found += answer.rows.len();
+                Ok(())
+            }
+            outputs => Err(format!("a recall gave {outputs:?}").into()),
+        })?;
+        let mut line = line(phase, &durations);
+        line["rows"] = json!(round(found as f64 / questions as f64, 2));
+        println!("{line}");
+    }
+    Ok(())
+}
