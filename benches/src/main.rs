@@ -4,6 +4,7 @@
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
+//! cargo run --release -p holotype-bench -- governed
 //! cargo run --release -p holotype-bench -- append
 //! cargo run --release -p holotype-bench -- language
 //! cargo run --release -p holotype-bench -- smoke
@@ -14,6 +15,7 @@
 mod append;
 mod dataset;
 mod epistemic;
+mod governed;
 mod language;
 mod locomo;
 mod measure;
@@ -50,6 +52,8 @@ enum Bench {
     },
     /// Vector search: recall, speed, memory, with and without a filter.
     Vectors(vectors::Arguments),
+    /// Governed top-k: the best by similarity plus recency, status and source, against comparing everything.
+    Governed(governed::Arguments),
     /// Durable appends through the public API, beside what the disk can do.
     Append(append::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Epistemic { data } => epistemic::run(&data),
         Bench::Vectors(arguments) => vectors::run(&arguments),
+        Bench::Governed(arguments) => governed::run(&arguments),
         Bench::Append(arguments) => append::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
         Bench::Smoke => smoke::run(),

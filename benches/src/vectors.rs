@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-const IDENTITY: FileIdentity = FileIdentity { database: *b"holotype-bench\0\0", generation: 1, place: 0 };
+pub(crate) const IDENTITY: FileIdentity = FileIdentity { database: *b"holotype-bench\0\0", generation: 1, place: 0 };
 /// Rows that are read from the base at once.
 const READ_ROWS: usize = 4096;
 const MIN_PASSES: usize = 3;
@@ -74,11 +74,11 @@ pub(crate) struct Arguments {
     build_only: bool,
 }
 
-fn metric(name: &str) -> Result<Metric, String> {
+pub(crate) fn metric(name: &str) -> Result<Metric, String> {
     Metric::from_name(name).ok_or_else(|| "cosine, dot or l2 is expected".to_owned())
 }
 
-fn encoding(name: &str) -> Result<Encoding, String> {
+pub(crate) fn encoding(name: &str) -> Result<Encoding, String> {
     Encoding::from_name(name).ok_or_else(|| "f32, f16 or i8 is expected".to_owned())
 }
 

@@ -12,6 +12,7 @@
 //! | [`distance`] | kernels for the machine at hand |
 //! | [`spec`], [`rows`] | what a vector is, and how it is kept |
 //! | [`nearest`] | the same search, resumed for as long as it is asked |
+//! | [`governed`] | the best by similarity and words plus scalar terms |
 //! | [`words`] | the same for text: analysis, postings, BM25 |
 //! | [`bitmap`], [`hit`] | what filters are asked as, and what a search finds |
 //! | [`scorer`] | many queries against many vectors, on the CPU or elsewhere |
@@ -20,6 +21,7 @@ pub mod bitmap;
 pub mod distance;
 pub mod error;
 mod flat;
+pub mod governed;
 pub mod hit;
 mod hnsw;
 pub mod nearest;
@@ -32,6 +34,7 @@ pub mod vectors;
 pub mod words;
 
 pub use error::{Error, Result};
+pub use governed::{Certificate, Governed, GovernedOptions, GovernedWeights, ScalarOrder, Scalars};
 pub use hit::Hit;
 pub use nearest::Nearest;
 pub use rows::{Rows, RowsView};

@@ -20,6 +20,9 @@ use crate::spec::Metric;
 /// The largest code.
 const MAX_CODE: f32 = 127.0;
 
+/// Makes a bound hold in spite of the rounding of what it is reckoned from.
+const ROUNDED: f64 = 1.0 + 1e-6;
+
 /// Vectors that the scale is learnt from.
 const SAMPLE: usize = 2048;
 
@@ -79,14 +82,41 @@ impl Quantizer {
     /// changes no order.
     pub(crate) fn encode_query(&self, query: &[f32]) -> Vec<i8> {
         let mut code = vec![0; query.len()];
-        let scale = match self.metric {
-            Metric::Dot => query.iter().fold(0f32, |max, x| max.max(x.abs())) / MAX_CODE,
-            Metric::Cosine | Metric::L2 => self.scale,
-        };
+        let scale = self.query_scale(query);
         if scale > 0.0 {
             self.encode_scaled(query, scale, &mut code);
         }
         code
+    }
+
+    /// How far each vector is from what its code stands for: the largest distance, and each in parts of 255 of that,
+    /// rounded up.
+    pub(crate) fn errors(&self, rows: &RowsView<'_>, codes: &[i8]) -> (f32, Vec<u8>) {
+        let dim = rows.spec().dim;
+        let mut vector = vec![0.0; dim];
+        let error = |position: usize| -> f64 {
+            rows.decode(position, &mut vector);
+            self.error(&vector, self.scale, row(codes, dim, position as u32))
+        };
+        let errors: Vec<f64> = (0..rows.len()).map(error).collect();
+        let largest = (errors.iter().copied().fold(0.0, f64::max) * ROUNDED) as f32;
+        let part = |error: f64| (error / f64::from(largest) * 255.0).ceil().min(255.0) as u8;
+        (largest, errors.into_iter().map(|error| if largest > 0.0 { part(error) } else { 0 }).collect())
+    }
+
+    /// The distance of a vector from what `code` stands for.
+    fn error(&self, vector: &[f32], scale: f32, code: &[i8]) -> f64 {
+        let centred = vector.iter().enumerate().map(|(i, x)| x - self.mean.get(i).copied().unwrap_or(0.0));
+        let lost = centred.zip(code).map(|(x, c)| (f64::from(x) - f64::from(*c) * f64::from(scale)).powi(2));
+        lost.sum::<f64>().sqrt()
+    }
+
+    /// The step of a query's code.
+    fn query_scale(&self, query: &[f32]) -> f32 {
+        match self.metric {
+            Metric::Dot => query.iter().fold(0f32, |max, x| max.max(x.abs())) / MAX_CODE,
+            Metric::Cosine | Metric::L2 => self.scale,
+        }
     }
 
     fn encode_scaled(&self, vector: &[f32], scale: f32, code: &mut [i8]) {
@@ -188,6 +218,20 @@ impl<'a> Codes<'a> {
         }
     }
 
+    /// The distances from `query` to `count` vectors from position `start` on.
+    pub(crate) fn distances_from(&self, query: &[i8], start: usize, count: usize, out: &mut Vec<i32>) {
+        out.clear();
+        out.resize(count, 0);
+        let rows = &self.codes[start * self.dim..(start + count) * self.dim];
+        match self.metric {
+            Metric::L2 => self.kernels.l2_i8_rows(query, rows, out),
+            Metric::Cosine | Metric::Dot => {
+                self.kernels.dot_i8_rows(query, rows, out);
+                out.iter_mut().for_each(|dot| *dot = -*dot);
+            }
+        }
+    }
+
     /// The distances from `query` to the vectors at `positions`.
     #[inline]
     pub(crate) fn distances(&self, query: &[i8], positions: &[u32], out: &mut Vec<i32>) {
@@ -198,6 +242,88 @@ impl<'a> Codes<'a> {
             Metric::Cosine | Metric::Dot => {
                 self.kernels.dot_i8_gather(query, self.codes, positions, out);
                 out.iter_mut().for_each(|dot| *dot = -*dot);
+            }
+        }
+    }
+}
+
+/// Section `CERR` with the largest error it is in parts of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CodeErrors<'a> {
+    pub(crate) largest: f32,
+    pub(crate) parts: &'a [u8],
+}
+
+/// What codes prove about the similarity of vectors to a query.
+///
+/// With e the error of a vector's code and e_q that of the query's, by the triangle inequality:
+///
+/// | metric | from the codes | the true one is within |
+/// |---|---|---|
+/// | cosine, dot | the dot product p | p ± (e * length of the query's code + e_q * longest vector) |
+/// | l2 | the distance d | d ± (e + e_q) |
+#[derive(Clone, Debug)]
+pub(crate) struct CodeBounds<'a> {
+    codes: Codes<'a>,
+    errors: CodeErrors<'a>,
+    query: Vec<i8>,
+    /// What an integer answer is multiplied with.
+    step: f32,
+    /// What a vector's error, in parts of 255, is multiplied with, and what is added.
+    slack: (f32, f32),
+}
+
+impl<'a> CodeBounds<'a> {
+    pub(crate) fn new(
+        quantizer: &Quantizer,
+        codes: Codes<'a>,
+        errors: CodeErrors<'a>,
+        longest: f32,
+        query: &[f32],
+    ) -> Self {
+        let code = quantizer.encode_query(query);
+        let scale = quantizer.query_scale(query);
+        let length = |numbers: &mut dyn Iterator<Item = f64>| numbers.map(|x| x * x).sum::<f64>().sqrt();
+        let of_code = length(&mut code.iter().map(|c| f64::from(*c) * f64::from(scale)));
+        let own = quantizer.error(query, scale, &code);
+        let part = f64::from(errors.largest) / 255.0;
+        let (step, slack) = match codes.metric {
+            Metric::L2 => (quantizer.scale, (part, own)),
+            Metric::Cosine | Metric::Dot => {
+                // What is compared with was summed up in single precision.
+                let rounding = length(&mut query.iter().map(|x| f64::from(*x))) * f64::from(longest) * 1e-5;
+                (quantizer.scale * scale, (part * of_code, own * f64::from(longest) + rounding))
+            }
+        };
+        let slack = ((slack.0 * ROUNDED) as f32, (slack.1 * ROUNDED) as f32);
+        Self { codes, errors, query: code, step, slack }
+    }
+
+    /// The integer distances to the vectors at `positions`.
+    pub(crate) fn distances(&self, positions: &[u32], out: &mut Vec<i32>) {
+        self.codes.distances(&self.query, positions, out);
+    }
+
+    /// The integer distances to `count` vectors from position `start` on.
+    pub(crate) fn distances_from(&self, start: usize, count: usize, out: &mut Vec<i32>) {
+        self.codes.distances_from(&self.query, start, count, out);
+    }
+
+    /// The least and the most that the score of the vector at `position` can be.
+    #[inline]
+    pub(crate) fn similarity(&self, position: u32, distance: i32) -> (f32, f32) {
+        let slack = f32::from(self.errors.parts[position as usize]) * self.slack.0 + self.slack.1;
+        match self.codes.metric {
+            Metric::L2 => {
+                let distance = (distance as f32).sqrt() * self.step;
+                let rounding = distance * 1e-5;
+                let score = |distance: f32| 1.0 / (1.0 + distance.max(0.0));
+                (score(distance + slack + rounding) - 1e-6, score(distance - slack - rounding) + 1e-6)
+            }
+            Metric::Cosine | Metric::Dot => {
+                let dot = -(distance as f32) * self.step;
+                let rounding = dot.abs() * 1e-6;
+                (dot - slack - rounding, dot + slack + rounding)
             }
         }
     }
@@ -289,5 +415,33 @@ mod tests {
         assert_eq!(quantizer.encode_rows(&zeros.view()), [0; 4]);
         let dot = Quantizer::new(Metric::Dot, 1.0, Vec::new());
         assert_eq!(dot.encode_query(&[0.0; 4]), [0; 4]);
+    }
+
+    #[test]
+    fn what_codes_prove_holds() {
+        for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+            for shift in [0.0, 3.0] {
+                let rows = rows(metric, shift);
+                let quantizer = Quantizer::train(&rows.view());
+                let bytes = quantizer.encode_rows(&rows.view());
+                let (largest, parts) = quantizer.errors(&rows.view(), &bytes);
+                let codes = Codes::new(16, metric, &bytes);
+                let errors = CodeErrors { largest, parts: &parts };
+                for length in [0.0, 0.4, 9.0] {
+                    let asked: Vec<f32> = (0..16).map(|d| wave(d * 3 + 1) * length).collect();
+                    let exact = crate::rows::ExactQuery::new(rows.spec(), &asked).unwrap();
+                    let bounds = CodeBounds::new(&quantizer, codes, errors, rows.view().longest(), exact.vector());
+                    let (mut all, mut listed) = (Vec::new(), Vec::new());
+                    bounds.distances_from(0, 200, &mut all);
+                    bounds.distances(&(0..200).collect::<Vec<_>>(), &mut listed);
+                    assert_eq!(all, listed);
+                    for (at, distance) in all.iter().enumerate() {
+                        let (least, most) = bounds.similarity(at as u32, *distance);
+                        let score = exact.score(&rows.view(), at);
+                        assert!(least <= score && score <= most, "{metric:?} {length}: {least} {score} {most}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -207,6 +207,22 @@ impl<'a> RowsView<'a> {
         Self { spec: self.spec, ids: &self.ids[start..end], vectors }
     }
 
+    /// The length of the longest vector, rounded up; 1 is enough under cosine, and nothing is looked at.
+    pub(crate) fn longest(&self) -> f32 {
+        // Rounding to the encoding may lengthen a vector by half a step a component.
+        const ROUNDED: f64 = 1.0 + 1e-6;
+        if self.spec.metric == Metric::Cosine {
+            return 1.01;
+        }
+        let mut vector = vec![0.0; self.spec.dim];
+        let mut longest = 0f64;
+        for position in 0..self.len() {
+            self.decode(position, &mut vector);
+            longest = longest.max(vector.iter().map(|x| f64::from(*x).powi(2)).sum());
+        }
+        (longest.sqrt() * ROUNDED) as f32
+    }
+
     /// Writes the vector at `position` as floats: what was given up to the encoding, normalised under cosine.
     ///
     /// # Panics

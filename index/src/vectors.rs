@@ -187,7 +187,11 @@ impl VectorIndex {
     /// # Errors
     /// What [`VectorSpec::check`] says about the query; a storage error when a segment is damaged.
     pub fn scores(&self, query: &[f32], ids: &[u32]) -> Result<Vec<Option<f32>>> {
-        let query = ExactQuery::new(self.spec, query)?;
+        self.scores_of(&ExactQuery::new(self.spec, query)?, ids)
+    }
+
+    /// The exact scores of `ids` for a prepared query.
+    pub(crate) fn scores_of(&self, query: &ExactQuery, ids: &[u32]) -> Result<Vec<Option<f32>>> {
         let mut scores: Vec<Option<f32>> = ids
             .iter()
             .map(|id| {

@@ -89,7 +89,7 @@ fn forged(tag: [u8; 4], change: impl Fn(&mut Vec<u8>)) -> Result<VectorSegment, 
     let rows = rows(spec(Metric::L2, Encoding::I8), &clusters(520, 33), |i| i as u32 * 5);
     let whole = segment(&rows);
     let mut forged = SegmentFileWriter::new(layout::KIND, layout::VERSION, IDENTITY);
-    for name in [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"MEAN", b"LNK0", b"UPPR", b"CALB"] {
+    for name in [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"CERR", b"MEAN", b"LNK0", b"UPPR", b"CALB"] {
         let mut bytes = whole.file().section(*name).unwrap().to_vec();
         if *name == tag {
             change(&mut bytes);
@@ -102,7 +102,7 @@ fn forged(tag: [u8; 4], change: impl Fn(&mut Vec<u8>)) -> Result<VectorSegment, 
 #[test]
 fn sections_that_disagree_are_refused_even_with_good_checksums() {
     assert!(forged(*b"none", |_| ()).is_ok());
-    for tag in [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"MEAN", b"LNK0", b"UPPR", b"CALB"] {
+    for tag in [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"CERR", b"MEAN", b"LNK0", b"UPPR", b"CALB"] {
         assert!(forged(*tag, |bytes| bytes.truncate(bytes.len() - 4)).is_err(), "{} cut", tag.escape_ascii());
         assert!(forged(*tag, |bytes| bytes.extend([0; 4])).is_err(), "{} longer", tag.escape_ascii());
     }

@@ -71,7 +71,27 @@ pub(crate) struct Members {
     first: u32,
     last: u32,
     /// `None` when they are all the ids from the first to the last.
-    set: Option<Bits>,
+    set: Option<Ranked>,
+}
+
+/// A set, and how many of it lie before each of its blocks.
+#[derive(Clone, Debug)]
+struct Ranked {
+    bits: Bits,
+    below: Vec<u32>,
+}
+
+impl Ranked {
+    fn new(bits: Bits) -> Self {
+        let mut count = 0;
+        let below = bits.blocks().iter().map(|block| {
+            let below = count;
+            count += block.count_ones();
+            below
+        });
+        let below = below.collect();
+        Self { bits, below }
+    }
 }
 
 impl Members {
@@ -79,7 +99,20 @@ impl Members {
     pub(crate) fn new(ids: &[u32]) -> Self {
         let (first, last) = (ids.first().copied().unwrap_or(0), ids.last().copied().unwrap_or(0));
         let dense = (last - first) as usize + 1 == ids.len();
-        Self { first, last, set: (!dense).then(|| ids.iter().copied().collect()) }
+        Self { first, last, set: (!dense).then(|| Ranked::new(ids.iter().copied().collect())) }
+    }
+
+    /// The position of `id`, if it is here.
+    #[inline]
+    pub(crate) fn position(&self, id: u32) -> Option<u32> {
+        match &self.set {
+            None => (self.first..=self.last).contains(&id).then(|| id - self.first),
+            Some(set) => {
+                let block = set.bits.blocks().get(id as usize / 64)?;
+                let bit = 1u64 << (id % 64);
+                (block & bit != 0).then(|| set.below[id as usize / 64] + (block & (bit - 1)).count_ones())
+            }
+        }
     }
 
     /// How many are in `filter`.
@@ -120,7 +153,7 @@ impl Members {
         let (first, last) = (self.first as usize / 64, self.last as usize / 64);
         (first..=last).map(move |at| {
             let members = match &self.set {
-                Some(set) => set.blocks().get(at).copied().unwrap_or(0),
+                Some(set) => set.bits.blocks().get(at).copied().unwrap_or(0),
                 None => {
                     let from = if at == first { self.first % 64 } else { 0 };
                     let to = if at == last { self.last % 64 } else { 63 };
@@ -191,6 +224,8 @@ mod tests {
             let members = Members::new(&ids);
             let want: Vec<u32> = (0..ids.len() as u32).filter(|at| wanted.contains(&ids[*at as usize])).collect();
             prop_assert_eq!(members.count(&filter), want.len() as u64);
+            let place = |id: u32| ids.binary_search(&id).ok().map(|at| at as u32);
+            prop_assert!((0..2100).all(|id| members.position(id) == place(id)));
             prop_assert_eq!(members.positions(&filter).collect::<Vec<_>>(), want.clone());
             let matcher = members.matcher(&ids, &filter);
             prop_assert!((0..ids.len() as u32).all(|at| matcher.matches(at) == want.contains(&at)));

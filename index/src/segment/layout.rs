@@ -10,12 +10,13 @@
 //! | `VECS` | count * dim components in the encoding | always |
 //! | `SCAL` | count * f32: scale of each vector | encoding i8 |
 //! | `CODE` | count * dim * i8: scan codes | with a graph |
+//! | `CERR` | count * u8: how far the code is from the vector, in parts of 255 of the largest error, rounded up | with a graph |
 //! | `MEAN` | dim * f32: taken off before coding | with a graph, metric l2 |
 //! | `LNK0` | count * m0 * u32: positions linked at level 0, filled up with `u32::MAX` | with a graph |
 //! | `UPPR` | the levels above 0, lowest first, see below | with a graph |
 //! | `CALB` | pairs of u32 ef and f32 recall@10 measured at the build, both ascending | with a graph |
 //!
-//! `HEAD`, 64 bytes:
+//! `HEAD`, 80 bytes:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -34,8 +35,10 @@
 //! | 40 | 4 | f32: scale of the scan codes |
 //! | 44 | 4 | first id |
 //! | 48 | 4 | last id |
-//! | 52 | 4 | zero |
+//! | 52 | 4 | f32: length of the longest vector, rounded up |
 //! | 56 | 8 | links at level 0 |
+//! | 64 | 4 | f32: largest distance of a vector from what its code stands for, rounded up; 0 without a graph |
+//! | 68 | 12 | zero |
 //!
 //! `UPPR` holds for each level its node count n as u32 and then three arrays of u32: n positions, ascending; n indices
 //! of the same nodes in the level below (in level 1: the positions again); n * m links as indices in this level,
@@ -57,6 +60,7 @@ pub(crate) const IDS: [u8; 4] = *b"IDS ";
 pub(crate) const VECTORS: [u8; 4] = *b"VECS";
 pub(crate) const SCALES: [u8; 4] = *b"SCAL";
 pub(crate) const CODES: [u8; 4] = *b"CODE";
+pub(crate) const CODE_ERRORS: [u8; 4] = *b"CERR";
 pub(crate) const MEAN: [u8; 4] = *b"MEAN";
 pub(crate) const LINKS: [u8; 4] = *b"LNK0";
 pub(crate) const UPPER: [u8; 4] = *b"UPPR";
@@ -89,10 +93,12 @@ const SEED: usize = ENTRY + 4;
 const CODE_SCALE: usize = SEED + 8;
 const FIRST_ID: usize = CODE_SCALE + 4;
 const LAST_ID: usize = FIRST_ID + 4;
-const RESERVED: usize = LAST_ID + 4;
-const LINK_COUNT: usize = RESERVED + 4;
-const HEAD_LEN: usize = LINK_COUNT + 8;
-const _: () = assert!(HEAD_LEN == 64);
+const LONGEST: usize = LAST_ID + 4;
+const LINK_COUNT: usize = LONGEST + 4;
+const CODE_ERROR: usize = LINK_COUNT + 8;
+const RESERVED: usize = CODE_ERROR + 4;
+const HEAD_LEN: usize = RESERVED + 12;
+const _: () = assert!(HEAD_LEN == 80);
 
 const CODES_NONE: u8 = 0;
 const CODES_I8: u8 = 1;
@@ -105,6 +111,8 @@ pub(crate) struct Head {
     pub(crate) count: u32,
     pub(crate) first_id: u32,
     pub(crate) last_id: u32,
+    /// No vector is longer.
+    pub(crate) longest: f32,
     pub(crate) graph: Option<GraphHead>,
 }
 
@@ -118,6 +126,8 @@ pub(crate) struct GraphHead {
     pub(crate) entry: u32,
     pub(crate) seed: u64,
     pub(crate) code_scale: f32,
+    /// No vector is further from what its code stands for.
+    pub(crate) code_error: f32,
     pub(crate) link_count: u64,
 }
 
@@ -132,6 +142,7 @@ impl Head {
         put(COUNT, &self.count.to_le_bytes());
         put(FIRST_ID, &self.first_id.to_le_bytes());
         put(LAST_ID, &self.last_id.to_le_bytes());
+        put(LONGEST, &self.longest.to_le_bytes());
         put(CODE_TYPE, &[CODES_NONE]);
         if let Some(graph) = &self.graph {
             put(CODE_TYPE, &[CODES_I8]);
@@ -142,6 +153,7 @@ impl Head {
             put(ENTRY, &graph.entry.to_le_bytes());
             put(SEED, &graph.seed.to_le_bytes());
             put(CODE_SCALE, &graph.code_scale.to_le_bytes());
+            put(CODE_ERROR, &graph.code_error.to_le_bytes());
             put(LINK_COUNT, &graph.link_count.to_le_bytes());
         }
         bytes
@@ -152,6 +164,7 @@ impl Head {
             return Err(Error::corrupt("HEAD", 0, format!("{} bytes, not {HEAD_LEN}", bytes.len())));
         };
         let u32_at = |at: usize| u32::from_le_bytes(array(bytes, at));
+        let f32_at = |at: usize| f32::from_le_bytes(array(bytes, at));
         let bad = |at: usize, what: String| Err(Error::corrupt("HEAD", at, what));
         let dim = u32_at(DIM) as usize;
         if dim == 0 || dim > MAX_DIM {
@@ -173,6 +186,10 @@ impl Head {
         if count == 0 || count as usize > MAX_COUNT {
             return bad(COUNT, format!("{count} vectors"));
         }
+        let longest = f32_at(LONGEST);
+        if !(longest.is_finite() && longest >= 0.0) {
+            return bad(LONGEST, format!("longest vector {longest}"));
+        }
         let graph = match bytes[CODE_TYPE] {
             CODES_NONE => None,
             CODES_I8 => Some(GraphHead {
@@ -182,7 +199,8 @@ impl Head {
                 levels: u32_at(LEVELS),
                 entry: u32_at(ENTRY),
                 seed: u64::from_le_bytes(array(bytes, SEED)),
-                code_scale: f32::from_le_bytes(array(bytes, CODE_SCALE)),
+                code_scale: f32_at(CODE_SCALE),
+                code_error: f32_at(CODE_ERROR),
                 link_count: u64::from_le_bytes(array(bytes, LINK_COUNT)),
             }),
             other => return bad(CODE_TYPE, format!("scan codes of type {other}")),
@@ -201,12 +219,16 @@ impl Head {
             if !(graph.code_scale.is_finite() && graph.code_scale > 0.0) {
                 return bad(CODE_SCALE, format!("scale {}", graph.code_scale));
             }
+            if !(graph.code_error.is_finite() && graph.code_error >= 0.0) {
+                return bad(CODE_ERROR, format!("largest error {}", graph.code_error));
+            }
         }
         Ok(Self {
             spec: VectorSpec { dim, metric, encoding },
             count,
             first_id: u32_at(FIRST_ID),
             last_id: u32_at(LAST_ID),
+            longest,
             graph,
         })
     }
@@ -227,6 +249,7 @@ mod tests {
             count: 1000,
             first_id: 17,
             last_id: 2017,
+            longest: 2.0,
             graph: Some(GraphHead {
                 m: 16,
                 m0: 32,
@@ -235,6 +258,7 @@ mod tests {
                 entry: 999,
                 seed: 0x0102_0304_0506_0708,
                 code_scale: 0.5,
+                code_error: 1.0,
                 link_count: 12_345,
             }),
         }
@@ -257,8 +281,9 @@ mod tests {
             2, 0, 0, 0, 0xe7, 3, 0, 0, // levels, entry
             8, 7, 6, 5, 4, 3, 2, 1, // seed
             0, 0, 0, 0x3f, 17, 0, 0, 0, // scale, first id
-            0xe1, 7, 0, 0, 0, 0, 0, 0, // last id, zero
+            0xe1, 7, 0, 0, 0, 0, 0, 0x40, // last id, longest
             0x39, 0x30, 0, 0, 0, 0, 0, 0, // links
+            0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // largest error, zero
         ];
         assert_eq!(head().encode(), expected);
     }
@@ -275,6 +300,8 @@ mod tests {
             (LEVELS, 1000),
             (ENTRY, 1000),
             (CODE_SCALE, f32::NAN.to_bits()),
+            (CODE_ERROR, (-1f32).to_bits()),
+            (LONGEST, f32::INFINITY.to_bits()),
             (METRIC, 0x0000_0009),
         ] {
             let mut bytes = head().encode();

@@ -13,8 +13,8 @@ use crate::hnsw::filter::Members;
 use crate::hnsw::graph::{GraphView, UpperLevel, check_links};
 use crate::hnsw::params::Params;
 use crate::hnsw::visited::Pool;
-use crate::quantize::{Codes, Quantizer};
-use crate::rows::{RowsView, VectorsView};
+use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer};
+use crate::rows::{ExactQuery, RowsView, VectorsView};
 use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// An immutable segment, mapped.
@@ -42,7 +42,16 @@ pub(crate) struct Walkable<'a> {
     pub(crate) params: Params,
     pub(crate) quantizer: &'a Quantizer,
     pub(crate) codes: Codes<'a>,
+    pub(crate) errors: CodeErrors<'a>,
+    longest: f32,
     pub(crate) graph: GraphView<'a>,
+}
+
+impl<'a> Walkable<'a> {
+    /// What the codes prove about similarities to `query`.
+    pub(crate) fn bounds(&self, query: &ExactQuery) -> CodeBounds<'a> {
+        CodeBounds::new(self.quantizer, self.codes, self.errors, self.longest, query.vector())
+    }
 }
 
 impl VectorSegment {
@@ -113,6 +122,11 @@ impl VectorSegment {
         Ok(RowsView::new(self.head.spec, self.ids()?, vectors))
     }
 
+    /// No vector is longer.
+    pub(crate) fn longest(&self) -> f32 {
+        self.head.longest
+    }
+
     /// The ids, ascending.
     ///
     /// # Errors
@@ -149,7 +163,15 @@ impl VectorSegment {
             upper: self.array(layout::UPPER, "UPPR")?,
             levels: &parts.levels,
         };
-        Ok(Some(Walkable { params: params(head), quantizer: &parts.quantizer, codes, graph }))
+        let errors = CodeErrors { largest: head.code_error, parts: self.array(layout::CODE_ERRORS, "CERR")? };
+        Ok(Some(Walkable {
+            params: params(head),
+            quantizer: &parts.quantizer,
+            codes,
+            errors,
+            longest: self.head.longest,
+            graph,
+        }))
     }
 
     /// The ids that no walk from the entry point can reach: none in a segment as it was built. None without a graph.
@@ -210,6 +232,8 @@ impl VectorSegment {
         let spec = self.head.spec;
         let codes: &[i8] = self.array(layout::CODES, "CODE")?;
         self.expect_len("CODE", codes.len(), self.len() * spec.dim)?;
+        let errors: &[u8] = self.array(layout::CODE_ERRORS, "CERR")?;
+        self.expect_len("CERR", errors.len(), self.len())?;
         let mut mean: &[f32] = &[];
         if spec.metric == Metric::L2 {
             mean = self.array(layout::MEAN, "MEAN")?;

@@ -178,6 +178,11 @@ impl TailView {
         rows
     }
 
+    /// No vector is longer.
+    pub(crate) fn longest(&self) -> f32 {
+        self.blocks.iter().map(|block| block.view().longest()).fold(0.0, f32::max)
+    }
+
     /// Compares every vector that `filter` lets through; returns how many that were.
     pub(crate) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
         let blocks = self.blocks.iter();

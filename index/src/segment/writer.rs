@@ -111,7 +111,9 @@ pub(super) fn head(rows: &Rows) -> Result<Head> {
     if rows.len() > layout::MAX_COUNT {
         return Err(Error::TooMany { found: rows.len(), max: layout::MAX_COUNT });
     }
-    Ok(Head { spec: rows.spec(), count: rows.len() as u32, first_id: *first_id, last_id: *last_id, graph: None })
+    let longest = rows.view().longest();
+    let (count, first_id, last_id) = (rows.len() as u32, *first_id, *last_id);
+    Ok(Head { spec: rows.spec(), count, first_id, last_id, longest, graph: None })
 }
 
 /// All sections of a segment with a graph.
@@ -122,6 +124,7 @@ pub(super) fn write_graph(
     walkable: &Walkable,
 ) -> Result<SegmentFileWriter> {
     let Walkable { params, quantizer, codes, graph } = walkable;
+    let (code_error, errors) = quantizer.errors(&rows.view(), codes);
     let view = Codes::new(head.spec.dim, head.spec.metric, codes);
     let calibration = calibrate(&rows.view(), quantizer, view, &graph.view())?;
     head.graph = Some(GraphHead {
@@ -132,10 +135,12 @@ pub(super) fn write_graph(
         entry: graph.entry,
         seed: params.seed,
         code_scale: quantizer.scale(),
+        code_error,
         link_count: graph.links.iter().filter(|link| **link != NO_LINK).count() as u64,
     });
     let mut file = write_rows(&head, rows, identity);
     file.section(layout::CODES, bytemuck::cast_slice(codes).to_vec());
+    file.section(layout::CODE_ERRORS, errors);
     if !quantizer.mean().is_empty() {
         file.section(layout::MEAN, bytemuck::cast_slice(quantizer.mean()).to_vec());
     }

@@ -1,0 +1,276 @@
+//! The scalar side of a score: what each item has besides its vector, and in which order it is visited.
+//!
+//! ```text
+//! f(item) = classes[class] + recency * g(now - time) + utility_weight * utility
+//! g(age)  = 2 ^ (-age / half_life),  an age below 0 counts as 0, and g is 0 where there is no time
+//! ```
+//!
+//! A *class* is what a term with few values is the same for: a status with a source. Within its class an item stands by
+//! its time, newest first, and 256 at a time make a *block*, which knows its extremes. So the most that f can be in a
+//! block is known without looking into it, whatever the weights and their signs are.
+//!
+//! Cost: 14 bytes an item, and one sort when the order is made. Bounding all blocks is one exponential each.
+
+use std::cmp::Reverse;
+
+use crate::error::{Error, Result};
+
+/// Items in a block.
+pub(super) const BLOCK: usize = 256;
+
+/// Stands for an absent time.
+const NO_TIME: i64 = i64::MIN;
+
+/// Stands for an absent item.
+const NO_CLASS: u16 = u16::MAX;
+
+/// What an item has besides its vector.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scalars {
+    /// Which of [`GovernedWeights::classes`] it gets; below `u16::MAX`.
+    pub class: u16,
+    /// When, in any unit; an item without has no recency.
+    pub time: Option<i64>,
+    /// Its utility, finite.
+    pub utility: f32,
+}
+
+/// The weights of a governed score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GovernedWeights {
+    /// Of the similarity.
+    pub similarity: f32,
+    /// The term of each class.
+    pub classes: Vec<f32>,
+    /// Of recency.
+    pub recency: f32,
+    /// The age at which recency is a half, above 0, in the unit of the times.
+    pub half_life: f64,
+    /// Where the reader stands; without, nothing is recent.
+    pub now: Option<i64>,
+    /// Of utility.
+    pub utility: f32,
+}
+
+impl GovernedWeights {
+    /// Whether they are finite, and the half-life above 0.
+    ///
+    /// # Errors
+    /// [`Error::Weight`].
+    pub fn check(&self) -> Result<()> {
+        let named = [("similarity", self.similarity), ("recency", self.recency), ("utility", self.utility)];
+        let classes = self.classes.iter().map(|class| ("a class", *class));
+        if let Some((what, value)) = named.into_iter().chain(classes).find(|(_, value)| !value.is_finite()) {
+            return Err(Error::Weight { what, value: f64::from(value) });
+        }
+        if !(self.half_life.is_finite() && self.half_life > 0.0) {
+            return Err(Error::Weight { what: "the half-life", value: self.half_life });
+        }
+        Ok(())
+    }
+
+    fn recency_at(&self, time: i64) -> f32 {
+        match self.now {
+            Some(now) if time != NO_TIME => {
+                let age = now.saturating_sub(time).max(0) as f64;
+                (-age / self.half_life).exp2() as f32
+            }
+            _ => 0.0,
+        }
+    }
+
+    #[inline]
+    fn sum(&self, class: u16, time: i64, utility: f32) -> f32 {
+        let class = self.classes.get(usize::from(class)).copied().unwrap_or(0.0);
+        class + self.recency * self.recency_at(time) + self.utility * utility
+    }
+}
+
+/// The scalars of items, by id and in the order they are visited.
+#[derive(Clone, Debug, Default)]
+pub struct ScalarOrder {
+    /// By id.
+    classes: Vec<u16>,
+    times: Vec<i64>,
+    utilities: Vec<f32>,
+    /// By class, newest first.
+    ids: Vec<u32>,
+    blocks: Vec<Block>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    start: u32,
+    end: u32,
+    class: u16,
+    newest: i64,
+    oldest: i64,
+    utility: (f32, f32),
+}
+
+impl ScalarOrder {
+    /// Orders `items`, given by ascending ids.
+    ///
+    /// # Errors
+    /// [`Error::IdOrder`], or [`Error::Weight`] for a utility that is not finite.
+    pub fn new(items: impl IntoIterator<Item = (u32, Scalars)>) -> Result<Self> {
+        let mut order = Self::default();
+        for (id, item) in items {
+            if let Some(previous) = order.ids.last().copied().filter(|last| *last >= id) {
+                return Err(Error::IdOrder { previous, next: id });
+            }
+            if !item.utility.is_finite() {
+                return Err(Error::Weight { what: "a utility", value: f64::from(item.utility) });
+            }
+            let bound = id as usize + 1;
+            order.classes.resize(bound, NO_CLASS);
+            order.times.resize(bound, NO_TIME);
+            order.utilities.resize(bound, 0.0);
+            order.classes[id as usize] = item.class.min(NO_CLASS - 1);
+            order.times[id as usize] = item.time.unwrap_or(NO_TIME);
+            order.utilities[id as usize] = item.utility;
+            order.ids.push(id);
+        }
+        let Self { classes, times, ids, .. } = &mut order;
+        ids.sort_unstable_by_key(|id| (classes[*id as usize], Reverse(times[*id as usize]), Reverse(*id)));
+        order.cut();
+        Ok(order)
+    }
+
+    fn cut(&mut self) {
+        let mut start = 0;
+        while let Some(first) = self.ids.get(start) {
+            let class = self.classes[*first as usize];
+            let limit = (start + BLOCK).min(self.ids.len());
+            let same = self.ids[start..limit].partition_point(|id| self.classes[*id as usize] == class);
+            let ids = &self.ids[start..start + same];
+            let utilities = ids.iter().map(|id| self.utilities[*id as usize]);
+            self.blocks.push(Block {
+                start: start as u32,
+                end: (start + same) as u32,
+                class,
+                newest: self.times[ids[0] as usize],
+                oldest: self.times[ids[same - 1] as usize],
+                utility: utilities.fold((f32::MAX, f32::MIN), |(least, most), x| (least.min(x), most.max(x))),
+            });
+            start += same;
+        }
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The scalar terms of an item; those of class 0 without time and utility for an unknown one.
+    #[inline]
+    pub fn terms(&self, id: u32, weights: &GovernedWeights) -> f32 {
+        let at = id as usize;
+        match self.classes.get(at) {
+            Some(class) => weights.sum(*class, self.times[at], self.utilities[at]),
+            None => weights.sum(0, NO_TIME, 0.0),
+        }
+    }
+
+    /// Whether it holds that item.
+    #[inline]
+    pub fn contains(&self, id: u32) -> bool {
+        self.classes.get(id as usize).is_some_and(|class| *class != NO_CLASS)
+    }
+
+    /// Every id, in the order of the visits.
+    pub(super) fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    pub(super) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    pub(super) fn ids_of(&self, block: &Block) -> &[u32] {
+        &self.ids[block.start as usize..block.end as usize]
+    }
+}
+
+impl Block {
+    pub(super) fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// No item of the block has more than this.
+    pub(super) fn bound(&self, weights: &GovernedWeights) -> f32 {
+        let time = if weights.recency >= 0.0 { self.newest } else { self.oldest };
+        let utility = if weights.utility >= 0.0 { self.utility.1 } else { self.utility.0 };
+        let bound = weights.sum(self.class, time, utility);
+        // Rounding may favour an item over the extreme of its block, by a few of the last places.
+        bound + (bound.abs() + 1.0) * 1e-6
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn items() -> impl Strategy<Value = Vec<Scalars>> {
+        let item = (0u16..4, proptest::option::of(-2_000i64..2_000), -2.0f32..2.0);
+        proptest::collection::vec(item.prop_map(|(class, time, utility)| Scalars { class, time, utility }), 0..900)
+    }
+
+    fn weights() -> impl Strategy<Value = GovernedWeights> {
+        let now = proptest::option::of(-1_000i64..3_000);
+        (proptest::collection::vec(-3.0f32..3.0, 4), -2.0f32..2.0, 1.0f64..900.0, now, -2.0f32..2.0).prop_map(
+            |(classes, recency, half_life, now, utility)| GovernedWeights {
+                similarity: 1.0,
+                classes,
+                recency,
+                half_life,
+                now,
+                utility,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn every_item_is_in_one_block_and_within_its_bound((items, weights) in (items(), weights())) {
+            let order = ScalarOrder::new((0..).map(|i| i * 3).zip(items.iter().copied())).unwrap();
+            let mut seen = Vec::new();
+            for block in order.blocks() {
+                let bound = block.bound(&weights);
+                prop_assert!(block.len() <= BLOCK);
+                for id in order.ids_of(block) {
+                    prop_assert!(order.terms(*id, &weights) <= bound);
+                    seen.push(*id);
+                }
+            }
+            seen.sort_unstable();
+            prop_assert!(seen.into_iter().eq((0..items.len() as u32).map(|i| i * 3)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_or_out_of_order_is_refused() {
+        let item = Scalars { class: 0, time: None, utility: 0.0 };
+        assert!(ScalarOrder::new([(1, item), (1, item)]).is_err());
+        assert!(ScalarOrder::new([(1, Scalars { utility: f32::NAN, ..item })]).is_err());
+        let fine = GovernedWeights {
+            similarity: 1.0,
+            classes: vec![0.0],
+            recency: 1.0,
+            half_life: 1.0,
+            now: None,
+            utility: 0.0,
+        };
+        assert!(fine.check().is_ok());
+        assert!(GovernedWeights { half_life: 0.0, ..fine.clone() }.check().is_err());
+        assert!(GovernedWeights { classes: vec![f32::INFINITY], ..fine.clone() }.check().is_err());
+        assert!(GovernedWeights { similarity: f32::NAN, ..fine }.check().is_err());
+    }
+}
