@@ -388,10 +388,10 @@ impl Inner {
         }
         let before = self.log.end();
         self.log.close()?;
+        self.lock.set_closed(self.log.durable())?;
         if self.log.end() == before {
             return Ok(());
         }
-        self.note_durable()?;
         checkpoint::note_clean_end(self, &writer.state)
     }
 }

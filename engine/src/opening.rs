@@ -35,6 +35,7 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
         // What the writer has not said to be durable may be cut off again.
         hint = hint.max(Some(Lsn(1)));
     }
+    let closed = status.is_some_and(|status| status.closed);
     let mut report = OpenReport::default();
     let attempts = if beside_writer { ATTEMPTS } else { 1 };
     let derived = if rebuild { Err("a rebuild was asked for".to_owned()) } else { derived(&files, &options, attempts) };
@@ -46,12 +47,12 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
             (None, empty_state(None)?)
         }
     };
-    let (log, state) = match replay_log(&files, &options, hint, state, &mut report) {
+    let (log, state) = match replay_log(&files, &options, (hint, closed), state, &mut report) {
         Err(Error::Storage(error)) if is_worth_the_whole_log(&error, &options, &report) => {
             report.rebuilt = Some(format!("the last checkpoint does not fit the log: {error}"));
             derived = None;
             hint = hint.max(last_checkpoint(&files, &options));
-            replay_log(&files, &options, hint, empty_state(None)?, &mut report)?
+            replay_log(&files, &options, (hint, closed), empty_state(None)?, &mut report)?
         }
         replayed => replayed?,
     };
@@ -152,17 +153,17 @@ fn catalog_options(options: &Options) -> CatalogOptions {
     CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() }
 }
 
-/// Opens the log and applies every transaction after the state.
+/// Opens the log and applies every transaction after the state. The hints are what is known of its end.
 fn replay_log(
     files: &Files,
     options: &Options,
-    hint: Option<Lsn>,
+    (durable_hint, closed_hint): (Option<Lsn>, bool),
     mut state: State,
     report: &mut OpenReport,
 ) -> Result<(Log, State)> {
     let from = (state.head.commit.0 > 0).then_some(state.head);
     let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
-    let log_options = OpenOptions { database: None, read_only: options.read_only, durable_hint: hint, limits };
+    let log_options = OpenOptions { database: None, read_only: options.read_only, durable_hint, closed_hint, limits };
     report.replayed = 0;
     let mut apply = |transaction: holotype_storage::log::Transaction| -> Result<()> {
         report.replayed += transaction.records.len() as u64;

@@ -11,13 +11,16 @@
 //! | 12 | 4 | process id of the last writer |
 //! | 16 | 8 | when it took the lock, microseconds since 1970 (signed) |
 //! | 24 | 8 | durable position: the log is known synced up to here |
-//! | 32 | 28 | zero |
+//! | 32 | 1 | closed: 1 if the log was closed there and nobody has begun to write since, else 0 |
+//! | 33 | 27 | zero |
 //! | 60 | 4 | CRC32 over bytes 0..60 |
 //!
 //! 1. At most one handle holds the writer's byte; readers share theirs.
 //! 2. The durable position is written after the sync it speaks of, so it is never too high. It is not
 //!    synced itself: after a crash it may be old, or the block may be missing or torn, which counts
 //!    as no status.
+//!    That nobody has closed the log since is synced before a new writer writes anything else: where
+//!    the block says closed, there is nothing behind the end of the log, not even what a torn write left.
 //! 3. A new writer carries the durable position over, because recovery judges damage by it.
 //! 4. Readers change nothing and need no permission to. Where there is no LOCK file and none can be
 //!    made, they do without.
@@ -41,6 +44,8 @@ pub struct Status {
     pub started_us: i64,
     /// The log is known synced up to here.
     pub durable: Lsn,
+    /// The log was closed there, and nobody has begun to write since.
+    pub closed: bool,
 }
 
 /// The writer's lock on a database, or a reader's. It ends when dropped.
@@ -74,8 +79,10 @@ impl Lock {
             pid: std::process::id(),
             started_us: i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
             durable: found.map_or(Lsn(0), |status| status.durable),
+            closed: false,
         };
         file.write_at(&encode(&status), 0).map_err(Error::io(path, "write"))?;
+        file.sync().map_err(Error::io(path, "sync"))?;
         Ok(Self { path: path.to_owned(), file: Some(file), written: Some(Mutex::new(status)), found })
     }
 
@@ -119,12 +126,24 @@ impl Lock {
     /// # Errors
     /// [`Error::ReadOnly`] for a reader; [`Error::Io`].
     pub fn set_durable(&self, durable: Lsn) -> Result<()> {
+        self.write(durable, false)
+    }
+
+    /// Tells them that the log is closed, and ends at `durable`.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`] for a reader; [`Error::Io`].
+    pub fn set_closed(&self, durable: Lsn) -> Result<()> {
+        self.write(durable, true)
+    }
+
+    fn write(&self, durable: Lsn, closed: bool) -> Result<()> {
         let (Some(file), Some(written)) = (&self.file, &self.written) else {
             return Err(Error::ReadOnly);
         };
         // Held while writing, so that the block written last is the one noted last.
         let mut status = written.lock().unwrap_or_else(PoisonError::into_inner);
-        status.durable = durable;
+        (status.durable, status.closed) = (durable, closed);
         file.write_at(&encode(&status), 0).map_err(Error::io(&self.path, "write"))
     }
 
@@ -163,8 +182,9 @@ const STATUS_VERSION: usize = STATUS_MAGIC + 8;
 const STATUS_PID: usize = STATUS_VERSION + 4;
 const STATUS_STARTED: usize = STATUS_PID + 4;
 const STATUS_DURABLE: usize = STATUS_STARTED + 8;
-const STATUS_ZERO: usize = STATUS_DURABLE + 8;
-const STATUS_CRC: usize = STATUS_ZERO + 28;
+const STATUS_CLOSED: usize = STATUS_DURABLE + 8;
+const STATUS_ZERO: usize = STATUS_CLOSED + 1;
+const STATUS_CRC: usize = STATUS_ZERO + 27;
 const STATUS_LEN: usize = STATUS_CRC + 4;
 const _: () = assert!(STATUS_LEN == 64);
 
@@ -214,7 +234,8 @@ fn encode(status: &Status) -> [u8; STATUS_LEN] {
     block[STATUS_VERSION..STATUS_PID].copy_from_slice(&VERSION.to_le_bytes());
     block[STATUS_PID..STATUS_STARTED].copy_from_slice(&status.pid.to_le_bytes());
     block[STATUS_STARTED..STATUS_DURABLE].copy_from_slice(&status.started_us.to_le_bytes());
-    block[STATUS_DURABLE..STATUS_ZERO].copy_from_slice(&status.durable.0.to_le_bytes());
+    block[STATUS_CLOSED] = status.closed.into();
+    block[STATUS_DURABLE..STATUS_CLOSED].copy_from_slice(&status.durable.0.to_le_bytes());
     let crc = crc32fast::hash(&block[..STATUS_CRC]);
     block[STATUS_CRC..].copy_from_slice(&crc.to_le_bytes());
     block
@@ -230,7 +251,8 @@ fn decode(block: &[u8; STATUS_LEN]) -> Option<Status> {
     Some(Status {
         pid: u32::from_le_bytes(block[STATUS_PID..STATUS_STARTED].try_into().ok()?),
         started_us: i64::from_le_bytes(block[STATUS_STARTED..STATUS_DURABLE].try_into().ok()?),
-        durable: Lsn(u64::from_le_bytes(block[STATUS_DURABLE..STATUS_ZERO].try_into().ok()?)),
+        durable: Lsn(u64::from_le_bytes(block[STATUS_DURABLE..STATUS_CLOSED].try_into().ok()?)),
+        closed: block[STATUS_CLOSED] == 1,
     })
 }
 
@@ -240,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_bytes_of_a_status_block() {
-        let status = Status { pid: 0x0102_0304, started_us: -2, durable: Lsn(0x1122_3344_5566_7788) };
+        let status = Status { pid: 0x0102_0304, started_us: -2, durable: Lsn(0x1122_3344_5566_7788), closed: true };
         let block = encode(&status);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"HOLOLOCK");
@@ -248,6 +270,7 @@ mod tests {
         expected.extend_from_slice(&[4, 3, 2, 1]);
         expected.extend_from_slice(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
         expected.extend_from_slice(&[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
+        expected.push(1);
         expected.resize(60, 0);
         assert_eq!(block[..60], expected[..]);
         assert_eq!(block[60..], crc32fast::hash(&expected).to_le_bytes());
@@ -256,7 +279,7 @@ mod tests {
 
     #[test]
     fn no_flipped_bit_passes_for_a_status() {
-        let block = encode(&Status { pid: 7, started_us: 1, durable: Lsn(4096) });
+        let block = encode(&Status { pid: 7, started_us: 1, durable: Lsn(4096), closed: false });
         for bit in 0..STATUS_LEN * 8 {
             let mut flipped = block;
             flipped[bit / 8] ^= 1 << (bit % 8);

@@ -5,7 +5,7 @@ use std::path::Path;
 use holotype_storage::Error;
 use holotype_storage::lock::Lock;
 use holotype_storage::log::Lsn;
-use holotype_storage::vfs::{Crash, OsVfs, SimVfs, Vfs};
+use holotype_storage::vfs::{Crash, OpenMode, OsVfs, SimVfs, Vfs};
 
 fn on_both(check: impl Fn(&dyn Vfs, &Path)) {
     let dir = tempfile::tempdir().unwrap();
@@ -117,4 +117,22 @@ fn a_disk_on_the_network_is_refused() {
     assert!(matches!(Lock::writer(&sim, path), Err(Error::NetworkFileSystem { .. })));
     assert!(matches!(Lock::reader(&sim, path), Err(Error::NetworkFileSystem { .. })));
     assert!(sim.history().is_empty(), "a refusal writes nothing");
+}
+
+/// Where the status says closed, recovery does not look behind the end of the log: so a writer takes that back, durably,
+/// before it does anything.
+#[test]
+fn that_the_log_is_closed_is_taken_back_before_anything_is_written() {
+    let sim = SimVfs::new();
+    sim.create_dir(Path::new("/db")).unwrap();
+    let path = Path::new("/db/LOCK");
+    let first = Lock::writer(&sim, path).unwrap();
+    first.set_closed(Lsn(7)).unwrap();
+    drop(first);
+    sim.sync_dir(Path::new("/db")).unwrap();
+    sim.open(path, OpenMode::Read).unwrap().sync().unwrap();
+    let found = Lock::writer(&sim, path).unwrap().found().unwrap();
+    assert_eq!((found.durable, found.closed), (Lsn(7), true));
+    let status = Lock::reader(&sim.crash(Crash::Lose), path).unwrap().status().unwrap().unwrap();
+    assert_eq!((status.durable, status.closed), (Lsn(7), false));
 }

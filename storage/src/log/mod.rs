@@ -161,6 +161,9 @@ pub struct OpenOptions {
     /// A position known to have been durable, from the lock's status block or the catalog: its loss is damage. A read-only
     /// log ends there. `Lsn(0)` says nothing.
     pub durable_hint: Option<Lsn>,
+    /// The log was closed where the hint says and nobody has begun to write since: if it ends there, nothing is behind it, and
+    /// nobody need look.
+    pub closed_hint: bool,
     /// Limits while it is open.
     pub limits: LogLimits,
 }

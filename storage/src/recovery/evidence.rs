@@ -7,9 +7,9 @@
 use super::{Opening, Stop};
 use crate::error::{Damage, Result};
 use crate::log::commit::{Close, Commit};
-use crate::log::damage_at;
 use crate::log::scanner::Fault;
 use crate::log::segment::{HeaderState, Segment};
+use crate::log::{Lsn, damage_at};
 use crate::record::{self, ALIGNMENT, KIND_CLOSE, KIND_COMMIT, Parsed, Place};
 
 /// What lies behind the position where checking ended.
@@ -28,9 +28,10 @@ impl Opening {
     /// Reads everything from where checking ended.
     pub(super) fn look_behind(&self, stop: &Stop) -> Result<Behind> {
         let mut behind = Behind { end: stop.position, synced: None, header: None, commits: 0 };
-        // After a close record nothing was written, and that it is the last one the hint confirms.
+        // After a close record nothing was written, if nobody who would have written it ever began: what a torn append left
+        // behind a close record may begin with zeros.
         let closed = self.good.closed && stop.what.is_none() && self.good.position == stop.position;
-        let confirmed = self.options.durable_hint.is_some_and(|hint| hint.0 <= stop.position);
+        let confirmed = self.options.closed_hint && self.options.durable_hint == Some(Lsn(stop.position));
         let later = self.segments.get(self.good_segment + 1..).unwrap_or_default();
         if closed && confirmed && later.iter().all(|segment| segment.header == HeaderState::Blank) {
             return Ok(behind);
