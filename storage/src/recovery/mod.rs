@@ -244,24 +244,27 @@ impl Opening {
         Ok((log, self.report))
     }
 
-    /// The prepared files behind the last used one.
+    /// The prepared file behind the last used one. Files behind that one go, from the last to the first, each removal synced:
+    /// numbers may never have a gap, and what gives the first its name again could leave one behind a crash.
     fn spares(&mut self) -> Result<BTreeMap<u64, Spare>> {
-        let mut spares = BTreeMap::new();
-        for spare in self.segments.drain(self.good_segment + 1..) {
-            if !spare.file_len.is_multiple_of(self.geometry.page.bytes()) {
-                continue;
-            }
-            // Its name may never have become durable, if that sync failed. Giving it again makes it a new change to sync.
-            let unfinished = unfinished_path(&spare.path);
-            self.vfs.rename(&spare.path, &unfinished).map_err(Error::io(&spare.path, "rename"))?;
-            self.vfs.rename(&unfinished, &spare.path).map_err(Error::io(&spare.path, "rename"))?;
-            let file = spare.file()?;
-            spares.insert(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file });
-        }
-        if !spares.is_empty() {
+        let mut behind = self.segments.drain(self.good_segment + 1..);
+        let next = behind.next();
+        let others: Vec<Arc<Segment>> = behind.collect();
+        for other in others.iter().rev() {
+            self.vfs.remove(&other.path).map_err(Error::io(&other.path, "remove"))?;
             self.vfs.sync_dir(&self.dir).map_err(Error::io(&self.dir, "sync"))?;
+            self.report.removed.push(other.path.clone());
         }
-        Ok(spares)
+        let Some(spare) = next.filter(|spare| spare.file_len.is_multiple_of(self.geometry.page.bytes())) else {
+            return Ok(BTreeMap::new());
+        };
+        // Its name may never have become durable, if that sync failed. Giving it again makes it a new change to sync.
+        let unfinished = unfinished_path(&spare.path);
+        self.vfs.rename(&spare.path, &unfinished).map_err(Error::io(&spare.path, "rename"))?;
+        self.vfs.rename(&unfinished, &spare.path).map_err(Error::io(&spare.path, "rename"))?;
+        self.vfs.sync_dir(&self.dir).map_err(Error::io(&self.dir, "sync"))?;
+        let file = spare.file()?;
+        Ok(BTreeMap::from([(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file })]))
     }
 
     /// Removes files of preparations that were never finished.
