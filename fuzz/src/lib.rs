@@ -15,12 +15,19 @@
 //! Seeds of text formats stand in `seeds/NAME/`; those of binary formats are made by the code that writes the format
 //! ([`Target::seeds`]), so that they are never of an older one.
 //!
+//! Beside the targets stands the crash explorer ([`explore`]), a program of its own:
+//!
+//! ```text
+//! cargo run --release -p holotype-fuzz --bin explore -- --states 1000000
+//! ```
+//!
 //! Checksums are no obstacle: where a format has them, the target repairs them after the mutation, so that the code
 //! behind them is reached too. What damage that checksums do find leads to is the business of [`damage`].
 
 pub mod canary;
 pub mod columns;
 pub mod damage;
+pub mod explore;
 mod input;
 pub mod interchange_line;
 pub mod log_open;

@@ -116,6 +116,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     disk: Disk,
+    /// The disk before the first change; nothing while there is none.
+    origin: Option<Disk>,
     history: Vec<(usize, Operation)>,
     calls: u64,
     failure: Option<PlannedFailure>,
@@ -195,11 +197,13 @@ impl SimVfs {
         self.audited().history.iter().map(|(_, operation)| operation.clone()).collect()
     }
 
-    /// Stands at each point of this disk's history in turn, from its empty beginning. Only for a disk that began empty.
+    /// Stands at each point of this disk's history in turn, from what it was before the first change. Damage from outside
+    /// ([`SimVfs::flip`], [`SimVfs::replace`]) is no part of the history.
     #[must_use]
     pub fn replay(&self) -> Replay {
-        let history = self.audited().history.clone();
-        Replay { disk: Disk::default(), history: history.into_iter(), started: false }
+        let state = self.audited();
+        let disk = state.origin.as_ref().unwrap_or(&state.disk).clone();
+        Replay { disk, history: state.history.clone().into_iter(), started: false }
     }
 
     /// How many calls of the traits were made so far.
@@ -308,7 +312,7 @@ impl Default for SimVfs {
     }
 }
 
-/// The points of a run, from [`SimVfs::replay`]: the empty disk, then the disk after each change.
+/// The points of a run, from [`SimVfs::replay`]: the disk before the first change, then after each one.
 #[derive(Debug)]
 pub struct Replay {
     disk: Disk,
@@ -630,6 +634,9 @@ impl State {
     }
 
     fn record(&mut self, file: usize, operation: Operation) {
+        if self.origin.is_none() {
+            self.origin = Some(self.disk.clone());
+        }
         self.objections.extend(audit::objection(&self.disk, file, &operation));
         self.disk.apply(file, &operation);
         self.history.push((file, operation));

@@ -1,0 +1,121 @@
+//! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine]`.
+//!
+//! Explores every sequence of up to three steps of the log, of two of catalog and engine, then sequences drawn from the seed,
+//! until there are `N` different states, and prints what it did as one line of JSON. Fails at the first state that is not as
+//! it must be.
+
+use std::env;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use holotype_fuzz::explore::catalog::CatalogSubject;
+use holotype_fuzz::explore::engine::EngineSubject;
+use holotype_fuzz::explore::log::LogSubject;
+use holotype_fuzz::explore::{Counts, Progress, Step, Subject, drawn, sequences};
+
+struct Arguments {
+    states: u64,
+    seed: u64,
+    jobs: usize,
+    only: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            eprintln!("explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine]");
+            return ExitCode::from(2);
+        }
+    };
+    match explore(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("explore: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut arguments = Arguments { states: 1_000_000, seed: 1, jobs, only: None };
+    let mut words = env::args().skip(1);
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{word} {value}: not a number"));
+        match word.as_str() {
+            "--states" => arguments.states = number()?,
+            "--seed" => arguments.seed = number()?,
+            "--jobs" => arguments.jobs = number()?.max(1) as usize,
+            "--only" => arguments.only = Some(value),
+            _ => return Err(format!("unknown argument {word}")),
+        }
+    }
+    Ok(arguments)
+}
+
+fn explore(arguments: &Arguments) -> Result<(), String> {
+    let wanted = |name: &str| arguments.only.as_deref().is_none_or(|only| only == name);
+    let started = Instant::now();
+    let mut all = Counts::default();
+    let mut parts = Vec::new();
+    // A state of the engine costs as much as a hundred of the log, so most are of the log.
+    let share =
+        |percent: u64| if arguments.only.is_some() { arguments.states } else { arguments.states * percent / 1000 };
+    if wanted("engine") {
+        part(&EngineSubject, share(15), 2, arguments, &mut all, &mut parts)?;
+    }
+    if wanted("catalog") {
+        part(&CatalogSubject, share(35), 2, arguments, &mut all, &mut parts)?;
+    }
+    if wanted("log") {
+        let rest = arguments.states.saturating_sub(all.states);
+        part(&LogSubject, rest, 3, arguments, &mut all, &mut parts)?;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        r#"{{"explore":{},"seed":{},"jobs":{},"seconds":{seconds:.1},"states_per_second":{:.0},{}}}"#,
+        all.to_json(),
+        arguments.seed,
+        arguments.jobs,
+        all.states as f64 / seconds,
+        parts.join(",")
+    );
+    Ok(())
+}
+
+/// Explores one subject: every short sequence, then drawn ones until there are enough states.
+fn part<S: Subject>(
+    subject: &S,
+    states: u64,
+    longest: u32,
+    arguments: &Arguments,
+    all: &mut Counts,
+    parts: &mut Vec<String>,
+) -> Result<(), String> {
+    let started = Instant::now();
+    let kinds = subject.steps().len();
+    let short: Vec<Vec<Step>> = sequences(kinds, longest).collect();
+    let (exhaustive, sampled) = subject.limits();
+    let mut counts = Progress::new(u64::MAX)
+        .run(subject, arguments.jobs, |number| Some((short.get(number as usize)?.clone(), exhaustive)))?;
+    eprintln!(
+        "{}: {} sequences of up to {longest} steps, {} states in {:.1} s",
+        subject.name(),
+        counts.units,
+        counts.states,
+        started.elapsed().as_secs_f64()
+    );
+    let left = states.saturating_sub(counts.states);
+    let seed = |number: u64| arguments.seed.wrapping_mul(1 << 40).wrapping_add(number);
+    let drawn = Progress::new(left).run(subject, arguments.jobs, |number| {
+        (left > 0).then(|| (drawn(kinds, subject.writes(), seed(number)), sampled))
+    })?;
+    counts.add(&drawn);
+    let seconds = started.elapsed().as_secs_f64();
+    eprintln!("{}: {} states in {seconds:.1} s", subject.name(), counts.states);
+    parts.push(format!(r#""{}":{}"#, subject.name(), counts.to_json()));
+    all.add(&counts);
+    Ok(())
+}

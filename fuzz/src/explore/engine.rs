@@ -1,0 +1,213 @@
+//! The whole database under the explorer: transactions of each durability, checkpoints with their segments and merges,
+//! closing, opening, crashing.
+
+use holotype::{
+    Durability, EpisodeChange, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status,
+    Transaction,
+};
+use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
+
+use super::{Found, Leg, Limits, Step, Subject, World};
+use crate::story::{self, DATABASE, Seen, see_all};
+
+const STEPS: [&str; 9] = [
+    "record and sync",
+    "record and flush",
+    "remember and do not wait",
+    "mark and sync",
+    "record much",
+    "checkpoint",
+    "close and open",
+    "drop and open",
+    "crash",
+];
+
+/// The database.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineSubject;
+
+/// What a reader sees after each commit.
+#[derive(Clone, Debug)]
+pub struct Visible(Vec<Vec<Seen>>);
+
+impl Subject for EngineSubject {
+    type Truth = Visible;
+
+    fn name(&self) -> &'static str {
+        "engine"
+    }
+
+    fn steps(&self) -> &'static [&'static str] {
+        &STEPS
+    }
+
+    fn writes(&self) -> usize {
+        5
+    }
+
+    fn limits(&self) -> (Limits, Limits) {
+        let all = Limits { states_of_point: 8, states_of_recovery: 3, recoveries: 32, only_last_step: true };
+        (all, Limits { only_last_step: false, ..all })
+    }
+
+    fn run(&self, world: World<'_>, steps: &[Step]) -> Result<Vec<Leg<Self::Truth>>, String> {
+        let disk = SimVfs::new();
+        let options = Options { space: Some(Space::new("explored", 2)), ..story::options() };
+        let mut database = Holotype::create_on(world(&disk), DATABASE, options).map_err(said)?;
+        let mut legs = vec![Leg::new(disk, 0, Visible(vec![Vec::new(); 2]))];
+        legs[0].promise(1);
+        for &step in steps {
+            let leg = legs.last_mut().ok_or("there is a leg")?;
+            leg.last_step = leg.disk.history().len();
+            let newest = leg.truth.0.len() as u32 - 1;
+            match step.kind {
+                0..=4 => {
+                    let durability = match step.kind {
+                        0 | 3 | 4 => Durability::Sync,
+                        1 => Durability::Flush,
+                        _ => Durability::None,
+                    };
+                    let mut transaction = database.begin().map_err(said)?;
+                    write(&mut transaction, step, newest, leg.truth.0.last().map_or(0, Vec::len)).map_err(said)?;
+                    let commit = transaction.commit(durability).map_err(said)?;
+                    // Readers see what is not yet durable only when nobody waits for it; so the truth comes from the state.
+                    let snapshot = database.snapshot();
+                    if snapshot.commit() != commit.number {
+                        return Err(format!("commit {} is not seen at {}", commit.number, snapshot.commit()));
+                    }
+                    leg.truth.0.push(see_all(&snapshot).map_err(said)?);
+                    if durability == Durability::Sync {
+                        leg.promise(newest + 1);
+                    }
+                }
+                5 => {
+                    database.checkpoint().map_err(said)?;
+                    leg.promise(newest);
+                }
+                6 | 7 => {
+                    if step.kind == 6 {
+                        database.close().map_err(said)?;
+                        leg.promise(newest);
+                    } else {
+                        kill(database, &leg.disk);
+                    }
+                    database = Holotype::open_on(world(&leg.disk), DATABASE, story::options()).map_err(said)?;
+                    leg.promise(newest);
+                }
+                _ => {
+                    let disk = leg.disk.crash(Crash::Seeded(step.salt));
+                    kill(database, &leg.disk);
+                    database = Holotype::open_on(world(&disk), DATABASE, story::options()).map_err(said)?;
+                    let found = database.head().commit.0 as usize;
+                    let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
+                    let truth = leg.truth.0.get(..=found).ok_or("more commits than were made")?.to_vec();
+                    let mut next = Leg::new(disk, promised, Visible(truth));
+                    next.promise(found as u32);
+                    legs.push(next);
+                }
+            }
+        }
+        if let Some(leg) = legs.last() {
+            kill(database, &leg.disk);
+        }
+        Ok(legs)
+    }
+
+    fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<Option<Found>, String> {
+        let database = match Holotype::open_on(world(disk), DATABASE, story::options()) {
+            Ok(database) => database,
+            // Before it was created there is none, in whatever words.
+            Err(_) if !disk.files().iter().any(|path| path.extension().is_some_and(|end| end == "log")) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        let snapshot = database.snapshot();
+        let commit = snapshot.commit() as usize;
+        let expected = truth.0.get(commit).ok_or_else(|| format!("commit {commit} was never made"))?;
+        let seen = see_all(&snapshot).map_err(said)?;
+        if seen != *expected {
+            let differs = seen.iter().zip(expected).find(|(seen, expected)| seen != expected);
+            return Err(format!("commit {commit} shows something else: {differs:?}"));
+        }
+        let report = database.report();
+        if report.rebuilt.is_some() && commit > 1 {
+            return Err(format!("a crash made a rebuild necessary: {:?}", report.rebuilt));
+        }
+        let recovered = !report.recovery.is_empty();
+        let cut = report.recovery.iter().any(|words| words.contains("never synced"));
+        drop(snapshot);
+        kill(database, disk);
+        Ok(Some(Found { transactions: commit as u32, recovered, cut }))
+    }
+
+    fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<(), String> {
+        let database = Holotype::open_on(world(disk), DATABASE, story::options()).map_err(said)?;
+        let report = database.verify(&mut |_, _| ()).map_err(said)?;
+        if !report.is_clean() {
+            return Err(format!("it does not verify: {:?}", report.faults));
+        }
+        let before = database.head().commit.0;
+        if before == 0 {
+            return Ok(());
+        }
+        let mut transaction = database.begin().map_err(said)?;
+        let items = truth.0.get(before as usize).map_or(0, Vec::len);
+        write(&mut transaction, Step { kind: 0, salt: 77 }, 9_999, items).map_err(said)?;
+        transaction.commit(Durability::Sync).map_err(said)?;
+        let seen = see_all(&database.snapshot()).map_err(said)?;
+        let lost = disk.crash(Crash::Lose);
+        kill(database, disk);
+        let database = Holotype::open_on(world(&lost), DATABASE, story::options()).map_err(said)?;
+        if see_all(&database.snapshot()).map_err(said)? != seen {
+            return Err(format!("a transaction after commit {before} was lost or altered"));
+        }
+        Ok(())
+    }
+
+    fn without_remains(&self, disk: &SimVfs) {
+        for path in disk.files() {
+            if path.ends_with("LOCK") || path.extension().is_some_and(|extension| extension == "bin") {
+                // It was just listed.
+                let _ = disk.remove(&path);
+            }
+        }
+    }
+}
+
+/// Drops the database without the clean end that dropping writes.
+fn kill(database: Holotype, disk: &SimVfs) {
+    disk.set_read_only(true);
+    drop(database);
+    disk.set_read_only(false);
+}
+
+fn said(error: holotype::Error) -> String {
+    error.to_string()
+}
+
+/// What a step writes, after so many commits and items.
+fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: usize) -> holotype::Result<()> {
+    let key = format!("k{commit}");
+    let some = ItemId((step.salt as usize % items.max(1)) as u32);
+    match step.kind {
+        2 if items > 0 => {
+            let fact = NewRecall::fact(format!("fact of {commit}")).key(key).from(Pointer::to_item(some));
+            transaction.remember(fact.vector(vec![0.5, commit as f32]))?;
+        }
+        3 if items > 0 => {
+            transaction.mark(some, Mark::Status(Status::Failed), Some(format!("looked at in {commit}")))?;
+            transaction.episode("e", EpisodeChange { open: Some(false), ..EpisodeChange::default() })?;
+        }
+        4 => {
+            for n in 0..3 {
+                let trace = NewTrace::turn("e", "much ".repeat(2_000)).key(format!("{key}-{n}"));
+                transaction.record(trace.vector(vec![1.0, n as f32]))?;
+            }
+        }
+        _ => {
+            transaction.record(NewTrace::turn("e", format!("said in {commit}")).key(key).vector(vec![1.0, 0.0]))?;
+        }
+    }
+    Ok(())
+}

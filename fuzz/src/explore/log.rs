@@ -1,0 +1,234 @@
+//! The log under the explorer: pages of 4 KiB, segments of four, so that few steps reach everything.
+
+use std::path::Path;
+
+use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions};
+use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
+use holotype_storage::{Error, NewRecord, RecoveryReport};
+
+use super::{Found, Leg, Limits, Step, Subject, World};
+
+const DIR: &str = "/db/log";
+const PAGE: u64 = 4096;
+
+/// Steps with the payload lengths they append: a short record, a page boundary, a run of pages, a transaction over two
+/// segments, one without records.
+const APPENDS: [&[usize]; 5] = [&[10], &[3000, 700, 600], &[6000], &[2500; 5], &[]];
+
+const STEPS: [&str; 11] = [
+    "append",
+    "append over a page",
+    "append a run",
+    "append over a segment",
+    "append nothing",
+    "sync",
+    "seal",
+    "close and open",
+    "drop and open",
+    "crash",
+    "crash and lose",
+];
+
+/// The log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogSubject;
+
+/// The transactions written, and the log as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    transactions: Vec<Vec<NewRecord>>,
+}
+
+impl Subject for LogSubject {
+    type Truth = Written;
+
+    fn name(&self) -> &'static str {
+        "log"
+    }
+
+    fn steps(&self) -> &'static [&'static str] {
+        &STEPS
+    }
+
+    fn writes(&self) -> usize {
+        5
+    }
+
+    fn limits(&self) -> (Limits, Limits) {
+        let all = Limits { states_of_point: 64, states_of_recovery: 6, recoveries: 24, only_last_step: true };
+        (all, Limits { states_of_point: 256, only_last_step: false, ..all })
+    }
+
+    fn run(&self, world: World<'_>, steps: &[Step]) -> Result<Vec<Leg<Written>>, String> {
+        let disk = SimVfs::new();
+        let options = LogOptions {
+            page_size: PAGE as u32,
+            first_segment_len: 4 * PAGE,
+            limits: limits(),
+            ..LogOptions::new([7; 16])
+        };
+        let mut log = Log::create(world(&disk), Path::new(DIR), &options).map_err(|error| error.to_string())?;
+        let mut legs = vec![Leg::new(disk, 0, Written::default())];
+        for &step in steps {
+            let leg = legs.last_mut().ok_or("there is a leg")?;
+            leg.last_step = leg.disk.history().len();
+            match take(world, log, leg, step).map_err(|error| format!("{}: {error}", STEPS[step.kind]))? {
+                (next, None) => log = next,
+                (next, Some(leg)) => {
+                    log = next;
+                    legs.push(leg);
+                }
+            }
+        }
+        drop(log);
+        Ok(legs)
+    }
+
+    fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<Option<Found>, String> {
+        match opened(world, disk, truth) {
+            Ok((_, report, transactions)) => {
+                let cut = report.tail.is_some();
+                Ok(Some(Found { transactions, recovered: cut || !report.removed.is_empty(), cut }))
+            }
+            // Nothing was acknowledged before there was a log; whoever was promised something notices.
+            Err(Opening::NoLog) => Ok(None),
+            Err(Opening::Failed(why)) => Err(why),
+        }
+    }
+
+    fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(), String> {
+        let said = |error: Error| error.to_string();
+        let fail = |opening| match opening {
+            Opening::Failed(why) => why,
+            Opening::NoLog => "the log is gone".to_owned(),
+        };
+        let (log, _, before) = opened(world, disk, truth).map_err(fail)?;
+        let verified = log.verify(&mut |_, _| {}).map_err(said)?;
+        if !verified.is_clean() {
+            return Err(format!("it does not verify: {:?}", verified.faults));
+        }
+        let mut truth = Written { transactions: truth.transactions[..before as usize].to_vec() };
+        truth.transactions.push(records(0xee, &[30, 5000]));
+        let appended = log.append(&truth.transactions[before as usize], 2).map_err(said)?;
+        log.sync_to(appended.end).map_err(said)?;
+        drop(log);
+        let lost = disk.crash(Crash::Lose);
+        let (log, report, after) = opened(world, &lost, &truth).map_err(fail)?;
+        let verified = log.verify(&mut |_, _| {}).map_err(said)?;
+        if after != before + 1 || report.tail.is_some() || !verified.is_clean() {
+            return Err(format!("{before} transactions and one more are {after}: {report:?} {:?}", verified.faults));
+        }
+        Ok(())
+    }
+
+    fn without_remains(&self, disk: &SimVfs) {
+        for path in disk.files() {
+            if path.extension().is_some_and(|extension| extension == "bin") {
+                // It was just listed.
+                let _ = disk.remove(&path);
+            }
+        }
+    }
+}
+
+fn limits() -> LogLimits {
+    LogLimits { max_segment_len: 4 * PAGE, ..LogLimits::default() }
+}
+
+/// Takes a step, and gives the log to go on with, in another leg if it crashed.
+fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Result<(Log, Option<Leg<Written>>), String> {
+    let said = |error: Error| error.to_string();
+    match step.kind {
+        kind if kind < APPENDS.len() => {
+            let lens = &APPENDS[kind];
+            let number = leg.truth.transactions.len() as u64;
+            let new = records(number ^ (step.salt << 8), lens);
+            log.append(&new, 1).map_err(said)?;
+            leg.truth.transactions.push(new);
+            // Some wait for their sync, as a caller would.
+            if step.salt % 8 == 1 {
+                log.sync_to(log.end()).map_err(said)?;
+                leg.promise(leg.truth.transactions.len() as u32);
+            }
+            Ok((log, None))
+        }
+        5 | 6 => {
+            if step.kind == 5 { log.sync_to(log.end()) } else { log.seal() }.map_err(said)?;
+            leg.promise(leg.truth.transactions.len() as u32);
+            Ok((log, None))
+        }
+        7 | 8 => {
+            if step.kind == 7 {
+                log.close().map_err(said)?;
+                leg.promise(leg.truth.transactions.len() as u32);
+            }
+            drop(log);
+            let (log, ..) = reopened(world, &leg.disk, &leg.truth)?;
+            // What opening showed is durable.
+            leg.promise(leg.truth.transactions.len() as u32);
+            Ok((log, None))
+        }
+        kind => {
+            drop(log);
+            let how = if kind == 9 { Crash::Seeded(step.salt) } else { Crash::Lose };
+            let disk = leg.disk.crash(how);
+            let (log, _, found) = reopened(world, &disk, &leg.truth)?;
+            let truth = Written { transactions: leg.truth.transactions[..found as usize].to_vec() };
+            // Until opening returned only what was promised before holds.
+            let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
+            let mut next = Leg::new(disk, promised, truth);
+            next.promise(found);
+            Ok((log, Some(next)))
+        }
+    }
+}
+
+enum Opening {
+    NoLog,
+    Failed(String),
+}
+
+fn reopened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, RecoveryReport, u32), String> {
+    opened(world, disk, truth).map_err(|opening| match opening {
+        Opening::NoLog => "there is no log".to_owned(),
+        Opening::Failed(why) => why,
+    })
+}
+
+/// Opens the log, compares each transaction with what was written, and counts them.
+fn opened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, RecoveryReport, u32), Opening> {
+    let options = OpenOptions { limits: limits(), ..OpenOptions::default() };
+    let mut found = 0_u32;
+    let mut altered = None;
+    let opened = Log::open(world(disk), Path::new(DIR), None, &options, &mut |transaction| {
+        let written = truth.transactions.get(found as usize);
+        let same = written.is_some_and(|written| {
+            transaction.records.len() == written.len()
+                && transaction
+                    .records
+                    .iter()
+                    .zip(written)
+                    .all(|(found, new)| (found.kind, &found.payload) == (new.kind, &new.payload))
+        });
+        found += 1;
+        if !same {
+            altered.get_or_insert(found);
+        }
+        Ok::<(), Error>(())
+    });
+    match opened {
+        _ if altered.is_some() => Err(Opening::Failed(format!("transaction {altered:?} is not what was written"))),
+        Ok((log, report)) => Ok((log, report, found)),
+        Err(Error::MissingSegment { number: 1, .. } | Error::Io { .. }) if found == 0 => Err(Opening::NoLog),
+        Err(error) => Err(Opening::Failed(error.to_string())),
+    }
+}
+
+/// Records of these payload lengths, their bytes made from `seed`.
+fn records(seed: u64, lens: &[usize]) -> Vec<NewRecord> {
+    let record = |(at, &len): (usize, &usize)| NewRecord {
+        kind: 1 + at as u8,
+        payload: (0..len).map(|i| (i as u8).wrapping_mul(31) ^ (seed >> (i % 8 * 8)) as u8).collect(),
+    };
+    lens.iter().enumerate().map(record).collect()
+}
