@@ -87,6 +87,8 @@ pub struct Parts {
     pub source: f32,
     /// Utility.
     pub utility: f32,
+    /// What was taken off because a claim of it lost.
+    pub conflict: f32,
     /// What was taken off for tests that were relaxed.
     pub relaxed: f32,
 }
@@ -94,7 +96,8 @@ pub struct Parts {
 impl Parts {
     /// The governed score: the sum of the parts.
     pub fn sum(&self) -> f32 {
-        self.similarity + self.words + self.recency + self.status + self.source + self.utility + self.relaxed
+        let found = self.similarity + self.words + self.recency;
+        found + self.status + self.source + self.utility + self.conflict + self.relaxed
     }
 }
 
@@ -242,6 +245,7 @@ pub const ROW_COLUMNS: &[&str] = &[
     "status_score",
     "source_score",
     "utility_score",
+    "conflict_score",
     "status",
     "source",
     "speaker",
@@ -278,6 +282,7 @@ impl Row {
         all.insert("status_score".into(), number(self.parts.status));
         all.insert("source_score".into(), number(self.parts.source));
         all.insert("utility_score".into(), number(self.parts.utility));
+        all.insert("conflict_score".into(), number(self.parts.conflict));
         put(&mut all, "status", self.status.map(Status::as_str));
         put(&mut all, "source", self.source.map(Source::as_str));
         put(&mut all, "speaker", self.speaker.as_deref());

@@ -295,7 +295,8 @@ impl State {
         self.meta.claims += 1;
         self.put_empty(tables::CLAIM_NAME, tables::claim_name(&claim.name, claim.number))?;
         self.put_empty(tables::CLAIM_ITEM, tables::numbers([claim.item, claim.number]))?;
-        self.put(tables::CLAIM, tables::numbers([claim.number]), claim)
+        self.disputed.insert(claim.item);
+        self.put_new(tables::CLAIM, tables::numbers([claim.number]), claim)
     }
 }
 

@@ -288,6 +288,7 @@ pub(crate) fn empty_state(catalog: Option<&Catalog>) -> Result<State> {
         attributes: AttributeStore::default(),
         layers: empty_layers(analyzer("english")),
         unsettled: Default::default(),
+        disputed: Default::default(),
         changes: Default::default(),
         sealed: Default::default(),
         is_past: false,

@@ -265,7 +265,7 @@ impl Filter<'_> {
         match flaw.kind {
             FlawKind::Failed => self.select(Column::Status, &|status| status as u8 == Status::Failed.to_byte()),
             FlawKind::Stale => self.stale(&window(self.state(), flaw)?),
-            FlawKind::Conflicted => self.select(Column::Conflict, &|_| true),
+            FlawKind::Conflicted => self.conflicted(),
             FlawKind::Weakened => self.select(Column::Support, &|support| support as u8 == Support::Weakened.to_byte()),
             FlawKind::Unsupported => {
                 self.select(Column::Support, &|support| support as u8 == Support::Unsupported.to_byte())
@@ -273,6 +273,30 @@ impl Filter<'_> {
             FlawKind::Ungrounded => self.select(Column::Ungrounded, &|yes| yes == 1.0),
             FlawKind::Inactive => self.select(Column::Active, &|active| active == 0.0),
         }
+    }
+
+    /// The items of which a claim lost, among what the reader can see.
+    fn conflicted(&self) -> Result<Bits> {
+        let mut lost = self.select(Column::Conflict, &|_| true)?;
+        if self.state().meta.claims == 0 || self.standing.episode.is_none() {
+            return Ok(lost);
+        }
+        let mut again = Vec::new();
+        for key in self.state().contests()? {
+            let contest = self.state().contest(&key)?;
+            if contest.rivals.iter().any(|rival| self.standing.is_ahead(&rival.attributes)) {
+                again.extend(contest.rivals.iter().map(|rival| rival.item.0));
+            }
+        }
+        let again: Bits = again.into_iter().collect();
+        let mut still = Vec::new();
+        for id in again.iter() {
+            if self.state().conflict_seen(ItemId(id), self.standing)?.is_some() {
+                still.push(id);
+            }
+        }
+        lost = lost.and_not(&again);
+        Ok(lost.or(&still.into_iter().collect()))
     }
 
     /// The items that are stale by any criterion of the window that is on.

@@ -181,7 +181,8 @@ impl Totals {
             tables::SYMBOL => number(0) < self.symbols,
             tables::SYMBOL_NAME => value_number()? < self.symbols,
             tables::CLAIM => number(0) < self.claims,
-            tables::CLAIM_NAME => last() < self.claims,
+            tables::CLAIM_NAME | tables::RIVALS => last() < self.claims,
+            tables::CLAIM_AT => number(0) < self.claims,
             tables::CLAIM_ITEM => number(4) < self.claims,
             tables::ALSO_OF => number(0) < self.items,
             tables::ALSO_IN => number(4) < self.items,
@@ -199,6 +200,8 @@ impl Totals {
             tables::EDGE_OUT | tables::EDGE_IN => number(0) < self.items && number(5) < self.items,
             tables::EPISODE => number(0) < self.episodes,
             tables::PAGE => number(0) < self.pages,
+            tables::CLAIM_AT => number(0) < self.claims,
+            tables::RIVALS => number(key.len().saturating_sub(4)) < self.claims,
             _ => false,
         }
     }
@@ -233,9 +236,13 @@ impl State {
 
     /// Replaces the attributes of an item, and keeps those it had before the transaction.
     pub(crate) fn set_attributes(&mut self, id: ItemId, attributes: Attributes) -> Result<()> {
-        if id.0 < self.sealed.items && !self.changes.items.contains_key(&id.0) {
+        let is_kept = id.0 < self.sealed.items && !self.changes.items.contains_key(&id.0);
+        if is_kept || self.meta.claims > 0 {
             let before = self.attributes.get(id)?;
-            self.changes.items.insert(id.0, Arc::new(before));
+            self.note_rival(id, &before, &attributes);
+            if is_kept {
+                self.changes.items.insert(id.0, Arc::new(before));
+            }
         }
         self.attributes.set(id, attributes);
         Ok(())
@@ -325,6 +332,7 @@ impl State {
         let mut past = self.clone();
         past.changes = Changes::default();
         past.unsettled = Default::default();
+        past.disputed = Default::default();
         for (item, before) in &self.changes.items {
             past.give_back(*item, &Former::differences(before, &self.attributes.get(ItemId(*item))?))?;
         }

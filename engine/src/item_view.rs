@@ -1,5 +1,6 @@
 //! One item as statements see it: every attribute of the language, by name.
 
+use crate::Result;
 use crate::cell::Cell;
 use crate::content::Content;
 use crate::item::{Attributes, ItemId, Layer};
@@ -7,7 +8,6 @@ use crate::provenance::field_bytes;
 use crate::reader::Standing;
 use crate::record::FieldValue;
 use crate::snapshot::Snapshot;
-use crate::{Result, tables};
 use holotype_query::Name;
 use std::cell::OnceCell;
 
@@ -143,16 +143,9 @@ impl<'a> ItemView<'a> {
 
     /// The values of the claims of the item under a name or glob.
     pub(crate) fn claims(&self, pattern: &str) -> Result<Vec<Cell>> {
-        let state = &self.snapshot.state;
-        let mut values = Vec::new();
-        for (key, _) in state.scan(tables::CLAIM_ITEM, &tables::numbers([self.id.0]))? {
-            let Some(number) = tables::number_at(&key, 4) else { continue };
-            let claim: Option<tables::ClaimRow> = state.get(tables::CLAIM, &tables::numbers([number]))?;
-            values.extend(
-                claim.filter(|claim| crate::cell::glob(pattern, &claim.name)).map(|claim| Cell::Text(claim.value)),
-            );
-        }
-        Ok(values)
+        let claims = self.snapshot.state.claims_of(self.id)?.into_iter();
+        let named = claims.filter(|claim| crate::cell::glob(pattern, &claim.name));
+        Ok(named.map(|claim| Cell::Text(claim.value)).collect())
     }
 }
 

@@ -46,6 +46,7 @@ mod apply;
 mod attributes;
 pub mod cell;
 mod checkpoint;
+mod claims;
 mod content;
 mod database;
 mod edge;

@@ -135,7 +135,7 @@ impl State {
             self.set_attributes(id, after)?;
             self.queue_dependents(id, &mut queue)?;
         }
-        Ok(())
+        self.settle_claims()
     }
 
     /// Notes that an item's own state changed, so that what rests on it is looked at again.

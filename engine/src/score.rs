@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! S(item; q) = l_sim * cos(v_q, v) + l_words * w(item; q) + l_time * g(dt)
-//!            + l_status * w(status) + l_src * w(source) + l_util * utility
+//!            + l_status * w(status) + l_src * w(source) + l_util * utility - l_conf * [a claim of it lost]
 //! g(dt) = exp(-ln 2 * dt / half-life),  dt below 0 counts as 0
 //! ```
 //!
@@ -34,6 +34,7 @@ pub(crate) struct Weights {
     pub(crate) source: f32,
     pub(crate) utility: f32,
     pub(crate) context: f32,
+    pub(crate) conflict: f32,
     half_life: HalfLife,
     statuses: [f32; 3],
     sources: [f32; 6],
@@ -52,7 +53,7 @@ impl Weights {
             }
         };
         if score.base == ScoreBase::Zero {
-            (weights.utility, weights.context) = (0.0, 0.0);
+            (weights.utility, weights.context, weights.conflict) = (0.0, 0.0, 0.0);
         }
         for term in &score.terms {
             weights.set(&term.node)?;
@@ -75,6 +76,7 @@ impl Weights {
             source: 1.0,
             utility: 0.0,
             context: if archive { 1.0 } else { 0.0 },
+            conflict: if archive { 0.0 } else { 1.0 },
             half_life: HalfLife::Clock(settings::half_life(state)?),
             statuses: [0.0, -0.1, -1.0],
             sources: Source::ALL
@@ -99,6 +101,7 @@ impl Weights {
             Part::Source => self.source = weight,
             Part::Utility => self.utility = weight,
             Part::Context => self.context = weight,
+            Part::Conflict => self.conflict = weight,
         }
         for (name, value) in &term.values {
             let (name, value) = (name.node.word().unwrap_or_default(), *value.node.bound() as f32);
@@ -144,6 +147,7 @@ impl Weights {
             status: item.status.map_or(0.0, |status| self.status * self.statuses[usize::from(status.to_byte())]),
             source: item.source.map_or(0.0, |source| self.source * self.sources[usize::from(source.to_byte())]),
             utility: self.utility * item.utility,
+            conflict: if item.conflict.is_some() { 0.0 - self.conflict } else { 0.0 },
             relaxed: -self.status * relaxed as f32,
         }
     }

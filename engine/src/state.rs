@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub(crate) layers: [LayerIndex; 3],
     /// Items whose derived attributes must be recomputed before the transaction is read or committed.
     pub(crate) unsettled: OrdSet<u32>,
+    /// Items that changed in what decides between competing claims.
+    pub(crate) disputed: OrdSet<u32>,
     /// What the transaction under way has changed, as it was before.
     pub(crate) changes: Changes,
     /// The totals after the last transaction.

@@ -20,6 +20,8 @@
 //! | `CHUNK` | item u32, field u32, index u32 | Lsn of the chunk record |
 //! | `META` | empty | [`Meta`], written at checkpoints |
 //! | `MANIFEST` | file name | [`ManifestRow`], written at checkpoints |
+//! | `RIVALS` | contest, claim u32 | empty (see `claims`) |
+//! | `CLAIM_AT` | claim u32 | the key of its contest |
 //! | `COMMIT` | commit u64 | [`CommitRow`] |
 //! | `WAS` | until u64, table u8, key | the row before that commit, if there was one (see `history`) |
 //! | `WAS_ITEM` | until u64, item u32 | the attributes that changed, as they were |
@@ -55,6 +57,8 @@ pub(crate) const COMMIT: u8 = 21;
 pub(crate) const WAS: u8 = 22;
 pub(crate) const WAS_ITEM: u8 = 23;
 pub(crate) const CHANGED: u8 = 24;
+pub(crate) const RIVALS: u8 = 25;
+pub(crate) const CLAIM_AT: u8 = 26;
 
 /// Counters and totals of the database, kept in memory and written with each checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]

@@ -66,6 +66,7 @@ enum Op {
     Status(u8, Status),
     Utility(u8, i8),
     Inactive(u8),
+    Claim(u8, u8, u8, bool),
     Episode(u8, Option<u8>, Option<bool>),
     PageTokens(u64),
     Summarise(u8, bool),
@@ -121,6 +122,8 @@ fn op() -> impl Strategy<Value = Op> {
         5 => (any::<u8>(), status()).prop_map(|(item, status)| Op::Status(item, status)),
         1 => any::<(u8, i8)>().prop_map(|(item, utility)| Op::Utility(item, utility)),
         2 => any::<u8>().prop_map(Op::Inactive),
+        6 => (any::<u8>(), 0..2_u8, 0..3_u8, prop::bool::weighted(0.2))
+            .prop_map(|(item, name, value, global)| Op::Claim(item, name, value, global)),
         3 => (0..4_u8, option::of(0..3_u8), option::of(any::<bool>()))
             .prop_map(|(episode, version, open)| Op::Episode(episode, version, open)),
         1 => (1..40_u64).prop_map(Op::PageTokens),
@@ -188,7 +191,16 @@ struct Model {
     episodes: Vec<MEpisode>,
     pages: Vec<MPage>,
     traces: BTreeSet<(String, String, u64)>,
+    claims: Vec<MClaim>,
     page_tokens: u64,
+}
+
+#[derive(Clone, Debug)]
+struct MClaim {
+    item: usize,
+    name: String,
+    value: String,
+    global: bool,
 }
 
 /// What an item has of its sources.
@@ -287,6 +299,31 @@ impl Model {
             let of_newest = newest.and_then(|(_, source)| source.first_episode);
             of.first_episode = of_newest.or(of.episodes.first().copied());
         }
+    }
+
+    /// The item that won over each item: of its first claim that lost against another value.
+    fn conflict(&self, id: usize, derived: &[Derived]) -> Option<usize> {
+        if !self.items[id].active {
+            return None;
+        }
+        self.claims.iter().filter(|claim| claim.item == id).find_map(|claim| {
+            let group = |claim: &MClaim| {
+                let of = &derived[claim.item];
+                let scope = if claim.global { None } else { Some(of.first_episode) };
+                (claim.global, scope, of.version.clone(), claim.name.clone())
+            };
+            let belief = |(number, claim): &(usize, &MClaim)| {
+                let of = &derived[claim.item];
+                let is_trace = self.items[claim.item].kind.layer() == Layer::Trace;
+                let grounded = is_trace || of.support == Support::Supported;
+                let status = of.status.unwrap_or(Status::Unknown);
+                (std::cmp::Reverse(status), of.time, of.step, grounded, *number)
+            };
+            let rivals = self.claims.iter().enumerate();
+            let rivals = rivals.filter(|(_, other)| self.items[other.item].active && group(other) == group(claim));
+            let (_, winner) = rivals.max_by_key(belief)?;
+            (winner.item != id && winner.value != claim.value).then_some(winner.item)
+        })
     }
 
     fn trust(&self, id: usize) -> f32 {
@@ -407,7 +444,7 @@ const ASKED: &str = "recall 'one fare of the flight' through themes 3 -> recalls
     recall 'price of the bag' in episode 'e1' exclude stale, weakened relax below 3;
     find items where status = success and (support = supported or cites any) order by time desc, item;
     find recalls in episode 'e0' where has version return key, version, step, time;
-    count items, mean utility, max step by kind, status, support; count edges by edge; find pages where tokens > 3;
+    count items, mean utility, max step by kind, status, support; count edges by edge; conflicts; find items where conflicted; find claims where has won; find pages where tokens > 3;
     sources of 0, 1, 2 depth 5; dependents of 0, 1, 2, 3 depth 5 where not inactive";
 
 /// All that a snapshot says, also to statements.
@@ -608,6 +645,9 @@ fn apply_to_engine(op: &Op, transaction: &mut Transaction<'_>, model: &Model) ->
         Op::Status(id, status) => transaction.mark(item(*id)?, Mark::Status(*status), None),
         Op::Utility(id, utility) => transaction.mark(item(*id)?, Mark::Utility(f32::from(*utility), 3), None),
         Op::Inactive(id) => transaction.mark(item(*id)?, Mark::Inactive, Some("said so".to_owned())),
+        Op::Claim(id, name, value, global) => {
+            transaction.claim(item(*id)?, &format!("n{name}"), &value.to_string(), *global, &[])
+        }
         Op::Episode(episode, version, open) => {
             let change =
                 EpisodeChange { version: version.map(|version| format!("v{version}")), open: *open, task: None };
@@ -816,6 +856,11 @@ fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
             let id = model.item(*id)?;
             model.items[id].active = false;
         }
+        Op::Claim(id, name, value, global) => {
+            let item = model.item(*id)?;
+            let (name, value) = (format!("n{name}"), value.to_string());
+            model.claims.push(MClaim { item, name, value, global: *global });
+        }
         Op::Episode(episode, version, open) => {
             let at = model.episode(*episode);
             if *open == Some(false) && !model.episodes[at].open_page.is_empty() {
@@ -879,6 +924,7 @@ fn compare(snapshot: &Snapshot, model: &Model) {
             (item.active, item.ungrounded, item.utility, item.vector, item.tokens, item.text.as_str()),
             "item {id}"
         );
+        assert_eq!(a.conflict.map(|winner| winner as usize), model.conflict(id, &derived), "conflict of {id}");
         let row = &listed.rows[id];
         assert_eq!(texts(row[1].as_ref()), of.version.iter().cloned().collect::<Vec<_>>(), "version of {id}");
         let episodes = texts(row[2].as_ref());

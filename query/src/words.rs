@@ -170,6 +170,8 @@ words! {
         Utility = "utility",
         /// How much the words of a trace's neighbours in its log count for it.
         Context = "context",
+        /// What is taken off for a claim that lost.
+        Conflict = "conflict",
     }
 }
 

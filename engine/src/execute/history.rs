@@ -16,7 +16,6 @@ use crate::reader::Standing;
 use crate::record::{Change, Record};
 use crate::snapshot::Snapshot;
 use crate::state::State;
-use crate::tables::{self, ClaimRow};
 use crate::{Error, Result};
 use holotype_query::ast::{History, Ref};
 use holotype_storage::log::Lsn;
@@ -138,11 +137,8 @@ fn of_item(snapshot: &Snapshot, id: ItemId) -> Result<Vec<Fact>> {
             facts.push((edge.as_str(), Cell::Text(snapshot.key_of(far)?)));
         }
     }
-    for (key, _) in snapshot.state.scan(tables::CLAIM_ITEM, &tables::numbers([id.0]))? {
-        let Some(number) = tables::number_at(&key, 4) else { continue };
-        let claim: Option<ClaimRow> = snapshot.state.get(tables::CLAIM, &tables::numbers([number]))?;
-        facts.extend(claim.map(|claim| ("claims", Cell::Text(format!("{} = {}", claim.name, claim.value)))));
-    }
+    let claims = snapshot.state.claims_of(id)?.into_iter();
+    facts.extend(claims.map(|claim| ("claims", Cell::Text(format!("{} = {}", claim.name, claim.value)))));
     Ok(facts)
 }
 

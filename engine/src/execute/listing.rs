@@ -1,5 +1,6 @@
 //! What listings share: the rows of things that are no items, order, limit, columns.
 
+use super::conflicts::claims;
 use crate::answer::Table;
 use crate::cell::Cell;
 use crate::filter::{Filter, episode_numbers, holds_for_row};
@@ -9,7 +10,7 @@ use crate::reader::Standing;
 use crate::recall::{names, reader_of};
 use crate::seek::seek;
 use crate::snapshot::Snapshot;
-use crate::tables::{self, ClaimRow, EpisodeRow, PageRow};
+use crate::tables::{self, EpisodeRow, PageRow};
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Limit, Listing, OrderKey, Scope, Thing};
@@ -81,7 +82,7 @@ pub(super) fn rows(snapshot: &Snapshot, thing: Thing, listing: &Listing) -> Resu
     let all = match thing {
         Thing::Noun(Noun::Pages) => pages(snapshot)?,
         Thing::Noun(Noun::Episodes) => episodes(snapshot)?,
-        Thing::Claims => claims(snapshot)?,
+        Thing::Claims => claims(snapshot, &standing(snapshot, listing)?)?,
         Thing::Edges => edges(snapshot)?,
         Thing::Events => return Err(Error::NotYet { what: "events".to_owned() }),
         Thing::Receipts => return Err(Error::NotYet { what: "receipts".to_owned() }),
@@ -123,7 +124,7 @@ pub(super) fn columns_of(thing: Thing) -> &'static [&'static str] {
     match thing {
         Thing::Noun(Noun::Pages) => &["key", "episode", "traces", "tokens", "state", "hash"],
         Thing::Noun(Noun::Episodes) => &["episode", "task", "version", "open", "traces", "pages"],
-        Thing::Claims => &["item", "name", "value", "scope"],
+        Thing::Claims => &["item", "name", "value", "scope", "won"],
         Thing::Edges => &["from", "edge", "to"],
         _ => &[],
     }
@@ -157,26 +158,6 @@ fn episodes(snapshot: &Snapshot) -> Result<Vec<Cells>> {
         ]);
         row.extend(episode.task.map(|task| ("task", Cell::Text(task))));
         row.extend(episode.version.map(|version| ("version", Cell::Text(version))));
-        rows.push(row);
-    }
-    Ok(rows)
-}
-
-fn claims(snapshot: &Snapshot) -> Result<Vec<Cells>> {
-    let mut rows = Vec::new();
-    for (_, value) in snapshot.state.scan(tables::CLAIM, &[])? {
-        let claim: ClaimRow = codec::decode(&value)?;
-        let attributes = snapshot.state.attributes(ItemId(claim.item))?;
-        let mut row = BTreeMap::from([
-            ("item", Cell::Text(snapshot.key_of(ItemId(claim.item))?)),
-            ("name", Cell::Text(claim.name)),
-            ("value", Cell::Text(claim.value)),
-            ("scope", Cell::text(if claim.global { "global" } else { "episode" })),
-            ("commit", Cell::count(attributes.commit)),
-        ]);
-        if let Some(episode) = attributes.episode {
-            row.insert("episode", Cell::Text(snapshot.state.episode(episode)?.id));
-        }
         rows.push(row);
     }
     Ok(rows)

@@ -3,6 +3,7 @@
 //! A script is one transaction: if any of its statements writes, all of them run inside a transaction and see what came
 //! before them; a failing statement undoes everything. A script that only reads runs on a snapshot.
 
+mod conflicts;
 mod count;
 mod explain;
 mod find;
@@ -97,6 +98,7 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
         Statement::Count(count) => count::run(snapshot, count).map(Output::Table),
         Statement::Walk(walk) => walk::run(snapshot, walk).map(Output::Table),
+        Statement::Conflicts(conflicts) => conflicts::run(snapshot, conflicts).map(Output::Table),
         Statement::History(history) => history::run(snapshot, history).map(Output::Table),
         Statement::Verify(verify) => verify::run(snapshot, verify).map(Output::Table),
         Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),

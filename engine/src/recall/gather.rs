@@ -22,6 +22,8 @@ pub(crate) struct Found {
     pub(crate) near: bool,
     pub(crate) words: bool,
     pub(crate) linked_from: Vec<ItemId>,
+    /// Rows whose claims it contests: it was brought back as the other side.
+    pub(crate) contests: Vec<ItemId>,
 }
 
 /// The candidates of one stage, by id.

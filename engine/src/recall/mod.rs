@@ -14,6 +14,7 @@
 //! 3. Same snapshot, same reader, same statement: same rows.
 
 mod builder;
+mod contest;
 mod expand;
 mod gather;
 mod plan;
@@ -26,6 +27,7 @@ use crate::item::{ItemId, Layer};
 use crate::reader::{Standing, Window};
 use crate::snapshot::{Snapshot, is_damage};
 pub use builder::RecallBuilder;
+use contest::OpenContests;
 use gather::Candidates;
 use holotype_query::ast;
 use plan::Plan;
@@ -79,8 +81,8 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps
     steps.push((
         "score".to_owned(),
         format!(
-            "similarity {}, words {}, recency {}, status {}, source {}, utility {}, context {}",
-            w.similarity, w.words, w.recency, w.status, w.source, w.utility, w.context
+            "similarity {}, words {}, recency {}, status {}, source {}, utility {}, context {}, conflict {}",
+            w.similarity, w.words, w.recency, w.status, w.source, w.utility, w.context, w.conflict
         ),
     ));
     Ok(steps)
@@ -101,17 +103,19 @@ pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &
     let started = Instant::now();
     let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?;
     let plan = Plan::new(snapshot, recall)?;
-    let (mut stages, complete) = gather_and_rank(snapshot, &plan, false, steps)?;
+    let mut contests = OpenContests::default();
+    let (mut stages, complete) = gather_and_rank(snapshot, &plan, false, &mut contests, steps)?;
     let mut survivors: usize = stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && !plan.exclusions.is_empty() {
         // Excluded items come back, after all valid ones: each test they failed takes l_status off their S.
-        let (with_excluded, _) = gather_and_rank(snapshot, &plan, true, steps)?;
+        let (with_excluded, _) = gather_and_rank(snapshot, &plan, true, &mut contests, steps)?;
         stages = with_excluded;
         survivors = stages.iter().map(Vec::len).sum();
         steps.push(("relax".to_owned(), format!("{survivors} candidates with the excluded ones")));
     }
-    let selection = select::select(snapshot, &plan, stages)?;
-    answer(snapshot, plan, selection, complete, started)
+    let mut selection = select::select(snapshot, &plan, stages)?;
+    let contested = contests.bring(snapshot, &plan, &mut selection)?;
+    answer(snapshot, plan, selection, contested, complete, started)
 }
 
 /// The ranked candidates of every stage, and whether every possible row was looked at.
@@ -119,6 +123,7 @@ fn gather_and_rank(
     snapshot: &Snapshot,
     plan: &Plan,
     relaxed: bool,
+    contests: &mut OpenContests,
     steps: &mut Steps,
 ) -> Result<(Vec<Vec<Scored>>, bool)> {
     let mut before = Candidates::new();
@@ -129,11 +134,16 @@ fn gather_and_rank(
         if stage.layer == Layer::Trace && plan.weights.context > 0.0 {
             bring_neighbours(snapshot, if relaxed { &stage.relaxable } else { &stage.rows }, &mut gathered.rows)?;
         }
+        if snapshot.state.meta.claims > 0 {
+            let filter = if relaxed { &stage.relaxable } else { &stage.rows };
+            contests.join(snapshot, plan, filter, &mut gathered.rows)?;
+        }
         complete &= gathered.complete;
         for step in gathered.steps {
             steps.push((stage.noun.to_string(), step));
         }
         let rows = rank::rank(snapshot, plan, stage, gathered.rows)?;
+        contests.note(&rows);
         steps.push((stage.noun.to_string(), format!("{} candidates ranked", rows.len())));
         ranked.push(rows);
         before = gathered.routed;
@@ -158,9 +168,17 @@ fn bring_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, 
     Ok(())
 }
 
-fn answer(snapshot: &Snapshot, plan: Plan, selection: Selection, complete: bool, started: Instant) -> Result<Answer> {
+fn answer(
+    snapshot: &Snapshot,
+    plan: Plan,
+    selection: Selection,
+    contested: Vec<String>,
+    complete: bool,
+    started: Instant,
+) -> Result<Answer> {
     let strength = strength(snapshot, &plan, &selection.rows)?;
     let mut notes = plan.notes.clone();
+    notes.extend(selection.notes.iter().cloned());
     for (id, what) in &selection.damaged {
         notes.push(format!("item {id} is left out, for its bytes are not those that were written: {what}"));
     }
@@ -197,7 +215,7 @@ fn answer(snapshot: &Snapshot, plan: Plan, selection: Selection, complete: bool,
         covered,
         strength,
         certificate: if complete { "exact" } else { "limited" },
-        contested: Vec::new(),
+        contested,
         route: plan.stages.iter().map(|stage| stage.noun.to_string()).collect(),
         rounds: 0,
         notes,
@@ -241,6 +259,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
     path.extend(found.linked_from.iter().map(|from| format!("linked from {}", key(from))));
     let others = lifted_by.iter().filter(|recall| !found.linked_from.contains(recall));
     path.extend(others.map(|recall| format!("cited by {}", key(recall))));
+    path.extend(found.contests.iter().map(|rival| format!("contests {}", key(rival))));
     if path.is_empty() {
         path.push("next to a candidate".to_owned());
     }
@@ -283,7 +302,8 @@ fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
 
 /// A row added by `expand`; nothing, and a note, where its bytes cannot be read as they were written.
 fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<String>) -> Result<Option<Row>> {
-    let attributes = snapshot.state.attributes(id)?;
+    let mut attributes = snapshot.state.attributes(id)?;
+    attributes.conflict = plan.conflict_of(snapshot, id, &attributes)?.map(|winner| winner.0);
     let content = match snapshot.content(id) {
         Ok(content) => content,
         Err(error) if is_damage(&error) => {

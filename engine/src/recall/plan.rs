@@ -7,7 +7,7 @@
 
 use crate::attributes::Column;
 use crate::filter::{Filter, episode_numbers};
-use crate::item::{ItemId, Layer};
+use crate::item::{Attributes, ItemId, Layer};
 use crate::reader::{Reader, Standing};
 use crate::score::Weights;
 use crate::snapshot::Snapshot;
@@ -58,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) standing: Standing,
     pub(crate) weights: Weights,
     pub(crate) visible: Bits,
+    /// Nothing lies ahead of the reader.
+    pub(crate) sees_all: bool,
     /// What of that is a trace, and what a recall.
     pub(crate) traces: Bits,
     pub(crate) recalls: Bits,
@@ -89,7 +91,7 @@ impl Plan {
         let scope = clauses.scope.as_ref().map(|scope| &scope.node);
         let standing = standing(snapshot, clauses)?;
         let filter = Filter { snapshot, standing: &standing };
-        let visible = visible(&filter, scope, clauses)?;
+        let (visible, sees_all) = visible(&filter, scope, clauses)?;
         let exclusions = exclusions(&filter, clauses)?;
         let mut wanted = Bits::full(snapshot.state.bound());
         if let Some(predicate) = &clauses.filter {
@@ -134,6 +136,7 @@ impl Plan {
             traces: filter.noun(Noun::Traces)?.and(&visible),
             recalls: filter.noun(Noun::Recalls)?.and(&visible),
             visible,
+            sees_all,
             inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
             stages: plans,
@@ -149,6 +152,19 @@ impl Plan {
             notes,
             standing,
         })
+    }
+
+    /// The item that won over a claim of this one, as far as the reader can see.
+    pub(crate) fn conflict_of(
+        &self,
+        snapshot: &Snapshot,
+        id: ItemId,
+        attributes: &Attributes,
+    ) -> Result<Option<ItemId>> {
+        if self.sees_all {
+            return Ok(attributes.conflict.map(ItemId));
+        }
+        snapshot.state.conflict_seen(id, &self.standing)
     }
 
     /// The names of the exclusions that keep an item out.
@@ -250,7 +266,7 @@ pub(crate) fn reader_of(clause: &holotype_query::ast::Reader) -> Reader {
 }
 
 /// What is in scope and may be seen by the reader.
-fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Result<Bits> {
+fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Result<(Bits, bool)> {
     let state = &filter.snapshot.state;
     let bound = state.bound();
     let select = |column, test: &dyn Fn(f64) -> bool| state.attributes.select(column, bound, test);
@@ -265,6 +281,7 @@ fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Res
     }
     visible = visible.and_not(&select(Column::Redacted, &|redacted| redacted == 1.0)?);
     let standing = filter.standing;
+    let mut sees_all = true;
     if let Some(episode) = standing.episode {
         let mut ahead = Bits::new();
         if let Some(step) = standing.reader.step {
@@ -276,8 +293,9 @@ fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Res
         let here = select(Column::Episode, &|of| of as u32 == episode)?;
         let ahead = ahead.and(&here).and_not(&state.attributes.layer(Layer::Theme, bound)?);
         visible = visible.and_not(&ahead);
+        sees_all = ahead.is_empty();
     }
-    Ok(visible)
+    Ok((visible, sees_all))
 }
 
 /// Whether a flaw is let in by name.

@@ -61,7 +61,9 @@ pub(crate) fn rank(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, candidat
     snapshot.keep(ids.len() * size_of::<Scored>())?;
     let mut attributes = HashMap::with_capacity(ids.len());
     for id in &ids {
-        attributes.insert(*id, snapshot.state.attributes(ItemId(*id))?);
+        let mut of_item = snapshot.state.attributes(ItemId(*id))?;
+        of_item.conflict = plan.conflict_of(snapshot, ItemId(*id), &of_item)?.map(|winner| winner.0);
+        attributes.insert(*id, of_item);
     }
     let lifting = plan.lifts && stage.layer == Layer::Trace;
     let recalls = if lifting { citing_recalls(snapshot, plan, &ids)? } else { BTreeMap::new() };

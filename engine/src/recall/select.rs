@@ -41,6 +41,8 @@ pub(crate) struct Selection {
     pub(crate) rows: Vec<Chosen>,
     /// Items whose bytes could not be read as they were written.
     pub(crate) damaged: Vec<(ItemId, String)>,
+    /// What a reader should know of how the rows were chosen.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The rows of the answer, best first, from the ranked candidates of each stage.
@@ -61,7 +63,7 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
         }
         merged = kept;
     }
-    let mut selection = Selection { rows: Vec::new(), damaged: Vec::new() };
+    let mut selection = Selection { rows: Vec::new(), damaged: Vec::new(), notes: Vec::new() };
     let wanted = plan.limit.map(|limit| limit.saturating_add(plan.skip));
     let mut left = plan.budget;
     let mut of_stage: Vec<u64> = plan.stages.iter().map(|stage| stage.count.unwrap_or(u64::MAX)).collect();

@@ -1,0 +1,282 @@
+//! Claims and conflicts (memory model, section 6): what items say is so, and which of them is to be believed.
+//!
+//! A claim `(name, value)` *competes* with those of the same name, scope and version: the scope is the item's episode unless
+//! the claim is global, the version that of the item. Among the claims of active items the best one wins:
+//!
+//! ```text
+//! success > unknown > failed, then newer (time, then step), then supported by a trace, then the later claim
+//! ```
+//!
+//! Every other item that claims another value loses, and carries the winner as its `conflict`; an item with several claims
+//! carries the winner of the first that lost. Values agree when they are the same text but for case and blanks at the ends, or the
+//! same number. Like support, this is derived and never logged.
+//!
+//! For a reader only what is not ahead of it competes, so that an answer at an earlier step does not know what came later.
+//! A contest is *open* (`contested`) when winner and runner-up agree in status and in whether a trace supports them, and S
+//! without similarity and words differs by less than [`TAU`] between them.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `RIVALS` | contest, claim u32 | empty |
+//! | `CLAIM_AT` | claim u32 | its contest: global u8, episode u32, version u32, name, 0 |
+//!
+//! Invariants:
+//! 1. Every claim stands in the contest that its item's episode and version put it in, once the state is settled.
+//! 2. `conflict` is a function of the claims and the attributes of the items that make them.
+//!
+//! Cost: a changed item costs a pass over the contests it takes part in.
+
+use crate::Result;
+use crate::item::{Attributes, ItemId, Layer, Status, Support};
+use crate::reader::Standing;
+use crate::score::Weights;
+use crate::state::State;
+use crate::tables::{self, ClaimRow};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How near in S winner and runner-up must be for a contest to be open (ours).
+pub(crate) const TAU: f32 = 0.1;
+
+/// A number of a contest's key where there is none.
+const NONE: u32 = u32::MAX;
+
+/// A claim that competes, with the item that makes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Rival {
+    pub(crate) claim: ClaimRow,
+    pub(crate) item: ItemId,
+    pub(crate) attributes: Attributes,
+}
+
+impl Rival {
+    /// Whether a trace stands behind it.
+    fn is_grounded(&self) -> bool {
+        self.attributes.layer() == Layer::Trace || self.attributes.support == Support::Supported
+    }
+
+    /// The order of belief, best first.
+    fn best_first(&self, other: &Rival) -> Ordering {
+        let rank = |rival: &Rival| {
+            let a = &rival.attributes;
+            let status = a.status.unwrap_or(Status::Unknown);
+            (status, Reverse(a.time), Reverse(a.step), Reverse(rival.is_grounded()), Reverse(rival.claim.number))
+        };
+        rank(self).cmp(&rank(other))
+    }
+
+    pub(crate) fn agrees_with(&self, other: &Rival) -> bool {
+        agree(&self.claim.value, &other.claim.value)
+    }
+}
+
+/// The claims that compete with each other, best first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Contest {
+    pub(crate) rivals: Vec<Rival>,
+}
+
+impl Contest {
+    /// The item that a rival lost against; nothing when it won, or says the same as the winner.
+    pub(crate) fn winner_over(&self, rival: &Rival) -> Option<ItemId> {
+        let winner = self.rivals.first()?;
+        (winner.item != rival.item && !winner.agrees_with(rival)).then_some(winner.item)
+    }
+
+    /// The best rival that says something else than the winner.
+    pub(crate) fn runner_up(&self) -> Option<&Rival> {
+        let winner = self.rivals.first()?;
+        self.rivals.iter().find(|rival| rival.item != winner.item && !rival.agrees_with(winner))
+    }
+
+    /// The same contest among what a reader can see.
+    pub(crate) fn seen_by(mut self, standing: &Standing) -> Contest {
+        self.rivals.retain(|rival| !standing.is_ahead(&rival.attributes));
+        self
+    }
+
+    /// Whether it is not clear who won, for a reader.
+    pub(crate) fn is_open(&self, weights: &Weights, standing: &Standing) -> bool {
+        let (Some(winner), Some(other)) = (self.rivals.first(), self.runner_up()) else { return false };
+        let alike = winner.attributes.status == other.attributes.status && winner.is_grounded() == other.is_grounded();
+        let score = |rival: &Rival| {
+            let undecided = Attributes { conflict: None, ..rival.attributes.clone() };
+            weights.parts(&undecided, standing, 0.0, 0.0, 0).sum()
+        };
+        alike && (score(winner) - score(other)).abs() < TAU
+    }
+}
+
+/// Whether two values are the same.
+fn agree(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim(), b.trim());
+    match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a.to_lowercase() == b.to_lowercase(),
+    }
+}
+
+impl State {
+    /// The claims of an item, oldest first.
+    pub(crate) fn claims_of(&self, id: ItemId) -> Result<Vec<ClaimRow>> {
+        if self.meta.claims == 0 {
+            return Ok(Vec::new());
+        }
+        let mut claims = Vec::new();
+        for (key, _) in self.scan(tables::CLAIM_ITEM, &tables::numbers([id.0]))? {
+            if let Some(number) = tables::number_at(&key, 4) {
+                claims.extend(self.claim(number)?);
+            }
+        }
+        Ok(claims)
+    }
+
+    /// The claim of that number.
+    pub(crate) fn claim(&self, number: u32) -> Result<Option<ClaimRow>> {
+        self.get(tables::CLAIM, &tables::numbers([number]))
+    }
+
+    /// The key of the contest a claim takes part in.
+    pub(crate) fn contest_of(&self, claim: u32) -> Result<Option<Vec<u8>>> {
+        self.get(tables::CLAIM_AT, &tables::numbers([claim]))
+    }
+
+    /// The active claims of a contest, best first.
+    pub(crate) fn contest(&self, key: &[u8]) -> Result<Contest> {
+        let mut rivals = Vec::new();
+        for claim in self.members(key)? {
+            let item = ItemId(claim.item);
+            let attributes = self.attributes(item)?;
+            if attributes.active && !attributes.redacted {
+                rivals.push(Rival { claim, item, attributes });
+            }
+        }
+        rivals.sort_by(Rival::best_first);
+        Ok(Contest { rivals })
+    }
+
+    /// Every contest, by key.
+    pub(crate) fn contests(&self) -> Result<BTreeSet<Vec<u8>>> {
+        let rows = self.scan(tables::RIVALS, &[])?;
+        Ok(rows.into_iter().filter_map(|(key, _)| Some(key.get(..key.len().checked_sub(4)?)?.to_vec())).collect())
+    }
+
+    fn members(&self, key: &[u8]) -> Result<Vec<ClaimRow>> {
+        let mut claims = Vec::new();
+        for (row, _) in self.scan(tables::RIVALS, key)? {
+            // A name that goes on after a zero byte cannot be: names hold none.
+            if let Some(number) = tables::number_at(&row, key.len()).filter(|_| row.len() == key.len() + 4) {
+                claims.extend(self.claim(number)?);
+            }
+        }
+        Ok(claims)
+    }
+
+    /// The item that won over a claim of this one among what a reader can see.
+    pub(crate) fn conflict_seen(&self, id: ItemId, standing: &Standing) -> Result<Option<ItemId>> {
+        for claim in self.claims_of(id)? {
+            let Some(key) = self.contest_of(claim.number)? else { continue };
+            let contest = self.contest(&key)?.seen_by(standing);
+            let own = contest.rivals.iter().find(|rival| rival.claim.number == claim.number);
+            if let Some(winner) = own.and_then(|own| contest.winner_over(own)) {
+                return Ok(Some(winner));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes that something changed that contests go by.
+    pub(crate) fn note_rival(&mut self, id: ItemId, before: &Attributes, after: &Attributes) {
+        let standing =
+            |a: &Attributes| (a.status, a.time, a.step, a.support, a.active, a.redacted, a.episode, a.version);
+        if self.meta.claims > 0 && standing(before) != standing(after) {
+            self.disputed.insert(id.0);
+        }
+    }
+
+    /// Puts the claims of every item that changed where they belong, and decides the contests they left and joined.
+    pub(crate) fn settle_claims(&mut self) -> Result<()> {
+        let mut contests = BTreeSet::new();
+        for id in std::mem::take(&mut self.disputed) {
+            let attributes = self.attributes(ItemId(id))?;
+            for claim in self.claims_of(ItemId(id))? {
+                let before = self.contest_of(claim.number)?;
+                let after = contest_key(&claim, &attributes);
+                if before.as_deref() != Some(&after) {
+                    if let Some(before) = before {
+                        self.delete(tables::RIVALS, rival(&before, claim.number))?;
+                        contests.insert(before);
+                    }
+                    self.put_empty(tables::RIVALS, rival(&after, claim.number))?;
+                    self.put(tables::CLAIM_AT, tables::numbers([claim.number]), &after)?;
+                }
+                contests.insert(after);
+            }
+        }
+        let mut decided = BTreeMap::new();
+        let mut items = BTreeSet::new();
+        for key in contests {
+            items.extend(self.members(&key)?.into_iter().map(|claim| claim.item));
+            decided.insert(key.clone(), self.contest(&key)?);
+        }
+        for id in items.into_iter().map(ItemId) {
+            let attributes = self.attributes(id)?;
+            let conflict = self.conflict(id, &attributes, &mut decided)?.map(|winner| winner.0);
+            if conflict != attributes.conflict {
+                self.set_attributes(id, Attributes { conflict, ..attributes })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The winner over the first claim of an item that lost.
+    fn conflict(
+        &self,
+        id: ItemId,
+        attributes: &Attributes,
+        decided: &mut BTreeMap<Vec<u8>, Contest>,
+    ) -> Result<Option<ItemId>> {
+        if !attributes.active || attributes.redacted {
+            return Ok(None);
+        }
+        for claim in self.claims_of(id)? {
+            let key = contest_key(&claim, attributes);
+            if !decided.contains_key(&key) {
+                decided.insert(key.clone(), self.contest(&key)?);
+            }
+            let Some(contest) = decided.get(&key) else { continue };
+            let own = contest.rivals.iter().find(|rival| rival.claim.number == claim.number);
+            if let Some(winner) = own.and_then(|own| contest.winner_over(own)) {
+                return Ok(Some(winner));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The key of the contest that a claim of an item with these attributes takes part in.
+fn contest_key(claim: &ClaimRow, attributes: &Attributes) -> Vec<u8> {
+    let episode = if claim.global { NONE } else { attributes.episode.unwrap_or(NONE) };
+    let mut key = vec![u8::from(claim.global)];
+    key.extend_from_slice(&tables::numbers([episode, attributes.version.unwrap_or(NONE)]));
+    key.extend_from_slice(claim.name.as_bytes());
+    key.push(0);
+    key
+}
+
+fn rival(contest: &[u8], claim: u32) -> Vec<u8> {
+    [contest, &claim.to_be_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_agree_as_people_expect() {
+        assert!(agree("450", " 450.0"));
+        assert!(agree("Queued", "queued "));
+        assert!(!agree("450", "$450"));
+        assert!(!agree("queued", "running"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Contested claims: where it is not clear which claim is to be believed, both sides come back (memory model, sections 6 and 8).
+//!
+//! A candidate whose claim takes part in an open contest makes the other side a candidate too, as long as that side is in
+//! scope, passes the predicate and no exclusion keeps it out; so it is ranked among all others. A row then brings the other
+//! side along: under a limit it takes the place of the last row below that is no side itself, and is one row more where there
+//! is none; under a budget it must fit.
+
+use super::gather::Candidates;
+use super::plan::Plan;
+use super::rank::Scored;
+use super::select::{Chosen, Selection};
+use crate::Result;
+use crate::claims::Contest;
+use crate::item::ItemId;
+use crate::snapshot::Snapshot;
+use holotype_index::bitmap::Bits;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The open contests that candidates take part in.
+#[derive(Default)]
+pub(crate) struct OpenContests {
+    /// By key: the two sides and the claim's name; nothing where the contest is not open.
+    known: BTreeMap<Vec<u8>, Option<Sides>>,
+    /// Candidates that are sides, as they were ranked.
+    ranked: BTreeMap<ItemId, Scored>,
+}
+
+#[derive(Clone)]
+struct Sides {
+    name: String,
+    items: [ItemId; 2],
+}
+
+impl OpenContests {
+    /// Makes the other side of each candidate's open contests a candidate too, where it may be a row.
+    pub(crate) fn join(
+        &mut self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        filter: &Bits,
+        rows: &mut Candidates,
+    ) -> Result<()> {
+        let ids: Vec<ItemId> = rows.keys().map(|id| ItemId(*id)).collect();
+        for id in ids {
+            for sides in self.of(snapshot, plan, id)? {
+                for side in sides.items {
+                    if side != id && filter.contains(side.0) {
+                        rows.entry(side.0).or_default().contests.push(id);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers how the sides were ranked.
+    pub(crate) fn note(&mut self, ranked: &[Scored]) {
+        let sides: BTreeSet<ItemId> = self.known.values().flatten().flat_map(|sides| sides.items).collect();
+        for scored in ranked.iter().filter(|scored| sides.contains(&scored.id)) {
+            self.ranked.insert(scored.id, scored.clone());
+        }
+    }
+
+    /// Adds the missing sides of the rows' open contests; the names of the contested claims.
+    pub(crate) fn bring(&mut self, snapshot: &Snapshot, plan: &Plan, chosen: &mut Selection) -> Result<Vec<String>> {
+        let mut names = BTreeSet::new();
+        let mut sides = BTreeSet::new();
+        let present: BTreeSet<ItemId> = chosen.rows.iter().map(|row| row.scored.id).collect();
+        for id in &present {
+            for contest in self.of(snapshot, plan, *id)? {
+                names.insert(contest.name);
+                sides.extend(contest.items);
+            }
+        }
+        let used: u64 = chosen.rows.iter().map(|row| u64::from(row.scored.attributes.tokens)).sum();
+        let mut left = plan.budget.map(|budget| budget.saturating_sub(used));
+        for id in sides.difference(&present) {
+            let Some(scored) = self.ranked.remove(id) else { continue };
+            let cost = u64::from(scored.attributes.tokens);
+            if left.is_some_and(|left| cost > left) {
+                chosen.notes.push(format!("the other side of a contested claim, {id}, does not fit the budget"));
+                continue;
+            }
+            left = left.map(|left| left - cost);
+            chosen.rows.push(Chosen::new(scored, snapshot.content(*id)?));
+        }
+        if chosen.rows.len() > present.len() {
+            chosen.rows.sort_by(|a, b| a.scored.best_first(&b.scored));
+            make_room(plan, present.len(), &sides, &mut chosen.rows);
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    /// The open contests an item takes part in as a side.
+    fn of(&mut self, snapshot: &Snapshot, plan: &Plan, id: ItemId) -> Result<Vec<Sides>> {
+        let mut open = Vec::new();
+        for claim in snapshot.state.claims_of(id)? {
+            let Some(key) = snapshot.state.contest_of(claim.number)? else { continue };
+            if !self.known.contains_key(&key) {
+                let contest = snapshot.state.contest(&key)?.seen_by(&plan.standing);
+                let sides = sides(&contest).filter(|_| contest.is_open(&plan.weights, &plan.standing));
+                self.known.insert(key.clone(), sides);
+            }
+            let sides = self.known.get(&key).cloned().flatten();
+            open.extend(sides.filter(|sides| sides.items.contains(&id)));
+        }
+        Ok(open)
+    }
+}
+
+fn sides(contest: &Contest) -> Option<Sides> {
+    let (winner, other) = (contest.rivals.first()?, contest.runner_up()?);
+    Some(Sides { name: winner.claim.name.clone(), items: [winner.item, other.item] })
+}
+
+/// Takes rows away that are no sides and stand below one, as long as there are more than asked for.
+fn make_room(plan: &Plan, before: usize, sides: &BTreeSet<ItemId>, rows: &mut Vec<Chosen>) {
+    let limit = plan.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let is_side = |row: &Chosen| sides.contains(&row.scored.id);
+    while rows.len() > limit.max(before) {
+        let first = rows.iter().position(is_side).unwrap_or(0);
+        match rows.iter().rposition(|row| !is_side(row)) {
+            Some(last) if last > first => drop(rows.remove(last)),
+            _ => break,
+        }
+    }
+}
