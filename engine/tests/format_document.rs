@@ -5,7 +5,7 @@ use holotype::{Edge, Encoding, Kind, Metric, Origin, Source, Status};
 const DOCUMENT: &str = include_str!("../../docs/format.md");
 const RECORD: &str = include_str!("../src/record.rs");
 const TABLES: &str = include_str!("../src/tables.rs");
-const ATTRIBUTES: &str = include_str!("../src/attributes.rs");
+const ATTRIBUTES: &str = include_str!("../src/attributes/chunk.rs");
 
 /// The cells of every table row of the section under `heading`.
 fn rows(heading: &str) -> Vec<Vec<&'static str>> {
