@@ -125,13 +125,19 @@ impl VectorIndex {
         options: &GovernedOptions<'_>,
     ) -> Result<Governed> {
         let mut search = Search::start(self, query, order, weights, options)?;
-        let certificate = search.run(query)?;
+        // Nothing is near when it is the far that counts.
+        let mut stream = match weights.similarity > 0.0 && !self.is_empty() && options.k > 0 {
+            true => Some(self.nearest(query, SearchOptions { ef: options.ef, ..Default::default() })?),
+            false => None,
+        };
+        let certificate = search.run(&mut stream)?;
+        search.walked += stream.map_or(0, |stream| stream.compared());
+        search.visitor.damage()?;
         Ok(search.finish(certificate))
     }
 }
 
 struct Search<'a> {
-    index: &'a VectorIndex,
     order: &'a ScalarOrder,
     weights: &'a GovernedWeights,
     options: &'a GovernedOptions<'a>,
@@ -214,7 +220,6 @@ impl<'a> Search<'a> {
         let exact = ExactQuery::new(index.spec(), query)?;
         let blocks = order.blocks().iter().map(|block| Bounded { bound: block.bound(weights), block });
         let mut search = Self {
-            index,
             order,
             weights,
             options,
@@ -248,15 +253,10 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn run(&mut self, query: &[f32]) -> Result<Certificate> {
+    fn run(&mut self, stream: &mut Option<Nearest<'_>>) -> Result<Certificate> {
         if self.options.k == 0 {
             return Ok(Certificate::Exact);
         }
-        // Nothing is near when it is the far that counts.
-        let mut stream = match self.weights.similarity > 0.0 && !self.index.is_empty() {
-            true => Some(self.index.nearest(query, SearchOptions { ef: self.options.ef, ..Default::default() })?),
-            false => None,
-        };
         let most = self.visitor.most();
         // What the similarity of an item that has not come up may still add.
         let mut reach = most;
@@ -281,7 +281,10 @@ impl<'a> Search<'a> {
             if stream.is_some() && promising {
                 (near_turns, block_turns) = (near_turns + 1, 0);
                 let before = self.compared(stream.as_ref());
-                let last = stream.as_mut().and_then(|stream| self.draw(stream));
+                let last = match stream {
+                    Some(stream) => self.draw(stream)?,
+                    None => None,
+                };
                 let reached = last.map_or(0.0, |last| (self.weights.similarity * last).max(0.0)).min(reach);
                 let cost = self.compared(stream.as_ref()) - before;
                 let rate = (reach - reached) / cost.max(1) as f32;
@@ -305,10 +308,10 @@ impl<'a> Search<'a> {
     }
 
     /// Draws the next vectors; returns the best similarity of the last few, below which the following ones are.
-    fn draw(&mut self, stream: &mut Nearest<'_>) -> Option<f32> {
+    fn draw(&mut self, stream: &mut Nearest<'_>) -> Result<Option<f32>> {
         let mut last = None;
         for turn in 0..DRAW {
-            let Some(hit) = stream.next() else { break };
+            let Some(hit) = stream.advance()? else { break };
             self.drawn += 1;
             if self.best.lets_through(hit.id) && self.order.contains(hit.id) {
                 let score = self.weights.similarity * hit.score + self.order.terms(hit.id, self.weights);
@@ -318,7 +321,7 @@ impl<'a> Search<'a> {
                 last = Some(last.map_or(hit.score, |last: f32| last.max(hit.score)));
             }
         }
-        last
+        Ok(last)
     }
 
     fn visit(&mut self, block: &Block) -> Result<()> {

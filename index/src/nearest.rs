@@ -54,7 +54,7 @@ impl VectorIndex {
         }
         let mut all = TopHits::new(self.tail().len());
         let compared = self.tail().scan(&query, options.filter, &mut all);
-        sources.push(Source { scored: heap(all), compared, found: Found::Nothing });
+        sources.push(Source { segment: None, scored: heap(all), compared, found: Found::Nothing });
         Ok(Nearest { query, sources })
     }
 }
@@ -66,16 +66,36 @@ impl Nearest<'_> {
     }
 }
 
-impl Iterator for Nearest<'_> {
-    type Item = Hit;
-
-    fn next(&mut self) -> Option<Hit> {
+impl Nearest<'_> {
+    /// The next vector; nothing when all were given out.
+    ///
+    /// # Errors
+    /// A storage error when what was read of a segment is damaged.
+    pub fn advance(&mut self) -> Result<Option<Hit>> {
         for source in &mut self.sources {
             source.fill(&self.query);
+            source.segment.map_or(Ok(()), VectorSegment::damage)?;
         }
+        Ok(self.best())
+    }
+
+    fn best(&mut self) -> Option<Hit> {
         let sources = self.sources.iter_mut().filter(|source| !source.scored.is_empty());
         let best = sources.max_by(|a, b| a.scored.peek().cmp(&b.scored.peek()))?;
         Some(best.scored.pop()?.0)
+    }
+}
+
+/// Ends after the first error.
+impl Iterator for Nearest<'_> {
+    type Item = Result<Hit>;
+
+    fn next(&mut self) -> Option<Result<Hit>> {
+        let next = self.advance().transpose();
+        if let Some(Err(_)) = &next {
+            self.sources.clear();
+        }
+        next
     }
 }
 
@@ -104,6 +124,8 @@ fn heap(hits: TopHits) -> BinaryHeap<Better> {
 /// A part of the index, being searched.
 #[derive(Debug)]
 struct Source<'a> {
+    /// Where it reads from; the tail has none.
+    segment: Option<&'a VectorSegment>,
     /// Found and scored, and not given out yet.
     scored: BinaryHeap<Better>,
     compared: u64,
@@ -150,8 +172,9 @@ impl<'a> Source<'a> {
         let Some(walkable) = (if options.exact { None } else { segment.walkable()? }) else {
             let mut all = TopHits::new(matching as usize);
             let compared = flat::scan(&rows, query, filter, &mut all);
-            return Ok(Some(Source { scored: heap(all), compared, found: Found::Nothing }));
+            return Ok(Some(Source { segment: Some(segment), scored: heap(all), compared, found: Found::Nothing }));
         };
+        segment.check_ahead();
         let code = walkable.quantizer.encode_query(query.vector());
         if let Some(filter) = filter
             // A walk that has to find all matches meets everything else on its way.
@@ -159,14 +182,16 @@ impl<'a> Source<'a> {
         {
             let keys = compare(&walkable, &code, segment, filter);
             let compared = keys.len() as u64;
-            return Ok(Some(Source { scored: BinaryHeap::new(), compared, found: Found::Listed { rows, keys } }));
+            let found = Found::Listed { rows, keys };
+            return Ok(Some(Source { segment: Some(segment), scored: BinaryHeap::new(), compared, found }));
         }
         let matcher = filter.map(|filter| segment.members().matcher(rows.ids(), filter));
         let mut scratch = segment.pool().take();
         let walker = Walker { codes: walkable.codes, query: &code };
         let walk = Walk::start(&walker, walkable.graph, options.ef, &mut scratch);
         let walked = Walked { segment, rows, walkable, code, matcher, walk, scratch };
-        Ok(Some(Source { scored: BinaryHeap::new(), compared: 0, found: Found::Walked(Box::new(walked)) }))
+        let found = Found::Walked(Box::new(walked));
+        Ok(Some(Source { segment: Some(segment), scored: BinaryHeap::new(), compared: 0, found }))
     }
 
     fn compared(&self) -> u64 {

@@ -15,6 +15,7 @@
 
 use crate::distance::{Kernels, kernels, row};
 use crate::rows::RowsView;
+use crate::segment::guard::Guarded;
 use crate::spec::Metric;
 
 /// The largest code.
@@ -190,11 +191,17 @@ pub(crate) struct Codes<'a> {
     metric: Metric,
     codes: &'a [i8],
     kernels: &'static Kernels,
+    guard: Option<Guarded<'a>>,
 }
 
 impl<'a> Codes<'a> {
     pub(crate) fn new(dim: usize, metric: Metric, codes: &'a [i8]) -> Self {
-        Self { dim, metric, codes, kernels: kernels() }
+        Self { dim, metric, codes, kernels: kernels(), guard: None }
+    }
+
+    /// The same codes, checked as [`Codes::distances`] and [`Codes::distances_from`] read them.
+    pub(crate) fn guarded(self, guard: Option<Guarded<'a>>) -> Self {
+        Self { guard, ..self }
     }
 
     /// How many vectors there are.
@@ -222,6 +229,9 @@ impl<'a> Codes<'a> {
     pub(crate) fn distances_from(&self, query: &[i8], start: usize, count: usize, out: &mut Vec<i32>) {
         out.clear();
         out.resize(count, 0);
+        if let Some(guard) = &self.guard {
+            guard.touch(start * self.dim, count * self.dim);
+        }
         let rows = &self.codes[start * self.dim..(start + count) * self.dim];
         match self.metric {
             Metric::L2 => self.kernels.l2_i8_rows(query, rows, out),
@@ -235,6 +245,11 @@ impl<'a> Codes<'a> {
     /// The distances from `query` to the vectors at `positions`.
     #[inline]
     pub(crate) fn distances(&self, query: &[i8], positions: &[u32], out: &mut Vec<i32>) {
+        if let Some(guard) = &self.guard {
+            positions.iter().for_each(|position| {
+                guard.touch(*position as usize * self.dim, self.dim);
+            });
+        }
         out.clear();
         out.resize(positions.len(), 0);
         match self.metric {
@@ -307,6 +322,21 @@ impl<'a> CodeBounds<'a> {
     /// The integer distances to `count` vectors from position `start` on.
     pub(crate) fn distances_from(&self, start: usize, count: usize, out: &mut Vec<i32>) {
         self.codes.distances_from(&self.query, start, count, out);
+    }
+
+    /// A vector whose integer distance is beyond this cannot have a score of `wanted`.
+    pub(crate) fn cutoff(&self, wanted: f32) -> i32 {
+        let slack = 255.0 * self.slack.0 + self.slack.1;
+        let beyond = match self.codes.metric {
+            Metric::L2 if wanted > 1e-5 => {
+                let furthest = 1.0 / (wanted - 1e-5) - 1.0;
+                ((furthest.max(0.0) * (1.0 + 1e-4) + slack) / self.step).powi(2)
+            }
+            Metric::L2 => f32::INFINITY,
+            Metric::Cosine | Metric::Dot => (slack - wanted + wanted.abs() * 1e-4) / self.step,
+        };
+        // Not a number comes of steps of nothing: then nothing is ruled out.
+        if beyond < 2e9 { (beyond * (1.0 + 1e-5)).max(beyond) as i32 + 1 } else { i32::MAX }
     }
 
     /// The least and the most that the score of the vector at `position` can be.
@@ -439,6 +469,7 @@ mod tests {
                         let (least, most) = bounds.similarity(at as u32, *distance);
                         let score = exact.score(&rows.view(), at);
                         assert!(least <= score && score <= most, "{metric:?} {length}: {least} {score} {most}");
+                        assert!(*distance <= bounds.cutoff(most), "{metric:?} {length}: {distance}");
                     }
                 }
             }

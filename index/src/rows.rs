@@ -18,6 +18,7 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::distance::{Kernels, kernels, prefetch, row};
 use crate::error::{Error, Result};
+use crate::segment::guard::Guarded;
 use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// Exact vectors, owned.
@@ -79,6 +80,7 @@ impl Rows {
         if let (Some(last), Some(first)) = (self.ids.last(), rows.ids.first()) {
             assert!(last < first, "ids must ascend");
         }
+        rows.touch(0, rows.len());
         self.ids.extend_from_slice(rows.ids);
         match (&mut self.vectors, rows.vectors) {
             (Vectors::F32(all), VectorsView::F32(more)) => all.extend_from_slice(more),
@@ -118,7 +120,7 @@ impl Rows {
             Vectors::F16(all) => VectorsView::F16(all),
             Vectors::I8 { codes, scales } => VectorsView::I8 { codes, scales },
         };
-        RowsView { spec: self.spec, ids: &self.ids, vectors }
+        RowsView { spec: self.spec, ids: &self.ids, vectors, guard: None }
     }
 }
 
@@ -128,6 +130,8 @@ pub struct RowsView<'a> {
     spec: VectorSpec,
     ids: &'a [u32],
     vectors: VectorsView<'a>,
+    /// Where the vectors are checked as they are read: the guard, and the position of the first row in its section.
+    guard: Option<(Guarded<'a>, usize)>,
 }
 
 /// The encoded vectors of a [`RowsView`].
@@ -153,7 +157,21 @@ impl<'a> RowsView<'a> {
             }
         };
         assert_eq!(count, ids.len() * spec.dim, "one vector for each id");
-        Self { spec, ids, vectors }
+        Self { spec, ids, vectors, guard: None }
+    }
+
+    /// The same rows, checked as they are read. Whoever reads asks the guard for damage in the end.
+    pub(crate) fn guarded(self, guard: Option<Guarded<'a>>) -> Self {
+        Self { guard: guard.map(|guard| (guard, 0)), ..self }
+    }
+
+    /// Checks `count` rows from `position` on, where that is still to be done.
+    #[inline]
+    fn touch(&self, position: usize, count: usize) {
+        if let Some((guard, first)) = &self.guard {
+            let width = self.spec.dim * self.spec.encoding.component_len();
+            guard.touch((first + position) * width, count * width);
+        }
     }
 
     /// The space.
@@ -204,7 +222,8 @@ impl<'a> RowsView<'a> {
                 VectorsView::I8 { codes: &codes[start * dim..end * dim], scales: &scales[start..end] }
             }
         };
-        Self { spec: self.spec, ids: &self.ids[start..end], vectors }
+        let guard = self.guard.map(|(guard, first)| (guard, first + start));
+        Self { spec: self.spec, ids: &self.ids[start..end], vectors, guard }
     }
 
     /// The length of the longest vector, rounded up; 1 is enough under cosine, and nothing is looked at.
@@ -229,6 +248,7 @@ impl<'a> RowsView<'a> {
     /// When there is no such position, or `out` is not of the space's dimension.
     pub fn decode(&self, position: usize, out: &mut [f32]) {
         let (dim, at) = (self.spec.dim, position as u32);
+        self.touch(position, 1);
         match self.vectors {
             VectorsView::F32(all) => out.copy_from_slice(row(all, dim, at)),
             VectorsView::F16(all) => row(all, dim, at).convert_to_f32_slice(out),
@@ -268,6 +288,7 @@ impl ExactQuery {
         let (q, dim, at) = (&self.vector[..], self.spec.dim, position as u32);
         let k = self.kernels;
         let l2 = self.spec.metric == Metric::L2;
+        rows.touch(position, 1);
         let raw = match rows.vectors {
             VectorsView::F32(all) if l2 => k.l2_f32(q, row(all, dim, at)),
             VectorsView::F32(all) => k.dot_f32(q, row(all, dim, at)),
@@ -283,6 +304,7 @@ impl ExactQuery {
     pub(crate) fn score_rows(&self, rows: &RowsView<'_>, out: &mut [f32]) {
         let (q, k) = (&self.vector[..], self.kernels);
         let l2 = self.spec.metric == Metric::L2;
+        rows.touch(0, rows.len());
         match rows.vectors {
             VectorsView::F32(all) if l2 => k.l2_f32_rows(q, all, out),
             VectorsView::F32(all) => k.dot_f32_rows(q, all, out),

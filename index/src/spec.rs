@@ -80,6 +80,15 @@ impl Encoding {
         [Self::F32, Self::F16, Self::I8].into_iter().find(|encoding| encoding.name() == name)
     }
 
+    /// Bytes of a component.
+    pub const fn component_len(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+            Self::I8 => 1,
+        }
+    }
+
     /// The number that segment headers keep.
     pub const fn code(self) -> u8 {
         match self {

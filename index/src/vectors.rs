@@ -206,6 +206,7 @@ impl VectorIndex {
                     *score = rows.position(*id).map(|at| query.score(&rows, at));
                 }
             }
+            segment.damage()?;
         }
         Ok(scores)
     }
@@ -224,6 +225,7 @@ impl VectorIndex {
             let rows = segment.rows()?;
             if let Some(at) = rows.position(id) {
                 rows.decode(at, &mut vector);
+                segment.damage()?;
                 return Ok(Some(vector));
             }
         }
@@ -274,6 +276,7 @@ fn search_segment(
             walk_segment(segment, &walkable, &rows, query, filter.map(|filter| (filter, matching)), k, ef, top)
         }
     };
+    segment.damage()?;
     Ok(PartSearch { part: Part::Segment(at), strategy, count, matching, compared })
 }
 
@@ -298,6 +301,7 @@ fn walk_segment(
     let code = walkable.quantizer.encode_query(query.vector());
     let walker = Walker { codes: walkable.codes, query: &code };
     let graph = &walkable.graph;
+    segment.check_ahead();
     segment.pool().with(|scratch| {
         let Some((filter, matching)) = filter else {
             let compared = walker.search(graph, ef, scratch);

@@ -30,7 +30,7 @@ fn each_id_once_and_everything_in_the_end_under_any_filter() {
         for filter in [None, Some(&every), Some(&half), Some(&few), Some(&one), Some(&Bits::new())] {
             let options = SearchOptions { filter, exact, ..SearchOptions::default() };
             let nearest = index.nearest(query, options).unwrap();
-            let hits: Vec<_> = nearest.collect();
+            let hits: Vec<_> = nearest.map(Result::unwrap).collect();
             let mut ids: Vec<u32> = hits.iter().map(|hit| hit.id).collect();
             let scores: Vec<Option<f32>> = hits.iter().map(|hit| Some(hit.score)).collect();
             assert_eq!(index.scores(query, &ids).unwrap(), scores, "scores are exact");
@@ -53,10 +53,10 @@ fn its_beginning_is_as_good_as_a_search() {
     for query in &queries {
         let truth = index.search(query, 200, SearchOptions { exact: true, ..SearchOptions::default() }).unwrap().hits;
         let mut nearest = index.nearest(query, SearchOptions::default()).unwrap();
-        let first: Vec<u32> = nearest.by_ref().take(10).map(|hit| hit.id).collect();
+        let first: Vec<u32> = nearest.by_ref().take(10).map(|hit| hit.unwrap().id).collect();
         found += truth[..10].iter().filter(|hit| first.contains(&hit.id)).count();
         // Resumed: what comes next is what comes next, not what was given out.
-        let later: Vec<u32> = nearest.by_ref().take(190).map(|hit| hit.id).collect();
+        let later: Vec<u32> = nearest.by_ref().take(190).map(|hit| hit.unwrap().id).collect();
         assert!(later.iter().all(|id| !first.contains(id)));
         found_later += truth.iter().filter(|hit| first.contains(&hit.id) || later.contains(&hit.id)).count();
         assert!(nearest.compared() < 4000);

@@ -281,6 +281,18 @@ impl SegmentFile {
         Ok(self.bytes_of(section))
     }
 
+    /// As [`SegmentFile::section`], but its checksum is left to [`SegmentFile::verify`]: for a large section that is read
+    /// here and there, whose content brings checksums of its parts.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] when there is no such section.
+    pub fn unchecked_section(&self, tag: [u8; 4]) -> Result<&[u8]> {
+        let section = self.sections.iter().find(|section| section.tag == tag);
+        section
+            .map(|section| self.bytes_of(section))
+            .ok_or_else(|| Error::damaged_file(&self.path, format!("it has no section {}", tag.escape_ascii())))
+    }
+
     /// Checks every byte again, whatever was checked before.
     ///
     /// # Errors

@@ -183,6 +183,15 @@ impl ScalarOrder {
         self.classes.get(id as usize).is_some_and(|class| *class != NO_CLASS)
     }
 
+    /// How many of `ids`, which ascend, it holds.
+    pub(super) fn count_among(&self, ids: &[u32]) -> usize {
+        // Where every id is an item, as usual, nothing is looked up.
+        match ids.last() {
+            Some(last) if self.ids.len() == self.classes.len() && (*last as usize) < self.ids.len() => ids.len(),
+            _ => ids.iter().filter(|id| self.contains(**id)).count(),
+        }
+    }
+
     /// Every id, in the order of the visits.
     pub(super) fn ids(&self) -> &[u32] {
         &self.ids

@@ -28,6 +28,7 @@ impl VectorIndex {
         let mut search = Search::start(self, query, order, weights, options)?;
         if options.k > 0 {
             search.visitor.scan(order, weights, &mut search.best)?;
+            search.visitor.damage()?;
         }
         search.visited = order.len() as u64;
         Ok(search.finish(Certificate::Exact))
@@ -80,6 +81,11 @@ impl<'a> Visitor<'a> {
     /// The most that the similarity of any item can add.
     pub(super) fn most(&self) -> f32 {
         (self.weight * self.range.0).max(self.weight * self.range.1).max(0.0)
+    }
+
+    /// Whether something that was read is not as it was written.
+    pub(super) fn damage(&self) -> Result<()> {
+        self.parts.iter().try_for_each(|part| part.segment.damage())
     }
 
     pub(super) fn compared(&self) -> u64 {
@@ -170,19 +176,23 @@ impl<'a> Visitor<'a> {
             *compared += ids.len() as u64;
             for start in (0..ids.len()).step_by(CHUNK) {
                 let ids = &ids[start..(start + CHUNK).min(ids.len())];
+                let mut cutoff = i32::MAX;
                 if let Some(coded) = coded {
                     coded.distances_from(start, ids.len(), distances);
+                    if *weight > 0.0 {
+                        cutoff = coded.cutoff((best.threshold() - scalar) / *weight);
+                    }
                 }
-                met += ids.iter().filter(|id| order.contains(**id)).count();
+                met += order.count_among(ids);
                 for (i, id) in ids.iter().enumerate() {
                     let position = (start + i) as u32;
                     let mut reach = f32::INFINITY;
                     if let Some(coded) = coded {
-                        let (least, most) = coded.similarity(position, distances[i]);
-                        reach = (*weight * least).max(*weight * most);
-                        if reach + scalar < best.threshold() {
+                        if distances[i] > cutoff {
                             continue;
                         }
+                        let (least, most) = coded.similarity(position, distances[i]);
+                        reach = (*weight * least).max(*weight * most);
                     }
                     if !best.lets_through(*id) || !order.contains(*id) {
                         continue;

@@ -10,6 +10,7 @@
 //! sure of and only recall depends on.
 
 use crate::error::{Error, Result};
+use crate::segment::guard::Guarded;
 use crate::segment::layout::NO_LINK;
 
 /// What a walk needs to know of a level.
@@ -33,12 +34,25 @@ pub(crate) struct LevelView<'a> {
     down: &'a [u32],
     links: &'a [u32],
     width: usize,
+    guard: Option<Guarded<'a>>,
 }
 
 impl<'a> LevelView<'a> {
     /// Level 0.
-    pub(crate) fn ground(links: &'a [u32], m0: usize) -> Self {
-        Self { positions: None, down: &[], links, width: m0 }
+    pub(crate) fn ground(links: &'a [u32], m0: usize, guard: Option<Guarded<'a>>) -> Self {
+        Self { positions: None, down: &[], links, width: m0, guard }
+    }
+
+    /// The list of a node with its filling; nothing where it is damaged.
+    #[inline]
+    fn list(&self, index: u32) -> &'a [u32] {
+        let start = index as usize * self.width;
+        if let Some(guard) = &self.guard
+            && !guard.touch(start * 4, self.width * 4)
+        {
+            return &[];
+        }
+        &self.links[start..][..self.width]
     }
 
     /// How many links a node may have.
@@ -61,6 +75,14 @@ impl<'a> LevelView<'a> {
         }
     }
 
+    /// The position of the node with that index, if the level has so many.
+    fn position_at(&self, index: u32) -> Option<u32> {
+        match self.positions {
+            None => Some(index),
+            Some(positions) => positions.get(index as usize).copied(),
+        }
+    }
+
     /// The positions of its nodes; `None` at level 0, which has all.
     pub(crate) fn positions(&self) -> Option<&'a [u32]> {
         self.positions
@@ -69,9 +91,9 @@ impl<'a> LevelView<'a> {
     /// The linked nodes of a node.
     #[inline]
     pub(crate) fn links(&self, index: u32) -> &'a [u32] {
-        let list = &self.links[index as usize * self.width..][..self.width];
+        let list = self.list(index);
         let used = list.iter().position(|link| *link == NO_LINK);
-        &list[..used.unwrap_or(self.width)]
+        &list[..used.unwrap_or(list.len())]
     }
 }
 
@@ -88,8 +110,7 @@ impl Level for LevelView<'_> {
 
     #[inline]
     fn for_each_link(&self, index: u32, mut visit: impl FnMut(u32)) {
-        let list = &self.links[index as usize * self.width..][..self.width];
-        for link in list {
+        for link in self.list(index) {
             if *link == NO_LINK {
                 break;
             }
@@ -128,7 +149,7 @@ impl UpperLevel {
             let this = Self { start, count: size };
             let view = this.view(words, m);
             let below = match found.last() {
-                None => LevelView::ground(&[], 1),
+                None => LevelView::ground(&[], 1, None),
                 Some(level) => level.view(words, m),
             };
             this.check_nodes(view, below, count, level)?;
@@ -151,7 +172,7 @@ impl UpperLevel {
             if *position as usize >= count || (i > 0 && positions[i - 1] >= *position) {
                 return bad(i, "positions do not ascend within the segment");
             }
-            if below.index_of(*position) != Some(*down) {
+            if below.position_at(*down) != Some(*position) {
                 return bad(self.count + i, "a node is not where it should be in the level below");
             }
         }
@@ -160,7 +181,7 @@ impl UpperLevel {
 
     fn view<'a>(&self, words: &'a [u32], m: usize) -> LevelView<'a> {
         let part = |from: usize, len: usize| &words[self.start + from * self.count..][..len * self.count];
-        LevelView { positions: Some(part(0, 1)), down: part(1, 1), links: part(2, m), width: m }
+        LevelView { positions: Some(part(0, 1)), down: part(1, 1), links: part(2, m), width: m, guard: None }
     }
 }
 
@@ -192,6 +213,8 @@ pub(crate) struct GraphView<'a> {
     /// A position on the highest level.
     pub(crate) entry: u32,
     pub(crate) links: &'a [u32],
+    /// Where `links` are checked as they are read.
+    pub(crate) guard: Option<Guarded<'a>>,
     pub(crate) upper: &'a [u32],
     pub(crate) levels: &'a [UpperLevel],
 }
@@ -205,7 +228,7 @@ impl<'a> GraphView<'a> {
     /// Level 0.
     #[inline]
     pub(crate) fn ground(&self) -> LevelView<'a> {
-        LevelView::ground(self.links, self.m0)
+        LevelView::ground(self.links, self.m0, self.guard)
     }
 
     /// Level `level`.
@@ -272,6 +295,7 @@ impl Graph {
             m0: self.m0,
             entry: self.entry,
             links: &self.links,
+            guard: None,
             upper: &self.upper,
             levels: &self.levels,
         }

@@ -14,9 +14,10 @@
 //! | `MEAN` | dim * f32: taken off before coding | with a graph, metric l2 |
 //! | `LNK0` | count * m0 * u32: positions linked at level 0, filled up with `u32::MAX` | with a graph |
 //! | `UPPR` | the levels above 0, lowest first, see below | with a graph |
+//! | `SUMS` | u32 CRC32s of every 4,096 bytes, and of what is left, of `VECS`, then of `CODE`, then of `LNK0` | with a graph |
 //! | `CALB` | pairs of u32 ef and f32 recall@10 measured at the build, both ascending | with a graph |
 //!
-//! `HEAD`, 80 bytes:
+//! `HEAD`, 64 bytes:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -36,9 +37,8 @@
 //! | 44 | 4 | first id |
 //! | 48 | 4 | last id |
 //! | 52 | 4 | f32: length of the longest vector, rounded up |
-//! | 56 | 8 | links at level 0 |
-//! | 64 | 4 | f32: largest distance of a vector from what its code stands for, rounded up; 0 without a graph |
-//! | 68 | 12 | zero |
+//! | 56 | 4 | f32: largest distance of a vector from what its code stands for, rounded up; 0 without a graph |
+//! | 60 | 4 | zero |
 //!
 //! `UPPR` holds for each level its node count n as u32 and then three arrays of u32: n positions, ascending; n indices
 //! of the same nodes in the level below (in level 1: the positions again); n * m links as indices in this level,
@@ -64,6 +64,7 @@ pub(crate) const CODE_ERRORS: [u8; 4] = *b"CERR";
 pub(crate) const MEAN: [u8; 4] = *b"MEAN";
 pub(crate) const LINKS: [u8; 4] = *b"LNK0";
 pub(crate) const UPPER: [u8; 4] = *b"UPPR";
+pub(crate) const SUMS: [u8; 4] = *b"SUMS";
 pub(crate) const CALIBRATION: [u8; 4] = *b"CALB";
 
 /// Fills a list of links up; no position is that large.
@@ -94,11 +95,10 @@ const CODE_SCALE: usize = SEED + 8;
 const FIRST_ID: usize = CODE_SCALE + 4;
 const LAST_ID: usize = FIRST_ID + 4;
 const LONGEST: usize = LAST_ID + 4;
-const LINK_COUNT: usize = LONGEST + 4;
-const CODE_ERROR: usize = LINK_COUNT + 8;
+const CODE_ERROR: usize = LONGEST + 4;
 const RESERVED: usize = CODE_ERROR + 4;
-const HEAD_LEN: usize = RESERVED + 12;
-const _: () = assert!(HEAD_LEN == 80);
+const HEAD_LEN: usize = RESERVED + 4;
+const _: () = assert!(HEAD_LEN == 64);
 
 const CODES_NONE: u8 = 0;
 const CODES_I8: u8 = 1;
@@ -128,7 +128,6 @@ pub(crate) struct GraphHead {
     pub(crate) code_scale: f32,
     /// No vector is further from what its code stands for.
     pub(crate) code_error: f32,
-    pub(crate) link_count: u64,
 }
 
 impl Head {
@@ -154,7 +153,6 @@ impl Head {
             put(SEED, &graph.seed.to_le_bytes());
             put(CODE_SCALE, &graph.code_scale.to_le_bytes());
             put(CODE_ERROR, &graph.code_error.to_le_bytes());
-            put(LINK_COUNT, &graph.link_count.to_le_bytes());
         }
         bytes
     }
@@ -201,7 +199,6 @@ impl Head {
                 seed: u64::from_le_bytes(array(bytes, SEED)),
                 code_scale: f32_at(CODE_SCALE),
                 code_error: f32_at(CODE_ERROR),
-                link_count: u64::from_le_bytes(array(bytes, LINK_COUNT)),
             }),
             other => return bad(CODE_TYPE, format!("scan codes of type {other}")),
         };
@@ -259,7 +256,6 @@ mod tests {
                 seed: 0x0102_0304_0506_0708,
                 code_scale: 0.5,
                 code_error: 1.0,
-                link_count: 12_345,
             }),
         }
     }
@@ -282,8 +278,7 @@ mod tests {
             8, 7, 6, 5, 4, 3, 2, 1, // seed
             0, 0, 0, 0x3f, 17, 0, 0, 0, // scale, first id
             0xe1, 7, 0, 0, 0, 0, 0, 0x40, // last id, longest
-            0x39, 0x30, 0, 0, 0, 0, 0, 0, // links
-            0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // largest error, zero
+            0, 0, 0x80, 0x3f, 0, 0, 0, 0, // largest error, zero
         ];
         assert_eq!(head().encode(), expected);
     }

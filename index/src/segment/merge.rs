@@ -39,10 +39,12 @@ pub fn merge_segments(
         let (first, len) = (run[0], run.len());
         rows.append(views[first.segment].slice(first.position, first.position + len));
     }
+    segments.iter().try_for_each(|segment| segment.damage())?;
     options.check_cancelled()?;
     if rows.len() >= options.graph_from
         && let Some((at, base)) = largest_graph(segments, &order)?
     {
+        segments[at].check_all()?;
         return add_to(base, at, &views, &order, &rows, identity, options);
     }
     build_segment(&rows, identity, options)

@@ -1,16 +1,19 @@
 //! Reads a `.vseg` in place.
 //!
-//! Opening checks everything that later code relies on, so that no answer can come from, and no index run past, bytes
-//! that are not what they should be: every section's CRC, its length against the header, that ids ascend, that links
-//! and levels stay within the segment.
+//! No answer comes from, and no index runs past, bytes that are not what they should be. Opening checks the header, the
+//! length of every section against it, that ids ascend and that the levels above 0 stay within the segment; a segment
+//! without a graph, which is small, is checked altogether. What is large (vectors, codes, links of level 0) is checked
+//! block by block as it is read ([`guard`]), so that opening takes no longer for it: whoever has read asks for the damage
+//! met ([`VectorSegment::damage`]) before an answer goes out.
 
 use holotype_storage::segment_file::SegmentFile;
 
+use super::guard::{self, Guard, Guarded};
 use super::layout::{self, GraphHead, Head};
 use crate::error::{Error, Result};
 use crate::hnsw::calibrate::Measured;
 use crate::hnsw::filter::Members;
-use crate::hnsw::graph::{GraphView, UpperLevel, check_links};
+use crate::hnsw::graph::{GraphView, UpperLevel};
 use crate::hnsw::params::Params;
 use crate::hnsw::visited::Pool;
 use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer};
@@ -34,6 +37,9 @@ struct GraphParts {
     quantizer: Quantizer,
     levels: Vec<UpperLevel>,
     calibration: Vec<Measured>,
+    vectors: Guard,
+    codes: Guard,
+    links: Guard,
 }
 
 /// A segment's graph with all that a walk needs.
@@ -106,20 +112,71 @@ impl VectorSegment {
         &self.file
     }
 
-    /// The exact vectors with their ids.
+    /// Whether something that was read is not as it was written.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with where it is.
+    pub fn damage(&self) -> Result<()> {
+        let Some(GraphParts { vectors, codes, links, .. }) = &self.graph else {
+            return Ok(());
+        };
+        [vectors, codes, links].into_iter().try_for_each(Guard::damage)
+    }
+
+    /// Checks what has not been read yet.
+    ///
+    /// # Errors
+    /// As [`VectorSegment::damage`].
+    pub fn check_all(&self) -> Result<()> {
+        for guarded in self.guarded()?.into_iter().flatten() {
+            guarded.touch_all();
+        }
+        self.damage()
+    }
+
+    /// Checks a little of what has not been read yet, so that later searches need not.
+    pub(crate) fn check_ahead(&self) {
+        for guarded in self.guarded().into_iter().flatten().skip(1).flatten() {
+            guarded.advance();
+        }
+    }
+
+    /// Vectors, codes and links, where they are not all checked yet.
+    fn guarded(&self) -> Result<[Option<Guarded<'_>>; 3]> {
+        let Some(parts) = &self.graph else {
+            return Ok([None; 3]);
+        };
+        let sums = self.array(layout::SUMS, "SUMS")?;
+        let over = |guard: &'_ Guard, tag, links| -> Result<_> {
+            Ok(if guard.is_done() { None } else { Some((self.file.unchecked_section(tag)?, links)) })
+        };
+        let [vectors, codes, links] = [
+            over(&parts.vectors, layout::VECTORS, None)?,
+            over(&parts.codes, layout::CODES, None)?,
+            over(&parts.links, layout::LINKS, Some(self.head.count))?,
+        ];
+        Ok([
+            vectors.map(|(bytes, links)| parts.vectors.over(bytes, sums, links)),
+            codes.map(|(bytes, links)| parts.codes.over(bytes, sums, links)),
+            links.map(|(bytes, links)| parts.links.over(bytes, sums, links)),
+        ])
+    }
+
+    /// The exact vectors with their ids. What is read of them is checked then; ask [`VectorSegment::damage`] afterwards.
     ///
     /// # Errors
     /// A storage error when the file is damaged.
     pub fn rows(&self) -> Result<RowsView<'_>> {
         let vectors = match self.head.spec.encoding {
-            Encoding::F32 => VectorsView::F32(self.array(layout::VECTORS, "VECS")?),
-            Encoding::F16 => VectorsView::F16(self.array(layout::VECTORS, "VECS")?),
+            Encoding::F32 => VectorsView::F32(self.large(layout::VECTORS, "VECS")?),
+            Encoding::F16 => VectorsView::F16(self.large(layout::VECTORS, "VECS")?),
             Encoding::I8 => VectorsView::I8 {
-                codes: self.array(layout::VECTORS, "VECS")?,
+                codes: self.large(layout::VECTORS, "VECS")?,
                 scales: self.array(layout::SCALES, "SCAL")?,
             },
         };
-        Ok(RowsView::new(self.head.spec, self.ids()?, vectors))
+        let [guard, ..] = self.guarded()?;
+        Ok(RowsView::new(self.head.spec, self.ids()?, vectors).guarded(guard))
     }
 
     /// No vector is longer.
@@ -154,12 +211,14 @@ impl VectorSegment {
             return Ok(None);
         };
         let (spec, head) = (self.head.spec, &parts.head);
-        let codes = Codes::new(spec.dim, spec.metric, self.array(layout::CODES, "CODE")?);
+        let [_, codes, guard] = self.guarded()?;
+        let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).guarded(codes);
         let graph = GraphView {
             m: head.m as usize,
             m0: head.m0 as usize,
             entry: head.entry,
-            links: self.array(layout::LINKS, "LNK0")?,
+            links: self.large(layout::LINKS, "LNK0")?,
+            guard,
             upper: self.array(layout::UPPER, "UPPR")?,
             levels: &parts.levels,
         };
@@ -184,6 +243,7 @@ impl VectorSegment {
         };
         let ids = self.ids()?;
         let positions = walkable.graph.unreachable();
+        self.damage()?;
         Ok(positions.into_iter().map(|position| ids[position as usize]).collect())
     }
 
@@ -210,17 +270,20 @@ impl VectorSegment {
 
     fn check_vectors(&self) -> Result<()> {
         let components = self.len() * self.head.spec.dim;
+        if self.head.graph.is_none() {
+            self.file.section(layout::VECTORS)?;
+        }
         match self.head.spec.encoding {
             Encoding::F32 => {
-                let all: &[f32] = self.array(layout::VECTORS, "VECS")?;
+                let all: &[f32] = self.large(layout::VECTORS, "VECS")?;
                 self.expect_len("VECS", all.len(), components)
             }
             Encoding::F16 => {
-                let all: &[half::f16] = self.array(layout::VECTORS, "VECS")?;
+                let all: &[half::f16] = self.large(layout::VECTORS, "VECS")?;
                 self.expect_len("VECS", all.len(), components)
             }
             Encoding::I8 => {
-                let all: &[i8] = self.array(layout::VECTORS, "VECS")?;
+                let all: &[i8] = self.large(layout::VECTORS, "VECS")?;
                 self.expect_len("VECS", all.len(), components)?;
                 let scales: &[f32] = self.array(layout::SCALES, "SCAL")?;
                 self.expect_len("SCAL", scales.len(), self.len())
@@ -230,7 +293,7 @@ impl VectorSegment {
 
     fn check_graph(&self, head: GraphHead) -> Result<GraphParts> {
         let spec = self.head.spec;
-        let codes: &[i8] = self.array(layout::CODES, "CODE")?;
+        let codes: &[i8] = self.large(layout::CODES, "CODE")?;
         self.expect_len("CODE", codes.len(), self.len() * spec.dim)?;
         let errors: &[u8] = self.array(layout::CODE_ERRORS, "CERR")?;
         self.expect_len("CERR", errors.len(), self.len())?;
@@ -239,12 +302,19 @@ impl VectorSegment {
             mean = self.array(layout::MEAN, "MEAN")?;
             self.expect_len("MEAN", mean.len(), spec.dim)?;
         }
-        let links = self.array(layout::LINKS, "LNK0")?;
-        let link_count = check_links("LNK0", links, self.len(), head.m0 as usize)?;
-        if link_count != head.link_count {
-            let what = format!("{link_count} links, the header says {}", head.link_count);
-            return Err(Error::corrupt("LNK0", 0, what));
-        }
+        let links: &[u32] = self.large(layout::LINKS, "LNK0")?;
+        self.expect_len("LNK0", links.len(), self.len() * head.m0 as usize)?;
+        let mut blocks = 0;
+        let mut guard = |tag, name| -> Result<Guard> {
+            let len = self.file.unchecked_section(tag)?.len();
+            let guard = Guard::new(name, blocks, len);
+            blocks += guard::block_count(len);
+            Ok(guard)
+        };
+        let (vectors, codes) = (guard(layout::VECTORS, "VECS")?, guard(layout::CODES, "CODE")?);
+        let links = guard(layout::LINKS, "LNK0")?;
+        let sums: &[u32] = self.array(layout::SUMS, "SUMS")?;
+        self.expect_len("SUMS", sums.len(), blocks)?;
         let calibration: &[u32] = self.array(layout::CALIBRATION, "CALB")?;
         let (calibration, rest) = calibration.as_chunks::<2>();
         if !rest.is_empty() {
@@ -256,6 +326,9 @@ impl VectorSegment {
             quantizer: Quantizer::new(spec.metric, head.code_scale, mean.to_vec()),
             levels: self.check_levels(&head)?,
             calibration: calibration.collect(),
+            vectors,
+            codes,
+            links,
         })
     }
 
@@ -263,7 +336,15 @@ impl VectorSegment {
         let (words, m) = (self.array(layout::UPPER, "UPPR")?, head.m as usize);
         let levels = UpperLevel::check(words, head.levels, self.len(), m)?;
         let (ids, params) = (self.ids()?, params(head));
-        let graph = GraphView { m, m0: head.m0 as usize, entry: head.entry, links: &[], upper: words, levels: &levels };
+        let graph = GraphView {
+            m,
+            m0: head.m0 as usize,
+            entry: head.entry,
+            links: &[],
+            guard: None,
+            upper: words,
+            levels: &levels,
+        };
         for level in 1..=graph.top() {
             // A merge puts each node on the levels that its id gives it.
             let positions = graph.level(level).positions().unwrap_or_default();
@@ -287,9 +368,17 @@ impl VectorSegment {
 
     /// A section as an array of numbers.
     fn array<T: bytemuck::Pod>(&self, tag: [u8; 4], name: &'static str) -> Result<&[T]> {
-        let bytes = self.file.section(tag)?;
-        bytemuck::try_cast_slice(bytes).map_err(|why| Error::corrupt(name, 0, format!("{} bytes: {why}", bytes.len())))
+        numbers(self.file.section(tag)?, name)
     }
+
+    /// A section that is checked as it is read, as an array of numbers.
+    fn large<T: bytemuck::Pod>(&self, tag: [u8; 4], name: &'static str) -> Result<&[T]> {
+        numbers(self.file.unchecked_section(tag)?, name)
+    }
+}
+
+fn numbers<'a, T: bytemuck::Pod>(bytes: &'a [u8], name: &'static str) -> Result<&'a [T]> {
+    bytemuck::try_cast_slice(bytes).map_err(|why| Error::corrupt(name, 0, format!("{} bytes: {why}", bytes.len())))
 }
 
 fn params(head: &GraphHead) -> Params {

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
-use super::layout::{self, GraphHead, Head, NO_LINK};
+use super::guard;
+use super::layout::{self, GraphHead, Head};
 use crate::error::{Error, Result};
 use crate::hnsw::build;
 use crate::hnsw::calibrate::calibrate;
 use crate::hnsw::graph::Graph;
 use crate::hnsw::params::Params;
 use crate::quantize::{Codes, Quantizer};
-use crate::rows::{Rows, VectorsView};
+use crate::rows::{Rows, RowsView, VectorsView};
 
 /// How far a build or a merge has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +137,6 @@ pub(super) fn write_graph(
         seed: params.seed,
         code_scale: quantizer.scale(),
         code_error,
-        link_count: graph.links.iter().filter(|link| **link != NO_LINK).count() as u64,
     });
     let mut file = write_rows(&head, rows, identity);
     file.section(layout::CODES, bytemuck::cast_slice(codes).to_vec());
@@ -146,6 +146,9 @@ pub(super) fn write_graph(
     }
     file.section(layout::LINKS, bytemuck::cast_slice(&graph.links).to_vec());
     file.section(layout::UPPER, bytemuck::cast_slice(&graph.upper).to_vec());
+    let vectors = vector_bytes(&rows.view());
+    let sections = [vectors, bytemuck::cast_slice(codes), bytemuck::cast_slice(&graph.links)];
+    file.section(layout::SUMS, sections.into_iter().flat_map(guard::sums).flat_map(u32::to_le_bytes).collect());
     let pairs = calibration.iter();
     let pairs = pairs.flat_map(|measured| [measured.ef, measured.recall.to_bits()]);
     file.section(layout::CALIBRATION, pairs.flat_map(u32::to_le_bytes).collect());
@@ -157,13 +160,17 @@ pub(super) fn write_rows(head: &Head, rows: &Rows, identity: FileIdentity) -> Se
     let mut file = SegmentFileWriter::new(layout::KIND, layout::VERSION, identity);
     file.section(layout::HEAD, head.encode());
     file.section(layout::IDS, bytemuck::cast_slice(rows.ids()).to_vec());
-    match rows.view().vectors() {
-        VectorsView::F32(all) => file.section(layout::VECTORS, bytemuck::cast_slice(all).to_vec()),
-        VectorsView::F16(all) => file.section(layout::VECTORS, bytemuck::cast_slice(all).to_vec()),
-        VectorsView::I8 { codes, scales } => {
-            file.section(layout::VECTORS, bytemuck::cast_slice(codes).to_vec());
-            file.section(layout::SCALES, bytemuck::cast_slice(scales).to_vec());
-        }
+    file.section(layout::VECTORS, vector_bytes(&rows.view()).to_vec());
+    if let VectorsView::I8 { scales, .. } = rows.view().vectors() {
+        file.section(layout::SCALES, bytemuck::cast_slice(scales).to_vec());
     }
     file
+}
+
+fn vector_bytes<'a>(rows: &RowsView<'a>) -> &'a [u8] {
+    match rows.vectors() {
+        VectorsView::F32(all) => bytemuck::cast_slice(all),
+        VectorsView::F16(all) => bytemuck::cast_slice(all),
+        VectorsView::I8 { codes, .. } => bytemuck::cast_slice(codes),
+    }
 }

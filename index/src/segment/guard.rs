@@ -1,0 +1,193 @@
+//! Large sections are checked block by block, when a block is first read.
+//!
+//! Opening a segment must not read all of it, and no answer may come from bytes that are not those that were written. So
+//! section `SUMS` holds a CRC32 of every 4 KiB of the sections that searches read here and there, and whoever reads such
+//! a section touches the blocks first. A block that fails is remembered: the search goes on over bytes that may mean
+//! anything, which every reader stands, and is refused at its end.
+//!
+//! Each search also checks a few blocks more than it touches, so that after some hundreds everything is checked and
+//! nothing is asked any more.
+//!
+//! Invariants:
+//! 1. A set bit says that its block was found as it should be: its checksum, and every link within the segment.
+//! 2. Where [`Guarded::touch`] says no, the bytes are not used as places to look at, and [`Guard::damage`] says so.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::layout::NO_LINK;
+use crate::error::{Error, Result};
+
+/// Bytes that one checksum covers.
+pub(crate) const BLOCK_LEN: usize = 4096;
+
+/// Blocks that a search checks for those to come.
+const AHEAD: usize = 64;
+
+/// No block.
+const NONE: usize = usize::MAX;
+
+/// The checksums of a section's blocks, as `SUMS` holds them.
+pub(crate) fn sums(section: &[u8]) -> impl Iterator<Item = u32> {
+    section.chunks(BLOCK_LEN).map(crc32fast::hash)
+}
+
+/// How many blocks a section of that length has.
+pub(crate) fn block_count(len: usize) -> usize {
+    len.div_ceil(BLOCK_LEN)
+}
+
+/// Which blocks of a section were checked.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    name: &'static str,
+    /// The section's first checksum in `SUMS`.
+    first: usize,
+    checked: Vec<AtomicU64>,
+    left: AtomicUsize,
+    /// What is checked for those to come next.
+    next: AtomicUsize,
+    damaged: AtomicUsize,
+}
+
+impl Guard {
+    /// For a section of `len` bytes whose checksums begin at `first` in `SUMS`.
+    pub(crate) fn new(name: &'static str, first: usize, len: usize) -> Self {
+        let count = block_count(len);
+        Self {
+            name,
+            first,
+            checked: (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            left: AtomicUsize::new(count),
+            next: AtomicUsize::new(0),
+            damaged: AtomicUsize::new(NONE),
+        }
+    }
+
+    /// Whether nothing is left to check.
+    pub(crate) fn is_done(&self) -> bool {
+        self.left.load(Ordering::Acquire) == 0
+    }
+
+    /// The guarded section; `links` gives the number of nodes, where the section holds links.
+    pub(crate) fn over<'a>(&'a self, bytes: &'a [u8], sums: &'a [u32], links: Option<u32>) -> Guarded<'a> {
+        Guarded { guard: self, bytes, sums, links }
+    }
+
+    /// Whether a block that was touched is not as it should be.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with the first such block that was met.
+    pub(crate) fn damage(&self) -> Result<()> {
+        match self.damaged.load(Ordering::Relaxed) {
+            NONE => Ok(()),
+            block => Err(Error::corrupt(self.name, block * BLOCK_LEN, "the block is not as it was written")),
+        }
+    }
+}
+
+/// A section that is checked as it is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guarded<'a> {
+    guard: &'a Guard,
+    bytes: &'a [u8],
+    sums: &'a [u32],
+    links: Option<u32>,
+}
+
+impl Guarded<'_> {
+    /// Whether the `len` bytes from `start` on are as they should be.
+    #[inline]
+    pub(crate) fn touch(&self, start: usize, len: usize) -> bool {
+        let last = (start + len).saturating_sub(1) / BLOCK_LEN;
+        (start / BLOCK_LEN..=last).all(|block| self.is_checked(block) || self.check(block))
+    }
+
+    /// Checks all that is left.
+    pub(crate) fn touch_all(&self) -> bool {
+        self.guard.is_done() || self.bytes.is_empty() || self.touch(0, self.bytes.len())
+    }
+
+    /// Checks a few blocks more.
+    pub(crate) fn advance(&self) {
+        let count = block_count(self.bytes.len());
+        let start = self.guard.next.fetch_add(AHEAD, Ordering::Relaxed).min(count);
+        for block in start..(start + AHEAD).min(count) {
+            if !self.is_checked(block) {
+                self.check(block);
+            }
+        }
+    }
+
+    #[inline]
+    fn is_checked(&self, block: usize) -> bool {
+        let word = self.guard.checked.get(block / 64);
+        word.is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
+    }
+
+    #[cold]
+    fn check(&self, block: usize) -> bool {
+        let start = block * BLOCK_LEN;
+        let bytes = self.bytes.get(start..(start + BLOCK_LEN).min(self.bytes.len()));
+        let sum = self.sums.get(self.guard.first + block);
+        let fine = bytes.zip(sum).is_some_and(|(bytes, sum)| crc32fast::hash(bytes) == *sum && self.leads(bytes));
+        if !fine {
+            let first = self.guard.damaged.compare_exchange(NONE, block, Ordering::Relaxed, Ordering::Relaxed);
+            return first.is_ok_and(|_| false);
+        }
+        let bit = 1u64 << (block % 64);
+        if let Some(word) = self.guard.checked.get(block / 64)
+            && word.fetch_or(bit, Ordering::Release) & bit == 0
+        {
+            self.guard.left.fetch_sub(1, Ordering::Release);
+        }
+        true
+    }
+
+    /// Whether every link of a block leads to a node.
+    fn leads(&self, bytes: &[u8]) -> bool {
+        let Some(count) = self.links else {
+            return true;
+        };
+        let (words, rest) = bytes.as_chunks::<4>();
+        let word = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
+        rest.is_empty() && words.iter().map(word).all(|link| link < count || link == NO_LINK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_is_met_where_it_is_and_nowhere_else() {
+        let bytes: Vec<u8> = (0..3 * BLOCK_LEN + 100).map(|i| (i % 251) as u8).collect();
+        let mut all = vec![7; 2];
+        all.extend(sums(&bytes));
+        let mut flipped = bytes.clone();
+        flipped[BLOCK_LEN * 2 + 5] ^= 1;
+        let guard = Guard::new("VECS", 2, bytes.len());
+        let section = guard.over(&flipped, &all, None);
+        assert!(section.touch(10, 20) && section.touch(BLOCK_LEN - 1, 2));
+        assert!(guard.damage().is_ok());
+        assert!(!section.touch(BLOCK_LEN * 2 - 1, 2));
+        assert!(matches!(guard.damage(), Err(Error::Corrupt { offset: 8192, .. })));
+        assert!(section.touch(bytes.len() - 1, 1) && !section.touch_all() && !guard.is_done());
+        let guard = Guard::new("VECS", 2, bytes.len());
+        let section = guard.over(&bytes, &all, None);
+        section.advance();
+        assert!(guard.is_done() && guard.damage().is_ok() && section.touch_all());
+        let cut = Guard::new("VECS", 2, bytes.len());
+        assert!(!cut.over(&bytes, &all[..4], None).touch_all(), "a missing checksum is none");
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_damage_even_with_a_good_checksum() {
+        for (link, fine) in [(9u32, true), (NO_LINK, true), (10, false)] {
+            let mut bytes = vec![0; 2 * BLOCK_LEN];
+            bytes[BLOCK_LEN + 8..][..4].copy_from_slice(&link.to_le_bytes());
+            let all: Vec<u32> = sums(&bytes).collect();
+            let guard = Guard::new("LNK0", 0, bytes.len());
+            assert_eq!(guard.over(&bytes, &all, Some(10)).touch(BLOCK_LEN, 4), fine);
+        }
+    }
+}
