@@ -51,6 +51,8 @@ impl State {
                 self.put(tables::KEY, rekey.key.as_bytes().to_vec(), &rekey.item)?;
                 self.put(tables::KEY_OF, tables::numbers([rekey.item]), &rekey.key)?;
             }
+            Record::Forget(forget) => self.apply_forget(forget)?,
+            Record::Restated(restated) => self.apply_restated(restated, place.lsn)?,
         }
         Ok(())
     }
@@ -64,6 +66,7 @@ impl State {
                 self.attributes.set(item.item(), attributes);
             }
             Record::Chunk(chunk) => self.place_chunk(chunk, lsn)?,
+            Record::Restated(restated) => self.apply_restated(restated, lsn)?,
             _ => {}
         }
         Ok(())
@@ -300,7 +303,7 @@ impl State {
     }
 }
 
-fn next_number(what: &'static str, found: u32, expected: u32) -> Result<()> {
+pub(crate) fn next_number(what: &'static str, found: u32, expected: u32) -> Result<()> {
     if found == expected {
         return Ok(());
     }

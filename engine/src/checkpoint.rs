@@ -81,6 +81,9 @@ impl Checkpointer {
 struct Frozen {
     state: Arc<State>,
     rows: Overlay,
+    catalog: Arc<Catalog>,
+    /// How often everything had been derived anew: once more, and what this checkpoint wrote is of no use.
+    rederived: u64,
 }
 
 /// The derived files a checkpoint wrote.
@@ -105,8 +108,8 @@ pub(crate) fn run(inner: &Arc<Inner>) -> Result<()> {
     match write(inner, &frozen) {
         Ok(written) => thaw(inner, &frozen, written),
         Err(error) => {
-            unfreeze(inner);
-            Err(error)
+            let dropped = unfreeze(inner, &frozen);
+            if dropped { Ok(()) } else { Err(error) }
         }
     }
 }
@@ -117,6 +120,7 @@ fn freeze(inner: &Inner) -> Result<Option<Frozen>> {
     if writer.checkpoint_running || writer.tail_records == 0 || writer.poisoned.is_some() {
         return Ok(None);
     }
+    let catalog = catalog(inner)?;
     let mut state = writer.state.as_ref().clone();
     let rows = state.rows.freeze();
     state.attributes.freeze();
@@ -127,7 +131,7 @@ fn freeze(inner: &Inner) -> Result<Option<Frozen>> {
     writer.tail_records = 0;
     writer.tail_bytes = 0;
     inner.replace(&mut writer, state);
-    let frozen = Frozen { state: Arc::clone(&writer.state), rows };
+    let frozen = Frozen { state: Arc::clone(&writer.state), rows, catalog, rederived: writer.rederived };
     drop(writer);
     inner.publish();
     Ok(Some(frozen))
@@ -158,7 +162,7 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
     let manifest = written.manifest_rows()?;
     let meta = (RowKey::new(tables::META, &[]), Some(codec::encode(&state.meta)?));
     let rows = frozen.rows.iter().map(|(key, value)| (key.clone(), value.map(|value| value.to_vec())));
-    catalog(inner)?.checkpoint(rows.chain(manifest).chain([meta]), &applied)?;
+    frozen.catalog.checkpoint(rows.chain(manifest).chain([meta]), &applied)?;
     Ok(written)
 }
 
@@ -183,7 +187,7 @@ impl Written {
     }
 }
 
-fn manifest_key(form: u8, place: u32, generation: u64) -> RowKey {
+pub(crate) fn manifest_key(form: u8, place: u32, generation: u64) -> RowKey {
     let mut key = vec![form];
     key.extend_from_slice(&place.to_be_bytes());
     key.extend_from_slice(&generation.to_be_bytes());
@@ -280,8 +284,18 @@ fn split_to_merge<T: Clone>(segments: &[T], count: usize, size: impl Fn(&T) -> u
 
 /// Puts the written files in the place of what was set aside, in the newest state.
 fn thaw(inner: &Inner, frozen: &Frozen, written: Written) -> Result<()> {
-    let base = catalog(inner)?.snapshot()?;
+    let base = frozen.catalog.snapshot()?;
     let mut writer = inner.lock_writer();
+    if writer.rederived != frozen.rederived {
+        writer.checkpoint_running = false;
+        drop(writer);
+        for row in written.added {
+            if let Some(form) = Form::from_byte(row.form) {
+                let _ = inner.files.vfs.remove(&inner.files.derived(form, row.place, row.generation));
+            }
+        }
+        return Ok(());
+    }
     let mut state = writer.state.as_ref().clone();
     state.rows.thaw(base);
     state.attributes.thaw(written.chunks);
@@ -309,9 +323,13 @@ fn thaw(inner: &Inner, frozen: &Frozen, written: Written) -> Result<()> {
     Ok(())
 }
 
-/// Puts what was set aside back, after a checkpoint that failed.
-fn unfreeze(inner: &Inner) {
+/// Puts what was set aside back, after a checkpoint that failed; says whether it is no longer needed.
+fn unfreeze(inner: &Inner, frozen: &Frozen) -> bool {
     let mut writer = inner.lock_writer();
+    if writer.rederived != frozen.rederived {
+        writer.checkpoint_running = false;
+        return true;
+    }
     let mut state = writer.state.as_ref().clone();
     state.rows.unfreeze();
     state.attributes.unfreeze();
@@ -319,6 +337,7 @@ fn unfreeze(inner: &Inner) {
     finish(inner, &mut writer, state);
     drop(writer);
     inner.publish();
+    false
 }
 
 fn finish(inner: &Inner, writer: &mut Writer, state: State) {
@@ -335,8 +354,8 @@ pub(crate) fn note_clean_end(inner: &Inner, state: &State) -> Result<()> {
 }
 
 /// The catalog of a database open for writing.
-fn catalog(inner: &Inner) -> Result<&Catalog> {
-    inner.catalog.as_ref().ok_or(Error::ReadOnly)
+fn catalog(inner: &Inner) -> Result<Arc<Catalog>> {
+    inner.catalog.load_full().ok_or(Error::ReadOnly)
 }
 
 /// The derived files that a catalog's manifest names, opened and checked.

@@ -68,8 +68,10 @@ impl ContentReader {
         if let Some(record) = self.own.get(&id.0) {
             return Ok(Content { record: Arc::clone(record) });
         }
-        let lsn = state.attributes(id)?.lsn;
+        let attributes = state.attributes(id)?;
+        let lsn = attributes.lsn;
         let record = match self.record(lsn)? {
+            Record::Item(record) if record.id == id.0 && attributes.redacted => crate::forget::stripped(record),
             Record::Item(record) if record.id == id.0 => self.join_chunks(state, record)?,
             _ => return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {id}") }),
         };
@@ -78,7 +80,13 @@ impl ContentReader {
 
     fn record(&self, lsn: u64) -> Result<Record> {
         let record = self.log.read(Lsn(lsn))?;
-        Record::decode(record.kind, &record.payload)
+        if record.is_redacted() {
+            return Err(Error::SnapshotForgotten);
+        }
+        match Record::decode(record.kind, &record.payload)? {
+            Record::Restated(restated) => restated.record(),
+            record => Ok(record),
+        }
     }
 
     fn join_chunks(&self, state: &State, mut record: ItemRecord) -> Result<ItemRecord> {

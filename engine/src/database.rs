@@ -18,20 +18,22 @@ use crate::content::{ContentReader, OwnItems, join_own_chunks};
 use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
 use crate::options::{Durability, Options};
-use crate::record::Record;
+use crate::record::{Record, Told};
+use crate::rederive::rederive;
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::tables::Meta;
 use crate::transaction::Transaction;
 use crate::{Error, Result};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use holotype_storage::catalog::{Catalog, CatalogOptions};
 use holotype_storage::lock::Lock;
-use holotype_storage::log::{Head, Log, LogLimits, LogOptions, Lsn};
+use holotype_storage::log::{Head, Log, LogLimits, LogOptions, Lsn, Redaction};
 use holotype_storage::overlay::View;
 use holotype_storage::vfs::{OsVfs, Vfs};
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// An open database. Clones share it; the last one to go closes it.
@@ -60,13 +62,15 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) log: Arc<Log>,
     /// The writer's; readers have the rows they read in their states.
-    pub(crate) catalog: Option<Catalog>,
+    pub(crate) catalog: ArcSwapOption<Catalog>,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) published: ArcSwap<State>,
     pub(crate) report: OpenReport,
     /// Appended states whose turn to be seen has not come, oldest first.
     pending: Mutex<VecDeque<Pending>>,
     pub(crate) lock: Lock,
+    /// How often something was forgotten: snapshots that do not know of it end.
+    pub(crate) forgets: AtomicU64,
     pub(crate) checkpointer: Checkpointer,
     /// The past state that was asked for last, with the state it is the past of.
     past: Mutex<Option<Past>>,
@@ -86,6 +90,8 @@ pub(crate) struct Writer {
     pub(crate) tail_records: u64,
     pub(crate) tail_bytes: u64,
     pub(crate) checkpoint_running: bool,
+    /// How often all derived files were made anew since opening.
+    pub(crate) rederived: u64,
     /// Why nothing more may be written.
     pub(crate) poisoned: Option<String>,
 }
@@ -193,12 +199,14 @@ impl Holotype {
     /// The handle of what was opened, with `replayed` records that no checkpoint holds.
     pub(crate) fn start(opened: Opened, replayed: u64) -> Holotype {
         let Opened { files, options, log, catalog, state, lock, report, generation } = opened;
+        let forgets = AtomicU64::new(state.meta.forgets);
         let state = Arc::new(state);
         let writer = Writer {
             state: Arc::clone(&state),
             tail_records: replayed,
             tail_bytes: 0,
             checkpoint_running: false,
+            rederived: 0,
             poisoned: None,
         };
         let checkpointer = Checkpointer::starting_at(generation);
@@ -206,12 +214,13 @@ impl Holotype {
             files,
             options,
             log: Arc::new(log),
-            catalog,
+            catalog: ArcSwapOption::new(catalog.map(Arc::new)),
             writer: Mutex::new(writer),
             published: ArcSwap::new(state),
             report,
             pending: Mutex::default(),
             lock,
+            forgets,
             checkpointer,
             past: Mutex::default(),
         });
@@ -346,6 +355,37 @@ impl Inner {
         Ok(())
     }
 
+    /// Carries out what a transaction forgets: erases it from the log, makes everything derived anew without it, and ends
+    /// the snapshots taken before. What it was in memory is seen even if the files could not be made; the next opening
+    /// makes them then.
+    pub(crate) fn forgotten(
+        self: &Arc<Self>,
+        mut writer: MutexGuard<'_, Writer>,
+        state: State,
+        redaction: &Redaction,
+    ) -> Result<()> {
+        let end = state.head.position;
+        let erased = self.log.sync_to(end).map_err(Error::from).and_then(|()| self.note_durable()).and_then(|()| {
+            self.forgets.store(state.meta.forgets, Ordering::Release);
+            self.files.remove_quarantined()?;
+            Ok(self.log.complete_redaction(redaction)?)
+        });
+        if let Err(error) = erased {
+            writer.poisoned = Some(error.to_string());
+            return Err(error);
+        }
+        self.note_durable()?;
+        let made = rederive(self, &mut writer, &state, false);
+        let (state, made) = match made {
+            Ok(fresh) => (fresh, Ok(())),
+            Err(error) => (state, Err(error)),
+        };
+        self.replace(&mut writer, state);
+        drop(writer);
+        self.publish();
+        made
+    }
+
     /// Replaces the writer's state by an equal one in other files; readers get it in its turn.
     pub(crate) fn replace(&self, writer: &mut Writer, state: State) {
         let state = Arc::new(state);
@@ -408,13 +448,28 @@ impl Drop for Closer {
     }
 }
 
-/// Applies a transaction read from the log.
+/// Applies a transaction read from the log, and makes its items findable.
 pub(crate) fn replay(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<()> {
+    let own = replay_rows(state, transaction)?;
+    state.index_items(&own)
+}
+
+/// Applies a transaction read from the log to rows and attributes alone.
+pub(crate) fn replay_unindexed(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<()> {
+    replay_rows(state, transaction)?;
+    Ok(())
+}
+
+fn replay_rows(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<OwnItems> {
     let mut own = OwnItems::new();
     let mut chunks = Vec::new();
     for record in &transaction.records {
-        let decoded = Record::decode(record.kind, &record.payload)?;
+        let Some(Told { record: decoded, erased }) = Record::told(record)? else { continue };
         let place = crate::apply::Place { commit: transaction.number.0, lsn: record.lsn.0 };
+        if erased {
+            state.apply_erased(&decoded, place)?;
+            continue;
+        }
         state.apply(&decoded, place)?;
         match decoded {
             Record::Chunk(chunk) => chunks.push(chunk),
@@ -428,8 +483,7 @@ pub(crate) fn replay(state: &mut State, transaction: &holotype_storage::log::Tra
     state.settle()?;
     state.seal(transaction.number.0, transaction.time_us)?;
     state.head = transaction.head;
-    state.index_items(&own)?;
     state.meta.commit = transaction.number.0;
     state.meta.clock = transaction.time_us;
-    Ok(())
+    Ok(own)
 }

@@ -45,6 +45,9 @@ pub enum Error {
         /// File, page, offset, and what is wrong there.
         detail: String,
     },
+    /// Something was forgotten after the snapshot was taken.
+    #[error("something was forgotten since this snapshot was taken, which ends it; take a new one")]
+    SnapshotForgotten,
     /// A file or record holds something that cannot be.
     #[error("{what}; `holotype verify` shows where, `holotype rebuild` brings derived files back from the log")]
     Corrupt {
@@ -192,6 +195,7 @@ impl Error {
             Error::Exists { .. } => "exists",
             Error::Damaged { .. } | Error::Corrupt { .. } => "damaged",
             Error::UnknownRecord { .. } => "newer-format",
+            Error::SnapshotForgotten => "snapshot-forgotten",
             Error::Poisoned { .. } => "poisoned",
             Error::ReadOnly => "read-only",
             Error::UnknownName(_) => "unknown-name",

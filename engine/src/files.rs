@@ -132,6 +132,35 @@ impl Files {
         Ok(removed)
     }
 
+    /// Makes durable what was created and removed among the derived files.
+    pub(crate) fn sync_dirs(&self) -> Result<()> {
+        for form in Form::ALL {
+            let dir = self.dir.join(form.dir());
+            self.vfs.sync_dir(&dir).map_err(|source| Error::File { path: dir.clone(), source })?;
+        }
+        Ok(())
+    }
+
+    /// Removes what recoveries set aside in the log's directory; returns how many files.
+    pub(crate) fn remove_quarantined(&self) -> Result<usize> {
+        let dir = self.log_dir();
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::File { path, source }
+        };
+        let names = self.vfs.list(&dir).map_err(failed(&dir))?;
+        let mut removed = 0;
+        for name in names.iter().filter(|name| name.starts_with("quarantine-")) {
+            let path = dir.join(name);
+            self.vfs.remove(&path).map_err(failed(&path))?;
+            removed += 1;
+        }
+        if removed > 0 {
+            self.vfs.sync_dir(&dir).map_err(failed(&dir))?;
+        }
+        Ok(removed)
+    }
+
     /// The newest generation among the files that are there, so that no name is used twice.
     pub(crate) fn newest_generation(&self) -> u64 {
         let of_name = |name: &String| name.split_once('-')?.1.split_once('.')?.0.parse::<u64>().ok();

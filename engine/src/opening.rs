@@ -56,6 +56,19 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
         }
         replayed => replayed?,
     };
+    let (log, mut state) = if state.meta.purged < state.meta.forgets && !options.read_only && derived.is_some() {
+        // A crash came between erasing from the log and making the derived files anew.
+        report.rebuilt = Some("something was forgotten, and derived files made before may still hold it".to_owned());
+        derived = None;
+        drop(log);
+        replay_log(&files, &options, Some(state.head.position), empty_state(None)?, &mut report)?
+    } else {
+        (log, state)
+    };
+    if !options.read_only && state.meta.purged < state.meta.forgets {
+        files.remove_quarantined()?;
+        state.meta.purged = state.meta.forgets;
+    }
     let generation = files.newest_generation();
     let catalog = match derived {
         _ if options.read_only => None,
@@ -149,7 +162,7 @@ fn fresh(files: &Files, options: &Options, log: &Log) -> Result<Catalog> {
     Ok(Catalog::create(files.vfs.as_ref(), &files.catalog(), log.database(), &catalog_options(options))?)
 }
 
-fn catalog_options(options: &Options) -> CatalogOptions {
+pub(crate) fn catalog_options(options: &Options) -> CatalogOptions {
     CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() }
 }
 

@@ -66,6 +66,7 @@ impl Prepared {
 
     /// The statements with the values of their parameters, checked against a database.
     pub(crate) fn bind(&self, snapshot: &Snapshot, params: &Params) -> Result<Vec<Statement>> {
+        snapshot.check_remembers()?;
         let dimension = snapshot.space()?.map(|space| space.dim);
         check(&self.script, Some(params), dimension).map_err(Error::Query)?;
         let bound = self.script.statements.iter().map(|statement| bind(&statement.node, params).map_err(Error::Query));

@@ -228,6 +228,40 @@ pub(crate) struct RekeyRecord {
     pub(crate) item: u32,
 }
 
+/// Items forgotten (memory model, section 8): their records are erased, others that hold hashes of theirs are restated.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ForgetRecord {
+    pub(crate) items: Vec<u32>,
+    /// Episodes whose task is forgotten too.
+    pub(crate) episodes: Vec<u32>,
+    pub(crate) because: String,
+}
+
+/// What stands in for a record that is erased.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct RestatedRecord {
+    /// Where the erased record stands.
+    pub(crate) lsn: u64,
+    /// What it was about is forgotten; otherwise only hashes were taken out.
+    pub(crate) erased: bool,
+    pub(crate) kind: u8,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl RestatedRecord {
+    pub(crate) fn new(lsn: u64, erased: bool, record: &Record) -> Result<Self> {
+        Ok(RestatedRecord { lsn, erased, kind: record.kind(), payload: record.encode()? })
+    }
+
+    /// The record it holds.
+    pub(crate) fn record(&self) -> Result<Record> {
+        match Record::decode(self.kind, &self.payload)? {
+            Record::Restated(_) => Err(Error::Corrupt { what: "a record is restated twice in one".to_owned() }),
+            record => Ok(record),
+        }
+    }
+}
+
 /// One record of the log.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Record {
@@ -243,6 +277,16 @@ pub(crate) enum Record {
     Mark(MarkRecord),
     Claim(ClaimRecord),
     Rekey(RekeyRecord),
+    Forget(ForgetRecord),
+    Restated(RestatedRecord),
+}
+
+/// A record as the log tells it in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) record: Record,
+    /// What it is about is forgotten, and this is what may be known of it.
+    pub(crate) erased: bool,
 }
 
 /// The type numbers, as in `docs/format.md`.
@@ -259,6 +303,8 @@ mod kind {
     pub(super) const MARK: u8 = 10;
     pub(super) const CLAIM: u8 = 11;
     pub(super) const REKEY: u8 = 12;
+    pub(super) const FORGET: u8 = 32;
+    pub(super) const RESTATED: u8 = 33;
 }
 
 impl Record {
@@ -277,6 +323,8 @@ impl Record {
             Record::Mark(_) => kind::MARK,
             Record::Claim(_) => kind::CLAIM,
             Record::Rekey(_) => kind::REKEY,
+            Record::Forget(_) => kind::FORGET,
+            Record::Restated(_) => kind::RESTATED,
         }
     }
 
@@ -294,8 +342,30 @@ impl Record {
             Record::Mark(record) => codec::encode(record),
             Record::Claim(record) => codec::encode(record),
             Record::Rekey(record) => codec::encode(record),
+            Record::Forget(record) => codec::encode(record),
+            Record::Restated(record) => codec::encode(record),
         };
         Ok(bytes?)
+    }
+
+    /// A record as the log tells it: an erased one by what stands in for it, if anything does.
+    pub(crate) fn told(stored: &holotype_storage::Record) -> Result<Option<Told>> {
+        if !stored.is_redacted() {
+            return Ok(Some(Told { record: Record::decode(stored.kind, &stored.payload)?, erased: false }));
+        }
+        if stored.instead.is_none() {
+            return Ok(None);
+        }
+        match Record::decode(stored.kind, &stored.payload)? {
+            Record::Restated(instead) if instead.lsn == stored.lsn.0 => {
+                Ok(Some(Told { record: instead.record()?, erased: instead.erased }))
+            }
+            // A restatement that was itself restated.
+            record @ Record::Restated(_) => Ok(Some(Told { record, erased: false })),
+            _ => Err(Error::Corrupt {
+                what: format!("what stands in for the record at log position {} is no restatement", stored.lsn),
+            }),
+        }
     }
 
     /// The record a payload of the given type stands for.
@@ -313,6 +383,8 @@ impl Record {
             kind::MARK => Record::Mark(codec::decode(payload)?),
             kind::CLAIM => Record::Claim(codec::decode(payload)?),
             kind::REKEY => Record::Rekey(codec::decode(payload)?),
+            kind::FORGET => Record::Forget(codec::decode(payload)?),
+            kind::RESTATED => Record::Restated(codec::decode(payload)?),
             _ => return Err(Error::UnknownRecord { kind }),
         })
     }

@@ -15,6 +15,7 @@ use crate::opening::{is_replaced, open_derived};
 use crate::state::State;
 use holotype_storage::log::Lsn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How often a manifest is read again whose files vanish while they are being opened.
 pub(crate) const ATTEMPTS: usize = 100;
@@ -44,19 +45,35 @@ impl Holotype {
             }
             None => writer.state.as_ref().clone(),
         };
-        let from = (state.head.commit.0 > 0).then_some(state.head);
-        let (mut records, start) = (0, state.head.position.0);
-        inner.log.follow(from, durable, &mut |transaction| -> Result<()> {
-            records += transaction.records.len() as u64;
-            replay(&mut state, &transaction)
-        })?;
-        state.prepare_vectors()?;
+        let start = state.head.position.0;
+        let mut records = self.follow(&mut state, durable)?;
+        // What was forgotten stands in no file of the checkpoint the writer made after it, and may in those held here.
+        if state.meta.forgets > writer.state.meta.forgets
+            && let Ok((_, mut purged)) = open_derived(&inner.files, &inner.options)
+            && purged.meta.purged >= state.meta.forgets
+        {
+            records = self.follow(&mut purged, durable)?;
+            state = purged;
+        }
         writer.tail_records += records;
         writer.tail_bytes += state.head.position.0.saturating_sub(start);
+        inner.forgets.fetch_max(state.meta.forgets, Ordering::AcqRel);
         let is_new = state.head.commit > before;
         writer.state = Arc::new(state);
         inner.published.store(Arc::clone(&writer.state));
         Ok(is_new)
+    }
+
+    /// Applies what stands in the log behind a state; returns how many records.
+    fn follow(&self, state: &mut State, durable: Lsn) -> Result<u64> {
+        let from = (state.head.commit.0 > 0).then_some(state.head);
+        let mut records = 0;
+        self.inner.log.follow(from, durable, &mut |transaction| -> Result<()> {
+            records += transaction.records.len() as u64;
+            replay(state, &transaction)
+        })?;
+        state.prepare_vectors()?;
+        Ok(records)
     }
 
     /// The state as of the writer's newest checkpoint, where one is due and there is one. Whatever keeps it from being

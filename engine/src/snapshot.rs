@@ -127,6 +127,7 @@ impl Snapshot {
 
     /// The item that holds a key.
     pub fn get(&self, key: &str) -> Result<Option<Item>> {
+        self.check_remembers()?;
         match self.state.item_by_key(key)? {
             Some(id) => self.item(id).map(Some),
             None => Ok(None),
@@ -165,6 +166,7 @@ impl Snapshot {
 
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
         self.tick()?;
+        self.check_remembers()?;
         self.reader.read(&self.state, id)
     }
 
@@ -212,6 +214,14 @@ impl Snapshot {
         }
     }
 
+    /// Refuses to go on when something was forgotten since.
+    pub(crate) fn check_remembers(&self) -> Result<()> {
+        if self.state.meta.forgets < self.inner.forgets.load(std::sync::atomic::Ordering::Acquire) {
+            return Err(Error::SnapshotForgotten);
+        }
+        Ok(())
+    }
+
     fn check_span(&self, id: ItemId, pointer: &PointerRecord) -> Result<Citation> {
         let attributes = self.state.attributes(id)?;
         let content = match self.content(id) {
@@ -247,7 +257,7 @@ impl Snapshot {
             field: pointer.field.clone(),
             start: pointer.start,
             end: pointer.end,
-            hash: hex(&pointer.hash),
+            hash: hex_of(&pointer.hash),
             verdict,
             text,
         })
@@ -256,6 +266,7 @@ impl Snapshot {
     fn check_page(&self, number: u32, pointer: &PointerRecord) -> Result<Citation> {
         let page = self.state.page(number)?;
         let verdict = match self.hash_page(&page.traces) {
+            _ if self.state.any_redacted(&page.traces)? => Verdict::Redacted,
             Ok(hash) if hash == pointer.hash => Verdict::Ok,
             Ok(_) => Verdict::Mismatch,
             Err(error) if is_damage(&error) => Verdict::Mismatch,
@@ -269,7 +280,7 @@ impl Snapshot {
             field: String::new(),
             start: 0,
             end: 0,
-            hash: hex(&pointer.hash),
+            hash: hex_of(&pointer.hash),
             verdict,
             text: None,
         })
@@ -297,6 +308,11 @@ impl Snapshot {
         };
         self.check_span(id, &pointer)
     }
+}
+
+/// A span's hash in hex digits; nothing when the span was erased and its hash with it.
+fn hex_of(hash: &[u8; 32]) -> String {
+    if *hash == crate::forget::NO_HASH { String::new() } else { hex(hash) }
 }
 
 /// Whether an error says that stored bytes are not what they were.

@@ -77,6 +77,9 @@ pub(crate) struct Meta {
     /// The last applied transaction and its clock.
     pub(crate) commit: u64,
     pub(crate) clock: i64,
+    /// How often something was forgotten, and up to which time no derived file holds it any more.
+    pub(crate) forgets: u64,
+    pub(crate) purged: u64,
 }
 
 /// One end of an edge.

@@ -30,7 +30,8 @@ use crate::space::Space;
 use crate::state::State;
 use crate::{Error, Result};
 use holotype_storage::NewRecord;
-use holotype_storage::log::Appended;
+use holotype_storage::log::{Appended, Erase, Log, Lsn};
+use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
 
 /// The longest key a caller may give, in bytes.
@@ -80,6 +81,8 @@ pub struct Transaction<'db> {
     time: i64,
     /// Keys that begin with `~` are the engine's own; they come back with an import of an export.
     takes_engine_keys: bool,
+    /// Records of the log that this transaction erases.
+    erase: Vec<Erase>,
 }
 
 /// A record to be appended, with the bytes it is encoded as.
@@ -94,6 +97,7 @@ pub(crate) struct Savepoint {
     records: usize,
     own: OwnItems,
     bytes: u64,
+    erase: usize,
 }
 
 impl<'db> Transaction<'db> {
@@ -109,6 +113,7 @@ impl<'db> Transaction<'db> {
             bytes: 0,
             time,
             takes_engine_keys: false,
+            erase: Vec::new(),
         }
     }
 
@@ -166,7 +171,13 @@ impl<'db> Transaction<'db> {
 
     /// Where the transaction stands, to come back to.
     pub(crate) fn savepoint(&self) -> Savepoint {
-        Savepoint { state: self.state.clone(), records: self.records.len(), own: self.own.clone(), bytes: self.bytes }
+        Savepoint {
+            state: self.state.clone(),
+            records: self.records.len(),
+            own: self.own.clone(),
+            bytes: self.bytes,
+            erase: self.erase.len(),
+        }
     }
 
     /// Takes back everything since a savepoint.
@@ -175,10 +186,11 @@ impl<'db> Transaction<'db> {
         self.records.truncate(to.records);
         self.own = to.own;
         self.bytes = to.bytes;
+        self.erase.truncate(to.erase);
     }
 
     /// Runs several steps as one: when one fails, none happened.
-    fn atomically<T>(&mut self, steps: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(crate) fn atomically<T>(&mut self, steps: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let before = self.savepoint();
         let done = steps(self);
         if done.is_err() {
@@ -381,7 +393,42 @@ impl<'db> Transaction<'db> {
         Ok(id)
     }
 
-    fn push(&mut self, record: Record) -> Result<()> {
+    // ---- forgetting ----
+
+    pub(crate) fn log(&self) -> Arc<Log> {
+        Arc::clone(&self.inner.log)
+    }
+
+    pub(crate) fn has_other_readers(&self) -> Result<bool> {
+        Ok(self.inner.lock.has_other_readers()?)
+    }
+
+    /// Refuses to erase what only this transaction holds, unless there is nothing to erase in it.
+    pub(crate) fn check_are_stored(&self, items: &BTreeSet<u32>) -> Result<()> {
+        match self.own.values().find(|own| items.contains(&own.id) && has_content(own)) {
+            None => Ok(()),
+            Some(own) => Err(Error::Invalid(format!(
+                "{} was written by this transaction: commit it before it is forgotten, or do not write it",
+                own.item()
+            ))),
+        }
+    }
+
+    pub(crate) fn is_staged_to_erase(&self, lsn: Lsn) -> bool {
+        self.erase.iter().any(|erase| erase.lsn == lsn)
+    }
+
+    /// Adds a record and says which of the transaction's it is.
+    pub(crate) fn stage(&mut self, record: Record) -> Result<usize> {
+        self.push(record)?;
+        Ok(self.records.len() - 1)
+    }
+
+    pub(crate) fn stage_erase(&mut self, erase: Erase) {
+        self.erase.push(erase);
+    }
+
+    pub(crate) fn push(&mut self, record: Record) -> Result<()> {
         let payload = record.encode()?;
         let len = payload.len() as u64;
         let limit = self.inner.options.max_transaction_bytes;
@@ -521,7 +568,8 @@ impl<'db> Transaction<'db> {
         let records: Vec<NewRecord> = staged
             .map(|staged| NewRecord { kind: staged.record.kind(), payload: std::mem::take(&mut staged.payload) })
             .collect();
-        let appended = self.inner.log.append(&records, self.time)?;
+        let forgets = self.records.iter().any(|staged| matches!(staged.record, Record::Forget(_)));
+        let (appended, redaction) = self.inner.log.append_redaction(&records, &self.erase, self.time)?;
         if let Err(error) = self.take_place(&appended) {
             // The log holds what the state does not: nothing more may be numbered after it.
             self.writer.poisoned = Some(error.to_string());
@@ -529,6 +577,10 @@ impl<'db> Transaction<'db> {
         }
         let commit = Commit { number: appended.commit.0, position: appended.end.0, time: self.time };
         let Transaction { inner, writer, state, records, bytes, .. } = self;
+        if forgets {
+            inner.forgotten(writer, state, &redaction)?;
+            return Ok(commit);
+        }
         inner.appended(writer, Arc::new(state), appended.end, durability, records.len() as u64, bytes)?;
         Ok(commit)
     }
@@ -544,6 +596,15 @@ impl<'db> Transaction<'db> {
         self.state.head = self.inner.log.head();
         Ok(())
     }
+}
+
+/// Whether an item says anything.
+fn has_content(record: &ItemRecord) -> bool {
+    let says = |field: &Field| match &field.value {
+        FieldValue::Chunks { len, .. } => *len > 0,
+        value => !provenance::field_bytes(value).is_empty(),
+    };
+    record.vector.is_some() || record.speaker.is_some() || record.fields.iter().any(says)
 }
 
 /// Refuses a name that is empty or too long.

@@ -118,6 +118,9 @@ pub(crate) fn verify_log(
     let counts =
         [("log bytes", log.bytes), ("log pages", log.pages), ("records", log.records), ("transactions", log.commits)];
     report.checked.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    if log.redacted > 0 {
+        report.checked.push(("erased records".to_owned(), log.redacted));
+    }
     report.faults.extend(log.faults.iter().map(Fault::from));
     report.not_checked.extend(log.not_checked);
     Ok(())
@@ -125,10 +128,12 @@ pub(crate) fn verify_log(
 
 /// Checks that every item's record stands where the columns say, and every pointer against the bytes.
 fn verify_items(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
-    let mut pointers = 0;
+    let (mut pointers, mut redacted) = (0, 0);
     for id in (0..snapshot.len()).map(ItemId) {
         match snapshot.content(id) {
-            Ok(content) if content.record.id == id.0 => {}
+            Ok(content) if content.record.id == id.0 => {
+                redacted += u64::from(snapshot.state.attributes(id)?.redacted);
+            }
             Ok(_) => {
                 report.faults.push(in_catalog(format!("the columns lead from item {id} to another item's record")));
             }
@@ -151,6 +156,9 @@ fn verify_items(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
     }
     report.checked.push(("items".to_owned(), u64::from(snapshot.len())));
     report.checked.push(("pointers".to_owned(), pointers));
+    if redacted > 0 {
+        report.checked.push(("forgotten items".to_owned(), redacted));
+    }
     Ok(())
 }
 
@@ -159,6 +167,12 @@ fn verify_pages(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
     for (_, value) in snapshot.state.scan(tables::PAGE, &[])? {
         let page: PageRow = codec::decode(&value)?;
         count += 1;
+        if snapshot.state.any_redacted(&page.traces)? {
+            if page.hash != crate::forget::NO_HASH {
+                report.faults.push(in_catalog(format!("page {} holds what was forgotten, and its hash", page.key)));
+            }
+            continue;
+        }
         match snapshot.hash_page(&page.traces) {
             Ok(hash) if hash == page.hash => {}
             Ok(_) => report
@@ -210,7 +224,7 @@ pub(crate) fn verify_records(snapshot: &Snapshot, report: &mut VerifyReport) -> 
         let Ok(transaction) = transaction else { break };
         for record in &transaction.records {
             count += 1;
-            if let Err(error) = Record::decode(record.kind, &record.payload) {
+            if let Err(error) = Record::told(record) {
                 report.faults.push(in_catalog(format!("the record at log position {}: {error}", record.lsn)));
             }
         }

@@ -111,6 +111,16 @@ impl Catalog {
     /// # Errors
     /// [`Error::Io`].
     pub fn create(vfs: &dyn Vfs, path: &Path, database: [u8; 16], options: &CatalogOptions) -> Result<Self> {
+        Self::create_filled(vfs, path, database, options, |_| Ok(()))
+    }
+
+    fn create_filled(
+        vfs: &dyn Vfs,
+        path: &Path,
+        database: [u8; 16],
+        options: &CatalogOptions,
+        fill: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<Self> {
         let temporary = crate::segment_file::temporary_name(path);
         match vfs.remove(&temporary) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -126,10 +136,28 @@ impl Catalog {
             put_meta(&mut meta, META_FORMAT, &FORMAT.to_le_bytes())?;
             put_meta(&mut meta, META_DATABASE, &database)
         })?;
+        fill(&catalog)?;
         vfs.rename(&temporary, path).map_err(Error::io(path, "rename"))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))?;
         Ok(catalog)
+    }
+
+    /// Makes a catalog that holds these rows from the moment it has its name, and replaces with it whatever `path` named.
+    ///
+    /// # Errors
+    /// [`Error::Io`], after which what `path` named before stands.
+    pub fn create_with<'r>(
+        vfs: &dyn Vfs,
+        path: &Path,
+        database: [u8; 16],
+        options: &CatalogOptions,
+        rows: impl IntoIterator<Item = (&'r RowKey, &'r [u8])>,
+        applied: &Applied,
+    ) -> Result<Self> {
+        Self::create_filled(vfs, path, database, options, |catalog| {
+            catalog.checkpoint(rows.into_iter().map(|(key, value)| (key.clone(), Some(value))), applied)
+        })
     }
 
     /// Opens a catalog.

@@ -13,7 +13,7 @@ use crate::history::Subject;
 use crate::item::ItemId;
 use crate::item_view::ItemView;
 use crate::reader::Standing;
-use crate::record::{Change, Record};
+use crate::record::{Change, Record, Told};
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::{Error, Result};
@@ -177,7 +177,7 @@ impl Reasons<'_> {
         };
         let mut marks = Vec::new();
         for record in &transaction.records {
-            if let Record::Mark(mark) = Record::decode(record.kind, &record.payload)? {
+            if let Some(Told { record: Record::Mark(mark), .. }) = Record::told(record)? {
                 let attribute = match mark.change {
                     Change::Status(_) => "status",
                     Change::Utility(..) => "utility",

@@ -7,6 +7,7 @@ mod conflicts;
 mod count;
 mod explain;
 mod find;
+mod forget;
 mod history;
 mod listing;
 mod show;

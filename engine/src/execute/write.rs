@@ -24,6 +24,7 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
         Statement::Link(link) => run_link(transaction, link),
         Statement::Episode(episode) => run_episode(transaction, episode),
         Statement::Set(set) => run_set(transaction, set),
+        Statement::Forget(forget) => super::forget::run(transaction, forget),
         statement => Err(Error::NotYet { what: statement.verb().to_owned() }),
     }
 }

@@ -30,6 +30,7 @@ pub use present::export;
 use super::line::{Header, Line, VectorRef};
 use super::npy::{NpyError, NpyWriter, Precision};
 use super::writer::{LineWriter, WriteError};
+use crate::forget::NO_HASH;
 use crate::record::{PointerRecord, PointerTarget};
 use crate::space::Space;
 use crate::{Encoding, Error, Result, Snapshot, provenance::hex};
@@ -135,7 +136,7 @@ impl Keys {
     }
 
     fn pointer(&self, pointer: &PointerRecord) -> Result<super::line::Pointer> {
-        let hash = Some(hex(&pointer.hash));
+        let hash = (pointer.hash != NO_HASH).then(|| hex(&pointer.hash));
         Ok(match pointer.target {
             PointerTarget::Page(number) => super::line::Pointer::Page { page: self.page(number)?.to_owned(), hash },
             PointerTarget::Item(number) => {

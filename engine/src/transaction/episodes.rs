@@ -1,6 +1,7 @@
 //! Episodes, and the memory pages their traces are cut into.
 
 use super::{EpisodeChange, Transaction, check_name};
+use crate::forget::NO_HASH;
 use crate::item::ItemId;
 use crate::pages;
 use crate::record::{EpisodeRecord, PageRecord, Record};
@@ -80,6 +81,7 @@ impl Transaction<'_> {
             hasher.update(b"\n");
         }
         let number = self.state.meta.pages;
+        let hash = if self.state.any_redacted(&traces)? { NO_HASH } else { *hasher.finalize().as_bytes() };
         self.push(Record::Page(PageRecord {
             number,
             key,
@@ -87,7 +89,7 @@ impl Transaction<'_> {
             traces,
             tokens,
             estimator: crate::tokens::ESTIMATOR.to_owned(),
-            hash: *hasher.finalize().as_bytes(),
+            hash,
             summarised: false,
         }))?;
         Ok(number)

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::open_files::OpenFiles;
+use super::reader::{self, SegmentTable};
 use super::scanner::{Fault, Step};
 use super::segment::{Segment, file_name, number_of, place_in_row};
 use super::{Checkpoint, Log, Lsn, Transaction, damage_at};
@@ -29,10 +30,14 @@ impl Log {
         let limit = durable.max(self.end()).max(from.map_or(Lsn(0), |from| from.position)).0;
         let segments = self.reload(limit)?;
         let mut scanner = recovery::enter(&self.geometry, &segments, from, limit)?;
+        let table = SegmentTable::new(segments.clone());
         let damaged = |fault| Error::Damaged(damage_at(&segments, self.geometry.page, fault));
         loop {
             match scanner.step()? {
-                Step::Transaction { transaction, .. } => on_transaction(transaction)?,
+                Step::Transaction { mut transaction, .. } => {
+                    reader::fetch_stand_ins(&self.geometry, &table, &mut transaction.records)?;
+                    on_transaction(transaction)?;
+                }
                 Step::Closed | Step::Redacted(_) | Step::Sealed | Step::Switched { .. } => {}
                 Step::Limit => break,
                 Step::Fault(fault) => return Err(damaged(fault).into()),

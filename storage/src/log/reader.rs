@@ -57,7 +57,11 @@ pub(crate) fn read(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn
 pub(crate) fn fetch_stand_ins(geometry: &Geometry, table: &SegmentTable, records: &mut [Record]) -> Result<()> {
     for record in records.iter_mut() {
         if let Some(instead) = record.instead {
-            let stand_in = read(geometry, table, u64::MAX, instead)?;
+            let mut stand_in = read(geometry, table, u64::MAX, instead)?;
+            // A stand-in may have been erased too; what stands in for it stands behind it.
+            while let Some(next) = stand_in.instead.filter(|next| *next > stand_in.lsn) {
+                stand_in = read(geometry, table, u64::MAX, next)?;
+            }
             (record.kind, record.payload) = (stand_in.kind, stand_in.payload);
         }
     }

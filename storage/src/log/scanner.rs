@@ -140,7 +140,19 @@ impl Scanner {
     /// A scanner at `position`, which must be where a transaction, a close record or a sealed page between transactions
     /// ends: it reads the page that ends there or is open there.
     pub(crate) fn at(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64, position: u64) -> Result<Entry> {
+        Self::at_with(geometry, segments, limit, position, Patches::new())
+    }
+
+    /// The same, with these in the place of records that cannot be read.
+    pub(crate) fn at_with(
+        geometry: Geometry,
+        segments: Vec<Arc<Segment>>,
+        limit: u64,
+        position: u64,
+        patches: Patches,
+    ) -> Result<Entry> {
         let mut scanner = Self::at_start(geometry, segments, position);
+        scanner.patches = patches;
         if position != scanner.tip.position {
             let trouble = match scanner.enter_page_of(position)? {
                 None => scanner.walk_to(position)?,

@@ -6,12 +6,14 @@
 //! stands as it is. This costs something only after a crash in the midst of erasing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::Opening;
 use crate::error::Result;
 use crate::log::redaction::{Intent, Patches, Redacted};
-use crate::log::scanner::{Fault, Step};
+use crate::log::scanner::{Entry, Fault, Scanner, Step};
 use crate::log::segment::Segment;
+use crate::log::writer::Geometry;
 use crate::record::{self, ALIGNMENT, KIND_REDACT, KIND_REDACTED, Parsed, Place};
 
 /// What redactions say, by their commits.
@@ -24,76 +26,113 @@ struct Found {
 impl Opening {
     /// Whether a fault is a half erased record. Scanning then goes on with what was to be written there.
     pub(super) fn patch(&mut self, fault: &Fault) -> Result<bool> {
-        let mut found = Found::default();
-        for segment in self.segments.iter().filter(|segment| segment.end() > fault.position) {
-            self.search_redactions(segment, fault.position.max(segment.first), &mut found)?;
-        }
-        found.intents.retain(|commit, _| !found.done.contains(commit));
-        if !found.intents.values().any(|patches| patches.contains_key(&fault.position)) {
-            return Ok(false);
-        }
-        let all = found.intents.values().flatten().map(|(at, erasure)| (*at, erasure.clone())).collect();
-        let mut trial = self.scanner.trial(all);
-        let mut proven = Patches::new();
-        loop {
-            match trial.step()? {
-                Step::Transaction { transaction, erasures, .. } if !erasures.is_empty() => {
-                    let patches = found.intents.remove(&transaction.number.0).unwrap_or_default();
-                    proven.extend(patches);
-                }
-                Step::Fault(_) | Step::End | Step::Limit => break,
-                _ if found.intents.is_empty() => break,
-                _ => {}
-            }
-        }
+        let found = candidates(&self.geometry, &self.segments, fault)?;
+        let proven = match found.is_empty() {
+            true => Patches::new(),
+            false => prove(self.scanner.trial(all(&found)), found)?,
+        };
         let explains = proven.contains_key(&fault.position);
         if explains {
             self.scanner.patch(proven);
         }
         Ok(explains)
     }
+}
 
-    /// Notes every intact redaction and done record of a segment from a position on.
-    fn search_redactions(&self, segment: &Segment, from: u64, found: &mut Found) -> Result<()> {
-        let page = self.geometry.page;
-        let end = segment.first + segment.len.min(segment.file_len);
-        let mut start = page.start_of(from);
-        let mut bytes = vec![0; page.len()];
-        while start + page.bytes() <= end {
-            segment.read(&mut bytes, start - segment.first)?;
-            for at in (0..page.len()).step_by(ALIGNMENT) {
-                let rest = bytes.get(at..).unwrap_or_default();
-                if !matches!(rest.get(4), Some(&(KIND_REDACT | KIND_REDACTED))) {
-                    continue;
-                }
-                let Some(len) = record::claimed_len(rest) else { continue };
-                let position = start + at as u64;
-                if len <= rest.len() {
-                    self.note_redaction(segment, position, rest, found);
-                } else if at == 0 && start + len as u64 <= end {
-                    let mut run = vec![0; len];
-                    segment.read(&mut run, position - segment.first)?;
-                    self.note_redaction(segment, position, &run, found);
-                }
-            }
-            start += page.bytes();
-        }
-        Ok(())
+/// A scanner at `position`, in whose page a fault stands that half erased records explain; `None` where they do not.
+pub(super) fn enter(
+    geometry: &Geometry,
+    segments: &[Arc<Segment>],
+    limit: u64,
+    position: u64,
+    fault: &Fault,
+) -> Result<Option<Scanner>> {
+    let found = candidates(geometry, segments, fault)?;
+    if found.is_empty() {
+        return Ok(None);
     }
+    let at = |patches| Scanner::at_with(geometry.clone(), segments.to_vec(), limit, position, patches);
+    let Entry::Ready(scanner) = at(all(&found))? else { return Ok(None) };
+    let proven = prove(scanner.trial(Patches::new()), found)?;
+    Ok(match at(proven)? {
+        Entry::Ready(scanner) => Some(*scanner),
+        Entry::Fault(_) | Entry::Mismatch(_) => None,
+    })
+}
 
-    fn note_redaction(&self, segment: &Segment, position: u64, bytes: &[u8], found: &mut Found) {
-        let place = Place { segment: segment.number, offset: position - segment.first };
-        let Parsed::Record(view) = record::parse(bytes, &self.geometry.seed, place) else {
-            return;
-        };
-        match view.kind {
-            KIND_REDACT => {
-                let Some(intent) = Intent::decode(view.payload) else { return };
-                // A redaction names what stands before it.
-                let before = intent.erasures.into_iter().filter(|erasure| erasure.position < position);
-                found.intents.entry(intent.commit).or_default().extend(before.map(|it| (it.position, it)));
+/// What unfinished redactions behind a fault name, by their commits; nothing when none names the fault.
+fn candidates(geometry: &Geometry, segments: &[Arc<Segment>], fault: &Fault) -> Result<BTreeMap<u64, Patches>> {
+    let mut found = Found::default();
+    for segment in segments.iter().filter(|segment| segment.end() > fault.position) {
+        search(geometry, segment, fault.position.max(segment.first), &mut found)?;
+    }
+    found.intents.retain(|commit, _| !found.done.contains(commit));
+    let names_it = found.intents.values().any(|patches| patches.contains_key(&fault.position));
+    Ok(if names_it { found.intents } else { BTreeMap::new() })
+}
+
+fn all(found: &BTreeMap<u64, Patches>) -> Patches {
+    found.values().flatten().map(|(at, erasure)| (*at, erasure.clone())).collect()
+}
+
+/// Those of the redactions to whose commits the log holds with their patches in place.
+fn prove(mut trial: Scanner, mut found: BTreeMap<u64, Patches>) -> Result<Patches> {
+    let mut proven = Patches::new();
+    loop {
+        match trial.step()? {
+            Step::Transaction { transaction, erasures, .. } if !erasures.is_empty() => {
+                proven.extend(found.remove(&transaction.number.0).unwrap_or_default());
             }
-            _ => found.done.extend(Redacted::decode(view.payload).map(|done| done.commit)),
+            Step::Fault(_) | Step::End | Step::Limit => break,
+            _ => {}
         }
+        if found.is_empty() {
+            break;
+        }
+    }
+    Ok(proven)
+}
+
+/// Notes every intact redaction and done record of a segment from a position on.
+fn search(geometry: &Geometry, segment: &Segment, from: u64, found: &mut Found) -> Result<()> {
+    let page = geometry.page;
+    let end = segment.first + segment.len.min(segment.file_len);
+    let mut start = page.start_of(from);
+    let mut bytes = vec![0; page.len()];
+    while start + page.bytes() <= end {
+        segment.read(&mut bytes, start - segment.first)?;
+        for at in (0..page.len()).step_by(ALIGNMENT) {
+            let rest = bytes.get(at..).unwrap_or_default();
+            if !matches!(rest.get(4), Some(&(KIND_REDACT | KIND_REDACTED))) {
+                continue;
+            }
+            let Some(len) = record::claimed_len(rest) else { continue };
+            let position = start + at as u64;
+            if len <= rest.len() {
+                note(geometry, segment, position, rest, found);
+            } else if at == 0 && start + len as u64 <= end {
+                let mut run = vec![0; len];
+                segment.read(&mut run, position - segment.first)?;
+                note(geometry, segment, position, &run, found);
+            }
+        }
+        start += page.bytes();
+    }
+    Ok(())
+}
+
+fn note(geometry: &Geometry, segment: &Segment, position: u64, bytes: &[u8], found: &mut Found) {
+    let place = Place { segment: segment.number, offset: position - segment.first };
+    let Parsed::Record(view) = record::parse(bytes, &geometry.seed, place) else {
+        return;
+    };
+    match view.kind {
+        KIND_REDACT => {
+            let Some(intent) = Intent::decode(view.payload) else { return };
+            // A redaction names what stands before it.
+            let before = intent.erasures.into_iter().filter(|erasure| erasure.position < position);
+            found.intents.entry(intent.commit).or_default().extend(before.map(|it| (it.position, it)));
+        }
+        _ => found.done.extend(Redacted::decode(view.payload).map(|done| done.commit)),
     }
 }

@@ -378,10 +378,13 @@ pub(crate) fn enter(
         return Ok(Scanner::at_start(geometry, all, limit));
     };
     let mismatch = |why| Err(Error::CheckpointMismatch { position: from.position, why });
-    let scanner = match Scanner::at(geometry, all, limit, from.position.0)? {
+    let scanner = match Scanner::at(geometry.clone(), all, limit, from.position.0)? {
         Entry::Ready(scanner) => *scanner,
         Entry::Mismatch(why) => return mismatch(why),
-        Entry::Fault(fault) => return Err(Error::Damaged(damage_at(segments, page, fault))),
+        Entry::Fault(fault) => match half_erased::enter(&geometry, segments, limit, from.position.0, &fault)? {
+            Some(scanner) => scanner,
+            None => return Err(Error::Damaged(damage_at(segments, page, fault))),
+        },
     };
     let found = scanner.tip().public_head();
     if found != from {

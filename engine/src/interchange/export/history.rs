@@ -7,6 +7,7 @@
 use super::items::{self, Told};
 use super::plan::{Event, each_record};
 use super::{ExportReport, Keys, Output};
+use crate::forget::NO_HASH;
 use crate::interchange::line::{self, Line};
 use crate::provenance::hex;
 use crate::record::{Change, EpisodeRecord, FieldValue, ItemRecord, MarkRecord, PageRecord, Record};
@@ -58,6 +59,7 @@ impl<W: Write> History<'_, W> {
                 return Ok(());
             }
             Record::Mark(mark) => self.mark(mark)?,
+            Record::Claim(claim) if claim.name.is_empty() => return Ok(()),
             Record::Claim(claim) => items::claim(&claim, &self.keys)?,
             Record::Rekey(rekey) => {
                 let before = self.keys.item(rekey.item)?.to_owned();
@@ -66,7 +68,14 @@ impl<W: Write> History<'_, W> {
                 }
                 event("rekey", vec![before, rekey.key], None)
             }
-            Record::Chunk(_) => return Ok(()),
+            Record::Forget(forget) => {
+                for item in &forget.items {
+                    let line = items::redact(self.keys.item(*item)?, &forget.because);
+                    self.out.write(&line)?;
+                }
+                return Ok(());
+            }
+            Record::Chunk(_) | Record::Restated(_) => return Ok(()),
         };
         self.out.write(&line)
     }
@@ -123,7 +132,7 @@ impl<W: Write> History<'_, W> {
             first: end(record.traces.first())?.to_owned(),
             last: end(record.traces.last())?.to_owned(),
             state: state.map(str::to_owned),
-            hash: Some(hex(&record.hash)),
+            hash: (record.hash != NO_HASH).then(|| hex(&record.hash)),
         }))
     }
 

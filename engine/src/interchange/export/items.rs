@@ -55,7 +55,7 @@ pub(super) fn line(record: &ItemRecord, told: Told) -> Result<Line> {
         ungrounded: record.ungrounded.then_some(true),
         origin: (origin != Origin::Original).then(|| origin.as_str().to_owned()),
     };
-    let text = Some(record.text().to_owned());
+    let text = record.field("text").map(|_| record.text().to_owned());
     Ok(if kind.layer() == Layer::Recall {
         Line::Recall(Recall { key, kind: name, text, from: told.from, status, vector: told.vector, stated })
     } else {
@@ -104,6 +104,11 @@ pub(super) fn citation(item: u32, pointer: Pointer, keys: &Keys) -> Result<Line>
 pub(super) fn status_mark(key: String, status: u8, because: Option<String>) -> Line {
     let status = Status::from_byte(status).map(|status| status.as_str().to_owned());
     Line::Mark(line::Mark { key, status, utility: None, because })
+}
+
+/// The line that says that an item was forgotten.
+pub(super) fn redact(key: &str, because: &str) -> Line {
+    Line::Redact(line::Redact { key: key.to_owned(), field: None, hash: None, because: Some(because.to_owned()) })
 }
 
 /// The line of a claim.

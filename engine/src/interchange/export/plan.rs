@@ -1,7 +1,7 @@
 //! What of the log still counts: found by a first pass, so that the second can tell each record whether its change is the
 //! one that holds.
 
-use crate::record::{Change, LinkRecord, MarkRecord, Record};
+use crate::record::{Change, LinkRecord, MarkRecord, Record, Told};
 use crate::{Edge, Error, Result, Snapshot};
 use holotype_storage::log::Lsn;
 use std::collections::HashMap;
@@ -32,6 +32,8 @@ pub(super) struct Plan {
     /// Citations that were taken back.
     uncited: HashMap<(u32, u32), u64>,
     closed: HashMap<u32, u64>,
+    /// Why items were forgotten.
+    forgotten: HashMap<u32, String>,
 }
 
 impl Plan {
@@ -52,6 +54,10 @@ impl Plan {
                     if link.edge == Edge::Cites.to_byte() {
                         plan.uncited.insert((link.from, link.to), place);
                     }
+                }
+                Record::Forget(forget) => {
+                    let because = |item: &u32| (*item, forget.because.clone());
+                    plan.forgotten.extend(forget.items.iter().map(because));
                 }
                 Record::Episode(episode) => {
                     let was_open = open.insert(episode.number, episode.open).unwrap_or(true);
@@ -86,6 +92,11 @@ impl Plan {
         link.edge == Edge::Cites.to_byte() && self.uncited.get(&(link.from, link.to)) == Some(&place)
     }
 
+    /// Why an item was forgotten, if it was.
+    pub(super) fn forgotten(&self, item: u32) -> Option<&str> {
+        self.forgotten.get(&item).map(String::as_str)
+    }
+
     /// Whether a record is the last that closed its episode.
     pub(super) fn is_closing(&self, episode: u32, place: u64) -> bool {
         self.closed.get(&episode) == Some(&place)
@@ -114,7 +125,7 @@ pub(super) fn each_record(snapshot: &Snapshot, mut visit: impl FnMut(Event) -> R
             break;
         }
         for record in &transaction.records {
-            let record = Record::decode(record.kind, &record.payload)?;
+            let Some(Told { record, .. }) = Record::told(record)? else { continue };
             visit(Event::Record { place, record })?;
             place += 1;
         }

@@ -3,6 +3,7 @@
 use super::items::{self, Told};
 use super::plan::{Aspect, Event, Plan, each_record};
 use super::{ExportReport, Keys, Output};
+use crate::forget::NO_HASH;
 use crate::interchange::{
     self,
     line::{self, Line},
@@ -78,13 +79,15 @@ impl<W: Write> Present<'_, W> {
             Record::Unlink(link) => self.unlink(link, place),
             Record::Pointers(pointers) => self.pointers(&pointers),
             Record::Mark(mark) => self.mark(mark, place),
+            // What is left of a claim of something forgotten.
+            Record::Claim(claim) if claim.name.is_empty() => Ok(()),
             Record::Claim(claim) => {
                 let line = items::claim(&claim, &self.keys)?;
                 let mut bytes = Vec::new();
                 crate::interchange::encode(&line, &mut bytes).map_err(super::write_failed)?;
                 if self.claims.insert(*blake3::hash(&bytes).as_bytes()) { self.write(&line) } else { Ok(()) }
             }
-            Record::Chunk(_) | Record::Rekey(_) => Ok(()),
+            Record::Chunk(_) | Record::Rekey(_) | Record::Forget(_) | Record::Restated(_) => Ok(()),
         }
     }
 
@@ -164,6 +167,10 @@ impl<W: Write> Present<'_, W> {
         };
         let line = items::line(&record, told)?;
         self.write(&line)?;
+        if let Some(because) = self.plan.forgotten(id.0) {
+            let line = items::redact(self.keys.item(id.0)?, because);
+            self.write(&line)?;
+        }
         if let Some(status) =
             record.status.filter(|_| layer == Layer::Theme && !self.plan.is_marked(id.0, Aspect::Status))
         {
@@ -204,7 +211,7 @@ impl<W: Write> Present<'_, W> {
             first: self.keys.item(*first)?.to_owned(),
             last: self.keys.item(*last)?.to_owned(),
             state: row.summarised.then(|| "summarised".to_owned()),
-            hash: Some(hex(&row.hash)),
+            hash: (row.hash != NO_HASH).then(|| hex(&row.hash)),
         };
         self.write(&Line::Page(line))
     }

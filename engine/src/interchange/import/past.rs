@@ -163,7 +163,8 @@ impl Pages {
                 break;
             }
             for record in &transaction.records {
-                match Record::decode(record.kind, &record.payload)? {
+                let Some(told) = Record::told(record)? else { continue };
+                match told.record {
                     Record::Item(item) => {
                         if item.key.as_ref().is_some_and(|key| key.starts_with('~')) {
                             let text = match item.field("text").map(|field| &field.value) {

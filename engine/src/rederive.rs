@@ -1,0 +1,214 @@
+//! Makes everything derived anew in new files: without what was forgotten, or smaller.
+//!
+//! Rows and attributes are applied again from the log, so they hold what the log holds and nothing else. Vectors and words
+//! are merged, leaving out what is redacted: a graph need not be built again where most of it stays. The catalog is written
+//! whole into a new file, because the free pages of an old one keep what was deleted.
+//!
+//! 1. The writer's lock is held all the time: the state does not change. A checkpoint under way finds out when it ends, and
+//!    drops what it wrote.
+//! 2. Until the new catalog is renamed into place the old files stand, and a failure leaves them: the next opening makes all
+//!    derived files anew when it finds that something was forgotten and not purged.
+
+use crate::attributes::{Chunk, Column};
+use crate::checkpoint::manifest_key;
+use crate::database::{Inner, Writer, empty_state, replay_unindexed};
+use crate::files::Form;
+use crate::layers::{LayerIndex, LayerVectors, LayerWords};
+use crate::state::State;
+use crate::tables::{self, ManifestRow};
+use crate::{Error, Result};
+use holotype_index::bitmap::Bits;
+use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
+use holotype_index::segment::merge_segments;
+use holotype_index::words::{WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
+use holotype_index::{BuildOptions, TailView, VectorSegment, build_segment};
+use holotype_storage::catalog::{Applied, Catalog};
+use holotype_storage::codec;
+use holotype_storage::columns::Columns;
+use holotype_storage::log::Lsn;
+use holotype_storage::overlay::{RowKey, View};
+use holotype_storage::segment_file::{FileIdentity, SegmentFile};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Makes the derived files of `state`, the newest, anew, and returns the same state on them. With `all`, every vector and
+/// word segment of a layer becomes one; otherwise those that hold nothing redacted stay.
+pub(crate) fn rederive(inner: &Inner, writer: &mut Writer, state: &State, all: bool) -> Result<State> {
+    inner.log.sync_to(state.head.position)?;
+    let mut fresh = from_log(inner, state)?;
+    let redacted = fresh.attributes.select(Column::Redacted, fresh.bound(), &|redacted| redacted == 1.0)?;
+    let mut files =
+        NewFiles { inner, keep: Bits::full(fresh.bound()).and_not(&redacted), redacted, all, named: Vec::new() };
+    fresh.attributes.freeze();
+    let mut chunks = Vec::new();
+    for number in fresh.attributes.frozen_chunks() {
+        let (path, identity) = files.name(Form::Columns, number);
+        fresh.attributes.write_chunk(number, fresh.bound())?.write(inner.files.vfs.as_ref(), &path, identity)?;
+        chunks.push(Chunk::new(number, Columns::open(inner.files.vfs.as_ref(), &path, &identity)?)?);
+    }
+    fresh.attributes.thaw(chunks);
+    for (place, layer) in (0u32..).zip(&state.layers) {
+        fresh.layers[place as usize] = files.layer(layer, place, fresh.bound())?;
+    }
+    let catalog = Arc::new(write_catalog(inner, &fresh, &files.named)?);
+    fresh.rows = View::new(Some(catalog.snapshot()?));
+    let keep: Vec<PathBuf> = files
+        .named
+        .iter()
+        .filter_map(|row| Form::from_byte(row.form).map(|form| (form, row)))
+        .map(|(form, row)| inner.files.derived(form, row.place, row.generation))
+        .collect();
+    inner.catalog.store(Some(catalog));
+    writer.tail_records = 0;
+    writer.tail_bytes = 0;
+    writer.rederived += 1;
+    // What cannot be removed now goes at the next opening.
+    inner.files.remove_other(&keep)?;
+    inner.files.sync_dirs()?;
+    Ok(fresh)
+}
+
+/// Rows and attributes as the log gives them, up to where `state` stands.
+fn from_log(inner: &Inner, state: &State) -> Result<State> {
+    let mut fresh = empty_state(None)?;
+    for transaction in inner.log.scan(Lsn(0))? {
+        let transaction = transaction?;
+        if transaction.number > state.head.commit {
+            break;
+        }
+        replay_unindexed(&mut fresh, &transaction)?;
+    }
+    if (fresh.head, fresh.totals()) != (state.head, state.totals()) && fresh.meta.items != state.meta.items {
+        return Err(Error::Corrupt { what: "the log gives another state than the one at hand".to_owned() });
+    }
+    fresh.meta.purged = fresh.meta.forgets;
+    Ok(fresh)
+}
+
+/// The catalog with all rows of a state and its manifest, in a new file.
+fn write_catalog(inner: &Inner, state: &State, manifest: &[ManifestRow]) -> Result<Catalog> {
+    let mut rows = Vec::with_capacity(manifest.len() + 1);
+    for row in manifest {
+        rows.push((manifest_key(row.form, row.place, row.generation), codec::encode(row)?));
+    }
+    rows.push((RowKey::new(tables::META, &[]), codec::encode(&state.meta)?));
+    let rows = rows.iter().map(|(key, value)| (key, value.as_slice()));
+    let from_state = state.rows.active().iter().filter_map(|(key, value)| Some((key, value?.as_ref())));
+    let head = state.head;
+    let applied = Applied { position: head.position, commit: head.commit, head: head.hash, blob: Vec::new() };
+    let options = crate::opening::catalog_options(&inner.options);
+    let vfs = inner.files.vfs.as_ref();
+    let catalog = Catalog::create_with(
+        vfs,
+        &inner.files.catalog(),
+        inner.log.database(),
+        &options,
+        from_state.chain(rows),
+        &applied,
+    )?;
+    Ok(catalog)
+}
+
+/// The files written so far.
+struct NewFiles<'a> {
+    inner: &'a Inner,
+    keep: Bits,
+    redacted: Bits,
+    all: bool,
+    named: Vec<ManifestRow>,
+}
+
+impl NewFiles<'_> {
+    /// A new name for a derived file, noted for the manifest.
+    fn name(&mut self, form: Form, place: u32) -> (PathBuf, FileIdentity) {
+        let generation = self.inner.checkpointer.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        self.named.push(ManifestRow { form: form.byte(), place, generation });
+        let identity = FileIdentity { database: self.inner.log.database(), generation, place };
+        (self.inner.files.derived(form, place, generation), identity)
+    }
+
+    /// Notes that a file stays.
+    fn stays(&mut self, form: Form, file: &SegmentFile) {
+        let FileIdentity { generation, place, .. } = *file.identity();
+        self.named.push(ManifestRow { form: form.byte(), place, generation });
+    }
+
+    /// An identity for what stays in memory.
+    fn passing(&self, place: u32) -> FileIdentity {
+        FileIdentity { database: self.inner.log.database(), generation: u64::MAX, place }
+    }
+
+    fn must_go(&self, ids: impl IntoIterator<Item = u32>) -> bool {
+        self.all || ids.into_iter().any(|id| self.redacted.contains(id))
+    }
+
+    fn layer(&mut self, layer: &LayerIndex, place: u32, bound: u32) -> Result<LayerIndex> {
+        let vectors = layer.vectors.as_ref().map(|vectors| self.vectors(vectors, place)).transpose()?;
+        Ok(LayerIndex { vectors, words: self.words(&layer.words, place, bound)? })
+    }
+
+    fn vectors(&mut self, vectors: &LayerVectors, place: u32) -> Result<LayerVectors> {
+        let spec = vectors.tail.spec();
+        let options = BuildOptions { threads: self.inner.options.background_threads.max(1), ..BuildOptions::default() };
+        let (mut stay, mut go) = (Vec::new(), Vec::new());
+        for segment in vectors.segments.iter() {
+            match self.must_go(segment.ids()?.iter().copied()) {
+                true => go.push(Arc::clone(segment)),
+                false => stay.push(Arc::clone(segment)),
+            }
+        }
+        if !vectors.tail.is_empty() {
+            let identity = self.passing(place);
+            let flat = BuildOptions { graph_from: usize::MAX, ..options.clone() };
+            let file = build_segment(&vectors.tail.to_rows(), identity, &flat)?;
+            let file = SegmentFile::from_bytes(file.into_bytes(), VECTOR_SEGMENT_KIND, &identity)?;
+            go.push(Arc::new(VectorSegment::open(file, &spec)?));
+        }
+        stay.iter().for_each(|segment| self.stays(Form::Vectors, segment.file()));
+        let mut kept = 0;
+        for segment in &go {
+            kept += segment.ids()?.iter().filter(|id| self.keep.contains(**id)).count();
+        }
+        if kept > 0 {
+            let (path, identity) = self.name(Form::Vectors, place);
+            let sources: Vec<&VectorSegment> = go.iter().map(AsRef::as_ref).collect();
+            let file = merge_segments(&sources, Some(&self.keep), identity, &options)?;
+            file.write(self.inner.files.vfs.as_ref(), &path)?;
+            let file = SegmentFile::open(self.inner.files.vfs.as_ref(), &path, VECTOR_SEGMENT_KIND, &identity)?;
+            stay.push(Arc::new(VectorSegment::open(file, &spec)?));
+        }
+        Ok(LayerVectors { segments: Arc::new(stay), tail: TailView::empty(spec) })
+    }
+
+    fn words(&mut self, words: &LayerWords, place: u32, bound: u32) -> Result<LayerWords> {
+        let analyzer = words.analyzer;
+        let (mut stay, mut go) = (Vec::new(), Vec::new());
+        for segment in words.segments.iter() {
+            match self.must_go(segment.ids()?) {
+                true => go.push(Arc::clone(segment)),
+                false => stay.push(Arc::clone(segment)),
+            }
+        }
+        for tail in words.tails.iter().filter(|tail| tail.document_count() > 0) {
+            let identity = self.passing(place);
+            let file = tail.build(bound, None, identity)?;
+            let file = SegmentFile::from_bytes(file.into_bytes(), WORD_SEGMENT_KIND, &identity)?;
+            go.push(Arc::new(WordSegment::open(file)?));
+        }
+        stay.iter().for_each(|segment| self.stays(Form::Words, segment.file()));
+        let mut kept = 0;
+        for segment in &go {
+            kept += segment.ids()?.filter(|id| self.keep.contains(*id)).count();
+        }
+        if kept > 0 {
+            let (path, identity) = self.name(Form::Words, place);
+            let sources: Vec<&WordSegment> = go.iter().map(AsRef::as_ref).collect();
+            let file = merge_word_segments(analyzer, &sources, Some(&self.keep), identity)?;
+            file.write(self.inner.files.vfs.as_ref(), &path)?;
+            let file = SegmentFile::open(self.inner.files.vfs.as_ref(), &path, WORD_SEGMENT_KIND, &identity)?;
+            stay.push(Arc::new(WordSegment::open(file)?));
+        }
+        Ok(LayerWords { analyzer, segments: Arc::new(stay), tails: vec![Arc::new(WordTail::new(analyzer))] })
+    }
+}
