@@ -61,7 +61,12 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
         report.rebuilt = Some("something was forgotten, and derived files made before may still hold it".to_owned());
         derived = None;
         drop(log);
-        replay_log(&files, &options, Some(state.head.position), empty_state(None)?, &mut report)?
+        let mut words = std::mem::take(&mut report.recovery);
+        let known = (Some(state.head.position), false);
+        let replayed = replay_log(&files, &options, known, empty_state(None)?, &mut report)?;
+        words.append(&mut report.recovery);
+        report.recovery = words;
+        replayed
     } else {
         (log, state)
     };
