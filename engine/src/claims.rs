@@ -185,6 +185,16 @@ impl State {
         Ok(None)
     }
 
+    /// Takes a claim that is forgotten out of its contest, which is decided anew.
+    pub(crate) fn withdraw_claim(&mut self, claim: u32) -> Result<()> {
+        let Some(key) = self.contest_of(claim)? else { return Ok(()) };
+        self.rows.delete(tables::RIVALS, rival(&key, claim));
+        self.rows.delete(tables::CLAIM_AT, tables::numbers([claim]));
+        let others = self.members(&key)?;
+        self.disputed.extend(others.into_iter().map(|other| other.item));
+        Ok(())
+    }
+
     /// Notes that something changed that contests go by.
     pub(crate) fn note_rival(&mut self, id: ItemId, before: &Attributes, after: &Attributes) {
         let standing =

@@ -367,6 +367,7 @@ impl State {
     fn forget_item(&mut self, id: ItemId, forgotten: &Forgotten<'_>) -> Result<()> {
         let mut attributes = self.attributes(id)?;
         (attributes.redacted, attributes.has_vector, attributes.speaker) = (true, false, None);
+        attributes.conflict = None;
         self.attributes.set(id, attributes);
         for (key, _) in self.scan(tables::CHUNK, &tables::numbers([id.0]))? {
             self.rows.delete(tables::CHUNK, key);
@@ -376,6 +377,7 @@ impl State {
             if let Some(claim) = self.get::<ClaimRow>(tables::CLAIM, &tables::numbers([number]))? {
                 self.rows.delete(tables::CLAIM_NAME, tables::claim_name(&claim.name, number));
             }
+            self.withdraw_claim(number)?;
             self.rows.delete(tables::CLAIM, tables::numbers([number]));
             self.rows.delete(tables::CLAIM_ITEM, key);
         }

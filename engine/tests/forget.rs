@@ -176,6 +176,30 @@ fn nothing_forgotten_stands_in_any_file() {
     assert_eq!(rows(&database, "find items where redacted return key"), ["t3", "r1", "r2"]);
 }
 
+/// A claim that is forgotten wins and loses against nobody, also once everything is made anew.
+#[test]
+fn forgotten_claims_no_longer_compete() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    let database = Holotype::create(&path, options()).unwrap();
+    run(
+        &database,
+        "record turn 'it costs 450' in episode 'e' claims 'price' = 450 with key = 'a', time = '2026-01-01T00:00:00Z';
+         record turn 'it costs 280' in episode 'e' claims 'price' = 280 with key = 'b', time = '2026-01-02T00:00:00Z'",
+    );
+    assert_eq!(rows(&database, "find turns where conflicted return key"), ["a"]);
+    run(&database, "forget 'b' because 'asked to'");
+    let check = |database: &Holotype| {
+        assert_eq!(rows(database, "find turns where conflicted return key"), Vec::<String>::new());
+        assert_eq!(rows(database, "find claims return name, value"), ["price 450"]);
+        assert_eq!(rows(database, "conflicts"), Vec::<String>::new());
+        verified(database);
+    };
+    check(&database);
+    database.close().unwrap();
+    check(&Holotype::rebuild(&path, options()).unwrap());
+}
+
 #[test]
 fn every_form_of_the_statement() {
     let dir = tempfile::tempdir().unwrap();
