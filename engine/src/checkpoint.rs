@@ -13,6 +13,7 @@ use crate::database::{Inner, Writer};
 use crate::files::Form;
 use crate::item::Layer;
 use crate::layers::LayerIndex;
+use crate::proof::tree;
 use crate::state::State;
 use crate::tables::{self, ManifestRow};
 use crate::{Error, Result};
@@ -160,9 +161,10 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
     let applied =
         Applied { position: state.head.position, commit: state.head.commit, head: state.head.hash, blob: Vec::new() };
     let manifest = written.manifest_rows()?;
+    let tree = tree::new_rows(&inner.log, state)?;
     let meta = (RowKey::new(tables::META, &[]), Some(codec::encode(&state.meta)?));
     let rows = frozen.rows.iter().map(|(key, value)| (key.clone(), value.map(|value| value.to_vec())));
-    frozen.catalog.checkpoint(rows.chain(manifest).chain([meta]), &applied)?;
+    frozen.catalog.checkpoint(rows.chain(manifest).chain(tree).chain([meta]), &applied)?;
     Ok(written)
 }
 

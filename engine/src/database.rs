@@ -18,6 +18,7 @@ use crate::content::{ContentReader, OwnItems, join_own_chunks};
 use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
 use crate::options::{Durability, Options};
+use crate::proof::tree::TreeTail;
 use crate::record::{Record, Told};
 use crate::rederive::rederive;
 use crate::snapshot::Snapshot;
@@ -72,6 +73,8 @@ pub(crate) struct Inner {
     /// How often something was forgotten: snapshots that do not know of it end.
     pub(crate) forgets: AtomicU64,
     pub(crate) checkpointer: Checkpointer,
+    /// Records' hashes behind those that the catalog keeps.
+    pub(crate) tree_tail: TreeTail,
     /// The past state that was asked for last, with the state it is the past of.
     past: Mutex<Option<Past>>,
 }
@@ -222,6 +225,7 @@ impl Holotype {
             lock,
             forgets,
             checkpointer,
+            tree_tail: TreeTail::default(),
             past: Mutex::default(),
         });
         let closer = Arc::new(Closer { inner: Arc::clone(&inner) });

@@ -170,6 +170,12 @@ pub enum Error {
     /// The work was stopped by its caller.
     #[error("stopped: {0}")]
     Cancelled(&'static str),
+    /// A proof cannot be made.
+    #[error("{what}")]
+    Proof {
+        /// Why not.
+        what: String,
+    },
     /// Storage failed.
     #[error(transparent)]
     Storage(#[from] holotype_storage::Error),
@@ -212,6 +218,7 @@ impl Error {
             Error::Line { code, .. } => code,
             Error::Limit { .. } => "limit",
             Error::Cancelled(_) => "cancelled",
+            Error::Proof { .. } => "proof",
             Error::Storage(error) => match error {
                 Storage::Damaged(_)
                 | Storage::DamagedFile { .. }

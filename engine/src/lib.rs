@@ -68,6 +68,7 @@ mod opening;
 mod options;
 mod pages;
 mod prepared;
+pub mod proof;
 mod provenance;
 mod reader;
 mod recall;

@@ -26,6 +26,7 @@
 //! | `WAS` | until u64, table u8, key | the row before that commit, if there was one (see `history`) |
 //! | `WAS_ITEM` | until u64, item u32 | the attributes that changed, as they were |
 //! | `CHANGED` | subject u8, number u32, until u64 | empty: what changed in which commit |
+//! | `TREE` | level u8, number u64 | hashes of subtrees of the tree over all records, written at checkpoints (see `proof::tree`) |
 
 use crate::history::Totals;
 use crate::record::{ClaimRecord, PointerRecord, SpaceRecord};
@@ -59,6 +60,7 @@ pub(crate) const WAS_ITEM: u8 = 23;
 pub(crate) const CHANGED: u8 = 24;
 pub(crate) const RIVALS: u8 = 25;
 pub(crate) const CLAIM_AT: u8 = 26;
+pub(crate) const TREE: u8 = 27;
 
 /// Counters and totals of the database, kept in memory and written with each checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]

@@ -26,7 +26,8 @@ const TAG_HEAD: u8 = 4;
 const TAG_GENESIS: u8 = 5;
 
 /// The hash `r` of a record: its header's first bytes, then salt and payload.
-pub(crate) fn record_hash(header: &[u8; 8], salt: &[u8], payload: &[u8]) -> Hash {
+#[must_use]
+pub fn record_hash(header: &[u8; 8], salt: &[u8], payload: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[TAG_RECORD]).update(header).update(salt).update(payload);
     hasher.finalize().into()

@@ -19,6 +19,7 @@
 //! redaction         erasing records for good
 //! recovery          what opening finds and does                            crate::recovery
 //! follow            going on where another process appends
+//! leaves            records' hashes in order, for the tree over them       crate::proof
 //! verify            every check there is, over the whole log               crate::verify
 //! ```
 //!
@@ -31,6 +32,7 @@
 pub(crate) mod commit;
 mod follow;
 pub(crate) mod group_commit;
+mod leaves;
 pub(crate) mod open_files;
 pub(crate) mod prepare;
 pub(crate) mod reader;
@@ -63,6 +65,7 @@ use segment::{HeaderState, Segment, SegmentHeader, file_name};
 use tip::Tip;
 use writer::{Geometry, Writer};
 
+pub use leaves::{Leaf, Leaves, StoredRecord};
 pub use redaction::{Erase, Redaction};
 pub use writer::{Appended, Prepared};
 

@@ -1,0 +1,264 @@
+//! Checking a proof, from the proof and the signer's public key alone.
+//!
+//! What holds after [`check`] returned:
+//!
+//! 1. The key's holder signed a checkpoint: so many records, this root.
+//! 2. Every record shown stands at its number under that root, byte for byte; of a redacted one this holds of its hash.
+//! 3. The first record is the item's, and every pointer that the records shown give the item leads to a record shown, whose
+//!    bytes in the cited span have the hash that the pointer states.
+//!
+//! What does not follow: that these are all the pointers the item ever got (whoever makes a proof can leave out a later
+//! record), that a redacted record was the item's that is named, that the log was not rolled back since.
+
+use super::{Growth, Proof, ProvenContent, ProvenRecord, TreeHead, VerifierKey};
+use crate::item::{ItemId, Kind};
+use crate::provenance::{Verdict, field_bytes};
+use crate::record::{ChunkRecord, FieldValue, ItemRecord, PageRecord, PointerRecord, PointerTarget, Record};
+use holotype_storage::proof::leaf_hash;
+use holotype_storage::proof::tree::{is_consistent, root_of_inclusion};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a proof is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the proof does not hold: {0}")]
+pub struct Rejected(pub String);
+
+/// What a proof shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The checkpoint that was signed.
+    pub tree: TreeHead,
+    /// The item's number.
+    pub item: ItemId,
+    /// What its record says; nothing when that was redacted.
+    pub content: Option<CheckedItem>,
+    /// What it cites, in the order it was stated.
+    pub citations: Vec<CheckedCitation>,
+}
+
+/// What the record of an item says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedItem {
+    /// The key it was written with.
+    pub key: Option<String>,
+    /// Its kind.
+    pub kind: Kind,
+    /// When it happened, microseconds since 1970, if stated.
+    pub time: Option<i64>,
+    /// The tool, if stated.
+    pub tool: Option<String>,
+    /// Its fields as text; bytes that are none are replaced.
+    pub fields: Vec<(String, String)>,
+}
+
+/// A span that an item cites.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedCitation {
+    /// The item `#N` or the page's key.
+    pub target: String,
+    /// The field; empty for a page.
+    pub field: String,
+    /// The span's first byte.
+    pub start: u64,
+    /// The byte after its last.
+    pub end: u64,
+    /// The bytes, where they are text and were not erased.
+    pub text: Option<String>,
+    /// `ok`, or `redacted`: anything else is no proof.
+    pub verdict: Verdict,
+}
+
+/// Checks a proof against the key of who signed it.
+///
+/// # Errors
+/// [`Rejected`], with what does not hold.
+pub fn check(proof: &Proof, key: &VerifierKey) -> Result<Checked, Rejected> {
+    let tree = open(&proof.checkpoint, key)?;
+    let mut shown = Shown::default();
+    for (number, record) in proof.records.iter().enumerate() {
+        check_inclusion(record, &tree).map_err(|why| Rejected(format!("record {number}: {why}")))?;
+        if !shown.indices.insert(record.index) {
+            return reject(format!("record {number} is shown twice"));
+        }
+        shown.add(record).map_err(|why| Rejected(format!("record {number}: {why}")))?;
+    }
+    let item = ItemId(proof.item);
+    let content = match proof.records.first().map(|record| &record.content) {
+        None => return reject("it shows no record"),
+        Some(ProvenContent::Redacted { item, .. }) if *item != proof.item => {
+            return reject("its first record is said to be another item's");
+        }
+        Some(ProvenContent::Redacted { .. }) => None,
+        Some(ProvenContent::Stored { .. }) => Some(shown.item(proof.item)?),
+    };
+    let first = proof.records.first().map(|record| record.index);
+    if content.is_some() && shown.places.get(&proof.item).copied() != first {
+        return reject(format!("its first record is not that of item {item}"));
+    }
+    let citations = shown.pointers_of(proof.item).map(|pointer| shown.cited(pointer)).collect::<Result<_, _>>()?;
+    let content = content.map(|record| shown.content(record)).transpose()?;
+    Ok(Checked { tree, item, content, citations })
+}
+
+/// Checks that one checkpoint continues another, and returns both.
+///
+/// # Errors
+/// [`Rejected`]: one of them is not signed by the key, or the log was changed between them.
+pub fn check_growth(growth: &Growth, key: &VerifierKey) -> Result<(TreeHead, TreeHead), Rejected> {
+    let (old, new) = (open(&growth.old, key)?, open(&growth.new, key)?);
+    if !is_consistent(old.size, &old.root, new.size, &new.root, &growth.path) {
+        return reject(format!("the log of {} records does not begin with that of {}", new.size, old.size));
+    }
+    Ok((old, new))
+}
+
+fn open(checkpoint: &str, key: &VerifierKey) -> Result<TreeHead, Rejected> {
+    TreeHead::open(checkpoint, key).map_err(|error| Rejected(error.to_string()))
+}
+
+fn reject<T>(why: impl Into<String>) -> Result<T, Rejected> {
+    Err(Rejected(why.into()))
+}
+
+/// Whether the record stands where it says.
+fn check_inclusion(record: &ProvenRecord, tree: &TreeHead) -> Result<(), String> {
+    let leaf = match &record.content {
+        ProvenContent::Redacted { hash, .. } => *hash,
+        ProvenContent::Stored { header, salt, payload } => {
+            let [l0, l1, l2, l3, _, flags, mark0, mark1] = *header;
+            let stated = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+            if stated != payload.len() || flags != 0 || [mark0, mark1] != *b"Hr" {
+                return Err("its header is not that of its payload".to_owned());
+            }
+            leaf_hash(header, salt, payload)
+        }
+    };
+    match root_of_inclusion(&leaf, record.index, tree.size, &record.path) {
+        Some(root) if root == tree.root => Ok(()),
+        _ => Err(format!("its path does not lead from place {} to the checkpoint's root", record.index)),
+    }
+}
+
+/// What the records of a proof say.
+#[derive(Default)]
+struct Shown {
+    indices: BTreeSet<u64>,
+    items: BTreeMap<u32, ItemRecord>,
+    /// Where the items stand.
+    places: BTreeMap<u32, u64>,
+    redacted: BTreeSet<u32>,
+    chunks: BTreeMap<(u32, u32, u32), ChunkRecord>,
+    pages: BTreeMap<u32, PageRecord>,
+    /// By the places of the records that gave them.
+    pointers: BTreeMap<u64, (u32, Vec<PointerRecord>)>,
+}
+
+impl Shown {
+    fn add(&mut self, record: &ProvenRecord) -> Result<(), String> {
+        let (kind, payload) = match &record.content {
+            ProvenContent::Redacted { item, .. } => {
+                self.redacted.insert(*item);
+                return Ok(());
+            }
+            ProvenContent::Stored { header, payload, .. } => (header[4], payload),
+        };
+        match Record::decode(kind, payload).map_err(|error| error.to_string())? {
+            Record::Item(item) => {
+                let id = item.id;
+                self.places.insert(id, record.index);
+                if self.items.insert(id, item).is_some() {
+                    return Err(format!("it is a second one of item #{id}"));
+                }
+            }
+            Record::Chunk(chunk) => {
+                self.chunks.insert((chunk.item, chunk.field, chunk.index), chunk);
+            }
+            Record::Page(page) => {
+                self.pages.insert(page.number, page);
+            }
+            Record::Pointers(more) => {
+                self.pointers.insert(record.index, (more.item, more.pointers));
+            }
+            _ => return Err(format!("records of type {kind} prove nothing of an item")),
+        }
+        Ok(())
+    }
+
+    fn item(&self, number: u32) -> Result<&ItemRecord, Rejected> {
+        self.items.get(&number).ok_or_else(|| Rejected(format!("the record of item #{number} is not shown")))
+    }
+
+    fn pointers_of(&self, number: u32) -> impl Iterator<Item = &PointerRecord> {
+        let own = self.items.get(&number).map(|item| item.from.iter()).into_iter().flatten();
+        own.chain(self.pointers.values().filter(move |(item, _)| *item == number).flat_map(|(_, more)| more))
+    }
+
+    /// What a pointer points to, if it is what it was.
+    fn cited(&self, pointer: &PointerRecord) -> Result<CheckedCitation, Rejected> {
+        let citation = |target, text, verdict| CheckedCitation {
+            target,
+            field: pointer.field.clone(),
+            start: pointer.start,
+            end: pointer.end,
+            text,
+            verdict,
+        };
+        match pointer.target {
+            PointerTarget::Page(number) => match self.pages.get(&number) {
+                Some(page) if page.hash == pointer.hash => Ok(citation(page.key.clone(), None, Verdict::Ok)),
+                Some(page) => reject(format!("page {:?} does not have the hash that is cited", page.key)),
+                None => reject(format!("page {number}, which it cites, is not shown")),
+            },
+            PointerTarget::Item(number) if self.redacted.contains(&number) && !self.items.contains_key(&number) => {
+                Ok(citation(format!("#{number}"), None, Verdict::Redacted))
+            }
+            PointerTarget::Item(number) => {
+                let source = self.item(number)?;
+                let place = format!("#{number}.{}[{}..{}]", pointer.field, pointer.start, pointer.end);
+                let bytes = self.field(source, &pointer.field)?;
+                let range = usize::try_from(pointer.start).ok().zip(usize::try_from(pointer.end).ok());
+                let span = range.and_then(|(start, end)| bytes.get(start..end));
+                match span {
+                    Some(span) if *blake3::hash(span).as_bytes() == pointer.hash => {
+                        let text = String::from_utf8(span.to_vec()).ok();
+                        Ok(citation(format!("#{number}"), text, Verdict::Ok))
+                    }
+                    Some(_) => reject(format!("the bytes of {place} do not have the hash that is cited")),
+                    None => reject(format!("{place} lies outside the field")),
+                }
+            }
+        }
+    }
+
+    /// The bytes of a field, put together of its chunks where it is long.
+    fn field<'a>(&'a self, item: &'a ItemRecord, name: &str) -> Result<Cow<'a, [u8]>, Rejected> {
+        let found = (0_u32..).zip(&item.fields).find(|(_, field)| field.name == name);
+        let Some((number, field)) = found else {
+            return reject(format!("item #{} has no field {name:?}", item.id));
+        };
+        let FieldValue::Chunks { len, .. } = field.value else {
+            return Ok(field_bytes(&field.value).into());
+        };
+        let mut bytes = Vec::new();
+        for index in 0.. {
+            let Some(chunk) = self.chunks.get(&(item.id, number, index)) else { break };
+            bytes.extend_from_slice(&chunk.bytes);
+        }
+        match bytes.len() as u64 == len {
+            true => Ok(bytes.into()),
+            false => reject(format!("the chunks of field {name:?} of item #{} are not all shown", item.id)),
+        }
+    }
+
+    fn content(&self, item: &ItemRecord) -> Result<CheckedItem, Rejected> {
+        let text = |name: &String| Ok((name.clone(), String::from_utf8_lossy(&self.field(item, name)?).into_owned()));
+        Ok(CheckedItem {
+            key: item.key.clone(),
+            kind: item.kind().map_err(|error| Rejected(error.to_string()))?,
+            time: item.time,
+            tool: item.tool.clone(),
+            fields: item.fields.iter().map(|field| text(&field.name)).collect::<Result<_, _>>()?,
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! Making proofs: the records an item needs, each with its path.
+
+use super::tree::Tree;
+use super::{Growth, Proof, ProvenContent, ProvenRecord, SignerKey, TreeHead, VerifierKey};
+use crate::history::Subject;
+use crate::item::ItemId;
+use crate::provenance::hex;
+use crate::record::{FieldValue, PointerRecord, PointerTarget, Record};
+use crate::snapshot::Snapshot;
+use crate::tables::number_at;
+use crate::{Error, Result, tables};
+use holotype_storage::codec;
+use holotype_storage::log::Lsn;
+use holotype_storage::proof::tree::{consistency, inclusion, root};
+use std::collections::BTreeSet;
+
+impl Snapshot {
+    /// The name a key for this database has, unless another is chosen: `holotype/` and the database's id.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        format!("holotype/{}", hex(&self.inner.log.database()))
+    }
+
+    /// How far the log had come at this snapshot, and the hash of all of it, under the name of the key.
+    ///
+    /// # Errors
+    /// When the log or the catalog cannot be read.
+    pub fn tree_head(&self, key: &VerifierKey) -> Result<TreeHead> {
+        let mut tree = self.tree()?;
+        let size = self.tree_size()?;
+        Ok(TreeHead { origin: key.name().to_owned(), size, root: root(&mut tree, size)? })
+    }
+
+    /// The signed checkpoint of this snapshot.
+    ///
+    /// # Errors
+    /// As [`Snapshot::tree_head`].
+    pub fn signed_checkpoint(&self, key: &SignerKey) -> Result<String> {
+        self.tree_head(key.verifier())?.sign(key).map_err(|error| Error::Proof { what: error.to_string() })
+    }
+
+    /// Proves an item: its record, what gave it pointers, and what those point to.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]; when the log or the catalog cannot be read.
+    pub fn prove(&self, item: ItemId, key: &SignerKey) -> Result<Proof> {
+        let mut needed = Needed { snapshot: self, places: Vec::new(), seen: BTreeSet::new() };
+        needed.item(item)?;
+        let size = self.tree_size()?;
+        let mut tree = self.tree()?;
+        let head = TreeHead { origin: key.verifier().name().to_owned(), size, root: root(&mut tree, size)? };
+        let checkpoint = head.sign(key).map_err(|error| Error::Proof { what: error.to_string() })?;
+        let mut records = Vec::with_capacity(needed.places.len());
+        for (lsn, of) in needed.places {
+            let stored = self.inner.log.read_stored(lsn)?;
+            let content = match stored.content {
+                Some((salt, payload)) => ProvenContent::Stored { header: stored.header, salt, payload },
+                None => ProvenContent::Redacted { hash: stored.hash, item: of.0 },
+            };
+            let index = self.inner.log.records_before(lsn)?;
+            records.push(ProvenRecord { index, content, path: inclusion(&mut tree, index, size)? });
+        }
+        Ok(Proof { checkpoint, item: item.0, records })
+    }
+
+    /// Proves that this snapshot's log continues the one a checkpoint was signed for.
+    ///
+    /// # Errors
+    /// [`Error::Proof`] for a checkpoint that the key did not sign, or of a log longer than this one; when the log or the
+    /// catalog cannot be read.
+    pub fn prove_growth(&self, old: &str, key: &SignerKey) -> Result<Growth> {
+        let before = TreeHead::open(old, key.verifier()).map_err(|error| Error::Proof { what: error.to_string() })?;
+        let size = self.tree_size()?;
+        if before.size > size {
+            let what =
+                format!("the checkpoint is of {} records, and this log has {size}: it was rolled back", before.size);
+            return Err(Error::Proof { what });
+        }
+        let mut tree = self.tree()?;
+        if root(&mut tree, before.size)? != before.root {
+            let what = format!(
+                "the first {} records of this log are others than the checkpoint's: it was forked",
+                before.size
+            );
+            return Err(Error::Proof { what });
+        }
+        let path = consistency(&mut tree, before.size, size)?;
+        Ok(Growth { old: old.to_owned(), new: self.signed_checkpoint(key)?, path })
+    }
+
+    fn tree(&self) -> Result<Tree<'_>> {
+        Tree::open(&self.inner.log, &self.state, &self.inner.tree_tail)
+    }
+
+    /// The number of records up to the end of this snapshot's commit.
+    fn tree_size(&self) -> Result<u64> {
+        match self.state.head.commit.0 {
+            0 => Ok(0),
+            _ => Ok(self.inner.log.records_before(self.state.head.position)?),
+        }
+    }
+}
+
+/// The places of the records a proof needs, each once, with the item they are about.
+struct Needed<'a> {
+    snapshot: &'a Snapshot,
+    places: Vec<(Lsn, ItemId)>,
+    seen: BTreeSet<u64>,
+}
+
+impl Needed<'_> {
+    /// The item, all pointers that it was ever given, and what they point to.
+    fn item(&mut self, item: ItemId) -> Result<()> {
+        let state = &self.snapshot.state;
+        let mut pointers = self.content(item)?;
+        for commit in self.changes(item)? {
+            pointers.extend(self.added_pointers(item, commit)?);
+        }
+        if state.pointers(item)?.iter().any(|pointer| !pointers.contains(pointer)) {
+            pointers.extend(self.added_pointers(item, state.attributes(item)?.commit)?);
+        }
+        for pointer in pointers {
+            match pointer.target {
+                PointerTarget::Item(target) => {
+                    self.content(ItemId(target))?;
+                }
+                PointerTarget::Page(page) => self.page(item, page)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// An item's record, and the chunks of its long fields. Returns the pointers it states.
+    fn content(&mut self, item: ItemId) -> Result<Vec<PointerRecord>> {
+        let state = &self.snapshot.state;
+        let lsn = Lsn(state.attributes(item)?.lsn);
+        self.add(lsn, item);
+        let record = self.snapshot.inner.log.read(lsn)?;
+        if record.is_redacted() {
+            return Ok(Vec::new());
+        }
+        let Record::Item(record) = Record::decode(record.kind, &record.payload)? else {
+            return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {item}") });
+        };
+        if record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. })) {
+            for (_, value) in state.scan(tables::CHUNK, &tables::numbers([item.0]))? {
+                self.add(Lsn(codec::decode(&value)?), item);
+            }
+        }
+        Ok(record.from)
+    }
+
+    /// The commits after the item's own in which something about it changed.
+    fn changes(&self, item: ItemId) -> Result<Vec<u64>> {
+        let mut prefix = vec![Subject::Item as u8];
+        prefix.extend_from_slice(&item.0.to_be_bytes());
+        let rows = self.snapshot.state.scan(tables::CHANGED, &prefix)?;
+        let until = |key: &[u8]| {
+            let (high, low) = (number_at(key, 5)?, number_at(key, 9)?);
+            Some(u64::from(high) << 32 | u64::from(low))
+        };
+        Ok(rows.iter().filter_map(|(key, _)| until(key)).collect())
+    }
+
+    /// The pointers that a commit gave the item after it was written.
+    fn added_pointers(&mut self, item: ItemId, commit: u64) -> Result<Vec<PointerRecord>> {
+        let mut added = Vec::new();
+        for record in self.transaction(commit)? {
+            if let Ok(Record::Pointers(pointers)) = Record::decode(record.kind, &record.payload)
+                && pointers.item == item.0
+            {
+                self.add(record.lsn, item);
+                added.extend(pointers.pointers);
+            }
+        }
+        Ok(added)
+    }
+
+    /// The record that closed a page.
+    fn page(&mut self, item: ItemId, page: u32) -> Result<()> {
+        let commit = self.snapshot.state.commit_when(|row| row.totals.pages > page)?;
+        for record in self.transaction(commit)? {
+            if let Ok(Record::Page(closed)) = Record::decode(record.kind, &record.payload)
+                && closed.number == page
+            {
+                self.add(record.lsn, item);
+                return Ok(());
+            }
+        }
+        Err(Error::Corrupt { what: format!("commit {commit} has no record of page {page}") })
+    }
+
+    fn transaction(&self, commit: u64) -> Result<Vec<holotype_storage::Record>> {
+        let from = self.snapshot.state.commit_row(commit)?.from;
+        let from = if commit <= 1 { Lsn(0) } else { Lsn(from) };
+        match self.snapshot.inner.log.scan(from)?.next() {
+            Some(transaction) => Ok(transaction?.records),
+            None => Err(Error::Corrupt { what: format!("the log ends before commit {commit}") }),
+        }
+    }
+
+    fn add(&mut self, lsn: Lsn, of: ItemId) {
+        if self.seen.insert(lsn.0) {
+            self.places.push((lsn, of));
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The tree over all records: hashes of its complete subtrees, kept where making them again would cost a scan.
+//!
+//! Each checkpoint writes, for every 256 records that are there since the one before, a row with the hashes of their sixteen
+//! subtrees of sixteen and the places where those begin; and for every 65,536 and every 16,777,216 records a row with one
+//! hash. A path then needs some rows and the records of at most two groups of sixteen, read from the log; and the records
+//! written since the last checkpoint, which are read once and remembered. So a proof costs the logarithm of the log's
+//! length, and a log of n records n * 2.7 bytes of rows.
+//!
+//! | row | key | value |
+//! |---|---|---|
+//! | block | 8, number of the block | hash, and 16 times position and hash |
+//! | larger subtree | 16 or 24, number | hash |
+//! | how far | 0, 0 | records in blocks so far, position after the last of them |
+//!
+//! Everything here is derived: without rows the log is read from its beginning.
+
+use crate::state::State;
+use crate::tables;
+use crate::{Error, Result};
+use bincode::{Decode, Encode};
+use holotype_storage::log::{Log, Lsn};
+use holotype_storage::overlay::RowKey;
+use holotype_storage::proof::tree::{Subtrees, fold};
+use holotype_storage::{Hash, codec};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Subtrees of these levels have rows.
+const ROW_LEVELS: [u32; 3] = [24, 16, 8];
+/// A block's parts are subtrees of this level.
+const PART_LEVEL: u32 = 4;
+const PARTS: usize = 16;
+
+/// 256 records.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct BlockRow {
+    pub(crate) hash: Hash,
+    /// For each sixteen records the position of the first and the hash over them.
+    pub(crate) parts: Vec<(u64, Hash)>,
+}
+
+/// How far the rows go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ExtentRow {
+    pub(crate) records: u64,
+    pub(crate) position: u64,
+}
+
+/// What was read of the log behind the rows, so that it is read once. Shared by all snapshots of a database: the log they
+/// see is the same.
+#[derive(Debug, Default)]
+pub(crate) struct TreeTail(Mutex<Tail>);
+
+/// The records from `first` on.
+#[derive(Debug, Default, Clone)]
+struct Tail {
+    first: u64,
+    leaves: Vec<(u64, Hash)>,
+    /// The position after the last one; nothing before the first use.
+    end: Option<u64>,
+}
+
+/// The subtrees of a log, as one state sees it.
+pub(crate) struct Tree<'a> {
+    log: &'a Log,
+    state: &'a State,
+    extent: ExtentRow,
+    tail: Tail,
+    /// The leaves of the groups of sixteen that were read.
+    groups: HashMap<u64, Vec<Hash>>,
+    /// Hashes that were put together of many.
+    made: HashMap<(u32, u64), Hash>,
+}
+
+impl<'a> Tree<'a> {
+    /// The tree of all records up to the state's head.
+    pub(crate) fn open(log: &'a Log, state: &'a State, shared: &TreeTail) -> Result<Tree<'a>> {
+        let extent = extent(state)?;
+        let mut kept = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.read_to(log, extent, state.head.position)?;
+        let tail = kept.clone();
+        drop(kept);
+        Ok(Tree { log, state, extent, tail, groups: HashMap::new(), made: HashMap::new() })
+    }
+
+    fn row<T: Decode<()>>(&self, level: u32, index: u64) -> Result<T> {
+        let row = self.state.get(tables::TREE, &key(level, index))?;
+        row.ok_or_else(|| Error::Corrupt {
+            what: format!("the catalog has no hash of subtree {index} of level {level}"),
+        })
+    }
+
+    /// A leaf from `extent` on.
+    fn tail_leaf(&self, index: u64) -> Result<Hash> {
+        let at = index.checked_sub(self.tail.first).and_then(|at| usize::try_from(at).ok());
+        let leaf = at.and_then(|at| self.tail.leaves.get(at)).map(|(_, hash)| *hash);
+        leaf.ok_or_else(|| Error::Corrupt { what: format!("the log has no record {index}") })
+    }
+
+    /// The sixteen leaves of a group below `extent`.
+    fn group(&mut self, group: u64) -> Result<&[Hash]> {
+        if !self.groups.contains_key(&group) {
+            let block: BlockRow = self.row(8, group / PARTS as u64)?;
+            let part = block.parts.get((group % PARTS as u64) as usize);
+            let &(position, expected) = part.ok_or_else(|| bad_block(group / PARTS as u64))?;
+            let leaves = self.log.leaves(Lsn(position), self.log.end()).take(PARTS);
+            let leaves = leaves.map(|leaf| Ok(leaf?.hash)).collect::<Result<Vec<Hash>>>()?;
+            if fold(&leaves) != Some(expected) {
+                let what = format!("the records from log position {position} on do not have the hash in the catalog");
+                return Err(Error::Corrupt { what });
+            }
+            self.groups.insert(group, leaves);
+        }
+        Ok(self.groups.get(&group).map_or(&[], Vec::as_slice))
+    }
+
+    /// A hash of hashes of a lower level.
+    fn of_level(&mut self, lower: u32, level: u32, index: u64) -> Result<Hash> {
+        if let Some(hash) = self.made.get(&(level, index)) {
+            return Ok(*hash);
+        }
+        let width = 1_u64 << (level - lower);
+        let parts =
+            (index * width..(index + 1) * width).map(|part| self.hash(lower, part)).collect::<Result<Vec<_>>>()?;
+        let hash = fold(&parts).ok_or_else(|| Error::Corrupt { what: "a subtree is not complete".to_owned() })?;
+        self.made.insert((level, index), hash);
+        Ok(hash)
+    }
+}
+
+impl Subtrees for Tree<'_> {
+    type Error = Error;
+
+    fn hash(&mut self, level: u32, index: u64) -> Result<Hash> {
+        let end = (index + 1) << level;
+        if end > self.extent.records {
+            return match level {
+                0 => self.tail_leaf(index),
+                _ => self.of_level(level - 1, level, index),
+            };
+        }
+        match level {
+            0 => {
+                let leaf = self.group(index / PARTS as u64)?.get((index % PARTS as u64) as usize).copied();
+                leaf.ok_or_else(|| bad_block(index >> 8))
+            }
+            1..PART_LEVEL => self.of_level(0, level, index),
+            PART_LEVEL..8 => {
+                let width = 1_usize << (level - PART_LEVEL);
+                let block: BlockRow = self.row(8, (index << level) >> 8)?;
+                let first = ((index << level >> PART_LEVEL) % PARTS as u64) as usize;
+                let parts: Vec<Hash> = block.parts.iter().skip(first).take(width).map(|(_, hash)| *hash).collect();
+                fold(&parts).filter(|_| parts.len() == width).ok_or_else(|| bad_block((index << level) >> 8))
+            }
+            8 => Ok(self.row::<BlockRow>(8, index)?.hash),
+            16 | 24 => self.row(level, index),
+            _ => {
+                let lower = ROW_LEVELS.into_iter().find(|row| *row < level).unwrap_or(8);
+                self.of_level(lower, level, index)
+            }
+        }
+    }
+}
+
+impl Tail {
+    /// Reads on to a position, forgetting what has rows by now.
+    fn read_to(&mut self, log: &Log, extent: ExtentRow, to: Lsn) -> Result<()> {
+        let known = self.end.is_some() && self.first <= extent.records;
+        let past = extent.records.saturating_sub(self.first);
+        match usize::try_from(past).ok().filter(|past| known && *past <= self.leaves.len()) {
+            Some(past) => {
+                self.leaves.drain(..past);
+            }
+            None => {
+                self.leaves.clear();
+                self.end = Some(extent.position);
+            }
+        }
+        self.first = extent.records;
+        let from = self.end.unwrap_or(extent.position);
+        if from < to.0 {
+            for leaf in log.leaves(Lsn(from), to) {
+                let leaf = leaf?;
+                self.leaves.push((leaf.lsn.0, leaf.hash));
+                self.end = Some(leaf.end.0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How far the rows of a state go.
+fn extent(state: &State) -> Result<ExtentRow> {
+    Ok(state.get(tables::TREE, &key(0, 0))?.unwrap_or(ExtentRow { records: 0, position: 0 }))
+}
+
+/// The rows that a checkpoint of `state` adds: those of the blocks that are complete at its head.
+pub(crate) fn new_rows(log: &Log, state: &State) -> Result<Vec<(RowKey, Option<Vec<u8>>)>> {
+    let mut extent = extent(state)?;
+    let mut rows = Vec::new();
+    let mut hashes: HashMap<(u32, u64), Hash> = HashMap::new();
+    let mut block: Vec<(u64, Hash)> = Vec::new();
+    for leaf in log.leaves(Lsn(extent.position), state.head.position) {
+        let leaf = leaf?;
+        block.push((leaf.lsn.0, leaf.hash));
+        if block.len() < PARTS * PARTS {
+            continue;
+        }
+        let number = extent.records >> 8;
+        let row = block_row(&block).ok_or_else(|| bad_block(number))?;
+        hashes.insert((8, number), row.hash);
+        rows.push((RowKey::new(tables::TREE, &key(8, number)), Some(codec::encode(&row)?)));
+        block.clear();
+        extent = ExtentRow { records: extent.records + 256, position: leaf.end.0 };
+        for level in [16_u32, 24] {
+            if !extent.records.is_multiple_of(1 << level) {
+                break;
+            }
+            let (number, first) = ((extent.records >> level) - 1, ((extent.records >> level) - 1) << 8);
+            let lower = level - 8;
+            let parts = (first..first + 256).map(|part| match hashes.get(&(lower, part)) {
+                Some(hash) => Ok(*hash),
+                None if lower == 8 => Ok(required::<BlockRow>(state, lower, part)?.hash),
+                None => required(state, lower, part),
+            });
+            let hash = fold(&parts.collect::<Result<Vec<Hash>>>()?).ok_or_else(|| bad_block(first))?;
+            hashes.insert((level, number), hash);
+            rows.push((RowKey::new(tables::TREE, &key(level, number)), Some(codec::encode(&hash)?)));
+        }
+    }
+    if !rows.is_empty() {
+        rows.push((RowKey::new(tables::TREE, &key(0, 0)), Some(codec::encode(&extent)?)));
+    }
+    Ok(rows)
+}
+
+fn required<T: Decode<()>>(state: &State, level: u32, index: u64) -> Result<T> {
+    let missing = || Error::Corrupt { what: format!("the catalog has no hash of subtree {index} of level {level}") };
+    state.get(tables::TREE, &key(level, index))?.ok_or_else(missing)
+}
+
+fn block_row(leaves: &[(u64, Hash)]) -> Option<BlockRow> {
+    let part = |leaves: &[(u64, Hash)]| {
+        let hashes: Vec<Hash> = leaves.iter().map(|(_, hash)| *hash).collect();
+        Some((leaves.first()?.0, fold(&hashes)?))
+    };
+    let parts = leaves.chunks(PARTS).map(part).collect::<Option<Vec<_>>>()?;
+    let hashes: Vec<Hash> = parts.iter().map(|(_, hash)| *hash).collect();
+    Some(BlockRow { hash: fold(&hashes)?, parts })
+}
+
+fn key(level: u32, index: u64) -> Vec<u8> {
+    let mut key = vec![level as u8];
+    key.extend_from_slice(&index.to_be_bytes());
+    key
+}
+
+fn bad_block(number: u64) -> Error {
+    Error::Corrupt {
+        what: format!("the catalog's hashes of records {} to {} are not whole", number << 8, (number << 8) + 255),
+    }
+}

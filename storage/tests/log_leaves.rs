@@ -1,0 +1,98 @@
+//! The hashes of a log's records in order: the same from every place, in one log and in one opened again, and the same that
+//! whole transactions are read with.
+
+use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions};
+use holotype_storage::proof::leaf_hash;
+use holotype_storage::vfs::SimVfs;
+use holotype_storage::{Error, NewRecord};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Records from none to several pages long, over many segments, with sealed pages and an end in between.
+fn written(sim: &SimVfs) -> Log {
+    let dir = Path::new("/log");
+    let options = LogOptions { page_size: 4096, first_segment_len: 16 << 10, ..LogOptions::new([5; 16]) };
+    let mut log = Log::create(Arc::new(sim.clone()), dir, &options).unwrap();
+    for number in 0..120_usize {
+        let lengths: Vec<usize> = (0..number % 7).map(|part| (number * 97 + part * 1_301) % 1_500).collect();
+        let mut records: Vec<NewRecord> = lengths
+            .iter()
+            .map(|&len| NewRecord { kind: 1 + (len % 9) as u8, payload: vec![number as u8; len] })
+            .collect();
+        if number % 19 == 3 {
+            records.insert(0, NewRecord { kind: 3, payload: vec![7; 4_000 + number * 200] });
+        }
+        log.append(&records, number as i64).unwrap();
+        if number % 23 == 22 {
+            log.seal().unwrap();
+        }
+        if number == 70 {
+            log.close().unwrap();
+            log = opened(sim);
+        }
+    }
+    log.sync_to(log.end()).unwrap();
+    log
+}
+
+fn opened(sim: &SimVfs) -> Log {
+    Log::open::<Error>(Arc::new(sim.clone()), Path::new("/log"), None, &OpenOptions::default(), &mut |_| Ok(()))
+        .unwrap()
+        .0
+}
+
+#[test]
+fn leaves_are_the_records_in_order() {
+    let sim = SimVfs::new();
+    let log = written(&sim);
+    let all: Vec<_> = log.leaves(Lsn(0), log.end()).collect::<Result<_, _>>().unwrap();
+    let mut places = all.iter();
+    let mut commits = 0;
+    for transaction in log.scan(Lsn(0)).unwrap() {
+        let transaction = transaction.unwrap();
+        commits += 1;
+        for record in &transaction.records {
+            let leaf = places.find(|leaf| leaf.lsn == record.lsn).expect("in order");
+            assert_eq!(leaf.hash, record.hash);
+        }
+    }
+    let records: usize = log.scan(Lsn(0)).unwrap().map(|transaction| transaction.unwrap().records.len()).sum();
+    assert_eq!(all.len(), records + commits + 1, "one close record");
+    for (number, leaf) in all.iter().enumerate() {
+        assert_eq!(log.records_before(leaf.lsn).unwrap(), number as u64);
+        let stored = log.read_stored(leaf.lsn).unwrap();
+        let (salt, payload) = stored.content.unwrap();
+        assert_eq!(leaf_hash(&stored.header, &salt, &payload), leaf.hash);
+        if number % 11 == 0 {
+            let rest: Vec<_> = log.leaves(leaf.end, log.end()).collect::<Result<_, _>>().unwrap();
+            assert_eq!(rest, all[number + 1..]);
+            let before: Vec<_> = log.leaves(Lsn(0), leaf.lsn).collect::<Result<_, _>>().unwrap();
+            assert_eq!(before, all[..number]);
+        }
+    }
+    for transaction in log.scan(Lsn(0)).unwrap() {
+        let end = transaction.unwrap().head.position;
+        let expected = all.iter().filter(|leaf| leaf.lsn < end).count();
+        assert_eq!(log.records_before(end).unwrap(), expected as u64, "{end}");
+    }
+    log.close().unwrap();
+    let again = opened(&sim);
+    let mut same: Vec<_> = again.leaves(Lsn(0), again.end()).collect::<Result<_, _>>().unwrap();
+    same.pop();
+    assert_eq!(same, all, "all but the close record written since");
+}
+
+#[test]
+fn other_places_and_changed_bytes_are_errors() {
+    let sim = SimVfs::new();
+    let log = written(&sim);
+    let all: Vec<_> = log.leaves(Lsn(0), log.end()).collect::<Result<_, _>>().unwrap();
+    let leaf = all[all.len() / 2];
+    for wrong in [Lsn(0), Lsn(8), Lsn(leaf.lsn.0 + 8), log.end(), Lsn(log.end().0 + 8), Lsn(u64::MAX)] {
+        assert!(log.read_stored(wrong).is_err(), "{wrong}");
+    }
+    assert!(log.records_before(Lsn(144)).is_err());
+    assert!(log.records_before(Lsn(u64::MAX)).is_err());
+    sim.flip(Path::new("/log/0000000001.log"), 4_096 + 20, 1).unwrap();
+    assert!(matches!(log.leaves(Lsn(0), log.end()).next(), Some(Err(Error::Damaged(_)))));
+}
