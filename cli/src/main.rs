@@ -13,6 +13,7 @@
 //! | 130 | interrupted |
 
 mod batch;
+mod check_proof;
 mod checkpoint;
 mod completions;
 mod create;
@@ -25,12 +26,15 @@ mod head;
 mod import;
 mod interrupt;
 mod json;
+mod key;
 mod params;
+mod prove;
 mod query;
 mod rebuild;
 mod render;
 mod repl;
 mod screen;
+mod signing;
 mod stats;
 mod verify;
 
@@ -70,6 +74,12 @@ enum Command {
     Stats(stats::Args),
     /// Print the end of the log: position, transaction, hash
     Head(head::Args),
+    /// Prove to others that an item is in the log, or that the log only grew
+    Prove(prove::Args),
+    /// Check a proof, without the database
+    CheckProof(check_proof::Args),
+    /// Print the public half of a database's signing key, making the key if there is none
+    Key(key::Args),
     /// Write a checkpoint now, so that the next opening has nothing to replay
     Checkpoint(checkpoint::Args),
     /// Make every derived file anew from the log
@@ -108,6 +118,9 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
         Command::Verify(args) => verify::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
         Command::Head(args) => head::run(&args, format),
+        Command::Prove(args) => prove::run(&args),
+        Command::CheckProof(args) => check_proof::run(&args, format),
+        Command::Key(args) => key::run(&args, format),
         Command::Checkpoint(args) => checkpoint::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),

@@ -178,6 +178,14 @@ impl Snapshot {
         Ok(self.content(id)?.record.key.clone().unwrap_or_else(|| id.to_string()))
     }
 
+    /// The item with that key, or, for `#` and a number, the item of that number, whatever became of its content.
+    ///
+    /// # Errors
+    /// [`Error::Missing`].
+    pub fn item_named(&self, name: &str) -> Result<ItemId> {
+        self.resolve_item(&ItemRef::Key(name.to_owned()))
+    }
+
     /// The item a statement names, by number or by key.
     pub(crate) fn resolve_item(&self, item: &ItemRef) -> Result<ItemId> {
         match item {

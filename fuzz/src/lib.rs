@@ -34,6 +34,7 @@ pub mod log_open;
 pub mod mutate;
 pub mod npy;
 pub mod operations;
+pub mod proof;
 pub mod query_parse;
 pub mod record_payload;
 mod sections;
@@ -73,6 +74,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "vector_segment", run: vector_segment::target, seeds: vector_segment::seeds, mutations: 3_000 },
     Target { name: "word_segment", run: word_segment::target, seeds: word_segment::seeds, mutations: 3_000 },
     Target { name: "columns", run: columns::target, seeds: columns::seeds, mutations: 3_000 },
+    Target { name: "proof", run: proof::target, seeds: proof::seeds, mutations: 1_000 },
     Target { name: "damage", run: damage::target, seeds: damage::seeds, mutations: 300 },
     Target { name: "operations", run: operations::target, seeds: operations::seeds, mutations: 300 },
 ];

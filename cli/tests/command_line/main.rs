@@ -6,6 +6,7 @@ mod beside;
 mod demo;
 mod interchange;
 mod program;
+mod proofs;
 mod query;
 mod repl;
 mod streams;
