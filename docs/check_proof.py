@@ -274,18 +274,26 @@ def item_of(p):
     return item
 
 
+NO_HASH = bytes(32)
+
+
 class Shown:
     """What the records of a proof say."""
 
     def __init__(self):
         self.items, self.chunks, self.pages, self.pointers, self.redacted = {}, {}, {}, {}, set()
 
-    def add(self, index, kind, payload):
+    def add(self, index, kind, payload, erased=False):
         p = Payload(payload)
-        if kind == 4:
+        if kind == 33:
+            p.number(8)
+            erased, kind, payload = p.flag(), p.number(1), p.bytes()
+            need(kind != 33, "a record is restated twice in one")
+            self.add(index, kind, payload, erased)
+        elif kind == 4:
             item = item_of(p)
             need(item["id"] not in self.items, "an item is shown twice")
-            self.items[item["id"]] = dict(item, index=index)
+            self.items[item["id"]] = dict(item, index=index, erased=erased)
         elif kind == 5:
             self.chunks[p.number(4), p.number(4), p.number(4)] = p.bytes()
         elif kind == 6:
@@ -315,11 +323,15 @@ class Shown:
         if pointer["page"]:
             need(number in self.pages, "a page that is cited is not shown")
             key, found = self.pages[number]
+            if NO_HASH in (found, pointer["hash"]):
+                return "page %s: redacted" % key
             need(found == pointer["hash"], "a page does not have the hash that is cited")
             return "page %s: ok" % key
         place = "#%d.%s[%d..%d]" % (number, pointer["field"], pointer["start"], pointer["end"])
         if number not in self.items:
             need(number in self.redacted, "item #%d, which is cited, is not shown" % number)
+            return place + ": redacted"
+        if pointer["hash"] == NO_HASH or self.items[number]["erased"]:
             return place + ": redacted"
         content = self.field(self.items[number], pointer["field"])
         need(pointer["start"] <= pointer["end"] <= len(content), place + " lies outside the field")
@@ -359,7 +371,8 @@ def check_item(proof, key):
         print("item #%d: redacted" % item)
     else:
         need(item in shown.items and shown.items[item]["index"] == first["index"], "the first record is another's")
-        print("item #%d, key %s" % (item, shown.items[item]["key"]))
+        forgotten = ", what is left of it" if shown.items[item]["erased"] else ""
+        print("item #%d, key %s%s" % (item, shown.items[item]["key"], forgotten))
         for name, content, _ in shown.items[item]["fields"]:
             print("  %s = %s" % (name, shown.field(shown.items[item], name)[:200].decode(errors="replace")))
     pointers = list(shown.items.get(item, {"from": []})["from"])

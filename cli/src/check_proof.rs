@@ -56,7 +56,8 @@ fn lines_of(checked: &Checked) -> Vec<String> {
         None => lines.push(format!("item  {}, redacted: that it is there, and nothing of what it was", checked.item)),
         Some(content) => {
             let key = content.key.as_ref().map_or_else(String::new, |key| format!(" '{key}'"));
-            lines.push(format!("item  {}{key}, a {}", checked.item, content.kind));
+            let left = if content.redacted { ", forgotten: this is what is left of it" } else { "" };
+            lines.push(format!("item  {}{key}, a {}{left}", checked.item, content.kind));
             lines.extend(content.fields.iter().map(|(name, text)| format!("      {name}: {text}")));
         }
     }
@@ -81,7 +82,7 @@ fn json_of(checked: &Checked) -> Value {
     let content = checked.content.as_ref().map(|content| {
         let fields: serde_json::Map<String, Value> =
             content.fields.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
-        json!({"key": content.key, "kind": content.kind.as_str(), "time_us": content.time, "tool": content.tool, "fields": fields})
+        json!({"key": content.key, "kind": content.kind.as_str(), "time_us": content.time, "tool": content.tool, "fields": fields, "redacted": content.redacted})
     });
     json!({
         "holds": true,

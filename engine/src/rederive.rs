@@ -37,6 +37,10 @@ use std::sync::atomic::Ordering;
 pub(crate) fn rederive(inner: &Inner, writer: &mut Writer, state: &State, all: bool) -> Result<State> {
     inner.log.sync_to(state.head.position)?;
     let mut fresh = from_log(inner, state)?;
+    // Hashes of records stay what they are, whatever was erased of the records.
+    for (key, hashes) in state.scan(tables::TREE, &[])? {
+        fresh.rows.put(tables::TREE, key, hashes);
+    }
     let redacted = fresh.attributes.select(Column::Redacted, fresh.bound(), &|redacted| redacted == 1.0)?;
     let mut files =
         NewFiles { inner, keep: Bits::full(fresh.bound()).and_not(&redacted), redacted, all, named: Vec::new() };

@@ -224,6 +224,37 @@ fn a_redacted_record_is_proven_by_its_hash() {
 }
 
 #[test]
+fn what_was_forgotten_and_what_cites_it_stay_provable() {
+    let (sim, key) = (sim(), key());
+    let database = Holotype::create_on(Arc::clone(&sim), PATH, options()).unwrap();
+    story(&database);
+    let before = database.snapshot().signed_checkpoint(&key).unwrap();
+    run(&database, "forget 't1' because 'asked to'; forget 't3' because 'asked to'");
+    let snapshot = database.snapshot();
+    let growth = snapshot.prove_growth(&before, &key).unwrap();
+    check_growth(&growth, key.verifier()).unwrap();
+    let shown = |name: &str| {
+        let proof = snapshot.prove(snapshot.item_named(name).unwrap(), &key).unwrap();
+        let text = proof.to_json();
+        assert!(!text.contains(&holotype::hex(blake3::hash(b"price=$450").as_bytes())));
+        check(&Proof::from_json(&text).unwrap(), key.verifier()).unwrap()
+    };
+    let forgotten = shown("t1").content.unwrap();
+    assert!(forgotten.redacted && forgotten.fields.iter().all(|(_, text)| text.is_empty()), "{forgotten:?}");
+    let left = shown("r1");
+    assert_eq!(left.citations[0].verdict, Verdict::Redacted);
+    assert_eq!(left.content.unwrap().fields[0].1, "UA123 costs $450");
+    // The page that one of the forgotten was in, and the other one; not the long text, the start of a turn, and the fact.
+    let cited = shown("r2").citations;
+    let redacted = cited.iter().filter(|citation| citation.verdict == Verdict::Redacted);
+    let targets: Vec<&str> = redacted.map(|citation| citation.target.as_str()).collect();
+    assert_eq!((cited.len(), targets.as_slice()), (5, ["trip/p1", "#3"].as_slice()));
+    for item in (0..snapshot.len()).map(ItemId) {
+        check(&snapshot.prove(item, &key).unwrap(), key.verifier()).unwrap();
+    }
+}
+
+#[test]
 fn growth_is_proven_and_roll_backs_and_forks_are_not() {
     let key = key();
     let disk = SimVfs::new();

@@ -11,6 +11,7 @@
 //! record), that a redacted record was the item's that is named, that the log was not rolled back since.
 
 use super::{Growth, Proof, ProvenContent, ProvenRecord, TreeHead, VerifierKey};
+use crate::forget::NO_HASH;
 use crate::item::{ItemId, Kind};
 use crate::provenance::{Verdict, field_bytes};
 use crate::record::{ChunkRecord, FieldValue, ItemRecord, PageRecord, PointerRecord, PointerTarget, Record};
@@ -50,6 +51,8 @@ pub struct CheckedItem {
     pub tool: Option<String>,
     /// Its fields as text; bytes that are none are replaced.
     pub fields: Vec<(String, String)>,
+    /// It was forgotten: this is what is left of it.
+    pub redacted: bool,
 }
 
 /// A span that an item cites.
@@ -148,6 +151,8 @@ struct Shown {
     /// Where the items stand.
     places: BTreeMap<u32, u64>,
     redacted: BTreeSet<u32>,
+    /// Items of which a stand-in is shown, because they were forgotten.
+    forgotten: BTreeSet<u32>,
     chunks: BTreeMap<(u32, u32, u32), ChunkRecord>,
     pages: BTreeMap<u32, PageRecord>,
     /// By the places of the records that gave them.
@@ -163,9 +168,18 @@ impl Shown {
             }
             ProvenContent::Stored { header, payload, .. } => (header[4], payload),
         };
-        match Record::decode(kind, payload).map_err(|error| error.to_string())? {
+        let mut decoded = Record::decode(kind, payload).map_err(|error| error.to_string())?;
+        let mut erased = false;
+        if let Record::Restated(restated) = decoded {
+            erased = restated.erased;
+            decoded = restated.record().map_err(|error| error.to_string())?;
+        }
+        match decoded {
             Record::Item(item) => {
                 let id = item.id;
+                if erased {
+                    self.forgotten.insert(id);
+                }
                 self.places.insert(id, record.index);
                 if self.items.insert(id, item).is_some() {
                     return Err(format!("it is a second one of item #{id}"));
@@ -206,11 +220,14 @@ impl Shown {
         };
         match pointer.target {
             PointerTarget::Page(number) => match self.pages.get(&number) {
+                Some(page) if [page.hash, pointer.hash].contains(&NO_HASH) => {
+                    Ok(citation(page.key.clone(), None, Verdict::Redacted))
+                }
                 Some(page) if page.hash == pointer.hash => Ok(citation(page.key.clone(), None, Verdict::Ok)),
                 Some(page) => reject(format!("page {:?} does not have the hash that is cited", page.key)),
                 None => reject(format!("page {number}, which it cites, is not shown")),
             },
-            PointerTarget::Item(number) if self.redacted.contains(&number) && !self.items.contains_key(&number) => {
+            PointerTarget::Item(number) if self.is_erased(number, pointer) => {
                 Ok(citation(format!("#{number}"), None, Verdict::Redacted))
             }
             PointerTarget::Item(number) => {
@@ -228,6 +245,14 @@ impl Shown {
                     None => reject(format!("{place} lies outside the field")),
                 }
             }
+        }
+    }
+
+    /// Whether the bytes that an item's pointer means were erased, or the hash they were cited with.
+    fn is_erased(&self, number: u32, pointer: &PointerRecord) -> bool {
+        match self.items.contains_key(&number) {
+            true => pointer.hash == NO_HASH || self.forgotten.contains(&number),
+            false => self.redacted.contains(&number),
         }
     }
 
@@ -259,6 +284,7 @@ impl Shown {
             time: item.time,
             tool: item.tool.clone(),
             fields: item.fields.iter().map(|field| text(&field.name)).collect::<Result<_, _>>()?,
+            redacted: self.forgotten.contains(&item.id),
         })
     }
 }

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! 1. What is proven is what stands in the log: bytes are handed out as stored, never made again from a state.
-//! 2. A redacted record is proven by its hash alone: that it is there, and nothing of what it was.
+//! 2. A redacted record is proven by its hash alone: that it is there, and nothing of what it was; and, where a record stands
+//!    in for it, by that one.
 //! 3. A proof speaks of the moment of its checkpoint. That the log was not rolled back since, or another one shown to
 //!    somebody else, is seen by comparing checkpoints ([`Growth`]).
 

@@ -139,7 +139,14 @@ impl Needed<'_> {
         if record.is_redacted() {
             return Ok(Vec::new());
         }
-        let Record::Item(record) = Record::decode(record.kind, &record.payload)? else {
+        let record = match Record::decode(record.kind, &record.payload)? {
+            Record::Restated(restated) => {
+                self.add(Lsn(restated.lsn), item);
+                restated.record()?
+            }
+            record => record,
+        };
+        let Record::Item(record) = record else {
             return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {item}") });
         };
         if record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. })) {
@@ -166,10 +173,10 @@ impl Needed<'_> {
     fn added_pointers(&mut self, item: ItemId, commit: u64) -> Result<Vec<PointerRecord>> {
         let mut added = Vec::new();
         for record in self.transaction(commit)? {
-            if let Ok(Record::Pointers(pointers)) = Record::decode(record.kind, &record.payload)
+            if let Some(Record::Pointers(pointers)) = Record::told(&record)?.map(|told| told.record)
                 && pointers.item == item.0
             {
-                self.add(record.lsn, item);
+                self.add_told(&record, item);
                 added.extend(pointers.pointers);
             }
         }
@@ -180,10 +187,10 @@ impl Needed<'_> {
     fn page(&mut self, item: ItemId, page: u32) -> Result<()> {
         let commit = self.snapshot.state.commit_when(|row| row.totals.pages > page)?;
         for record in self.transaction(commit)? {
-            if let Ok(Record::Page(closed)) = Record::decode(record.kind, &record.payload)
+            if let Some(Record::Page(closed)) = Record::told(&record)?.map(|told| told.record)
                 && closed.number == page
             {
-                self.add(record.lsn, item);
+                self.add_told(&record, item);
                 return Ok(());
             }
         }
@@ -197,6 +204,14 @@ impl Needed<'_> {
             Some(transaction) => Ok(transaction?.records),
             None => Err(Error::Corrupt { what: format!("the log ends before commit {commit}") }),
         }
+    }
+
+    /// A record that the log told, and what stands in for it.
+    fn add_told(&mut self, record: &holotype_storage::Record, of: ItemId) {
+        if let Some(instead) = record.instead {
+            self.add(instead, of);
+        }
+        self.add(record.lsn, of);
     }
 
     fn add(&mut self, lsn: Lsn, of: ItemId) {
