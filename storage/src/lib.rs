@@ -8,6 +8,7 @@
 //!
 //! `docs/format.md` describes every byte.
 
+mod buffered_map;
 pub mod catalog;
 mod chain;
 pub mod codec;
@@ -23,12 +24,15 @@ pub mod proof;
 mod record;
 mod recovery;
 pub mod segment_file;
+mod small_bytes;
 mod verify;
 pub mod vfs;
 
+pub use buffered_map::{BufferedMap, Entries};
 pub use chain::Hash;
 pub use error::{Damage, Error, Result};
 pub use log_page::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
 pub use record::{FIRST_RESERVED_KIND, FLAG_REDACTED, MAX_PAYLOAD, NewRecord, Record};
 pub use recovery::{RecoveryReport, UnsyncedTail};
+pub use small_bytes::SmallBytes;
 pub use verify::VerifyReport;

@@ -11,33 +11,42 @@
 //! 2. [`View::freeze`] and [`View::thaw`] change no answer.
 //! 3. A copy of a view answers the same for ever, whatever becomes of the original.
 //!
-//! Cost: O(log n) for each change and look-up; the maps are B-trees with shared nodes (imbl).
+//! Who may have to take changes back asks for a [`View::savepoint`]; from then on the view notes what each change replaced,
+//! which costs less than a copy kept aside: that would make every change copy the nodes it touches.
+//!
+//! Cost: O(log n) for each change and look-up; the maps are B-trees with shared nodes under the last few changes
+//! ([`BufferedMap`]).
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::ops::Bound;
-use std::sync::Arc;
 
-use imbl::OrdMap;
-use imbl::ordmap::RangedIter;
-use imbl::shared_ptr::DefaultSharedPtr;
-
+use crate::buffered_map::{BufferedMap, Entries};
 use crate::catalog::{BaseRows, CatalogSnapshot};
 use crate::error::{Error, Result};
+use crate::small_bytes::{MAX_INLINE_LEN, SmallBytes};
 
 /// Names a row: a table and a key in it. Rows are ordered by table, then by key bytewise.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     /// The table's number, then the key.
-    bytes: Arc<[u8]>,
+    bytes: SmallBytes,
 }
 
 impl RowKey {
     /// The row of `key` in `table`.
     #[must_use]
     pub fn new(table: u8, key: &[u8]) -> Self {
-        Self { bytes: flat_key(table, key).into() }
+        let mut short = [0; MAX_INLINE_LEN];
+        match short.get_mut(..key.len() + 1) {
+            Some(flat) => {
+                flat[0] = table;
+                flat[1..].copy_from_slice(key);
+                Self { bytes: SmallBytes::new(flat) }
+            }
+            None => Self { bytes: flat_key(table, key).into() },
+        }
     }
 
     /// The table's number.
@@ -73,7 +82,7 @@ impl std::fmt::Debug for RowKey {
 /// An immutable set of changes; clones share everything and change apart.
 #[derive(Clone, Debug, Default)]
 pub struct Overlay {
-    changes: OrdMap<RowKey, Option<Arc<[u8]>>>,
+    changes: BufferedMap<RowKey, Option<SmallBytes>>,
     content_len: usize,
 }
 
@@ -85,7 +94,7 @@ impl Overlay {
     }
 
     /// Gives a row a value.
-    pub fn put(&mut self, key: RowKey, value: Arc<[u8]>) {
+    pub fn put(&mut self, key: RowKey, value: SmallBytes) {
         self.change(key, Some(value));
     }
 
@@ -96,12 +105,12 @@ impl Overlay {
 
     /// What the overlay says of a row: nothing, that it is deleted, or its value.
     #[must_use]
-    pub fn get(&self, key: &RowKey) -> Option<Option<&Arc<[u8]>>> {
+    pub fn get(&self, key: &RowKey) -> Option<Option<&SmallBytes>> {
         self.lookup(key.flat())
     }
 
     /// Every change, by row.
-    pub fn iter(&self) -> impl Iterator<Item = (&RowKey, Option<&Arc<[u8]>>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&RowKey, Option<&SmallBytes>)> {
         self.changes.iter().map(|(key, value)| (key, value.as_ref()))
     }
 
@@ -123,40 +132,85 @@ impl Overlay {
         self.content_len
     }
 
-    fn change(&mut self, key: RowKey, value: Option<Arc<[u8]>>) {
-        let len = |value: &Option<Arc<[u8]>>| value.as_ref().map_or(0, |value| value.len());
-        let (key_len, value_len) = (key.bytes.len(), len(&value));
-        match self.changes.insert(key, value) {
-            Some(old) => self.content_len -= len(&old),
+    /// Makes a change and hands back the one it replaces.
+    fn change(&mut self, key: RowKey, value: Option<SmallBytes>) -> Option<Option<SmallBytes>> {
+        let (key_len, value_len) = (key.bytes.len(), len_of(&value));
+        let replaced = self.changes.insert(key, value);
+        match &replaced {
+            Some(old) => self.content_len -= len_of(old),
             None => self.content_len += key_len,
         }
         self.content_len += value_len;
+        replaced
     }
 
-    fn lookup(&self, flat: &[u8]) -> Option<Option<&Arc<[u8]>>> {
+    /// Puts back what [`Overlay::change`] replaced.
+    fn restore(&mut self, key: RowKey, replaced: Option<Option<SmallBytes>>) {
+        match replaced {
+            Some(value) => {
+                self.change(key, value);
+            }
+            None => {
+                if let Some(value) = self.changes.remove(&key) {
+                    self.content_len -= key.bytes.len() + len_of(&value);
+                }
+            }
+        }
+    }
+
+    fn lookup(&self, flat: &[u8]) -> Option<Option<&SmallBytes>> {
         self.changes.get(flat).map(Option::as_ref)
     }
 
     fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Changes<'_> {
-        self.changes.range::<_, [u8]>((from, to)).peekable()
+        self.changes.range::<[u8]>((from, to)).peekable()
     }
 }
 
-type Changes<'a> = Peekable<RangedIter<'a, RowKey, Option<Arc<[u8]>>, DefaultSharedPtr>>;
+fn len_of(value: &Option<SmallBytes>) -> usize {
+    value.as_ref().map_or(0, |value| value.len())
+}
+
+type Changes<'a> = Peekable<Entries<'a, RowKey, Option<SmallBytes>>>;
 
 /// The rows of a database at one moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct View {
     base: Option<CatalogSnapshot>,
     frozen: Overlay,
     active: Overlay,
+    /// What changes replaced since the outermost savepoint, the newest last.
+    replaced: Vec<Replaced>,
+    /// Savepoints under way.
+    savepoints: usize,
+}
+
+/// A row and what the active overlay said of it.
+type Replaced = (RowKey, Option<Option<SmallBytes>>);
+
+/// Where a view stood, to come back to.
+#[derive(Debug)]
+#[must_use = "ends with `View::release` or `View::roll_back`"]
+pub struct Savepoint(usize);
+
+impl Clone for View {
+    /// The rows as they are. The savepoints stay with the original.
+    fn clone(&self) -> Self {
+        Self {
+            base: self.base.clone(),
+            frozen: self.frozen.clone(),
+            active: self.active.clone(),
+            replaced: Vec::new(),
+            savepoints: 0,
+        }
+    }
 }
 
 impl View {
     /// The rows of the catalog, or none at all without one.
     #[must_use]
     pub fn new(base: Option<CatalogSnapshot>) -> Self {
-        Self { base, frozen: Overlay::new(), active: Overlay::new() }
+        Self { base, ..Self::default() }
     }
 
     /// The rows of the catalog that the changes stand on.
@@ -166,26 +220,58 @@ impl View {
     }
 
     /// Gives a row a value.
-    pub fn put(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<Arc<[u8]>>) {
-        self.active.put(RowKey::new(table, key.as_ref()), value.into());
+    pub fn put(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<SmallBytes>) {
+        self.change(RowKey::new(table, key.as_ref()), Some(value.into()));
     }
 
     /// Deletes a row, whether there is one or not.
     pub fn delete(&mut self, table: u8, key: impl AsRef<[u8]>) {
-        self.active.delete(RowKey::new(table, key.as_ref()));
+        self.change(RowKey::new(table, key.as_ref()), None);
+    }
+
+    fn change(&mut self, key: RowKey, value: Option<SmallBytes>) {
+        if self.savepoints == 0 {
+            self.active.change(key, value);
+            return;
+        }
+        let replaced = self.active.change(key.clone(), value);
+        self.replaced.push((key, replaced));
+    }
+
+    /// Where the view stands, to come back to. Savepoints end in the reverse order they began in.
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.savepoints += 1;
+        Savepoint(self.replaced.len())
+    }
+
+    /// Ends a savepoint; the changes since stay.
+    pub fn release(&mut self, _savepoint: Savepoint) {
+        self.savepoints = self.savepoints.saturating_sub(1);
+        if self.savepoints == 0 {
+            self.replaced.clear();
+        }
+    }
+
+    /// Takes back every change since a savepoint, and ends it.
+    pub fn roll_back(&mut self, savepoint: Savepoint) {
+        while self.replaced.len() > savepoint.0 {
+            let Some((key, replaced)) = self.replaced.pop() else { break };
+            self.active.restore(key, replaced);
+        }
+        self.release(savepoint);
     }
 
     /// The value of a row.
     ///
     /// # Errors
     /// What [`CatalogSnapshot::get`] says of a damaged catalog.
-    pub fn get(&self, table: u8, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
-        let flat = flat_key(table, key);
-        if let Some(change) = self.active.lookup(&flat).or_else(|| self.frozen.lookup(&flat)) {
+    pub fn get(&self, table: u8, key: &[u8]) -> Result<Option<SmallBytes>> {
+        let row = RowKey::new(table, key);
+        if let Some(change) = self.active.get(&row).or_else(|| self.frozen.get(&row)) {
             return Ok(change.cloned());
         }
         match &self.base {
-            Some(base) => Ok(base.get_flat(&flat)?.map(Into::into)),
+            Some(base) => Ok(base.get_flat(row.flat())?.map(Into::into)),
             None => Ok(None),
         }
     }
@@ -274,7 +360,7 @@ pub struct Rows<'a> {
 }
 
 impl Iterator for Rows<'_> {
-    type Item = Result<(Vec<u8>, Arc<[u8]>)>;
+    type Item = Result<(Vec<u8>, SmallBytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(error) = self.failed.take() {
@@ -325,7 +411,7 @@ fn peek<'a>(changes: &mut Option<Changes<'a>>) -> Option<&'a [u8]> {
 }
 
 /// The next change: `Some(None)` for a deletion.
-fn take(changes: &mut Option<Changes<'_>>) -> Option<Option<Arc<[u8]>>> {
+fn take(changes: &mut Option<Changes<'_>>) -> Option<Option<SmallBytes>> {
     changes.as_mut()?.next().map(|(_, value)| value.clone())
 }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 
+use holotype_storage::SmallBytes;
 use holotype_storage::catalog::{Access, Applied, Catalog, CatalogOptions};
 use holotype_storage::log::{CommitNo, Lsn};
 use holotype_storage::overlay::{Overlay, RowKey, View};
@@ -18,6 +18,8 @@ type Model = BTreeMap<(u8, Vec<u8>), Vec<u8>>;
 enum Step {
     Put(u8, Vec<u8>, Vec<u8>),
     Delete(u8, Vec<u8>),
+    /// Changes under a savepoint, half of them under one within; whether each of the two is kept.
+    Attempt(Vec<(u8, Vec<u8>, Option<Vec<u8>>)>, bool, bool),
     Freeze,
     Checkpoint,
     FailCheckpoint,
@@ -39,6 +41,8 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (table(), key(), proptest::collection::vec(any::<u8>(), 0..6))
             .prop_map(|(table, key, value)| Step::Put(table, key, value)),
         5 => (table(), key()).prop_map(|(table, key)| Step::Delete(table, key)),
+        2 => (proptest::collection::vec((table(), key(), proptest::option::of(proptest::collection::vec(any::<u8>(), 0..40))), 0..8),
+            any::<bool>(), any::<bool>()).prop_map(|(changes, outer, inner)| Step::Attempt(changes, outer, inner)),
         1 => Just(Step::Freeze),
         1 => Just(Step::Checkpoint),
         1 => Just(Step::FailCheckpoint),
@@ -49,7 +53,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 type Found = Vec<(Vec<u8>, Vec<u8>)>;
 
-fn found<'a>(rows: impl Iterator<Item = holotype_storage::Result<(Vec<u8>, Arc<[u8]>)>> + 'a) -> Found {
+fn found<'a>(rows: impl Iterator<Item = holotype_storage::Result<(Vec<u8>, SmallBytes)>> + 'a) -> Found {
     rows.map(|row| row.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
@@ -129,11 +133,42 @@ impl Run {
         }
     }
 
+    fn change(&mut self, changes: &[(u8, Vec<u8>, Option<Vec<u8>>)]) {
+        for (table, key, value) in changes {
+            match value {
+                Some(value) => self.take(&Step::Put(*table, key.clone(), value.clone())),
+                None => self.take(&Step::Delete(*table, key.clone())),
+            }
+        }
+    }
+
     fn take(&mut self, step: &Step) {
         match step {
             Step::Put(table, key, value) => {
                 self.view.put(*table, key, value.clone());
                 self.model.insert((*table, key.clone()), value.clone());
+            }
+            Step::Attempt(changes, outer, inner) => {
+                let (first, second) = changes.split_at(changes.len() / 2);
+                let before = (self.view.active().content_len(), self.model.clone());
+                let savepoint = self.view.savepoint();
+                self.change(first);
+                let within = (self.view.savepoint(), self.model.clone());
+                self.change(second);
+                if *inner {
+                    self.view.release(within.0);
+                } else {
+                    self.view.roll_back(within.0);
+                    self.model = within.1;
+                }
+                same(&self.view, &self.model);
+                if *outer {
+                    self.view.release(savepoint);
+                } else {
+                    self.view.roll_back(savepoint);
+                    self.model = before.1;
+                    assert_eq!(self.view.active().content_len(), before.0);
+                }
             }
             Step::Delete(table, key) => {
                 self.view.delete(*table, key);

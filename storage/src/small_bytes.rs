@@ -1,0 +1,130 @@
+//! Immutable bytes, short ones kept in place.
+//!
+//! Most keys and many values of rows are a few bytes long. Copying a node of the overlay's tree copies them all; kept in
+//! place that is a copy of memory, where each shared allocation would cost an atomic count up and, later, one down.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The longest bytes kept in place.
+pub(crate) const MAX_INLINE_LEN: usize = 22;
+
+/// Immutable bytes: cheap to clone, compared bytewise.
+#[derive(Clone)]
+pub struct SmallBytes(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Inline { len: u8, bytes: [u8; MAX_INLINE_LEN] },
+    Shared(Arc<[u8]>),
+}
+
+const _: () = assert!(size_of::<SmallBytes>() == 24);
+
+impl SmallBytes {
+    /// A copy of these bytes.
+    #[must_use]
+    pub fn new(content: &[u8]) -> Self {
+        let mut bytes = [0; MAX_INLINE_LEN];
+        match bytes.get_mut(..content.len()) {
+            Some(place) => {
+                place.copy_from_slice(content);
+                Self(Kept::Inline { len: content.len() as u8, bytes })
+            }
+            None => Self(Kept::Shared(content.into())),
+        }
+    }
+}
+
+impl Deref for SmallBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Kept::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Kept::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl From<&[u8]> for SmallBytes {
+    fn from(content: &[u8]) -> Self {
+        Self::new(content)
+    }
+}
+
+impl From<Vec<u8>> for SmallBytes {
+    fn from(content: Vec<u8>) -> Self {
+        Self::new(&content)
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for SmallBytes {
+    fn from(content: [u8; N]) -> Self {
+        Self::new(&content)
+    }
+}
+
+impl AsRef<[u8]> for SmallBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Borrow<[u8]> for SmallBytes {
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
+
+impl PartialEq for SmallBytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for SmallBytes {}
+
+impl PartialOrd for SmallBytes {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SmallBytes {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl std::hash::Hash for SmallBytes {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Debug for SmallBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_any_length_are_kept_and_ordered() {
+        let all: Vec<Vec<u8>> = (0..40).map(|len| (0..len).collect()).collect();
+        for content in &all {
+            let kept = SmallBytes::new(content);
+            assert_eq!(&*kept, &**content);
+            assert_eq!(kept.clone(), SmallBytes::from(content.clone()));
+            for other in &all {
+                assert_eq!(kept.cmp(&SmallBytes::new(other)), content.cmp(other));
+            }
+        }
+    }
+}
