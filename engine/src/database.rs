@@ -25,6 +25,7 @@ use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::tables::Meta;
 use crate::transaction::Transaction;
+use crate::word_worker::WordWorker;
 use crate::{Error, Result};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use holotype_storage::catalog::{Catalog, CatalogOptions};
@@ -75,6 +76,7 @@ pub(crate) struct Inner {
     pub(crate) checkpointer: Checkpointer,
     /// Records' hashes behind those that the catalog keeps.
     pub(crate) tree_tail: TreeTail,
+    pub(crate) words: WordWorker,
     /// The past state that was asked for last, with the state it is the past of.
     past: Mutex<Option<Past>>,
 }
@@ -227,7 +229,13 @@ impl Holotype {
             checkpointer,
             tree_tail: TreeTail::default(),
             past: Mutex::default(),
+            words: WordWorker::default(),
         });
+        for layer in &inner.published.load().layers {
+            for tail in &layer.words.tails {
+                inner.words.wake(tail, tail.queued_len());
+            }
+        }
         let closer = Arc::new(Closer { inner: Arc::clone(&inner) });
         Holotype { inner, _closer: closer }
     }
@@ -305,6 +313,9 @@ pub(crate) fn empty_state(catalog: Option<&Catalog>) -> Result<State> {
         changes: Default::default(),
         sealed: Default::default(),
         is_past: false,
+        hot: None,
+        open_page: None,
+        page_tokens: Default::default(),
     })
 }
 
@@ -479,7 +490,7 @@ fn replay_rows(state: &mut State, transaction: &holotype_storage::log::Transacti
             Record::Chunk(chunk) => chunks.push(chunk),
             Record::Item(mut item) => {
                 join_own_chunks(&mut item, std::mem::take(&mut chunks))?;
-                own.insert(item.id, Arc::new(item));
+                own.insert(item.id, item);
             }
             _ => {}
         }

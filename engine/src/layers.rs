@@ -79,7 +79,7 @@ fn pieces(record: &ItemRecord) -> Vec<(&str, f32)> {
 impl State {
     /// Gives every layer an empty vector tail once the space is known.
     pub(crate) fn prepare_vectors(&mut self) -> Result<()> {
-        let Some(space) = &self.meta.space else { return Ok(()) };
+        let Some(space) = self.meta.space.as_deref() else { return Ok(()) };
         let spec = Space::try_from(space)?.spec();
         for layer in &mut self.layers {
             layer.vectors.get_or_insert_with(|| LayerVectors { segments: Arc::default(), tail: TailView::empty(spec) });
@@ -87,22 +87,32 @@ impl State {
         Ok(())
     }
 
-    /// Makes new items findable: their vectors and words join the tails of their layers.
-    pub(crate) fn index_items(&mut self, items: &OwnItems) -> Result<()> {
-        self.index(items, false)
+    /// Makes new items findable: their vectors and words join the tails of their layers. Calls back with each tail of words
+    /// that has something to analyse, and how many bytes of text.
+    pub(crate) fn index_items(
+        &mut self,
+        items: &OwnItems,
+        queued: &mut dyn FnMut(&Arc<WordTail>, usize),
+    ) -> Result<()> {
+        self.index(items, false, queued)
     }
 
     /// Makes a transaction's items findable to itself alone: nothing shared is touched.
     pub(crate) fn index_privately(&mut self, items: &OwnItems) -> Result<()> {
-        self.index(items, true)
+        self.index(items, true, &mut |_, _| {})
     }
 
-    fn index(&mut self, items: &OwnItems, privately: bool) -> Result<()> {
+    fn index(
+        &mut self,
+        items: &OwnItems,
+        privately: bool,
+        queued: &mut dyn FnMut(&Arc<WordTail>, usize),
+    ) -> Result<()> {
         if items.is_empty() {
             return Ok(());
         }
         self.prepare_vectors()?;
-        let space = self.meta.space.as_ref().map(Space::try_from).transpose()?;
+        let space = self.meta.space.as_deref().map(Space::try_from).transpose()?;
         for layer in Layer::ALL {
             let index = &mut self.layers[*layer as usize];
             let mut members = Vec::new();
@@ -118,9 +128,11 @@ impl State {
                 index.words.tails.push(Arc::new(WordTail::new(index.words.analyzer)));
             }
             let words = index.words.tails.last().ok_or(Error::Cancelled("no word tail"))?;
+            let mut waiting = 0;
             for record in &members {
-                words.push(record.id, &pieces(record))?;
+                waiting = words.push(record.id, &pieces(record))?;
             }
+            queued(words, waiting);
             if let (Some(vectors), Some(space)) = (&mut index.vectors, &space) {
                 let tail = VectorTail::from(vectors.tail.clone());
                 for record in &members {

@@ -89,6 +89,7 @@ pub mod tokens;
 mod transaction;
 pub mod typed;
 mod verify;
+mod word_worker;
 
 pub use holotype_query as query;
 

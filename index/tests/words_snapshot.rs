@@ -117,15 +117,19 @@ fn ids_must_ascend() {
 #[test]
 fn a_full_queue_is_worked_off() {
     let tail = WordTail::new(Analyzer::default());
-    let text = "the same words again ".repeat(1000);
-    let pushes = 4 * MAX_QUEUED_LEN / text.len();
-    for id in 0..pushes as u32 {
-        tail.push(id, &[(&text, 1.0)]).unwrap();
-        assert!(tail.byte_len() < 2 * MAX_QUEUED_LEN, "{}", tail.byte_len());
+    let text = "the same words again ".repeat(20_000);
+    let pushes = (MAX_QUEUED_LEN / text.len() + 10) as u32;
+    for id in 0..pushes {
+        let waiting = tail.push(id, &[(&text, 1.0)]).unwrap();
+        assert!(waiting <= MAX_QUEUED_LEN);
+        assert_eq!(waiting, tail.queued_len());
+        let alone = text.len() * (id as usize + 1);
+        assert!(alone > MAX_QUEUED_LEN || waiting == alone, "nobody analyses before it is too much");
     }
-    let queued = tail.byte_len();
-    tail.catch_up();
-    assert!(tail.byte_len() < queued.max(64 << 10));
+    assert!(tail.byte_len() < 2 * MAX_QUEUED_LEN, "{}", tail.byte_len());
+    while tail.catch_up_some() {}
+    assert_eq!((tail.queued_len(), tail.document_count()), (0, pushes as usize));
+    assert!(tail.byte_len() < 64 << 10);
 }
 
 #[test]

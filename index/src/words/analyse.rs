@@ -33,6 +33,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
@@ -348,7 +349,7 @@ impl Analysis {
 struct Stems {
     stemmer: Option<Stemmer>,
     /// Words and where their stems stand in `found`.
-    known: HashMap<Box<str>, usize>,
+    known: HashMap<Box<str>, usize, RandomState>,
     found: Vec<Box<str>>,
 }
 
@@ -358,7 +359,7 @@ impl Stems {
             Stemming::English => Some(Stemmer::create(Algorithm::English)),
             Stemming::None => None,
         };
-        Self { stemmer, known: HashMap::new(), found: Vec::new() }
+        Self { stemmer, known: HashMap::default(), found: Vec::new() }
     }
 
     /// The stem of a lower-cased word; words of other than ASCII letters are their own.

@@ -1,19 +1,21 @@
 //! The word tail: documents that no segment holds yet.
 //!
-//! A push costs the writer a copy of the text. The analysis waits for the first query that may see the document, or for
-//! the building of the segment, or for the queue to hold [`MAX_QUEUED_LEN`] bytes of text: then the pusher itself works
-//! the queue off, which bounds both the memory and the work that a query finds.
+//! A push costs the writer a copy of the text. The analysis waits for whoever calls [`WordTail::catch_up_some`], a thread in
+//! the background best, for the first query that may see the document, or for the building of the segment. The pusher is
+//! told how much text waits, so that it can wake the one or slow down itself; past [`MAX_QUEUED_LEN`] it has to help.
 //!
 //! Documents come in the order of their ids, so that what a snapshot sees of a tail is a prefix: of the documents, of
 //! every posting list, and of the running sum of the lengths. A view is a bound on the id and costs nothing; its answers
 //! do not change while pushes go on.
 //!
 //! Two locks: `queue`, held for a copy, and `index`, held to read for a copy of the few lists that a query asks for and to
-//! write for an analysis. Who needs both takes `index` first, so that queued documents enter the index in order.
+//! write for the analysis of a few documents. Who needs both takes `index` first, so that queued documents enter the index
+//! in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
+use foldhash::fast::RandomState;
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::analyse::{Analysis, Analyzer, Role};
@@ -22,8 +24,11 @@ use super::segment::{Builder, Number};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 
-/// The queue is worked off by the pusher when it holds this many bytes of text.
-pub const MAX_QUEUED_LEN: usize = 256 << 10;
+/// The pusher helps to work the queue off while it holds more than this many bytes of text.
+pub const MAX_QUEUED_LEN: usize = 16 << 20;
+
+/// How many documents are analysed while the index is held, by whoever has no reason to hold it longer.
+const BATCH: usize = 16;
 
 /// The heaviest a piece of a document can be.
 pub const MAX_WEIGHT: f32 = 64.0;
@@ -38,7 +43,7 @@ pub struct WordTail {
 
 #[derive(Debug, Default)]
 struct Queue {
-    documents: Vec<Queued>,
+    documents: VecDeque<Queued>,
     text_len: usize,
     /// The newest document ever pushed.
     last: Option<u32>,
@@ -53,11 +58,17 @@ struct Queued {
     pieces: Vec<(Box<str>, u32)>,
 }
 
+impl Queued {
+    fn text_len(&self) -> usize {
+        self.pieces.iter().map(|(text, _)| text.len()).sum()
+    }
+}
+
 /// What was analysed.
 #[derive(Debug)]
 pub(super) struct TailIndex {
     analysis: Analysis,
-    terms: HashMap<Box<str>, u32>,
+    terms: HashMap<Box<str>, u32, RandomState>,
     lists: Vec<Vec<Posting>>,
     ids: Vec<Number>,
     lens: Vec<Number>,
@@ -71,7 +82,7 @@ impl WordTail {
     pub fn new(analyzer: Analyzer) -> Self {
         let index = TailIndex {
             analysis: analyzer.start(),
-            terms: HashMap::new(),
+            terms: HashMap::default(),
             lists: Vec::new(),
             ids: Vec::new(),
             lens: Vec::new(),
@@ -92,7 +103,9 @@ impl WordTail {
     ///
     /// # Errors
     /// [`Error::IdOrder`] when `id` does not exceed the id before.
-    pub fn push(&self, id: u32, pieces: &[(&str, f32)]) -> Result<()> {
+    ///
+    /// Returns how many bytes of text wait to be analysed.
+    pub fn push(&self, id: u32, pieces: &[(&str, f32)]) -> Result<usize> {
         let pieces = pieces.iter().map(|(text, weight)| ((*text).into(), sixteenths(*weight)));
         let pieces: Vec<(Box<str>, u32)> = pieces.filter(|(_, weight)| *weight > 0).collect();
         let mut queue = self.queue();
@@ -102,13 +115,19 @@ impl WordTail {
         queue.last = Some(id);
         queue.pushed += 1;
         queue.text_len += pieces.iter().map(|(text, _)| text.len()).sum::<usize>();
-        queue.documents.push(Queued { id, pieces });
-        let full = queue.text_len >= MAX_QUEUED_LEN;
+        queue.documents.push_back(Queued { id, pieces });
+        let mut waiting = queue.text_len;
         drop(queue);
-        if full {
-            self.catch_up();
+        while waiting > MAX_QUEUED_LEN {
+            self.catch_up_some();
+            waiting = self.queue().text_len;
         }
-        Ok(())
+        Ok(waiting)
+    }
+
+    /// How many bytes of text wait to be analysed.
+    pub fn queued_len(&self) -> usize {
+        self.queue().text_len
     }
 
     /// How many documents were pushed.
@@ -132,15 +151,23 @@ impl WordTail {
 
     /// Analyses what is queued.
     pub fn catch_up(&self) {
+        while self.catch_up_some() {}
+    }
+
+    /// Analyses a few documents of what is queued, and says whether there are more.
+    pub fn catch_up_some(&self) -> bool {
         let mut index = self.index.write().expect("an analysis does not panic");
-        let documents = {
+        let (documents, more) = {
             let mut queue = self.queue();
-            queue.text_len = 0;
-            std::mem::take(&mut queue.documents)
+            let count = queue.documents.len().min(BATCH);
+            let documents: Vec<Queued> = queue.documents.drain(..count).collect();
+            queue.text_len -= documents.iter().map(Queued::text_len).sum::<usize>();
+            (documents, !queue.documents.is_empty())
         };
         for document in &documents {
             index.add(document);
         }
+        more
     }
 
     /// The segment of the documents below `bound`, without those that `keep` leaves out.
@@ -156,9 +183,9 @@ impl WordTail {
 
     /// The index, in which every document below `bound` has been analysed.
     pub(super) fn index_below(&self, bound: u32) -> RwLockReadGuard<'_, TailIndex> {
-        let waiting = self.queue().documents.first().is_some_and(|queued| queued.id < bound);
-        if waiting {
-            self.catch_up();
+        let waits = || self.queue().documents.front().is_some_and(|queued| queued.id < bound);
+        while waits() {
+            self.catch_up_some();
         }
         self.read()
     }
