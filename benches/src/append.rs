@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// Records of each mode.
     #[arg(long, default_value_t = 10_000)]
     count: usize,
+    /// Only these modes.
+    #[arg(long, value_delimiter = ',', value_parser = ["single", "group100", "writers16"])]
+    modes: Vec<String>,
     /// Measure the log alone, too.
     #[arg(long)]
     log_only: bool,
@@ -62,7 +65,8 @@ const MODES: [Mode; 3] = [
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    for mode in &MODES {
+    let wanted = |mode: &&Mode| arguments.modes.is_empty() || arguments.modes.iter().any(|name| name == mode.name);
+    for mode in MODES.iter().filter(wanted) {
         let dir = tempfile::Builder::new().prefix("holotype-bench-").tempdir_in(&arguments.dir)?;
         through_the_api(arguments, mode, dir.path())?;
         raw(arguments, mode, dir.path())?;
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn every_record_is_written_once_in_commits_of_the_right_size() {
-        let arguments = Arguments { bytes: 5, count: 333, log_only: false, dir: PathBuf::new() };
+        let arguments = Arguments { bytes: 5, count: 333, modes: Vec::new(), log_only: false, dir: PathBuf::new() };
         for (mode, commits) in MODES.iter().zip([333, 4, 333]) {
             let records = AtomicUsize::new(0);
             let timed = timed(&arguments, mode, |texts| {

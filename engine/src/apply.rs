@@ -18,6 +18,7 @@ use crate::record::{
 use crate::state::State;
 use crate::tables::{self, EdgeRow, EpisodeRow, PageRow};
 use crate::{Error, Result};
+use std::sync::{Arc, OnceLock};
 
 /// Where a record stands: known at replay, filled in after the append for a transaction's own records.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,9 +31,10 @@ impl State {
     /// Applies one record. Derived attributes are stale until [`State::settle`].
     pub(crate) fn apply(&mut self, record: &Record, place: Place) -> Result<()> {
         match record {
-            Record::Space(space) => self.meta.space = Some(space.clone()),
+            Record::Space(space) => self.meta.space = Some(Arc::new(space.clone())),
             Record::Setting(setting) => {
-                self.put(tables::SETTING, setting.name.as_bytes().to_vec(), &setting.value)?;
+                self.put(tables::SETTING, &setting.name, &setting.value)?;
+                self.page_tokens = OnceLock::new();
                 if setting.name == "analyser" {
                     self.layers = empty_layers(analyzer(&setting.value));
                     self.prepare_vectors()?;
@@ -48,7 +50,8 @@ impl State {
             Record::Mark(mark) => self.apply_mark(mark)?,
             Record::Claim(claim) => self.apply_claim(claim)?,
             Record::Rekey(rekey) => {
-                self.put(tables::KEY, rekey.key.as_bytes().to_vec(), &rekey.item)?;
+                self.note_row(tables::KEY, rekey.key.as_bytes())?;
+                self.put_key(&rekey.key, rekey.item, place);
                 self.put(tables::KEY_OF, tables::numbers([rekey.item]), &rekey.key)?;
             }
             Record::Forget(forget) => self.apply_forget(forget)?,
@@ -61,9 +64,7 @@ impl State {
     pub(crate) fn place(&mut self, record: &Record, lsn: u64) -> Result<()> {
         match record {
             Record::Item(item) => {
-                let mut attributes = self.attributes(item.item())?;
-                attributes.lsn = lsn;
-                self.attributes.set(item.item(), attributes);
+                self.attributes.place(item.item(), lsn)?;
             }
             Record::Chunk(chunk) => self.place_chunk(chunk, lsn)?,
             Record::Restated(restated) => self.apply_restated(restated, lsn)?,
@@ -79,17 +80,26 @@ impl State {
 
     fn apply_episode(&mut self, record: &EpisodeRecord) -> Result<()> {
         let known = record.number < self.meta.episodes;
-        let mut row = if known { self.episode(record.number)? } else { EpisodeRow::default() };
+        let mut row = if known { self.episode(record.number)?.as_ref().clone() } else { EpisodeRow::default() };
         if !known {
             next_number("episode", record.number, self.meta.episodes)?;
             self.meta.episodes += 1;
-            self.put(tables::EPISODE_ID, record.id.as_bytes().to_vec(), &record.number)?;
+            self.put_new_number(tables::EPISODE_ID, &record.id, record.number);
         }
         row.id.clone_from(&record.id);
         row.task.clone_from(&record.task);
         row.version.clone_from(&record.version);
         row.open = record.open;
-        self.put(tables::EPISODE, tables::numbers([record.number]), &row)
+        self.set_episode(record.number, row)
+    }
+
+    /// Gives an item a key, and notes when it is one that the engine might give in a transaction to come.
+    fn put_key(&mut self, key: &str, item: u32, place: Place) {
+        self.put_new_number(tables::KEY, key, item);
+        let of_engine = key.strip_prefix('~').and_then(|key| key.split_once('.')?.0.parse::<u64>().ok());
+        if let Some(commit) = of_engine.filter(|commit| *commit > place.commit) {
+            self.meta.foreign_keys = self.meta.foreign_keys.max(commit);
+        }
     }
 
     fn apply_item(&mut self, record: &ItemRecord, place: Place) -> Result<()> {
@@ -97,7 +107,7 @@ impl State {
         self.meta.items += 1;
         let id = record.item();
         if let Some(key) = &record.key {
-            self.put_new(tables::KEY, key.as_bytes().to_vec(), &record.id)?;
+            self.put_key(key, record.id, place);
         }
         let attributes = self.stated_attributes(record, place)?;
         if let Some(time) = attributes.time {
@@ -107,11 +117,14 @@ impl State {
         if layer == Layer::Trace {
             self.join_episode(record, &attributes)?;
         }
-        self.attributes.push(id, attributes);
+        self.attributes.set(id, attributes);
         if !record.from.is_empty() {
             self.add_pointers(id, &record.from)?;
         }
-        self.unsettled.insert(record.id);
+        // A new trace rests on nothing and nothing rests on it yet.
+        if layer != Layer::Trace {
+            self.unsettled.insert(record.id);
+        }
         Ok(())
     }
 
@@ -141,9 +154,10 @@ impl State {
             if attributes.version.is_none()
                 && let Some(episode) = record.episode
             {
-                let version = self.episode(episode)?.version;
-                attributes.version = self.intern_option(&version)?;
+                let row = self.episode(episode)?;
+                attributes.version = self.intern_option(&row.version)?;
             }
+            attributes.trust_of_trace();
             return Ok(attributes);
         }
         let open = [
@@ -167,7 +181,8 @@ impl State {
         let Some(number) = record.episode else {
             return Err(Error::Corrupt { what: format!("trace #{} belongs to no episode", record.id) });
         };
-        let mut row = self.episode(number)?;
+        let log = self.intern_log(number, attributes.log_id)?;
+        let mut row = self.episode(number)?.as_ref().clone();
         row.traces += 1;
         row.open_page.push(record.id);
         row.open_tokens += u64::from(record.tokens);
@@ -176,27 +191,24 @@ impl State {
             row.newest_version = attributes.version.or(row.newest_version);
         }
         row.newest_time = row.newest_time.max(attributes.time);
-        self.put(tables::EPISODE, tables::numbers([number]), &row)?;
-        let key = tables::trace(
-            record.tool.as_deref().unwrap_or(""),
-            record.log_id.as_deref().unwrap_or(&row.id),
-            record.step.unwrap_or(0),
-        );
-        self.put(tables::TRACE, key, &record.id)
+        self.set_episode(number, row)?;
+        let tool = attributes.tool.filter(|_| record.tool.as_deref() != Some(""));
+        self.put_new_number(tables::TRACE, tables::trace(tool, log, record.step.unwrap_or(0)), record.id);
+        Ok(())
     }
 
     fn apply_page(&mut self, record: &PageRecord) -> Result<()> {
         if record.number >= self.meta.pages {
             next_number("page", record.number, self.meta.pages)?;
             self.meta.pages += 1;
-            let mut episode = self.episode(record.episode)?;
+            let mut episode = self.episode(record.episode)?.as_ref().clone();
             episode.open_page.retain(|trace| !record.traces.contains(trace));
             episode.open_tokens = 0;
             for trace in &episode.open_page {
                 episode.open_tokens += u64::from(self.attributes(ItemId(*trace))?.tokens);
             }
             episode.pages += 1;
-            self.put(tables::EPISODE, tables::numbers([record.episode]), &episode)?;
+            self.set_episode(record.episode, episode)?;
             for trace in &record.traces {
                 let mut attributes = self.attributes(ItemId(*trace))?;
                 attributes.page = Some(record.number);
@@ -212,7 +224,7 @@ impl State {
             hash: record.hash,
             summarised: record.summarised,
         };
-        self.put(tables::PAGE_KEY, row.key.as_bytes().to_vec(), &record.number)?;
+        self.put_new_number(tables::PAGE_KEY, &row.key, record.number);
         self.put(tables::PAGE, tables::numbers([record.number]), &row)
     }
 

@@ -21,9 +21,9 @@ pub(crate) use select::Wanted;
 use crate::item::{Attributes, ItemId, Kind, Layer};
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
+use holotype_storage::BufferedMap;
 use holotype_storage::columns::ColumnsWriter;
 use holotype_storage::segment_file::SegmentFile;
-use imbl::OrdMap;
 use select::Changed;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -82,13 +82,34 @@ impl Column {
 }
 
 /// The attributes of every item of a state.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct AttributeStore {
     chunks: Arc<Vec<Arc<Chunk>>>,
-    frozen: OrdMap<u32, Arc<Attributes>>,
-    current: OrdMap<u32, Arc<Attributes>>,
+    frozen: BufferedMap<u32, Arc<Attributes>>,
+    current: BufferedMap<u32, Arc<Attributes>>,
     /// Both maps laid out for selecting, at the first question after a change.
     changed_columns: Arc<OnceLock<Changed>>,
+    /// What changes replaced since the outermost savepoint, the newest last; as in `storage::overlay::View`.
+    replaced: Vec<(u32, Option<Arc<Attributes>>)>,
+    /// Savepoints under way.
+    savepoints: usize,
+}
+
+/// Where a store stood, to come back to.
+#[must_use = "ends with `AttributeStore::release` or `AttributeStore::roll_back`"]
+pub(crate) struct AttributesSavepoint(usize);
+
+impl Clone for AttributeStore {
+    /// The attributes as they are. The savepoints stay with the original.
+    fn clone(&self) -> Self {
+        AttributeStore {
+            chunks: Arc::clone(&self.chunks),
+            frozen: self.frozen.clone(),
+            current: self.current.clone(),
+            changed_columns: Arc::clone(&self.changed_columns),
+            ..AttributeStore::default()
+        }
+    }
 }
 
 impl AttributeStore {
@@ -131,16 +152,50 @@ impl AttributeStore {
         self.current.get(&id).or_else(|| self.frozen.get(&id))
     }
 
-    /// Adds the attributes of the next item.
-    pub(crate) fn push(&mut self, id: ItemId, attributes: Attributes) {
-        self.changes();
-        self.current.insert(id.0, Arc::new(attributes));
-    }
-
-    /// Replaces the attributes of an item.
+    /// Gives an item its attributes, the next one or one there is.
     pub(crate) fn set(&mut self, id: ItemId, attributes: Attributes) {
         self.changes();
-        self.current.insert(id.0, Arc::new(attributes));
+        let replaced = self.current.insert(id.0, Arc::new(attributes));
+        if self.savepoints > 0 {
+            self.replaced.push((id.0, replaced));
+        }
+    }
+
+    /// Says where the record of an item that is new in this state came to stand.
+    pub(crate) fn place(&mut self, id: ItemId, lsn: u64) -> Result<()> {
+        self.changes();
+        let Some(attributes) = self.current.get_mut(&id.0) else {
+            return Err(Error::Corrupt { what: format!("item {id} has no attributes") });
+        };
+        Arc::make_mut(attributes).lsn = lsn;
+        Ok(())
+    }
+
+    /// Where the store stands, to come back to. Savepoints end in the reverse order they began in.
+    pub(crate) fn savepoint(&mut self) -> AttributesSavepoint {
+        self.savepoints += 1;
+        AttributesSavepoint(self.replaced.len())
+    }
+
+    /// Ends a savepoint; the changes since stay.
+    pub(crate) fn release(&mut self, _savepoint: AttributesSavepoint) {
+        self.savepoints = self.savepoints.saturating_sub(1);
+        if self.savepoints == 0 {
+            self.replaced.clear();
+        }
+    }
+
+    /// Takes back every change since a savepoint, and ends it.
+    pub(crate) fn roll_back(&mut self, savepoint: AttributesSavepoint) {
+        self.changes();
+        while self.replaced.len() > savepoint.0 {
+            match self.replaced.pop() {
+                Some((id, Some(attributes))) => self.current.insert(id, attributes),
+                Some((id, None)) => self.current.remove(&id),
+                None => break,
+            };
+        }
+        self.release(savepoint);
     }
 
     /// Notes that the changes are about to be others; copies of this store keep their own layout.
@@ -183,7 +238,7 @@ impl AttributeStore {
 
     /// The numbers of the chunks that the frozen changes touch.
     pub(crate) fn frozen_chunks(&self) -> BTreeSet<u32> {
-        self.frozen.keys().map(|id| id / CHUNK_ITEMS).collect()
+        self.frozen.iter().map(|(id, _)| id / CHUNK_ITEMS).collect()
     }
 
     /// The columns of a chunk with the frozen changes in them, for the ids below `bound`.
@@ -231,6 +286,6 @@ impl AttributeStore {
         }
         self.chunks = Arc::new(chunks);
         self.changes();
-        self.frozen = OrdMap::new();
+        self.frozen = BufferedMap::default();
     }
 }

@@ -71,11 +71,13 @@ impl ContentReader {
         let attributes = state.attributes(id)?;
         let lsn = attributes.lsn;
         let record = match self.record(lsn)? {
-            Record::Item(record) if record.id == id.0 && attributes.redacted => crate::forget::stripped(record),
+            Record::Item(record) if record.id == id.0 && attributes.redacted => {
+                Arc::new(crate::forget::stripped(record))
+            }
             Record::Item(record) if record.id == id.0 => self.join_chunks(state, record)?,
             _ => return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {id}") }),
         };
-        Ok(Content { record: Arc::new(record) })
+        Ok(Content { record })
     }
 
     fn record(&self, lsn: u64) -> Result<Record> {
@@ -89,8 +91,12 @@ impl ContentReader {
         }
     }
 
-    fn join_chunks(&self, state: &State, mut record: ItemRecord) -> Result<ItemRecord> {
+    fn join_chunks(&self, state: &State, record: Arc<ItemRecord>) -> Result<Arc<ItemRecord>> {
+        if !is_split(&record) {
+            return Ok(record);
+        }
         let id = record.id;
+        let mut record = Arc::unwrap_or_clone(record);
         for (number, field) in (0u32..).zip(&mut record.fields) {
             let FieldValue::Chunks { form, len } = field.value else { continue };
             let mut bytes = Vec::new();
@@ -103,12 +109,16 @@ impl ContentReader {
             }
             join(id, field, form, len, bytes)?;
         }
-        Ok(record)
+        Ok(Arc::new(record))
     }
 }
 
 /// Puts the fields of an item together again from the chunk records that stand before it in its transaction.
-pub(crate) fn join_own_chunks(record: &mut ItemRecord, chunks: Vec<ChunkRecord>) -> Result<()> {
+pub(crate) fn join_own_chunks(record: &mut Arc<ItemRecord>, chunks: Vec<ChunkRecord>) -> Result<()> {
+    if !is_split(record) {
+        return Ok(());
+    }
+    let record = Arc::make_mut(record);
     for (number, field) in (0u32..).zip(&mut record.fields) {
         let FieldValue::Chunks { form, len } = field.value else { continue };
         let pieces = chunks.iter().filter(|chunk| chunk.item == record.id && chunk.field == number);
@@ -116,6 +126,11 @@ pub(crate) fn join_own_chunks(record: &mut ItemRecord, chunks: Vec<ChunkRecord>)
         join(record.id, field, form, len, bytes)?;
     }
     Ok(())
+}
+
+/// Whether a field of the item stands in chunk records.
+fn is_split(record: &ItemRecord) -> bool {
+    record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. }))
 }
 
 /// Gives a field the value its chunks make together.
@@ -141,11 +156,12 @@ fn join(item: u32, field: &mut Field, form: u8, len: u64, bytes: Vec<u8>) -> Res
 pub(crate) const CHUNK_LEN: usize = 8 << 20;
 
 /// Splits the fields that are too long for one record into chunk records; the item keeps their lengths.
-pub(crate) fn split_chunks(record: &mut ItemRecord) -> Vec<ChunkRecord> {
+pub(crate) fn split_chunks(record: &mut Arc<ItemRecord>) -> Vec<ChunkRecord> {
     let total: usize = record.fields.iter().map(|field| crate::provenance::field_bytes(&field.value).len()).sum();
     if total <= CHUNK_LEN {
         return Vec::new();
     }
+    let record = Arc::make_mut(record);
     let mut chunks = Vec::new();
     for (number, field) in (0u32..).zip(&mut record.fields) {
         let (form, bytes) = match std::mem::replace(&mut field.value, FieldValue::Bytes(Vec::new())) {

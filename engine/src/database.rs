@@ -466,7 +466,7 @@ impl Drop for Closer {
 /// Applies a transaction read from the log, and makes its items findable.
 pub(crate) fn replay(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<()> {
     let own = replay_rows(state, transaction)?;
-    state.index_items(&own)
+    state.index_items(&own, &mut |_, _| {})
 }
 
 /// Applies a transaction read from the log to rows and attributes alone.

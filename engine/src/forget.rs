@@ -33,6 +33,7 @@ use crate::transaction::Transaction;
 use crate::{Error, Result};
 use holotype_storage::log::{Erase, Lsn};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The hash of a span that was erased.
 pub(crate) const NO_HASH: [u8; 32] = [0; 32];
@@ -87,8 +88,8 @@ pub struct ForgetReport {
 }
 
 /// What may be known of a forgotten item.
-pub(crate) fn stripped(record: ItemRecord) -> ItemRecord {
-    ItemRecord { fields: Vec::new(), vector: None, speaker: None, ..record }
+pub(crate) fn stripped(record: Arc<ItemRecord>) -> ItemRecord {
+    ItemRecord { fields: Vec::new(), vector: None, speaker: None, ..Arc::unwrap_or_clone(record) }
 }
 
 impl Holotype {
@@ -226,9 +227,11 @@ impl Forgotten<'_> {
             Record::Item(item) if self.has(item.id) && !erased => {
                 let mut left = stripped(item);
                 self.clean_pointers(&mut left.from);
-                Some(Cleaned::Left(Record::Item(left)))
+                Some(Cleaned::Left(Record::Item(Arc::new(left))))
             }
-            Record::Item(mut item) => self.clean_pointers(&mut item.from).then(|| restated(Record::Item(item))),
+            Record::Item(mut item) => {
+                self.clean_pointers(&mut Arc::make_mut(&mut item).from).then(|| restated(Record::Item(item)))
+            }
             Record::Chunk(chunk) => self.has(chunk.item).then_some(Cleaned::Gone),
             Record::Claim(claim) if erased && claim.name.is_empty() => None,
             Record::Claim(claim) if self.has(claim.item) => {
@@ -356,8 +359,10 @@ impl State {
             let row = PageRow { hash: NO_HASH, ..self.page(*page)? };
             self.put_new(tables::PAGE, tables::numbers([*page]), &row)?;
         }
+        self.write_hot_episode()?;
+        self.forget_what_is_at_hand();
         for number in &forget.episodes {
-            let mut row = self.episode(*number)?;
+            let mut row = self.episode(*number)?.as_ref().clone();
             row.task = None;
             self.put_new(tables::EPISODE, tables::numbers([*number]), &row)?;
         }

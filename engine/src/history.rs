@@ -28,6 +28,7 @@ use crate::state::State;
 use crate::tables::{self, CommitRow, EdgeRow};
 use crate::{Error, Result};
 use bincode::{Decode, Encode};
+use holotype_storage::SmallBytes;
 use holotype_storage::codec;
 use holotype_storage::overlay::RowKey;
 use imbl::OrdMap;
@@ -74,7 +75,7 @@ impl Subject {
 /// What a transaction has changed so far of what was there before it, as it was.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
-    rows: OrdMap<RowKey, Option<Arc<[u8]>>>,
+    rows: OrdMap<RowKey, Option<SmallBytes>>,
     items: OrdMap<u32, Arc<Attributes>>,
 }
 
@@ -261,7 +262,7 @@ impl State {
                 self.rows.put(tables::WAS, tables::was(commit, row), codec::encode(&before)?);
             }
             if let Some((subject, number)) = subject_of(table, key) {
-                self.rows.put(tables::CHANGED, tables::changed(subject as u8, number, commit), Vec::new());
+                self.rows.put(tables::CHANGED, tables::changed(subject as u8, number, commit), []);
             }
         }
         for (item, before) in &changes.items {
@@ -270,7 +271,7 @@ impl State {
                 continue;
             }
             self.rows.put(tables::WAS_ITEM, tables::was_item(commit, *item), codec::encode(&former)?);
-            self.rows.put(tables::CHANGED, tables::changed(Subject::Item as u8, *item, commit), Vec::new());
+            self.rows.put(tables::CHANGED, tables::changed(Subject::Item as u8, *item, commit), []);
         }
         let totals = self.totals();
         let row = CommitRow { clock, from: self.head.position.0, newest_time: self.meta.newest_time, totals };
@@ -331,6 +332,7 @@ impl State {
         let row = if commit == 0 { CommitRow::default() } else { self.commit_row(commit)? };
         let mut past = self.clone();
         past.changes = Changes::default();
+        past.forget_what_is_at_hand();
         past.unsettled = Default::default();
         past.disputed = Default::default();
         for (item, before) in &self.changes.items {
@@ -375,6 +377,7 @@ impl State {
 
     fn stand_at(&mut self, commit: u64, row: &CommitRow) {
         let Totals { items, episodes, pages, symbols, claims, edges } = row.totals;
+        self.forget_what_is_at_hand();
         let meta = &mut self.meta;
         (meta.items, meta.episodes, meta.pages) = (items, episodes, pages);
         (meta.symbols, meta.claims, meta.edges) = (symbols, claims, edges);

@@ -328,6 +328,15 @@ impl Attributes {
             .fold(f32::INFINITY, f32::min)
     }
 
+    /// What a trace says of itself to those that rest on it.
+    pub(crate) fn trust_of_trace(&mut self) {
+        self.trust_sources = self.source.map_or(0, |source| 1 << source.to_byte());
+        self.trust_statuses = self.status.map_or(0, |status| 1 << status.to_byte());
+        if self.redacted {
+            self.trust_statuses |= Self::TRUST_REDACTED;
+        }
+    }
+
     /// The bit of `trust_statuses` that says a trace of the lineage was redacted.
     pub const TRUST_REDACTED: u8 = 0x80;
 }

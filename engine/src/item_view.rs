@@ -132,7 +132,7 @@ impl<'a> ItemView<'a> {
         let state = &self.snapshot.state;
         let mut ids = Vec::new();
         for number in state.episodes_of(self.id, &self.attributes)? {
-            ids.push(Cell::Text(state.episode(number)?.id));
+            ids.push(Cell::Text(state.episode(number)?.id.clone()));
         }
         Ok(match ids.len() {
             0 => None,

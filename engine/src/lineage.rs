@@ -120,6 +120,7 @@ impl State {
 
     /// Recomputes what is derived for every item whose sources changed, and for what rests on those in turn.
     pub(crate) fn settle(&mut self) -> Result<()> {
+        self.write_hot_episode()?;
         let mut queue: BTreeSet<(bool, u32)> = BTreeSet::new();
         for id in std::mem::take(&mut self.unsettled) {
             let is_theme = self.attributes(ItemId(id))?.layer() == Layer::Theme;
@@ -159,11 +160,7 @@ impl State {
     fn derive(&mut self, id: ItemId, stated: &Attributes) -> Result<(Attributes, bool)> {
         let mut attributes = stated.clone();
         if attributes.layer() == Layer::Trace {
-            attributes.trust_sources = attributes.source.map_or(0, |source| 1 << source.to_byte());
-            attributes.trust_statuses = attributes.status.map_or(0, |status| 1 << status.to_byte());
-            if attributes.redacted {
-                attributes.trust_statuses |= Attributes::TRUST_REDACTED;
-            }
+            attributes.trust_of_trace();
             return Ok((attributes, false));
         }
         let mut gathered = Gathered::default();

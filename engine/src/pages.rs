@@ -6,32 +6,71 @@
 use crate::record::{FieldValue, ItemRecord};
 use crate::time;
 
-/// The line a trace renders as: `[timestamp] speaker: text`; what is unknown is left out.
-pub(crate) fn line(record: &ItemRecord) -> String {
-    match record.time {
-        Some(time) => format!("[{}] {}", time::format(time), spoken(record)),
-        None => spoken(record),
+/// The open page of an episode, hashed as its traces arrive, so that closing it reads none of them again.
+#[derive(Clone)]
+pub(crate) struct OpenPage {
+    pub(crate) episode: u32,
+    /// The traces hashed so far, in their order.
+    pub(crate) traces: Vec<u32>,
+    pub(crate) tokens: u64,
+    hasher: blake3::Hasher,
+}
+
+impl OpenPage {
+    /// A page of an episode that nothing is on yet.
+    pub(crate) fn new(episode: u32) -> Self {
+        OpenPage { episode, traces: Vec::new(), tokens: 0, hasher: blake3::Hasher::new() }
+    }
+
+    /// Puts the next trace on the page.
+    pub(crate) fn push(&mut self, record: &ItemRecord) {
+        hash_line(&mut self.hasher, record);
+        self.traces.push(record.id);
+        self.tokens += u64::from(record.tokens);
+    }
+
+    /// The page's hash.
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        *self.hasher.finalize().as_bytes()
     }
 }
 
-/// `speaker: text`: what an item costs in a prompt. The tool stands in for a missing speaker, the other fields for a
-/// missing text.
-pub(crate) fn spoken(record: &ItemRecord) -> String {
-    let mut line = String::new();
+/// Adds a trace's line and its line feed to a page's hash. The line is `[timestamp] speaker: text`; what is unknown is left
+/// out.
+pub(crate) fn hash_line(hasher: &mut blake3::Hasher, record: &ItemRecord) {
+    if let Some(time) = record.time {
+        hasher.update(format!("[{}] ", time::format(time)).as_bytes());
+    }
+    each_part(record, &mut |part| {
+        hasher.update(part.as_bytes());
+    });
+    hasher.update(b"\n");
+}
+
+/// What a trace costs in a prompt: the tokens of its line without the timestamp.
+pub(crate) fn spoken_tokens(record: &ItemRecord) -> u32 {
+    let mut chars = 0;
+    each_part(record, &mut |part| chars += part.chars().count());
+    crate::tokens::of_chars(chars)
+}
+
+/// `speaker: text` in pieces. The tool stands in for a missing speaker, the other fields for a missing text.
+fn each_part(record: &ItemRecord, part: &mut dyn FnMut(&str)) {
     if let Some(speaker) = record.speaker.as_ref().or(record.tool.as_ref()) {
-        line.push_str(speaker);
-        line.push_str(": ");
+        part(speaker);
+        part(": ");
     }
     let text = record.text();
     if !text.is_empty() {
-        line.push_str(text);
-        return line;
+        part(text);
+        return;
     }
-    let named = |(name, value): (&str, &str)| format!("{name}={value}");
-    let fields = record.fields.iter().filter_map(|field| match &field.value {
-        FieldValue::Text(text) | FieldValue::Json(text) => Some((field.name.as_str(), text.as_str())),
-        FieldValue::Bytes(_) | FieldValue::Chunks { .. } => None,
-    });
-    line.push_str(&fields.map(named).collect::<Vec<_>>().join(" "));
-    line
+    let mut separator = "";
+    for field in &record.fields {
+        let (FieldValue::Text(text) | FieldValue::Json(text)) = &field.value else { continue };
+        for piece in [separator, &field.name, "=", text] {
+            part(piece);
+        }
+        separator = " ";
+    }
 }

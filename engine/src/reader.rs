@@ -78,7 +78,7 @@ impl Standing {
             Some(name) => Some(state.symbol(name)?.map_or(VersionNumber::Unheard, VersionNumber::Known)),
             None => None,
         };
-        let reader = Reader { episode: row.map(|row| row.id), step, time, version };
+        let reader = Reader { episode: row.map(|row| row.id.clone()), step, time, version };
         Ok(Standing { reader, episode, version: number })
     }
 

@@ -13,6 +13,7 @@ use crate::item::{ItemId, Kind, Origin, Source, Status};
 use crate::{Error, Result};
 use bincode::{Decode, Encode};
 use holotype_storage::codec;
+use std::sync::Arc;
 
 /// The name, shape and metric of the vectors a database holds.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -268,7 +269,7 @@ pub(crate) enum Record {
     Space(SpaceRecord),
     Setting(SettingRecord),
     Episode(EpisodeRecord),
-    Item(ItemRecord),
+    Item(Arc<ItemRecord>),
     Chunk(ChunkRecord),
     Page(PageRecord),
     Link(LinkRecord),
@@ -334,7 +335,7 @@ impl Record {
             Record::Space(record) => codec::encode(record),
             Record::Setting(record) => codec::encode(record),
             Record::Episode(record) => codec::encode(record),
-            Record::Item(record) => codec::encode(record),
+            Record::Item(record) => codec::encode(record.as_ref()),
             Record::Chunk(record) => codec::encode(record),
             Record::Page(record) => codec::encode(record),
             Record::Link(record) | Record::Unlink(record) => codec::encode(record),
@@ -374,7 +375,7 @@ impl Record {
             kind::SPACE => Record::Space(codec::decode(payload)?),
             kind::SETTING => Record::Setting(codec::decode(payload)?),
             kind::EPISODE => Record::Episode(codec::decode(payload)?),
-            kind::ITEM => Record::Item(codec::decode(payload)?),
+            kind::ITEM => Record::Item(Arc::new(codec::decode(payload)?)),
             kind::CHUNK => Record::Chunk(codec::decode(payload)?),
             kind::PAGE => Record::Page(codec::decode(payload)?),
             kind::LINK => Record::Link(codec::decode(payload)?),

@@ -122,7 +122,7 @@ impl Snapshot {
 
     /// The embedding space, if the database has one.
     pub fn space(&self) -> Result<Option<Space>> {
-        self.state.meta.space.as_ref().map(Space::try_from).transpose()
+        self.state.meta.space.as_deref().map(Space::try_from).transpose()
     }
 
     /// The item that holds a key.
@@ -250,7 +250,8 @@ impl Snapshot {
         };
         let text = span.filter(|_| verdict == Verdict::Ok).map(|span| String::from_utf8_lossy(span).into_owned());
         let record = content.as_ref().map(|content| &content.record);
-        let episode = || attributes.episode.and_then(|episode| self.state.episode(episode).ok()).map(|row| row.id);
+        let episode =
+            || attributes.episode.and_then(|episode| self.state.episode(episode).ok()).map(|row| row.id.clone());
         let target = match record {
             Some(_) => self.key_of(id)?,
             None => id.to_string(),
@@ -298,8 +299,7 @@ impl Snapshot {
     pub(crate) fn hash_page(&self, traces: &[u32]) -> Result<[u8; 32]> {
         let mut hasher = blake3::Hasher::new();
         for trace in traces {
-            hasher.update(pages::line(&self.content(ItemId(*trace))?.record).as_bytes());
-            hasher.update(b"\n");
+            pages::hash_line(&mut hasher, &self.content(ItemId(*trace))?.record);
         }
         Ok(*hasher.finalize().as_bytes())
     }

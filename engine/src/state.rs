@@ -10,20 +10,22 @@
 //! 3. Between checkpoints every change stands in the overlay; a checkpoint moves it into derived files without
 //!    changing any answer.
 
-use crate::attributes::AttributeStore;
+use crate::attributes::{AttributeStore, AttributesSavepoint};
 use crate::edge::Edge;
 use crate::history::{Changes, Totals};
 use crate::item::{Attributes, ItemId, Layer};
 use crate::layers::LayerIndex;
+use crate::pages::OpenPage;
 use crate::record::PointerRecord;
 use crate::tables::{self, EdgeRow, EpisodeRow, Meta, PageRow, PointersRow};
 use crate::{Error, Result};
 use bincode::{Decode, Encode};
+use holotype_storage::SmallBytes;
 use holotype_storage::codec;
 use holotype_storage::log::Head;
-use holotype_storage::overlay::View;
+use holotype_storage::overlay::{self, View};
 use imbl::OrdSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One end of an edge as a walk sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub(crate) struct EdgeEnd {
 }
 
 /// A row of the catalog: its key and its value.
-pub(crate) type StoredRow = (Vec<u8>, Arc<[u8]>);
+pub(crate) type StoredRow = (Vec<u8>, SmallBytes);
 
 /// Everything that holds after a transaction.
 #[derive(Clone)]
@@ -54,6 +56,36 @@ pub(crate) struct State {
     pub(crate) sealed: Totals,
     /// A past state: rows that its totals do not include came later.
     pub(crate) is_past: bool,
+    /// The episode that was written to last. Until the state is settled it may be ahead of the episode's row.
+    pub(crate) hot: Option<HotEpisode>,
+    /// The open page that the last trace joined, hashed so far.
+    pub(crate) open_page: Option<Arc<OpenPage>>,
+    /// The setting `page.tokens`, once it was looked up.
+    pub(crate) page_tokens: OnceLock<u64>,
+}
+
+/// An episode held decoded, since one trace after another changes it.
+#[derive(Clone)]
+pub(crate) struct HotEpisode {
+    number: u32,
+    row: Arc<EpisodeRow>,
+    /// The symbol of its id, under which its traces are logged.
+    log: Option<u32>,
+    /// Its row says something older.
+    ahead: bool,
+}
+
+/// Where a state stood within a transaction, to come back to. The indexes of the layers are not in it: what a transaction
+/// writes joins them at its end.
+#[must_use = "ends with `State::release` or `State::roll_back`"]
+pub(crate) struct Savepoint {
+    meta: Meta,
+    rows: overlay::Savepoint,
+    attributes: AttributesSavepoint,
+    unsettled: OrdSet<u32>,
+    hot: Option<HotEpisode>,
+    open_page: Option<Arc<OpenPage>>,
+    changes: Changes,
 }
 
 impl State {
@@ -67,6 +99,38 @@ impl State {
         &self.layers[layer as usize]
     }
 
+    // ---- savepoints ----
+
+    pub(crate) fn savepoint(&mut self) -> Savepoint {
+        Savepoint {
+            meta: self.meta.clone(),
+            rows: self.rows.savepoint(),
+            attributes: self.attributes.savepoint(),
+            unsettled: self.unsettled.clone(),
+            hot: self.hot.clone(),
+            open_page: self.open_page.clone(),
+            changes: self.changes.clone(),
+        }
+    }
+
+    /// Ends a savepoint; the changes since stay.
+    pub(crate) fn release(&mut self, savepoint: Savepoint) {
+        self.rows.release(savepoint.rows);
+        self.attributes.release(savepoint.attributes);
+    }
+
+    /// Takes back every change since a savepoint, and ends it.
+    pub(crate) fn roll_back(&mut self, savepoint: Savepoint) {
+        self.meta = savepoint.meta;
+        self.rows.roll_back(savepoint.rows);
+        self.attributes.roll_back(savepoint.attributes);
+        self.unsettled = savepoint.unsettled;
+        self.hot = savepoint.hot;
+        self.open_page = savepoint.open_page;
+        self.changes = savepoint.changes;
+        self.page_tokens = OnceLock::new();
+    }
+
     // ---- rows ----
 
     pub(crate) fn get<T: Decode<()>>(&self, table: u8, key: &[u8]) -> Result<Option<T>> {
@@ -77,25 +141,30 @@ impl State {
     }
 
     /// Writes a row; what it replaces becomes history at the end of the transaction.
-    pub(crate) fn put<T: Encode>(&mut self, table: u8, key: Vec<u8>, value: &T) -> Result<()> {
-        self.note_row(table, &key)?;
+    pub(crate) fn put<T: Encode>(&mut self, table: u8, key: impl AsRef<[u8]>, value: &T) -> Result<()> {
+        self.note_row(table, key.as_ref())?;
         self.put_new(table, key, value)
     }
 
     /// Writes a row that was not there.
-    pub(crate) fn put_new<T: Encode>(&mut self, table: u8, key: Vec<u8>, value: &T) -> Result<()> {
+    pub(crate) fn put_new<T: Encode>(&mut self, table: u8, key: impl AsRef<[u8]>, value: &T) -> Result<()> {
         self.rows.put(table, key, codec::encode(value)?);
         Ok(())
     }
 
-    pub(crate) fn put_empty(&mut self, table: u8, key: Vec<u8>) -> Result<()> {
-        self.note_row(table, &key)?;
-        self.rows.put(table, key, Vec::new());
+    /// Writes a row that was not there, with a number for its value.
+    pub(crate) fn put_new_number(&mut self, table: u8, key: impl AsRef<[u8]>, number: u32) {
+        self.rows.put(table, key, number.to_le_bytes());
+    }
+
+    pub(crate) fn put_empty(&mut self, table: u8, key: impl AsRef<[u8]>) -> Result<()> {
+        self.note_row(table, key.as_ref())?;
+        self.rows.put(table, key, []);
         Ok(())
     }
 
-    pub(crate) fn delete(&mut self, table: u8, key: Vec<u8>) -> Result<()> {
-        self.note_row(table, &key)?;
+    pub(crate) fn delete(&mut self, table: u8, key: impl AsRef<[u8]>) -> Result<()> {
+        self.note_row(table, key.as_ref())?;
         self.rows.delete(table, key);
         Ok(())
     }
@@ -187,12 +256,89 @@ impl State {
     // ---- episodes, pages, symbols, settings ----
 
     pub(crate) fn episode_number(&self, id: &str) -> Result<Option<u32>> {
-        self.get(tables::EPISODE_ID, id.as_bytes())
+        match &self.hot {
+            Some(hot) if hot.row.id == id => Ok(Some(hot.number)),
+            _ => self.get(tables::EPISODE_ID, id.as_bytes()),
+        }
     }
 
-    pub(crate) fn episode(&self, number: u32) -> Result<EpisodeRow> {
-        self.get(tables::EPISODE, &tables::numbers([number]))?
-            .ok_or_else(|| Error::Missing { what: "episode", name: format!("number {number}") })
+    pub(crate) fn episode(&self, number: u32) -> Result<Arc<EpisodeRow>> {
+        if let Some(hot) = self.hot.as_ref().filter(|hot| hot.number == number) {
+            return Ok(Arc::clone(&hot.row));
+        }
+        let row: Option<EpisodeRow> = self.get(tables::EPISODE, &tables::numbers([number]))?;
+        let row = row.ok_or_else(|| Error::Missing { what: "episode", name: format!("number {number}") })?;
+        Ok(Arc::new(row))
+    }
+
+    /// Changes an episode. Its row follows when the state is settled, or when another episode is changed.
+    pub(crate) fn set_episode(&mut self, number: u32, row: EpisodeRow) -> Result<()> {
+        let same = self.hot.as_ref().filter(|hot| hot.number == number);
+        let log = match same {
+            Some(hot) => hot.log,
+            None => {
+                self.write_hot_episode()?;
+                None
+            }
+        };
+        self.hot = Some(HotEpisode { number, row: Arc::new(row), log, ahead: true });
+        Ok(())
+    }
+
+    /// Lets go of what is kept beside the rows, which are about to become others.
+    pub(crate) fn forget_what_is_at_hand(&mut self) {
+        self.hot = None;
+        self.open_page = None;
+        self.page_tokens = OnceLock::new();
+    }
+
+    /// Brings the row of the episode written to last up to date.
+    pub(crate) fn write_hot_episode(&mut self) -> Result<()> {
+        let Some(hot) = self.hot.as_mut().filter(|hot| hot.ahead) else { return Ok(()) };
+        hot.ahead = false;
+        let (number, row) = (hot.number, Arc::clone(&hot.row));
+        self.put(tables::EPISODE, tables::numbers([number]), row.as_ref())
+    }
+
+    /// The symbol of the log that a trace of an episode stands in, if it has one: the stated name's, or the episode's id.
+    pub(crate) fn log_symbol(&self, episode: u32, stated: Option<&str>) -> Result<Option<u32>> {
+        if let Some(stated) = stated {
+            return self.symbol(stated);
+        }
+        match self.hot.as_ref().filter(|hot| hot.number == episode) {
+            Some(HotEpisode { log: Some(log), .. }) => Ok(Some(*log)),
+            Some(hot) => self.symbol(&hot.row.id),
+            None => self.symbol(&self.episode(episode)?.id),
+        }
+    }
+
+    /// The same, given now if it had none.
+    pub(crate) fn intern_log(&mut self, episode: u32, stated: Option<u32>) -> Result<u32> {
+        if let Some(stated) = stated {
+            return Ok(stated);
+        }
+        let known = self.hot.as_ref().filter(|hot| hot.number == episode).and_then(|hot| hot.log);
+        if let Some(log) = known {
+            return Ok(log);
+        }
+        let log = self.intern(&self.episode(episode)?.id.clone())?;
+        if let Some(hot) = self.hot.as_mut().filter(|hot| hot.number == episode) {
+            hot.log = Some(log);
+        }
+        Ok(log)
+    }
+
+    /// The trace of this tool, log and step, if there is one.
+    pub(crate) fn trace(&self, tool: Option<&str>, log: Option<u32>, step: u64) -> Result<Option<u32>> {
+        let Some(log) = log else { return Ok(None) };
+        let tool = match tool.filter(|tool| !tool.is_empty()) {
+            Some(tool) => match self.symbol(tool)? {
+                Some(tool) => Some(tool),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        self.get(tables::TRACE, &tables::trace(tool, log, step))
     }
 
     pub(crate) fn page_number(&self, key: &str) -> Result<Option<u32>> {
@@ -223,7 +369,7 @@ impl State {
         let number = self.meta.symbols;
         self.meta.symbols += 1;
         self.put_new(tables::SYMBOL, tables::numbers([number]), &name.to_owned())?;
-        self.put_new(tables::SYMBOL_NAME, name.as_bytes().to_vec(), &number)?;
+        self.put_new_number(tables::SYMBOL_NAME, name, number);
         Ok(number)
     }
 

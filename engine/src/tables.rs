@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `KEY` | caller's key | item u32 |
 //! | `KEY_OF` | item u32 | key, only for items whose key moved |
-//! | `TRACE` | BLAKE3 of (tool, log_id, step) | item u32 |
+//! | `TRACE` | tool symbol + 1 or 0, log symbol, step u64 | item u32 |
 //! | `EDGE_OUT` | from u32, edge u8, to u32 | [`EdgeRow`] |
 //! | `EDGE_IN` | to u32, edge u8, from u32 | empty |
 //! | `POINTERS` | item u32 | `Vec<PointerRecord>` |
@@ -32,6 +32,7 @@ use crate::history::Totals;
 use crate::record::{ClaimRecord, PointerRecord, SpaceRecord};
 use bincode::{Decode, Encode};
 use holotype_storage::overlay::RowKey;
+use std::sync::Arc;
 
 pub(crate) const META: u8 = 0;
 pub(crate) const KEY: u8 = 1;
@@ -75,7 +76,10 @@ pub(crate) struct Meta {
     pub(crate) edges: u32,
     /// The newest time stated of any item.
     pub(crate) newest_time: Option<i64>,
-    pub(crate) space: Option<SpaceRecord>,
+    pub(crate) space: Option<Arc<SpaceRecord>>,
+    /// The greatest number of a transaction to come for which a key of the engine's own form (`~COMMIT.N`) is taken: it
+    /// was given in another database and imported.
+    pub(crate) foreign_keys: u64,
     /// The last applied transaction and its clock.
     pub(crate) commit: u64,
     pub(crate) clock: i64,
@@ -192,15 +196,14 @@ pub(crate) fn claim_name(name: &str, number: u32) -> Vec<u8> {
     key
 }
 
-/// The key under which a trace's (tool, log, step) is unique.
-pub(crate) fn trace(tool: &str, log_id: &str, step: u64) -> Vec<u8> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&(tool.len() as u64).to_le_bytes());
-    hasher.update(tool.as_bytes());
-    hasher.update(&(log_id.len() as u64).to_le_bytes());
-    hasher.update(log_id.as_bytes());
-    hasher.update(&step.to_le_bytes());
-    hasher.finalize().as_bytes()[..16].to_vec()
+/// The key under which a trace's (tool, log, step) is unique; a log is named by the symbol of its name, which is the
+/// episode's where no other is stated.
+pub(crate) fn trace(tool: Option<u32>, log: u32, step: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..4].copy_from_slice(&tool.map_or(0, |tool| tool.wrapping_add(1)).to_be_bytes());
+    key[4..8].copy_from_slice(&log.to_be_bytes());
+    key[8..].copy_from_slice(&step.to_be_bytes());
+    key
 }
 
 /// The number in bytes `at..at + 4` of a key.

@@ -8,5 +8,10 @@ pub const ESTIMATOR: &str = "chars/4";
 
 /// The estimated tokens of a text.
 pub fn count(text: &str) -> u32 {
-    u32::try_from(text.chars().count().div_ceil(4)).unwrap_or(u32::MAX)
+    of_chars(text.chars().count())
+}
+
+/// The estimated tokens of so many characters.
+pub(crate) fn of_chars(chars: usize) -> u32 {
+    u32::try_from(chars.div_ceil(4)).unwrap_or(u32::MAX)
 }

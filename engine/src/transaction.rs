@@ -91,8 +91,8 @@ struct Staged {
     payload: Vec<u8>,
 }
 
-/// Where a transaction stood.
-pub(crate) struct Savepoint {
+/// A transaction as it was, all of it.
+pub(crate) struct Copied {
     state: State,
     records: usize,
     own: OwnItems,
@@ -169,9 +169,9 @@ impl<'db> Transaction<'db> {
         self.takes_engine_keys = true;
     }
 
-    /// Where the transaction stands, to come back to.
-    pub(crate) fn savepoint(&self) -> Savepoint {
-        Savepoint {
+    /// The transaction as it stands, to come back to.
+    pub(crate) fn copy(&self) -> Copied {
+        Copied {
             state: self.state.clone(),
             records: self.records.len(),
             own: self.own.clone(),
@@ -180,22 +180,29 @@ impl<'db> Transaction<'db> {
         }
     }
 
-    /// Takes back everything since a savepoint.
-    pub(crate) fn roll_back(&mut self, to: Savepoint) {
-        self.state = to.state;
-        self.records.truncate(to.records);
-        self.own = to.own;
-        self.bytes = to.bytes;
-        self.erase.truncate(to.erase);
+    /// Takes back everything since a copy was made.
+    pub(crate) fn return_to(&mut self, copy: Copied) {
+        self.state = copy.state;
+        self.records.truncate(copy.records);
+        self.own = copy.own;
+        self.bytes = copy.bytes;
+        self.erase.truncate(copy.erase);
     }
 
     /// Runs several steps as one: when one fails, none happened.
     pub(crate) fn atomically<T>(&mut self, steps: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let before = self.savepoint();
+        let (records, bytes, erase, bound) = (self.records.len(), self.bytes, self.erase.len(), self.state.bound());
+        let before = self.state.savepoint();
         let done = steps(self);
-        if done.is_err() {
-            self.roll_back(before);
+        if done.is_ok() {
+            self.state.release(before);
+            return done;
         }
+        self.state.roll_back(before);
+        self.records.truncate(records);
+        self.bytes = bytes;
+        self.erase.truncate(erase);
+        self.own = self.own.split(&bound).0;
         done
     }
 
@@ -207,20 +214,18 @@ impl<'db> Transaction<'db> {
     /// For a taken key or (tool, log, step), a vector that does not fit the space, a field too long.
     pub fn record(&mut self, trace: NewTrace) -> Result<ItemId> {
         self.atomically(|transaction| {
-            let id = transaction.record_in_steps(trace)?;
-            if let Some(episode) = transaction.state.attributes(id)?.episode {
-                transaction.seal_pages(episode)?;
-            }
+            let (id, episode) = transaction.record_in_steps(trace)?;
+            transaction.seal_pages(episode)?;
             Ok(id)
         })
     }
 
     /// Records a trace and leaves its page open, even when it has reached its limit.
     pub(crate) fn record_in_open_page(&mut self, trace: NewTrace) -> Result<ItemId> {
-        self.atomically(|transaction| transaction.record_in_steps(trace))
+        self.atomically(|transaction| Ok(transaction.record_in_steps(trace)?.0))
     }
 
-    fn record_in_steps(&mut self, trace: NewTrace) -> Result<ItemId> {
+    fn record_in_steps(&mut self, trace: NewTrace) -> Result<(ItemId, u32)> {
         if trace.kind.layer() != Layer::Trace {
             return Err(Error::Invalid(format!(
                 "a {} is not recorded but remembered: only turns, calls and observations happen",
@@ -230,10 +235,10 @@ impl<'db> Transaction<'db> {
         let episode = self.ensure_episode(&trace.episode)?;
         let row = self.state.episode(episode)?;
         let step = trace.step.unwrap_or_else(|| row.newest_step.map_or(0, |step| step + 1));
-        let tool = trace.tool.as_deref().unwrap_or("");
-        let log_id = trace.log_id.as_deref().unwrap_or(&row.id);
-        if self.state.has(crate::tables::TRACE, &crate::tables::trace(tool, log_id, step))? {
-            return Err(Error::DuplicateTrace { tool: tool.to_owned(), log_id: log_id.to_owned(), step });
+        let log = self.state.log_symbol(episode, trace.log_id.as_deref())?;
+        if self.state.trace(trace.tool.as_deref(), log, step)?.is_some() {
+            let tool = trace.tool.unwrap_or_default();
+            return Err(Error::DuplicateTrace { tool, log_id: trace.log_id.unwrap_or_else(|| row.id.clone()), step });
         }
         let time = trace.time.or((!trace.timeless).then_some(self.time));
         let vector = self.encode_vector(trace.vector.as_deref())?;
@@ -260,8 +265,10 @@ impl<'db> Transaction<'db> {
             vector,
         };
         check_fields(&record.fields)?;
-        record.tokens = crate::tokens::count(&pages::spoken(&record));
-        self.push_item(record)
+        record.tokens = pages::spoken_tokens(&record);
+        let record = self.push_item(record)?;
+        self.note_on_page(episode, &row.open_page, &record);
+        Ok((record.item(), episode))
     }
 
     /// Remembers what was distilled, with pointers to what it rests on.
@@ -327,7 +334,7 @@ impl<'db> Transaction<'db> {
         };
         check_fields(&record.fields)?;
         record.tokens = crate::tokens::count(record.text());
-        let id = self.push_item(record)?;
+        let id = self.push_item(record)?.item();
         for child in children {
             let link = LinkRecord { from: child.0, edge: Edge::Parent.to_byte(), to: id.0 };
             self.push(Record::Link(link))?;
@@ -382,15 +389,15 @@ impl<'db> Transaction<'db> {
         })
     }
 
-    fn push_item(&mut self, mut record: ItemRecord) -> Result<ItemId> {
-        let id = record.item();
-        let whole = Arc::new(record.clone());
-        for chunk in split_chunks(&mut record) {
+    fn push_item(&mut self, record: ItemRecord) -> Result<Arc<ItemRecord>> {
+        let whole = Arc::new(record);
+        let mut logged = Arc::clone(&whole);
+        for chunk in split_chunks(&mut logged) {
             self.push(Record::Chunk(chunk))?;
         }
-        self.push(Record::Item(record))?;
-        self.own.insert(id.0, whole);
-        Ok(id)
+        self.push(Record::Item(logged))?;
+        self.own.insert(whole.id, Arc::clone(&whole));
+        Ok(whole)
     }
 
     // ---- forgetting ----
@@ -463,10 +470,10 @@ impl<'db> Transaction<'db> {
         space.check()?;
         let record = SpaceRecord::from(space);
         match &self.state.meta.space {
-            Some(known) if *known == record => Ok(()),
+            Some(known) if **known == record => Ok(()),
             Some(known) => Err(Error::Vector(format!(
                 "the database holds vectors of {}; {} is another space",
-                Space::try_from(known)?,
+                Space::try_from(known.as_ref())?,
                 space
             ))),
             None => self.push(Record::Space(record)),
@@ -480,7 +487,7 @@ impl<'db> Transaction<'db> {
                 "the database has no embedding space yet: name one before giving vectors".to_owned(),
             ));
         };
-        Space::try_from(space)?.encode(vector).map(Some)
+        Space::try_from(space.as_ref())?.encode(vector).map(Some)
     }
 
     // ---- names ----
@@ -537,9 +544,11 @@ impl<'db> Transaction<'db> {
     /// The engine's own key for an item that was given none: `~COMMIT.N`.
     fn generated_key(&self) -> Result<String> {
         let mut n = self.records.len();
+        // Every record has its own place in the transaction, so that only keys from elsewhere can be in the way.
+        let can_be_taken = self.takes_engine_keys || self.number() <= self.state.meta.foreign_keys;
         loop {
             let key = format!("~{}.{n}", self.number());
-            if self.state.item_by_key(&key)?.is_none() {
+            if !can_be_taken || self.state.item_by_key(&key)?.is_none() {
                 return Ok(key);
             }
             n += 1;
@@ -590,7 +599,8 @@ impl<'db> Transaction<'db> {
         for (staged, lsn) in self.records.iter().zip(&appended.lsns) {
             self.state.place(&staged.record, lsn.0)?;
         }
-        self.state.index_items(&self.own)?;
+        let words = &self.inner.words;
+        self.state.index_items(&self.own, &mut |tail, queued_len| words.wake(tail, queued_len))?;
         self.state.meta.commit = appended.commit.0;
         self.state.meta.clock = self.time;
         self.state.head = self.inner.log.head();

@@ -21,8 +21,8 @@ use super::chunk::{Chunk, NO_U8, NO_U32, flag};
 use crate::Result;
 use crate::item::Attributes;
 use holotype_index::bitmap::Bits;
+use holotype_storage::BufferedMap;
 use holotype_storage::columns::{self, ZONE_IDS};
-use imbl::OrdMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
@@ -254,7 +254,10 @@ pub(super) struct Changed {
 
 impl Changed {
     /// The changes of both maps, the later hiding the earlier.
-    pub(super) fn new(frozen: &OrdMap<u32, Arc<Attributes>>, current: &OrdMap<u32, Arc<Attributes>>) -> Changed {
+    pub(super) fn new(
+        frozen: &BufferedMap<u32, Arc<Attributes>>,
+        current: &BufferedMap<u32, Arc<Attributes>>,
+    ) -> Changed {
         let mut items: Vec<(u32, Arc<Attributes>)> = Vec::with_capacity(frozen.len() + current.len());
         let mut earlier = frozen.iter().peekable();
         for (id, attributes) in current {

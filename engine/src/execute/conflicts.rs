@@ -64,7 +64,7 @@ fn row(snapshot: &Snapshot, contest: &Contest, rival: &Rival, is_open: bool) -> 
         ("contested", Cell::Bool(is_open)),
     ]);
     if let Some(episode) = rival.attributes.episode {
-        row.insert("episode", Cell::Text(state.episode(episode)?.id));
+        row.insert("episode", Cell::Text(state.episode(episode)?.id.clone()));
     }
     if let Some(version) = rival.attributes.version {
         row.insert("version", Cell::Text(state.symbol_name(version)?));

@@ -34,9 +34,9 @@ pub(super) fn run(snapshot: &Snapshot, explain: &Explain) -> Result<Table> {
 
 /// Runs a write and takes it back: what it would have done.
 pub(super) fn dry_run(transaction: &mut Transaction<'_>, explain: &Explain) -> Result<Table> {
-    let before = transaction.savepoint();
+    let before = transaction.copy();
     let done = write::run(transaction, &explain.statement.node);
-    transaction.roll_back(before);
+    transaction.return_to(before);
     let mut table = done?;
     table.verb = "explain";
     table.notes.push("nothing was written".to_owned());

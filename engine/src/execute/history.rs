@@ -114,7 +114,7 @@ fn facts(snapshot: &Snapshot, state: &State, subject: Subject, number: u32) -> R
         }
         Subject::Episode => {
             let episode = state.episode(number)?;
-            let texts = [("task", episode.task), ("version", episode.version)];
+            let texts = [("task", episode.task.clone()), ("version", episode.version.clone())];
             let texts = texts.into_iter().filter_map(|(name, text)| Some((name, Cell::Text(text?))));
             Ok(texts.chain([("open", Cell::Bool(episode.open))]).collect())
         }

@@ -136,7 +136,7 @@ fn pages(snapshot: &Snapshot) -> Result<Vec<Cells>> {
         let page: PageRow = codec::decode(&value)?;
         rows.push(BTreeMap::from([
             ("key", Cell::Text(page.key)),
-            ("episode", Cell::Text(snapshot.state.episode(page.episode)?.id)),
+            ("episode", Cell::Text(snapshot.state.episode(page.episode)?.id.clone())),
             ("traces", Cell::count(page.traces.len() as u64)),
             ("tokens", Cell::count(page.tokens)),
             ("state", Cell::text(if page.summarised { "summarised" } else { "unsummarised" })),

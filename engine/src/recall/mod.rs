@@ -275,7 +275,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
         source: attributes.source,
         speaker: symbol(attributes.speaker)?,
         tool: symbol(attributes.tool)?,
-        episode: attributes.episode.map(|episode| state.episode(episode)).transpose()?.map(|row| row.id),
+        episode: attributes.episode.map(|episode| state.episode(episode)).transpose()?.map(|row| row.id.clone()),
         step: attributes.step,
         time: attributes.time,
         version: symbol(attributes.version)?,

@@ -3,11 +3,12 @@
 use super::{EpisodeChange, Transaction, check_name};
 use crate::forget::NO_HASH;
 use crate::item::ItemId;
-use crate::pages;
-use crate::record::{EpisodeRecord, PageRecord, Record};
+use crate::pages::OpenPage;
+use crate::record::{EpisodeRecord, ItemRecord, PageRecord, Record};
 use crate::settings;
 use crate::tables::{EpisodeRow, PageRow};
 use crate::{Error, Result};
+use std::sync::Arc;
 
 impl Transaction<'_> {
     /// Opens, changes or closes an episode. Closing one closes its open page.
@@ -19,7 +20,7 @@ impl Transaction<'_> {
         check_name("episode", id)?;
         let known = self.state.episode_number(id)?;
         let row = known.map(|number| self.state.episode(number)).transpose()?;
-        let before = row.as_ref();
+        let before = row.as_deref();
         let record = EpisodeRecord {
             number: known.unwrap_or(self.state.meta.episodes),
             id: id.to_owned(),
@@ -57,7 +58,7 @@ impl Transaction<'_> {
         let row = self.state.episode(episode)?;
         let limit = settings::page_tokens(&self.state)?;
         if row.open_tokens >= limit {
-            self.close_page(episode, row.open_page, None)?;
+            self.close_page(episode, row.open_page.clone(), None)?;
         }
         Ok(())
     }
@@ -72,16 +73,9 @@ impl Transaction<'_> {
             Some(key) => key,
             None => self.free_page_key(&row)?,
         };
-        let mut tokens = 0;
-        let mut hasher = blake3::Hasher::new();
-        for trace in &traces {
-            let content = self.content(ItemId(*trace))?;
-            tokens += u64::from(content.record.tokens);
-            hasher.update(pages::line(&content.record).as_bytes());
-            hasher.update(b"\n");
-        }
+        let (tokens, hash) = self.add_up_page(episode, &traces)?;
         let number = self.state.meta.pages;
-        let hash = if self.state.any_redacted(&traces)? { NO_HASH } else { *hasher.finalize().as_bytes() };
+        let hash = if self.state.any_redacted(&traces)? { NO_HASH } else { hash };
         self.push(Record::Page(PageRecord {
             number,
             key,
@@ -93,6 +87,33 @@ impl Transaction<'_> {
             summarised: false,
         }))?;
         Ok(number)
+    }
+
+    /// The tokens and the hash of a page with these traces.
+    fn add_up_page(&self, episode: u32, traces: &[u32]) -> Result<(u64, [u8; 32])> {
+        if let Some(page) = self.state.open_page.as_ref()
+            && page.episode == episode
+            && page.traces == traces
+        {
+            return Ok((page.tokens, page.hash()));
+        }
+        let mut page = OpenPage::new(episode);
+        for trace in traces {
+            page.push(&self.content(ItemId(*trace))?.record);
+        }
+        Ok((page.tokens, page.hash()))
+    }
+
+    /// Hashes the trace just written into the open page of its episode, on which `before` stood.
+    pub(super) fn note_on_page(&mut self, episode: u32, before: &[u32], record: &ItemRecord) {
+        let noted = self.state.open_page.take().filter(|page| page.episode == episode && page.traces == before);
+        let mut page = match noted {
+            Some(page) => page,
+            None if before.is_empty() => Arc::new(OpenPage::new(episode)),
+            None => return,
+        };
+        Arc::make_mut(&mut page).push(record);
+        self.state.open_page = Some(page);
     }
 
     /// `EPISODE/pN`, counted on past keys that were given to pages by hand.

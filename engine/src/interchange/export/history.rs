@@ -16,6 +16,7 @@ use crate::{Layer, Result, Snapshot};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Writes the log as lines, vectors to `vectors` when given and into the lines otherwise.
 ///
@@ -87,11 +88,11 @@ impl<W: Write> History<'_, W> {
         Line::Episode(line::Episode { id: record.id, task: record.task, version: record.version, open })
     }
 
-    fn item(&mut self, record: ItemRecord) -> Result<()> {
+    fn item(&mut self, record: Arc<ItemRecord>) -> Result<()> {
         let key = record.key.clone().unwrap_or_else(|| record.item().to_string());
         self.keys.items.push(key.clone());
         let in_pieces = record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. }));
-        let record = if in_pieces { (*self.snapshot.content(record.item())?.record).clone() } else { record };
+        let record = if in_pieces { self.snapshot.content(record.item())?.record } else { record };
         let is_theme = record.kind()?.layer() == Layer::Theme;
         let from = self.keys.pointers(&record.from)?;
         let (from, apart) = if is_theme { (Vec::new(), from) } else { (from, Vec::new()) };

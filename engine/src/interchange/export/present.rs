@@ -18,6 +18,7 @@ use crate::{Edge, Inherited, ItemId, Layer, Result, Snapshot, Status, tables};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The setting that says how pages are cut, and so counts from where it was made.
 const PAGE_TOKENS: &str = "page.tokens";
@@ -120,7 +121,7 @@ impl<W: Write> Present<'_, W> {
         let line = match known {
             None => {
                 self.versions.push(record.version.clone());
-                line::Episode { id: record.id, task: row.task, version: record.version, open }
+                line::Episode { id: record.id, task: row.task.clone(), version: record.version, open }
             }
             Some(before) => {
                 let version = (*before != record.version).then(|| record.version.clone()).flatten();
@@ -134,7 +135,7 @@ impl<W: Write> Present<'_, W> {
         self.write(&Line::Episode(line))
     }
 
-    fn item(&mut self, record: ItemRecord) -> Result<()> {
+    fn item(&mut self, record: Arc<ItemRecord>) -> Result<()> {
         let (id, state) = (record.item(), &self.snapshot.state);
         let attributes = state.attributes(id)?;
         let key = match state.get::<String>(tables::KEY_OF, &tables::numbers([id.0]))? {
@@ -143,7 +144,7 @@ impl<W: Write> Present<'_, W> {
         };
         self.keys.items.push(key.clone());
         let in_pieces = record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. }));
-        let record = if in_pieces { (*self.snapshot.content(id)?.record).clone() } else { record };
+        let record = if in_pieces { self.snapshot.content(id)?.record } else { record };
         let layer = attributes.layer();
         let is_trace = layer == Layer::Trace;
         let stated = attributes.status.filter(|_| attributes.inherited & Inherited::STATUS == 0);
@@ -158,7 +159,7 @@ impl<W: Write> Present<'_, W> {
         let from = if lost { record.from.clone() } else { from };
         let told = Told {
             key,
-            episode: record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id),
+            episode: record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id.clone()),
             status: stated.filter(|status| !is_trace || *status != Status::Unknown),
             utility: interchange::utility(&attributes).filter(|_| !is_trace),
             from: self.keys.pointers(&from)?,
@@ -185,7 +186,7 @@ impl<W: Write> Present<'_, W> {
         }
         if !apart.is_empty() {
             self.apart.insert(id.0, apart);
-            self.pointers(&PointersRecord { item: id.0, pointers: record.from })?;
+            self.pointers(&PointersRecord { item: id.0, pointers: record.from.clone() })?;
         }
         Ok(())
     }
@@ -207,7 +208,7 @@ impl<W: Write> Present<'_, W> {
         let (Some(first), Some(last)) = (row.traces.first(), row.traces.last()) else { return Ok(()) };
         let line = line::Page {
             key: Some(row.key),
-            episode: self.snapshot.state.episode(row.episode)?.id,
+            episode: self.snapshot.state.episode(row.episode)?.id.clone(),
             first: self.keys.item(*first)?.to_owned(),
             last: self.keys.item(*last)?.to_owned(),
             state: row.summarised.then(|| "summarised".to_owned()),

@@ -10,7 +10,7 @@ use crate::new_item::{NewRecall, NewTrace};
 use crate::provenance::{Pointer, Span, Target};
 use crate::record::{self, Field};
 use crate::space::Space;
-use crate::{Edge, Encoding, Error, ItemId, Kind, Layer, Origin, Result, Source, UnknownName, tables};
+use crate::{Edge, Encoding, Error, ItemId, Kind, Layer, Origin, Result, Source, UnknownName};
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
@@ -145,8 +145,8 @@ impl Import<'_> {
             return self.candidates(line.key.as_deref(), kind, text);
         };
         let log_id = line.log_id.as_deref().unwrap_or(&line.episode);
-        let key = tables::trace(line.tool.as_deref().unwrap_or(""), log_id, step);
-        let found: Option<u32> = self.transaction()?.state()?.get(tables::TRACE, &key)?;
+        let state = self.transaction()?.state()?;
+        let found = state.trace(line.tool.as_deref(), state.symbol(log_id)?, step)?;
         Ok(found.map(ItemId).into_iter().collect())
     }
 
@@ -279,7 +279,7 @@ impl Import<'_> {
     /// The database's space, defined now if it has none.
     fn space_or(&mut self, define: impl FnOnce() -> Space) -> Result<Space> {
         let transaction = self.transaction()?;
-        if let Some(space) = &transaction.state()?.meta.space {
+        if let Some(space) = transaction.state()?.meta.space.as_deref() {
             return Space::try_from(space);
         }
         let space = define();

@@ -79,7 +79,7 @@ impl Import<'_> {
 
     /// The traces of the episode's open page from the line's first to its last.
     fn open_run(&mut self, line: &Page, episode: u32, first: ItemId, last: ItemId) -> Result<Vec<u32>, Failure> {
-        let open = self.transaction()?.state()?.episode(episode)?.open_page;
+        let open = self.transaction()?.state()?.episode(episode)?.open_page.clone();
         let place = |trace: ItemId| open.iter().position(|open| *open == trace.0);
         let not_open = |member: &str, key: &str| {
             let message = format!("{} is no trace of the open page of {}", quoted(key), quoted(&line.episode));
@@ -101,7 +101,7 @@ impl Import<'_> {
         let (first, last) = (row.traces.first().copied(), row.traces.last().copied());
         let (first, last) = (self.key_of(first)?, self.key_of(last)?);
         let transaction = self.transaction()?;
-        let episode = transaction.state()?.episode(row.episode)?.id;
+        let episode = transaction.state()?.episode(row.episode)?.id.clone();
         let by_key = match &line.key {
             Some(key) => transaction.state()?.page_number(key)? == Some(number),
             None => false,
@@ -142,8 +142,7 @@ impl Import<'_> {
     fn hash(&mut self, traces: &[u32]) -> Result<[u8; 32]> {
         let mut hasher = blake3::Hasher::new();
         for trace in traces {
-            hasher.update(pages::line(&self.transaction()?.content(ItemId(*trace))?.record).as_bytes());
-            hasher.update(b"\n");
+            pages::hash_line(&mut hasher, &self.transaction()?.content(ItemId(*trace))?.record);
         }
         Ok(*hasher.finalize().as_bytes())
     }

@@ -38,7 +38,7 @@ impl Stored {
     pub(super) fn read(transaction: &mut Transaction<'_>, id: ItemId) -> Result<Stored> {
         let content = transaction.content(id)?;
         let state = transaction.state()?;
-        let episode = content.record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id);
+        let episode = content.record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id.clone());
         let embedded =
             state.meta.space.as_ref().is_some_and(|space| HashingEmbedder::from_name(&space.model).is_some());
         Ok(Stored { content, attributes: state.attributes(id)?, pointers: state.pointers(id)?, episode, embedded })

@@ -30,7 +30,7 @@ impl Import<'_> {
         let given = space::Space { model: line.model.clone(), dim: line.dim as usize, metric, encoding };
         let transaction = self.transaction()?;
         let before = transaction.len();
-        let differing = match transaction.state()?.meta.space.as_ref().map(space::Space::try_from).transpose()? {
+        let differing = match transaction.state()?.meta.space.as_deref().map(space::Space::try_from).transpose()? {
             Some(stored) if stored.model != given.model => "model",
             Some(stored) if stored.metric != given.metric => "metric",
             Some(stored) if stored.encoding != given.encoding => "encoding",
@@ -57,9 +57,9 @@ impl Import<'_> {
         if let Some(number) = state.episode_number(&line.id)? {
             let row = state.episode(number)?;
             let id = || line.id.clone();
-            change.task = self.unless_known(Subject::Task(id()), change.task, row.task, Statement::Value)?;
+            change.task = self.unless_known(Subject::Task(id()), change.task, row.task.clone(), Statement::Value)?;
             change.version =
-                self.unless_known(Subject::Version(id()), change.version, row.version, Statement::Value)?;
+                self.unless_known(Subject::Version(id()), change.version, row.version.clone(), Statement::Value)?;
             change.open = self.unless_known(Subject::Open(id()), change.open, Some(row.open), Statement::Open)?;
             if (&change.task, &change.version, change.open) == (&None, &None, None) {
                 return Ok(Outcome::Known);
