@@ -14,12 +14,15 @@ use proptest::prelude::*;
 
 type Model = BTreeMap<(u8, Vec<u8>), Vec<u8>>;
 
+/// A row given a value, or deleted.
+type Change = (u8, Vec<u8>, Option<Vec<u8>>);
+
 #[derive(Clone, Debug)]
 enum Step {
     Put(u8, Vec<u8>, Vec<u8>),
     Delete(u8, Vec<u8>),
     /// Changes under a savepoint, half of them under one within; whether each of the two is kept.
-    Attempt(Vec<(u8, Vec<u8>, Option<Vec<u8>>)>, bool, bool),
+    Attempt(Vec<Change>, bool, bool),
     Freeze,
     Checkpoint,
     FailCheckpoint,
@@ -133,7 +136,7 @@ impl Run {
         }
     }
 
-    fn change(&mut self, changes: &[(u8, Vec<u8>, Option<Vec<u8>>)]) {
+    fn change(&mut self, changes: &[Change]) {
         for (table, key, value) in changes {
             match value {
                 Some(value) => self.take(&Step::Put(*table, key.clone(), value.clone())),

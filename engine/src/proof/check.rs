@@ -19,6 +19,7 @@ use holotype_storage::proof::leaf_hash;
 use holotype_storage::proof::tree::{is_consistent, root_of_inclusion};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Why a proof is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -147,7 +148,7 @@ fn check_inclusion(record: &ProvenRecord, tree: &TreeHead) -> Result<(), String>
 #[derive(Default)]
 struct Shown {
     indices: BTreeSet<u64>,
-    items: BTreeMap<u32, ItemRecord>,
+    items: BTreeMap<u32, Arc<ItemRecord>>,
     /// Where the items stand.
     places: BTreeMap<u32, u64>,
     redacted: BTreeSet<u32>,
@@ -200,7 +201,10 @@ impl Shown {
     }
 
     fn item(&self, number: u32) -> Result<&ItemRecord, Rejected> {
-        self.items.get(&number).ok_or_else(|| Rejected(format!("the record of item #{number} is not shown")))
+        self.items
+            .get(&number)
+            .map(Arc::as_ref)
+            .ok_or_else(|| Rejected(format!("the record of item #{number} is not shown")))
     }
 
     fn pointers_of(&self, number: u32) -> impl Iterator<Item = &PointerRecord> {

@@ -154,7 +154,7 @@ impl Needed<'_> {
                 self.add(Lsn(codec::decode(&value)?), item);
             }
         }
-        Ok(record.from)
+        Ok(record.from.clone())
     }
 
     /// The commits after the item's own in which something about it changed.
