@@ -57,6 +57,8 @@ pub struct Answer {
     pub returns: Option<Vec<String>>,
     /// The rows, best first.
     pub rows: Vec<Row>,
+    /// The receipt that was kept of it.
+    pub receipt: Option<String>,
     /// How long it took.
     pub micros: u64,
 }
@@ -336,6 +338,7 @@ impl Answer {
         object.insert("rounds".into(), self.rounds.into());
         object.insert("notes".into(), self.notes.iter().map(String::as_str).collect());
         object.insert("rows".into(), self.rows.iter().map(|row| row.to_json(self.returns.as_deref())).collect());
+        put(&mut object, "receipt", self.receipt.as_deref());
         object.insert("micros".into(), self.micros.into());
         object.into()
     }

@@ -49,6 +49,12 @@ impl State {
             Record::Pointers(record) => self.add_pointers(ItemId(record.item), &record.pointers)?,
             Record::Mark(mark) => self.apply_mark(mark)?,
             Record::Claim(claim) => self.apply_claim(claim)?,
+            Record::Receipt(receipt) => {
+                next_number("receipt", receipt.number, self.meta.receipts)?;
+                self.meta.receipts += 1;
+                self.put_new(tables::RECEIPT, tables::numbers([receipt.number]), receipt)?;
+            }
+            Record::Read(_) => {}
             Record::Rekey(rekey) => {
                 self.note_row(tables::KEY, rekey.key.as_bytes())?;
                 self.put_key(&rekey.key, rekey.item, place);

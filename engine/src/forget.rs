@@ -25,7 +25,7 @@ use crate::item::ItemId;
 use crate::options::Durability;
 use crate::record::{
     ClaimRecord, EpisodeRecord, ForgetRecord, ItemRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
-    PointersRecord, Record, RestatedRecord,
+    PointersRecord, ReceiptRecord, Record, RestatedRecord, RowRecord,
 };
 use crate::state::State;
 use crate::tables::{self, ClaimRow, PageRow};
@@ -79,6 +79,8 @@ pub struct ForgetReport {
     pub claims: u64,
     /// Reasons of marks that speak of them: erased with `cascade`, left without.
     pub reasons: u64,
+    /// Receipts that showed them: their hashes are erased, with `cascade` the questions too.
+    pub receipts: u64,
     /// Whether what rests on them was forgotten too.
     pub cascade: bool,
     /// Records of the log erased.
@@ -135,7 +137,8 @@ impl Transaction<'_> {
         }
         self.check_are_stored(&gone)?;
         let pages = state.pages_of(&gone)?;
-        let forgotten = Forgotten { items: &gone, pages: &pages, episodes: &episodes, reasons: forget.cascade };
+        let reasons = forget.cascade;
+        let forgotten = Forgotten { items: &gone, pages: &pages, episodes: &episodes, resting: &resting, reasons };
         self.erase_records(&forgotten, &mut report)?;
 
         let names = self.names()?;
@@ -191,7 +194,9 @@ struct Forgotten<'a> {
     pages: &'a BTreeSet<u32>,
     /// Episodes whose task is forgotten.
     episodes: &'a BTreeSet<u32>,
-    /// Whether reasons given for marks of the items go too.
+    /// What rests on them: rows of it showed spans of theirs.
+    resting: &'a BTreeSet<u32>,
+    /// Whether reasons given for marks of the items, and questions that were answered with them, go too.
     reasons: bool,
 }
 
@@ -254,6 +259,17 @@ impl Forgotten<'_> {
                 report.reasons += 1;
                 self.reasons.then(|| restated(Record::Mark(MarkRecord { because: None, ..mark })))
             }
+            Record::Receipt(mut receipt) => {
+                let cleaned = self.clean_rows(&mut receipt.rows, &mut receipt.spans, &mut receipt.answer);
+                report.receipts += u64::from(cleaned);
+                if cleaned && self.reasons {
+                    (receipt.statement, receipt.vector) = (String::new(), None);
+                }
+                cleaned.then(|| restated(Record::Receipt(receipt)))
+            }
+            Record::Read(mut read) => {
+                self.clean_rows(&mut read.rows, &mut read.spans, &mut read.answer).then(|| restated(Record::Read(read)))
+            }
             Record::Mark(_)
             | Record::Page(_)
             | Record::Episode(_)
@@ -265,6 +281,24 @@ impl Forgotten<'_> {
             | Record::Forget(_)
             | Record::Restated(_) => None,
         })
+    }
+
+    /// Takes out the hashes of what was shown of something forgotten, in a row of its own or cited by one; says whether there
+    /// was any. Which span was whose is not kept, so all of them go.
+    fn clean_rows(&self, rows: &mut [RowRecord], spans: &mut Vec<[u8; 32]>, answer: &mut [u8; 32]) -> bool {
+        let mut any = false;
+        for row in rows
+            .iter_mut()
+            .filter(|row| (self.has(row.item) || self.resting.contains(&row.item)) && row.hash != NO_HASH)
+        {
+            row.hash = NO_HASH;
+            any = true;
+        }
+        if any {
+            spans.clear();
+            *answer = NO_HASH;
+        }
+        any
     }
 
     /// Takes out the hashes of what is forgotten; says whether there were any.
@@ -351,7 +385,15 @@ impl State {
         let items: BTreeSet<u32> = forget.items.iter().copied().collect();
         let pages = self.pages_of(&items)?;
         let episodes = forget.episodes.iter().copied().collect();
-        let forgotten = Forgotten { items: &items, pages: &pages, episodes: &episodes, reasons: false };
+        let resting = self.resting_on(&items)?;
+        let forgotten =
+            Forgotten { items: &items, pages: &pages, episodes: &episodes, resting: &resting, reasons: false };
+        for (key, value) in self.scan(tables::RECEIPT, &[])? {
+            let mut receipt: ReceiptRecord = holotype_storage::codec::decode(&value)?;
+            if forgotten.clean_rows(&mut receipt.rows, &mut receipt.spans, &mut receipt.answer) {
+                self.put_new(tables::RECEIPT, key, &receipt)?;
+            }
+        }
         for id in &items {
             self.forget_item(ItemId(*id), &forgotten)?;
         }

@@ -44,6 +44,7 @@ pub(crate) struct Totals {
     pub(crate) symbols: u32,
     pub(crate) claims: u32,
     pub(crate) edges: u32,
+    pub(crate) receipts: u32,
 }
 
 /// What changed of something: the sort of `CHANGED` rows.
@@ -184,6 +185,7 @@ impl Totals {
             tables::CLAIM => number(0) < self.claims,
             tables::CLAIM_NAME | tables::RIVALS => last() < self.claims,
             tables::CLAIM_AT => number(0) < self.claims,
+            tables::RECEIPT => number(0) < self.receipts,
             tables::CLAIM_ITEM => number(4) < self.claims,
             tables::ALSO_OF => number(0) < self.items,
             tables::ALSO_IN => number(4) < self.items,
@@ -290,6 +292,7 @@ impl State {
             symbols: meta.symbols,
             claims: meta.claims,
             edges: meta.edges,
+            receipts: meta.receipts,
         }
     }
 
@@ -376,11 +379,11 @@ impl State {
     }
 
     fn stand_at(&mut self, commit: u64, row: &CommitRow) {
-        let Totals { items, episodes, pages, symbols, claims, edges } = row.totals;
+        let Totals { items, episodes, pages, symbols, claims, edges, receipts } = row.totals;
         self.forget_what_is_at_hand();
         let meta = &mut self.meta;
         (meta.items, meta.episodes, meta.pages) = (items, episodes, pages);
-        (meta.symbols, meta.claims, meta.edges) = (symbols, claims, edges);
+        (meta.symbols, meta.claims, meta.edges, meta.receipts) = (symbols, claims, edges, receipts);
         meta.newest_time = row.newest_time;
         meta.commit = commit;
         meta.clock = row.clock;

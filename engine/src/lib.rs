@@ -72,6 +72,7 @@ pub mod proof;
 mod provenance;
 mod reader;
 mod recall;
+mod receipt;
 mod record;
 mod rederive;
 mod refresh;

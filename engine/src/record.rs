@@ -229,6 +229,43 @@ pub(crate) struct RekeyRecord {
     pub(crate) item: u32,
 }
 
+/// A row of an answer, by what it showed.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct RowRecord {
+    pub(crate) item: u32,
+    /// BLAKE3 of the row as JSON.
+    pub(crate) hash: [u8; 32],
+}
+
+/// What was asked and answered, kept on demand (memory model, section 8).
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub(crate) struct ReceiptRecord {
+    pub(crate) number: u32,
+    /// The recall in its canonical form; its vector, if it has one, is `$vector`.
+    pub(crate) statement: String,
+    pub(crate) vector: Option<Vec<f32>>,
+    pub(crate) episode: Option<String>,
+    pub(crate) step: Option<u64>,
+    pub(crate) time: Option<i64>,
+    pub(crate) version: Option<String>,
+    /// The commit it was answered as of.
+    pub(crate) commit: u64,
+    pub(crate) rows: Vec<RowRecord>,
+    /// BLAKE3 of each cited span that was shown.
+    pub(crate) spans: Vec<[u8; 32]>,
+    /// BLAKE3 of the whole answer as JSON, without the time it took.
+    pub(crate) answer: [u8; 32],
+}
+
+/// A recall that was audited.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ReadRecord {
+    pub(crate) commit: u64,
+    pub(crate) rows: Vec<RowRecord>,
+    pub(crate) spans: Vec<[u8; 32]>,
+    pub(crate) answer: [u8; 32],
+}
+
 /// Items forgotten (memory model, section 8): their records are erased, others that hold hashes of theirs are restated.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ForgetRecord {
@@ -278,6 +315,8 @@ pub(crate) enum Record {
     Mark(MarkRecord),
     Claim(ClaimRecord),
     Rekey(RekeyRecord),
+    Receipt(ReceiptRecord),
+    Read(ReadRecord),
     Forget(ForgetRecord),
     Restated(RestatedRecord),
 }
@@ -304,6 +343,8 @@ mod kind {
     pub(super) const MARK: u8 = 10;
     pub(super) const CLAIM: u8 = 11;
     pub(super) const REKEY: u8 = 12;
+    pub(super) const RECEIPT: u8 = 20;
+    pub(super) const READ: u8 = 21;
     pub(super) const FORGET: u8 = 32;
     pub(super) const RESTATED: u8 = 33;
 }
@@ -324,6 +365,8 @@ impl Record {
             Record::Mark(_) => kind::MARK,
             Record::Claim(_) => kind::CLAIM,
             Record::Rekey(_) => kind::REKEY,
+            Record::Receipt(_) => kind::RECEIPT,
+            Record::Read(_) => kind::READ,
             Record::Forget(_) => kind::FORGET,
             Record::Restated(_) => kind::RESTATED,
         }
@@ -343,6 +386,8 @@ impl Record {
             Record::Mark(record) => codec::encode(record),
             Record::Claim(record) => codec::encode(record),
             Record::Rekey(record) => codec::encode(record),
+            Record::Receipt(record) => codec::encode(record),
+            Record::Read(record) => codec::encode(record),
             Record::Forget(record) => codec::encode(record),
             Record::Restated(record) => codec::encode(record),
         };
@@ -384,6 +429,8 @@ impl Record {
             kind::MARK => Record::Mark(codec::decode(payload)?),
             kind::CLAIM => Record::Claim(codec::decode(payload)?),
             kind::REKEY => Record::Rekey(codec::decode(payload)?),
+            kind::RECEIPT => Record::Receipt(codec::decode(payload)?),
+            kind::READ => Record::Read(codec::decode(payload)?),
             kind::FORGET => Record::Forget(codec::decode(payload)?),
             kind::RESTATED => Record::Restated(codec::decode(payload)?),
             _ => return Err(Error::UnknownRecord { kind }),

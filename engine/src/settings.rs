@@ -9,6 +9,7 @@
 //! | `stale.steps` | steps after which an item is stale (HELM A.6) | `200` |
 //! | `stale.age` | age after which an item is stale (HELM A.6) | `7d` |
 //! | `recall.fold` | cosine above which a row restates another, up to 1 | `0.9` |
+//! | `audit` | `none`, `reads`: whether every recall leaves a read in the log | `none` |
 //! | `analyser` | `english`, `none`: how words are stemmed; before the first item | `english` |
 
 use crate::state::State;
@@ -24,6 +25,7 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("stale.steps", "200"),
     ("stale.age", "7d"),
     ("recall.fold", "0.9"),
+    ("audit", "none"),
     ("analyser", "english"),
 ];
 
@@ -45,6 +47,7 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
         "profile" => one_of(&["agent", "archive"]),
         "clock" => one_of(&["reader", "wall"]),
         "analyser" => one_of(&["english", "none"]),
+        "audit" => one_of(&["none", "reads"]),
         "page.tokens" | "stale.steps" => count(),
         "recency.half-life" | "stale.age" => duration(),
         "recall.fold" => match value.parse::<f64>() {

@@ -22,6 +22,7 @@
 //! | `MANIFEST` | file name | [`ManifestRow`], written at checkpoints |
 //! | `RIVALS` | contest, claim u32 | empty (see `claims`) |
 //! | `CLAIM_AT` | claim u32 | the key of its contest |
+//! | `RECEIPT` | number u32 | as its record |
 //! | `COMMIT` | commit u64 | [`CommitRow`] |
 //! | `WAS` | until u64, table u8, key | the row before that commit, if there was one (see `history`) |
 //! | `WAS_ITEM` | until u64, item u32 | the attributes that changed, as they were |
@@ -62,6 +63,7 @@ pub(crate) const CHANGED: u8 = 24;
 pub(crate) const RIVALS: u8 = 25;
 pub(crate) const CLAIM_AT: u8 = 26;
 pub(crate) const TREE: u8 = 27;
+pub(crate) const RECEIPT: u8 = 27;
 
 /// Counters and totals of the database, kept in memory and written with each checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
@@ -74,6 +76,7 @@ pub(crate) struct Meta {
     pub(crate) claims: u32,
     /// Edges ever made, so that they can be told in the order they were made.
     pub(crate) edges: u32,
+    pub(crate) receipts: u32,
     /// The newest time stated of any item.
     pub(crate) newest_time: Option<i64>,
     pub(crate) space: Option<Arc<SpaceRecord>>,

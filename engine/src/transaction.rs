@@ -11,6 +11,7 @@
 
 mod episodes;
 mod links;
+mod receipts;
 
 use crate::content::{CHUNK_LEN, Content, ContentReader, OwnItems, split_chunks};
 use crate::database::{Inner, Writer};

@@ -302,6 +302,8 @@ pub static ATTRIBUTES: &[Attribute] = &[
     on(&[Change], "until", Type::Count, "the commit that ended it; absent while it holds"),
     on(&[Receipt], "receipt", Type::Text, "the receipt's id"),
     on(&[Receipt], "statement", Type::Text, "what was asked"),
+    on(&[Receipt], "rows", Type::Count, "how many rows were answered"),
+    on(&[Receipt], "as_of", Type::Count, "the commit it was answered as of"),
 ];
 
 /// What a row of `recall` shows.
@@ -386,6 +388,7 @@ pub static SETTINGS: &[Setting] = &[
     set("stale.steps", Type::Count, "200", "steps before the reader after which an item is stale"),
     set("stale.age", Type::Duration, "7d", "age from which an item is stale"),
     set("recall.fold", Type::Number, "0.9", "cosine above which a row restates another"),
+    set("audit", Type::OneOf(&["none", "reads"]), "none", "whether every recall leaves a read in the log"),
     set("analyser", Type::OneOf(&["english", "none"]), "english", "how words are stemmed"),
 ];
 

@@ -90,6 +90,10 @@ fn table(report: &ForgetReport) -> Table {
     rows.extend(of("rests on it", &report.derived));
     rows.extend(of("page", &report.pages));
     let mut notes = vec![format!("{} records of the log erased, {} claims among them", report.records, report.claims)];
+    if report.receipts > 0 {
+        let questions = if report.cascade { " and their questions" } else { "; their questions stay" };
+        notes.push(format!("{} receipts lost the hashes of what they showed{questions}", report.receipts));
+    }
     if !report.derived.is_empty() {
         notes.push("what rests on it was left; `cascade` forgets it too".to_owned());
     }

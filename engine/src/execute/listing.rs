@@ -1,6 +1,8 @@
 //! What listings share: the rows of things that are no items, order, limit, columns.
 
 use super::conflicts::claims;
+use super::events::{events, receipts};
+use crate::Result;
 use crate::answer::Table;
 use crate::cell::Cell;
 use crate::filter::{Filter, episode_numbers, holds_for_row};
@@ -11,7 +13,6 @@ use crate::recall::{names, reader_of};
 use crate::seek::seek;
 use crate::snapshot::Snapshot;
 use crate::tables::{self, EpisodeRow, PageRow};
-use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Limit, Listing, OrderKey, Scope, Thing};
 use holotype_query::{Direction, Name, Noun, Spanned};
@@ -84,8 +85,8 @@ pub(super) fn rows(snapshot: &Snapshot, thing: Thing, listing: &Listing) -> Resu
         Thing::Noun(Noun::Episodes) => episodes(snapshot)?,
         Thing::Claims => claims(snapshot, &standing(snapshot, listing)?)?,
         Thing::Edges => edges(snapshot)?,
-        Thing::Events => return Err(Error::NotYet { what: "events".to_owned() }),
-        Thing::Receipts => return Err(Error::NotYet { what: "receipts".to_owned() }),
+        Thing::Events => events(snapshot, listing.filter.as_ref().map(|filter| &filter.node))?,
+        Thing::Receipts => receipts(snapshot)?,
         Thing::Noun(_) => Vec::new(),
     };
     let scope = match listing.scope.as_ref().map(|scope| &scope.node) {
@@ -126,7 +127,9 @@ pub(super) fn columns_of(thing: Thing) -> &'static [&'static str] {
         Thing::Noun(Noun::Episodes) => &["episode", "task", "version", "open", "traces", "pages"],
         Thing::Claims => &["item", "name", "value", "scope", "won"],
         Thing::Edges => &["from", "edge", "to"],
-        _ => &[],
+        Thing::Events => &["commit", "time", "op", "item", "episode", "because"],
+        Thing::Receipts => &["receipt", "commit", "time", "rows", "statement"],
+        Thing::Noun(_) => &[],
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod conflicts;
 mod count;
+mod events;
 mod explain;
 mod find;
 mod forget;
@@ -24,7 +25,7 @@ use crate::prepared::Prepared;
 use crate::rows::Items;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
-use crate::{Error, Result, recall};
+use crate::{Error, Result, recall, receipt, settings};
 use holotype_query::Params;
 use holotype_query::ast::Statement;
 
@@ -56,13 +57,36 @@ impl Holotype {
         let snapshot = self.snapshot().with_limits(limits);
         let script = prepared.bind(&snapshot, params)?;
         if !script.iter().any(writes) {
-            return script.iter().map(|statement| read(&snapshot, statement)).collect();
+            let outputs: Vec<Output> =
+                script.iter().map(|statement| read(&snapshot, statement)).collect::<Result<_>>()?;
+            self.audit(&snapshot, &outputs)?;
+            return Ok(outputs);
         }
         let mut transaction = self.begin()?;
         let outputs = script.iter().map(|statement| in_transaction(&mut transaction, statement, limits));
         let outputs = outputs.collect::<Result<Vec<_>>>()?;
         transaction.commit(Durability::Sync)?;
         Ok(outputs)
+    }
+}
+
+impl Holotype {
+    /// Leaves a read in the log for every answer, when the database asks for it: in a transaction of its own that waits for
+    /// no sync.
+    fn audit(&self, snapshot: &Snapshot, outputs: &[Output]) -> Result<()> {
+        if self.inner.options.read_only || settings::value(&snapshot.state, "audit")? != "reads" {
+            return Ok(());
+        }
+        let answers = outputs.iter().filter_map(|output| match output {
+            Output::Answer(answer) => Some(answer),
+            Output::Table(_) => None,
+        });
+        let mut transaction = self.begin()?;
+        for answer in answers {
+            transaction.audit(answer)?;
+        }
+        transaction.commit(Durability::None)?;
+        Ok(())
     }
 }
 
@@ -86,6 +110,7 @@ impl Snapshot {
 
 fn writes(statement: &Statement) -> bool {
     match statement {
+        Statement::Recall(recall) => recall.clauses.receipt.is_some(),
         Statement::Explain(explain) => explain.statement.node.is_write(),
         statement => statement.is_write(),
     }
@@ -95,7 +120,9 @@ fn writes(statement: &Statement) -> bool {
 pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {
     let snapshot = &*snapshot.metered();
     match statement {
+        Statement::Recall(recall) if recall.clauses.receipt.is_some() => Err(Error::ReadOnly),
         Statement::Recall(recall) => Ok(Output::Answer(Box::new(recall::run(snapshot, recall)?))),
+        Statement::Replay(id) => Ok(Output::Answer(Box::new(receipt::replay(snapshot, id.node.bound())?))),
         Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
         Statement::Count(count) => count::run(snapshot, count).map(Output::Table),
         Statement::Walk(walk) => walk::run(snapshot, walk).map(Output::Table),
@@ -127,6 +154,9 @@ fn in_transaction(transaction: &mut Transaction<'_>, statement: &Statement, limi
             explain::dry_run(transaction, explain).map(Output::Table)
         }
         statement if statement.is_write() => write::run(transaction, statement).map(Output::Table),
+        Statement::Recall(recall) if recall.clauses.receipt.is_some() => {
+            Ok(Output::Answer(Box::new(transaction.recall_with_receipt(recall, limits)?)))
+        }
         statement => read(&transaction.snapshot()?.with_limits(limits), statement),
     }
 }

@@ -220,6 +220,7 @@ fn answer(
         rounds: 0,
         notes,
         returns: plan.returns.clone(),
+        receipt: None,
         rows,
         micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
     })

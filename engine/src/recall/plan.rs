@@ -192,9 +192,6 @@ fn refuse_what_comes_later(clauses: &Clauses) -> Result<()> {
     if clauses.escalate.is_some() {
         return not_yet("escalate");
     }
-    if clauses.receipt.is_some() {
-        return not_yet("with receipt");
-    }
     for stage in clauses.path.iter().flat_map(|path| &path.node) {
         match &stage.node {
             Stage::Hops(_) => return not_yet("hops in a path"),

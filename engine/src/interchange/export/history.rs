@@ -10,7 +10,9 @@ use super::{ExportReport, Keys, Output};
 use crate::forget::NO_HASH;
 use crate::interchange::line::{self, Line};
 use crate::provenance::hex;
-use crate::record::{Change, EpisodeRecord, FieldValue, ItemRecord, MarkRecord, PageRecord, Record};
+use crate::record::{
+    Change, EpisodeRecord, FieldValue, ItemRecord, MarkRecord, PageRecord, ReadRecord, ReceiptRecord, Record, RowRecord,
+};
 use crate::space::Space;
 use crate::{Layer, Result, Snapshot};
 use std::collections::HashMap;
@@ -69,6 +71,8 @@ impl<W: Write> History<'_, W> {
                 }
                 event("rekey", vec![before, rekey.key], None)
             }
+            Record::Receipt(receipt) => self.receipt(receipt)?,
+            Record::Read(read) => self.read(&read)?,
             Record::Forget(forget) => {
                 for item in &forget.items {
                     let line = items::redact(self.keys.item(*item)?, &forget.because);
@@ -79,6 +83,32 @@ impl<W: Write> History<'_, W> {
             Record::Chunk(_) | Record::Restated(_) => return Ok(()),
         };
         self.out.write(&line)
+    }
+
+    fn receipt(&self, record: ReceiptRecord) -> Result<Line> {
+        let ReceiptRecord { number, statement, episode, step, time, version, commit, .. } = record;
+        Ok(Line::Receipt(line::Receipt {
+            key: Some(crate::receipt::id(number)),
+            statement,
+            at: Some(line::Reader { episode, step, time, version }),
+            commit: Some(commit),
+            items: self.items_of(&record.rows)?,
+            ..line::Receipt::default()
+        }))
+    }
+
+    fn read(&self, record: &ReadRecord) -> Result<Line> {
+        Ok(Line::Event(line::Event {
+            op: "recall".to_owned(),
+            commit: Some(record.commit),
+            items: self.items_of(&record.rows)?,
+            hashes: record.rows.iter().map(|row| hex(&row.hash)).collect(),
+            ..line::Event::default()
+        }))
+    }
+
+    fn items_of(&self, rows: &[RowRecord]) -> Result<Vec<String>> {
+        rows.iter().map(|row| Ok(self.keys.item(row.item)?.to_owned())).collect()
     }
 
     fn episode(&mut self, record: EpisodeRecord) -> Line {
