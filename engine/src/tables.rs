@@ -63,7 +63,7 @@ pub(crate) const CHANGED: u8 = 24;
 pub(crate) const RIVALS: u8 = 25;
 pub(crate) const CLAIM_AT: u8 = 26;
 pub(crate) const TREE: u8 = 27;
-pub(crate) const RECEIPT: u8 = 27;
+pub(crate) const RECEIPT: u8 = 28;
 
 /// Counters and totals of the database, kept in memory and written with each checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
