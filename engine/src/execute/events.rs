@@ -50,7 +50,7 @@ pub(super) fn events(snapshot: &Snapshot, filter: Option<&Predicate>) -> Result<
                 if let Some(item) = event.item.map(ItemId) {
                     row.insert("item", Cell::Text(snapshot.key_of(item).unwrap_or_else(|_| item.to_string())));
                     let number = state.attributes(item)?.episode;
-                    episode = number.map(|number| state.episode(number)).transpose()?.map(|episode| episode.id);
+                    episode = number.map(|number| state.episode(number)).transpose()?.map(|episode| episode.id.clone());
                 }
                 row.extend(episode.map(|episode| ("episode", Cell::Text(episode))));
                 row.extend(event.because.map(|because| ("because", Cell::Text(because))));
@@ -85,7 +85,7 @@ fn told(record: &Record, snapshot: &Snapshot, pages: &mut HashSet<u32>, commit: 
             // The first record of a page closes it, later ones say that it was summarised or not.
             let made = snapshot.state.commit_when(|row| row.totals.pages > page.number)?;
             let is_first = made == commit && pages.insert(page.number);
-            let episode = snapshot.state.episode(page.episode)?.id;
+            let episode = snapshot.state.episode(page.episode)?.id.clone();
             Event { episode: Some(episode), ..plain(if is_first { "page" } else { "mark" }) }
         }
         Record::Setting(_) | Record::Space(_) => plain("set"),
