@@ -112,6 +112,24 @@ impl Quantizer {
         lost.sum::<f64>().sqrt()
     }
 
+    /// What codes likely say about scores for `query`, where no vector is longer than `longest`.
+    pub(crate) fn likely(&self, query: &[f32], longest: f32) -> Likely {
+        let rounded = STANDARD_ERRORS / 12f32.sqrt();
+        match self.metric {
+            Metric::L2 => Likely {
+                metric: self.metric,
+                step: self.scale,
+                margin: self.scale * rounded * std::f32::consts::SQRT_2,
+            },
+            Metric::Cosine | Metric::Dot => {
+                let own = self.query_scale(query);
+                let length = query.iter().map(|x| x * x).sum::<f32>().sqrt();
+                let margin = (self.scale * length).hypot(own * longest) * rounded;
+                Likely { metric: self.metric, step: self.scale * own, margin }
+            }
+        }
+    }
+
     /// The step of a query's code.
     fn query_scale(&self, query: &[f32]) -> f32 {
         match self.metric {
@@ -121,7 +139,8 @@ impl Quantizer {
     }
 
     fn encode_scaled(&self, vector: &[f32], scale: f32, code: &mut [i8]) {
-        let quantize = |x: f32| (x / scale).round().clamp(-MAX_CODE, MAX_CODE) as i8;
+        let inverse = 1.0 / scale;
+        let quantize = |x: f32| nearest_whole((x * inverse).clamp(-MAX_CODE, MAX_CODE)) as i8;
         if self.mean.is_empty() {
             code.iter_mut().zip(vector).for_each(|(c, x)| *c = quantize(*x));
         } else {
@@ -140,6 +159,39 @@ impl Quantizer {
             self.encode(&vector, code);
         }
         codes
+    }
+}
+
+/// `x` rounded to a whole number, for magnitudes below 2^22: a few additions where `round` is a call.
+#[inline]
+fn nearest_whole(x: f32) -> f32 {
+    const SHIFT: f32 = 12_582_912.0;
+    (x + SHIFT) - SHIFT
+}
+
+/// What a code most likely says about a score.
+///
+/// A rounded component is off by about scale / sqrt(12), in either direction, and so is a sum over many that are weighted by
+/// a vector of length one. Clipped components may be off by more, so this bounds most scores, not all ([`CodeBounds`]
+/// does).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Likely {
+    metric: Metric,
+    step: f32,
+    margin: f32,
+}
+
+/// Standard errors that a score is likely within.
+const STANDARD_ERRORS: f32 = 4.0;
+
+impl Likely {
+    /// The most that the score of a vector at that integer distance is likely to be.
+    #[inline]
+    pub(crate) fn most(&self, distance: i32) -> f32 {
+        match self.metric {
+            Metric::L2 => 1.0 / (1.0 + ((distance as f32).sqrt() * self.step - self.margin).max(0.0)),
+            Metric::Cosine | Metric::Dot => -(distance as f32) * self.step + self.margin,
+        }
     }
 }
 

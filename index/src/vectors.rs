@@ -14,6 +14,7 @@ use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::hnsw::filter::Plan;
 use crate::hnsw::search::{Beam, Walker, share_around};
+use crate::quantize::Likely;
 use crate::rows::{ExactQuery, RowsView};
 use crate::segment::{TailView, VectorSegment, Walkable};
 use crate::spec::VectorSpec;
@@ -283,6 +284,9 @@ fn search_segment(
 /// Fewer matches than this are compared exactly; more are compared by their codes first.
 const EXACT_MATCHES: u64 = 256;
 
+/// What a scan of codes keeps at least: where the matches lie far away, many are about as far.
+const SCANNED: usize = 512;
+
 /// A query lies away from the matches when around it so much less of a share matches than everywhere.
 const AWAY: f64 = 0.5;
 
@@ -300,12 +304,13 @@ fn walk_segment(
 ) -> (Strategy, u64) {
     let code = walkable.quantizer.encode_query(query.vector());
     let walker = Walker { codes: walkable.codes, query: &code };
+    let likely = walkable.likely(query);
     let graph = &walkable.graph;
     segment.check_ahead();
     segment.pool().with(|scratch| {
         let Some((filter, matching)) = filter else {
             let compared = walker.search(graph, ef, scratch);
-            return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, k, top));
+            return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, likely, k, top));
         };
         let members = segment.members();
         let matcher = members.matcher(rows.ids(), filter);
@@ -320,7 +325,9 @@ fn walk_segment(
                 let compared = flat::scan_positions(rows, query, members.positions(filter), top);
                 return (Strategy::ScanMatching, steps + compared);
             }
-            Plan::Scan => (Strategy::ScanMatching, walker.scan(graph, members.positions(filter), ef, scratch)),
+            Plan::Scan => {
+                (Strategy::ScanMatching, walker.scan(graph, members.positions(filter), ef.max(SCANNED), scratch))
+            }
             Plan::Matching { away } => {
                 let seeds = members.spread(filter, matching);
                 let compared = walker.search_matching(graph, &matcher, near, &seeds, away, ef, scratch);
@@ -331,13 +338,24 @@ fn walk_segment(
             }
         };
         let compared = compared + steps;
-        (strategy, compared + rescore(&scratch.found, rows, query, k, top))
+        (strategy, compared + rescore(&scratch.found, rows, query, likely, k, top))
     })
 }
 
-/// Scores the best of `found` exactly: more than k, because codes order the near ones only nearly.
-fn rescore(found: &Beam, rows: &RowsView<'_>, query: &ExactQuery, k: usize, top: &mut TopHits) -> u64 {
-    let enough = k + k / 2 + 8;
-    let positions = found.nodes().map(|(position, _)| position).take(enough);
-    flat::scan_positions(rows, query, positions, top)
+/// Scores the best of `found` exactly, nearest by their codes first, until none of the others is likely to be among the
+/// best k.
+fn rescore(found: &Beam, rows: &RowsView<'_>, query: &ExactQuery, likely: Likely, k: usize, top: &mut TopHits) -> u64 {
+    let mut nodes = found.nodes().peekable();
+    let mut scored = 0;
+    while let Some((position, distance)) = nodes.next() {
+        if scored >= k as u64 && top.threshold().is_some_and(|threshold| likely.most(distance) < threshold) {
+            break;
+        }
+        if let Some((next, _)) = nodes.peek() {
+            query.prefetch(rows, *next as usize);
+        }
+        top.push(Hit { id: rows.ids()[position as usize], score: query.score(rows, position as usize) });
+        scored += 1;
+    }
+    scored
 }

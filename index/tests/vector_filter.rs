@@ -74,3 +74,30 @@ fn one_match_is_found_wherever_it_is_and_none_is_skipped() {
         assert_eq!(strategy(&index, &filter), Strategy::Skip);
     }
 }
+
+#[test]
+fn the_nearest_of_what_is_far_are_found_though_many_are_about_as_far() {
+    for metric in [Metric::Cosine, Metric::L2, Metric::Dot] {
+        let vectors = clusters(4000, 55);
+        let index = index(vec![segment(&rows(spec(metric, Encoding::F16), &vectors, |i| i as u32))]);
+        let (mut found, mut wanted) = (0, 0);
+        for query in clusters(20, 56) {
+            let all: Vec<u32> = (0..4000).collect();
+            let scores = index.scores(&query, &all).unwrap();
+            let mut sorted: Vec<f32> = scores.iter().flatten().copied().collect();
+            sorted.sort_by(f32::total_cmp);
+            // All but the nearest part: the best of the rest lie side by side.
+            for share in [10, 25] {
+                let bound = sorted[4000 * share / 100];
+                let filter: Bits = all.iter().copied().filter(|id| scores[*id as usize].unwrap() < bound).collect();
+                let options = SearchOptions { filter: Some(&filter), ..SearchOptions::default() };
+                let truth = index.search(&query, 10, SearchOptions { exact: true, ..options }).unwrap().hits;
+                let hits = index.search(&query, 10, options).unwrap().hits;
+                found += truth.iter().filter(|hit| hits.contains(hit)).count();
+                wanted += truth.len();
+            }
+        }
+        let recall = f64::from(found as u32) / f64::from(wanted as u32);
+        assert!(recall >= 0.95, "{}: {recall}", metric.name());
+    }
+}

@@ -21,6 +21,10 @@ const MAX_BRIDGES: usize = 128;
 /// outliers of their own surroundings, and few paths lead to an outlier.
 const MATCHING_FACTORS: (f64, f64) = (1.5, 4.0);
 
+/// What is kept at least on a walk over matches away from the query. On 1,000,000 clustered vectors a walk that kept 128 of
+/// 240,000 matches far away found 0.89 of the best 10, one that kept 512 found 0.99.
+const KEPT_AWAY: usize = 512;
+
 /// A distance and a node as one number that sorts by distance, then node. The lowest bit is left free.
 #[inline]
 pub(crate) fn key(distance: i32, node: u32) -> u64 {
@@ -282,8 +286,11 @@ impl Walker<'_> {
         scratch: &mut Scratch,
     ) -> u64 {
         let ground = graph.ground();
-        let factor = if away { MATCHING_FACTORS.1 } else { MATCHING_FACTORS.0 };
-        let mut compared = self.start(&ground, seeds, (ef as f64 * factor) as usize, scratch);
+        let kept = match away {
+            true => KEPT_AWAY.max((ef as f64 * MATCHING_FACTORS.1) as usize),
+            false => (ef as f64 * MATCHING_FACTORS.0) as usize,
+        };
+        let mut compared = self.start(&ground, seeds, kept, scratch);
         collect_matching(&ground, matcher, near, scratch);
         if matcher.matches(near) && scratch.visited.insert(near) {
             scratch.nodes.push(near);

@@ -16,7 +16,7 @@ use crate::hnsw::filter::Members;
 use crate::hnsw::graph::{GraphView, UpperLevel};
 use crate::hnsw::params::Params;
 use crate::hnsw::visited::Pool;
-use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer};
+use crate::quantize::{CodeBounds, CodeErrors, Codes, Likely, Quantizer};
 use crate::rows::{ExactQuery, RowsView, VectorsView};
 use crate::spec::{Encoding, Metric, VectorSpec};
 
@@ -54,6 +54,11 @@ pub(crate) struct Walkable<'a> {
 }
 
 impl<'a> Walkable<'a> {
+    /// What the codes likely say about similarities to `query`.
+    pub(crate) fn likely(&self, query: &ExactQuery) -> Likely {
+        self.quantizer.likely(query.vector(), self.longest)
+    }
+
     /// What the codes prove about similarities to `query`.
     pub(crate) fn bounds(&self, query: &ExactQuery) -> CodeBounds<'a> {
         CodeBounds::new(self.quantizer, self.codes, self.errors, self.longest, query.vector())
