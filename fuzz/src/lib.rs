@@ -15,10 +15,13 @@
 //! Seeds of text formats stand in `seeds/NAME/`; those of binary formats are made by the code that writes the format
 //! ([`Target::seeds`]), so that they are never of an older one.
 //!
-//! Beside the targets stands the crash explorer ([`explore`]), a program of its own:
+//! Beside the targets stand the crash explorer ([`explore`]) and a process that is killed over and over, programs of their
+//! own:
 //!
 //! ```text
-//! cargo run --release -p holotype-fuzz --bin explore -- --states 1000000
+//! cargo run --release -p holotype-fuzz --example explore -- --states 1000000
+//! cargo run --release -p holotype-fuzz --example explore -- --mutants
+//! cargo run --release -p holotype-fuzz --example kill -- --cycles 10000 --writers 4
 //! ```
 //!
 //! Checksums are no obstacle: where a format has them, the target repairs them after the mutation, so that the code

@@ -153,11 +153,15 @@ fn a_commit_that_calls_too_much_durable() {
 }
 
 #[test]
-fn a_segment_removed_before_its_copy_has_a_name() {
-    let (sim, _log) = database();
+fn a_segment_erased_before_its_copy_has_a_name() {
+    let (sim, log) = database();
+    append(&log, 10);
     new_file(&sim, "/db/log/quarantine-1-2.bin").sync().unwrap();
-    sim.remove(Path::new("/db/log/0000000001.log")).unwrap();
-    assert!(objection(&sim).contains("removed before the name /db/log/quarantine-1-2.bin is durable"));
+    let path = Path::new("/db/log/0000000001.log");
+    sim.open(path, OpenMode::ReadWrite).unwrap().write_at(&[0; 48], PAGE).unwrap();
+    assert!(objection(&sim).contains("zeroed before the name /db/log/quarantine-1-2.bin is durable"));
+    sim.remove(path).unwrap();
+    assert!(objection(&sim).contains("zeroed before the name /db/log/quarantine-1-2.bin is durable"));
 }
 
 #[test]

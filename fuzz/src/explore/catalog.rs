@@ -9,7 +9,7 @@ use holotype_storage::log::{CommitNo, Lsn};
 use holotype_storage::overlay::{RowKey, View};
 use holotype_storage::vfs::{Crash, SimVfs};
 
-use super::{Found, Leg, Limits, Random, Step, Subject, World};
+use super::{Found, Leg, Limits, Random, Step, Subject, World, steps};
 
 const PATH: &str = "/db/catalog.redb";
 const DATABASE: [u8; 16] = [5; 16];
@@ -37,6 +37,10 @@ impl Subject for CatalogSubject {
 
     fn writes(&self) -> usize {
         4
+    }
+
+    fn mutant_units(&self) -> Vec<Vec<Step>> {
+        vec![steps(&[(0, 0), (1, 0), (4, 0), (2, 0)]), steps(&[(2, 0), (3, 0), (5, 3), (0, 0)])]
     }
 
     fn limits(&self) -> (Limits, Limits) {
@@ -84,7 +88,7 @@ impl Subject for CatalogSubject {
 
     fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Vec<Rows>) -> Result<Option<Found>, String> {
         match open(world, disk) {
-            Ok(catalog) => Ok(Some(Found { transactions: identify(&catalog, truth)?, recovered: true, cut: false })),
+            Ok(catalog) => Ok(Some(Found { progress: identify(&catalog, truth)?, recovered: true, cut: false })),
             Err(Error::MissingFile { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }

@@ -7,7 +7,7 @@ use holotype::{
 };
 use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
 
-use super::{Found, Leg, Limits, Step, Subject, World};
+use super::{Found, Leg, Limits, Step, Subject, World, steps};
 use crate::story::{self, DATABASE, Seen, see_all};
 
 const STEPS: [&str; 9] = [
@@ -43,6 +43,10 @@ impl Subject for EngineSubject {
 
     fn writes(&self) -> usize {
         5
+    }
+
+    fn mutant_units(&self) -> Vec<Vec<Step>> {
+        vec![steps(&[(0, 0), (5, 0), (1, 0), (6, 0), (3, 0)]), steps(&[(4, 0), (5, 0), (0, 2), (5, 0), (8, 3), (0, 0)])]
     }
 
     fn limits(&self) -> (Limits, Limits) {
@@ -138,7 +142,7 @@ impl Subject for EngineSubject {
         let cut = report.recovery.iter().any(|words| words.contains("never synced"));
         drop(snapshot);
         kill(database, disk);
-        Ok(Some(Found { transactions: commit as u32, recovered, cut }))
+        Ok(Some(Found { progress: commit as u32, recovered, cut }))
     }
 
     fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<(), String> {

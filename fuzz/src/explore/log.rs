@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions};
-use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
+use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs as _};
 use holotype_storage::{Error, NewRecord, RecoveryReport};
 
-use super::{Found, Leg, Limits, Step, Subject, World};
+use super::{Found, Leg, Limits, Step, Subject, World, steps};
 
 const DIR: &str = "/db/log";
 const PAGE: u64 = 4096;
@@ -15,7 +15,7 @@ const PAGE: u64 = 4096;
 /// segments, one without records.
 const APPENDS: [&[usize]; 5] = [&[10], &[3000, 700, 600], &[6000], &[2500; 5], &[]];
 
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 12] = [
     "append",
     "append over a page",
     "append a run",
@@ -27,6 +27,7 @@ const STEPS: [&str; 11] = [
     "drop and open",
     "crash",
     "crash and lose",
+    "fail and open",
 ];
 
 /// The log.
@@ -54,6 +55,22 @@ impl Subject for LogSubject {
         5
     }
 
+    fn mutant_units(&self) -> Vec<Vec<Step>> {
+        vec![
+            steps(&[(0, 1), (1, 0), (5, 0), (0, 0)]),
+            steps(&[(2, 1), (3, 1), (6, 0), (0, 1), (7, 0), (0, 1)]),
+            steps(&[(1, 0), (3, 0), (3, 1), (8, 0), (3, 1)]),
+            steps(&[(3, 0), (3, 0), (9, 5), (0, 1), (3, 1)]),
+            steps(&[(0, 1), (3, 0), (10, 0), (3, 1), (3, 0), (7, 0)]),
+            steps(&[(0, 1), (11, 3), (0, 1)]),
+            steps(&[(11, 4), (11, 10), (0, 1)]),
+            steps(&[(11, 16), (11, 22), (3, 1)]),
+            steps(&[(11, 26), (11, 34), (3, 1)]),
+            steps(&[(11, 30), (11, 36), (3, 1)]),
+            steps(&[(11, 32), (11, 44), (3, 1)]),
+        ]
+    }
+
     fn limits(&self) -> (Limits, Limits) {
         let all = Limits { states_of_point: 64, states_of_recovery: 6, recoveries: 24, only_last_step: true };
         (all, Limits { states_of_point: 256, only_last_step: false, ..all })
@@ -69,6 +86,7 @@ impl Subject for LogSubject {
         };
         let mut log = Log::create(world(&disk), Path::new(DIR), &options).map_err(|error| error.to_string())?;
         let mut legs = vec![Leg::new(disk, 0, Written::default())];
+        legs[0].promise(progress(0, false));
         for &step in steps {
             let leg = legs.last_mut().ok_or("there is a leg")?;
             leg.last_step = leg.disk.history().len();
@@ -88,9 +106,9 @@ impl Subject for LogSubject {
         match opened(world, disk, truth) {
             Ok((_, report, transactions)) => {
                 let cut = report.tail.is_some();
-                Ok(Some(Found { transactions, recovered: cut || !report.removed.is_empty(), cut }))
+                let progress = progress(transactions, report.closed);
+                Ok(Some(Found { progress, recovered: cut || !report.removed.is_empty(), cut }))
             }
-            // Nothing was acknowledged before there was a log; whoever was promised something notices.
             Err(Opening::NoLog) => Ok(None),
             Err(Opening::Failed(why)) => Err(why),
         }
@@ -135,6 +153,11 @@ fn limits() -> LogLimits {
     LogLimits { max_segment_len: 4 * PAGE, ..LogLimits::default() }
 }
 
+/// How far a log is: that it is there, its transactions, and whether it was closed behind them.
+fn progress(transactions: u32, closed: bool) -> u32 {
+    1 + 2 * transactions + u32::from(closed)
+}
+
 /// Takes a step, and gives the log to go on with, in another leg if it crashed.
 fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Result<(Log, Option<Leg<Written>>), String> {
     let said = |error: Error| error.to_string();
@@ -148,39 +171,63 @@ fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Resul
             // Some wait for their sync, as a caller would.
             if step.salt % 8 == 1 {
                 log.sync_to(log.end()).map_err(said)?;
-                leg.promise(leg.truth.transactions.len() as u32);
+                leg.promise(progress(leg.truth.transactions.len() as u32, false));
             }
             Ok((log, None))
         }
         5 | 6 => {
             if step.kind == 5 { log.sync_to(log.end()) } else { log.seal() }.map_err(said)?;
-            leg.promise(leg.truth.transactions.len() as u32);
+            leg.promise(progress(leg.truth.transactions.len() as u32, false));
             Ok((log, None))
         }
         7 | 8 => {
             if step.kind == 7 {
                 log.close().map_err(said)?;
-                leg.promise(leg.truth.transactions.len() as u32);
+                leg.promise(progress(leg.truth.transactions.len() as u32, true));
             }
             drop(log);
-            let (log, ..) = reopened(world, &leg.disk, &leg.truth)?;
+            let (log, report, found) = reopened(world, &leg.disk, &leg.truth)?;
             // What opening showed is durable.
-            leg.promise(leg.truth.transactions.len() as u32);
+            leg.promise(progress(found, report.closed));
             Ok((log, None))
+        }
+        11 => {
+            // Of a short append the first call writes and the second syncs; a long one prepares a segment as well.
+            let lens = APPENDS[if step.salt % 2 == 1 { 0 } else { 3 }];
+            leg.disk.fail_at(leg.disk.calls() + step.salt / 2 % 24, Failure::Io, false);
+            for _ in 0..2 {
+                let new = records(step.salt, lens);
+                // What failed may be there or not: the next leg begins with what is.
+                leg.truth.transactions.push(new.clone());
+                if log.append(&new, 1).and_then(|appended| log.sync_to(appended.end)).is_err() {
+                    break;
+                }
+                leg.promise(progress(leg.truth.transactions.len() as u32, false));
+            }
+            drop(log);
+            leg.disk.heal();
+            // The same disk, with what it lost and still shows.
+            let disk = leg.disk.replay().last().ok_or("there is an end")?;
+            next_leg(world, leg, disk)
         }
         kind => {
             drop(log);
             let how = if kind == 9 { Crash::Seeded(step.salt) } else { Crash::Lose };
             let disk = leg.disk.crash(how);
-            let (log, _, found) = reopened(world, &disk, &leg.truth)?;
-            let truth = Written { transactions: leg.truth.transactions[..found as usize].to_vec() };
-            // Until opening returned only what was promised before holds.
-            let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
-            let mut next = Leg::new(disk, promised, truth);
-            next.promise(found);
-            Ok((log, Some(next)))
+            next_leg(world, leg, disk)
         }
     }
+}
+
+/// Opens what became of a leg's disk, and goes on there.
+fn next_leg(world: World<'_>, leg: &Leg<Written>, disk: SimVfs) -> Result<(Log, Option<Leg<Written>>), String> {
+    let (log, report, found) = reopened(world, &disk, &leg.truth)?;
+    let truth = Written { transactions: leg.truth.transactions[..found as usize].to_vec() };
+    // Until opening returned only what was promised before holds.
+    let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
+    let mut next = Leg::new(disk, promised, truth);
+    next.promise(progress(found, report.closed));
+    Ok((log, Some(next)))
 }
 
 enum Opening {

@@ -25,6 +25,7 @@
 pub mod catalog;
 pub mod engine;
 pub mod log;
+pub mod sabotage;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -56,7 +57,7 @@ pub struct Step {
 pub struct Leg<T> {
     /// The disk, with its history.
     pub disk: SimVfs,
-    /// How many transactions were acknowledged when the history had this length, ascending.
+    /// What progress was acknowledged when the history had this length, ascending.
     pub promises: Vec<(usize, u32)>,
     /// The length of the history when the last step began.
     pub last_step: usize,
@@ -65,27 +66,22 @@ pub struct Leg<T> {
 }
 
 impl<T> Leg<T> {
-    /// A stretch on a disk where so many transactions are durable.
+    /// A stretch on a disk where this progress is durable.
     pub fn new(disk: SimVfs, durable: u32, truth: T) -> Self {
         Self { disk, promises: vec![(0, durable)], last_step: 0, truth }
     }
 
-    /// So many transactions are acknowledged from now on.
-    pub fn promise(&mut self, transactions: u32) {
-        self.promises.push((self.disk.history().len(), transactions));
-    }
-
-    fn promised_at(&self, history_len: usize) -> u32 {
-        let before = self.promises.partition_point(|(from, _)| *from <= history_len);
-        before.checked_sub(1).map_or(0, |last| self.promises[last].1)
+    /// This progress is acknowledged from now on.
+    pub fn promise(&mut self, progress: u32) {
+        self.promises.push((self.disk.history_len(), progress));
     }
 }
 
 /// What a crash left, as it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// How many transactions are there, from the first on.
-    pub transactions: u32,
+    /// How far it is, as the subject counts: more for everything that is acknowledged, 0 when there is nothing yet.
+    pub progress: u32,
     /// Whether recovery had something to do.
     pub recovered: bool,
     /// Whether it cut off what was never synced.
@@ -105,6 +101,9 @@ pub trait Subject: Sync {
 
     /// How many of them, from the first on, write.
     fn writes(&self) -> usize;
+
+    /// The runs that mutants of the protocol are tried on: every call, in few steps.
+    fn mutant_units(&self) -> Vec<Vec<Step>>;
 
     /// How far its units are explored, when all sequences are run and when they are drawn.
     fn limits(&self) -> (Limits, Limits);
@@ -201,6 +200,11 @@ pub fn sequences(kinds: usize, longest: u32) -> impl Iterator<Item = Vec<Step>> 
     })
 }
 
+/// The steps with these kinds; those that wait for a sync are marked so.
+pub(crate) fn steps(kinds: &[(usize, u64)]) -> Vec<Step> {
+    kinds.iter().map(|&(kind, salt)| Step { kind, salt }).collect()
+}
+
 /// A sequence of four to eleven steps out of `kinds`, of which those below `writes` write and are drawn more often.
 #[must_use]
 pub fn drawn(kinds: usize, writes: usize, seed: u64) -> Vec<Step> {
@@ -245,16 +249,7 @@ pub fn explore<S: Subject>(subject: &S, world: World<'_>, steps: &[Step], limits
     };
     let explored = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let legs = subject.run(world, steps).map_err(|why| format!("running: {why}"))?;
-        let mut counts = Counts { units: 1, ..Counts::default() };
-        let last = legs.len().saturating_sub(1);
-        for (number, leg) in legs.iter().enumerate() {
-            if number == last || !limits.only_last_step {
-                let mut exploring = Exploring::new(subject, world, leg, limits);
-                exploring.all_points().map_err(|why| format!("leg {number}, {why}"))?;
-                counts.add(&exploring.counts);
-            }
-        }
-        Ok(counts)
+        explore_legs(subject, world, &legs, limits, &Edit { order: &|_| None, objections: Mutex::default() })
     }));
     match explored {
         Ok(explored) => explored.map_err(|why: String| format!("{}: {why}", told())),
@@ -266,38 +261,94 @@ pub fn explore<S: Subject>(subject: &S, world: World<'_>, steps: &[Step], limits
     }
 }
 
+/// What is done otherwise than it was, to see who notices.
+pub(crate) struct Edit<'e> {
+    /// The numbers of the changes of a disk's history that are made, in their order; nothing for all as they were.
+    pub(crate) order: &'e (dyn Fn(&SimVfs) -> Option<Vec<usize>> + Sync),
+    /// What the auditor says of that.
+    pub(crate) objections: Mutex<Vec<String>>,
+}
+
+impl Edit<'_> {
+    /// The disk with its history as it is done now, and that order if it is another.
+    fn apply(&self, disk: &SimVfs) -> (SimVfs, Option<Vec<usize>>) {
+        match (self.order)(disk) {
+            None => (disk.clone(), None),
+            Some(order) => {
+                let edited = disk.reordered(&order);
+                self.objections.lock().unwrap_or_else(PoisonError::into_inner).extend(edited.objections());
+                (edited, Some(order))
+            }
+        }
+    }
+}
+
+/// Explores the legs of a run.
+pub(crate) fn explore_legs<S: Subject>(
+    subject: &S,
+    world: World<'_>,
+    legs: &[Leg<S::Truth>],
+    limits: &Limits,
+    edit: &Edit<'_>,
+) -> Result<Counts, String> {
+    let mut counts = Counts { units: 1, ..Counts::default() };
+    let last = legs.len().saturating_sub(1);
+    for (number, leg) in legs.iter().enumerate() {
+        if number == last || !limits.only_last_step {
+            let mut exploring = Exploring::new(subject, world, leg, limits, edit);
+            exploring.all_points().map_err(|why| format!("leg {number}, {why}"))?;
+            counts.add(&exploring.counts);
+        }
+    }
+    Ok(counts)
+}
+
 struct Exploring<'e, S: Subject> {
     subject: &'e S,
     world: World<'e>,
-    leg: &'e Leg<S::Truth>,
+    truth: &'e S::Truth,
     limits: &'e Limits,
-    /// Fingerprints of the states opened, and how many transactions were found.
+    edit: &'e Edit<'e>,
+    /// The disk of the leg and what was promised, as edited.
+    disk: SimVfs,
+    promises: Vec<(usize, u32)>,
+    last_step: usize,
+    /// Fingerprints of the states opened, and the progress found.
     seen: HashMap<u64, u32>,
-    /// Fingerprints of the disks that recovery left, and how many transactions they hold.
+    /// Fingerprints of the disks that recovery left, and the progress they hold.
     outcomes: HashMap<u64, Option<u32>>,
     counts: Counts,
 }
 
 impl<'e, S: Subject> Exploring<'e, S> {
-    fn new(subject: &'e S, world: World<'e>, leg: &'e Leg<S::Truth>, limits: &'e Limits) -> Self {
-        let (seen, outcomes) = (HashMap::new(), HashMap::new());
-        Self { subject, world, leg, limits, seen, outcomes, counts: Counts::default() }
+    fn new(subject: &'e S, world: World<'e>, leg: &'e Leg<S::Truth>, limits: &'e Limits, edit: &'e Edit<'e>) -> Self {
+        let (disk, order) = edit.apply(&leg.disk);
+        // A promise stands behind as many changes as are left of those it stood behind.
+        let moved = |len: usize| order.as_ref().map_or(len, |order| order.iter().filter(|&&at| at < len).count());
+        let promises = leg.promises.iter().map(|&(len, promised)| (moved(len), promised)).collect();
+        let last_step = moved(leg.last_step);
+        let (seen, outcomes, counts) = (HashMap::new(), HashMap::new(), Counts::default());
+        Self { subject, world, truth: &leg.truth, limits, edit, disk, promises, last_step, seen, outcomes, counts }
+    }
+
+    fn promised_at(&self, history_len: usize) -> u32 {
+        let before = self.promises.partition_point(|(from, _)| *from <= history_len);
+        before.checked_sub(1).map_or(0, |last| self.promises[last].1)
     }
 
     fn all_points(&mut self) -> Result<(), String> {
-        let from = if self.limits.only_last_step { self.leg.last_step } else { 0 };
-        for (history_len, point) in self.leg.disk.replay().enumerate().skip(from) {
-            let promised = self.leg.promised_at(history_len);
+        let from = if self.limits.only_last_step { self.last_step } else { 0 };
+        for (history_len, point) in self.disk.clone().replay().enumerate().skip(from) {
+            let promised = self.promised_at(history_len);
             let states = point.crash_states(self.limits.states_of_point, history_len as u64);
             self.counts.points += 1;
             self.counts.exhausted_points += u64::from(states.is_exhaustive());
             for (number, state) in states.enumerate() {
-                let context = |why| {
-                    let history = self.leg.disk.history();
+                let found = self.state(&state, promised).map_err(|why| {
+                    let history = self.disk.history();
                     let operation = history_len.checked_sub(1).map(|at| &history[at]);
                     format!("after change {history_len} ({}), state {number}: {why}", told(operation))
-                };
-                let found = self.state(&state, promised).map_err(context)?;
+                })?;
                 let recovered = found.is_some_and(|found| found.recovered);
                 if recovered && self.counts.states.is_multiple_of(self.limits.recoveries) {
                     self.recovery(&state, promised)
@@ -310,7 +361,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
 
     /// Crashes the recovery of a state that was just opened, at each change it made.
     fn recovery(&mut self, state: &SimVfs, promised: u32) -> Result<(), String> {
-        for (change, point) in state.replay().enumerate() {
+        for (change, point) in self.edit.apply(state).0.replay().enumerate() {
             for (number, inner) in point.crash_states(self.limits.states_of_recovery, change as u64).enumerate() {
                 let before = self.counts.states;
                 self.state(&inner, promised)
@@ -324,57 +375,53 @@ impl<'e, S: Subject> Exploring<'e, S> {
     /// Opens a state, unless it was before, and says what was found if something new was.
     fn state(&mut self, state: &SimVfs, promised: u32) -> Result<Option<Found>, String> {
         let print = state.fingerprint();
-        if let Some(&transactions) = self.seen.get(&print) {
+        if let Some(&progress) = self.seen.get(&print) {
             self.counts.duplicates += 1;
-            return enough(transactions, promised).map(|()| None);
+            return enough(progress, promised).map(|()| None);
         }
         self.counts.states += 1;
-        let found = self.subject.open(self.world, state, &self.leg.truth)?;
-        let transactions = found.map_or(0, |found| found.transactions);
-        self.seen.insert(print, transactions);
-        enough(transactions, promised)?;
+        let found = self.subject.open(self.world, state, self.truth)?;
+        let progress = found.map_or(0, |found| found.progress);
+        self.seen.insert(print, progress);
+        enough(progress, promised)?;
         self.again(state, found)?;
         Ok(found)
     }
 
     /// Loses what recovery did not sync, and expects the same again.
     fn again(&mut self, state: &SimVfs, found: Option<Found>) -> Result<(), String> {
-        let left = state.crash(Crash::Lose);
+        let left = self.edit.apply(state).0.crash(Crash::Lose);
         let bare = left.crash(Crash::Keep);
         self.subject.without_remains(&bare);
-        let transactions = found.map(|found| found.transactions);
+        let progress = found.map(|found| found.progress);
         let print = bare.fingerprint();
         let known = match self.outcomes.get(&print) {
             Some(known) => *known,
             None => {
                 self.counts.outcomes += 1;
-                let again = self
-                    .subject
-                    .open(self.world, &left, &self.leg.truth)
-                    .map_err(|why| format!("opened again: {why}"))?;
+                let again =
+                    self.subject.open(self.world, &left, self.truth).map_err(|why| format!("opened again: {why}"))?;
                 if let Some(again) = again {
                     if again.cut {
                         return Err(format!("opened again there is something left to cut off: {again:?}"));
                     }
-                    self.subject
-                        .go_on(self.world, &left, &self.leg.truth)
-                        .map_err(|why| format!("gone on with: {why}"))?;
+                    self.subject.go_on(self.world, &left, self.truth).map_err(|why| format!("gone on with: {why}"))?;
                 }
-                let known = again.map(|again| again.transactions);
+                let known = again.map(|again| again.progress);
                 self.outcomes.insert(print, known);
                 known
             }
         };
-        if known == transactions {
+        if known == progress {
             Ok(())
         } else {
-            Err(format!("showed {transactions:?} transactions, and opened again {known:?}"))
+            Err(format!("showed progress {progress:?}, and opened again {known:?}"))
         }
     }
 }
 
 fn enough(found: u32, promised: u32) -> Result<(), String> {
-    if found >= promised { Ok(()) } else { Err(format!("{found} transactions are left of {promised} acknowledged")) }
+    if found >= promised { Ok(()) } else { Err(format!("progress {found} is left of {promised} acknowledged")) }
 }
 
 /// An operation without its bytes.

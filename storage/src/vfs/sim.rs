@@ -36,6 +36,7 @@ mod audit;
 mod content;
 mod crash;
 mod disk;
+mod history;
 
 use std::collections::HashSet;
 use std::io;
@@ -44,9 +45,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 pub use self::crash::{Crash, CrashStates};
+pub use self::history::Replay;
 
 use self::crash::Fates;
 use self::disk::{Disk, parent_of};
+use self::history::{Change, Tagger};
 use super::whole_calls::{read_whole, repeated, write_whole};
 use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
 
@@ -118,7 +121,8 @@ struct State {
     disk: Disk,
     /// The disk before the first change; nothing while there is none.
     origin: Option<Disk>,
-    history: Vec<(usize, Operation)>,
+    history: Vec<Change>,
+    tagger: Option<Tagger>,
     calls: u64,
     failure: Option<PlannedFailure>,
     quota: Option<u64>,
@@ -189,21 +193,6 @@ impl SimVfs {
     #[must_use]
     pub fn objections(&self) -> Vec<String> {
         std::mem::take(&mut self.state().objections)
-    }
-
-    /// Every change made so far, in order.
-    #[must_use]
-    pub fn history(&self) -> Vec<Operation> {
-        self.audited().history.iter().map(|(_, operation)| operation.clone()).collect()
-    }
-
-    /// Stands at each point of this disk's history in turn, from what it was before the first change. Damage from outside
-    /// ([`SimVfs::flip`], [`SimVfs::replace`]) is no part of the history.
-    #[must_use]
-    pub fn replay(&self) -> Replay {
-        let state = self.audited();
-        let disk = state.origin.as_ref().unwrap_or(&state.disk).clone();
-        Replay { disk, history: state.history.clone().into_iter(), started: false }
     }
 
     /// How many calls of the traits were made so far.
@@ -309,27 +298,6 @@ impl Drop for Shared {
 impl Default for SimVfs {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// The points of a run, from [`SimVfs::replay`]: the disk before the first change, then after each one.
-#[derive(Debug)]
-pub struct Replay {
-    disk: Disk,
-    history: std::vec::IntoIter<(usize, Operation)>,
-    started: bool,
-}
-
-impl Iterator for Replay {
-    type Item = SimVfs;
-
-    fn next(&mut self) -> Option<SimVfs> {
-        if self.started {
-            let (file, operation) = self.history.next()?;
-            self.disk.apply(file, &operation);
-        }
-        self.started = true;
-        Some(SimVfs::with_disk(self.disk.clone()))
     }
 }
 
@@ -639,6 +607,7 @@ impl State {
         }
         self.objections.extend(audit::objection(&self.disk, file, &operation));
         self.disk.apply(file, &operation);
-        self.history.push((file, operation));
+        let tag = self.tagger.as_ref().map_or(0, |tagger| tagger.tag(&operation));
+        self.history.push(Change { file, tag, operation });
     }
 }

@@ -10,7 +10,7 @@
 //! 3. The catalog states no position below which the log has such bytes, and names no file whose name is not durable.
 //! 4. A segment, a quarantine or a derived file gets its name only when its content is synced. (Not the catalog: redb
 //!    syncs what it commits, and what it writes behind that is its own affair.)
-//! 5. A segment of the log is removed only after the names of quarantine files are durable.
+//! 5. A segment of the log is removed, and written bytes of one zeroed, only after the names of quarantine files are durable.
 //!
 //! Bytes that stood in the log already and are written again (recovery, redaction) are not new: they were durable once.
 
@@ -54,7 +54,10 @@ fn written(disk: &Disk, file: usize, path: &Path, offset: u64, bytes: &[u8]) -> 
     let root = parent_of(path);
     if is_segment(path) {
         let header = (offset == 0 && bytes.starts_with(SEGMENT_MAGIC)).then(|| begun(disk, file, path)).flatten();
-        return header.or_else(|| {
+        let zeroed =
+            bytes.iter().all(|&byte| byte == 0) && !disk.files[file].cached.is_blank(offset as usize, bytes.len());
+        let erased = zeroed.then(|| unfinished_quarantine(disk, path)).flatten();
+        return header.or(erased).or_else(|| {
             let stated = stated_durable(bytes).max()?;
             not_durable(disk, root, stated).map(|why| format!("a record calls position {stated} durable, but {why}"))
         });
@@ -140,7 +143,7 @@ fn applied_position(bytes: &[u8]) -> Option<u64> {
 fn unfinished_quarantine(disk: &Disk, segment: &Path) -> Option<String> {
     let mut begun = disk.pending_names.iter().filter_map(|name| name.begins.as_ref()).map(|(path, _)| path);
     let quarantine = begun.find(|path| parent_of(path) == parent_of(segment) && is_quarantine(path))?;
-    Some(format!("it is removed before the name {} is durable", quarantine.display()))
+    Some(format!("it is removed or zeroed before the name {} is durable", quarantine.display()))
 }
 
 fn is_segment(path: &Path) -> bool {

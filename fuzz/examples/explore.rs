@@ -1,8 +1,12 @@
-//! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine]`.
+//! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine]
+//! [--mutants]`.
 //!
 //! Explores every sequence of up to three steps of the log, of two of catalog and engine, then sequences drawn from the seed,
 //! until there are `N` different states, and prints what it did as one line of JSON. Fails at the first state that is not as
 //! it must be.
+//!
+//! `explore --mutants` tries the mutants of the protocol instead, and fails when one that is not known to be equivalent goes
+//! unnoticed: one line of JSON a mutant.
 
 use std::env;
 use std::process::ExitCode;
@@ -11,24 +15,28 @@ use std::time::Instant;
 use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
-use holotype_fuzz::explore::{Counts, Progress, Step, Subject, drawn, sequences};
+use holotype_fuzz::explore::sabotage::{equivalent, try_mutants};
+use holotype_fuzz::explore::{Counts, Limits, Progress, Step, Subject, drawn, sequences};
 
 struct Arguments {
     states: u64,
     seed: u64,
     jobs: usize,
     only: Option<String>,
+    mutants: bool,
 }
 
 fn main() -> ExitCode {
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(why) => {
-            eprintln!("explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine]");
+            eprintln!(
+                "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine] [--mutants]"
+            );
             return ExitCode::from(2);
         }
     };
-    match explore(&arguments) {
+    match if arguments.mutants { mutants(&arguments) } else { explore(&arguments) } {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("explore: {why}");
@@ -39,9 +47,13 @@ fn main() -> ExitCode {
 
 fn arguments() -> Result<Arguments, String> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut arguments = Arguments { states: 1_000_000, seed: 1, jobs, only: None };
+    let mut arguments = Arguments { states: 1_000_000, seed: 1, jobs, only: None, mutants: false };
     let mut words = env::args().skip(1);
     while let Some(word) = words.next() {
+        if word == "--mutants" {
+            arguments.mutants = true;
+            continue;
+        }
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         let number = || value.parse::<u64>().map_err(|_| format!("{word} {value}: not a number"));
         match word.as_str() {
@@ -83,6 +95,71 @@ fn explore(arguments: &Arguments) -> Result<(), String> {
         parts.join(",")
     );
     Ok(())
+}
+
+fn mutants(arguments: &Arguments) -> Result<(), String> {
+    let wanted = |name: &str| arguments.only.as_deref().is_none_or(|only| only == name);
+    let mut unnoticed = 0;
+    let log = Limits { states_of_point: 64, states_of_recovery: 8, recoveries: 3, only_last_step: false };
+    if wanted("log") {
+        unnoticed += mutants_of(&LogSubject, &LogSubject.mutant_units(), &log, arguments)?;
+    }
+    if wanted("catalog") {
+        let limits = Limits { states_of_point: 24, recoveries: 16, ..log };
+        unnoticed += mutants_of(&CatalogSubject, &CatalogSubject.mutant_units(), &limits, arguments)?;
+    }
+    if wanted("engine") {
+        let limits = Limits { states_of_point: 6, states_of_recovery: 3, recoveries: 16, only_last_step: false };
+        unnoticed += mutants_of(&EngineSubject, &EngineSubject.mutant_units(), &limits, arguments)?;
+    }
+    if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} mutants went unnoticed")) }
+}
+
+/// Tries the mutants of one subject, and says how many went unnoticed that should not.
+fn mutants_of<S: Subject>(
+    subject: &S,
+    units: &[Vec<Step>],
+    limits: &Limits,
+    arguments: &Arguments,
+) -> Result<usize, String> {
+    let started = Instant::now();
+    let verdicts = try_mutants(subject, units, limits, arguments.jobs)?;
+    let mut unnoticed = 0;
+    let (mut by_crash, mut by_auditor, mut by_both, mut known) = (0, 0, 0, 0);
+    for (mutant, verdict) in &verdicts {
+        let who = match (&verdict.crash, &verdict.auditor) {
+            (Some(_), Some(_)) => {
+                by_both += 1;
+                "crash and auditor"
+            }
+            (Some(_), None) => {
+                by_crash += 1;
+                "crash"
+            }
+            (None, Some(_)) => {
+                by_auditor += 1;
+                "auditor"
+            }
+            (None, None) => match equivalent(mutant) {
+                Some(_) => {
+                    known += 1;
+                    "nobody: equivalent"
+                }
+                None => {
+                    unnoticed += 1;
+                    "nobody"
+                }
+            },
+        };
+        println!(r#"{{"subject":"{}","mutant":"{mutant}","noticed_by":"{who}"}}"#, subject.name());
+    }
+    println!(
+        r#"{{"subject":"{}","mutants":{},"noticed":{{"crash":{by_crash},"auditor":{by_auditor},"both":{by_both}}},"equivalent":{known},"unnoticed":{unnoticed},"seconds":{:.1}}}"#,
+        subject.name(),
+        verdicts.len(),
+        started.elapsed().as_secs_f64()
+    );
+    Ok(unnoticed)
 }
 
 /// Explores one subject: every short sequence, then drawn ones until there are enough states.

@@ -1,0 +1,332 @@
+//! Mutants of the protocol: each sync left out, each two changes swapped that stand in an order, and the explorer and the
+//! auditor must notice. The product knows nothing of it: a run is recorded with the place in the code that made each change,
+//! and crashed as if that place had been written otherwise ([`SimVfs::reordered`]).
+//!
+//! A *site* is what a change is and the functions of ours it was made in, innermost first. Leaving a sync out means leaving
+//! out all changes of its site, in runs and in recoveries. Swapping means moving the first of two changes of one thread behind
+//! the second wherever they follow each other; at least one of the two is a sync, a rename or a removal, for the order of
+//! two writes with no sync between them means nothing to a disk.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holotype_storage::vfs::{Operation, SimVfs, Vfs};
+
+use super::{Edit, Limits, Step, Subject, explore_legs};
+
+/// How many functions make a site.
+const DEPTH: usize = 4;
+
+/// Something written otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mutant {
+    /// The syncs of a site are left out.
+    Without(String),
+    /// The changes of the first site come after those of the second that follow them.
+    Swapped(String, String),
+}
+
+impl std::fmt::Display for Mutant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Without(site) => write!(f, "without {site}"),
+            Self::Swapped(first, second) => write!(f, "{first} after {second}"),
+        }
+    }
+}
+
+/// Why a mutant is none: what it leaves out or swaps changes nothing that was promised.
+#[must_use]
+pub fn equivalent(mutant: &Mutant) -> Option<&'static str> {
+    let text = mutant.to_string();
+    EQUIVALENT.iter().find(|(parts, _)| parts.iter().all(|part| text.contains(part))).map(|(_, why)| *why)
+}
+
+/// Parts of the names of mutants that are equivalent, with the reason.
+const EQUIVALENT: &[(&[&str], &str)] = &[
+    (&["without sync .log in mod::sync_from"], "recovery writes again and syncs whatever nothing proves to be durable"),
+    (
+        &["without sync directory in mod::sync_from"],
+        "the name of a segment in use was durable before its header was written, and a prepared one gets its name again",
+    ),
+    (&["mod::sync_from", "after sync directory in mod::sync_from"], "two syncs with nothing between them"),
+    (
+        &["sync directory in mod::sync_from", "after"],
+        "nothing that recovery writes rests on a name that this sync makes durable",
+    ),
+    (&["remove_unfinished"], "an unfinished file means nothing to anybody"),
+    (&["prepare::fill", "first_segment", "without"], "the sync of the header right behind it covers the zeros"),
+    (&["prepare::fill", "first_segment", "after"], "the sync of the header right behind it covers the zeros"),
+    (
+        &["prepare::fill", "after remove .log.tmp in prepare::remove_if_there"],
+        "a preparation that failed leaves a file that nobody uses",
+    ),
+    (
+        &["sync .log in mod::renew", "in mod::spares"],
+        "the bytes of the segment in use and the names of those behind it do not touch",
+    ),
+    (
+        &["sync .log in tail::zero", "after write .log in writer::write"],
+        "the sync that the next append is acknowledged by covers the zeros",
+    ),
+    (
+        &["remove_later_segments", "after sync .log in tail::zero"],
+        "two syncs with nothing between them: where something is zeroed, that write comes between",
+    ),
+];
+
+/// Who notices a mutant, and what they say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// A crash state that is not as promised.
+    pub crash: Option<String>,
+    /// The auditor.
+    pub auditor: Option<String>,
+}
+
+impl Verdict {
+    /// Whether anybody does.
+    #[must_use]
+    pub fn is_caught(&self) -> bool {
+        self.crash.is_some() || self.auditor.is_some()
+    }
+}
+
+/// The places changes are made in, numbered as they are met.
+#[derive(Debug, Default)]
+pub struct Sites {
+    names: Mutex<Vec<String>>,
+    numbers: Mutex<HashMap<String, u64>>,
+    threads: AtomicU64,
+}
+
+thread_local! {
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+    /// The functions of ours at an address, innermost first.
+    static FRAMES: RefCell<HashMap<usize, Vec<String>>> = RefCell::new(HashMap::new());
+}
+
+impl Sites {
+    /// Shows a disk to a subject, noting the site and the thread of every change it makes.
+    #[must_use]
+    pub fn world(self: &Arc<Self>, sim: &SimVfs) -> Arc<dyn Vfs> {
+        let sites = Arc::clone(self);
+        sim.tag_changes(Arc::new(move |operation| sites.tag(operation)));
+        Arc::new(sim.clone())
+    }
+
+    fn tag(&self, operation: &Operation) -> u64 {
+        let thread = THREAD.with(|thread| {
+            if thread.get() == 0 {
+                thread.set(self.threads.fetch_add(1, Ordering::Relaxed) + 1);
+            }
+            thread.get()
+        });
+        let name = format!("{} in {}", kind(operation), functions().join(" < "));
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = numbers.len() as u64;
+        let number = *numbers.entry(name).or_insert_with_key(|name| {
+            self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+            next
+        });
+        thread << 32 | number
+    }
+
+    fn name(&self, tag: u64) -> String {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)[(tag & 0xffff_ffff) as usize].clone()
+    }
+
+    /// Every mutant there is of what a disk's history did.
+    #[must_use]
+    pub fn mutants(&self, disk: &SimVfs) -> BTreeSet<Mutant> {
+        let changes = disk.changes();
+        let mut mutants = BTreeSet::new();
+        let mut last = HashMap::new();
+        for (number, (tag, operation)) in changes.iter().enumerate() {
+            if is_sync(operation) {
+                mutants.insert(Mutant::Without(self.name(*tag)));
+            }
+            if let Some(before) = last.insert(tag >> 32, number) {
+                let (first_tag, first): &(u64, Operation) = &changes[before];
+                if first_tag != tag && is_ordered(first, operation) {
+                    mutants.insert(Mutant::Swapped(self.name(*first_tag), self.name(*tag)));
+                }
+            }
+        }
+        mutants
+    }
+
+    /// The numbers of the changes the mutant makes, in its order.
+    #[must_use]
+    pub fn order(&self, mutant: &Mutant, changes: &[(u64, Operation)]) -> Vec<usize> {
+        match mutant {
+            Mutant::Without(site) => {
+                (0..changes.len()).filter(|&at| !is_sync(&changes[at].1) || self.name(changes[at].0) != *site).collect()
+            }
+            Mutant::Swapped(first, second) => {
+                let mut order: Vec<usize> = (0..changes.len()).collect();
+                let mut last: HashMap<u64, usize> = HashMap::new();
+                for at in 0..changes.len() {
+                    let (tag, operation) = &changes[at];
+                    let Some(before) = last.insert(tag >> 32, at) else { continue };
+                    let (first_tag, first_operation) = &changes[before];
+                    let swaps = self.name(*first_tag) == *first
+                        && self.name(*tag) == *second
+                        && is_ordered(first_operation, operation);
+                    if swaps {
+                        // Behind the second, wherever that stands by now.
+                        order.retain(|&number| number != before);
+                        let place = order.iter().position(|&number| number == at).map_or(order.len(), |at| at + 1);
+                        order.insert(place, before);
+                    }
+                }
+                order
+            }
+        }
+    }
+}
+
+/// The runs of a subject that mutants are tried on, and who notices each.
+///
+/// # Errors
+/// When a run fails, or is noticed unchanged.
+pub fn try_mutants<S: Subject>(
+    subject: &S,
+    units: &[Vec<Step>],
+    limits: &Limits,
+    jobs: usize,
+) -> Result<BTreeMap<Mutant, Verdict>, String> {
+    let sites = Arc::new(Sites::default());
+    let world = |sim: &SimVfs| sites.world(sim);
+    let mut runs = Vec::new();
+    let mut mutants = BTreeSet::new();
+    for steps in units {
+        let legs = subject.run(&world, steps)?;
+        for leg in &legs {
+            mutants.extend(sites.mutants(&leg.disk));
+        }
+        // Recoveries have syncs of their own: met here, and mutated wherever the explorer opens a state.
+        let met = Mutex::new(&mut mutants);
+        let order = |disk: &SimVfs| {
+            met.lock().unwrap_or_else(PoisonError::into_inner).extend(sites.mutants(disk));
+            None
+        };
+        explore_legs(subject, &world, &legs, limits, &Edit { order: &order, objections: Mutex::default() })?;
+        runs.push(legs);
+    }
+    let mutants = Mutex::new(mutants.into_iter());
+    let verdicts = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let mutant = mutants.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some(mutant) = mutant else { return };
+                    let verdict = try_mutant(subject, &sites, &mutant, &runs, limits);
+                    verdicts.lock().unwrap_or_else(PoisonError::into_inner).insert(mutant, verdict);
+                }
+            });
+        }
+    });
+    Ok(verdicts.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn try_mutant<S: Subject>(
+    subject: &S,
+    sites: &Arc<Sites>,
+    mutant: &Mutant,
+    runs: &[Vec<super::Leg<S::Truth>>],
+    limits: &Limits,
+) -> Verdict {
+    let world = |sim: &SimVfs| sites.world(sim);
+    let order = |disk: &SimVfs| Some(sites.order(mutant, &disk.changes()));
+    let edit = Edit { order: &order, objections: Mutex::default() };
+    let crash = runs.iter().find_map(|legs| {
+        let explored = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            explore_legs(subject, &world, legs, limits, &edit)
+        }));
+        match explored {
+            Ok(Ok(_)) => None,
+            Ok(Err(why)) => Some(why),
+            Err(_) => Some("a panic".to_owned()),
+        }
+    });
+    let auditor = edit.objections.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().next();
+    Verdict { crash, auditor }
+}
+
+fn is_sync(operation: &Operation) -> bool {
+    matches!(operation, Operation::Sync(_) | Operation::SyncDir(_))
+}
+
+/// Whether the order of two changes can matter, and the second does not need the first to be possible.
+fn is_ordered(first: &Operation, second: &Operation) -> bool {
+    let makes = |operation: &Operation| matches!(operation, Operation::Create(_) | Operation::CreateDir(_));
+    let fails = |operation: &Operation| matches!(operation, Operation::FailedSync(_) | Operation::FailedSyncDir(_));
+    if [first, second].into_iter().any(|operation| makes(operation) || fails(operation)) {
+        return false;
+    }
+    let orders =
+        |operation: &Operation| is_sync(operation) || matches!(operation, Operation::Rename(..) | Operation::Remove(_));
+    let names = |operation: &Operation| match operation {
+        Operation::Rename(from, to) => vec![from.clone(), to.clone()],
+        Operation::Remove(path) => vec![path.clone()],
+        _ => Vec::new(),
+    };
+    let second_names = names(second);
+    (orders(first) || orders(second)) && !names(first).iter().any(|name| second_names.contains(name))
+}
+
+/// What a change is, and of what: names without numbers.
+fn kind(operation: &Operation) -> String {
+    let of = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-').to_owned()
+    };
+    match operation {
+        Operation::CreateDir(_) => "create directory".to_owned(),
+        Operation::Create(path) => format!("create {}", of(path)),
+        Operation::Write { path, .. } => format!("write {}", of(path)),
+        Operation::SetLen { path, .. } => format!("set length of {}", of(path)),
+        Operation::Sync(path) | Operation::FailedSync(path) => format!("sync {}", of(path)),
+        Operation::Rename(from, _) => format!("rename {}", of(from)),
+        Operation::Remove(path) => format!("remove {}", of(path)),
+        Operation::SyncDir(_) | Operation::FailedSyncDir(_) => "sync directory".to_owned(),
+    }
+}
+
+/// The functions of ours (and of redb) that the caller is in, innermost first.
+fn functions() -> Vec<String> {
+    let mut functions = Vec::new();
+    FRAMES.with_borrow_mut(|known| {
+        backtrace::trace(|frame| {
+            let address = frame.ip() as usize;
+            let ours = known.entry(address).or_insert_with(|| {
+                let mut ours = Vec::new();
+                backtrace::resolve_frame(frame, |symbol| ours.extend(function(symbol)));
+                ours
+            });
+            functions.extend_from_slice(ours);
+            functions.len() < DEPTH
+        });
+    });
+    functions.truncate(DEPTH);
+    functions
+}
+
+/// The name of a function of ours or of redb with its line, without crate, closures and generics.
+fn function(symbol: &backtrace::Symbol) -> Option<String> {
+    let file = symbol.filename()?.to_string_lossy().into_owned();
+    let ours = ["storage/src/", "engine/src/", "index/src/", "/redb-"].iter().any(|place| file.contains(place));
+    if !ours || file.contains("src/vfs/") {
+        return None;
+    }
+    let name = format!("{:#}", symbol.name()?);
+    let name = name.replace("::{{closure}}", "");
+    let module = Path::new(&file).file_stem()?.to_string_lossy().into_owned();
+    let function = name.rsplit("::").next().unwrap_or_default().to_owned();
+    Some(format!("{module}::{function}:{}", symbol.lineno().unwrap_or(0)))
+}
