@@ -46,6 +46,7 @@ mod apply;
 mod attributes;
 pub mod cell;
 mod checkpoint;
+mod citations;
 mod claims;
 mod content;
 mod database;

@@ -153,6 +153,11 @@ pub(crate) fn check_hash(pointer: &Pointer, found: &[u8; 32]) -> Result<()> {
     Err(Error::HashMismatch { target: pointer.target.to_string(), given: given.clone(), found })
 }
 
+/// The byte range of a span in the bytes of a field, if there is one.
+pub(crate) fn span_bytes(bytes: &[u8], span: &Span) -> Option<(usize, usize)> {
+    span_in(bytes, span).ok()
+}
+
 /// The byte range of a span in the bytes of a field, or why there is none.
 fn span_in(bytes: &[u8], span: &Span) -> Result<(usize, usize), String> {
     let text = || std::str::from_utf8(bytes).map_err(|_| "it holds bytes, not text".to_owned());

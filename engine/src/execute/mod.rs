@@ -122,6 +122,7 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
     match statement {
         Statement::Recall(recall) if recall.clauses.receipt.is_some() => Err(Error::ReadOnly),
         Statement::Recall(recall) => Ok(Output::Answer(Box::new(recall::run(snapshot, recall)?))),
+        Statement::Why(why) => recall::why(snapshot, why).map(Output::Table),
         Statement::Replay(id) => Ok(Output::Answer(Box::new(receipt::replay(snapshot, id.node.bound())?))),
         Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
         Statement::Count(count) => count::run(snapshot, count).map(Output::Table),

@@ -6,7 +6,7 @@ use crate::cell::Cell;
 use crate::provenance::Verdict;
 use crate::snapshot::{Snapshot, is_damage};
 use crate::verify::{VerifyReport, verify_all, verify_catalog, verify_log, verify_records, verify_segments};
-use crate::{Error, Result};
+use crate::{Result, citations};
 use holotype_query::ast::{Ref, Verify};
 
 pub(super) fn run(snapshot: &Snapshot, verify: &Verify) -> Result<Table> {
@@ -20,7 +20,7 @@ pub(super) fn run(snapshot: &Snapshot, verify: &Verify) -> Result<Table> {
         Verify::Catalog => verify_catalog(snapshot, &mut report),
         Verify::Segments => verify_segments(snapshot, &mut report),
         Verify::All => report = verify_all(snapshot, &mut |_, _| {})?,
-        Verify::Citations(_) => return Err(Error::NotYet { what: "verify citations".to_owned() }),
+        Verify::Citations(text) => return citations::validate(snapshot, text.node.bound()),
     }
     let mut rows = Vec::new();
     for (what, count) in &report.checked {

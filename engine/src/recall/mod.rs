@@ -20,6 +20,7 @@ mod gather;
 mod plan;
 mod rank;
 mod select;
+mod why;
 
 use crate::Result;
 use crate::answer::{Answer, Citation, Parts, Role, Row, Strength};
@@ -36,6 +37,7 @@ use rank::Scored;
 use select::{Chosen, Selection};
 use std::collections::BTreeMap;
 use std::time::Instant;
+pub(crate) use why::why;
 
 /// What was done for an answer, stage by stage: what `explain analyze` shows.
 pub(crate) type Steps = Vec<(String, String)>;
