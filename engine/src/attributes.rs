@@ -171,6 +171,11 @@ impl AttributeStore {
         Ok(())
     }
 
+    /// How many items stand beside the columns.
+    pub(crate) fn changed_count(&self) -> usize {
+        self.frozen.len() + self.current.len()
+    }
+
     /// Where the store stands, to come back to. Savepoints end in the reverse order they began in.
     pub(crate) fn savepoint(&mut self) -> AttributesSavepoint {
         self.savepoints += 1;

@@ -130,7 +130,7 @@ fn freeze(inner: &Inner) -> Result<Option<Frozen>> {
     }
     writer.checkpoint_running = true;
     writer.tail_records = 0;
-    writer.tail_bytes = 0;
+    writer.frozen_bytes = std::mem::take(&mut writer.tail_bytes);
     inner.replace(&mut writer, state);
     let frozen = Frozen { state: Arc::clone(&writer.state), rows, catalog, rederived: writer.rederived };
     drop(writer);
@@ -330,12 +330,14 @@ fn unfreeze(inner: &Inner, frozen: &Frozen) -> bool {
     let mut writer = inner.lock_writer();
     if writer.rederived != frozen.rederived {
         writer.checkpoint_running = false;
+        writer.frozen_bytes = 0;
         return true;
     }
     let mut state = writer.state.as_ref().clone();
     state.rows.unfreeze();
     state.attributes.unfreeze();
     writer.tail_records += 1;
+    writer.tail_bytes += writer.frozen_bytes;
     finish(inner, &mut writer, state);
     drop(writer);
     inner.publish();
@@ -344,7 +346,9 @@ fn unfreeze(inner: &Inner, frozen: &Frozen) -> bool {
 
 fn finish(inner: &Inner, writer: &mut Writer, state: State) {
     writer.checkpoint_running = false;
+    writer.frozen_bytes = 0;
     inner.replace(writer, state);
+    inner.gate.note_progress();
 }
 
 /// Notes in the catalog that the log ends cleanly where it ends now, with `state` in the checkpoint before it.

@@ -18,6 +18,7 @@ use crate::content::{ContentReader, OwnItems, join_own_chunks};
 use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
 use crate::options::{Durability, Options};
+use crate::pressure::Gate;
 use crate::proof::tree::TreeTail;
 use crate::record::{Record, Told};
 use crate::rederive::rederive;
@@ -77,6 +78,8 @@ pub(crate) struct Inner {
     /// Records' hashes behind those that the catalog keeps.
     pub(crate) tree_tail: TreeTail,
     pub(crate) words: WordWorker,
+    /// Where transactions wait that may not begin yet.
+    pub(crate) gate: Arc<Gate>,
     /// The past state that was asked for last, with the state it is the past of.
     past: Mutex<Option<Past>>,
 }
@@ -94,6 +97,8 @@ pub(crate) struct Writer {
     /// Log written since the last checkpoint began.
     pub(crate) tail_records: u64,
     pub(crate) tail_bytes: u64,
+    /// What of the log the checkpoint under way will hold.
+    pub(crate) frozen_bytes: u64,
     pub(crate) checkpoint_running: bool,
     /// How often all derived files were made anew since opening.
     pub(crate) rederived: u64,
@@ -149,7 +154,7 @@ impl Holotype {
         let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
         let log_options = LogOptions { page_size: options.page_size, limits, ..LogOptions::new(id) };
         let log = Log::create(Arc::clone(&files.vfs), &files.log_dir(), &log_options)?;
-        let catalog_options = CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() };
+        let catalog_options = CatalogOptions { cache_len: options.cache_len(), ..CatalogOptions::default() };
         let catalog = Catalog::create(files.vfs.as_ref(), &files.catalog(), id, &catalog_options)?;
         let mut state = empty_state(Some(&catalog))?;
         state.head = log.head();
@@ -210,6 +215,7 @@ impl Holotype {
             state: Arc::clone(&state),
             tail_records: replayed,
             tail_bytes: 0,
+            frozen_bytes: 0,
             checkpoint_running: false,
             rederived: 0,
             poisoned: None,
@@ -230,6 +236,7 @@ impl Holotype {
             tree_tail: TreeTail::default(),
             past: Mutex::default(),
             words: WordWorker::default(),
+            gate: Arc::default(),
         });
         for layer in &inner.published.load().layers {
             for tail in &layer.words.tails {
@@ -243,16 +250,12 @@ impl Holotype {
     /// Begins a write transaction; waits for the one under way.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`].
+    /// [`Error::ReadOnly`]; [`Error::Busy`] when a limit stays reached for `write_timeout`.
     pub fn begin(&self) -> Result<Transaction<'_>> {
         if self.inner.options.read_only {
             return Err(Error::ReadOnly);
         }
-        let writer = self.inner.lock_writer();
-        if let Some(detail) = &writer.poisoned {
-            return Err(Error::Poisoned { detail: detail.clone() });
-        }
-        Ok(Transaction::new(&self.inner, writer))
+        Ok(Transaction::new(&self.inner, self.inner.admit()?))
     }
 
     /// A consistent view of what is committed; it never changes and holds up nobody.
@@ -260,7 +263,7 @@ impl Holotype {
         let inner = Arc::clone(&self.inner);
         let reader = ContentReader { log: Arc::clone(&inner.log), own: OwnItems::new() };
         let state = inner.published.load_full();
-        Snapshot::new(inner, state, reader)
+        Snapshot::new(inner, state, reader).held()
     }
 
     /// The end of the log as an observer outside may keep it: position, transaction, hash.

@@ -157,6 +157,18 @@ pub enum Error {
         /// What to do about it.
         hint: Option<String>,
     },
+    /// A transaction could not begin in time, because a limit of what is not settled yet stays reached. It may be tried again.
+    #[error(
+        "{limit} is reached ({used} of {max}) and nothing brought it down in time: try again, let old snapshots go, or raise it"
+    )]
+    Busy {
+        /// The option that sets the limit.
+        limit: &'static str,
+        /// How much is used.
+        used: u64,
+        /// How much there may be.
+        max: u64,
+    },
     /// A limit was reached.
     #[error("{what} is limited to {limit}, and this needs {needed}")]
     Limit {
@@ -217,6 +229,7 @@ impl Error {
             Error::NotYet { .. } => "not-yet",
             Error::Line { code, .. } => code,
             Error::Limit { .. } => "limit",
+            Error::Busy { .. } => "busy",
             Error::Cancelled(_) => "cancelled",
             Error::Proof { .. } => "proof",
             Error::Storage(error) => match error {
@@ -250,7 +263,7 @@ impl Error {
         match self {
             Error::NotFound { .. } | Error::Damaged { .. } | Error::UnknownRecord { .. } => ErrorClass::Open,
             Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
-            Error::Limit { .. } | Error::Cancelled(_) => ErrorClass::Limit,
+            Error::Limit { .. } | Error::Busy { .. } | Error::Cancelled(_) => ErrorClass::Limit,
             Error::Index(_) => ErrorClass::Io,
             Error::Storage(error) => match error {
                 Storage::Damaged(_)

@@ -69,6 +69,7 @@ mod opening;
 mod options;
 mod pages;
 mod prepared;
+mod pressure;
 pub mod proof;
 mod provenance;
 mod reader;

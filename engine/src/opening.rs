@@ -168,7 +168,7 @@ fn fresh(files: &Files, options: &Options, log: &Log) -> Result<Catalog> {
 }
 
 pub(crate) fn catalog_options(options: &Options) -> CatalogOptions {
-    CatalogOptions { cache_len: options.cache_bytes, ..CatalogOptions::default() }
+    CatalogOptions { cache_len: options.cache_len(), ..CatalogOptions::default() }
 }
 
 /// Opens the log and applies every transaction after the state. The hints are what is known of its end.

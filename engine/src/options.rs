@@ -3,6 +3,7 @@
 use crate::space::Space;
 use crate::time::Clock;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How durable a commit is before it is acknowledged and seen by readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,8 +47,21 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// A checkpoint is due after this many records.
     pub checkpoint_records: u64,
-    /// The memory the catalog may use as its cache, in bytes.
+    /// The memory the catalog may use as its cache, in bytes; at most half of `memory_limit`.
     pub cache_bytes: usize,
+    /// The memory for the catalog's cache and for what no checkpoint holds yet, in bytes.
+    pub memory_limit: u64,
+    /// The most bytes of log that no checkpoint holds.
+    pub max_tail_bytes: u64,
+    /// The most vectors that are in no segment yet.
+    pub max_unsealed_vectors: u64,
+    /// The most segments of vectors or words a layer may have.
+    pub max_live_segments: u64,
+    /// The greatest age of a snapshot that is held; nothing lets them grow as old as they like.
+    pub snapshot_max_age: Option<Duration>,
+    /// How long a transaction waits to begin while one of the four limits above is reached or a snapshot is too old; then
+    /// it is refused with [`Error::Busy`](crate::Error::Busy).
+    pub write_timeout: Duration,
     /// Threads that may build vector segments in the background.
     pub background_threads: usize,
     /// Who says what time it is.
@@ -65,6 +79,12 @@ impl Default for Options {
             checkpoint_bytes: 4 << 20,
             checkpoint_records: 10_000,
             cache_bytes: 32 << 20,
+            memory_limit: 256 << 20,
+            max_tail_bytes: 64 << 20,
+            max_unsealed_vectors: 100_000,
+            max_live_segments: 32,
+            snapshot_max_age: None,
+            write_timeout: Duration::from_secs(30),
             background_threads: 2,
             clock: Arc::new(crate::time::SystemClock),
         }
@@ -75,6 +95,11 @@ impl Options {
     /// Options with the given embedding space.
     pub fn with_space(space: Space) -> Self {
         Options { space: Some(space), ..Options::default() }
+    }
+
+    /// The memory the catalog's cache gets.
+    pub(crate) fn cache_len(&self) -> usize {
+        self.cache_bytes.min(usize::try_from(self.memory_limit / 2).unwrap_or(usize::MAX))
     }
 
     /// Options for reading only.

@@ -6,6 +6,7 @@ use crate::database::Inner;
 use crate::edge::Edge;
 use crate::item::{Attributes, ItemId, Layer};
 use crate::limits::{Limits, Meter};
+use crate::pressure::Held;
 use crate::provenance::{Verdict, field_bytes, hex};
 use crate::record::{PointerRecord, PointerTarget};
 use crate::space::Space;
@@ -22,6 +23,8 @@ pub struct Snapshot {
     pub(crate) inner: Arc<Inner>,
     pub(crate) state: Arc<State>,
     reader: ContentReader,
+    /// Nothing for the view of a transaction.
+    _held: Option<Arc<Held>>,
     limits: Limits,
     /// What the statement under way has taken, when anything is limited.
     meter: Option<Arc<Meter>>,
@@ -42,7 +45,13 @@ pub struct Item {
 
 impl Snapshot {
     pub(crate) fn new(inner: Arc<Inner>, state: Arc<State>, reader: ContentReader) -> Self {
-        Snapshot { inner, state, reader, limits: Limits::none(), meter: None }
+        Snapshot { inner, state, reader, _held: None, limits: Limits::none(), meter: None }
+    }
+
+    /// The same view, which is known to be held from now on.
+    pub(crate) fn held(self) -> Self {
+        let held = self.inner.gate.hold(self.inner.now());
+        Snapshot { _held: Some(Arc::new(held)), ..self }
     }
 
     /// The same view with limits for each statement that is run on it.

@@ -6,7 +6,9 @@ use crate::attributes::Column;
 use crate::cell::Cell;
 use crate::database::Holotype;
 use crate::item::{Kind, Layer};
+use crate::layers::LayerIndex;
 use crate::snapshot::Snapshot;
+use crate::state::State;
 
 impl Holotype {
     /// What the database holds, as rows of a name and a value.
@@ -16,11 +18,30 @@ impl Holotype {
         row("log bytes", Cell::count(self.inner.log.end().0));
         row("log bytes known durable", Cell::count(self.inner.log.durable().0));
         row("log page size", Cell::count(u64::from(self.inner.log.page_size())));
+        let limits = self.inner.limits(&self.inner.lock_writer());
+        for limit in &limits {
+            let max = limit.max.map_or("no limit".to_owned(), |max| max.to_string());
+            row(limit.limit, Cell::Text(format!("{} of {max}", limit.used)));
+        }
+        let oldest = self.inner.gate.oldest_snapshot().map_or("none".to_owned(), crate::time::format);
+        row("oldest snapshot", Cell::Text(oldest));
+        row("merge debt", Cell::count(merge_debt(&self.inner.published.load())));
         if let Some(catalog) = self.inner.published.load().rows.base() {
             row("catalog bytes", Cell::count(catalog.file_len()?));
         }
         Ok(table)
     }
+}
+
+/// The items that a merge of each layer into one segment would write anew: those of all segments but the largest.
+fn merge_debt(state: &State) -> u64 {
+    let debt = |sizes: Vec<u64>| sizes.iter().sum::<u64>() - sizes.iter().max().copied().unwrap_or_default();
+    let of_layer = |layer: &LayerIndex| {
+        let words = layer.words.segments.iter().map(|segment| u64::from(segment.document_count())).collect();
+        let vectors = layer.vectors.iter().flat_map(|vectors| vectors.segments.iter());
+        debt(words) + debt(vectors.map(|segment| segment.len() as u64).collect())
+    };
+    state.layers.iter().map(of_layer).sum()
 }
 
 pub(crate) fn stats(snapshot: &Snapshot) -> Result<Table> {

@@ -13,6 +13,7 @@
 //! in order.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use foldhash::fast::RandomState;
@@ -39,6 +40,8 @@ pub struct WordTail {
     analyzer: Analyzer,
     queue: Mutex<Queue>,
     index: RwLock<TailIndex>,
+    /// The index's `byte_len`, to be read without it.
+    analysed_len: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -89,7 +92,7 @@ impl WordTail {
             sums: vec![0],
             byte_len: 0,
         };
-        Self { analyzer, queue: Mutex::default(), index: RwLock::new(index) }
+        Self { analyzer, queue: Mutex::default(), index: RwLock::new(index), analysed_len: AtomicUsize::new(0) }
     }
 
     /// The analyser of its documents.
@@ -146,7 +149,7 @@ impl WordTail {
             let queue = self.queue();
             queue.text_len + queue.documents.len() * size_of::<Queued>()
         };
-        queued + self.read().byte_len
+        queued + self.analysed_len.load(Ordering::Relaxed)
     }
 
     /// Analyses what is queued.
@@ -167,6 +170,7 @@ impl WordTail {
         for document in &documents {
             index.add(document);
         }
+        self.analysed_len.store(index.byte_len, Ordering::Relaxed);
         more
     }
 
