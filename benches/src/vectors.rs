@@ -55,6 +55,9 @@ pub(crate) struct Arguments {
     /// How many candidates a walk keeps, one point each.
     #[arg(long, value_delimiter = ',', default_values_t = [16, 32, 64, 128, 256])]
     ef: Vec<usize>,
+    /// Recalls to reach by the calibration that the segment brings, one point each.
+    #[arg(long, value_delimiter = ',')]
+    recall: Vec<f32>,
     /// Threads that build and search.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -97,6 +100,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let index = open(&path, spec, base.rows(), arguments, &questions)?;
     for ef in &arguments.ef {
         println!("{}", search(&index, *ef, arguments, &questions)?);
+    }
+    for recall in &arguments.recall {
+        let ef = index.ef_for_recall(*recall).ok_or("a segment without a graph has no calibration")?;
+        let mut line = search(&index, ef, arguments, &questions)?;
+        line["asked_recall"] = json!(round(f64::from(*recall), 5));
+        println!("{line}");
     }
     Ok(())
 }
@@ -258,6 +267,7 @@ fn open(
 struct Answered {
     ids: Vec<u32>,
     took: Duration,
+    compared: u64,
     strategy: &'static str,
 }
 
@@ -288,12 +298,13 @@ fn search(index: &VectorIndex, ef: usize, arguments: &Arguments, questions: &Que
     let usual = strategies.iter().max_by_key(|(_, count)| **count).map_or("", |(name, _)| *name);
     let took: Vec<Duration> = best.iter().map(|answered| answered.took).collect();
     let count = best.len() as f64;
+    let compared: u64 = best.iter().map(|answered| answered.compared).sum();
     let mut line = json!({
         "bench": "vectors", "engine": "holotype", "phase": "search", "threads": threads, "ef": ef, "k": arguments.k,
         "recall": if wanted == 0 { 1.0 } else { round(found as f64 / wanted as f64, 5) },
         "qps": round(count / wall.as_secs_f64(), 1), "cpu_qps": round(count * threads as f64 / cpu.as_secs_f64(), 1),
         "p50_us": quantile_us(&took, 0.5), "p99_us": quantile_us(&took, 0.99), "strategy": usual,
-        "queries": best.len(),
+        "queries": best.len(), "compared": round(compared as f64 / count, 1),
     });
     if arguments.filter.is_some() {
         let matching: u64 = (0..best.len()).filter_map(|at| questions.filter(at)).map(Bits::count).sum();
@@ -317,7 +328,8 @@ fn pass(index: &VectorIndex, ef: usize, k: usize, threads: usize, questions: &Qu
             let took = started.elapsed();
             let ids = search.hits.iter().map(|hit| hit.id).collect();
             let strategy = search.parts.first().map_or("", |part| part.strategy.name());
-            answered.push((at, Answered { ids, took, strategy }));
+            let compared = search.parts.iter().map(|part| part.compared).sum();
+            answered.push((at, Answered { ids, took, compared, strategy }));
         }
     };
     let parts = if threads == 1 {

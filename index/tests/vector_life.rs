@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use clusters::{IDENTITY, clusters, index, open, options, recall, rows, segment, spec};
 use holotype_index::bitmap::Bits;
-use holotype_index::segment::merge_segments;
+use holotype_index::segment::{layout, merge_segments};
 use holotype_index::{
     Encoding, Error, Metric, SearchOptions, Strategy, VectorIndex, VectorSegment, VectorTail, build_segment,
 };
+use holotype_storage::segment_file::SegmentFile;
 
 #[test]
 fn a_pushed_vector_is_found_at_once_and_an_earlier_view_does_not_change() {
@@ -76,6 +77,32 @@ fn sealing_changes_no_answer() {
         assert_eq!(before.scores(&query, &ids).unwrap(), after.scores(&query, &ids).unwrap());
     }
     assert_eq!(before.vector(3).unwrap(), after.vector(3).unwrap());
+}
+
+#[test]
+fn searches_that_check_a_segment_as_they_read_it_answer_like_one_that_was_checked() {
+    let spec = spec(Metric::Cosine, Encoding::F16);
+    let rows = rows(spec, &clusters(3000, 49), |i| i as u32);
+    let bytes = build_segment(&rows, IDENTITY, &options()).unwrap().into_bytes();
+    let open = || {
+        let file = SegmentFile::from_bytes(bytes.clone(), layout::KIND, &IDENTITY).unwrap();
+        VectorSegment::open(file, &spec).unwrap()
+    };
+    let checked = open();
+    checked.check_all().unwrap();
+    let (checked, fresh) = (index(vec![checked]), index(vec![open()]));
+    let queries = clusters(60, 50);
+    let ask = |index: &VectorIndex, from: usize| -> Vec<_> {
+        let turned = queries.iter().cycle().skip(from).take(queries.len());
+        turned.map(|query| index.search(query, 10, SearchOptions::default()).unwrap()).collect()
+    };
+    std::thread::scope(|scope| {
+        for from in [0, 15, 30, 45] {
+            let (checked, fresh, ask) = (&checked, &fresh, &ask);
+            scope.spawn(move || assert_eq!(ask(fresh, from), ask(checked, from)));
+        }
+    });
+    fresh.segments()[0].damage().unwrap();
 }
 
 /// One large segment and two small ones, with ids in turn: the ids of the small lie among those of the large.
