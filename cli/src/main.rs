@@ -12,9 +12,11 @@
 //! | 5 | a limit stopped it |
 //! | 130 | interrupted |
 
+mod backup;
 mod batch;
 mod check_proof;
 mod checkpoint;
+mod compact;
 mod completions;
 mod create;
 mod database;
@@ -34,6 +36,7 @@ mod rebuild;
 mod render;
 mod repl;
 mod screen;
+mod seal;
 mod signing;
 mod stats;
 mod verify;
@@ -82,6 +85,12 @@ enum Command {
     Key(key::Args),
     /// Write a checkpoint now, so that the next opening has nothing to replay
     Checkpoint(checkpoint::Args),
+    /// Seal the open log page
+    Seal(seal::Args),
+    /// Make derived files smaller
+    Compact(compact::Args),
+    /// Copy a database as of its newest commit, while others write to it
+    Backup(backup::Args),
     /// Make every derived file anew from the log
     Rebuild(rebuild::Args),
     /// Print statements in their canonical form
@@ -122,6 +131,9 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
         Command::CheckProof(args) => check_proof::run(&args, format),
         Command::Key(args) => key::run(&args, format),
         Command::Checkpoint(args) => checkpoint::run(&args, format),
+        Command::Seal(args) => seal::run(&args, format),
+        Command::Compact(args) => compact::run(&args, format),
+        Command::Backup(args) => backup::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),

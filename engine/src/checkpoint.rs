@@ -43,7 +43,7 @@ pub(crate) struct Checkpointer {
     /// Why the last background checkpoint failed, if it did.
     failure: Mutex<Option<Error>>,
     /// Held by the one that writes a checkpoint; the next waits, for what it is to write came after that one began.
-    turn: Mutex<()>,
+    pub(crate) turn: Mutex<()>,
 }
 
 impl Checkpointer {

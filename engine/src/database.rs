@@ -385,6 +385,7 @@ impl Inner {
         let end = state.head.position;
         let erased = self.log.sync_to(end).map_err(Error::from).and_then(|()| self.note_durable()).and_then(|()| {
             self.forgets.store(state.meta.forgets, Ordering::Release);
+            let _unpinned = Lock::unpinned(self.files.vfs.as_ref(), &self.files.lock())?;
             self.files.remove_quarantined()?;
             Ok(self.log.complete_redaction(redaction)?)
         });

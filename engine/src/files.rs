@@ -16,7 +16,7 @@
 use crate::tables::ManifestRow;
 use crate::{Error, Result};
 use holotype_storage::segment_file::FileIdentity;
-use holotype_storage::vfs::Vfs;
+use holotype_storage::vfs::{OpenMode, Vfs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -130,6 +130,27 @@ impl Files {
             }
         }
         Ok(removed)
+    }
+
+    /// The bytes of the catalog and all derived files that are there.
+    pub(crate) fn derived_len(&self) -> Result<u64> {
+        let mut paths = vec![self.catalog()];
+        for form in Form::ALL {
+            let dir = self.dir.join(form.dir());
+            let names = self.vfs.list(&dir).map_err(|source| Error::File { path: dir.clone(), source })?;
+            paths.extend(names.iter().map(|name| dir.join(name)));
+        }
+        let mut total = 0;
+        for path in paths {
+            let len = self.vfs.open(&path, OpenMode::Read).and_then(|file| file.len());
+            match len {
+                Ok(len) => total += len,
+                // A checkpoint replaced it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(Error::File { path, source }),
+            }
+        }
+        Ok(total)
     }
 
     /// Makes durable what was created and removed among the derived files.

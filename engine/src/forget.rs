@@ -139,7 +139,10 @@ impl Transaction<'_> {
         let pages = state.pages_of(&gone)?;
         let reasons = forget.cascade;
         let forgotten = Forgotten { items: &gone, pages: &pages, episodes: &episodes, resting: &resting, reasons };
-        self.erase_records(&forgotten, &mut report)?;
+        // What only this transaction wrote, and says nothing, is named by nothing in the log.
+        if !self.are_own(&gone) || !episodes.is_empty() {
+            self.erase_records(&forgotten, &mut report)?;
+        }
 
         let names = self.names()?;
         report.items = gone.iter().map(|id| names.key_of(ItemId(*id))).collect::<Result<_>>()?;
@@ -151,6 +154,7 @@ impl Transaction<'_> {
         let record = ForgetRecord {
             items: gone.into_iter().collect(),
             episodes: episodes.into_iter().collect(),
+            erased: report.records,
             because: forget.because.clone(),
         };
         self.push(Record::Forget(record))?;
@@ -381,7 +385,7 @@ impl State {
 
     /// Forgetting is no change that history keeps: what was forgotten is so as of every time.
     pub(crate) fn apply_forget(&mut self, forget: &ForgetRecord) -> Result<()> {
-        self.meta.forgets += 1;
+        self.meta.forgets += u64::from(forget.erased > 0);
         let items: BTreeSet<u32> = forget.items.iter().copied().collect();
         let pages = self.pages_of(&items)?;
         let episodes = forget.episodes.iter().copied().collect();

@@ -44,10 +44,12 @@
 pub mod answer;
 mod apply;
 mod attributes;
+mod backup;
 pub mod cell;
 mod checkpoint;
 mod citations;
 mod claims;
+mod compact;
 mod content;
 mod database;
 mod edge;
@@ -96,6 +98,8 @@ mod word_worker;
 
 pub use holotype_query as query;
 
+pub use backup::BackupReport;
+pub use compact::CompactReport;
 pub use content::Content;
 pub use database::{Holotype, OpenReport};
 pub use edge::Edge;

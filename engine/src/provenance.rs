@@ -143,6 +143,21 @@ pub(crate) fn resolve(pointer: &Pointer, target: ItemId, content: &Content) -> R
     })
 }
 
+/// A pointer into an item whose text was forgotten, as an import brings it back: there is nothing to check it against.
+pub(crate) fn resolve_forgotten(pointer: &Pointer, target: ItemId) -> Result<PointerRecord> {
+    let (start, end) = match pointer.span {
+        Span::Whole => (0, 0),
+        Span::Bytes(start, end) if start <= end && pointer.hash.is_none() => (start, end),
+        _ => {
+            let reason = "its text was forgotten".to_owned();
+            return Err(Error::UnresolvedPointer { target: pointer.target.to_string(), reason });
+        }
+    };
+    let field = pointer.field.clone().unwrap_or_else(|| "text".to_owned());
+    let hash = crate::forget::NO_HASH;
+    Ok(PointerRecord { target: PointerTarget::Item(target.0), field, start, end, hash })
+}
+
 /// Refuses a pointer whose given hash is not that of the bytes; a prefix of at least 16 hex digits is enough.
 pub(crate) fn check_hash(pointer: &Pointer, found: &[u8; 32]) -> Result<()> {
     let Some(given) = &pointer.hash else { return Ok(()) };

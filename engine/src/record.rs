@@ -272,6 +272,8 @@ pub(crate) struct ForgetRecord {
     pub(crate) items: Vec<u32>,
     /// Episodes whose task is forgotten too.
     pub(crate) episodes: Vec<u32>,
+    /// How many records were erased: none for items that never said anything.
+    pub(crate) erased: u64,
     pub(crate) because: String,
 }
 

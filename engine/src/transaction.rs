@@ -422,6 +422,16 @@ impl<'db> Transaction<'db> {
         }
     }
 
+    /// Whether this transaction itself wrote all of these.
+    pub(crate) fn are_own(&self, items: &BTreeSet<u32>) -> bool {
+        items.iter().all(|id| self.own.contains_key(id))
+    }
+
+    /// Whether this transaction wrote an item, and the item says something.
+    pub(crate) fn is_own_with_content(&self, id: ItemId) -> bool {
+        self.own.get(&id.0).is_some_and(|own| has_content(own))
+    }
+
     pub(crate) fn is_staged_to_erase(&self, lsn: Lsn) -> bool {
         self.erase.iter().any(|erase| erase.lsn == lsn)
     }
@@ -527,6 +537,9 @@ impl<'db> Transaction<'db> {
         if self.state.attributes(target)?.layer() == Layer::Theme {
             return Err(unresolved("it is a theme, which only routes; point to a trace or a recall"));
         }
+        if self.takes_engine_keys && self.state.attributes(target)?.redacted {
+            return provenance::resolve_forgotten(pointer, target);
+        }
         provenance::resolve(pointer, target, &self.content(target)?)
     }
 
@@ -578,7 +591,7 @@ impl<'db> Transaction<'db> {
         let records: Vec<NewRecord> = staged
             .map(|staged| NewRecord { kind: staged.record.kind(), payload: std::mem::take(&mut staged.payload) })
             .collect();
-        let forgets = self.records.iter().any(|staged| matches!(staged.record, Record::Forget(_)));
+        let forgets = !self.erase.is_empty();
         let (appended, redaction) = self.inner.log.append_redaction(&records, &self.erase, self.time)?;
         if let Err(error) = self.take_place(&appended) {
             // The log holds what the state does not: nothing more may be numbered after it.

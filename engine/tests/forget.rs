@@ -286,3 +286,40 @@ fn a_crash_while_forgetting_ends_in_all_or_nothing() {
     }
     assert!(whole > 1 && gone > 20 && rebuilt > 3, "too few to mean anything: {whole}, {gone}, {rebuilt}");
 }
+
+/// What was forgotten is so in an export, and in what is imported from it; exporting that gives the same bytes.
+#[test]
+fn an_export_says_what_was_forgotten_and_an_import_takes_it() {
+    use holotype::interchange::{export, import};
+    let dir = tempfile::tempdir().unwrap();
+    let database = Holotype::create(dir.path().join("memory.holo"), options()).unwrap();
+    fill(&database);
+    run(&database, "remember theme 'papers' ungrounded with key = 'th'; link 'r1' parent 'th'");
+    run(&database, "forget 't3', 'r2', 'th' because 'request 88'");
+    let mut lines = Vec::new();
+    export(&database.snapshot(), &mut lines, None).unwrap();
+    let text = String::from_utf8(lines.clone()).unwrap();
+    assert!(!text.contains("XK-4471") && !text.contains("rained"), "{text}");
+    assert!(text.contains(r#"{"redact":{"key":"t3","because":"request 88"}}"#), "{text}");
+    let file = dir.path().join("export.jsonl");
+    std::fs::write(&file, &lines).unwrap();
+    let copy =
+        Holotype::create(dir.path().join("copy.holo"), Options { page_size: 4096, ..Options::default() }).unwrap();
+    let take = || {
+        let source = std::io::BufReader::new(std::fs::File::open(&file).unwrap());
+        import(&copy, "export.jsonl", source, None, &Default::default(), &mut |_| {})
+    };
+    take().unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let mut again = Vec::new();
+    export(&copy.snapshot(), &mut again, None).unwrap();
+    assert_eq!(String::from_utf8(again).unwrap(), text);
+    verified(&copy);
+    assert_eq!(rows(&copy, "find items where redacted return key"), ["t3", "r2", "th"]);
+    let r1 = copy.snapshot().get("r1").unwrap().unwrap().id;
+    assert_eq!(copy.snapshot().citations(r1).unwrap()[0].verdict, Verdict::Redacted);
+    let report = take().unwrap();
+    assert_eq!(report.added, 0, "all of it is known");
+    let line = b"{\"recall\":{\"key\":\"r9\",\"ungrounded\":true}}\n".as_slice();
+    let error = import(&copy, "x.jsonl", line, None, &Default::default(), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("'r9' has no text"), "{error}");
+}

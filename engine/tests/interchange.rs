@@ -273,10 +273,6 @@ fn bad_lines_are_refused_with_their_place() {
             "a fact needs a pointer to what it rests on, or must be marked ungrounded",
         ),
         (
-            r#"{"recall":«{"key":"r9","from":[{"key":"t1"}]}}"#,
-            "a recall needs a text: a redacted one is not imported yet by this version",
-        ),
-        (
             r#"{"theme":{"key":"th9","text":"x","children":["r1",«"t1"]}}"#,
             "'t1' is a turn: the children of a theme are recalls",
         ),
@@ -323,7 +319,11 @@ fn bad_lines_are_refused_with_their_place() {
             r#"{"space":{"model":«"other","dim":2}}"#,
             "the database holds vectors of unnamed (2 x f32, cosine); other (2 x f32, cosine) is another space",
         ),
-        (r#"{"redact":«{"key":"t1"}}"#, "`redact` lines are understood but not imported yet by this version"),
+        (r#"{"redact":{"key":«"nobody"}}"#, "there is no item 'nobody'"),
+        (
+            r#"{"redact":{"key":"t1","field":«"other"}}"#,
+            "only whole items are forgotten, and 't1' has a field \"text\" beside \"other\"",
+        ),
         (r#"{"credit":«{"item":"r1"}}"#, "`credit` lines are understood but not imported yet by this version"),
         (r#"{"receipt":«{"statement":"show"}}"#, "`receipt` lines are understood but not imported yet by this version"),
         (r#"{"event":«{"op":"recall"}}"#, "`event` lines are understood but not imported yet by this version"),

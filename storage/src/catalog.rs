@@ -100,9 +100,7 @@ pub enum Access {
 pub struct Catalog {
     path: PathBuf,
     file: Arc<dyn VfsFile>,
-    /// Dropped before `_writer`, so that the file is at rest when the writer's byte is free.
     redb: Redb,
-    _writer: Option<WriterByte>,
 }
 
 impl Catalog {
@@ -240,8 +238,8 @@ impl Catalog {
             Ok((transaction.open_table(ROWS)?, transaction.open_table(META)?))
         })?;
         let applied = self.decode_meta(META_APPLIED, self.meta_in(&meta, META_APPLIED)?)?;
-        let (path, file, copy) = (self.path.clone(), Arc::clone(&self.file), self.redb.copy());
-        Ok(CatalogSnapshot { inner: Arc::new(Snapshot { path, file, table: rows, applied, _copy: copy }) })
+        let (path, file, keep) = (self.path.clone(), Arc::clone(&self.file), self.redb.keep());
+        Ok(CatalogSnapshot { inner: Arc::new(Snapshot { path, file, table: rows, applied, _keep: keep }) })
     }
 
     /// Reads every row and checks it. Returns how many there are.
@@ -269,8 +267,9 @@ impl Catalog {
         let mut builder = builder(options);
         builder.set_check_integrity_on_open(len > 0 && len <= options.check_len);
         let backend = VfsBackend::new(Arc::clone(&file));
-        let redb = guard(path, || Ok(Redb::Writer(builder.create_with_backend(backend)?)))?;
-        Ok(Self { path: path.to_owned(), file, redb, _writer: Some(writer) })
+        let database = guard(path, || Ok(builder.create_with_backend(backend)?))?;
+        let redb = Redb::Writer(Arc::new(Writing { database, _byte: writer }));
+        Ok(Self { path: path.to_owned(), file, redb })
     }
 
     fn open_reader(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
@@ -287,7 +286,7 @@ impl Catalog {
                 },
             },
         };
-        Ok(Self { path: path.to_owned(), file, redb, _writer: None })
+        Ok(Self { path: path.to_owned(), file, redb })
     }
 
     fn check_identity(&self, expected: [u8; 16]) -> Result<()> {
@@ -339,11 +338,11 @@ impl Catalog {
 
     /// Runs `change` in a durable transaction that is taken back if it fails.
     fn write(&self, change: impl FnOnce(&redb::WriteTransaction) -> Result<(), redb::Error>) -> Result<()> {
-        let (Redb::Writer(database), Some(_)) = (&self.redb, &self._writer) else {
+        let Redb::Writer(writing) = &self.redb else {
             return Err(Error::ReadOnly);
         };
         self.guard(|| {
-            let mut transaction = database.begin_write()?;
+            let mut transaction = writing.database.begin_write()?;
             transaction.set_quick_repair(true);
             change(&transaction)?;
             Ok(transaction.commit()?)
@@ -372,8 +371,8 @@ struct Snapshot {
     file: Arc<dyn VfsFile>,
     table: BytesTable,
     applied: Option<Applied>,
-    /// Closing a database ends its readers; a copy is this snapshot's own, whatever becomes of the catalog.
-    _copy: Option<Arc<Database>>,
+    /// Closing a database ends its readers, so this keeps it open, whatever becomes of the catalog.
+    _keep: Option<Arc<dyn Send + Sync>>,
 }
 
 type BytesTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
@@ -489,10 +488,17 @@ const FORMAT: u32 = 1;
 
 const CRC_LEN: usize = 4;
 
+/// The writer's database, open until the last snapshot of it is gone, even when another catalog has taken its place.
+struct Writing {
+    /// Dropped before the byte, so that the file is at rest when that is free.
+    database: Database,
+    _byte: WriterByte,
+}
+
 /// A redb database.
 enum Redb {
     /// The writer's.
-    Writer(Database),
+    Writer(Arc<Writing>),
     /// A reader's copy in memory.
     Copy(Arc<Database>),
     /// A reader's, beside a writer. Its snapshots do without it.
@@ -502,16 +508,17 @@ enum Redb {
 impl Redb {
     fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
         Ok(match self {
-            Self::Writer(database) => database.begin_read()?,
+            Self::Writer(writing) => writing.database.begin_read()?,
             Self::Copy(database) => database.begin_read()?,
             Self::Reader(database) => database.begin_read()?,
         })
     }
 
-    fn copy(&self) -> Option<Arc<Database>> {
+    fn keep(&self) -> Option<Arc<dyn Send + Sync>> {
         match self {
-            Self::Copy(database) => Some(Arc::clone(database)),
-            Self::Writer(_) | Self::Reader(_) => None,
+            Self::Writer(writing) => Some(Arc::clone(writing) as _),
+            Self::Copy(database) => Some(Arc::clone(database) as _),
+            Self::Reader(_) => None,
         }
     }
 }

@@ -22,7 +22,8 @@
 //!    That nobody has closed the log since is synced before a new writer writes anything else: where
 //!    the block says closed, there is nothing behind the end of the log, not even what a torn write left.
 //! 3. A new writer carries the durable position over, because recovery judges damage by it.
-//! 4. Readers change nothing and need no permission to. Where there is no LOCK file and none can be
+//! 4. Whoever copies the log pins it by sharing a third byte; nothing is erased from it meanwhile.
+//! 5. Readers change nothing and need no permission to. Where there is no LOCK file and none can be
 //!    made, they do without.
 
 use std::io;
@@ -163,6 +164,29 @@ impl Lock {
         self.is_held(READERS_BYTE)
     }
 
+    /// Keeps the log as it is, whoever writes, until the pin is dropped: nothing is erased or retired. Waits while that is
+    /// under way.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn pin(vfs: &dyn Vfs, path: &Path) -> Result<Pin> {
+        match vfs.open(path, OpenMode::Read) {
+            Ok(file) => Pin::take(path, file, LockKind::Shared),
+            // Nobody can write without a LOCK file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Pin(None)),
+            Err(error) => Err(Error::io(path, "open")(error)),
+        }
+    }
+
+    /// Waits until nobody pins the log, and lets nobody do so until what is returned is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn unpinned(vfs: &dyn Vfs, path: &Path) -> Result<Pin> {
+        let file = vfs.open(path, OpenMode::ReadWrite).map_err(Error::io(path, "open"))?;
+        Pin::take(path, file, LockKind::Exclusive)
+    }
+
     fn is_held(&self, byte: Range<u64>) -> Result<bool> {
         match &self.file {
             Some(file) => file.is_locked(byte).map_err(Error::io(&self.path, "examine")),
@@ -171,8 +195,29 @@ impl Lock {
     }
 }
 
+/// A lock on the log as it is. It ends when dropped.
+#[derive(Debug)]
+pub struct Pin(Option<Arc<dyn VfsFile>>);
+
+impl Pin {
+    fn take(path: &Path, file: Arc<dyn VfsFile>, kind: LockKind) -> Result<Self> {
+        file.lock(PIN_BYTE, kind).map_err(Error::io(path, "lock"))?;
+        Ok(Self(Some(file)))
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            // If this fails the lock ends with the file a moment later.
+            let _ = file.unlock(PIN_BYTE);
+        }
+    }
+}
+
 const WRITER_BYTE: Range<u64> = 1 << 61..(1 << 61) + 1;
 const READERS_BYTE: Range<u64> = WRITER_BYTE.end..WRITER_BYTE.end + 1;
+const PIN_BYTE: Range<u64> = READERS_BYTE.end..READERS_BYTE.end + 1;
 
 const MAGIC: [u8; 8] = *b"HOLOLOCK";
 const VERSION: u32 = 1;

@@ -9,5 +9,6 @@ mod program;
 mod proofs;
 mod query;
 mod repl;
+mod space;
 mod streams;
 mod verify;

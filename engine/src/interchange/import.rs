@@ -30,10 +30,10 @@ use crate::database::Holotype;
 use crate::embed::HashingEmbedder;
 use crate::options::Durability;
 use crate::transaction::Transaction;
-use crate::{Error, Result};
+use crate::{Error, ItemId, Result};
 use fault::{Failure, Fault};
 use past::Past;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 use std::path::PathBuf;
 
@@ -117,6 +117,8 @@ struct Import<'i> {
     past: Past,
     /// Episodes whose open page reached its limit, by number.
     due: BTreeSet<u32>,
+    /// Recalls and themes without a text that no `redact` line has explained yet, with their keys.
+    wordless: BTreeMap<ItemId, String>,
     /// What skipped lines would have made, with the lines.
     missing: HashMap<String, u64>,
     lines: u64,
@@ -147,6 +149,7 @@ impl<'i> Import<'i> {
             transaction: None,
             past: Past::new(database),
             due: BTreeSet::new(),
+            wordless: BTreeMap::new(),
             missing: HashMap::new(),
             lines: 0,
             has_header: false,
@@ -182,7 +185,8 @@ impl<'i> Import<'i> {
             Line::Claim(claim) => self.claim(claim)?,
             Line::Mark(mark) => self.mark(mark)?,
             Line::Deactivate(deactivate) => self.deactivate(deactivate)?,
-            Line::Redact(_) | Line::Credit(_) | Line::Receipt(_) | Line::Event(_) => {
+            Line::Redact(redact) => self.redact(redact)?,
+            Line::Credit(_) | Line::Receipt(_) | Line::Event(_) => {
                 let message = format!("`{}` lines are understood but not imported yet by this version", line.name());
                 return Err(Fault::new(&[line.name()], "not-yet", message).into());
             }
@@ -226,6 +230,13 @@ impl<'i> Import<'i> {
 
     fn commit(&mut self) -> Result<()> {
         self.close_due_pages()?;
+        if let Some((_, key)) = self.wordless.pop_first() {
+            self.wordless.clear();
+            return Err(Error::Invalid(format!(
+                "{} has no text, and no `redact` line of its transaction says that it was forgotten",
+                quoted(&key)
+            )));
+        }
         self.lines = 0;
         if let Some(transaction) = self.transaction.take().filter(|transaction| !transaction.is_empty()) {
             transaction.commit(self.options.durability)?;
@@ -306,6 +317,7 @@ fn names_in(line: &Line) -> Vec<(Vec<String>, String)> {
             }
         }
         Line::Mark(mark) => name(&[kind, "key"], &mark.key),
+        Line::Redact(redact) => name(&[kind, "key"], &redact.key),
         Line::Deactivate(deactivate) => {
             name(&[kind, "key"], &deactivate.key);
             if let Some(by) = &deactivate.by {

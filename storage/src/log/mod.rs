@@ -17,6 +17,7 @@
 //! reader, scanner   read one record; read and check all
 //! open_files        the last used of the files
 //! redaction         erasing records for good
+//! copy              a copy up to a commit, while others write
 //! recovery          what opening finds and does                            crate::recovery
 //! follow            going on where another process appends
 //! leaves            records' hashes in order, for the tree over them       crate::proof
@@ -30,6 +31,7 @@
 //! 3. Bytes before [`Log::end`] are never written again, but to erase a record ([`Log::append_redaction`]).
 
 pub(crate) mod commit;
+mod copy;
 mod follow;
 pub(crate) mod group_commit;
 mod leaves;

@@ -147,6 +147,7 @@ impl<W: Write> Present<'_, W> {
         self.keys.items.push(key.clone());
         let in_pieces = record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. }));
         let record = if in_pieces { self.snapshot.content(id)?.record } else { record };
+        let record = if attributes.redacted { Arc::new(crate::forget::stripped(record)) } else { record };
         let layer = attributes.layer();
         let is_trace = layer == Layer::Trace;
         let stated = attributes.status.filter(|_| attributes.inherited & Inherited::STATUS == 0);

@@ -63,7 +63,7 @@ impl Import<'_> {
 
     pub(super) fn recall(&mut self, line: &Recall) -> Result<Outcome, Failure> {
         let kind = line.kind.as_deref().map_or(Ok(Kind::Fact), word)?;
-        let text = required_text(line.text.as_deref(), "recall")?;
+        let text = line.text.as_deref().unwrap_or_default();
         let vector = self.vector("recall", line.vector.as_ref(), text)?;
         let bytes = self.vector_bytes("recall", vector.as_ref())?;
         let mut difference = None;
@@ -86,6 +86,7 @@ impl Import<'_> {
         state(&mut recall, &line.stated)?;
         self.check_pointers(&["recall", "from"], &line.from)?;
         let id = self.transaction()?.remember(recall).map_err(|error| blame(error, "recall"))?;
+        self.note_wordless(id, line.text.is_none())?;
         self.report.embedded += u64::from(vector.embedded);
         self.retire_stated(id, &line.stated)?;
         Ok(Outcome::Added)
@@ -93,7 +94,7 @@ impl Import<'_> {
 
     pub(super) fn theme(&mut self, line: &Theme) -> Result<Outcome, Failure> {
         let kind = line.kind.as_deref().map_or(Ok(Kind::Theme), word)?;
-        let text = required_text(line.text.as_deref(), "theme")?;
+        let text = line.text.as_deref().unwrap_or_default();
         let vector = self.vector("theme", line.vector.as_ref(), text)?;
         let bytes = self.vector_bytes("theme", vector.as_ref())?;
         let mut difference = None;
@@ -127,6 +128,7 @@ impl Import<'_> {
             theme.children.push(Target::Item(child));
         }
         let id = self.transaction()?.remember(theme).map_err(|error| blame(error, "theme"))?;
+        self.note_wordless(id, line.text.is_none())?;
         self.report.embedded += u64::from(vector.embedded);
         self.retire_stated(id, &line.stated)?;
         Ok(Outcome::Added)
@@ -367,11 +369,6 @@ fn state(recall: &mut NewRecall, stated: &Stated) -> Result<()> {
     recall.ungrounded = stated.ungrounded.unwrap_or(false);
     recall.origin = stated.origin.as_deref().map_or(Ok(Origin::Original), word)?;
     Ok(())
-}
-
-fn required_text<'t>(text: Option<&'t str>, kind: &str) -> Result<&'t str, Failure> {
-    let message = || format!("a {kind} needs a text: a redacted one is not imported yet by this version");
-    text.ok_or_else(|| Fault::new(&[kind], "not-yet", message()).into())
 }
 
 fn taken(key: &str, difference: Difference) -> Fault {

@@ -44,6 +44,11 @@ impl Stored {
         Ok(Stored { content, attributes: state.attributes(id)?, pointers: state.pointers(id)?, episode, embedded })
     }
 
+    /// The text; nothing when it was forgotten.
+    fn said(&self) -> Option<&str> {
+        (!self.attributes.redacted).then(|| self.record().text())
+    }
+
     pub(super) fn record(&self) -> &ItemRecord {
         &self.content.record
     }
@@ -85,7 +90,7 @@ impl Stored {
     ) -> Result<Option<Difference>> {
         let mut compare = Compare::new("recall");
         compare.option("kind", Kind::from_byte(self.record().kind), Some(kind));
-        compare.option("text", Some(self.record().text()), line.text.as_deref());
+        compare.option("text", self.said(), line.text.as_deref());
         if compare.difference.is_none() {
             let found = self.differing_pointer(transaction, &line.from)?;
             compare.difference = found;
@@ -109,7 +114,7 @@ impl Stored {
     pub(super) fn differs_from_theme(&self, line: &Theme, kind: Kind, vector: Option<&[u8]>) -> Option<Difference> {
         let mut compare = Compare::new("theme");
         compare.option("kind", Kind::from_byte(self.record().kind), Some(kind));
-        compare.option("text", Some(self.record().text()), line.text.as_deref());
+        compare.option("text", self.said(), line.text.as_deref());
         compare.vector(self.record().vector.as_deref(), vector, self.embedded);
         self.compare_stated(&mut compare, &line.stated);
         compare.difference

@@ -5,9 +5,10 @@ use super::items::{pointer, word};
 use super::past::{Statement, Subject};
 use super::same::same_pointer;
 use super::{Import, Outcome, quoted};
+use crate::forget::Forget;
 use crate::interchange::{
     self,
-    line::{Claim, Deactivate, Episode, Link, Mark, Pointer, Setting, Space},
+    line::{Claim, Deactivate, Episode, Link, Mark, Pointer, Redact, Setting, Space},
 };
 use crate::provenance::{self, Target};
 use crate::record::{ClaimRecord, PointerRecord, PointerTarget};
@@ -67,6 +68,41 @@ impl Import<'_> {
         }
         self.transaction()?.episode(&line.id, change).at(&["episode", "id"])?;
         Ok(Outcome::Added)
+    }
+
+    /// An item that was forgotten where the line comes from is forgotten here too.
+    pub(super) fn redact(&mut self, line: &Redact) -> Result<Outcome, Failure> {
+        let id = self.transaction()?.find(&Target::Key(line.key.clone())).at(&["redact", "key"])?;
+        if self.transaction()?.attributes(id)?.redacted {
+            return Ok(Outcome::Known);
+        }
+        if let Some(field) = &line.field {
+            let content = self.transaction()?.content(id)?;
+            if let Some(other) = content.field_names().find(|name| name != field) {
+                let message = format!(
+                    "only whole items are forgotten, and {} has a field {other:?} beside {field:?}",
+                    quoted(&line.key)
+                );
+                return Err(Fault::new(&["redact", "field"], "invalid", message).into());
+            }
+        }
+        // What says something can be erased only where it stands.
+        if self.transaction()?.is_own_with_content(id) {
+            self.commit()?;
+        }
+        let because = line.because.clone().unwrap_or_default();
+        self.transaction()?.forget(&[id], &Forget::because(because)).at(&["redact", "key"])?;
+        self.wordless.remove(&id);
+        Ok(Outcome::Added)
+    }
+
+    /// Notes that an item came without a text.
+    pub(super) fn note_wordless(&mut self, id: ItemId, wordless: bool) -> Result<()> {
+        if wordless {
+            let key = self.transaction()?.names()?.key_of(id)?;
+            self.wordless.insert(id, key);
+        }
+        Ok(())
     }
 
     /// What a line gives, unless it stands already or once did.

@@ -1,0 +1,50 @@
+//! `holotype backup`: a copy of the database as of one commit, while others go on writing.
+
+use crate::failure::{Failure, Status};
+use crate::render::{self, Format};
+use crate::{database, screen};
+use holotype::{Holotype, Options, hex};
+use serde_json::json;
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The database
+    db: PathBuf,
+    /// Where the copy goes; nothing may be there
+    dest: PathBuf,
+}
+
+pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
+    let database = open(args)?;
+    let bar = screen::progress("copying", 1, true);
+    let report = database.backup(&args.dest, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    database.close()?;
+    let derived = if report.derived { "" } else { "; its first opening makes the derived files" };
+    let text = format!(
+        "{} holds everything up to commit {}, {} bytes{derived}",
+        args.dest.display(),
+        report.head.commit,
+        report.bytes
+    );
+    let head =
+        json!({"position": report.head.position.0, "commit": report.head.commit.0, "hash": hex(&report.head.hash)});
+    let fact = json!({"head": head, "bytes": report.bytes, "derived": report.derived});
+    render::write_fact(&mut io::stdout().lock(), &fact, &text, format)?;
+    Ok(Status::Done)
+}
+
+/// As the writer when there is none, so that derived files can be copied too; else as a reader beside it.
+fn open(args: &Args) -> Result<Holotype, Failure> {
+    match Holotype::open(&args.db, Options::default()) {
+        Err(error) if error.code() == "locked" => database::to_read(&args.db),
+        Ok(database) => Ok(database),
+        Err(error) => Err(database::about(&args.db, error).into()),
+    }
+}
