@@ -160,20 +160,26 @@ fn recovery_may_crash_too() {
     assert!(interrupted > 200, "{interrupted} interrupted recoveries are too few to mean anything");
 }
 
-/// Lets each call of a run fail once, then goes on as a process would: opens again on the same disk, with the same cache.
+/// Lets each call of a run fail, once or it and all after it, in every way there is, then goes on as a process would: opens
+/// again on the same disk, with the same cache.
 #[test]
 fn a_failing_call_loses_nothing_acknowledged() {
     let clean = SimVfs::new();
     Run::default().go(&clean, 3, 4).unwrap();
-    for failure in [Failure::Io, Failure::NoSpace] {
+    let kinds = [Failure::Io, Failure::NoSpace, Failure::Interrupted, Failure::Short];
+    for (failure, for_ever) in kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         for call in 0..clean.calls() {
             let sim = SimVfs::new();
-            sim.fail_at(call, failure, false);
+            sim.fail_at(call, failure, for_ever);
             let mut run = Run::default();
-            let context = format!("{failure:?} at call {call}");
-            if run.go(&sim, 3, 4).is_ok() {
+            let context = format!("{failure:?} at call {call}{}", if for_ever { " and ever after" } else { "" });
+            let done = run.go(&sim, 3, 4);
+            sim.heal();
+            if done.is_ok() {
                 continue;
             }
+            let whole = failure == Failure::Short || (failure == Failure::Interrupted && !for_ever);
+            assert!(!whole, "{context}: {done:?}: what the system interrupts or cuts short is no failure");
             let acknowledged = run.acknowledged.last().copied().unwrap_or_default();
             for (number, crashed) in sim.crashes(3, call).into_iter().enumerate() {
                 run.check(&crashed, acknowledged, &format!("{context}, crash state {number}"));
@@ -242,6 +248,27 @@ fn prepared_segments_never_leave_a_gap() {
             opened.unwrap_or_else(|error| panic!("after change {change} of recovery: {error}"));
             assert_eq!(found.len(), 1);
         }
+    }
+}
+
+/// Creating a log ends in a sync of its directory. Where that failed, and removing what was made failed too, the log stood
+/// there to be opened, under a name that no later sync makes durable: all that was then acknowledged was lost with it.
+#[test]
+fn a_log_whose_creation_failed_is_opened_under_a_name_that_lasts() {
+    let clean = SimVfs::new();
+    let _log = Log::create(disk(&clean), dir(), &small_options()).unwrap();
+    for call in 0..clean.calls() {
+        let sim = SimVfs::new();
+        sim.fail_at(call, Failure::Io, true);
+        Log::create(disk(&sim), dir(), &small_options()).unwrap_err();
+        sim.heal();
+        let (Ok((log, _)), _) = try_open(&sim, None, &writable()) else { continue };
+        let appended = log.append(&records(1, &[10]), 1).unwrap();
+        log.sync_to(appended.end).unwrap();
+        drop(log);
+        let (opened, found) = try_open(&sim.crash(Crash::Lose), None, &writable());
+        opened.unwrap_or_else(|error| panic!("after a failure at call {call}: {error}"));
+        assert_eq!(found.len(), 1);
     }
 }
 

@@ -26,6 +26,7 @@
 //! 3. The tail is zeroed and synced before anything is appended.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ use crate::log::tip::Tip;
 use crate::log::writer::Geometry;
 use crate::log::{Checkpoint, CommitNo, Head, Log, Lsn, OpenOptions, Transaction, damage_at};
 use crate::log_page::PageSize;
-use crate::vfs::{OpenMode, Vfs};
+use crate::vfs::{OpenMode, Vfs, VfsFile};
 
 mod evidence;
 mod half_erased;
@@ -283,22 +284,44 @@ impl Opening {
     fn renew(&self) -> Result<()> {
         let Some(segment) = self.segments.get(self.good_segment) else { return Ok(()) };
         let proven = self.durable.max(self.good.synced).max(segment.first);
-        let (mut position, end) = (proven, self.good.position);
-        if position >= end {
+        if proven == 0 && segment.number == 1 {
+            return self.renew_first(segment);
+        }
+        if proven >= self.good.position {
             return Ok(());
         }
-        let file = segment.file()?;
-        let mut bytes = vec![0; tail::COPY_LEN];
-        while position < end {
-            let len = (end - position).min(tail::COPY_LEN as u64);
-            let Some(bytes) = bytes.get_mut(..len as usize) else { break };
-            let offset = position - segment.first;
-            segment.read(bytes, offset)?;
-            file.write_at(bytes, offset).map_err(Error::io(&segment.path, "write"))?;
-            position += len;
-        }
+        let (file, first) = (segment.file()?, segment.first);
+        copy(segment, proven - first..self.good.position - first, &*file)?;
         file.sync().map_err(Error::io(&segment.path, "sync"))
     }
+
+    /// Puts a copy of the first segment in its place, where nothing proves that making the log ever came to its end: what came
+    /// last was the sync of the directory, and if that failed the name never becomes durable. Whatever is kept of this, the
+    /// name leads to the old file or the new one.
+    fn renew_first(&self, segment: &Segment) -> Result<()> {
+        let unfinished = unfinished_path(&segment.path);
+        let file = self.vfs.open(&unfinished, OpenMode::CreateNew).map_err(Error::io(&unfinished, "create"))?;
+        copy(segment, 0..segment.file_len, &*file)?;
+        file.sync().map_err(Error::io(&unfinished, "sync"))?;
+        self.vfs.rename(&unfinished, &segment.path).map_err(Error::io(&segment.path, "rename"))?;
+        self.vfs.sync_dir(&self.dir).map_err(Error::io(&self.dir, "sync"))?;
+        segment.files().put(segment.number, file);
+        Ok(())
+    }
+}
+
+/// Writes a range of a segment's bytes to the same place of a file, its own or another.
+fn copy(segment: &Segment, range: Range<u64>, file: &dyn VfsFile) -> Result<()> {
+    let mut bytes = vec![0; tail::COPY_LEN.min((range.end - range.start) as usize)];
+    let mut offset = range.start;
+    while offset < range.end {
+        let len = (range.end - offset).min(tail::COPY_LEN as u64);
+        let Some(bytes) = bytes.get_mut(..len as usize) else { break };
+        segment.read(bytes, offset)?;
+        file.write_at(bytes, offset).map_err(Error::io(&segment.path, "write"))?;
+        offset += len;
+    }
+    Ok(())
 }
 
 /// The headers of all segment files, which must be numbered without a gap.
