@@ -3,6 +3,7 @@
 //! ```text
 //! memory.holo/
 //!   LOCK
+//!   VERIFIED                      when the log was last verified, if it was
 //!   log/0000000001.log …          the database
 //!   catalog.redb                  derived, like everything below
 //!   columns/PLACE-GENERATION.cseg
@@ -98,6 +99,10 @@ impl Files {
         self.dir.join("LOCK")
     }
 
+    pub(crate) fn verified(&self) -> PathBuf {
+        self.dir.join("VERIFIED")
+    }
+
     pub(crate) fn catalog(&self) -> PathBuf {
         self.dir.join("catalog.redb")
     }
@@ -112,6 +117,20 @@ impl Files {
             .ok_or_else(|| Error::Corrupt { what: format!("the manifest names a file of form {}", row.form) })?;
         let identity = FileIdentity { database, generation: row.generation, place: row.place };
         Ok((form, self.derived(form, row.place, row.generation), identity))
+    }
+
+    /// The derived files that are there, but the catalog.
+    pub(crate) fn derived_files(&self) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for form in Form::ALL {
+            let dir = self.dir.join(form.dir());
+            match self.vfs.list(&dir) {
+                Ok(names) => files.extend(names.iter().map(|name| dir.join(name))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(Error::File { path: dir, source }),
+            }
+        }
+        Ok(files)
     }
 
     /// Removes derived files that `keep` does not name; returns how many.

@@ -276,7 +276,9 @@ impl State {
             self.rows.put(tables::CHANGED, tables::changed(Subject::Item as u8, *item, commit), []);
         }
         let totals = self.totals();
-        let row = CommitRow { clock, from: self.head.position.0, newest_time: self.meta.newest_time, totals };
+        // Before the first commit the log is at its beginning, whoever made the state.
+        let from = if commit == 1 { 0 } else { self.head.position.0 };
+        let row = CommitRow { clock, from, newest_time: self.meta.newest_time, totals };
         self.rows.put(tables::COMMIT, commit.to_be_bytes(), codec::encode(&row)?);
         self.sealed = totals;
         Ok(())

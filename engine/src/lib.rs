@@ -118,7 +118,7 @@ pub use rows::{RowCells, Rows};
 pub use snapshot::{Item, Snapshot};
 pub use space::{Encoding, Metric, Space};
 pub use transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transaction};
-pub use verify::{Fault, VerifyReport};
+pub use verify::{Fault, KnownHead, VerifyOptions, VerifyReport};
 
 /// The programs of the README, run as tests.
 #[cfg(doctest)]

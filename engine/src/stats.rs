@@ -17,6 +17,13 @@ impl Holotype {
         let mut row = |name: &str, value: Cell| table.rows.push(vec![Some(Cell::text(name)), Some(value)]);
         row("log bytes", Cell::count(self.inner.log.end().0));
         row("log bytes known durable", Cell::count(self.inner.log.durable().0));
+        let verified = self.verified()?;
+        row("log segments", Cell::count(verified.len() as u64));
+        let times: Vec<i64> = verified.iter().filter_map(|(_, time)| *time).collect();
+        row("log segments ever verified", Cell::count(times.len() as u64));
+        if let Some(oldest) = times.iter().min() {
+            row("oldest verification of a segment", Cell::Text(crate::time::format(*oldest)));
+        }
         row("log page size", Cell::count(u64::from(self.inner.log.page_size())));
         let limits = self.inner.limits(&self.inner.lock_writer());
         for limit in &limits {

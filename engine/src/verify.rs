@@ -1,18 +1,31 @@
 //! Verifying: every checksum, hash, pointer and derived row, against the log.
 //!
-//! In this order: the log (framing, CRCs, record hashes, Merkle roots, chain, commits), the items (each record read and
+//! It runs beside readers and writers, as fast as it is let, and can be stopped. In this order: the log (framing, CRCs, record hashes, Merkle roots, chain, commits), the items (each record read and
 //! decoded where the columns say it stands), the pointers (each span read and hashed again) and pages, the catalog's rows
-//! and the derived segments' checksums. It goes on after a fault, and says what it did not check.
+//! and the derived segments' checksums, the manifest against the files, and rows, columns and hashes against what the log gives
+//! when it is applied anew. It goes on after a fault, and says what it did not check.
+//!
+//! When each segment of the log was last found sound is remembered in a file of its own, for whoever asks.
 
-use crate::Result;
+mod against_log;
+mod pace;
+
+pub(crate) use pace::Pace;
+pub use pace::VerifyOptions;
+
 use crate::database::Holotype;
 use crate::item::ItemId;
 use crate::provenance::{Verdict, hex};
 use crate::record::Record;
 use crate::snapshot::{Snapshot, is_damage};
-use crate::tables::{self, PageRow};
+use crate::tables::{self, ManifestRow, PageRow};
+use crate::{Error, Result};
 use holotype_storage::log::Head;
-use holotype_storage::{Damage, codec};
+use holotype_storage::verified::{self, Verified};
+use holotype_storage::{Damage, SoundSegment, codec};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// One thing that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +75,8 @@ pub struct VerifyReport {
     pub not_checked: Vec<String>,
     /// The head that was verified up to.
     pub head: Head,
+    /// The segments of the log that were found sound.
+    pub(crate) sound: Vec<SoundSegment>,
 }
 
 impl VerifyReport {
@@ -71,13 +86,79 @@ impl VerifyReport {
     }
 }
 
+/// What became of a head that was kept outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownHead {
+    /// It is part of the log's past: that commit left it.
+    At(u64),
+    /// The log ends before its commit: it was rolled back.
+    RolledBack,
+    /// Its commit left another head: the log was changed, or is a fork.
+    Forked,
+    /// No commit left it: rolled back, changed or another log.
+    Unknown,
+}
+
 impl Holotype {
     /// Checks everything that can be checked. `progress` is told bytes of the log done and in all.
     ///
     /// # Errors
     /// Only when checking itself is impossible (the disk fails); what is wrong with the data is in the report.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        verify_all(&self.snapshot(), progress)
+        self.verify_with(&VerifyOptions::default(), progress)
+    }
+
+    /// As [`Holotype::verify`], no faster than the options let it.
+    ///
+    /// # Errors
+    /// As [`Holotype::verify`]; [`Error::Cancelled`].
+    pub fn verify_with(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        verify_all(&self.snapshot(), &mut Pace::new(options), progress)
+    }
+
+    /// Notes in the file `VERIFIED` which segments of the log a verification found sound, and that it was now.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn note_verified(&self, report: &VerifyReport) -> Result<()> {
+        let (files, database) = (&self.inner.files, self.inner.log.database());
+        let mut segments = verified::read(files.vfs.as_ref(), &files.verified(), database)?;
+        let time_us = self.inner.now();
+        segments
+            .extend(report.sound.iter().map(|segment| (segment.number, Verified { until: segment.until, time_us })));
+        let kept = self.inner.log.segments();
+        segments.retain(|number, _| kept.contains(number));
+        Ok(verified::write(files.vfs.as_ref(), &files.verified(), database, &segments)?)
+    }
+
+    /// The segments of the log by number, with when each was last found sound, in microseconds since 1970.
+    ///
+    /// # Errors
+    /// When the file that says it cannot be read.
+    pub fn verified(&self) -> Result<Vec<(u64, Option<i64>)>> {
+        let (files, log) = (&self.inner.files, &self.inner.log);
+        let known = verified::read(files.vfs.as_ref(), &files.verified(), log.database())?;
+        let when = |number: &u64| known.get(number).map(|verified| verified.time_us);
+        Ok(log.segments().into_iter().map(|number| (number, when(&number))).collect())
+    }
+
+    /// What became of a head that was kept outside: the commit that left the log with that hash. Given the commit too, it
+    /// tells a log that was rolled back from one that went another way.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn find_head(&self, hash: &str, commit: Option<u64>) -> Result<KnownHead> {
+        let wanted = hash.to_ascii_lowercase();
+        for transaction in self.inner.log.scan(holotype_storage::log::Lsn(0))? {
+            let transaction = transaction?;
+            if hex(&transaction.head.hash) == wanted {
+                return Ok(KnownHead::At(transaction.number.0));
+            }
+            if commit == Some(transaction.number.0) {
+                return Ok(KnownHead::Forked);
+            }
+        }
+        Ok(if commit.is_some() { KnownHead::RolledBack } else { KnownHead::Unknown })
     }
 
     /// Whether a head kept outside is part of this database's history: some transaction left the log with that hash.
@@ -86,23 +167,23 @@ impl Holotype {
         if hex(&self.head().hash) == wanted {
             return Ok(true);
         }
-        for transaction in self.inner.log.scan(holotype_storage::log::Lsn(0))? {
-            if hex(&transaction?.head.hash) == wanted {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(matches!(self.find_head(&wanted, None)?, KnownHead::At(_)))
     }
 }
 
 /// Checks everything.
-pub(crate) fn verify_all(snapshot: &Snapshot, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+pub(crate) fn verify_all(
+    snapshot: &Snapshot,
+    pace: &mut Pace,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
     let mut report = VerifyReport { head: snapshot.state.head, ..VerifyReport::default() };
-    verify_log(snapshot, progress, &mut report)?;
-    verify_items(snapshot, &mut report)?;
+    verify_log(snapshot, pace, progress, &mut report)?;
+    verify_items(snapshot, pace, &mut report)?;
     verify_pages(snapshot, &mut report)?;
-    verify_catalog(snapshot, &mut report);
-    verify_segments(snapshot, &mut report);
+    verify_catalog(snapshot, pace, &mut report)?;
+    verify_segments(snapshot, pace, &mut report)?;
+    against_log::verify(snapshot, pace, &mut report)?;
     let rollback = "whether the log was rolled back to an older state: compare `holotype head` with one kept elsewhere";
     report.not_checked.push(rollback.to_owned());
     Ok(report)
@@ -111,10 +192,18 @@ pub(crate) fn verify_all(snapshot: &Snapshot, progress: &mut dyn FnMut(u64, u64)
 /// Checks the log itself.
 pub(crate) fn verify_log(
     snapshot: &Snapshot,
+    pace: &mut Pace,
     progress: &mut dyn FnMut(u64, u64),
     report: &mut VerifyReport,
 ) -> Result<()> {
-    let log = snapshot.inner.log.verify(progress)?;
+    let mut told = 0;
+    let log = snapshot.inner.log.verify_while(&mut |done, total| -> Result<()> {
+        progress(done, total);
+        let read = done.saturating_sub(told);
+        told = told.max(done);
+        pace.read(read)
+    })?;
+    report.sound.clone_from(&log.sound);
     let counts =
         [("log bytes", log.bytes), ("log pages", log.pages), ("records", log.records), ("transactions", log.commits)];
     report.checked.extend(counts.map(|(name, count)| (name.to_owned(), count)));
@@ -127,12 +216,13 @@ pub(crate) fn verify_log(
 }
 
 /// Checks that every item's record stands where the columns say, and every pointer against the bytes.
-fn verify_items(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
+fn verify_items(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) -> Result<()> {
     let (mut pointers, mut redacted) = (0, 0);
     for id in (0..snapshot.len()).map(ItemId) {
         match snapshot.content(id) {
             Ok(content) if content.record.id == id.0 => {
                 redacted += u64::from(snapshot.state.attributes(id)?.redacted);
+                pace.read(content.text().len() as u64)?;
             }
             Ok(_) => {
                 report.faults.push(in_catalog(format!("the columns lead from item {id} to another item's record")));
@@ -187,34 +277,80 @@ fn verify_pages(snapshot: &Snapshot, report: &mut VerifyReport) -> Result<()> {
 }
 
 /// Checks the catalog's rows against their checksums.
-pub(crate) fn verify_catalog(snapshot: &Snapshot, report: &mut VerifyReport) {
+pub(crate) fn verify_catalog(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) -> Result<()> {
     let Some(catalog) = snapshot.state.rows.base() else {
         report.not_checked.push("the catalog: the database was opened without one".to_owned());
-        return;
+        return Ok(());
     };
-    match catalog.verify(&mut |_| Ok::<_, holotype_storage::Error>(())) {
+    match catalog.verify(&mut |bytes| pace.read(bytes)) {
         Ok(rows) => report.checked.push(("catalog rows".to_owned(), rows)),
-        Err(error) => report.faults.push(derived(snapshot.inner.files.catalog().display().to_string(), &error)),
+        Err(Error::Storage(error)) => {
+            report.faults.push(derived(snapshot.inner.files.catalog().display().to_string(), &error));
+        }
+        Err(error) => return Err(error),
     }
+    Ok(())
 }
 
 /// Checks the checksums of every derived file.
-pub(crate) fn verify_segments(snapshot: &Snapshot, report: &mut VerifyReport) {
-    let mut count = 0;
+pub(crate) fn verify_segments(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) -> Result<()> {
+    let mut named = BTreeSet::new();
     let mut check = |file: &holotype_storage::segment_file::SegmentFile| {
-        count += 1;
+        named.insert(file.path().to_owned());
         if let Err(error) = file.verify() {
             report.faults.push(derived(file.path().display().to_string(), &error));
         }
+        pace.read(file.file_len())
     };
-    snapshot.state.attributes.files().for_each(&mut check);
+    snapshot.state.attributes.files().try_for_each(&mut check)?;
     for layer in &snapshot.state.layers {
         if let Some(vectors) = &layer.vectors {
-            vectors.segments.iter().for_each(|segment| check(segment.file()));
+            vectors.segments.iter().try_for_each(|segment| check(segment.file()))?;
         }
-        layer.words.segments.iter().for_each(|segment| check(segment.file()));
+        layer.words.segments.iter().try_for_each(|segment| check(segment.file()))?;
     }
-    report.checked.push(("derived files".to_owned(), count));
+    report.checked.push(("derived files".to_owned(), named.len() as u64));
+    verify_manifest(snapshot, &named, report)
+}
+
+/// Checks the manifest against the files that are open, and both against those that are there.
+fn verify_manifest(snapshot: &Snapshot, open: &BTreeSet<PathBuf>, report: &mut VerifyReport) -> Result<()> {
+    let (inner, state) = (&snapshot.inner, &snapshot.state);
+    let mut count = 0;
+    if state.rows.frozen().is_empty() {
+        // What keeps rows from being read is told by the check of the catalog.
+        let Ok(rows) = state.scan(tables::MANIFEST, &[]) else { return Ok(()) };
+        for (_, value) in rows {
+            let row: ManifestRow = codec::decode(&value)?;
+            let (_, path, _) = inner.files.of_manifest(&row, inner.log.database())?;
+            count += 1;
+            if !open.contains(&path) {
+                let what = format!("the manifest names {}, which is not in use", path.display());
+                report.faults.push(in_catalog(what));
+            }
+        }
+        if count < open.len() as u64 {
+            report.faults.push(in_catalog("files are in use that the manifest does not name".to_owned()));
+        }
+    }
+    report.checked.push(("files of the manifest".to_owned(), count));
+    let there = inner.files.derived_files()?;
+    // A checkpoint that ended meanwhile removed what it replaced.
+    let is_newest = Arc::ptr_eq(&inner.published.load(), state);
+    for path in open.iter().filter(|path| is_newest && !there.contains(*path)) {
+        let file = path.display().to_string();
+        let missing = holotype_storage::Error::MissingFile { path: path.clone() };
+        report.faults.push(derived(file, &missing));
+    }
+    let left: Vec<&PathBuf> = there.iter().filter(|path| !open.contains(*path)).collect();
+    if let Some(first) = left.first() {
+        let count = left.len();
+        report.not_checked.push(format!(
+            "{count} files that no manifest names, as {}: left over, or those of a checkpoint under way",
+            first.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that each record of the log can be decoded; part of `verify log`.

@@ -25,6 +25,7 @@ mod record;
 mod recovery;
 pub mod segment_file;
 mod small_bytes;
+pub mod verified;
 mod verify;
 pub mod vfs;
 
@@ -35,4 +36,4 @@ pub use log_page::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
 pub use record::{FIRST_RESERVED_KIND, FLAG_REDACTED, MAX_PAYLOAD, NewRecord, Record};
 pub use recovery::{RecoveryReport, UnsyncedTail};
 pub use small_bytes::SmallBytes;
-pub use verify::VerifyReport;
+pub use verify::{SoundSegment, VerifyReport};

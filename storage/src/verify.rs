@@ -31,10 +31,21 @@ pub struct VerifyReport {
     pub redacted: u64,
     /// Bytes read.
     pub bytes: u64,
+    /// The segments that were read to their end, or to the end of the log, with no fault in them.
+    pub sound: Vec<SoundSegment>,
     /// What does not hold.
     pub faults: Vec<Damage>,
     /// What could not be checked, in words.
     pub not_checked: Vec<String>,
+}
+
+/// A segment without a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoundSegment {
+    /// Its number.
+    pub number: u64,
+    /// The position up to which it was checked.
+    pub until: Lsn,
 }
 
 impl VerifyReport {
@@ -50,13 +61,13 @@ const MAX_FAULTS: usize = 1000;
 
 /// Verifies up to position `limit`, or to the end of the files if that comes first. `end_now` gives the end of the log with no
 /// append under way, if that can be known.
-pub(crate) fn verify(
+pub(crate) fn verify<E: From<Error>>(
     geometry: &Geometry,
     segments: Vec<Arc<Segment>>,
     limit: u64,
     end_now: &dyn Fn() -> Option<u64>,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<VerifyReport> {
+    progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
+) -> Result<VerifyReport, E> {
     let total = segments.last().map_or(0, |last| last.end()).min(limit);
     let mut scanner = Scanner::at_start(geometry.clone(), segments.clone(), limit);
     let mut verifying = Verifying {
@@ -72,7 +83,7 @@ pub(crate) fn verify(
     loop {
         let position = scanner.tip().position;
         if position - told.min(position) >= geometry.page.bytes() {
-            progress(position, total);
+            progress(position, total)?;
             told = position;
         }
         match scanner.step()? {
@@ -114,8 +125,8 @@ pub(crate) fn verify(
         }
     }
     let end = scanner.tip().position.min(total);
-    progress(total, total);
-    verifying.finish(end)
+    progress(total, total)?;
+    Ok(verifying.finish(end)?)
 }
 
 struct Verifying<'a> {
@@ -246,6 +257,11 @@ impl Verifying<'_> {
 
     fn finish(mut self, end: u64) -> Result<VerifyReport> {
         self.report.bytes = end;
+        let of_fault = |file: &PathBuf| self.report.faults.iter().any(|fault| fault.file == *file);
+        let read = self.segments.iter().filter(|segment| segment.first < end && segment.valid_header().is_some());
+        let sound = read.filter(|segment| self.faulty <= MAX_FAULTS as u64 && !of_fault(&segment.path));
+        self.report.sound =
+            sound.map(|segment| SoundSegment { number: segment.number, until: Lsn(segment.end().min(end)) }).collect();
         let unnamed: Vec<u64> = self.erased.iter().copied().collect();
         match self.faulty {
             0 => {

@@ -5,21 +5,24 @@ use crate::answer::Table;
 use crate::cell::Cell;
 use crate::provenance::Verdict;
 use crate::snapshot::{Snapshot, is_damage};
-use crate::verify::{VerifyReport, verify_all, verify_catalog, verify_log, verify_records, verify_segments};
+use crate::verify::{
+    Pace, VerifyOptions, VerifyReport, verify_all, verify_catalog, verify_log, verify_records, verify_segments,
+};
 use crate::{Result, citations};
 use holotype_query::ast::{Ref, Verify};
 
 pub(super) fn run(snapshot: &Snapshot, verify: &Verify) -> Result<Table> {
     let mut report = VerifyReport { head: snapshot.state.head, ..VerifyReport::default() };
+    let mut pace = Pace::new(&VerifyOptions::default());
     match verify {
         Verify::Ref(of) => return references(snapshot, &of.node),
         Verify::Log => {
-            verify_log(snapshot, &mut |_, _| {}, &mut report)?;
+            verify_log(snapshot, &mut pace, &mut |_, _| {}, &mut report)?;
             verify_records(snapshot, &mut report)?;
         }
-        Verify::Catalog => verify_catalog(snapshot, &mut report),
-        Verify::Segments => verify_segments(snapshot, &mut report),
-        Verify::All => report = verify_all(snapshot, &mut |_, _| {})?,
+        Verify::Catalog => verify_catalog(snapshot, &mut pace, &mut report)?,
+        Verify::Segments => verify_segments(snapshot, &mut pace, &mut report)?,
+        Verify::All => report = verify_all(snapshot, &mut pace, &mut |_, _| {})?,
         Verify::Citations(text) => return citations::validate(snapshot, text.node.bound()),
     }
     let mut rows = Vec::new();

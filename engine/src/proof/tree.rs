@@ -196,12 +196,51 @@ fn extent(state: &State) -> Result<ExtentRow> {
 
 /// The rows that a checkpoint of `state` adds: those of the blocks that are complete at its head.
 pub(crate) fn new_rows(log: &Log, state: &State) -> Result<Vec<(RowKey, Option<Vec<u8>>)>> {
-    let mut extent = extent(state)?;
     let mut rows = Vec::new();
+    let start = extent(state)?;
+    let end = make_rows(log, state, start, state.head.position, &mut |_| Ok(()), &mut |key, value| {
+        rows.push((RowKey::new(tables::TREE, key), Some(value.to_vec())));
+        Ok(())
+    })?;
+    if end != start {
+        rows.push((RowKey::new(tables::TREE, &key(0, 0)), Some(codec::encode(&end)?)));
+    }
+    Ok(rows)
+}
+
+/// Takes a row's key and value.
+type OnRow<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+
+/// Makes all rows of a state again from the log and hands them on; `on_bytes` is told the bytes read.
+pub(crate) fn remake(
+    log: &Log,
+    state: &State,
+    on_bytes: &mut dyn FnMut(u64) -> Result<()>,
+    on_row: &mut OnRow<'_>,
+) -> Result<()> {
+    let kept = extent(state)?;
+    let start = ExtentRow { records: 0, position: 0 };
+    let end = make_rows(log, state, start, Lsn(kept.position), on_bytes, on_row)?;
+    match kept == start {
+        true => Ok(()),
+        false => on_row(&key(0, 0), &codec::encode(&end)?),
+    }
+}
+
+/// Makes the rows of the blocks that are complete between `extent` and a position. Returns how far they go.
+fn make_rows(
+    log: &Log,
+    state: &State,
+    mut extent: ExtentRow,
+    to: Lsn,
+    on_bytes: &mut dyn FnMut(u64) -> Result<()>,
+    on_row: &mut OnRow<'_>,
+) -> Result<ExtentRow> {
     let mut hashes: HashMap<(u32, u64), Hash> = HashMap::new();
     let mut block: Vec<(u64, Hash)> = Vec::new();
-    for leaf in log.leaves(Lsn(extent.position), state.head.position) {
+    for leaf in log.leaves(Lsn(extent.position), to) {
         let leaf = leaf?;
+        on_bytes(leaf.end.0.saturating_sub(leaf.lsn.0))?;
         block.push((leaf.lsn.0, leaf.hash));
         if block.len() < PARTS * PARTS {
             continue;
@@ -209,7 +248,7 @@ pub(crate) fn new_rows(log: &Log, state: &State) -> Result<Vec<(RowKey, Option<V
         let number = extent.records >> 8;
         let row = block_row(&block).ok_or_else(|| bad_block(number))?;
         hashes.insert((8, number), row.hash);
-        rows.push((RowKey::new(tables::TREE, &key(8, number)), Some(codec::encode(&row)?)));
+        on_row(&key(8, number), &codec::encode(&row)?)?;
         block.clear();
         extent = ExtentRow { records: extent.records + 256, position: leaf.end.0 };
         for level in [16_u32, 24] {
@@ -225,13 +264,10 @@ pub(crate) fn new_rows(log: &Log, state: &State) -> Result<Vec<(RowKey, Option<V
             });
             let hash = fold(&parts.collect::<Result<Vec<Hash>>>()?).ok_or_else(|| bad_block(first))?;
             hashes.insert((level, number), hash);
-            rows.push((RowKey::new(tables::TREE, &key(level, number)), Some(codec::encode(&hash)?)));
+            on_row(&key(level, number), &codec::encode(&hash)?)?;
         }
     }
-    if !rows.is_empty() {
-        rows.push((RowKey::new(tables::TREE, &key(0, 0)), Some(codec::encode(&extent)?)));
-    }
-    Ok(rows)
+    Ok(extent)
 }
 
 fn required<T: Decode<()>>(state: &State, level: u32, index: u64) -> Result<T> {

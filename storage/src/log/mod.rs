@@ -350,6 +350,14 @@ impl Log {
         self.geometry.page.bytes() as u32
     }
 
+    /// The numbers of the segments in use, ascending.
+    #[must_use]
+    pub fn segments(&self) -> Vec<u64> {
+        let end = self.end().0;
+        let used = |segment: &Arc<Segment>| segment.first < end && segment.valid_header().is_some();
+        self.table.all().iter().filter(|segment| used(segment)).map(|segment| segment.number).collect()
+    }
+
     /// The log's directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -417,6 +425,21 @@ impl Log {
     /// # Errors
     /// [`Error::Io`] where a file cannot be read at all.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        self.verify_while(&mut |done, total| {
+            progress(done, total);
+            Ok(())
+        })
+    }
+
+    /// As [`Self::verify`], for as long as `progress`, told after each page, does not end it with an error. It may take its
+    /// time.
+    ///
+    /// # Errors
+    /// As [`Self::verify`]; what `progress` returns.
+    pub fn verify_while<E: From<Error>>(
+        &self,
+        progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
+    ) -> Result<VerifyReport, E> {
         let limit = if self.damage.is_some() { u64::MAX } else { self.group.written() };
         let end_now = || self.writer().ok().map(|_idle| self.group.written());
         verify::verify(&self.geometry, self.table.all(), limit, &end_now, progress)
