@@ -126,7 +126,7 @@ fn a_bound_on_work_is_kept_and_said() {
     let items = scalars(&mut Random(74));
     let order = ScalarOrder::new(items.iter().copied()).unwrap();
     let query = &clusters(1, 75)[0];
-    let options = GovernedOptions { limit: 100, proof: 0, ..GovernedOptions::default() };
+    let options = GovernedOptions { ef: 32, limit: 100, proof: 0, ..GovernedOptions::default() };
     let limited = index.governed(query, &order, &weights(5.0, 0.01, 0.0), &options).unwrap();
     assert_eq!(limited.certificate, Certificate::Limited);
     assert!(limited.compared < 3000, "{}", limited.compared);
