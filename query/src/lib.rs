@@ -64,4 +64,5 @@ pub use span::{Span, Spanned};
 pub use value::{Arg, Duration, ItemRef, Name, NotADuration, Number, Passage, Time, Value, ValueList, Vector};
 pub use words::{
     Channel, Direction, Edge, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op, Part, ShowTarget, Unit,
+    words_of_the_language,
 };

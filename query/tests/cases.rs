@@ -100,3 +100,28 @@ fn names() {
 fn scripts() {
     run("scripts.txt");
 }
+
+#[test]
+fn grammar() {
+    run("grammar.txt");
+}
+
+/// Each production of the reference's grammar has a source that it accepts and one that it refuses.
+#[test]
+fn every_production_is_accepted_and_refused() {
+    let reference = include_str!("../../docs/query-language.md");
+    let grammar = reference.split("```ebnf\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a grammar");
+    let lines = grammar.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+    let productions: Vec<&str> = lines.filter_map(|line| Some(line.split_once('=')?.0.trim())).collect();
+    assert!(productions.len() > 70, "{productions:?}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/grammar.txt");
+    let cases = read_cases(&std::fs::read_to_string(path).expect("the file of cases is there"));
+    for production in productions {
+        let outcome = |title: &str| {
+            let case = cases.iter().find(|case| case.title == title);
+            &case.unwrap_or_else(|| panic!("no case is called {title:?}")).outcome
+        };
+        assert!(!outcome(production).starts_with("error"), "{production} is refused");
+        assert!(outcome(&format!("not {production}")).starts_with("error"), "{production} is accepted");
+    }
+}

@@ -66,15 +66,17 @@ impl Parser<'_> {
     }
 
     fn skip_to_clause(&mut self) {
-        while !self.at_statement_end() && !self.at_clause_start() {
+        while !self.at_statement_end() && !self.at_clause_start() && !self.lexer.errors.is_full() {
             self.bump();
         }
     }
 
     pub(super) fn at_clause_start(&self) -> bool {
-        CLAUSE_STARTS.iter().any(|(first, then)| {
-            self.is_word(first) && (then.is_empty() || then.iter().any(|word| self.is_second_word(word)))
-        })
+        let is_word = *self.kind() == TokenKind::Word;
+        is_word
+            && CLAUSE_STARTS.iter().any(|(first, then)| {
+                self.is_word(first) && (then.is_empty() || then.iter().any(|word| self.is_second_word(word)))
+            })
     }
 
     fn clause(&mut self, clauses: &mut Clauses) -> Parsed<bool> {
