@@ -54,6 +54,32 @@ impl Cell {
         }
     }
 
+    /// The place of the cell among any others: a total order, which agrees with [`Cell::compare`] among cells of one sort.
+    /// One value among lists stands where a list of it alone does.
+    pub fn order(&self, other: &Cell) -> Ordering {
+        let sort = |cell: &Cell| match cell {
+            Cell::Bool(_) => 0,
+            Cell::Number(_) | Cell::Integer(_) => 1,
+            Cell::Duration(_) => 2,
+            Cell::Time(_) => 3,
+            Cell::Text(_) => 4,
+            Cell::List(_) => 5,
+        };
+        match (self, other) {
+            (Cell::List(a), Cell::List(b)) => {
+                let pairs = a.iter().zip(b).map(|(a, b)| a.order(b));
+                pairs.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+            }
+            (Cell::List(a), b) => a.first().map_or(Ordering::Less, |a| a.order(b)).then(a.len().cmp(&1)),
+            (_, Cell::List(_)) => other.order(self).reverse(),
+            (Cell::Integer(a), Cell::Integer(b)) => a.cmp(b),
+            (Cell::Number(_) | Cell::Integer(_), Cell::Number(_) | Cell::Integer(_)) => {
+                self.as_number().unwrap_or(f64::NAN).total_cmp(&other.as_number().unwrap_or(f64::NAN))
+            }
+            _ => sort(self).cmp(&sort(other)).then_with(|| self.compare(other).unwrap_or(Ordering::Equal)),
+        }
+    }
+
     fn as_number(&self) -> Option<f64> {
         match self {
             Cell::Number(number) => Some(*number),

@@ -55,8 +55,7 @@ impl Filter<'_> {
         match predicate {
             Predicate::And(parts) => {
                 let mut left = among.clone();
-                let (cheap, costly): (Vec<_>, Vec<_>) = parts.iter().partition(|part| is_cheap(part));
-                for part in cheap.into_iter().chain(costly) {
+                for (part, _) in in_order(parts) {
                     if left.is_empty() {
                         break;
                     }
@@ -102,7 +101,8 @@ impl Filter<'_> {
             Test::Flaw(flaw) => Ok(match flaw.kind {
                 FlawKind::Failed => attributes.status == Some(Status::Failed),
                 FlawKind::Stale => self.standing.is_stale(attributes, &window(self.state(), flaw)?),
-                FlawKind::Conflicted => attributes.conflict.is_some(),
+                FlawKind::Conflicted if self.sees_every_claim() => attributes.conflict.is_some(),
+                FlawKind::Conflicted => self.conflicted()?.contains(view.id.0),
                 FlawKind::Weakened => attributes.support == Support::Weakened,
                 FlawKind::Unsupported => attributes.support == Support::Unsupported,
                 FlawKind::Ungrounded => attributes.ungrounded,
@@ -275,10 +275,15 @@ impl Filter<'_> {
         }
     }
 
+    /// Whether no claim lies ahead of the reader, so that the columns tell who lost.
+    fn sees_every_claim(&self) -> bool {
+        self.state().meta.claims == 0 || self.standing.episode.is_none()
+    }
+
     /// The items of which a claim lost, among what the reader can see.
     fn conflicted(&self) -> Result<Bits> {
         let mut lost = self.select(Column::Conflict, &|_| true)?;
-        if self.state().meta.claims == 0 || self.standing.episode.is_none() {
+        if self.sees_every_claim() {
             return Ok(lost);
         }
         let mut again = Vec::new();
@@ -303,13 +308,15 @@ impl Filter<'_> {
     pub(crate) fn stale(&self, window: &Window) -> Result<Bits> {
         let mut stale = Bits::new();
         if let (Some(bound), Some(now)) = (window.age, self.standing.reader.time) {
-            stale = self.select(Column::Time, &|micros| now.saturating_sub(micros as i64) > bound)?;
+            stale = self
+                .select_wanted(Column::Time, Wanted::Within(i64::MIN, now.saturating_sub(bound).saturating_sub(1)))?;
         }
         if let (Some(bound), Some(episode), Some(step)) =
             (window.steps, self.standing.episode, self.standing.reader.step)
         {
             let here = self.of_episode(episode)?;
-            let old = self.select(Column::Step, &|at| step.saturating_sub(at as u64) > bound)?;
+            let before = i64::try_from(step.saturating_sub(bound)).unwrap_or(i64::MAX);
+            let old = self.select_wanted(Column::Step, Wanted::Within(0, before - 1))?;
             stale = stale.or(&here.and(&old));
         }
         if window.version {
@@ -323,8 +330,12 @@ impl Filter<'_> {
         use crate::reader::VersionNumber;
         match self.standing.version {
             None => Ok(Bits::new()),
-            Some(VersionNumber::Unheard) => self.select(Column::Version, &|_| true),
-            Some(VersionNumber::Known(mine)) => self.select(Column::Version, &|number| number as u32 != mine),
+            Some(VersionNumber::Unheard) => self.select_wanted(Column::Version, Wanted::Within(0, i64::MAX)),
+            Some(VersionNumber::Known(mine)) => {
+                let (before, mine) = (i64::from(mine) - 1, i64::from(mine));
+                let older = self.select_wanted(Column::Version, Wanted::Within(0, before))?;
+                Ok(older.or(&self.select_wanted(Column::Version, Wanted::Within(mine + 1, i64::MAX))?))
+            }
         }
     }
 
@@ -476,6 +487,13 @@ fn symbols(name: &Name) -> Option<Column> {
         "tool" => Some(Column::Tool),
         _ => None,
     }
+}
+
+/// The parts of a conjunction in the order they are asked, and whether columns alone answer them: those first, so that what
+/// has to be read item by item is asked of the fewest.
+pub(crate) fn in_order(parts: &[Predicate]) -> impl Iterator<Item = (&Predicate, bool)> {
+    let of = |cheap: bool| parts.iter().filter(move |part| is_cheap(part) == cheap).map(move |part| (part, cheap));
+    of(true).chain(of(false))
 }
 
 /// Whether a predicate is answered from columns alone.

@@ -79,6 +79,13 @@ impl<'a> ItemView<'a> {
         self.named(name.word().unwrap_or_default())
     }
 
+    fn key(&self) -> Result<String> {
+        match self.snapshot.moved_key(self.id)? {
+            Some(moved) => Ok(moved),
+            None => Ok(self.content()?.record.key.clone().unwrap_or_else(|| self.id.to_string())),
+        }
+    }
+
     fn field(&self, name: &str) -> Result<Option<Cell>> {
         let content = self.content()?;
         Ok(content.field(name).map(|field| match &field.value {
@@ -95,7 +102,7 @@ impl<'a> ItemView<'a> {
         };
         Ok(match name {
             "item" => Some(Cell::Integer(i64::from(self.id.0))),
-            "key" => Some(Cell::Text(self.snapshot.key_of(self.id)?)),
+            "key" => Some(Cell::Text(self.key()?)),
             "layer" => Some(Cell::text(a.layer().as_str())),
             "kind" => Some(Cell::text(a.kind.as_str())),
             "text" => Some(Cell::text(self.content()?.text())),

@@ -3,7 +3,7 @@
 //! A conjunction that asks for a key or a number has at most as many answers as it names. They are looked up and then
 //! asked about the rest one by one; a set of all items is never made.
 //!
-//! Invariant: `seek(p)` holds every item for which `p` holds, whenever it gives anything.
+//! Invariant: `seek(p)` holds every item for which `p` holds, whenever it gives anything; and no other, when it is exact.
 
 use crate::Result;
 use crate::item::ItemId;
@@ -11,30 +11,38 @@ use crate::state::State;
 use holotype_query::ast::{Predicate, Test};
 use holotype_query::{Arg, Op, Spanned, Value};
 
-/// The items a predicate may hold for, ascending; nothing when it may hold for any.
-pub(crate) fn seek(state: &State, predicate: &Predicate) -> Result<Option<Vec<ItemId>>> {
+/// What was found without looking at every item.
+pub(crate) struct Sought {
+    /// Ascending.
+    pub(crate) ids: Vec<ItemId>,
+    /// The predicate holds for each of them.
+    pub(crate) exact: bool,
+}
+
+/// The items a predicate may hold for; nothing when it may hold for any.
+pub(crate) fn seek(state: &State, predicate: &Predicate) -> Result<Option<Sought>> {
     match predicate {
         Predicate::And(parts) => {
-            let mut fewest: Option<Vec<ItemId>> = None;
+            let mut fewest: Option<Sought> = None;
             for part in parts {
                 let found = seek(state, part)?;
                 fewest = match (fewest, found) {
-                    (Some(a), Some(b)) => Some(if b.len() < a.len() { b } else { a }),
+                    (Some(a), Some(b)) => Some(if b.ids.len() < a.ids.len() { b } else { a }),
                     (a, b) => a.or(b),
                 };
             }
-            Ok(fewest)
+            // The other parts are still to be asked.
+            Ok(fewest.map(|sought| Sought { exact: false, ..sought }))
         }
         Predicate::Or(parts) => {
-            let mut all = Vec::new();
+            let mut all = Sought { ids: Vec::new(), exact: true };
             for part in parts {
-                match seek(state, part)? {
-                    Some(found) => all.extend(found),
-                    None => return Ok(None),
-                }
+                let Some(found) = seek(state, part)? else { return Ok(None) };
+                all.ids.extend(found.ids);
+                all.exact &= found.exact;
             }
-            all.sort_unstable();
-            all.dedup();
+            all.ids.sort_unstable();
+            all.ids.dedup();
             Ok(Some(all))
         }
         Predicate::Not(_) => Ok(None),
@@ -42,7 +50,7 @@ pub(crate) fn seek(state: &State, predicate: &Predicate) -> Result<Option<Vec<It
     }
 }
 
-fn of_test(state: &State, test: &Test) -> Result<Option<Vec<ItemId>>> {
+fn of_test(state: &State, test: &Test) -> Result<Option<Sought>> {
     let (name, values): (_, Vec<&Value>) = match test {
         Test::Compare { name, op: Op::Eq, value } => (name, vec![value.node.bound()]),
         Test::In { name, not: false, list } => (name, list.node.bound().iter().map(bound).collect()),
@@ -61,7 +69,7 @@ fn of_test(state: &State, test: &Test) -> Result<Option<Vec<ItemId>>> {
     }
     found.sort_unstable();
     found.dedup();
-    Ok(Some(found))
+    Ok(Some(Sought { ids: found, exact: true }))
 }
 
 fn bound(value: &Spanned<Arg<Value>>) -> &Value {

@@ -143,6 +143,21 @@ impl Snapshot {
         }
     }
 
+    /// The keys of items that begin with a text, in order, at most so many.
+    pub fn keys(&self, prefix: &str, most: usize) -> Result<Vec<String>> {
+        self.names(tables::KEY, prefix, most)
+    }
+
+    /// The ids of episodes that begin with a text, in order, at most so many.
+    pub fn episodes(&self, prefix: &str, most: usize) -> Result<Vec<String>> {
+        self.names(tables::EPISODE_ID, prefix, most)
+    }
+
+    fn names(&self, table: u8, prefix: &str, most: usize) -> Result<Vec<String>> {
+        let rows = self.state.scan_some(table, prefix.as_bytes(), most)?;
+        Ok(rows.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect())
+    }
+
     /// The item of that number.
     pub fn item(&self, id: ItemId) -> Result<Item> {
         let attributes = self.state.attributes(id)?;
@@ -179,9 +194,14 @@ impl Snapshot {
         self.reader.read(&self.state, id)
     }
 
+    /// The key of an item that has another than it was written with.
+    pub(crate) fn moved_key(&self, id: ItemId) -> Result<Option<String>> {
+        self.state.get(tables::KEY_OF, &tables::numbers([id.0]))
+    }
+
     /// The key of an item.
     pub fn key_of(&self, id: ItemId) -> Result<String> {
-        if let Some(moved) = self.state.get::<String>(tables::KEY_OF, &tables::numbers([id.0]))? {
+        if let Some(moved) = self.moved_key(id)? {
             return Ok(moved);
         }
         Ok(self.content(id)?.record.key.clone().unwrap_or_else(|| id.to_string()))

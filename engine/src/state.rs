@@ -193,6 +193,21 @@ impl State {
         Ok(found)
     }
 
+    /// The first rows of a table whose key begins with `prefix`, at most so many.
+    pub(crate) fn scan_some(&self, table: u8, prefix: &[u8], most: usize) -> Result<Vec<StoredRow>> {
+        let mut found = Vec::new();
+        for row in self.rows.prefix(table, prefix) {
+            if found.len() == most {
+                break;
+            }
+            let (key, value) = row?;
+            if self.includes(table, &key, &value)? {
+                found.push((key, value));
+            }
+        }
+        Ok(found)
+    }
+
     // ---- items ----
 
     /// The item that holds a key.

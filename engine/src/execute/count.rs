@@ -140,7 +140,7 @@ fn bucketed(cell: Option<Cell>, bucket: &Bucket) -> Option<Cell> {
 fn order(a: &[Option<Cell>], b: &[Option<Cell>]) -> std::cmp::Ordering {
     use std::cmp::Ordering;
     let pairs = a.iter().zip(b).map(|pair| match pair {
-        (Some(a), Some(b)) => a.compare(b).unwrap_or(Ordering::Equal),
+        (Some(a), Some(b)) => a.order(b),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => Ordering::Equal,

@@ -1,5 +1,6 @@
 //! `explain`: the plan of a statement, what running it did, or what a write would do.
 
+use super::listing::explain;
 use super::{read, write};
 use crate::Result;
 use crate::answer::{Output, Table};
@@ -7,7 +8,9 @@ use crate::cell::Cell;
 use crate::recall::{self, Steps};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
-use holotype_query::ast::{Explain, Statement};
+use holotype_query::Noun;
+use holotype_query::ast::{Explain, Statement, Thing};
+use std::time::Instant;
 
 pub(super) fn run(snapshot: &Snapshot, explain: &Explain) -> Result<Table> {
     let statement = &explain.statement.node;
@@ -20,16 +23,36 @@ pub(super) fn run(snapshot: &Snapshot, explain: &Explain) -> Result<Table> {
             steps.push(("answer".to_owned(), done));
             steps
         }
-        (statement, false) => vec![(statement.verb().to_owned(), statement.to_string())],
+        (statement, false) => listed(snapshot, statement)?,
         (statement, true) => {
+            let mut steps = listed(snapshot, statement)?;
+            let started = Instant::now();
             let rows = match read(snapshot, statement)? {
                 Output::Answer(answer) => answer.rows.len(),
                 Output::Table(table) => table.rows.len(),
             };
-            vec![(statement.verb().to_owned(), format!("{rows} rows"))]
+            let micros = started.elapsed().as_micros();
+            steps.push((statement.verb().to_owned(), format!("{rows} rows, {micros} µs")));
+            steps
         }
     };
     Ok(to_table(steps))
+}
+
+/// How a listing of items finds them; other statements are shown as they are understood.
+fn listed(snapshot: &Snapshot, statement: &Statement) -> Result<Steps> {
+    let mut steps = vec![(statement.verb().to_owned(), statement.to_string())];
+    let of_items = match statement {
+        Statement::Find(find) => Some((find.thing.node, &find.listing)),
+        Statement::Count(count) => Some((count.thing.node, &count.listing)),
+        _ => None,
+    };
+    if let Some((Thing::Noun(noun), listing)) = of_items
+        && !matches!(noun, Noun::Pages | Noun::Episodes)
+    {
+        steps.extend(explain(snapshot, noun, listing)?);
+    }
+    Ok(steps)
 }
 
 /// Runs a write and takes it back: what it would have done.

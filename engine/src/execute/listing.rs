@@ -5,16 +5,16 @@ use super::events::{events, receipts};
 use crate::Result;
 use crate::answer::Table;
 use crate::cell::Cell;
-use crate::filter::{Filter, episode_numbers, holds_for_row};
+use crate::filter::{Filter, episode_numbers, holds_for_row, in_order};
 use crate::item::ItemId;
 use crate::item_view::{ALL_ITEM_COLUMNS, ITEM_COLUMNS, ItemView};
 use crate::reader::Standing;
-use crate::recall::{names, reader_of};
+use crate::recall::{Steps, names, reader_of};
 use crate::seek::seek;
 use crate::snapshot::Snapshot;
 use crate::tables::{self, EpisodeRow, PageRow};
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Limit, Listing, OrderKey, Scope, Thing};
+use holotype_query::ast::{Limit, Listing, OrderKey, Predicate, Scope, Thing};
 use holotype_query::{Direction, Name, Noun, Spanned};
 use holotype_storage::codec;
 use std::cmp::Ordering;
@@ -64,11 +64,12 @@ pub(super) fn items(snapshot: &Snapshot, standing: &Standing, noun: Noun, listin
     let Some(predicate) = &listing.filter else {
         return Ok(Found::Many(filter.noun(noun)?.and(&filter.scope(scope)?)));
     };
-    if let Some(few) = seek(&snapshot.state, &predicate.node)? {
-        let mut kept = Vec::with_capacity(few.len());
-        for id in few {
+    if let Some(sought) = seek(&snapshot.state, &predicate.node)? {
+        let mut kept = Vec::with_capacity(sought.ids.len());
+        for id in sought.ids {
             let view = ItemView::new(snapshot, standing, id)?;
-            if filter.is_among(&view, noun, scope)? && filter.holds_for(&view, &predicate.node)? {
+            let holds = sought.exact || filter.holds_for(&view, &predicate.node)?;
+            if holds && filter.is_among(&view, noun, scope)? {
                 kept.push(id);
             }
         }
@@ -76,6 +77,46 @@ pub(super) fn items(snapshot: &Snapshot, standing: &Standing, noun: Noun, listin
     }
     let among = filter.noun(noun)?.and(&filter.scope(scope)?);
     filter.evaluate(&predicate.node, &among).map(Found::Many)
+}
+
+/// How the items of a listing are found, and why so: what is looked up, what is cut from columns with the exact number each
+/// part leaves, what is asked item by item.
+pub(super) fn explain(snapshot: &Snapshot, noun: Noun, listing: &Listing) -> Result<Steps> {
+    let snapshot = &snapshot.at(listing.as_of.as_ref())?;
+    let standing = standing(snapshot, listing)?;
+    let filter = Filter { snapshot, standing: &standing };
+    let mut steps = Steps::new();
+    let mut step = |name: &str, detail: String| steps.push((name.to_owned(), detail));
+    let sought = match &listing.filter {
+        Some(predicate) => seek(&snapshot.state, &predicate.node)?,
+        None => None,
+    };
+    if let Some(sought) = sought {
+        let rest = if sought.exact { "" } else { ", each asked about the rest" };
+        step("look up", format!("{} named by key or number{rest}", sought.ids.len()));
+    } else {
+        let mut among = filter.noun(noun)?.and(&filter.scope(listing.scope.as_ref().map(|scope| &scope.node))?);
+        step("columns", format!("{noun} in scope: {} of {} items", among.count(), snapshot.len()));
+        let parts: &[Predicate] = match listing.filter.as_ref().map(|filter| &filter.node) {
+            None => &[],
+            Some(Predicate::And(parts)) => parts,
+            Some(one) => std::slice::from_ref(one),
+        };
+        for (part, from_columns) in in_order(parts) {
+            if from_columns {
+                among = filter.evaluate(part, &among)?;
+                step("columns", format!("{part}: leaves {}", among.count()));
+            } else {
+                step("each item", format!("{part}: asked of up to {}", among.count()));
+            }
+        }
+    }
+    match (&listing.order, &listing.limit) {
+        (Some(_), _) => step("order", "every item that is left is read for what it is ordered by".to_owned()),
+        (None, Some(_)) => step("limit", "items ascend, so no more are read than are shown".to_owned()),
+        (None, None) => {}
+    }
+    Ok(steps)
 }
 
 /// The rows of a thing that is no item, in scope, for which the predicate holds.
@@ -204,7 +245,7 @@ pub(super) fn sort<T>(rows: &mut [T], keys: &[Spanned<OrderKey>], cell: impl Fn(
         for (index, key) in keys.iter().enumerate() {
             let order = match (cell(a, index), cell(b, index)) {
                 (Some(a), Some(b)) => {
-                    let order = a.compare(&b).unwrap_or(Ordering::Equal);
+                    let order = a.order(&b);
                     if key.node.direction == Some(Direction::Desc) { order.reverse() } else { order }
                 }
                 (Some(_), None) => Ordering::Less,

@@ -40,6 +40,14 @@ impl Holotype {
         self.run(&Prepared::parsed(script)?, params)
     }
 
+    /// Runs a script with limits for each of its statements, as [`Holotype::run_within`] does.
+    ///
+    /// # Errors
+    /// As [`Holotype::run_within`].
+    pub fn query_within(&self, script: &str, params: &Params, limits: &Limits) -> Result<Vec<Output>> {
+        self.run_within(&Prepared::parsed(script)?, params, limits)
+    }
+
     /// Runs a prepared script, as [`Holotype::query`] does.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! - `admitted`: visible, and without any excluded flaw. Rows come from these, where the predicate holds.
 //! - what was excluded may come back when too few rows survive (`relax`), marked with the tests it failed.
 
-use crate::attributes::Column;
+use crate::attributes::{Column, Wanted};
 use crate::filter::{Filter, episode_numbers};
 use crate::item::{Attributes, ItemId, Layer};
 use crate::reader::{Reader, Standing};
@@ -93,10 +93,10 @@ impl Plan {
         let filter = Filter { snapshot, standing: &standing };
         let (visible, sees_all) = visible(&filter, scope, clauses)?;
         let exclusions = exclusions(&filter, clauses)?;
-        let mut wanted = Bits::full(snapshot.state.bound());
-        if let Some(predicate) = &clauses.filter {
-            wanted = filter.evaluate(&predicate.node, &visible)?;
-        }
+        let wanted = match &clauses.filter {
+            Some(predicate) => Some(filter.evaluate(&predicate.node, &visible)?),
+            None => None,
+        };
         let budget = clauses.budget.as_ref().map(|budget| *budget.node.tokens.node.bound());
         let limit = clauses.limit.as_ref().map(|limit| *limit.node.count.node.bound());
         let skip =
@@ -112,7 +112,11 @@ impl Plan {
                 route = filter.evaluate(only, &route)?;
             }
             // Themes route; they are rows only where the path ends with them.
-            let relaxable = if layer == Layer::Theme && index != last { Bits::new() } else { route.and(&wanted) };
+            let relaxable = match &wanted {
+                _ if layer == Layer::Theme && index != last => Bits::new(),
+                Some(wanted) => route.and(wanted),
+                None => route.clone(),
+            };
             let admitted = exclusions.iter().fold(relaxable.clone(), |left, exclusion| left.and_not(&exclusion.items));
             plans.push(StagePlan {
                 noun: stage.noun,
@@ -267,11 +271,12 @@ fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Res
     let state = &filter.snapshot.state;
     let bound = state.bound();
     let select = |column, test: &dyn Fn(f64) -> bool| state.attributes.select(column, bound, test);
+    let within = |column, low, high| state.attributes.select_wanted(column, bound, Wanted::Within(low, high));
     let mut visible = filter.scope(scope)?;
     if matches!(scope, Some(Scope::Episodes(_) | Scope::Pages(_))) {
         // What belongs to no episode (a concept, an intent) routes into every one.
-        let everywhere = Bits::full(bound).and_not(&select(Column::Episode, &|_| true)?);
-        visible = visible.or(&everywhere.and(&state.attributes.layer(Layer::Theme, bound)?));
+        let somewhere = within(Column::Episode, 0, i64::MAX)?;
+        visible = visible.or(&state.attributes.layer(Layer::Theme, bound)?.and_not(&somewhere));
     }
     if !includes(clauses, FlawKind::Inactive) {
         visible = visible.and(&select(Column::Active, &|active| active == 1.0)?);
@@ -282,12 +287,13 @@ fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Res
     if let Some(episode) = standing.episode {
         let mut ahead = Bits::new();
         if let Some(step) = standing.reader.step {
-            ahead = ahead.or(&select(Column::Step, &|of| of > step as f64)?);
+            ahead =
+                ahead.or(&within(Column::Step, i64::try_from(step).unwrap_or(i64::MAX).saturating_add(1), i64::MAX)?);
         }
         if let Some(time) = standing.reader.time {
-            ahead = ahead.or(&select(Column::Time, &|of| of > time as f64)?);
+            ahead = ahead.or(&within(Column::Time, time.saturating_add(1), i64::MAX)?);
         }
-        let here = select(Column::Episode, &|of| of as u32 == episode)?;
+        let here = within(Column::Episode, i64::from(episode), i64::from(episode))?;
         let ahead = ahead.and(&here).and_not(&state.attributes.layer(Layer::Theme, bound)?);
         visible = visible.and_not(&ahead);
         sees_all = ahead.is_empty();

@@ -1,0 +1,161 @@
+//! Small databases with a little of everything, some of it in derived files and some behind the last checkpoint.
+
+use holotype::time::FixedClock;
+use holotype::{
+    Durability, Edge, Holotype, ItemId, Kind, Mark, NewRecall, NewTrace, Options, Pointer, Snapshot, Source, Space,
+    Status, Transaction,
+};
+use holotype_storage::vfs::SimVfs;
+use std::sync::Arc;
+
+pub(crate) const CLOCK: i64 = 1_770_000_000_000_000;
+pub(crate) const HOUR: i64 = 3_600_000_000;
+/// Words that are their own stems and say something.
+pub(crate) const WORDS: [&str; 7] = ["alpha", "beta", "gamma", "delta", "omega", "kappa", "sigma"];
+pub(crate) const TOOLS: [&str; 2] = ["search", "pay"];
+
+/// xorshift64*: the same numbers at every run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
+    }
+
+    /// True in so many of a hundred cases.
+    pub(crate) fn percent(&mut self, share: u64) -> bool {
+        self.below(100) < share
+    }
+
+    pub(crate) fn one<'t, T>(&mut self, of: &'t [T]) -> &'t T {
+        &of[self.below(of.len() as u64) as usize]
+    }
+
+    pub(crate) fn words(&mut self, most: u64) -> String {
+        let count = 1 + self.below(most);
+        (0..count).map(|_| *self.one(&WORDS)).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn vector(&mut self) -> [f32; 2] {
+        [self.below(9) as f32 - 4.0, 1.0 + self.below(4) as f32]
+    }
+}
+
+pub(crate) fn write(random: &mut Random) -> Snapshot {
+    let options =
+        Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), ..Options::with_space(Space::new("test", 2)) };
+    let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).expect("a new disk");
+    let mut transaction = database.begin().expect("nobody else writes");
+    transaction.set("recall.fold", "1").expect("a setting");
+    let mut steps = [0; 3];
+    let mut items = Vec::new();
+    for nth in 0..4 + random.below(24) {
+        if random.percent(8) {
+            transaction.commit(Durability::None).expect("room");
+            if random.percent(50) {
+                database.checkpoint().expect("room");
+            }
+            transaction = database.begin().expect("nobody else writes");
+        }
+        let id = match random.below(10) {
+            8 if !items.is_empty() => theme(random, &mut transaction, &items, nth),
+            5..=7 if !items.is_empty() => fact(random, &mut transaction, &items, nth),
+            _ => trace(random, &mut transaction, &mut steps, nth),
+        };
+        items.push(id);
+        later(random, &mut transaction, &items);
+    }
+    transaction.commit(Durability::None).expect("room");
+    database.snapshot()
+}
+
+fn trace(random: &mut Random, transaction: &mut Transaction<'_>, steps: &mut [u64; 3], nth: u64) -> ItemId {
+    let episode = random.below(3);
+    steps[episode as usize] += 1 + random.below(40);
+    let kind = *random.one(&[Kind::Turn, Kind::Call, Kind::Observation]);
+    let mut new = NewTrace::new(kind, format!("e{episode}"), random.words(6))
+        .key(format!("k{nth}"))
+        .step(steps[episode as usize])
+        .time(CLOCK + random.below(300) as i64 * HOUR)
+        .status(*random.one(&[Status::Success, Status::Success, Status::Unknown, Status::Failed]));
+    if random.percent(50) {
+        new = new.version(format!("v{}", random.below(2)));
+    }
+    if random.percent(70) {
+        new = new.source(*random.one(Source::ALL));
+    }
+    if random.percent(40) {
+        new = new.tool(*random.one(&TOOLS));
+    }
+    if random.percent(30) {
+        new = new.speaker(*random.one(&["alpha", "beta"]));
+    }
+    if random.percent(40) {
+        new = new.field("price", random.one(&["450", "99.5", "cheap"]).to_string());
+    }
+    if random.percent(75) {
+        new = new.vector(random.vector().to_vec());
+    }
+    transaction.record(new).expect("a trace")
+}
+
+fn fact(random: &mut Random, transaction: &mut Transaction<'_>, items: &[ItemId], nth: u64) -> ItemId {
+    let kind = *random.one(&[Kind::Fact, Kind::Summary, Kind::Procedure]);
+    let mut new = NewRecall::new(kind, random.words(5)).key(format!("k{nth}"));
+    let mut grounded = false;
+    for _ in 0..random.below(4) {
+        let target = *random.one(items);
+        if transaction.attributes(target).expect("it is there").layer() != holotype::Layer::Theme {
+            new = new.from(Pointer::to_item(target));
+            grounded = true;
+        }
+    }
+    if !grounded {
+        new = new.ungrounded();
+    }
+    if random.percent(75) {
+        new = new.vector(random.vector().to_vec());
+    }
+    if kind == Kind::Procedure {
+        new = new.return_score(1 + random.below(10) as u8);
+    }
+    if random.percent(30) {
+        new = new.utility(random.below(5) as f32 / 4.0);
+    }
+    transaction.remember(new).expect("a recall")
+}
+
+fn theme(random: &mut Random, transaction: &mut Transaction<'_>, items: &[ItemId], nth: u64) -> ItemId {
+    let kind = *random.one(&[Kind::Theme, Kind::Concept, Kind::Intent]);
+    let mut new = NewRecall::new(kind, random.words(2)).key(format!("k{nth}"));
+    if random.percent(75) {
+        new = new.vector(random.vector().to_vec());
+    }
+    let id = transaction.remember(new).expect("a theme");
+    for _ in 0..random.below(4) {
+        let item = *random.one(items);
+        let edge = match kind {
+            Kind::Concept => Edge::Mentions,
+            Kind::Intent => Edge::Solves,
+            _ => Edge::Parent,
+        };
+        // An edge that may not be is refused, and nothing is lost by it.
+        let _ = transaction.link(item, edge, id);
+    }
+    id
+}
+
+/// Things that happen to what is there already.
+fn later(random: &mut Random, transaction: &mut Transaction<'_>, items: &[ItemId]) {
+    let item = *random.one(items);
+    let _ = match random.below(12) {
+        0 => transaction.mark(item, Mark::Status(Status::Failed), None).map(drop),
+        1 => transaction.mark(item, Mark::Inactive, None).map(drop),
+        2 => transaction.link(item, Edge::Sibling, *random.one(items)).map(drop),
+        3 => transaction.link(item, Edge::Supersedes, *random.one(items)).map(drop),
+        _ => Ok(()),
+    };
+}
