@@ -29,6 +29,7 @@ mod import;
 mod interrupt;
 mod json;
 mod key;
+mod limits;
 mod params;
 mod prove;
 mod query;

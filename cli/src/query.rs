@@ -6,10 +6,12 @@
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::Screen;
-use crate::{batch, database, params};
-use holotype::Holotype;
+use crate::{batch, database, interrupt, limits, params};
+use holotype::answer::Output;
+use holotype::query::Params;
 use holotype::query::ast::{Script, Statement};
 use holotype::query::parse;
+use holotype::{Error, Holotype, Limits};
 use std::fs;
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -33,6 +35,8 @@ pub(crate) struct Args {
     /// The vectors that `row` counts in
     #[arg(long, value_name = "FILE.npy")]
     vectors: Option<PathBuf>,
+    #[command(flatten)]
+    limits: limits::Args,
 }
 
 pub(crate) fn run(args: &Args, format: Option<Format>) -> Result<Status, Failure> {
@@ -52,12 +56,26 @@ pub(crate) fn run(args: &Args, format: Option<Format>) -> Result<Status, Failure
     params::fit(&mut params, &script);
 
     let database = open_for(&args.db, writes(&script) && !args.read_only)?;
-    let outputs = database.query(&source, &params).map_err(|error| Problem::of_statement(error, &source, None))?;
+    let outputs = run_within(&database, &source, &params, args.limits.limits()?)?;
     let mut out = BufWriter::new(io::stdout().lock());
     render::write(&mut out, &outputs, format.unwrap_or_default(), &Screen::stdout())?;
     out.flush()?;
     database.close()?;
     Ok(if render::found_something(&outputs) { Status::Found } else { Status::Done })
+}
+
+/// Runs a script within limits, until Ctrl-C.
+pub(crate) fn run_within(
+    database: &Holotype,
+    source: &str,
+    params: &Params,
+    limits: Limits,
+) -> Result<Vec<Output>, Failure> {
+    let outcome = interrupt::cancellable(|cancel| database.query_within(source, params, &limits.cancelled_by(cancel)));
+    match outcome {
+        Err(Error::Cancelled(_)) if interrupt::asked() => Err(Failure::Interrupted),
+        outcome => Ok(outcome.map_err(|error| Problem::of_statement(error, source, None))?),
+    }
 }
 
 /// Opens the database as the statements need it.

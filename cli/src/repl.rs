@@ -1,35 +1,29 @@
 //! `holotype repl`: ask and answer.
 //!
-//! On a terminal, lines are edited and remembered; Enter runs a script once it is complete or ends with `;`, and goes to
-//! a next line otherwise. From a pipe, a line that begins with a blank belongs to the one before.
+//! On a terminal, lines are edited, coloured, completed and remembered; Enter runs a script once it is complete or ends with
+//! `;`, and goes to a next line otherwise; Ctrl-C cancels a statement; long answers go through a pager; `forget` asks first.
+//! From a pipe, a line that begins with a blank belongs to the one before.
+
+mod colour;
+mod completion;
+mod editor;
+mod help;
+mod pager;
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
-use crate::{database, query};
-use holotype::Holotype;
+use crate::{database, limits, query};
+use editor::{Assistant, is_complete};
+use holotype::query::ast::Statement;
 use holotype::query::{Params, parse};
-use rustyline::completion::Completer;
+use holotype::{Holotype, Limits};
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Config, Editor, Helper};
-use std::io::{self, BufRead as _, BufWriter, IsTerminal as _, Write as _};
+use rustyline::{CompletionType, Config, Editor};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-const HELP: &str = "\
-recall 'words' in episode 'name' limit 5    the best rows for a question, with their evidence
-find traces where tool = 'pay'              items as they are
-count traces by tool, status                counts
-sources of 'key' depth 3                    what an item rests on
-show episodes                               also pages, segments, settings, stats, head
-explain STATEMENT                           how it would be run
-
-Statements end with Enter when they are complete, or with `;`; several in one go are one transaction.
-.format table|json|jsonl|markdown    .timing on|off    .help    .quit";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -38,11 +32,14 @@ pub(crate) struct Args {
     /// Refuse statements that write; works beside a writer
     #[arg(long)]
     read_only: bool,
+    #[command(flatten)]
+    limits: limits::Args,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let database = query::open_for(&args.db, !args.read_only)?;
-    let mut session = Session { database, format, timing: false, worst: Status::Done };
+    let limits = args.limits.limits()?;
+    let mut session = Session { database, format, limits, timing: false, screen_lines: None, worst: Status::Done };
     if io::stdin().is_terminal() {
         session.converse(&args.db)?;
         session.worst = Status::Done;
@@ -63,7 +60,10 @@ enum Next {
 struct Session {
     database: Holotype,
     format: Format,
+    limits: Limits,
     timing: bool,
+    /// How many lines a person sees at once.
+    screen_lines: Option<usize>,
     /// The status of the statement that ended worst.
     worst: Status,
 }
@@ -72,9 +72,13 @@ impl Session {
     /// Lines from a person.
     fn converse(&mut self, path: &Path) -> Result<(), Failure> {
         let lost = |error: ReadlineError| Problem::new(Status::Io, "io", format!("cannot read the terminal: {error}"));
-        let config = Config::builder().auto_add_history(true).history_ignore_space(true).build();
-        let mut editor: Editor<Completeness, DefaultHistory> = Editor::with_config(config).map_err(lost)?;
-        editor.set_helper(Some(Completeness));
+        let config = Config::builder()
+            .auto_add_history(true)
+            .history_ignore_space(true)
+            .completion_type(CompletionType::List)
+            .build();
+        let mut editor: Editor<Assistant, DefaultHistory> = Editor::with_config(config).map_err(lost)?;
+        editor.set_helper(Some(Assistant { database: self.database.clone(), colour: Screen::stdout().colour }));
         // A session without a memory of earlier ones is a session all the same.
         let history = history_file();
         if let Some(file) = &history {
@@ -85,8 +89,13 @@ impl Session {
         loop {
             match editor.readline("holotype> ") {
                 Ok(source) => {
-                    if self.run(&source)? == Next::Quit {
-                        break;
+                    self.screen_lines = editor.dimensions().map(|(_, lines)| usize::from(lines));
+                    let mut ask = |question: &str| asked(&mut editor, question);
+                    match self.run(&source, &mut ask) {
+                        Ok(Next::Quit) => break,
+                        Ok(Next::Go) => {}
+                        Err(Failure::Interrupted) => database::note("cancelled"),
+                        Err(failure) => return Err(failure),
                     }
                 }
                 Err(ReadlineError::Interrupted) => {}
@@ -97,6 +106,8 @@ impl Session {
         if let Some(file) = &history {
             let _ = editor.save_history(file);
         }
+        // The editor keeps the database open to complete names.
+        editor.set_helper(None);
         Ok(())
     }
 
@@ -106,24 +117,25 @@ impl Session {
         for line in io::stdin().lock().lines() {
             let line = line.map_err(|error| Problem::io(Path::new("<stdin>"), "read", &error))?;
             let ended = !source.is_empty() && !line.starts_with([' ', '\t']) && is_complete(&source);
-            if ended && self.run(&std::mem::take(&mut source))? == Next::Quit {
+            if ended && self.run(&std::mem::take(&mut source), &mut |_| true)? == Next::Quit {
                 return Ok(());
             }
             source += &line;
             source.push('\n');
         }
-        self.run(&source).map(drop)
+        self.run(&source, &mut |_| true).map(drop)
     }
 
-    /// Runs a script or a command of the session. A statement that is wrong does not end it.
-    fn run(&mut self, source: &str) -> Result<Next, Failure> {
+    /// Runs a script or a command of the session. A statement that is wrong does not end it; `ask` puts a question to whom
+    /// there is.
+    fn run(&mut self, source: &str, ask: &mut dyn FnMut(&str) -> bool) -> Result<Next, Failure> {
         let source = source.trim();
         if source.is_empty() {
             return Ok(Next::Go);
         }
         let done = match source.strip_prefix('.') {
             Some(command) => self.command(command),
-            None => self.statements(source),
+            None => self.statements(source, ask),
         };
         match done {
             Ok(next) => Ok(next),
@@ -140,7 +152,14 @@ impl Session {
         let words: Vec<&str> = command.split_whitespace().collect();
         match words.as_slice() {
             ["quit" | "exit"] => return Ok(Next::Quit),
-            ["help"] => writeln!(io::stdout().lock(), "{HELP}")?,
+            ["help", rest @ ..] if rest.len() < 2 => match help::on(rest.first().copied()) {
+                Some(text) => writeln!(io::stdout().lock(), "{text}")?,
+                None => {
+                    let topics: Vec<&str> = help::TOPICS.iter().map(|(name, _)| *name).collect();
+                    let problem = Problem::input("command", format!("there is no help on {:?}", rest.join(" ")));
+                    return Err(problem.hint(topics.join(", ")).into());
+                }
+            },
             ["timing"] => self.timing = !self.timing,
             ["timing", "on"] => self.timing = true,
             ["timing", "off"] => self.timing = false,
@@ -159,22 +178,24 @@ impl Session {
         Ok(Next::Go)
     }
 
-    fn statements(&mut self, source: &str) -> Result<Next, Failure> {
-        parse(source).map_err(|errors| Problem::of_errors(errors, source, None))?;
-        // Beside a writer each statement meets what is committed by now.
-        self.database.refresh()?;
+    fn statements(&mut self, source: &str, ask: &mut dyn FnMut(&str) -> bool) -> Result<Next, Failure> {
+        let script = parse(source).map_err(|errors| Problem::of_errors(errors, source, None))?;
+        let forgets = script.statements.iter().any(|statement| matches!(statement.node, Statement::Forget(_)));
+        if forgets && !ask("What is forgotten is gone for ever. Forget it?") {
+            database::note("nothing was forgotten");
+            return Ok(Next::Go);
+        }
         let start = Instant::now();
-        let outputs =
-            self.database.query(source, &Params::new()).map_err(|error| Problem::of_statement(error, source, None))?;
+        let outputs = query::run_within(&self.database, source, &Params::new(), self.limits.clone())?;
         let took = start.elapsed();
         let screen = Screen::stdout();
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = Vec::new();
         render::write(&mut out, &outputs, self.format, &screen)?;
         if self.timing {
             let line = format!("{:.3} ms", took.as_secs_f64() * 1000.0);
             writeln!(out, "{}", screen.paint(Ink::Dim, &line))?;
         }
-        out.flush()?;
+        pager::show(&out, self.screen_lines.filter(|_| screen.terminal))?;
         if render::found_something(&outputs) {
             self.worst = self.worst.max(Status::Found);
         }
@@ -182,39 +203,20 @@ impl Session {
     }
 }
 
-/// Whether Enter runs what was typed: it is empty, a command of the session, ends with `;`, is a whole script, or is
-/// wrong before its end.
-fn is_complete(source: &str) -> bool {
-    let source = source.trim();
-    if source.is_empty() || source.starts_with('.') || source.ends_with(';') {
-        return true;
-    }
-    match parse(source) {
-        Ok(_) => true,
-        Err(errors) => errors.iter().any(|error| (error.span.start as usize) < source.len()),
-    }
+/// Whether a person answers a question with yes.
+fn asked(editor: &mut Editor<Assistant, DefaultHistory>, question: &str) -> bool {
+    // The answer is no statement: nothing is to be completed, and it need not be whole.
+    let assistant =
+        editor.helper().map(|helper| Assistant { database: helper.database.clone(), colour: helper.colour });
+    editor.set_helper(None);
+    let answer = editor.readline(&format!("{question} (yes/no) "));
+    editor.set_helper(assistant);
+    answer.is_ok_and(|answer| is_yes(&answer))
 }
 
-/// Tells the line editor whether Enter runs the statement or begins a new line.
-struct Completeness;
-
-impl Validator for Completeness {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let input = context.input();
-        // An empty line ends anything.
-        let given_up = input.ends_with('\n') && !input.trim().is_empty();
-        Ok(if given_up || is_complete(input) { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
-    }
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].iter().any(|yes| answer.trim().eq_ignore_ascii_case(yes))
 }
-
-impl Completer for Completeness {
-    type Candidate = String;
-}
-impl Hinter for Completeness {
-    type Hint = String;
-}
-impl Highlighter for Completeness {}
-impl Helper for Completeness {}
 
 /// Where earlier sessions are remembered: the user's state directory, if it can be made.
 fn history_file() -> Option<PathBuf> {
@@ -228,14 +230,46 @@ fn history_file() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holotype::{Durability, NewTrace, Options};
+
+    fn session(dir: &Path) -> Session {
+        let database = Holotype::create(dir.join("memory.holo"), Options::default()).unwrap();
+        let mut transaction = database.begin().unwrap();
+        transaction.record(NewTrace::turn("trip-42", "hello").key("t1")).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+        let (format, limits, worst) = (Format::Jsonl, Limits::none(), Status::Done);
+        Session { database, format, limits, timing: false, screen_lines: None, worst }
+    }
 
     #[test]
-    fn enter_runs_what_is_complete() {
-        for complete in ["", "recall 'x'", "recall 'x' limit 3;", ".quit", "recall 'x' limt 3", "recal 'x'"] {
-            assert!(is_complete(complete), "{complete}");
-        }
-        for incomplete in ["recall", "recall 'x' limit", "find traces where", "find traces where (status = failed"] {
-            assert!(!is_complete(incomplete), "{incomplete}");
-        }
+    fn forgetting_asks_first_and_no_is_no() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut session = session(dir.path());
+        let mut questions = 0;
+        let mut no = |_: &str| {
+            questions += 1;
+            false
+        };
+        session.run("forget 't1' because 'erasure'", &mut no).unwrap();
+        session.run("count traces", &mut no).unwrap();
+        session.run("mark 't1' failed because 'x'", &mut no).unwrap();
+        assert_eq!((questions, session.worst), (1, Status::Done));
+        assert!(session.database.snapshot().get("t1").unwrap().is_some_and(|item| !item.attributes.redacted));
+    }
+
+    #[test]
+    fn answers_are_read_in_any_case() {
+        assert!(is_yes("yes") && is_yes(" Y ") && is_yes("YES"));
+        assert!(!is_yes("") && !is_yes("no") && !is_yes("forget"));
+    }
+
+    #[test]
+    fn help_has_topics() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut session = session(dir.path());
+        session.run(".help find", &mut |_| true).unwrap();
+        assert_eq!(session.worst, Status::Done);
+        session.run(".help nonsense", &mut |_| true).unwrap();
+        assert_eq!(session.worst, Status::Wrong);
     }
 }

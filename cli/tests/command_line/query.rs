@@ -113,3 +113,25 @@ fn statements_are_formatted() {
     assert_eq!(run.status, 2, "{run:#?}");
     assert!(run.stderr.starts_with("wrong.holoq:\nerror[syntax]") && run.stderr.contains("--> 2:1"), "{run:#?}");
 }
+
+#[test]
+fn a_statement_keeps_to_its_limits() {
+    let place = Place::with_trip();
+    let find = "find traces where text contains 'UA123'";
+    for (option, value, status) in [
+        ("--max-rows", "1", 5),
+        ("--max-rows", "1000", 0),
+        ("--max-memory", "1", 5),
+        ("--max-memory", "64M", 0),
+        ("--timeout", "0ms", 5),
+        ("--timeout", "1m", 0),
+        ("--timeout", "soon", 2),
+        ("--max-memory", "much", 2),
+    ] {
+        let run = place.run(&["query", "memory.holo", find, option, value, "--format", "json"]);
+        assert_eq!(run.status, status, "{option} {value}: {run:#?}");
+        if status == 5 {
+            assert_eq!(run.error()["code"], "limit", "{run:#?}");
+        }
+    }
+}

@@ -30,3 +30,14 @@ fn a_session_writes_and_helps() {
     let run = place.run_with(&["repl", "memory.holo", "--read-only"], "mark 't1' failed because 'no'\n");
     assert_eq!(run.status, 2, "{run:#?}");
 }
+
+#[test]
+fn a_session_keeps_to_its_limits_and_goes_on() {
+    let place = Place::with_trip();
+    let input = "find traces where text contains 'UA123'\ncount recalls\n.help lineage\n";
+    let run = place.run_with(&["repl", "memory.holo", "--max-rows", "1", "--format", "jsonl"], input);
+    assert_eq!(run.status, 5, "{run:#?}");
+    assert!(run.stderr.contains("limited to 1") && run.stdout.contains("\"count\":1"), "{run:#?}");
+    assert!(run.stdout.contains("dependents of 't1'"), "{run:#?}");
+    assert!(!run.stdout.contains('\u{1b}'), "no colours in a pipe: {run:#?}");
+}
