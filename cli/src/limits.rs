@@ -5,6 +5,7 @@ use holotype::Limits;
 use holotype::query::Duration;
 
 #[derive(Debug, clap::Args)]
+#[group(id = "limits")]
 pub(crate) struct Args {
     /// The most time a statement may take, such as 500ms or 2s
     #[arg(long, value_name = "TIME")]

@@ -185,6 +185,8 @@ impl Session {
             database::note("nothing was forgotten");
             return Ok(Next::Go);
         }
+        // Beside a writer each statement meets what is committed by now.
+        self.database.refresh()?;
         let start = Instant::now();
         let outputs = query::run_within(&self.database, source, &Params::new(), self.limits.clone())?;
         let took = start.elapsed();

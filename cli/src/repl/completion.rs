@@ -2,7 +2,7 @@
 //!
 //! Inside a quoted text it is the names of episodes or the keys of items that are offered, from the database.
 
-use holotype::query::attributes::{ATTRIBUTES, RECALL_COLUMNS};
+use holotype::query::attributes::{RECALL_COLUMNS, Subject, attributes_of};
 use holotype::query::{Errors, check, parse};
 
 /// Most names of the database that are offered at once.
@@ -75,10 +75,15 @@ fn names_episode(stem: &str) -> bool {
 fn welcome(stem: &str) -> Vec<String> {
     let end = stem.trim_end().len();
     let mut words = Vec::new();
-    match parse(stem) {
-        Err(errors) => take(&errors, end, &mut words),
-        // The statement may end here: ask what else may follow, by something that may follow nowhere.
-        Ok(_) => take_error(&format!("{stem} )"), end, &mut words),
+    let subject = subject(stem);
+    if let Err(errors) = parse(stem) {
+        take(&errors, end, subject, &mut words);
+    }
+    if words.is_empty() {
+        // The statement may end here: what else may follow is told of something that may follow nowhere.
+        if let Err(errors) = parse(&format!("{stem} )")) {
+            take(&errors, end, subject, &mut words);
+        }
     }
     // A value is checked against what its attribute knows.
     let strange = format!("{stem} zzqx");
@@ -95,21 +100,39 @@ fn welcome(stem: &str) -> Vec<String> {
     words
 }
 
-fn take_error(source: &str, end: usize, words: &mut Vec<String>) {
-    if let Err(errors) = parse(source) {
-        take(&errors, end, words);
-    }
+/// What the statement under way is about; nothing for a recall, whose rows have columns of their own.
+fn subject(stem: &str) -> Option<Subject> {
+    let statement = stem.rsplit(';').next().unwrap_or_default().to_lowercase();
+    let mut words = statement.split_whitespace().filter(|word| !matches!(*word, "explain" | "analyze"));
+    let verb = words.next().unwrap_or_default();
+    Some(match (verb, words.next().unwrap_or_default()) {
+        ("recall", _) => return None,
+        ("history", _) => Subject::Change,
+        ("find" | "count", noun) => match noun.trim_end_matches(',') {
+            "pages" => Subject::Page,
+            "episodes" => Subject::Episode,
+            "claims" => Subject::Claim,
+            "edges" => Subject::Edge,
+            "events" => Subject::Event,
+            "receipts" => Subject::Receipt,
+            _ => Subject::Item,
+        },
+        _ => Subject::Item,
+    })
 }
 
 /// The keywords and names that errors at the end say they expected.
-fn take(errors: &Errors, end: usize, words: &mut Vec<String>) {
+fn take(errors: &Errors, end: usize, subject: Option<Subject>, words: &mut Vec<String>) {
     for error in errors.iter().filter(|error| error.span.start as usize >= end) {
         for expected in &error.expected {
             match expected.strip_prefix('`').and_then(|word| word.strip_suffix('`')) {
                 Some(word) => words.extend(word.starts_with(char::is_alphabetic).then(|| word.to_owned())),
                 None if expected.contains("attribute") || expected.contains("column") || expected.contains("name") => {
-                    words.extend(ATTRIBUTES.iter().map(|attribute| attribute.name.to_owned()));
-                    words.extend(RECALL_COLUMNS.iter().map(|name| (*name).to_owned()));
+                    let attributes = attributes_of(subject.unwrap_or(Subject::Item));
+                    words.extend(attributes.map(|attribute| attribute.name.to_owned()));
+                    if subject.is_none() {
+                        words.extend(RECALL_COLUMNS.iter().map(|name| (*name).to_owned()));
+                    }
                 }
                 None => {}
             }
