@@ -18,6 +18,7 @@
 use crate::Result;
 use crate::measure::{quantile_us, round};
 use crate::random::Random;
+use crate::reopen;
 use holotype::answer::Output;
 use holotype::cell::Cell;
 use holotype::query::Params;
@@ -43,6 +44,18 @@ pub(crate) struct Arguments {
     /// Only these modes.
     #[arg(long, value_delimiter = ',', value_parser = ["single", "group100", "writers16"])]
     modes: Vec<String>,
+    /// Instead: write so many GB (10^9 bytes) of log, crash, and open again.
+    #[arg(long)]
+    reopen_gb: Option<f64>,
+    /// Then make all derived files anew, too.
+    #[arg(long, requires = "reopen_gb")]
+    rebuild: bool,
+    /// The process that `--reopen-gb` has write a database here, and crash.
+    #[arg(long, hide = true)]
+    crash: Option<PathBuf>,
+    /// How many bytes of log it writes.
+    #[arg(long, hide = true, default_value_t = 0)]
+    crash_after: u64,
     /// Measure the log alone, too.
     #[arg(long)]
     log_only: bool,
@@ -65,6 +78,12 @@ const MODES: [Mode; 3] = [
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(path) = &arguments.crash {
+        return reopen::crash(path, arguments.bytes, arguments.crash_after);
+    }
+    if let Some(gb) = arguments.reopen_gb {
+        return reopen::run(&arguments.dir, arguments.bytes, (gb * 1e9) as u64, arguments.rebuild);
+    }
     let wanted = |mode: &&Mode| arguments.modes.is_empty() || arguments.modes.iter().any(|name| name == mode.name);
     for mode in MODES.iter().filter(wanted) {
         let dir = tempfile::Builder::new().prefix("holotype-bench-").tempdir_in(&arguments.dir)?;
@@ -103,7 +122,7 @@ fn through_the_api(arguments: &Arguments, mode: &Mode, dir: &Path) -> Result<()>
     Ok(())
 }
 
-fn count_traces(database: &Holotype) -> Result<u64> {
+pub(crate) fn count_traces(database: &Holotype) -> Result<u64> {
     let outputs = database.query("count traces", &Params::new())?;
     match outputs.first() {
         Some(Output::Table(table)) => match table.rows.first().and_then(|row| row.first()) {
@@ -205,7 +224,7 @@ fn share(arguments: &Arguments, mode: &Mode, writer: usize) -> Vec<Vec<String>> 
 }
 
 /// A text of exactly that many bytes: made-up words, a few of them common and most of them rare, as in a language.
-fn text(bytes: usize, random: &mut Random) -> String {
+pub(crate) fn text(bytes: usize, random: &mut Random) -> String {
     const SYLLABLES: [&str; 16] =
         ["ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "ri", "so", "tu", "va"];
     let mut text = String::with_capacity(bytes + 16);
@@ -239,7 +258,17 @@ mod tests {
 
     #[test]
     fn every_record_is_written_once_in_commits_of_the_right_size() {
-        let arguments = Arguments { bytes: 5, count: 333, modes: Vec::new(), log_only: false, dir: PathBuf::new() };
+        let arguments = Arguments {
+            bytes: 5,
+            count: 333,
+            modes: Vec::new(),
+            reopen_gb: None,
+            rebuild: false,
+            crash: None,
+            crash_after: 0,
+            log_only: false,
+            dir: PathBuf::new(),
+        };
         for (mode, commits) in MODES.iter().zip([333, 4, 333]) {
             let records = AtomicUsize::new(0);
             let timed = timed(&arguments, mode, |texts| {

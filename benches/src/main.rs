@@ -21,6 +21,7 @@ mod locomo;
 mod measure;
 mod npy_table;
 mod random;
+mod reopen;
 mod smoke;
 mod vectors;
 

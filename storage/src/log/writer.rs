@@ -7,6 +7,7 @@
 //! 1. Before a segment's header is written, everything in the segment before it is synced.
 //! 2. A failed write or sync poisons the log; a refusal changes nothing.
 
+use std::cell::RefCell;
 use std::mem;
 use std::sync::Arc;
 
@@ -42,6 +43,9 @@ impl Geometry {
 }
 
 type Salt = [u8; SALT_LEN];
+
+/// How many salts are drawn from the system at once.
+const SALTS_AT_ONCE: usize = 256;
 
 /// A transaction encoded and hashed, not yet placed: see [`super::Log::prepare`].
 #[derive(Debug)]
@@ -438,11 +442,20 @@ impl Layout<'_> {
 }
 
 fn salts(count: usize) -> Result<Vec<Salt>> {
-    let mut salts = vec![[0; SALT_LEN]; count];
-    getrandom::fill(salts.as_flattened_mut()).map_err(|error| Error::Io {
-        path: "the system's random numbers".into(),
-        action: "read",
-        source: std::io::Error::other(error.to_string()),
-    })?;
-    Ok(salts)
+    thread_local! {
+        /// Random numbers not used yet: a call of the system costs more than a small record's hash.
+        static READY: RefCell<Vec<Salt>> = const { RefCell::new(Vec::new()) };
+    }
+    READY.with_borrow_mut(|ready| {
+        if ready.len() < count {
+            let mut more = vec![[0; SALT_LEN]; count.max(SALTS_AT_ONCE)];
+            getrandom::fill(more.as_flattened_mut()).map_err(|error| Error::Io {
+                path: "the system's random numbers".into(),
+                action: "read",
+                source: std::io::Error::other(error.to_string()),
+            })?;
+            *ready = more;
+        }
+        Ok(ready.split_off(ready.len() - count))
+    })
 }
