@@ -2,7 +2,7 @@
 //!
 //! Inside a quoted text it is the names of episodes or the keys of items that are offered, from the database.
 
-use holotype::query::attributes::{RECALL_COLUMNS, Subject, attributes_of};
+use holotype::query::attributes::{RECALL_COLUMNS, SETTINGS, Subject, attributes_of};
 use holotype::query::{Errors, check, parse};
 
 /// Most names of the database that are offered at once.
@@ -90,11 +90,10 @@ fn welcome(stem: &str) -> Vec<String> {
     if let Ok(script) = parse(&strange)
         && let Err(errors) = check(&script, None, None)
     {
-        for expected in errors.iter().flat_map(|error| &error.expected) {
-            let known = expected.strip_prefix("one of ").unwrap_or(expected);
-            if known.len() < expected.len() {
-                words.extend(known.split(", ").map(str::to_owned));
-            }
+        let lists = errors.iter().flat_map(|error| &error.expected).filter_map(|it| it.strip_prefix("one of "));
+        let known: Vec<String> = lists.flat_map(|known| known.split(", ")).map(str::to_owned).collect();
+        if !known.is_empty() {
+            return known;
         }
     }
     words
@@ -127,6 +126,9 @@ fn take(errors: &Errors, end: usize, subject: Option<Subject>, words: &mut Vec<S
         for expected in &error.expected {
             match expected.strip_prefix('`').and_then(|word| word.strip_suffix('`')) {
                 Some(word) => words.extend(word.starts_with(char::is_alphabetic).then(|| word.to_owned())),
+                None if expected.contains("setting") => {
+                    words.extend(SETTINGS.iter().map(|setting| setting.name.to_owned()));
+                }
                 None if expected.contains("attribute") || expected.contains("column") || expected.contains("name") => {
                     let attributes = attributes_of(subject.unwrap_or(Subject::Item));
                     words.extend(attributes.map(|attribute| attribute.name.to_owned()));
