@@ -3,14 +3,15 @@
 //! Channels only find candidates (`near`: vectors, `words`: BM25, `linked`: along edges from the stage before); the order
 //! of rows is S. A stage hands everything it may route through to the next one.
 
-use super::plan::{Plan, StagePlan};
+use super::plan::{LiftPlan, Plan, StagePlan};
 use crate::Result;
+use crate::attributes::Column;
 use crate::edge::Edge;
 use crate::item::{ItemId, Kind, Layer};
 use crate::snapshot::Snapshot;
 use holotype_index::SearchOptions;
 use holotype_index::bitmap::Bits;
-use holotype_query::Channel;
+use holotype_query::{Channel, Noun};
 use std::collections::BTreeMap;
 
 /// How many candidates a graph walk keeps.
@@ -29,6 +30,13 @@ pub(crate) struct Found {
 /// The candidates of one stage, by id.
 pub(crate) type Candidates = BTreeMap<u32, Found>;
 
+/// What is asked of a stage: the question, and from the second hop on what the hops before found.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) text: Option<String>,
+    pub(crate) vector: Option<Vec<f32>>,
+}
+
 /// What a stage found, and what was done to find it.
 pub(crate) struct Gathered {
     /// What the next stage may be reached from.
@@ -44,6 +52,7 @@ pub(crate) struct Gathered {
 pub(crate) fn gather(
     snapshot: &Snapshot,
     plan: &Plan,
+    asked: &Asked,
     stage: &StagePlan,
     before: &Candidates,
     relaxed: bool,
@@ -56,14 +65,15 @@ pub(crate) fn gather(
     for channel in &stage.channels {
         match channel {
             Channel::Near => {
-                let found = near(snapshot, plan, stage, &stage.route, &mut steps)?;
-                let of_rows = if same { found.clone() } else { near(snapshot, plan, stage, rows_filter, &mut steps)? };
+                let found = near(snapshot, asked, stage, &stage.route, &mut steps)?;
+                let of_rows = if same { found.clone() } else { near(snapshot, asked, stage, rows_filter, &mut steps)? };
                 mark(&mut routed, found, |found| found.near = true);
                 mark(&mut rows, of_rows, |found| found.near = true);
             }
             Channel::Words => {
-                let found = words(snapshot, plan, stage, &stage.route, &mut steps)?;
-                let of_rows = if same { found.clone() } else { words(snapshot, plan, stage, rows_filter, &mut steps)? };
+                let found = words(snapshot, asked, stage, &stage.route, &mut steps)?;
+                let of_rows =
+                    if same { found.clone() } else { words(snapshot, asked, stage, rows_filter, &mut steps)? };
                 mark(&mut routed, found, |found| found.words = true);
                 mark(&mut rows, of_rows, |found| found.words = true);
             }
@@ -92,12 +102,12 @@ fn mark(candidates: &mut Candidates, ids: Vec<u32>, set: impl Fn(&mut Found)) {
 /// The nearest vectors among those of the filter.
 fn near(
     snapshot: &Snapshot,
-    plan: &Plan,
+    asked: &Asked,
     stage: &StagePlan,
     filter: &Bits,
     steps: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
-    let (Some(vector), false) = (&plan.vector, filter.is_empty()) else { return Ok(Vec::new()) };
+    let (Some(vector), false) = (&asked.vector, filter.is_empty()) else { return Ok(Vec::new()) };
     let Some(index) = snapshot.state.layer(stage.layer).vector_index()? else { return Ok(Vec::new()) };
     snapshot.tick()?;
     let found = index.search(
@@ -121,12 +131,12 @@ fn near(
 /// The best by words among those of the filter.
 fn words(
     snapshot: &Snapshot,
-    plan: &Plan,
+    asked: &Asked,
     stage: &StagePlan,
     filter: &Bits,
     steps: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
-    let (Some(text), false) = (&plan.text, filter.is_empty()) else { return Ok(Vec::new()) };
+    let (Some(text), false) = (&asked.text, filter.is_empty()) else { return Ok(Vec::new()) };
     snapshot.tick()?;
     let index = snapshot.state.layer(stage.layer).word_index(snapshot.state.bound())?;
     let hits = index.top(&index.query(text), Some(filter), stage.pool)?;
@@ -195,6 +205,8 @@ fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Layer) -> Resu
             Ok(found)
         }
         (Layer::Trace, Layer::Recall) => state.dependents(from),
+        // A stage of traces after a lift looks among those it led to.
+        (Layer::Trace, Layer::Trace) => Ok(vec![from]),
         _ => Ok(Vec::new()),
     }
 }
@@ -218,4 +230,60 @@ fn grounds(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemI
     }
     traces.sort_unstable();
     Ok(traces)
+}
+
+/// Lifts items to the traces, pages or episodes they came from (PlugMem A.1): those that enough of them vote for, most votes
+/// first.
+pub(crate) fn lift(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    stage: &StagePlan,
+    lift: LiftPlan,
+    from: &[ItemId],
+    relaxed: bool,
+) -> Result<Gathered> {
+    let state = &snapshot.state;
+    let mut votes: BTreeMap<u32, Vec<ItemId>> = BTreeMap::new();
+    for id in from {
+        let traces = match state.layer_of(*id)? {
+            Layer::Trace => vec![*id],
+            Layer::Recall | Layer::Theme => neighbours(snapshot, plan, *id, Layer::Trace)?,
+        };
+        for trace in traces {
+            let place = match lift.noun {
+                Noun::Pages => state.attributes(trace)?.page,
+                Noun::Episodes => state.attributes(trace)?.episode,
+                _ => Some(trace.0),
+            };
+            let voters = votes.entry(place.unwrap_or(u32::MAX)).or_default();
+            if place.is_some() && !voters.contains(id) {
+                voters.push(*id);
+            }
+        }
+    }
+    let mut places: Vec<(u32, Vec<ItemId>)> =
+        votes.into_iter().filter(|(_, voters)| voters.len() >= lift.votes.max(1)).collect();
+    places.sort_by_key(|(place, voters)| (std::cmp::Reverse(voters.len()), *place));
+    places.truncate(lift.count);
+    let steps = vec![format!("lift: {} from {} items", places.len(), from.len())];
+    let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
+    let (mut routed, mut rows) = (Candidates::new(), Candidates::new());
+    for (place, voters) in places {
+        let traces: Vec<u32> = match lift.noun {
+            Noun::Pages => state.page(place)?.traces.clone(),
+            Noun::Episodes => {
+                let of_episode = |of: f64| of as u32 == place;
+                state.attributes.select(Column::Episode, state.bound(), &of_episode)?.iter().collect()
+            }
+            _ => vec![place],
+        };
+        for trace in traces.into_iter().filter(|trace| stage.route.contains(*trace)) {
+            let found = Found { linked_from: voters.clone(), ..Found::default() };
+            if rows_filter.contains(trace) {
+                rows.insert(trace, found.clone());
+            }
+            routed.insert(trace, found);
+        }
+    }
+    Ok(Gathered { routed, rows, steps, complete: false })
 }

@@ -29,7 +29,7 @@ use crate::reader::{Standing, Window};
 use crate::snapshot::{Snapshot, is_damage};
 pub use builder::RecallBuilder;
 use contest::OpenContests;
-use gather::Candidates;
+use gather::{Asked, Candidates};
 use holotype_query::ast;
 use plan::Plan;
 pub(crate) use plan::{names, reader_of};
@@ -128,29 +128,107 @@ fn gather_and_rank(
     contests: &mut OpenContests,
     steps: &mut Steps,
 ) -> Result<(Vec<Vec<Scored>>, bool)> {
-    let mut before = Candidates::new();
-    let mut ranked = Vec::with_capacity(plan.stages.len());
-    let mut complete = true;
-    for stage in &plan.stages {
-        let mut gathered = gather::gather(snapshot, plan, stage, &before, relaxed)?;
+    let mut walk = Walk {
+        before: Candidates::new(),
+        best: Vec::new(),
+        ranked: vec![Vec::new(); plan.stages.len()],
+        complete: true,
+        relaxed,
+    };
+    let first = Asked { text: plan.text.clone(), vector: plan.vector.clone() };
+    let mut at = 0;
+    while at < plan.stages.len() {
+        let Some(group) = plan.groups.iter().find(|group| group.from == at) else {
+            walk.stage(snapshot, plan, at, &first, contests, steps)?;
+            at += 1;
+            continue;
+        };
+        let mut asked = first.clone();
+        for hop in 1..=group.hops {
+            let known: usize = walk.ranked.iter().map(Vec::len).sum();
+            for at in group.from..group.to {
+                walk.stage(snapshot, plan, at, &asked, contests, steps)?;
+            }
+            let found = walk.ranked.iter().map(Vec::len).sum::<usize>() - known;
+            steps.push((format!("hop {hop}"), format!("{found} candidates more")));
+            if found == 0 {
+                break;
+            }
+            asked = carried(snapshot, &first, &walk.best, group.carry)?;
+        }
+        at = group.to;
+    }
+    Ok((walk.ranked, walk.complete))
+}
+
+/// What the next hop asks: the question with the text of the best rows behind it.
+fn carried(snapshot: &Snapshot, first: &Asked, best: &[ItemId], carry: usize) -> Result<Asked> {
+    let mut text = first.text.clone().unwrap_or_default();
+    for id in best.iter().take(carry) {
+        text.push('\n');
+        text.push_str(snapshot.content(*id)?.text());
+    }
+    let vector = plan::embedded(snapshot, &text)?.or_else(|| first.vector.clone());
+    Ok(Asked { text: Some(text), vector })
+}
+
+/// A way through the stages.
+struct Walk {
+    /// What the last stage may route from, and the best of its rows.
+    before: Candidates,
+    best: Vec<ItemId>,
+    /// The candidates of each stage, best first.
+    ranked: Vec<Vec<Scored>>,
+    complete: bool,
+    relaxed: bool,
+}
+
+impl Walk {
+    fn stage(
+        &mut self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        at: usize,
+        asked: &Asked,
+        contests: &mut OpenContests,
+        steps: &mut Steps,
+    ) -> Result<()> {
+        let stage = &plan.stages[at];
+        let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
+        let mut gathered = match stage.lift {
+            Some(lift) => gather::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
+            None => gather::gather(snapshot, plan, asked, stage, &self.before, self.relaxed)?,
+        };
         if stage.layer == Layer::Trace && plan.weights.context > 0.0 {
-            bring_neighbours(snapshot, if relaxed { &stage.relaxable } else { &stage.rows }, &mut gathered.rows)?;
+            bring_neighbours(snapshot, filter, &mut gathered.rows)?;
         }
         if snapshot.state.meta.claims > 0 {
-            let filter = if relaxed { &stage.relaxable } else { &stage.rows };
             contests.join(snapshot, plan, filter, &mut gathered.rows)?;
         }
-        complete &= gathered.complete;
+        self.complete &= gathered.complete;
         for step in gathered.steps {
             steps.push((stage.noun.to_string(), step));
         }
         let rows = rank::rank(snapshot, plan, stage, gathered.rows)?;
         contests.note(&rows);
         steps.push((stage.noun.to_string(), format!("{} candidates ranked", rows.len())));
-        ranked.push(rows);
-        before = gathered.routed;
+        let count = stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
+        self.best = rows.iter().take(count).map(|scored| scored.id).collect();
+        if self.best.is_empty() {
+            self.best = gathered.routed.keys().copied().map(ItemId).collect();
+        }
+        self.before = gathered.routed;
+        let ranked = &mut self.ranked[at];
+        if ranked.is_empty() {
+            *ranked = rows;
+        } else {
+            // A later hop adds what it found; what both found stays as the first ranked it.
+            let known: std::collections::HashSet<ItemId> = ranked.iter().map(|scored| scored.id).collect();
+            ranked.extend(rows.into_iter().filter(|scored| !known.contains(&scored.id)));
+            ranked.sort_by(Scored::best_first);
+        }
+        Ok(())
     }
-    Ok((ranked, complete))
 }
 
 /// With a context weight, what stands next to a candidate in its log is one too: an answer next to its question.

@@ -20,6 +20,8 @@ use holotype_query::{Channel, FlawKind, Noun, Spanned};
 const LEAST_POOL: u64 = 64;
 /// Tokens `expand` may add when it names no number.
 const EXPAND_TOKENS: u64 = 1_500;
+/// Rows whose text the next hop asks with too (PlugMem Table 14).
+const CARRY: u64 = 3;
 /// Levels `expand` goes down when it names no number.
 const EXPAND_DEPTH: u64 = 3;
 
@@ -37,6 +39,28 @@ pub(crate) struct StagePlan {
     pub(crate) rows: Bits,
     /// What could be a row if nothing were excluded.
     pub(crate) relaxable: Bits,
+    /// It goes from what the stage before found to where that came from, when so many items vote for it.
+    pub(crate) lift: Option<LiftPlan>,
+}
+
+/// Where a lift goes.
+#[derive(Clone, Copy)]
+pub(crate) struct LiftPlan {
+    pub(crate) noun: Noun,
+    /// How many traces, pages or episodes are kept.
+    pub(crate) count: usize,
+    pub(crate) votes: usize,
+}
+
+/// Stages that are walked again and again (PlugMem 3.2).
+#[derive(Clone, Copy)]
+pub(crate) struct Group {
+    /// The first stage, and the one after the last.
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) hops: u64,
+    /// How many rows hand their text to the next hop's query.
+    pub(crate) carry: usize,
 }
 
 /// A flaw that keeps rows out.
@@ -67,6 +91,7 @@ pub(crate) struct Plan {
     pub(crate) inactive: bool,
     pub(crate) exclusions: Vec<Exclusion>,
     pub(crate) stages: Vec<StagePlan>,
+    pub(crate) groups: Vec<Group>,
     /// A recall lends its similarity and words to the traces it cites, when the path leads from recalls to traces.
     pub(crate) lifts: bool,
     pub(crate) relax_below: u64,
@@ -102,18 +127,20 @@ impl Plan {
         let skip =
             clauses.limit.as_ref().and_then(|limit| limit.node.skip.as_ref()).map_or(0, |skip| *skip.node.bound());
         let rows = budget.is_none().then(|| limit.unwrap_or(0).saturating_add(skip));
-        let stages = stages(&filter, clauses, rows)?;
+        let (stages, groups) = stages(&filter, clauses, rows)?;
         let mut plans = Vec::with_capacity(stages.len());
         let last = stages.len() - 1;
         for (index, stage) in stages.into_iter().enumerate() {
             let layer = layer_of(stage.noun)?;
             let mut route = filter.noun(stage.noun)?.and(&visible);
+            let routes_whole = stage.lift.is_some_and(|lift| lift.noun != Noun::Traces);
             if let Some(only) = &stage.only {
                 route = filter.evaluate(only, &route)?;
             }
             // Themes route; they are rows only where the path ends with them.
+            let only_routes = (layer == Layer::Theme || routes_whole) && index != last;
             let relaxable = match &wanted {
-                _ if layer == Layer::Theme && index != last => Bits::new(),
+                _ if only_routes => Bits::new(),
                 Some(wanted) => route.and(wanted),
                 None => route.clone(),
             };
@@ -127,6 +154,7 @@ impl Plan {
                 route,
                 rows: admitted,
                 relaxable,
+                lift: stage.lift,
             });
         }
         let recalls_at = plans.iter().position(|stage| stage.layer == Layer::Recall);
@@ -144,6 +172,7 @@ impl Plan {
             inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
             stages: plans,
+            groups,
             lifts,
             relax_below: clauses.relax.as_ref().map_or(1, |relax| *relax.node.below.node.bound()),
             limit,
@@ -196,13 +225,6 @@ fn refuse_what_comes_later(clauses: &Clauses) -> Result<()> {
     if clauses.escalate.is_some() {
         return not_yet("escalate");
     }
-    for stage in clauses.path.iter().flat_map(|path| &path.node) {
-        match &stage.node {
-            Stage::Hops(_) => return not_yet("hops in a path"),
-            Stage::Lift(_) => return not_yet("lift in a path"),
-            Stage::Gather(_) => {}
-        }
-    }
     if clauses.expand.as_ref().is_some_and(|expand| expand.node.noun.is_some()) {
         return not_yet("expand to");
     }
@@ -244,6 +266,13 @@ fn query_of(
         (None, None) => {}
     }
     Ok((text, vector))
+}
+
+/// The vector of a text, in a database of the built-in embedder's space.
+pub(crate) fn embedded(snapshot: &Snapshot, text: &str) -> Result<Option<Vec<f32>>> {
+    let Some(space) = snapshot.space()? else { return Ok(None) };
+    let embedder = embed::HashingEmbedder::from_name(&space.model).filter(|embedder| embedder.dim() == space.dim);
+    Ok(embedder.and_then(|embedder| embedder.embed(text)))
 }
 
 /// Where the reader of a statement stands.
@@ -341,11 +370,12 @@ struct StageDraft {
     channels: Vec<Channel>,
     pool: usize,
     only: Option<holotype_query::ast::Predicate>,
+    lift: Option<LiftPlan>,
 }
 
 /// The stages a recall names, or the default path: themes 3, recalls 5, traces 5 (HELM Algorithm 3). A limit above that
 /// raises what a stage that names no number gives; `rows` is `None` under a token budget, which lifts it altogether.
-fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<Vec<StageDraft>> {
+fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(Vec<StageDraft>, Vec<Group>)> {
     let default_count = |least: u64| rows.map(|rows| rows.max(least));
     let pool = |count: Option<u64>| {
         usize::try_from(count.map_or(LEAST_POOL, |count| LEAST_POOL.max(count.saturating_mul(10))))
@@ -361,20 +391,40 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<V
         },
         pool: pool(count).min(filter.snapshot.state.bound() as usize + 1),
         only: None,
+        lift: None,
     };
     let Some(path) = &clauses.path else {
         let themes = rows.map(|_| 3);
-        return Ok(vec![
+        let drafts = vec![
             draft(Noun::Themes, themes, true),
             draft(Noun::Recalls, default_count(5), false),
             draft(Noun::Traces, default_count(5), false),
-        ]);
+        ];
+        return Ok((drafts, Vec::new()));
     };
     let mut drafts = Vec::new();
-    for (index, stage) in path.node.iter().enumerate() {
-        let Stage::Gather(gather) = &stage.node else { continue };
-        let number =
-            |number: &Option<Spanned<holotype_query::Arg<u64>>>| number.as_ref().map(|number| *number.node.bound());
+    let number =
+        |number: &Option<Spanned<holotype_query::Arg<u64>>>| number.as_ref().map(|number| *number.node.bound());
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let mut groups = Vec::new();
+    for stage in flat(&path.node, &mut groups)? {
+        let index = drafts.len();
+        let gather = match stage {
+            Stage::Gather(gather) => gather,
+            Stage::Lift(lift) => {
+                let noun = lift.noun.node;
+                let of_traces = if matches!(noun, Noun::Pages | Noun::Episodes) { Noun::Traces } else { noun };
+                let count = number(&lift.count);
+                let kept = if noun == of_traces { count } else { None };
+                let mut stage = draft(of_traces, kept.or(default_count(5)).filter(|_| noun == of_traces), false);
+                let votes = number(&lift.votes).map_or(1, size);
+                let lifted = if noun == of_traces { Noun::Traces } else { noun };
+                stage.lift = Some(LiftPlan { noun: lifted, count: count.map_or(usize::MAX, size), votes });
+                drafts.push(stage);
+                continue;
+            }
+            Stage::Hops(_) => continue,
+        };
         let count = number(&gather.count).or(default_count(5));
         let mut stage = draft(gather.noun.node, count, index == 0);
         if index > 0 && gather.channels.is_empty() {
@@ -389,7 +439,36 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<V
         stage.only = gather.only.as_ref().map(|only| only.node.clone());
         drafts.push(stage);
     }
-    Ok(drafts)
+    if drafts.is_empty() {
+        return Err(Error::Invalid("a path needs a stage".to_owned()));
+    }
+    Ok((drafts, groups))
+}
+
+/// The stages of a path in a row, and which of them are groups.
+fn flat<'p>(path: &'p [Spanned<Stage>], groups: &mut Vec<Group>) -> Result<Vec<&'p Stage>> {
+    let mut stages = Vec::new();
+    for stage in path {
+        let Stage::Hops(hops) = &stage.node else {
+            stages.push(&stage.node);
+            continue;
+        };
+        let from = stages.len();
+        for inner in &hops.stages {
+            if matches!(inner.node, Stage::Hops(_)) {
+                return Err(Error::Invalid("a group of stages cannot stand in another".to_owned()));
+            }
+            stages.push(&inner.node);
+        }
+        let carry = hops.carry.as_ref().map_or(CARRY, |carry| *carry.node.bound());
+        groups.push(Group {
+            from,
+            to: stages.len(),
+            hops: *hops.up_to.node.bound(),
+            carry: usize::try_from(carry).unwrap_or(usize::MAX),
+        });
+    }
+    Ok(stages)
 }
 
 fn layer_of(noun: Noun) -> Result<Layer> {
