@@ -28,7 +28,7 @@ use holotype_storage::overlay::{Overlay, RowKey};
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// The most segments a layer may have; more are merged.
@@ -37,7 +37,7 @@ const MAX_SEGMENTS: usize = 8;
 /// Runs checkpoints in the background, one at a time.
 #[derive(Default)]
 pub(crate) struct Checkpointer {
-    thread: Mutex<Option<JoinHandle<()>>>,
+    background: Mutex<Background>,
     /// The newest generation given to a derived file.
     pub(crate) generation: AtomicU64,
     /// Why the last background checkpoint failed, if it did.
@@ -46,35 +46,60 @@ pub(crate) struct Checkpointer {
     pub(crate) turn: Mutex<()>,
 }
 
+#[derive(Default)]
+struct Background {
+    thread: Option<JoinHandle<()>>,
+    /// From the start of a thread until it will look at `asked` no more.
+    running: bool,
+    /// Somebody wants a checkpoint that begins from now on.
+    asked: bool,
+}
+
 impl Checkpointer {
     pub(crate) fn starting_at(generation: u64) -> Self {
         Checkpointer { generation: AtomicU64::new(generation), ..Checkpointer::default() }
     }
 
-    /// Starts a checkpoint unless one is running.
+    /// Starts a checkpoint, behind the one that is running if one is.
     pub(crate) fn start(&self, inner: &Arc<Inner>) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        let mut background = self.background();
+        background.asked = true;
+        let ended = background.thread.as_ref().is_some_and(JoinHandle::is_finished);
+        if background.running && !ended {
             return;
         }
         let inner = Arc::clone(inner);
         let work = move || {
-            if let Err(error) = run(&inner) {
-                *inner.checkpointer.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            while inner.checkpointer.is_asked() {
+                if let Err(error) = run(&inner) {
+                    *inner.checkpointer.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
             }
         };
         // Without a thread the tail stays in memory and the next commit tries again.
-        *thread = std::thread::Builder::new().name("holotype-checkpoint".into()).spawn(work).ok();
+        background.thread = std::thread::Builder::new().name("holotype-checkpoint".into()).spawn(work).ok();
+        background.running = background.thread.is_some();
     }
 
-    /// Waits for the checkpoint that is running, if one is, and hands over why it failed, if it did.
+    /// Whether there is a checkpoint to write; if not, the next one who asks starts another thread.
+    fn is_asked(&self) -> bool {
+        let mut background = self.background();
+        background.running = std::mem::take(&mut background.asked);
+        background.running
+    }
+
+    /// Waits for the checkpoints that were asked for, if any, and hands over why the last one failed, if it did.
     pub(crate) fn wait(&self) -> Option<Error> {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // A panic in the checkpoint was reported on that thread; what it set aside is still in memory and in the log.
-            let _ = thread.join();
+        let thread = self.background().thread.take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            // The panic was reported on that thread; what it set aside is still in memory and in the log.
+            self.background().running = false;
         }
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn background(&self) -> MutexGuard<'_, Background> {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -84,6 +84,8 @@ fn checkpoints_are_read_back_and_the_previous_is_kept() {
     assert_eq!(read_rows(&catalog).unwrap(), rows);
     assert!(matches!(open(&OsVfs, &path, Access::Write), Err(Error::Held { .. })));
     drop(catalog);
+    assert!(matches!(open(&OsVfs, &path, Access::Write), Err(Error::Held { .. })), "a snapshot keeps it open");
+    drop(before);
     for access in [Access::Read, Access::Write] {
         let catalog = open(&OsVfs, &path, access).unwrap();
         assert_eq!(catalog.applied().unwrap(), Some(applied(2)));

@@ -164,13 +164,14 @@ impl WordTail {
             let mut queue = self.queue();
             let count = queue.documents.len().min(BATCH);
             let documents: Vec<Queued> = queue.documents.drain(..count).collect();
-            queue.text_len -= documents.iter().map(Queued::text_len).sum::<usize>();
             (documents, !queue.documents.is_empty())
         };
         for document in &documents {
             index.add(document);
         }
         self.analysed_len.store(index.byte_len, Ordering::Relaxed);
+        // A text counts as waiting until it counts in the index, so that no memory is overlooked in between.
+        self.queue().text_len -= documents.iter().map(Queued::text_len).sum::<usize>();
         more
     }
 
