@@ -1,7 +1,7 @@
 //! A search that can be resumed: the vectors of an index one after the other, about nearest first.
 //!
 //! Each part of the index is a source of its own: a graph is walked for as long as it is asked
-//! ([`hnsw::stream`](crate::hnsw)), a tail and whatever a filter leaves little of are compared at once. A source gives out
+//! (`hnsw::stream`), a tail and whatever a filter leaves little of are compared at once. A source gives out
 //! the best of the few candidates it has scored exactly, and the best of the sources' best is next.
 //!
 //! | source | order |
