@@ -15,7 +15,7 @@ const PAGE: u64 = 4096;
 /// segments, one without records.
 const APPENDS: [&[usize]; 5] = [&[10], &[3000, 700, 600], &[6000], &[2500; 5], &[]];
 
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     "append",
     "append over a page",
     "append a run",
@@ -28,7 +28,13 @@ const STEPS: [&str; 12] = [
     "crash",
     "crash and lose",
     "fail and open",
+    "fail to create and open",
 ];
+
+/// Fails a call of the log's creation, or that and all behind it, where it stands first. A log that is there has been made: elsewhere it is
+/// [`REOPEN`].
+const CREATION: usize = 12;
+const REOPEN: usize = 8;
 
 /// The log.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +74,8 @@ impl Subject for LogSubject {
             steps(&[(11, 26), (11, 34), (3, 1)]),
             steps(&[(11, 30), (11, 36), (3, 1)]),
             steps(&[(11, 32), (11, 44), (3, 1)]),
+            steps(&[(12, 21), (0, 1)]),
+            steps(&[(12, 21), (0, 1), (3, 1)]),
         ]
     }
 
@@ -84,10 +92,12 @@ impl Subject for LogSubject {
             limits: limits(),
             ..LogOptions::new([7; 16])
         };
-        let mut log = Log::create(world(&disk), Path::new(DIR), &options).map_err(|error| error.to_string())?;
-        let mut legs = vec![Leg::new(disk, 0, Written::default())];
-        legs[0].promise(progress(0, false));
-        for &step in steps {
+        let mut steps = steps.iter().copied().peekable();
+        if let Some(first) = steps.next_if(|step| step.kind == CREATION) {
+            disk.fail_at(first.salt % 12, Failure::Io, first.salt / 12 % 2 == 1);
+        }
+        let (mut log, mut legs) = created(world, disk, &options)?;
+        for step in steps {
             let leg = legs.last_mut().ok_or("there is a leg")?;
             leg.last_step = leg.disk.history().len();
             match take(world, log, leg, step).map_err(|error| format!("{}: {error}", STEPS[step.kind]))? {
@@ -149,6 +159,29 @@ impl Subject for LogSubject {
     }
 }
 
+/// Makes the log, in a second leg if the disk failed the first time.
+fn created(world: World<'_>, disk: SimVfs, options: &LogOptions) -> Result<(Log, Vec<Leg<Written>>), String> {
+    let create = |disk: &SimVfs| Log::create(world(disk), Path::new(DIR), options);
+    if let Ok(log) = create(&disk) {
+        disk.heal();
+        let mut legs = vec![Leg::new(disk, 0, Written::default())];
+        legs[0].promise(progress(0, false));
+        return Ok((log, legs));
+    }
+    disk.heal();
+    let first = Leg::new(disk, 0, Written::default());
+    // The same disk, with what it lost and still shows: maybe a log, maybe less.
+    let disk = first.disk.replay().last().ok_or("there is an end")?;
+    let log = match opened(world, &disk, &Written::default()) {
+        Ok((log, ..)) => log,
+        Err(Opening::NoLog) => create(&disk).map_err(|error| error.to_string())?,
+        Err(Opening::Failed(why)) => return Err(why),
+    };
+    let mut second = Leg::new(disk, 0, Written::default());
+    second.promise(progress(0, false));
+    Ok((log, vec![first, second]))
+}
+
 fn limits() -> LogLimits {
     LogLimits { max_segment_len: 4 * PAGE, ..LogLimits::default() }
 }
@@ -180,7 +213,7 @@ fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Resul
             leg.promise(progress(leg.truth.transactions.len() as u32, false));
             Ok((log, None))
         }
-        7 | 8 => {
+        7 | REOPEN | CREATION => {
             if step.kind == 7 {
                 log.close().map_err(said)?;
                 leg.promise(progress(leg.truth.transactions.len() as u32, true));

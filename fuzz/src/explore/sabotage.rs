@@ -58,6 +58,10 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         "nothing that recovery writes rests on a name that this sync makes durable",
     ),
     (&["remove_unfinished"], "an unfinished file means nothing to anybody"),
+    (
+        &["sync directory in mod::renew_first", "after rename .log in mod::spares"],
+        "the sync behind the names of the next segment covers that of the first, and nothing is written between",
+    ),
     (&["prepare::fill", "first_segment", "without"], "the sync of the header right behind it covers the zeros"),
     (&["prepare::fill", "first_segment", "after"], "the sync of the header right behind it covers the zeros"),
     (
@@ -280,11 +284,13 @@ fn is_ordered(first: &Operation, second: &Operation) -> bool {
     (orders(first) || orders(second)) && !names(first).iter().any(|name| second_names.contains(name))
 }
 
-/// What a change is, and of what: names without numbers.
+/// What a change is, and of what: names without numbers. Bytes are a file's whatever it was called when it was opened.
 fn kind(operation: &Operation) -> String {
     let of = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-').to_owned()
+        let name = name.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
+        let is_of_names = matches!(operation, Operation::Rename(..) | Operation::Remove(_) | Operation::Create(_));
+        if is_of_names { name } else { name.strip_suffix(".tmp").unwrap_or(name) }.to_owned()
     };
     match operation {
         Operation::CreateDir(_) => "create directory".to_owned(),
