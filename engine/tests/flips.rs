@@ -1,5 +1,6 @@
-//! Bytes that change behind the database's back: every byte of every file of a small closed database flipped once, and
-//! every file cut at every length.
+//! Bytes that change behind the database's back: bits of every file of a small closed database flipped, every file cut, and
+//! pages of every file swapped, put back as they once were, and taken from another database. By default a sample; with
+//! `HOLOTYPE_EVERY_BYTE` in the environment a bit of every byte, with `HOLOTYPE_EVERY_BIT` every bit.
 //!
 //! Opening gives a clear error, or works. What then answers otherwise than before is reported by `verify`; derived files
 //! that are no good are made again from the log and answer as before. Nothing panics, and no altered text is shown as
@@ -38,8 +39,8 @@ fn options() -> Options {
     }
 }
 
-/// A closed database in which a little of everything stands.
-fn written() -> SimVfs {
+/// A closed database in which a little of everything stands, and how its files were before the last transactions.
+fn written() -> (SimVfs, SimVfs) {
     let sim = SimVfs::new();
     sim.create_dir(Path::new("/")).unwrap();
     let database = Holotype::create_on(Arc::new(sim.clone()), DATABASE, options()).unwrap();
@@ -64,11 +65,14 @@ fn written() -> SimVfs {
     transaction.claim(fact, "UA123.price", "450", false, &[]).unwrap();
     transaction.episode("trip-42", EpisodeChange { open: Some(false), ..EpisodeChange::default() }).unwrap();
     transaction.commit(Durability::Sync).unwrap();
+    database.close().unwrap();
+    let earlier = sim.crash(Crash::Keep);
+    let database = Holotype::open_on(Arc::new(sim.clone()), DATABASE, options()).unwrap();
     let mut transaction = database.begin().unwrap();
     transaction.mark(fact, Mark::Utility(0.5, 2), Some("it helped".to_owned())).unwrap();
     transaction.commit(Durability::Sync).unwrap();
     database.close().unwrap();
-    sim
+    (sim, earlier)
 }
 
 /// Everything a caller can get out of the database, as text.
@@ -190,22 +194,30 @@ fn judge_all<'a>(cases: impl Iterator<Item = Case<'a>> + Send, original: &str) -
     outcomes.into_inner().unwrap()
 }
 
-/// The database, what it answers, where its log ends, and its files.
-fn base() -> (SimVfs, String, u64, Vec<(PathBuf, Vec<u8>)>) {
-    let sim = written();
-    let database = Holotype::open_on(Arc::new(sim.clone()), DATABASE, Options::default()).unwrap();
+/// The closed database, how it was earlier, what it answers, where its log ends, and its files.
+struct Base {
+    sim: SimVfs,
+    earlier: SimVfs,
+    original: String,
+    log_end: u64,
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+fn base() -> Base {
+    let (sim, earlier) = written();
+    let database = Holotype::open_on(Arc::new(sim.crash(Crash::Keep)), DATABASE, Options::default()).unwrap();
     assert!(faults(&database).is_empty(), "{:?}", faults(&database));
     let original = observe(&database.snapshot()).unwrap();
-    let end = database.head().position.0;
-    drop(database);
+    let log_end = database.head().position.0;
     let files = sim.files().into_iter().map(|path| (path.clone(), sim.bytes(&path).unwrap())).collect();
-    (sim, original, end, files)
+    Base { sim, earlier, original, log_end, files }
 }
 
 /// The places of a file that get a case: every byte the log was written to and, of the rest, every so many; every byte
 /// of every file when the environment says `HOLOTYPE_EVERY_BYTE`.
 fn places(path: &Path, bytes: &[u8], log_end: u64) -> Vec<usize> {
-    let every_byte = std::env::var_os("HOLOTYPE_EVERY_BYTE").is_some();
+    let every_byte =
+        ["HOLOTYPE_EVERY_BYTE", "HOLOTYPE_EVERY_BIT"].into_iter().any(|name| std::env::var_os(name).is_some());
     let name = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let every = |at: usize| match name {
         _ if every_byte => 1,
@@ -220,14 +232,18 @@ fn places(path: &Path, bytes: &[u8], log_end: u64) -> Vec<usize> {
 
 #[test]
 fn a_flipped_bit_is_an_error_or_found_or_changes_nothing() {
-    let (sim, original, log_end, files) = base();
+    let Base { sim, original, log_end, files, .. } = base();
     let cases = files.iter().flat_map(|(path, bytes)| {
         let sim = &sim;
-        places(path, bytes, log_end).into_iter().map(move |at| {
-            let disk = sim.crash(Crash::Keep);
-            disk.flip(path, at as u64, 1 << (at % 8)).unwrap();
-            Case { disk, number: at, file: path, what: format!("bit {} of byte {at}", at % 8) }
-        })
+        let every_bit = std::env::var_os("HOLOTYPE_EVERY_BIT").is_some();
+        let bits = move |at: usize| if every_bit { 0..8 } else { at % 8..at % 8 + 1 };
+        places(path, bytes, log_end).into_iter().flat_map(move |at| bits(at).map(move |bit| (at, bit))).map(
+            move |(at, bit)| {
+                let disk = sim.crash(Crash::Keep);
+                disk.flip(path, at as u64, 1 << bit).unwrap();
+                Case { disk, number: at, file: path, what: format!("bit {bit} of byte {at}") }
+            },
+        )
     });
     let outcomes = judge_all(cases, &original);
     assert!(outcomes.len() > 4000, "{}", outcomes.len());
@@ -242,7 +258,7 @@ fn a_flipped_bit_is_an_error_or_found_or_changes_nothing() {
 
 #[test]
 fn a_cut_file_is_an_error_or_found_or_changes_nothing() {
-    let (sim, original, log_end, files) = base();
+    let Base { sim, original, log_end, files, .. } = base();
     let cases = files.iter().flat_map(|(path, bytes)| {
         let sim = &sim;
         places(path, bytes, log_end).into_iter().map(move |len| {
@@ -256,5 +272,60 @@ fn a_cut_file_is_an_error_or_found_or_changes_nothing() {
     for (path, what, outcome) in &outcomes {
         let log = path.extension().is_some_and(|extension| extension == "log");
         assert!(!log || *outcome == Outcome::Reported, "{} {what}: {outcome:?}", path.display());
+    }
+}
+
+/// A page of a file, if it has it whole.
+fn page_of(bytes: &[u8], page: usize) -> Option<&[u8]> {
+    bytes.chunks_exact(PAGE).nth(page)
+}
+
+const PAGE: usize = 4096;
+
+/// Pages sound in themselves and in the wrong place: every page of a file swapped with the next, or (every one) with all
+/// others; every page as it was before the last transactions, and as it is in a database with another id.
+#[test]
+fn a_page_in_the_wrong_place_is_an_error_or_found_or_changes_nothing() {
+    let Base { sim, earlier, original, log_end, files } = base();
+    let (foreign, _) = written();
+    let every = std::env::var_os("HOLOTYPE_EVERY_BYTE").is_some();
+    let cases = files.iter().flat_map(|(path, bytes)| {
+        let sim = &sim;
+        let [stale, foreign] = [&earlier, &foreign].map(|disk| disk.bytes(path).unwrap_or_default());
+        let count = bytes.len() / PAGE;
+        let pairs = (0..count).flat_map(move |first| {
+            let last = if every { count } else { (first + 2).min(count) };
+            (first + 1..last).map(move |second| (first, second))
+        });
+        let swapped = pairs.filter_map(move |(first, second)| {
+            let (one, other) = (page_of(bytes, first)?.to_vec(), page_of(bytes, second)?);
+            (one != other).then(|| {
+                let mut spoiled = bytes.clone();
+                spoiled[first * PAGE..][..PAGE].copy_from_slice(other);
+                spoiled[second * PAGE..][..PAGE].copy_from_slice(&one);
+                (first, spoiled, format!("pages {first} and {second} swapped"))
+            })
+        });
+        let replaced = move |from: Vec<u8>, what: &'static str| {
+            (0..count).filter_map(move |page| {
+                let other = page_of(&from, page).filter(|other| Some(*other) != page_of(bytes, page))?;
+                let mut spoiled = bytes.clone();
+                spoiled[page * PAGE..][..PAGE].copy_from_slice(other);
+                Some((page, spoiled, format!("page {page} {what}")))
+            })
+        };
+        let old = replaced(stale, "as it was earlier");
+        swapped.chain(old).chain(replaced(foreign, "of another database")).map(move |(number, spoiled, what)| {
+            let disk = sim.crash(Crash::Keep);
+            disk.replace(path, &spoiled);
+            Case { disk, number: number * 4, file: path, what }
+        })
+    });
+    let outcomes = judge_all(cases, &original);
+    assert!(outcomes.len() > 30, "{}", outcomes.len());
+    for (path, what, outcome) in &outcomes {
+        let first: usize = what.split(' ').find_map(|word| word.parse().ok()).unwrap();
+        let in_log = path.extension().is_some_and(|extension| extension == "log") && ((first * PAGE) as u64) < log_end;
+        assert!(!in_log || *outcome == Outcome::Reported, "{} {what}: {outcome:?}", path.display());
     }
 }
