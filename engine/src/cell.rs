@@ -3,8 +3,9 @@
 //! Logic is two-valued: a test on an absent attribute is false, whatever the operator (memory model, section 2).
 
 use crate::time;
-use holotype_query::{Number, Op, Value};
+use holotype_query::{Name, Number, Op, Value};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// One value of a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,14 @@ pub enum Cell {
     Duration(i64),
     /// Several values.
     List(Vec<Cell>),
+}
+
+/// The cells of a row that is no item, by name.
+pub(crate) type Cells = BTreeMap<&'static str, Cell>;
+
+/// The cell of that name.
+pub(crate) fn named(row: &Cells, name: &Name) -> Option<Cell> {
+    row.get(name.word()?).cloned()
 }
 
 impl Cell {

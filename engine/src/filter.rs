@@ -119,12 +119,7 @@ impl Filter<'_> {
     /// Whether an item is of a noun and in a scope.
     pub(crate) fn is_among(&self, view: &ItemView<'_>, noun: Noun, scope: Option<&Scope>) -> Result<bool> {
         let kind = view.attributes.kind;
-        let is_of_noun = match (noun, noun.kind(), noun.layer()) {
-            (Noun::Items, ..) => true,
-            (_, Some(of_noun), _) => of_noun.as_str() == kind.as_str(),
-            (_, None, Some(layer)) => layer.as_str() == kind.layer().as_str(),
-            _ => false,
-        };
+        let is_of_noun = kind.is_of(noun);
         match scope {
             _ if !is_of_noun => Ok(false),
             None | Some(Scope::All) => Ok(true),

@@ -47,6 +47,38 @@ pub(crate) struct Totals {
     pub(crate) receipts: u32,
 }
 
+/// Finds the commits that numbered things came with. What came with one commit is numbered in a row, so that most is found
+/// without looking.
+pub(crate) struct CommitFinder<'s> {
+    state: &'s State,
+    total: fn(&Totals) -> u32,
+    /// The numbers of the last commit that was found.
+    known: std::ops::Range<u32>,
+    commit: u64,
+}
+
+impl<'s> CommitFinder<'s> {
+    /// For things of which `total` says how many there were.
+    pub(crate) fn new(state: &'s State, total: fn(&Totals) -> u32) -> Self {
+        CommitFinder { state, total, known: 0..0, commit: 0 }
+    }
+
+    /// The commit a number came with; none while it is not committed.
+    pub(crate) fn of(&mut self, number: u32) -> Result<Option<u64>> {
+        if self.known.contains(&number) {
+            return Ok(Some(self.commit));
+        }
+        if number >= (self.total)(&self.state.sealed) {
+            return Ok(None);
+        }
+        let commit = self.state.commit_when(|row| (self.total)(&row.totals) > number)?;
+        let before = if commit <= 1 { 0 } else { (self.total)(&self.state.commit_row(commit - 1)?.totals) };
+        self.known = before..(self.total)(&self.state.commit_row(commit)?.totals);
+        self.commit = commit;
+        Ok(Some(commit))
+    }
+}
+
 /// What changed of something: the sort of `CHANGED` rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {

@@ -10,6 +10,7 @@
 //! 3. What an item inherits (HELM 3.2; see `inherit`) is recomputed whenever one of its sources changes, so
 //!    attributes are a function of the log alone.
 
+use holotype_query::Noun;
 use std::fmt;
 use std::str::FromStr;
 
@@ -123,6 +124,15 @@ impl Kind {
             Kind::Turn | Kind::Call | Kind::Observation => Layer::Trace,
             Kind::Summary | Kind::Fact | Kind::Procedure | Kind::Refined => Layer::Recall,
             Kind::Theme | Kind::Concept | Kind::Intent => Layer::Theme,
+        }
+    }
+
+    /// Whether a noun stands for items of this kind.
+    pub(crate) fn is_of(self, noun: Noun) -> bool {
+        match (noun.kind(), noun.layer()) {
+            (Some(kind), _) => kind.as_str() == self.as_str(),
+            (None, Some(layer)) => layer.as_str() == self.layer().as_str(),
+            (None, None) => noun == Noun::Items,
         }
     }
 }

@@ -70,6 +70,7 @@ mod new_item;
 mod opening;
 mod options;
 mod pages;
+mod places;
 mod prepared;
 mod pressure;
 pub mod proof;

@@ -6,6 +6,7 @@
 
 use holotype::answer::{Answer, Output, Role, Table};
 use holotype::interchange::{ImportOptions, import};
+use holotype::query::attributes::{Subject, attributes_of};
 use holotype::query::{ParamValue, Params, format, parse};
 use holotype::time::FixedClock;
 use holotype::{Error, Holotype, Options, Space};
@@ -142,6 +143,43 @@ fn every_statement_answers_what_the_file_says() {
         let differs = found.lines().zip(wanted.lines()).enumerate().find(|(_, (found, wanted))| found != wanted);
         assert!(found.trim_end() == wanted.trim_end(), "{}: {differs:#?}", path.display());
     }
+}
+
+/// What the table of attributes says a thing has, some thing of that sort has.
+#[test]
+fn every_attribute_is_there_on_what_the_reference_says() {
+    let database = story(Options::default());
+    database
+        .query(
+            "record call 'x' in episode 'e' with tool = 'pay', log_id = 'l', utility = 0.5; close episode 'trip-42';
+             remember fact 'y' ungrounded with return_score = 3, version = 'v1'; mark 't1' failed because 'a guess';
+             remember fact 'a loser' from 't2' claims 'UA123.price' = 1 with key = 'l1', status = failed;
+             recall 'UA123' with receipt",
+            &Params::new(),
+        )
+        .unwrap();
+    let things = [
+        (Subject::Item, "find items"),
+        (Subject::Page, "find pages"),
+        (Subject::Episode, "find episodes"),
+        (Subject::Claim, "find claims"),
+        (Subject::Edge, "find edges"),
+        (Subject::Event, "find events"),
+        (Subject::Receipt, "find receipts"),
+        (Subject::Change, "history of 't1'"),
+    ];
+    let mut absent = Vec::new();
+    for (subject, listing) in things {
+        for attribute in attributes_of(subject) {
+            let name = if attribute.name == "fields" { "fields.price" } else { attribute.name };
+            let outputs = database.query(&format!("{listing} return {name}"), &Params::new()).unwrap();
+            let [Output::Table(table)] = outputs.as_slice() else { panic!("{outputs:?}") };
+            if !table.rows.iter().any(|row| row[0].is_some()) {
+                absent.push(format!("{name} of {listing}"));
+            }
+        }
+    }
+    assert!(absent.is_empty(), "no row has {absent:?}");
 }
 
 #[test]

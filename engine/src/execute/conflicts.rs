@@ -1,9 +1,9 @@
 //! `conflicts`: claims that contradict each other, contest by contest, the winner of each first.
 
-use super::listing::{Cells, cell_of, columns, cut, keep, sort, standing};
+use super::listing::{columns, cut, keep, sort, standing};
 use crate::Result;
 use crate::answer::Table;
-use crate::cell::{Cell, glob};
+use crate::cell::{Cell, Cells, glob, named};
 use crate::claims::{Contest, Rival};
 use crate::filter::episode_numbers;
 use crate::item::ItemId;
@@ -43,7 +43,7 @@ pub(super) fn run(snapshot: &Snapshot, conflicts: &Conflicts) -> Result<Table> {
     rows.sort_by_key(|row| row.get("name").map(ToString::to_string));
     let mut rows = keep(rows, listing)?;
     if let Some(order) = &listing.order {
-        sort(&mut rows, &order.node, |row, index| cell_of(row, &order.node[index].node.name.node));
+        sort(&mut rows, &order.node, |row, index| named(row, &order.node[index].node.name.node));
     }
     let columns = columns(listing, COLUMNS);
     let rows = cut(rows, listing.limit.as_ref());

@@ -1,9 +1,9 @@
 //! `count`: how many, with sums and means, in groups.
 
-use super::listing::{Cells, cell_of, items, rows, standing};
+use super::listing::{items, rows, standing};
 use crate::Result;
 use crate::answer::Table;
-use crate::cell::Cell;
+use crate::cell::{Cell, Cells, named};
 use crate::item::ItemId;
 use crate::item_view::ItemView;
 use crate::reader::Standing;
@@ -103,7 +103,7 @@ fn add_items(
 }
 
 fn add_row(row: &Cells, count: &Count, buckets: &[Spanned<Bucket>], groups: &mut Vec<Group>) {
-    let of = |name: &Name| cell_of(row, name);
+    let of = |name: &Name| named(row, name);
     let by = buckets.iter().map(|bucket| bucketed(of(&bucket.node.name.node), &bucket.node)).collect();
     add(groups, by, count.measures.iter().map(|measure| of(&measure.node.name.node)).collect());
 }

@@ -2,9 +2,8 @@
 //!
 //! A condition on the commit in the predicate bounds how much of the log is read.
 
-use super::listing::Cells;
 use crate::Result;
-use crate::cell::Cell;
+use crate::cell::{Cell, Cells};
 use crate::item::{ItemId, Kind, Layer};
 use crate::record::{Change, MarkRecord, Record, Told};
 use crate::snapshot::Snapshot;

@@ -4,10 +4,10 @@
 //! next ends with the commit between them. A row is one value of one attribute (an edge and a claim are values too), so what
 //! comes back later is another row. The reason stands in the record that made the change, and is read from the log.
 
-use super::listing::{Cells, columns, cut_and_sort, keep};
+use super::listing::{columns, cut_and_sort, keep};
 use super::walk::{episode_number, page_number};
 use crate::answer::Table;
-use crate::cell::Cell;
+use crate::cell::{Cell, Cells};
 use crate::edge::Edge;
 use crate::history::Subject;
 use crate::item::ItemId;

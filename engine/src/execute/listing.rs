@@ -4,24 +4,23 @@ use super::conflicts::claims;
 use super::events::{events, receipts};
 use crate::Result;
 use crate::answer::Table;
-use crate::cell::Cell;
+use crate::cell::{Cell, Cells, named};
+use crate::edge::Edge;
 use crate::filter::{Filter, episode_numbers, holds_for_row, in_order};
+use crate::history::CommitFinder;
 use crate::item::ItemId;
 use crate::item_view::{ALL_ITEM_COLUMNS, ITEM_COLUMNS, ItemView};
+use crate::places;
 use crate::reader::Standing;
 use crate::recall::{Steps, names, reader_of};
+use crate::record::PointerTarget;
 use crate::seek::seek;
 use crate::snapshot::Snapshot;
-use crate::tables::{self, EpisodeRow, PageRow};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Limit, Listing, OrderKey, Predicate, Scope, Thing};
-use holotype_query::{Direction, Name, Noun, Spanned};
-use holotype_storage::codec;
+use holotype_query::{Direction, Noun, Spanned};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-
-/// A row that is no item: its cells by name.
-pub(super) type Cells = BTreeMap<&'static str, Cell>;
 
 /// Where the reader of a listing stands.
 pub(super) fn standing(snapshot: &Snapshot, listing: &Listing) -> Result<Standing> {
@@ -122,8 +121,9 @@ pub(super) fn explain(snapshot: &Snapshot, noun: Noun, listing: &Listing) -> Res
 /// The rows of a thing that is no item, in scope, for which the predicate holds.
 pub(super) fn rows(snapshot: &Snapshot, thing: Thing, listing: &Listing) -> Result<Vec<Cells>> {
     let all = match thing {
-        Thing::Noun(Noun::Pages) => pages(snapshot)?,
-        Thing::Noun(Noun::Episodes) => episodes(snapshot)?,
+        Thing::Noun(noun @ (Noun::Pages | Noun::Episodes)) => {
+            places::rows(snapshot, noun)?.into_iter().map(|(_, row)| row).collect()
+        }
         Thing::Claims => claims(snapshot, &standing(snapshot, listing)?)?,
         Thing::Edges => edges(snapshot)?,
         Thing::Events => events(snapshot, listing.filter.as_ref().map(|filter| &filter.node))?,
@@ -150,15 +150,11 @@ pub(super) fn keep(rows: Vec<Cells>, listing: &Listing) -> Result<Vec<Cells>> {
     let Some(predicate) = &listing.filter else { return Ok(rows) };
     let mut kept = Vec::new();
     for row in rows {
-        if holds_for_row(&|name| Ok(cell_of(&row, name)), &predicate.node)? {
+        if holds_for_row(&|name| Ok(named(&row, name)), &predicate.node)? {
             kept.push(row);
         }
     }
     Ok(kept)
-}
-
-pub(super) fn cell_of(row: &Cells, name: &Name) -> Option<Cell> {
-    row.get(name.word()?).cloned()
 }
 
 /// The columns of a thing that is no item, in order.
@@ -167,55 +163,51 @@ pub(super) fn columns_of(thing: Thing) -> &'static [&'static str] {
         Thing::Noun(Noun::Pages) => &["key", "episode", "traces", "tokens", "state", "hash"],
         Thing::Noun(Noun::Episodes) => &["episode", "task", "version", "open", "traces", "pages"],
         Thing::Claims => &["item", "name", "value", "scope", "won"],
-        Thing::Edges => &["from", "edge", "to"],
+        Thing::Edges => &["from", "edge", "to", "field", "start", "end"],
         Thing::Events => &["commit", "time", "op", "item", "episode", "because"],
         Thing::Receipts => &["receipt", "commit", "time", "rows", "statement"],
         Thing::Noun(_) => &[],
     }
 }
 
-fn pages(snapshot: &Snapshot) -> Result<Vec<Cells>> {
-    let mut rows = Vec::new();
-    for (_, value) in snapshot.state.scan(tables::PAGE, &[])? {
-        let page: PageRow = codec::decode(&value)?;
-        rows.push(BTreeMap::from([
-            ("key", Cell::Text(page.key)),
-            ("episode", Cell::Text(snapshot.state.episode(page.episode)?.id.clone())),
-            ("traces", Cell::count(page.traces.len() as u64)),
-            ("tokens", Cell::count(page.tokens)),
-            ("state", Cell::text(if page.summarised { "summarised" } else { "unsummarised" })),
-            ("hash", Cell::Text(crate::provenance::hex(&page.hash))),
-        ]));
-    }
-    Ok(rows)
-}
-
-fn episodes(snapshot: &Snapshot) -> Result<Vec<Cells>> {
-    let mut rows = Vec::new();
-    for (_, value) in snapshot.state.scan(tables::EPISODE, &[])? {
-        let episode: EpisodeRow = codec::decode(&value)?;
-        let mut row = BTreeMap::from([
-            ("episode", Cell::Text(episode.id)),
-            ("open", Cell::Bool(episode.open)),
-            ("traces", Cell::count(u64::from(episode.traces))),
-            ("pages", Cell::count(u64::from(episode.pages))),
-        ]);
-        row.extend(episode.task.map(|task| ("task", Cell::Text(task))));
-        row.extend(episode.version.map(|version| ("version", Cell::Text(version))));
-        rows.push(row);
-    }
-    Ok(rows)
-}
-
+/// Every edge; a `cites` for each span that it points at, and without one where it points at a whole page.
 fn edges(snapshot: &Snapshot) -> Result<Vec<Cells>> {
+    let state = &snapshot.state;
+    let mut commits = CommitFinder::new(state, |totals| totals.edges);
     let mut rows = Vec::new();
     for id in (0..snapshot.len()).map(ItemId) {
-        for end in snapshot.state.edges_out(id, None)? {
-            rows.push(BTreeMap::from([
+        let ends = state.edges_out(id, None)?;
+        let cites = ends.iter().any(|end| end.edge == Edge::Cites);
+        let pointers = if cites { state.pointers(id)? } else { Vec::new() };
+        for end in ends {
+            let mut row = BTreeMap::from([
                 ("from", Cell::Text(snapshot.key_of(id)?)),
                 ("edge", Cell::text(end.edge.as_str())),
                 ("to", Cell::Text(snapshot.key_of(end.far)?)),
-            ]));
+            ]);
+            row.extend(commits.of(end.row.order)?.map(|commit| ("commit", Cell::count(commit))));
+            if end.edge != Edge::Cites {
+                rows.push(row);
+                continue;
+            }
+            let mut spans = 0;
+            for pointer in &pointers {
+                let mut row = row.clone();
+                match pointer.target {
+                    PointerTarget::Item(target) if target == end.far.0 => {
+                        row.insert("field", Cell::text(pointer.field.as_str()));
+                        row.insert("start", Cell::count(pointer.start));
+                        row.insert("end", Cell::count(pointer.end));
+                    }
+                    PointerTarget::Page(page) if state.page(page)?.traces.contains(&end.far.0) => {}
+                    _ => continue,
+                }
+                rows.push(row);
+                spans += 1;
+            }
+            if spans == 0 {
+                rows.push(row);
+            }
         }
     }
     Ok(rows)
@@ -276,7 +268,7 @@ pub(super) fn table(verb: &'static str, thing: Thing, listing: &Listing, rows: V
 /// A table of rows under these columns, in the order and within the limit of the listing.
 pub(super) fn cut_and_sort(verb: &'static str, listing: &Listing, columns: Vec<String>, mut rows: Vec<Cells>) -> Table {
     if let Some(order) = &listing.order {
-        sort(&mut rows, &order.node, |row, index| cell_of(row, &order.node[index].node.name.node));
+        sort(&mut rows, &order.node, |row, index| named(row, &order.node[index].node.name.node));
     }
     let rows = cut(rows, listing.limit.as_ref());
     let cells = |row: Cells| columns.iter().map(|name| row.get(name.as_str()).cloned()).collect();

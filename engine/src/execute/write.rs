@@ -48,6 +48,7 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
     let passage = record.text.node.bound();
     let mut trace = NewTrace::new(kind(record.kind.node)?, record.episode.node.bound(), passage.text.clone());
     trace.vector = vector(transaction, passage)?;
+    let mut utility = None;
     for assignment in &record.with {
         let (name, value) = named(assignment);
         trace = match name.as_str() {
@@ -60,6 +61,10 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
             "speaker" => trace.speaker(text(&name, value)?),
             "tool" => trace.tool(text(&name, value)?),
             "log_id" => trace.log_id(text(&name, value)?),
+            "utility" => {
+                utility = Some(number(&name, value)? as f32);
+                trace
+            }
             _ => match name.strip_prefix("fields.") {
                 Some(field) => trace.field(field, text(&name, value)?),
                 None => return Err(unknown(&name, "record")),
@@ -67,6 +72,10 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
         };
     }
     let id = transaction.record(trace)?;
+    if let Some(utility) = utility {
+        // What happened has no utility by itself: it is credit, like that of a mark.
+        transaction.mark(id, Mark::Utility(utility, 1), None)?;
+    }
     claims(transaction, id, &record.claims)?;
     written(transaction, "record", id)
 }

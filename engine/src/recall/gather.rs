@@ -3,28 +3,58 @@
 //! Channels only find candidates (`near`: vectors, `words`: BM25, `linked`: along edges from the stage before); the order
 //! of rows is S. A stage hands everything it may route through to the next one.
 
-use super::plan::{LiftPlan, Plan, StagePlan};
+use super::places::Place;
+use super::plan::{Plan, StagePlan};
 use crate::Result;
-use crate::attributes::Column;
 use crate::edge::Edge;
 use crate::item::{ItemId, Kind, Layer};
 use crate::snapshot::Snapshot;
 use holotype_index::SearchOptions;
 use holotype_index::bitmap::Bits;
-use holotype_query::{Channel, Noun};
+use holotype_query::Channel;
 use std::collections::BTreeMap;
 
 /// How many candidates a graph walk keeps.
 const EF: usize = 64;
 
-/// How a candidate was found: the channels, and the items it was linked from.
+/// How a candidate was found: the channels, and the items it was linked or lifted from.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Found {
     pub(crate) near: bool,
     pub(crate) words: bool,
     pub(crate) linked_from: Vec<ItemId>,
+    /// The items that a lift led here from.
+    pub(crate) lifted_from: Vec<ItemId>,
+    /// The page or episode that it came with.
+    pub(crate) place: Option<Place>,
     /// Rows whose claims it contests: it was brought back as the other side.
     pub(crate) contests: Vec<ItemId>,
+}
+
+impl Found {
+    /// Whether it stands for a page, an episode or a lift, within which the next stage may look.
+    fn is_of_place(&self) -> bool {
+        self.place.is_some() || !self.lifted_from.is_empty()
+    }
+
+    /// How it was found, in words.
+    pub(crate) fn path(&self, snapshot: &Snapshot) -> Result<Vec<String>> {
+        let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
+        let mut path = Vec::new();
+        path.extend(self.near.then(|| "near".to_owned()));
+        path.extend(self.words.then(|| "words".to_owned()));
+        path.extend(self.linked_from.iter().map(|from| format!("linked from {}", key(from))));
+        let place = self.place.map(|place| place.name(snapshot)).transpose()?;
+        let lifted: Vec<String> = self.lifted_from.iter().map(key).collect();
+        match (place, lifted.is_empty()) {
+            (Some(place), true) => path.push(format!("in {place}")),
+            (Some(place), false) => path.push(format!("in {place}, lifted from {}", lifted.join(", "))),
+            (None, false) => path.push(format!("lifted from {}", lifted.join(", "))),
+            (None, true) => {}
+        }
+        path.extend(self.contests.iter().map(|rival| format!("contests {}", key(rival))));
+        Ok(path)
+    }
 }
 
 /// The candidates of one stage, by id.
@@ -80,11 +110,11 @@ pub(crate) fn gather(
             Channel::Linked => {
                 let linked = linked(snapshot, plan, stage, before)?;
                 steps.push(format!("linked: {} from {} items", linked.len(), before.len()));
-                for (id, from) in linked {
+                for (id, how) in linked {
                     if rows_filter.contains(id) {
-                        rows.entry(id).or_default().linked_from.clone_from(&from);
+                        join(rows.entry(id).or_default(), how.clone());
                     }
-                    routed.entry(id).or_default().linked_from = from;
+                    join(routed.entry(id).or_default(), how);
                 }
             }
         }
@@ -99,6 +129,13 @@ fn mark(candidates: &mut Candidates, ids: Vec<u32>, set: impl Fn(&mut Found)) {
     }
 }
 
+/// Adds to how a candidate was found that links led to it.
+fn join(found: &mut Found, links: Found) {
+    found.linked_from = links.linked_from;
+    found.lifted_from = links.lifted_from;
+    found.place = links.place;
+}
+
 /// The nearest vectors among those of the filter.
 fn near(
     snapshot: &Snapshot,
@@ -107,25 +144,29 @@ fn near(
     filter: &Bits,
     steps: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
-    let (Some(vector), false) = (&asked.vector, filter.is_empty()) else { return Ok(Vec::new()) };
-    let Some(index) = snapshot.state.layer(stage.layer).vector_index()? else { return Ok(Vec::new()) };
-    snapshot.tick()?;
-    let found = index.search(
-        vector,
-        stage.pool,
-        SearchOptions { ef: EF.max(stage.pool), filter: Some(filter), exact: false },
-    )?;
-    snapshot.look_at(found.parts.iter().map(|part| part.compared).sum())?;
-    for part in &found.parts {
-        steps.push(format!(
-            "near: {} ({} of {} match, {} compared)",
-            part.strategy.name(),
-            part.matching,
-            part.count,
-            part.compared
-        ));
+    let Some(vector) = &asked.vector else { return Ok(Vec::new()) };
+    let mut ids = Vec::new();
+    for part in &stage.layers {
+        let filter = part.of(filter);
+        let Some(index) = snapshot.state.layer(part.layer).vector_index()?.filter(|_| !filter.is_empty()) else {
+            continue;
+        };
+        snapshot.tick()?;
+        let options = SearchOptions { ef: EF.max(stage.pool), filter: Some(&filter), exact: false };
+        let found = index.search(vector, stage.pool, options)?;
+        snapshot.look_at(found.parts.iter().map(|part| part.compared).sum())?;
+        for part in &found.parts {
+            steps.push(format!(
+                "near: {} ({} of {} match, {} compared)",
+                part.strategy.name(),
+                part.matching,
+                part.count,
+                part.compared
+            ));
+        }
+        ids.extend(found.hits.into_iter().map(|hit| hit.id));
     }
-    Ok(found.hits.into_iter().map(|hit| hit.id).collect())
+    Ok(ids)
 }
 
 /// The best by words among those of the filter.
@@ -136,29 +177,41 @@ fn words(
     filter: &Bits,
     steps: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
-    let (Some(text), false) = (&asked.text, filter.is_empty()) else { return Ok(Vec::new()) };
-    snapshot.tick()?;
-    let index = snapshot.state.layer(stage.layer).word_index(snapshot.state.bound())?;
-    let hits = index.top(&index.query(text), Some(filter), stage.pool)?;
-    steps.push(format!("words: {} of {} matching", hits.len(), filter.count()));
-    Ok(hits.into_iter().map(|hit| hit.id).collect())
+    let Some(text) = &asked.text else { return Ok(Vec::new()) };
+    let mut ids = Vec::new();
+    for part in &stage.layers {
+        let filter = part.of(filter);
+        if filter.is_empty() {
+            continue;
+        }
+        snapshot.tick()?;
+        let index = snapshot.state.layer(part.layer).word_index(snapshot.state.bound())?;
+        let hits = index.top(&index.query(text), Some(&filter), stage.pool)?;
+        steps.push(format!("words: {} of {} matching", hits.len(), filter.count()));
+        ids.extend(hits.into_iter().map(|hit| hit.id));
+    }
+    Ok(ids)
 }
 
-/// What the items of the stage before are linked to, of this stage's kind.
-fn linked(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    stage: &StagePlan,
-    before: &Candidates,
-) -> Result<BTreeMap<u32, Vec<ItemId>>> {
-    let mut reached: BTreeMap<u32, Vec<ItemId>> = BTreeMap::new();
-    for from in before.keys().map(|id| ItemId(*id)) {
-        for to in neighbours(snapshot, plan, from, stage.layer)? {
-            if stage.route.contains(to.0) {
-                let sources = reached.entry(to.0).or_default();
-                if !sources.contains(&from) {
-                    sources.push(from);
+/// What the items of the stage before are linked to, of this stage's kind. A stage of traces after pages, episodes or a lift
+/// looks among theirs.
+fn linked(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, before: &Candidates) -> Result<Candidates> {
+    let mut reached = Candidates::new();
+    for (id, how) in before {
+        let from = ItemId(*id);
+        for part in &stage.layers {
+            for to in neighbours(snapshot, plan, from, part.layer)? {
+                if stage.route.contains(to.0) {
+                    let found = reached.entry(to.0).or_default();
+                    if !found.linked_from.contains(&from) {
+                        found.linked_from.push(from);
+                    }
                 }
+            }
+            if part.layer == Layer::Trace && how.is_of_place() && stage.route.contains(*id) {
+                let found = reached.entry(*id).or_default();
+                found.lifted_from.clone_from(&how.lifted_from);
+                found.place = how.place;
             }
         }
     }
@@ -167,7 +220,7 @@ fn linked(
 
 /// What an item leads to in a layer: a theme to its recalls, a recall to the traces it rests on (through other recalls, if
 /// need be), and back.
-fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Layer) -> Result<Vec<ItemId>> {
+pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Layer) -> Result<Vec<ItemId>> {
     snapshot.tick()?;
     let state = &snapshot.state;
     let kind = state.attributes.kind(from)?;
@@ -205,8 +258,6 @@ fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Layer) -> Resu
             Ok(found)
         }
         (Layer::Trace, Layer::Recall) => state.dependents(from),
-        // A stage of traces after a lift looks among those it led to.
-        (Layer::Trace, Layer::Trace) => Ok(vec![from]),
         _ => Ok(Vec::new()),
     }
 }
@@ -230,60 +281,4 @@ fn grounds(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemI
     }
     traces.sort_unstable();
     Ok(traces)
-}
-
-/// Lifts items to the traces, pages or episodes they came from (PlugMem A.1): those that enough of them vote for, most votes
-/// first.
-pub(crate) fn lift(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    stage: &StagePlan,
-    lift: LiftPlan,
-    from: &[ItemId],
-    relaxed: bool,
-) -> Result<Gathered> {
-    let state = &snapshot.state;
-    let mut votes: BTreeMap<u32, Vec<ItemId>> = BTreeMap::new();
-    for id in from {
-        let traces = match state.layer_of(*id)? {
-            Layer::Trace => vec![*id],
-            Layer::Recall | Layer::Theme => neighbours(snapshot, plan, *id, Layer::Trace)?,
-        };
-        for trace in traces {
-            let place = match lift.noun {
-                Noun::Pages => state.attributes(trace)?.page,
-                Noun::Episodes => state.attributes(trace)?.episode,
-                _ => Some(trace.0),
-            };
-            let voters = votes.entry(place.unwrap_or(u32::MAX)).or_default();
-            if place.is_some() && !voters.contains(id) {
-                voters.push(*id);
-            }
-        }
-    }
-    let mut places: Vec<(u32, Vec<ItemId>)> =
-        votes.into_iter().filter(|(_, voters)| voters.len() >= lift.votes.max(1)).collect();
-    places.sort_by_key(|(place, voters)| (std::cmp::Reverse(voters.len()), *place));
-    places.truncate(lift.count);
-    let steps = vec![format!("lift: {} from {} items", places.len(), from.len())];
-    let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
-    let (mut routed, mut rows) = (Candidates::new(), Candidates::new());
-    for (place, voters) in places {
-        let traces: Vec<u32> = match lift.noun {
-            Noun::Pages => state.page(place)?.traces.clone(),
-            Noun::Episodes => {
-                let of_episode = |of: f64| of as u32 == place;
-                state.attributes.select(Column::Episode, state.bound(), &of_episode)?.iter().collect()
-            }
-            _ => vec![place],
-        };
-        for trace in traces.into_iter().filter(|trace| stage.route.contains(*trace)) {
-            let found = Found { linked_from: voters.clone(), ..Found::default() };
-            if rows_filter.contains(trace) {
-                rows.insert(trace, found.clone());
-            }
-            routed.insert(trace, found);
-        }
-    }
-    Ok(Gathered { routed, rows, steps, complete: false })
 }

@@ -17,6 +17,7 @@ mod builder;
 mod contest;
 mod expand;
 mod gather;
+mod places;
 mod plan;
 mod rank;
 mod select;
@@ -67,7 +68,11 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps
     }
     for stage in &plan.stages {
         let channels: Vec<&str> = stage.channels.iter().map(|channel| channel.as_str()).collect();
-        let count = stage.count.map_or("as many as fit".to_owned(), |count| count.to_string());
+        let count = match (stage.count, stage.places) {
+            (Some(count), _) => count.to_string(),
+            (None, Some(most)) if most < usize::MAX => format!("all of the best {most}"),
+            (None, _) => "as many as fit".to_owned(),
+        };
         steps.push((
             stage.noun.to_string(),
             format!(
@@ -196,11 +201,14 @@ impl Walk {
         let stage = &plan.stages[at];
         let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
         let mut gathered = match stage.lift {
-            Some(lift) => gather::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
+            Some(lift) => places::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
             None => gather::gather(snapshot, plan, asked, stage, &self.before, self.relaxed)?,
         };
-        if stage.layer == Layer::Trace && plan.weights.context > 0.0 {
-            bring_neighbours(snapshot, filter, &mut gathered.rows)?;
+        if let Some(most) = stage.places {
+            gathered = places::group(snapshot, plan, stage, most, gathered, self.relaxed)?;
+        }
+        if stage.is_in(Layer::Trace) && plan.weights.context > 0.0 {
+            bring_neighbours(snapshot, &filter.and(&plan.traces), &mut gathered.rows)?;
         }
         if snapshot.state.meta.claims > 0 {
             contests.join(snapshot, plan, filter, &mut gathered.rows)?;
@@ -235,7 +243,7 @@ impl Walk {
 fn bring_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, rows: &mut Candidates) -> Result<()> {
     let attributes = &snapshot.state.attributes;
     let mut new = BTreeMap::new();
-    for id in rows.keys() {
+    for id in rows.keys().filter(|id| filter.contains(**id)) {
         let log = attributes.log(ItemId(*id))?;
         for at in id.saturating_sub(2)..=id.saturating_add(2) {
             let is_new = filter.contains(at) && !rows.contains_key(&at);
@@ -330,17 +338,9 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
     let state = &snapshot.state;
     let symbol = |number: Option<u32>| number.map(|number| state.symbol_name(number)).transpose();
     let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
-    let mut path = Vec::new();
-    if found.near {
-        path.push("near".to_owned());
-    }
-    if found.words {
-        path.push("words".to_owned());
-    }
-    path.extend(found.linked_from.iter().map(|from| format!("linked from {}", key(from))));
+    let mut path = found.path(snapshot)?;
     let others = lifted_by.iter().filter(|recall| !found.linked_from.contains(recall));
     path.extend(others.map(|recall| format!("cited by {}", key(recall))));
-    path.extend(found.contests.iter().map(|rival| format!("contests {}", key(rival))));
     if path.is_empty() {
         path.push("next to a candidate".to_owned());
     }

@@ -5,6 +5,7 @@
 //! - `admitted`: visible, and without any excluded flaw. Rows come from these, where the predicate holds.
 //! - what was excluded may come back when too few rows survive (`relax`), marked with the tests it failed.
 
+use super::places;
 use crate::attributes::{Column, Wanted};
 use crate::filter::{Filter, episode_numbers};
 use crate::item::{Attributes, ItemId, Layer};
@@ -15,6 +16,7 @@ use crate::{Error, Result, embed, settings};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Clauses, Expand, Flaw, Recall, Returns, Scope, ScoreBase, Stage};
 use holotype_query::{Channel, FlawKind, Noun, Spanned};
+use std::borrow::Cow;
 
 /// Candidates a channel gathers for a stage, at least (memory model, section 5).
 const LEAST_POOL: u64 = 64;
@@ -28,9 +30,12 @@ const EXPAND_DEPTH: u64 = 3;
 /// A stage of the path.
 pub(crate) struct StagePlan {
     pub(crate) noun: Noun,
-    pub(crate) layer: Layer,
+    /// Where it looks: one layer, or all of them for a stage of items.
+    pub(crate) layers: Vec<StageLayer>,
     /// How many rows it contributes; unlimited under a token budget when it does not say.
     pub(crate) count: Option<u64>,
+    /// Of a stage of pages or episodes how many of them are kept, with all of their traces.
+    pub(crate) places: Option<usize>,
     pub(crate) channels: Vec<Channel>,
     pub(crate) pool: usize,
     /// What it may route through.
@@ -41,6 +46,30 @@ pub(crate) struct StagePlan {
     pub(crate) relaxable: Bits,
     /// It goes from what the stage before found to where that came from, when so many items vote for it.
     pub(crate) lift: Option<LiftPlan>,
+}
+
+impl StagePlan {
+    /// Whether it looks in a layer.
+    pub(crate) fn is_in(&self, layer: Layer) -> bool {
+        self.layers.iter().any(|part| part.layer == layer)
+    }
+}
+
+/// A layer a stage looks in.
+pub(crate) struct StageLayer {
+    pub(crate) layer: Layer,
+    /// The items of the layer, where it is not the only one.
+    items: Option<Bits>,
+}
+
+impl StageLayer {
+    /// What of a set is of this layer.
+    pub(crate) fn of<'b>(&self, set: &'b Bits) -> Cow<'b, Bits> {
+        match &self.items {
+            None => Cow::Borrowed(set),
+            Some(items) => Cow::Owned(set.and(items)),
+        }
+    }
 }
 
 /// Where a lift goes.
@@ -72,6 +101,8 @@ pub(crate) struct Exclusion {
 /// Evidence to be added under the rows.
 #[derive(Clone, Copy)]
 pub(crate) struct ExpandPlan {
+    /// The only sort of evidence that is shown, or what of its page or episode each trace brings along.
+    pub(crate) to: Option<Noun>,
     pub(crate) depth: u64,
     pub(crate) tokens: u64,
 }
@@ -82,6 +113,8 @@ pub(crate) struct Plan {
     pub(crate) standing: Standing,
     pub(crate) weights: Weights,
     pub(crate) visible: Bits,
+    /// What the predicate holds for of that, where there is one.
+    pub(crate) wanted: Option<Bits>,
     /// Nothing lies ahead of the reader.
     pub(crate) sees_all: bool,
     /// What of that is a trace, and what a recall.
@@ -131,24 +164,30 @@ impl Plan {
         let mut plans = Vec::with_capacity(stages.len());
         let last = stages.len() - 1;
         for (index, stage) in stages.into_iter().enumerate() {
-            let layer = layer_of(stage.noun)?;
-            let mut route = filter.noun(stage.noun)?.and(&visible);
-            let routes_whole = stage.lift.is_some_and(|lift| lift.noun != Noun::Traces);
-            if let Some(only) = &stage.only {
+            let layers = layers(&filter, stage.noun)?;
+            let is_of_places = matches!(stage.noun, Noun::Pages | Noun::Episodes);
+            let mut route = filter.noun(if is_of_places { Noun::Traces } else { stage.noun })?.and(&visible);
+            if is_of_places && stage.lift.is_none() {
+                route = places::route(snapshot, stage.noun, stage.only.as_ref(), &route)?;
+            } else if let Some(only) = &stage.only {
                 route = filter.evaluate(only, &route)?;
             }
-            // Themes route; they are rows only where the path ends with them.
-            let only_routes = (layer == Layer::Theme || routes_whole) && index != last;
-            let relaxable = match &wanted {
-                _ if only_routes => Bits::new(),
+            let mut relaxable = match &wanted {
                 Some(wanted) => route.and(wanted),
                 None => route.clone(),
             };
+            if index != last {
+                // Themes, pages and episodes route; they give rows only where the path ends with them.
+                for part in layers.iter().filter(|part| is_of_places || part.layer == Layer::Theme) {
+                    relaxable = relaxable.and_not(&part.of(&relaxable));
+                }
+            }
             let admitted = exclusions.iter().fold(relaxable.clone(), |left, exclusion| left.and_not(&exclusion.items));
             plans.push(StagePlan {
                 noun: stage.noun,
-                layer,
+                layers,
                 count: stage.count,
+                places: stage.places,
                 channels: stage.channels,
                 pool: stage.pool,
                 route,
@@ -157,9 +196,9 @@ impl Plan {
                 lift: stage.lift,
             });
         }
-        let recalls_at = plans.iter().position(|stage| stage.layer == Layer::Recall);
+        let recalls_at = plans.iter().position(|stage| stage.is_in(Layer::Recall));
         let lifts = recalls_at.is_some_and(|at| {
-            plans[at..].iter().any(|stage| stage.layer == Layer::Trace && stage.channels.contains(&Channel::Linked))
+            plans[at..].iter().any(|stage| stage.is_in(Layer::Trace) && stage.channels.contains(&Channel::Linked))
         });
         Ok(Plan {
             text,
@@ -168,6 +207,7 @@ impl Plan {
             traces: filter.noun(Noun::Traces)?.and(&visible),
             recalls: filter.noun(Noun::Recalls)?.and(&visible),
             visible,
+            wanted,
             sees_all,
             inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
@@ -222,13 +262,7 @@ fn fold(snapshot: &Snapshot, clauses: &Clauses) -> Result<f32> {
 /// Clauses that parse and wait for a later version.
 fn refuse_what_comes_later(clauses: &Clauses) -> Result<()> {
     let not_yet = |what: &str| Err(Error::NotYet { what: what.to_owned() });
-    if clauses.escalate.is_some() {
-        return not_yet("escalate");
-    }
-    if clauses.expand.as_ref().is_some_and(|expand| expand.node.noun.is_some()) {
-        return not_yet("expand to");
-    }
-    Ok(())
+    if clauses.escalate.is_some() { not_yet("escalate") } else { Ok(()) }
 }
 
 /// The words and the vector a recall asks with. A text without a vector is embedded when the database's space is that of
@@ -367,6 +401,7 @@ fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> 
 struct StageDraft {
     noun: Noun,
     count: Option<u64>,
+    places: Option<usize>,
     channels: Vec<Channel>,
     pool: usize,
     only: Option<holotype_query::ast::Predicate>,
@@ -384,6 +419,7 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(
     let draft = |noun, count: Option<u64>, first: bool| StageDraft {
         noun,
         count,
+        places: None,
         channels: if first {
             vec![Channel::Near, Channel::Words]
         } else {
@@ -413,13 +449,12 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(
             Stage::Gather(gather) => gather,
             Stage::Lift(lift) => {
                 let noun = lift.noun.node;
-                let of_traces = if matches!(noun, Noun::Pages | Noun::Episodes) { Noun::Traces } else { noun };
+                let is_of_places = matches!(noun, Noun::Pages | Noun::Episodes);
                 let count = number(&lift.count);
-                let kept = if noun == of_traces { count } else { None };
-                let mut stage = draft(of_traces, kept.or(default_count(5)).filter(|_| noun == of_traces), false);
+                // All traces of the places that are kept are rows.
+                let mut stage = draft(noun, count.or(default_count(5)).filter(|_| !is_of_places), false);
                 let votes = number(&lift.votes).map_or(1, size);
-                let lifted = if noun == of_traces { Noun::Traces } else { noun };
-                stage.lift = Some(LiftPlan { noun: lifted, count: count.map_or(usize::MAX, size), votes });
+                stage.lift = Some(LiftPlan { noun, count: count.map_or(usize::MAX, size), votes });
                 drafts.push(stage);
                 continue;
             }
@@ -427,6 +462,10 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(
         };
         let count = number(&gather.count).or(default_count(5));
         let mut stage = draft(gather.noun.node, count, index == 0);
+        if matches!(gather.noun.node, Noun::Pages | Noun::Episodes) {
+            stage.places = Some(count.map_or(usize::MAX, size));
+            stage.count = None;
+        }
         if index > 0 && gather.channels.is_empty() {
             stage.channels = vec![Channel::Linked, Channel::Near];
         }
@@ -471,17 +510,26 @@ fn flat<'p>(path: &'p [Spanned<Stage>], groups: &mut Vec<Group>) -> Result<Vec<&
     Ok(stages)
 }
 
-fn layer_of(noun: Noun) -> Result<Layer> {
+/// The layers a stage of a noun looks in: pages and episodes are found by their traces.
+fn layers(filter: &Filter<'_>, noun: Noun) -> Result<Vec<StageLayer>> {
+    let only = |layer| Ok(vec![StageLayer { layer, items: None }]);
     match noun {
-        Noun::Themes | Noun::Concepts | Noun::Intents => Ok(Layer::Theme),
-        Noun::Recalls | Noun::Summaries | Noun::Facts | Noun::Procedures => Ok(Layer::Recall),
-        Noun::Traces | Noun::Turns | Noun::Calls | Noun::Observations => Ok(Layer::Trace),
-        Noun::Pages | Noun::Episodes | Noun::Items => Err(Error::NotYet { what: format!("a stage of {noun}") }),
+        Noun::Themes | Noun::Concepts | Noun::Intents => only(Layer::Theme),
+        Noun::Recalls | Noun::Summaries | Noun::Facts | Noun::Procedures => only(Layer::Recall),
+        Noun::Traces | Noun::Turns | Noun::Calls | Noun::Observations | Noun::Pages | Noun::Episodes => {
+            only(Layer::Trace)
+        }
+        Noun::Items => {
+            let of = |(layer, noun)| Ok(StageLayer { layer, items: Some(filter.noun(noun)?) });
+            let all = [(Layer::Trace, Noun::Traces), (Layer::Recall, Noun::Recalls), (Layer::Theme, Noun::Themes)];
+            all.into_iter().map(of).collect()
+        }
     }
 }
 
 fn expand_plan(expand: &Expand) -> ExpandPlan {
     ExpandPlan {
+        to: expand.noun.as_ref().map(|noun| noun.node).filter(|noun| *noun != Noun::Items),
         depth: expand.depth.as_ref().map_or(EXPAND_DEPTH, |depth| *depth.node.bound()),
         tokens: expand.within_tokens.as_ref().map_or(EXPAND_TOKENS, |tokens| *tokens.node.bound()),
     }

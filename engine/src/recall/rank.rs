@@ -54,8 +54,35 @@ impl Scored {
     }
 }
 
-/// Scores the candidates of a stage, best first.
+/// Scores the candidates of a stage, best first; those of each layer beside each other, since words are rarer or more common
+/// in each.
 pub(crate) fn rank(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, candidates: Candidates) -> Result<Vec<Scored>> {
+    let mut scored = Vec::with_capacity(candidates.len());
+    match stage.layers.as_slice() {
+        [only] => rank_layer(snapshot, plan, only.layer, candidates, &mut scored)?,
+        layers => {
+            for part in layers {
+                let mut of_layer = Candidates::new();
+                for (id, found) in &candidates {
+                    if snapshot.state.layer_of(ItemId(*id))? == part.layer {
+                        of_layer.insert(*id, found.clone());
+                    }
+                }
+                rank_layer(snapshot, plan, part.layer, of_layer, &mut scored)?;
+            }
+        }
+    }
+    scored.sort_by(Scored::best_first);
+    Ok(scored)
+}
+
+fn rank_layer(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    layer: Layer,
+    candidates: Candidates,
+    scored: &mut Vec<Scored>,
+) -> Result<()> {
     let ids: Vec<u32> = candidates.keys().copied().collect();
     snapshot.look_at(ids.len() as u64)?;
     snapshot.keep(ids.len() * size_of::<Scored>())?;
@@ -65,11 +92,10 @@ pub(crate) fn rank(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, candidat
         of_item.conflict = plan.conflict_of(snapshot, ItemId(*id), &of_item)?.map(|winner| winner.0);
         attributes.insert(*id, of_item);
     }
-    let lifting = plan.lifts && stage.layer == Layer::Trace;
+    let lifting = plan.lifts && layer == Layer::Trace;
     let recalls = if lifting { citing_recalls(snapshot, plan, &ids)? } else { BTreeMap::new() };
-    let similarity = similarities(snapshot, plan, stage.layer, &ids, &recalls)?;
-    let words = word_shares(snapshot, plan, stage.layer, &ids, &recalls)?;
-    let mut scored = Vec::with_capacity(ids.len());
+    let similarity = similarities(snapshot, plan, layer, &ids, &recalls)?;
+    let words = word_shares(snapshot, plan, layer, &ids, &recalls)?;
     for (index, (id, found)) in candidates.into_iter().enumerate() {
         let Some(attributes) = attributes.remove(&id) else { continue };
         let relaxed = plan.flaws_of(ItemId(id));
@@ -77,8 +103,7 @@ pub(crate) fn rank(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, candidat
         let lifted_by = recalls.get(&id).cloned().unwrap_or_default();
         scored.push(Scored { id: ItemId(id), attributes, parts, found, relaxed, lifted_by });
     }
-    scored.sort_by(Scored::best_first);
-    Ok(scored)
+    Ok(())
 }
 
 /// The visible recalls that cite each trace.

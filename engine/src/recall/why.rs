@@ -4,7 +4,7 @@
 //! exclusion, the stages and their channels, its rank, and what selection did with it.
 
 use super::contest::OpenContests;
-use super::plan::Plan;
+use super::plan::{Plan, StagePlan};
 use super::{gather_and_rank, select};
 use crate::Result;
 use crate::answer::Table;
@@ -13,16 +13,16 @@ use crate::item::ItemId;
 use crate::snapshot::Snapshot;
 use holotype_query::ast::Why;
 
-/// Rows of a test, whether the item passed it, and the detail.
+/// Rows of a test, whether the item passed it, and the detail; and what kept it out first, as one would say it.
 struct Findings {
     rows: Vec<Vec<Option<Cell>>>,
     kept_out: Option<String>,
 }
 
 impl Findings {
-    fn add(&mut self, test: &str, passed: bool, detail: String) {
+    fn add(&mut self, test: &str, passed: bool, detail: String, otherwise: impl FnOnce() -> String) {
         if !passed && self.kept_out.is_none() {
-            self.kept_out = Some(if detail.is_empty() { test.to_owned() } else { format!("{test}: {detail}") });
+            self.kept_out = Some(otherwise());
         }
         self.rows.push(vec![Some(Cell::text(test)), Some(Cell::Bool(passed)), Some(Cell::Text(detail))]);
     }
@@ -35,22 +35,38 @@ pub(crate) fn why(snapshot: &Snapshot, why: &Why) -> Result<Table> {
     let plan = Plan::new(snapshot, &why.recall)?;
     let mut findings = Findings { rows: Vec::new(), kept_out: None };
     visible(snapshot, &plan, id, &mut findings)?;
-    let of_layer: Vec<_> = plan.stages.iter().filter(|stage| stage.route.contains(id.0)).collect();
-    let stages: Vec<String> = of_layer.iter().map(|stage| stage.noun.to_string()).collect();
+    let on_way: Vec<&StagePlan> = plan.stages.iter().filter(|stage| stage.route.contains(id.0)).collect();
     if plan.visible.contains(id.0) {
-        findings.add("a stage of the path", !of_layer.is_empty(), stages.join(", "));
-        let may = of_layer.iter().any(|stage| stage.relaxable.contains(id.0));
-        findings.add("where", of_layer.is_empty() || may, "the predicate, and that themes only route".to_owned());
+        let kind = snapshot.state.attributes.kind(id)?;
+        let stages: Vec<String> = on_way.iter().map(|stage| stage.noun.to_string()).collect();
+        let none = || format!("no stage of the path takes this {kind}");
+        findings.add("a stage of the path", !on_way.is_empty(), stages.join(", "), none);
+        let may = on_way.iter().any(|stage| stage.relaxable.contains(id.0));
+        let wanted = why.recall.clauses.filter.as_ref().map(|filter| filter.node.to_string());
+        let holds = plan.wanted.as_ref().is_none_or(|wanted| wanted.contains(id.0));
+        if let Some(wanted) = &wanted {
+            findings.add("where", holds, wanted.clone(), || format!("`{wanted}` does not hold for it"));
+        }
+        if holds && !on_way.is_empty() {
+            let only_routes = || format!("its stage ({}) only leads to the next one", stages.join(", "));
+            findings.add("gives rows", may, String::new(), only_routes);
+        }
     }
     for exclusion in &plan.exclusions {
-        findings.add(&format!("not {}", exclusion.name), !exclusion.items.contains(id.0), String::new());
+        let flaw = || match exclusion.name {
+            "failed" => "it failed".to_owned(),
+            "version" => "it is of another version than the reader's".to_owned(),
+            name => format!("it is {name}"),
+        };
+        let passed = !exclusion.items.contains(id.0);
+        findings.add(&format!("not {}", exclusion.name), passed, String::new(), flaw);
     }
-    let in_answer = ranked(snapshot, &plan, id, &mut findings)?;
+    let place = ranked(snapshot, &plan, id, &mut findings)?;
     let key = snapshot.key_of(id)?;
-    let verdict = match (in_answer, findings.kept_out) {
-        (true, _) => format!("{key} is in the answer"),
-        (false, Some(reason)) => format!("{key} is not in the answer: {reason}"),
-        (false, None) => format!("{key} is not in the answer"),
+    let verdict = match (place, findings.kept_out) {
+        (Some(place), None) => format!("{key} is in the answer: {place}"),
+        (Some(place), Some(flaw)) => format!("{key} is let back into the answer although {flaw}: {place}"),
+        (None, reason) => format!("{key} is not in the answer: {}", reason.unwrap_or_default()),
     };
     let columns = ["test", "passed", "detail"].map(str::to_owned).to_vec();
     Ok(Table { verb: "why", columns, rows: findings.rows, notes: vec![verdict], failed: false })
@@ -58,17 +74,20 @@ pub(crate) fn why(snapshot: &Snapshot, why: &Why) -> Result<Table> {
 
 fn visible(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<()> {
     let attributes = snapshot.state.attributes(id)?;
-    findings.add("active", attributes.active || plan.inactive, String::new());
-    findings.add("not forgotten", !attributes.redacted, String::new());
+    findings.add("active", attributes.active || plan.inactive, String::new(), || "it is inactive".to_owned());
+    findings.add("not forgotten", !attributes.redacted, String::new(), || "it was forgotten".to_owned());
     let ahead = plan.standing.is_ahead(&attributes);
-    findings.add("not ahead of the reader", !ahead, super::shown(&plan.standing));
+    let reader = super::shown(&plan.standing);
+    let is_ahead = || format!("it lies ahead of the reader ({reader})");
+    findings.add("not ahead of the reader", !ahead, reader.clone(), is_ahead);
     let hidden = ahead || attributes.redacted || !(attributes.active || plan.inactive);
-    findings.add("in scope", hidden || plan.visible.contains(id.0), String::new());
+    let in_scope = hidden || plan.visible.contains(id.0);
+    findings.add("in scope", in_scope, String::new(), || "it is out of scope".to_owned());
     Ok(())
 }
 
-/// Where the item was ranked, and whether selection took it.
-fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<bool> {
+/// Where the item was ranked, and the row that selection made of it, if it did.
+fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<Option<String>> {
     let mut contests = OpenContests::default();
     let mut steps = Vec::new();
     let (mut stages, _) = gather_and_rank(snapshot, plan, false, &mut contests, &mut steps)?;
@@ -76,51 +95,56 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
     if (survivors as u64) < plan.relax_below && !plan.exclusions.is_empty() {
         stages = gather_and_rank(snapshot, plan, true, &mut contests, &mut steps)?.0;
     }
-    let mut place = None;
+    let mut best: Option<String> = None;
     for (stage, ranked) in plan.stages.iter().zip(&stages) {
-        if let Some(at) = ranked.iter().position(|scored| scored.id == id) {
-            let scored = &ranked[at];
-            let channels = [(scored.found.near, "near"), (scored.found.words, "words")];
-            let mut found: Vec<&str> = channels.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
-            if !scored.found.linked_from.is_empty() {
-                found.push("linked");
-            }
-            let (score, of) = (scored.score(), ranked.len());
-            place = Some(at);
-            let detail = format!("{} {} of {of}, S {score:.3}, found by {}", stage.noun, at + 1, found.join(", "));
-            findings.add("candidate", true, detail);
-            let p = &scored.parts;
-            let parts = format!(
-                "similarity {:.3}, words {:.3}, recency {:.3}, status {:.3}, source {:.3}, utility {:.3}, conflict {:.3}, relaxed {:.3}",
-                p.similarity, p.words, p.recency, p.status, p.source, p.utility, p.conflict, p.relaxed
-            );
-            findings.add("score", true, parts);
-        }
+        let Some(at) = ranked.iter().position(|scored| scored.id == id) else { continue };
+        let scored = &ranked[at];
+        let path = scored.found.path(snapshot)?;
+        let found = if path.is_empty() { "next to a candidate".to_owned() } else { path.join(", ") };
+        let place = format!("{} {} of {}", stage.noun, at + 1, ranked.len());
+        let detail = format!("{place}, S {:.3}, {found}", scored.score());
+        best.get_or_insert_with(|| format!("{place} with S {:.3}", scored.score()));
+        findings.add("candidate", true, detail, String::new);
+        let p = &scored.parts;
+        let parts = [
+            ("similarity", p.similarity),
+            ("words", p.words),
+            ("recency", p.recency),
+            ("status", p.status),
+            ("source", p.source),
+            ("utility", p.utility),
+            ("conflict", p.conflict),
+            ("relaxed", p.relaxed),
+        ];
+        // Adding nothing turns -0 into 0.
+        let parts: Vec<String> = parts.iter().map(|(name, part)| format!("{name} {:.3}", part + 0.0)).collect();
+        findings.add("score", true, parts.join(", "), String::new);
     }
-    if place.is_none() {
-        findings.add("candidate", false, "no channel of its stages found it within its pool".to_owned());
+    if best.is_none() {
+        let nobody = || "no channel of its stages found it within its pool".to_owned();
+        findings.add("candidate", false, nobody(), nobody);
     }
     let mut selection = select::select(snapshot, plan, stages)?;
     contests.bring(snapshot, plan, &mut selection)?;
     if let Some(at) = selection.rows.iter().position(|row| row.scored.id == id) {
-        findings.add("selected", true, format!("row {} of {}", at + 1, selection.rows.len()));
-        return Ok(true);
+        let row = format!("row {} of {}", at + 1, selection.rows.len());
+        findings.add("selected", true, row.clone(), String::new);
+        return Ok(Some(row));
     }
-    if let Some(better) = selection.rows.iter().find(|row| row.folded.contains(&id)) {
-        findings.add(
-            "selected",
-            false,
-            format!("folded into {}, which says the same", snapshot.key_of(better.scored.id)?),
-        );
-    } else if place.is_some() {
-        let last =
-            selection.rows.last().map_or(String::new(), |row| format!(", the last row has {:.3}", row.scored.score()));
-        let bound = match (plan.budget, plan.limit) {
-            (Some(budget), _) => format!("the budget of {budget} tokens was spent on better rows{last}"),
-            (None, Some(limit)) => format!("the limit of {limit} rows or its stage's count was reached{last}"),
-            (None, None) => format!("its stage's count was reached by better rows{last}"),
-        };
-        findings.add("selected", false, bound);
-    }
-    Ok(false)
+    let Some(best) = best else { return Ok(None) };
+    let folded = selection.rows.iter().find(|row| row.folded.contains(&id));
+    let reason = match (folded, plan.budget, plan.limit) {
+        (Some(better), ..) => {
+            format!("it says the same as {} and is folded into it", snapshot.key_of(better.scored.id)?)
+        }
+        (None, Some(budget), _) => format!("the budget of {budget} tokens was spent on better rows; it was {best}"),
+        (None, None, Some(limit)) => {
+            format!("better rows reached the limit of {limit} or its stage's count; it was {best}")
+        }
+        (None, None, None) => format!("better rows reached its stage's count; it was {best}"),
+    };
+    let last = selection.rows.last().map(|row| format!(", the last row has S {:.3}", row.scored.score()));
+    let detail = format!("{reason}{}", last.filter(|_| folded.is_none()).unwrap_or_default());
+    findings.add("selected", false, detail, || reason.clone());
+    Ok(None)
 }

@@ -123,12 +123,20 @@ impl Checker {
     // --- reading ---
 
     fn recall(&mut self, recall: &Recall) {
-        let Clauses { path, filter, include, exclude, score, returns, .. } = &recall.clauses;
+        let Clauses { path, filter, include, exclude, score, expand, returns, .. } = &recall.clauses;
         for stage in path.iter().flat_map(|path| &path.node) {
             self.stage(stage);
         }
         if let Some(filter) = filter {
             self.predicate(filter, Subject::Item);
+        }
+        if let Some(to) = expand.as_ref().and_then(|expand| expand.node.noun)
+            && to.node.layer() == Some(Layer::Theme)
+        {
+            let error = Error::new("misplaced", to.span, format!("no expansion to {}", to.node))
+                .expected("a kind of recall or trace, `pages`, `episodes` or `items`")
+                .hint("what a row rests on is added under it, and nothing rests on themes");
+            self.errors.push(error);
         }
         self.flaws(include, exclude);
         if let Some(score) = score {
