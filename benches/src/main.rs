@@ -4,6 +4,7 @@
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
+//! cargo run --release -p holotype-bench --features peers -- vectors --peers --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- governed
 //! cargo run --release -p holotype-bench -- append
 //! cargo run --release -p holotype-bench -- language

@@ -35,6 +35,13 @@ pub(crate) fn quantile_us(durations: &[Duration], share: f64) -> f64 {
     round(duration.unwrap_or_default().as_secs_f64() * 1e6, 1)
 }
 
+/// The middle of some numbers: of an even count the upper one.
+#[cfg(any(test, feature = "peers"))]
+pub(crate) fn median_of(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_unstable_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or_default()
+}
+
 /// A number with so many digits after the point.
 pub(crate) fn round(value: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
@@ -53,6 +60,11 @@ mod tests {
             (50.0, 99.0, 100.0)
         );
         assert_eq!((quantile_us(&hundred[..1], 0.01), quantile_us(&[], 0.5)), (100.0, 0.0));
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!((median_of(vec![3.0, 1.0, 2.0]), median_of(vec![2.0, 1.0]), median_of(vec![])), (2.0, 2.0, 0.0));
     }
 
     #[test]

@@ -11,6 +11,9 @@
 //! passes, which sheds pre-emption. Recall is the share of the true best k that is found; a truth of fewer than k
 //! neighbours is filled up with -1. With a filter, the truth is that of what the filter lets through.
 
+#[cfg(feature = "peers")]
+mod peers;
+
 use crate::Result;
 use crate::measure::{anonymous_memory, cpu_time, memory, quantile_us, round};
 use crate::npy_table::Table;
@@ -73,6 +76,14 @@ pub(crate) struct Arguments {
     /// Keep the segment here, and do not build it when it is there already.
     #[arg(long, value_name = "FILE")]
     segment: Option<PathBuf>,
+    /// Ask other libraries too, in turn with ours, on one thread; they are built with `--threads`.
+    #[cfg(feature = "peers")]
+    #[arg(long, conflicts_with = "filter")]
+    peers: bool,
+    /// How often each is asked everything.
+    #[cfg(feature = "peers")]
+    #[arg(long, default_value_t = 5, requires = "peers")]
+    rounds: usize,
     #[arg(long, hide = true, requires = "segment")]
     build_only: bool,
 }
@@ -98,6 +109,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         build_elsewhere(arguments, &path)?;
     }
     let index = open(&path, spec, base.rows(), arguments, &questions)?;
+    #[cfg(feature = "peers")]
+    if arguments.peers {
+        return peers::run(&index, &base, arguments, &questions);
+    }
     for ef in &arguments.ef {
         println!("{}", search(&index, *ef, arguments, &questions)?);
     }
