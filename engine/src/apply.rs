@@ -13,11 +13,12 @@ use crate::item::{Attributes, Inherited, ItemId, Layer, Status};
 use crate::layers::{analyzer, empty_layers};
 use crate::record::{
     Change, ChunkRecord, ClaimRecord, EpisodeRecord, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord,
-    PointerTarget, Record, bad_byte,
+    PointerTarget, Record, UnciteRecord, bad_byte,
 };
 use crate::state::State;
 use crate::tables::{self, EdgeRow, EpisodeRow, PageRow};
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// Where a record stands: known at replay, filled in after the append for a transaction's own records.
@@ -47,6 +48,7 @@ impl State {
             Record::Link(link) => self.apply_link(*link, true)?,
             Record::Unlink(link) => self.apply_unlink(*link)?,
             Record::Pointers(record) => self.add_pointers(ItemId(record.item), &record.pointers)?,
+            Record::Uncite(record) => self.apply_uncite(record)?,
             Record::Mark(mark) => self.apply_mark(mark)?,
             Record::Claim(claim) => self.apply_claim(claim)?,
             Record::Receipt(receipt) => {
@@ -277,11 +279,7 @@ impl State {
     fn add_pointers(&mut self, id: ItemId, pointers: &[PointerRecord]) -> Result<()> {
         let mut all = self.pointers(id)?;
         for pointer in pointers {
-            let targets = match pointer.target {
-                PointerTarget::Item(target) => vec![target],
-                PointerTarget::Page(page) => self.page(page)?.traces,
-            };
-            for to in targets {
+            for to in self.reached_by(pointer.target)? {
                 let link = LinkRecord { from: id.0, edge: Edge::Cites.to_byte(), to };
                 self.apply_link(link, false)?;
             }
@@ -290,6 +288,38 @@ impl State {
             }
         }
         self.put(tables::POINTERS, tables::numbers([id.0]), &all)
+    }
+
+    /// Takes pointers from an item; what none of the others reaches is cited no more.
+    fn apply_uncite(&mut self, record: &UnciteRecord) -> Result<()> {
+        let id = ItemId(record.item);
+        let mut left = self.pointers(id)?;
+        left.retain(|pointer| !record.pointers.iter().any(|gone| gone.is_of(pointer)));
+        let mut still = BTreeSet::new();
+        for pointer in &left {
+            still.extend(self.reached_by(pointer.target)?);
+        }
+        self.put(tables::POINTERS, tables::numbers([id.0]), &left)?;
+        for gone in &record.pointers {
+            for to in self.reached_by(gone.target)? {
+                let link = LinkRecord { from: id.0, edge: Edge::Cites.to_byte(), to };
+                let key = tables::edge(link.from, link.edge, link.to);
+                if !still.contains(&to) && self.has(tables::EDGE_OUT, &key)? {
+                    self.delete(tables::EDGE_OUT, key)?;
+                    self.delete(tables::EDGE_IN, tables::edge(link.to, link.edge, link.from))?;
+                    self.note_edge(Edge::Cites, link);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The items a pointer reaches.
+    fn reached_by(&self, target: PointerTarget) -> Result<Vec<u32>> {
+        match target {
+            PointerTarget::Item(target) => Ok(vec![target]),
+            PointerTarget::Page(page) => Ok(self.page(page)?.traces),
+        }
     }
 
     fn apply_mark(&mut self, mark: &MarkRecord) -> Result<()> {

@@ -281,6 +281,7 @@ impl Forgotten<'_> {
             | Record::Setting(_)
             | Record::Link(_)
             | Record::Unlink(_)
+            | Record::Uncite(_)
             | Record::Rekey(_)
             | Record::Forget(_)
             | Record::Restated(_) => None,

@@ -1,11 +1,12 @@
 //! One item as statements see it: every attribute of the language, by name.
 
 use crate::Result;
+use crate::answer::Citation;
 use crate::cell::Cell;
 use crate::content::Content;
 use crate::item::{Attributes, ItemId, Layer};
 use crate::provenance::field_bytes;
-use crate::reader::Standing;
+use crate::reader::{Standing, Window};
 use crate::record::FieldValue;
 use crate::snapshot::Snapshot;
 use holotype_query::Name;
@@ -130,9 +131,24 @@ impl<'a> ItemView<'a> {
             "active" => Some(Cell::Bool(a.active)),
             "redacted" => Some(Cell::Bool(a.redacted)),
             "ungrounded" => Some(Cell::Bool(a.ungrounded)),
+            "stale" => Some(Cell::Bool(self.standing.is_stale(a, &Window::default_of(state)?))),
+            "citations" => self.citations()?,
             "conflict" => a.conflict.map(|item| Cell::Integer(i64::from(item))),
             _ => None,
         })
+    }
+
+    /// What it cites, each span hashed again: `t1 text 6..16 ok`, `page p7 ok`.
+    fn citations(&self) -> Result<Option<Cell>> {
+        let shown = |citation: &Citation| match citation.field.as_str() {
+            "" => Cell::Text(format!("{} {}", citation.target, citation.verdict)),
+            field => {
+                let Citation { target, start, end, verdict, .. } = citation;
+                Cell::Text(format!("{target} {field} {start}..{end} {verdict}"))
+            }
+        };
+        let all: Vec<Cell> = self.snapshot.citations(self.id)?.iter().map(shown).collect();
+        Ok((!all.is_empty()).then_some(Cell::List(all)))
     }
 
     fn episodes(&self) -> Result<Option<Cell>> {

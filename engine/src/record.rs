@@ -67,7 +67,7 @@ pub(crate) struct Field {
 }
 
 /// Where a pointer points: an item's field, or a whole memory page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub(crate) enum PointerTarget {
     /// An item, by number.
     Item(u32),
@@ -229,6 +229,36 @@ pub(crate) struct RekeyRecord {
     pub(crate) item: u32,
 }
 
+/// A span or page that an item cites no more. It holds no hash, so that forgetting leaves it as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct UncitedRecord {
+    pub(crate) target: PointerTarget,
+    /// The field's name; empty for a page.
+    pub(crate) field: String,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl UncitedRecord {
+    /// What takes a pointer back.
+    pub(crate) fn of(pointer: &PointerRecord) -> Self {
+        let PointerRecord { target, field, start, end, .. } = pointer.clone();
+        UncitedRecord { target, field, start, end }
+    }
+
+    /// Whether it takes a pointer back.
+    pub(crate) fn is_of(&self, pointer: &PointerRecord) -> bool {
+        *self == UncitedRecord::of(pointer)
+    }
+}
+
+/// Pointers of an item taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct UnciteRecord {
+    pub(crate) item: u32,
+    pub(crate) pointers: Vec<UncitedRecord>,
+}
+
 /// A row of an answer, by what it showed.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct RowRecord {
@@ -317,6 +347,7 @@ pub(crate) enum Record {
     Mark(MarkRecord),
     Claim(ClaimRecord),
     Rekey(RekeyRecord),
+    Uncite(UnciteRecord),
     Receipt(ReceiptRecord),
     Read(ReadRecord),
     Forget(ForgetRecord),
@@ -345,6 +376,7 @@ mod kind {
     pub(super) const MARK: u8 = 10;
     pub(super) const CLAIM: u8 = 11;
     pub(super) const REKEY: u8 = 12;
+    pub(super) const UNCITE: u8 = 13;
     pub(super) const RECEIPT: u8 = 20;
     pub(super) const READ: u8 = 21;
     pub(super) const FORGET: u8 = 32;
@@ -367,6 +399,7 @@ impl Record {
             Record::Mark(_) => kind::MARK,
             Record::Claim(_) => kind::CLAIM,
             Record::Rekey(_) => kind::REKEY,
+            Record::Uncite(_) => kind::UNCITE,
             Record::Receipt(_) => kind::RECEIPT,
             Record::Read(_) => kind::READ,
             Record::Forget(_) => kind::FORGET,
@@ -388,6 +421,7 @@ impl Record {
             Record::Mark(record) => codec::encode(record),
             Record::Claim(record) => codec::encode(record),
             Record::Rekey(record) => codec::encode(record),
+            Record::Uncite(record) => codec::encode(record),
             Record::Receipt(record) => codec::encode(record),
             Record::Read(record) => codec::encode(record),
             Record::Forget(record) => codec::encode(record),
@@ -431,6 +465,7 @@ impl Record {
             kind::MARK => Record::Mark(codec::decode(payload)?),
             kind::CLAIM => Record::Claim(codec::decode(payload)?),
             kind::REKEY => Record::Rekey(codec::decode(payload)?),
+            kind::UNCITE => Record::Uncite(codec::decode(payload)?),
             kind::RECEIPT => Record::Receipt(codec::decode(payload)?),
             kind::READ => Record::Read(codec::decode(payload)?),
             kind::FORGET => Record::Forget(codec::decode(payload)?),

@@ -58,6 +58,7 @@ fn every_record_type_is_described_field_by_field() {
         names(found.unwrap_or_else(|| panic!("no structure {name}"))[1])
     };
     assert_eq!(structure("field"), fields(RECORD, "Field"));
+    assert_eq!(structure("uncited"), fields(RECORD, "UncitedRecord"));
     assert_eq!(structure("pointer"), fields(RECORD, "PointerRecord"));
 }
 

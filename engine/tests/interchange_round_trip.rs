@@ -36,6 +36,7 @@ enum Step {
     Update { item: u8, from: Option<u8> },
     Link { from: u8, edge: u8, to: u8, remove: bool },
     Cite { item: u8, target: u8, page: bool },
+    Uncite { item: u8, nth: u8 },
     Mark { item: u8, what: u8, because: bool },
     Retire { item: u8, by: Option<u8>, because: bool },
     Claim { item: u8, value: u8, global: bool, from: Option<u8> },
@@ -61,6 +62,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         5 => (any(), any(), any(), prop::bool::weighted(0.3))
             .prop_map(|(from, edge, to, remove)| Step::Link { from, edge, to, remove }),
         2 => (any(), any(), flag()).prop_map(|(item, target, page)| Step::Cite { item, target, page }),
+        2 => (any(), any()).prop_map(|(item, nth)| Step::Uncite { item, nth }),
         3 => (any(), any(), flag()).prop_map(|(item, what, because)| Step::Mark { item, what, because }),
         2 => (any(), prop::option::of(any()), flag())
             .prop_map(|(item, by, because)| Step::Retire { item, by, because }),
@@ -190,6 +192,18 @@ fn step(transaction: &mut Transaction<'_>, number: usize, step: &Step) -> Option
             let page_key = format!("e{}/p{}", at % 3, 1 + target % 2);
             let pointer = if *page { Pointer::to_page(page_key) } else { Pointer::to_item(to) };
             transaction.cite(from, &pointer).ok()?;
+        }
+        Step::Uncite { item: at, nth } => {
+            let snapshot = transaction.snapshot().unwrap();
+            let any_from = |at| Some((at, snapshot.citations(at).unwrap())).filter(|(_, cited)| !cited.is_empty());
+            let from = (0..snapshot.len()).map(|id| ItemId((id + u32::from(*at)) % snapshot.len())).find_map(any_from);
+            let (from, cited) = from?;
+            let one = &cited[usize::from(*nth) % cited.len()];
+            let pointer = match one.target.strip_prefix("page ") {
+                Some(page) => Pointer::to_page(page),
+                None => Pointer::to_key(&one.target).field(&one.field).bytes(one.start, one.end),
+            };
+            transaction.uncite(from, &pointer).ok()?;
         }
         Step::Mark { item: at, what, because: has_reason } => {
             let mark = match what % 5 {

@@ -70,7 +70,8 @@ const SEQUELS: [&str; 5] = [
     "open episode 'trip-43' with task = 'book a hotel', version = 'v3'; record turn 'a quiet room' in episode 'trip-43'",
     "remember fact 'A bag costs $35' from 't1' quoting 'seats 2' with key = 'r3'; link 'r3' sibling 'r2'",
     "mark 't1' failed because 'HTTP 504'; set recency.half-life = 2d",
-    "unlink 'r2' sibling '#2'; close episode 'trip-42'",
+    "unlink 'r2' sibling '#2'; remember fact 'A seat' from 't1' quoting 'seats 2' with key = 'r4'; \
+     unlink 'r4' cites 't1' quoting 'seats 2'; close episode 'trip-42'",
 ];
 
 fn seed(script: &str) -> Vec<u8> {

@@ -72,6 +72,7 @@ fn told(record: &Record, snapshot: &Snapshot, pages: &mut HashSet<u32>, commit: 
         Record::Link(link) => of("link", link.from),
         Record::Unlink(link) => of("unlink", link.from),
         Record::Pointers(pointers) => of("link", pointers.item),
+        Record::Uncite(uncite) => of("unlink", uncite.item),
         Record::Mark(mark) => Event { because: mark.because.clone(), ..of(op_of(mark), mark.item) },
         Record::Claim(claim) => of("claim", claim.item),
         Record::Rekey(rekey) if rekey.key.starts_with('~') => return Ok(Vec::new()),

@@ -160,16 +160,19 @@ fn run_link(transaction: &mut Transaction<'_>, link: &Link) -> Result<Table> {
     let to = &link.pointer.node;
     let has_span = to.field.is_some() || to.excerpt.is_some() || matches!(to.target.node, Ref::Page(_));
     if link.remove {
-        if has_span {
-            return Err(Error::NotYet { what: "unlink of a span or page".to_owned() });
-        }
-        for target in roots(&snapshot, &to.target.node)? {
-            transaction.unlink(from, edge, target)?;
+        match (edge, has_span) {
+            (Edge::Cites, true) => transaction.uncite(from, &pointer(to)?)?,
+            (_, true) => return Err(only_cites(edge)),
+            (_, false) => {
+                for target in roots(&snapshot, &to.target.node)? {
+                    transaction.unlink(from, edge, target)?;
+                }
+            }
         }
     } else if edge == Edge::Cites {
         transaction.cite(from, &pointer(to)?)?;
     } else if has_span {
-        return Err(Error::Invalid(format!("{edge} links items; only cites points to a span or page")));
+        return Err(only_cites(edge));
     } else {
         for target in roots(&snapshot, &to.target.node)? {
             transaction.link(from, edge, target)?;
@@ -182,6 +185,10 @@ fn run_link(transaction: &mut Transaction<'_>, link: &Link) -> Result<Table> {
         Some(Cell::Text(to.to_string())),
     ];
     Ok(single(verb, &["from", "edge", "to"], cells))
+}
+
+fn only_cites(edge: Edge) -> Error {
+    Error::Invalid(format!("{edge} links items; only cites points to a span or page"))
 }
 
 fn run_episode(transaction: &mut Transaction<'_>, statement: &EpisodeStatement) -> Result<Table> {

@@ -31,7 +31,7 @@ use super::line::{Header, Line, VectorRef};
 use super::npy::{NpyError, NpyWriter, Precision};
 use super::writer::{LineWriter, WriteError};
 use crate::forget::NO_HASH;
-use crate::record::{PointerRecord, PointerTarget};
+use crate::record::{PointerRecord, PointerTarget, UncitedRecord};
 use crate::space::Space;
 use crate::{Encoding, Error, Result, Snapshot, provenance::hex};
 use std::io::Write;
@@ -149,6 +149,12 @@ impl Keys {
                 }
             }
         })
+    }
+
+    /// A pointer that was taken back, by its place alone.
+    fn uncited(&self, gone: &UncitedRecord) -> Result<super::line::Pointer> {
+        let UncitedRecord { target, field, start, end } = gone.clone();
+        self.pointer(&PointerRecord { target, field, start, end, hash: NO_HASH })
     }
 
     fn pointers<'p>(&self, pointers: impl IntoIterator<Item = &'p PointerRecord>) -> Result<Vec<super::line::Pointer>> {

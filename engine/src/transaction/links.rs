@@ -3,8 +3,11 @@
 use super::{Mark, Transaction};
 use crate::edge::Edge;
 use crate::item::{ItemId, Kind, Layer};
-use crate::provenance::Pointer;
-use crate::record::{Change, ClaimRecord, LinkRecord, MarkRecord, PointerTarget, PointersRecord, Record};
+use crate::provenance::{Pointer, Span, Target, hex};
+use crate::record::{
+    Change, ClaimRecord, LinkRecord, MarkRecord, PointerRecord, PointerTarget, PointersRecord, Record, UnciteRecord,
+    UncitedRecord,
+};
 use crate::{Error, Result};
 
 impl Transaction<'_> {
@@ -61,7 +64,9 @@ impl Transaction<'_> {
     pub fn unlink(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<()> {
         let key = crate::tables::edge(from.0, edge.to_byte(), to.0);
         if !self.state.has(crate::tables::EDGE_OUT, &key)? {
-            return Err(Error::Missing { what: "link", name: format!("{from} {edge} {to}") });
+            let keys = self.names()?;
+            let name = format!("'{}' {edge} '{}'", keys.key_of(from)?, keys.key_of(to)?);
+            return Err(Error::Missing { what: "link", name });
         }
         if edge == Edge::Cites {
             for pointer in self.state.pointers(from)? {
@@ -92,6 +97,52 @@ impl Transaction<'_> {
             )));
         }
         self.push(Record::Pointers(PointersRecord { item: item.0, pointers: vec![resolved] }))
+    }
+
+    /// Takes pointers of an item back: those to a page, or to a span of an item, named as they were made. Without a span
+    /// all of a field's, without a field all of the item's. What no other pointer of the item reaches is cited no more.
+    ///
+    /// # Errors
+    /// Where the item has no such pointer.
+    pub fn uncite(&mut self, item: ItemId, pointer: &Pointer) -> Result<()> {
+        let target = match &pointer.target {
+            Target::Page(key) => {
+                let missing = || Error::Missing { what: "page", name: format!("'{key}'") };
+                PointerTarget::Page(self.state.page_number(key)?.ok_or_else(missing)?)
+            }
+            target => PointerTarget::Item(self.find(target)?.0),
+        };
+        let field = match (&pointer.field, &pointer.span) {
+            (None, Span::Whole) => None,
+            (field, _) => Some(field.as_deref().unwrap_or("text")),
+        };
+        let chars = match &pointer.span {
+            Span::Chars(..) => Some(self.resolve(pointer)?),
+            _ => None,
+        };
+        let is_named = |stored: &PointerRecord| {
+            let span = match &pointer.span {
+                _ if stored.target != target => false,
+                Span::Whole => true,
+                Span::Bytes(start, end) => (stored.start, stored.end) == (*start, *end),
+                // What was quoted is known by its hash, wherever it stands.
+                Span::Quoting(quote) => stored.hash == *blake3::hash(quote.as_bytes()).as_bytes(),
+                Span::Chars(..) => {
+                    chars.as_ref().is_some_and(|span| (span.start, span.end) == (stored.start, stored.end))
+                }
+            };
+            let in_field = matches!(target, PointerTarget::Page(_)) || field.is_none_or(|field| stored.field == field);
+            let as_hashed =
+                pointer.hash.as_ref().is_none_or(|given| hex(&stored.hash).starts_with(&given.to_ascii_lowercase()));
+            span && in_field && as_hashed
+        };
+        let stored = self.state.pointers(item)?;
+        let gone: Vec<UncitedRecord> = stored.iter().filter(|stored| is_named(stored)).map(UncitedRecord::of).collect();
+        if gone.is_empty() {
+            let name = format!("'{}' cites {}", self.names()?.key_of(item)?, pointer.target);
+            return Err(Error::Missing { what: "link", name });
+        }
+        self.push(Record::Uncite(UnciteRecord { item: item.0, pointers: gone }))
     }
 
     /// Changes what is held of an item.

@@ -57,7 +57,14 @@ impl<W: Write> History<'_, W> {
             Record::Pointers(record) => {
                 for pointer in &record.pointers {
                     let pointer = self.keys.pointer(pointer)?;
-                    self.out.write(&items::citation(record.item, pointer, &self.keys)?)?;
+                    self.out.write(&Line::Link(items::citation(record.item, pointer, &self.keys)?))?;
+                }
+                return Ok(());
+            }
+            Record::Uncite(record) => {
+                for pointer in &record.pointers {
+                    let pointer = self.keys.uncited(pointer)?;
+                    self.out.write(&Line::Unlink(items::citation(record.item, pointer, &self.keys)?))?;
                 }
                 return Ok(());
             }
@@ -141,7 +148,7 @@ impl<W: Write> History<'_, W> {
             self.out.write(&items::status_mark(key, status, None))?;
         }
         for pointer in apart {
-            self.out.write(&items::citation(record.id, pointer, &self.keys)?)?;
+            self.out.write(&Line::Link(items::citation(record.id, pointer, &self.keys)?))?;
         }
         Ok(())
     }

@@ -94,10 +94,10 @@ pub(super) fn link(record: LinkRecord, keys: &Keys) -> Result<line::Link> {
     })
 }
 
-/// The `cites` link that adds a pointer to an item.
-pub(super) fn citation(item: u32, pointer: Pointer, keys: &Keys) -> Result<Line> {
+/// The `cites` link that adds a pointer to an item, or takes it back.
+pub(super) fn citation(item: u32, pointer: Pointer, keys: &Keys) -> Result<line::Link> {
     let from = keys.item(item)?.to_owned();
-    Ok(Line::Link(line::Link { from, edge: Edge::Cites.as_str().to_owned(), to: pointer }))
+    Ok(line::Link { from, edge: Edge::Cites.as_str().to_owned(), to: pointer })
 }
 
 /// The line of a mark that gives a status, by its byte.

@@ -11,7 +11,7 @@ use crate::interchange::{
 use crate::provenance::hex;
 use crate::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
-    PointersRecord, Record,
+    PointersRecord, Record, UnciteRecord, UncitedRecord,
 };
 use crate::space::Space;
 use crate::{Edge, Inherited, ItemId, Layer, Result, Snapshot, Status, tables};
@@ -36,7 +36,7 @@ pub fn export(snapshot: &Snapshot, out: impl Write, vectors: Option<&Path>) -> R
         versions: Vec::new(),
         settings: HashSet::new(),
         apart: HashMap::new(),
-        uncited: HashSet::new(),
+        uncited: HashMap::new(),
         superseded: HashMap::new(),
         claims: HashSet::new(),
         unended: false,
@@ -59,7 +59,7 @@ struct Present<'s, W: Write> {
     /// Pointers that are no part of their item's line and not written yet.
     apart: HashMap<u32, Vec<PointerRecord>>,
     /// Citations in an item's line that were taken back since, and not said so yet.
-    uncited: HashSet<(u32, u32)>,
+    uncited: HashMap<(u32, PointerTarget), Vec<PointerRecord>>,
     /// Items that a `supersedes` link retired, by the first that did.
     superseded: HashMap<u32, u32>,
     /// The lines of claims, hashed: an equal one would be known to an import.
@@ -79,6 +79,7 @@ impl<W: Write> Present<'_, W> {
             Record::Link(link) => self.link(link, place),
             Record::Unlink(link) => self.unlink(link, place),
             Record::Pointers(pointers) => self.pointers(&pointers),
+            Record::Uncite(record) => self.uncite(&record, place),
             Record::Mark(mark) => self.mark(mark, place),
             // What is left of a claim of something forgotten.
             Record::Claim(claim) if claim.name.is_empty() => Ok(()),
@@ -182,10 +183,9 @@ impl<W: Write> Present<'_, W> {
             self.write(&items::status_mark(key, status, None))?;
         }
         if lost {
-            self.uncited.extend(from.iter().filter_map(|pointer| match pointer.target {
-                PointerTarget::Item(target) => Some((id.0, target)),
-                PointerTarget::Page(_) => None,
-            }));
+            for pointer in from {
+                self.uncited.entry((id.0, pointer.target)).or_default().push(pointer);
+            }
         }
         if !apart.is_empty() {
             self.apart.insert(id.0, apart);
@@ -235,11 +235,28 @@ impl<W: Write> Present<'_, W> {
 
     /// Only what an item was written with and could not be written without needs a line that takes it back.
     fn unlink(&mut self, link: LinkRecord, place: u64) -> Result<()> {
-        if !self.plan.is_last_unciting(link, place) || !self.uncited.remove(&(link.from, link.to)) {
+        let target = PointerTarget::Item(link.to);
+        let is_last = link.edge == Edge::Cites.to_byte() && self.plan.is_last_unciting(link.from, target, place);
+        if !is_last || self.uncited.remove(&(link.from, target)).is_none() {
             return Ok(());
         }
         let line = items::link(link, &self.keys)?;
         self.write(&Line::Unlink(line))
+    }
+
+    /// As [`Present::unlink`], for single pointers.
+    fn uncite(&mut self, record: &UnciteRecord, place: u64) -> Result<()> {
+        for gone in &record.pointers {
+            if !self.plan.is_last_unciting(record.item, gone.target, place) {
+                continue;
+            }
+            for pointer in self.uncited.remove(&(record.item, gone.target)).unwrap_or_default() {
+                let pointer = self.keys.uncited(&UncitedRecord::of(&pointer))?;
+                let line = items::citation(record.item, pointer, &self.keys)?;
+                self.write(&Line::Unlink(line))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes those of the pointers that are no part of their item's line.
@@ -250,7 +267,7 @@ impl<W: Write> Present<'_, W> {
             apart.retain(|other| other != pointer);
             if apart.len() < before {
                 let pointer = self.keys.pointer(pointer)?;
-                self.write(&items::citation(record.item, pointer, &self.keys)?)?;
+                self.write(&Line::Link(items::citation(record.item, pointer, &self.keys)?))?;
             }
         }
         Ok(())

@@ -10,7 +10,9 @@
 //! for the statements that are not items.
 
 use crate::database::Holotype;
-use crate::record::{Change, EpisodeRecord, FieldValue, ItemRecord, PointerRecord, PointerTarget, Record};
+use crate::record::{
+    Change, EpisodeRecord, FieldValue, ItemRecord, PointerRecord, PointerTarget, Record, UncitedRecord,
+};
 use crate::{Edge, Error, ItemId, Kind, Layer, Result, Status};
 use holotype_storage::log::Lsn;
 use std::collections::HashMap;
@@ -26,6 +28,8 @@ pub(super) enum Subject {
     Utility(ItemId),
     Active(ItemId),
     Edge(ItemId, u8, ItemId),
+    /// A page that an item cites, by number.
+    CitedPage(ItemId, u32),
 }
 
 /// What is said: by the log in full, by a line in part.
@@ -47,17 +51,22 @@ pub(super) enum Statement {
         because: Option<String>,
     },
     Linked(bool),
-    /// A pointer along a `cites` edge.
+    /// A pointer along a `cites` edge, stated or taken back.
     Cited {
         field: String,
         start: u64,
         end: u64,
+        stated: bool,
     },
 }
 
 impl Statement {
     pub(super) fn cited(pointer: &PointerRecord) -> Statement {
-        Statement::Cited { field: pointer.field.clone(), start: pointer.start, end: pointer.end }
+        Statement::Cited { field: pointer.field.clone(), start: pointer.start, end: pointer.end, stated: true }
+    }
+
+    pub(super) fn uncited(pointer: &UncitedRecord) -> Statement {
+        Statement::Cited { field: pointer.field.clone(), start: pointer.start, end: pointer.end, stated: false }
     }
 
     /// Whether all that a line says is what the log says.
@@ -227,16 +236,18 @@ impl Pages {
                 self.say(subject, Statement::Linked(false));
             }
             Record::Pointers(record) => self.cited(ItemId(record.item), &record.pointers),
+            Record::Uncite(record) => {
+                for gone in &record.pointers {
+                    self.say(cites(ItemId(record.item), gone.target), Statement::uncited(gone));
+                }
+            }
             _ => {}
         }
     }
 
     fn cited(&mut self, item: ItemId, pointers: &[PointerRecord]) {
         for pointer in pointers {
-            if let PointerTarget::Item(target) = pointer.target {
-                let subject = Subject::Edge(item, Edge::Cites.to_byte(), ItemId(target));
-                self.say(subject, Statement::cited(pointer));
-            }
+            self.say(cites(item, pointer.target), Statement::cited(pointer));
         }
     }
 
@@ -253,6 +264,14 @@ impl Pages {
         let Some(at) = told.iter().position(|logged| statement.agrees(logged)) else { return false };
         told.drain(..at);
         true
+    }
+}
+
+/// The subject of what an item cites.
+pub(super) fn cites(item: ItemId, target: PointerTarget) -> Subject {
+    match target {
+        PointerTarget::Item(target) => Subject::Edge(item, Edge::Cites.to_byte(), ItemId(target)),
+        PointerTarget::Page(page) => Subject::CitedPage(item, page),
     }
 }
 

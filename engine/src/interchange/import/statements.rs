@@ -2,7 +2,7 @@
 
 use super::fault::{At, Failure, Fault};
 use super::items::{pointer, word};
-use super::past::{Statement, Subject};
+use super::past::{Statement, Subject, cites};
 use super::same::same_pointer;
 use super::{Import, Outcome, quoted};
 use crate::forget::Forget;
@@ -11,7 +11,7 @@ use crate::interchange::{
     line::{Claim, Deactivate, Episode, Link, Mark, Pointer, Redact, Setting, Space},
 };
 use crate::provenance::{self, Target};
-use crate::record::{ClaimRecord, PointerRecord, PointerTarget};
+use crate::record::{ClaimRecord, UncitedRecord};
 use crate::settings;
 use crate::transaction::{self, EpisodeChange};
 use crate::{Edge, Encoding, Inherited, ItemId, Metric, Result, Status, space, tables};
@@ -159,7 +159,7 @@ impl Import<'_> {
             let transaction = self.transaction()?;
             for stored in transaction.state()?.pointers(from)? {
                 if same_pointer(transaction, &line.to, &stored)? {
-                    self.past.repeats(cited(from, &stored), Statement::cited(&stored));
+                    self.past.repeats(cites(from, stored.target), Statement::cited(&stored));
                     return Ok(Outcome::Known);
                 }
             }
@@ -174,25 +174,57 @@ impl Import<'_> {
         let done = self.transaction()?.cite(from, &given).at(&["link", "to"]);
         let to = self.called(line.to.target())?.first().copied().unwrap_or(from);
         done.map_err(|failure| called(failure, line, from, to))?;
-        self.past.leave(&cited(from, &resolved));
+        self.past.leave(&cites(from, resolved.target));
         Ok(Outcome::Added)
     }
 
     /// Whether an item had a pointer before the import began that an unlink has taken away since.
     fn was_cited(&mut self, from: ItemId, to: &Pointer) -> Result<bool> {
-        for target in self.called(to.target())? {
-            let given = provenance::Pointer { target: Target::Item(target), ..pointer(to) };
+        for target in self.targets(to)? {
+            let given = provenance::Pointer { target, ..pointer(to) };
             let Ok(resolved) = self.transaction()?.resolve(&given) else { continue };
-            if self.past.holds(self.database, &cited(from, &resolved), &Statement::cited(&resolved))? {
+            if self.past.holds(self.database, &cites(from, resolved.target), &Statement::cited(&resolved))? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
+    /// What the target of a pointer may be: every item its key may mean, or the page.
+    fn targets(&mut self, to: &Pointer) -> Result<Vec<Target>> {
+        Ok(match to {
+            Pointer::Page { page, .. } => vec![Target::Page(page.clone())],
+            Pointer::Field { key, .. } => self.called(key)?.into_iter().map(Target::Item).collect(),
+        })
+    }
+
+    /// Takes back a pointer to a span or a page.
+    fn uncite(&mut self, line: &Link) -> Result<Outcome, Failure> {
+        for from in self.called(&line.from)? {
+            for target in self.targets(&line.to)? {
+                let given = provenance::Pointer { target, hash: None, ..pointer(&line.to) };
+                let Ok(resolved) = self.transaction()?.resolve(&given) else { continue };
+                let statement = Statement::uncited(&UncitedRecord::of(&resolved));
+                if self.past.holds(self.database, &cites(from, resolved.target), &statement)? {
+                    return Ok(Outcome::Known);
+                }
+            }
+        }
+        let from = self.holder(&line.from, &["unlink", "from"])?;
+        self.check_pointer(&["unlink", "to"], &line.to)?;
+        let given = pointer(&line.to);
+        let resolved = self.transaction()?.resolve(&given).at(&["unlink", "to"])?;
+        self.transaction()?.uncite(from, &given).at(&["unlink", "to"])?;
+        self.past.leave(&cites(from, resolved.target));
+        Ok(Outcome::Added)
+    }
+
     pub(super) fn unlink(&mut self, line: &Link) -> Result<Outcome, Failure> {
         let edge: Edge = word(&line.edge)?;
-        let key = plain_end(line, "unlink")?;
+        let key = match plain_end(line, "unlink") {
+            Err(_) if edge == Edge::Cites => return self.uncite(line),
+            key => key?,
+        };
         for (from, to) in self.ends(&line.from, key)? {
             let subject = Subject::Edge(from, edge.to_byte(), to);
             if self.past.holds(self.database, &subject, &Statement::Linked(false))? {
@@ -348,15 +380,6 @@ impl Import<'_> {
         self.past.leave(&Subject::Active(item));
         Ok(Outcome::Added)
     }
-}
-
-/// The edge that a pointer of an item makes; one to a page makes many, and no line takes those away.
-fn cited(from: ItemId, pointer: &PointerRecord) -> Subject {
-    let to = match pointer.target {
-        PointerTarget::Item(target) => ItemId(target),
-        PointerTarget::Page(_) => from,
-    };
-    Subject::Edge(from, Edge::Cites.to_byte(), to)
 }
 
 /// A failure that calls both ends of a link by their keys.
