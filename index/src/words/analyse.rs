@@ -109,6 +109,28 @@ pub struct Term<'a> {
     pub role: Role,
 }
 
+/// Takes terms as they come.
+pub(super) trait Sink {
+    /// Takes a term.
+    fn term(&mut self, term: Term<'_>);
+
+    /// Takes all terms of a lower-cased word, if it remembers them. If not, they come, and then [`Sink::learn`].
+    fn remembers(&mut self, _word: &str) -> bool {
+        false
+    }
+
+    /// The terms since it did not remember this word were those of the word.
+    fn learn(&mut self, _word: &str) {}
+}
+
+struct Each<'a>(&'a mut dyn FnMut(Term<'_>));
+
+impl Sink for Each<'_> {
+    fn term(&mut self, term: Term<'_>) {
+        (self.0)(term);
+    }
+}
+
 /// A way of analysing text. Cheap to copy; [`Analyzer::start`] gives the working state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Analyzer {
@@ -188,13 +210,20 @@ impl Analysis {
         }
     }
 
-    /// Hands the terms of `text` to `sink`, in order; extras follow the word they belong to, wholes their last word.
-    pub fn run(&mut self, text: &str, sink: &mut dyn FnMut(Term<'_>)) {
+    /// Hands the terms of `text` to `each`, in order; extras follow the word they belong to, wholes their last word.
+    pub fn run(&mut self, text: &str, each: &mut dyn FnMut(Term<'_>)) {
+        self.run_into(text, &mut Each(each));
+    }
+
+    /// The same, into a sink that may remember what a word gave.
+    pub(super) fn run_into(&mut self, text: &str, sink: &mut impl Sink) {
         let mut rest = text;
         while !rest.is_empty() {
             let (window, after) = rest.split_at(window_end(rest));
             rest = after;
-            if window.is_ascii() || is_nfkc_quick(window.chars()) == IsNormalized::Yes {
+            if window.is_ascii() {
+                self.ascii_window(window, sink);
+            } else if is_nfkc_quick(window.chars()) == IsNormalized::Yes {
                 self.window(window, sink);
             } else {
                 let normal: String = window.nfkc().collect();
@@ -203,7 +232,23 @@ impl Analysis {
         }
     }
 
-    fn window(&mut self, text: &str, sink: &mut dyn FnMut(Term<'_>)) {
+    /// Nothing in ASCII joins over white space, and between two of them stands mostly one plain word.
+    fn ascii_window(&mut self, text: &str, sink: &mut impl Sink) {
+        for chunk in text.split_ascii_whitespace() {
+            match plain_word(chunk) {
+                Some(word) if word.as_bytes()[0].is_ascii_lowercase() => self.letters(word, sink),
+                Some(word) => {
+                    let mut key = std::mem::take(&mut self.key);
+                    lower_into(word, &mut key);
+                    self.letters(&key, sink);
+                    self.key = key;
+                }
+                None => self.window(chunk, sink),
+            }
+        }
+    }
+
+    fn window(&mut self, text: &str, sink: &mut impl Sink) {
         let mut compound = Compound::default();
         let mut last_single = None;
         for (start, word) in text.unicode_word_indices() {
@@ -232,7 +277,7 @@ impl Analysis {
             if single && last_single == Some(start) {
                 let before = text[..start].chars().next_back().map_or(0, char::len_utf8);
                 lower_into(&text[start - before..end], &mut self.whole);
-                sink(Term { key: &self.whole, role: Role::Whole });
+                sink.term(Term { key: &self.whole, role: Role::Whole });
             }
             last_single = single.then_some(end);
         }
@@ -240,7 +285,7 @@ impl Analysis {
     }
 
     /// The whole of a compound that is more than one word.
-    fn whole(&mut self, text: &str, compound: &Compound, sink: &mut dyn FnMut(Term<'_>)) {
+    fn whole(&mut self, text: &str, compound: &Compound, sink: &mut impl Sink) {
         if compound.words == 0 {
             return;
         }
@@ -256,14 +301,14 @@ impl Analysis {
         if compound.words > 1 && compound.only_hyphens && !compound.digits {
             self.whole.retain(|sign| !matches!(sign, '-' | '\u{2010}' | '\''));
             let stem = self.stems.stem(&self.whole);
-            sink(Term { key: cut(stem), role: Role::Whole });
+            sink.term(Term { key: cut(stem), role: Role::Whole });
         } else {
-            sink(Term { key: cut(&self.whole), role: Role::Whole });
+            sink.term(Term { key: cut(&self.whole), role: Role::Whole });
         }
     }
 
     /// One word of UAX #29 and its extras.
-    fn word(&mut self, word: &str, sink: &mut dyn FnMut(Term<'_>)) {
+    fn word(&mut self, word: &str, sink: &mut impl Sink) {
         let simple =
             word.bytes().all(|byte| byte.is_ascii_lowercase()) || word.bytes().all(|byte| byte.is_ascii_digit());
         if simple {
@@ -277,7 +322,7 @@ impl Analysis {
     }
 
     /// A word that may have capitals, accents, digits or inner punctuation; apostrophes are already `'`.
-    fn composed(&mut self, word: &str, sink: &mut dyn FnMut(Term<'_>)) {
+    fn composed(&mut self, word: &str, sink: &mut impl Sink) {
         let mut pieces = std::mem::take(&mut self.pieces);
         let mut key = std::mem::take(&mut self.key);
         let found = cut_pieces(word, &mut pieces);
@@ -309,26 +354,27 @@ impl Analysis {
     }
 
     /// A finished word: its stem, its surface where that differs, its form without accents where it has any.
-    fn letters(&mut self, key: &str, sink: &mut dyn FnMut(Term<'_>)) {
+    fn letters(&mut self, key: &str, sink: &mut impl Sink) {
         let key = cut(key);
-        if key.is_empty() {
+        if key.is_empty() || sink.remembers(key) {
             return;
         }
         let stem = self.stems.stem(key);
-        sink(Term { key: stem, role: Role::Word });
+        sink.term(Term { key: stem, role: Role::Word });
         if stem != key {
             self.whole.clear();
             self.whole.push(SURFACE_MARK);
             self.whole.push_str(key);
-            sink(Term { key: cut(&self.whole), role: Role::Surface });
+            sink.term(Term { key: cut(&self.whole), role: Role::Surface });
         }
         if !key.is_ascii() && fold_into(key, &mut self.folded) {
             let stem = self.stems.stem(cut(&self.folded));
-            sink(Term { key: stem, role: Role::Folded });
+            sink.term(Term { key: stem, role: Role::Folded });
         }
+        sink.learn(key);
     }
 
-    fn parts(&mut self, word: &str, pieces: &[(usize, usize)], least_letters: usize, sink: &mut dyn FnMut(Term<'_>)) {
+    fn parts(&mut self, word: &str, pieces: &[(usize, usize)], least_letters: usize, sink: &mut impl Sink) {
         if pieces.len() < 2 {
             return;
         }
@@ -340,7 +386,7 @@ impl Analysis {
         for part in parts() {
             lower_into(part, &mut self.whole);
             let stem = self.stems.stem(cut(&self.whole));
-            sink(Term { key: stem, role: Role::Part { of } });
+            sink.term(Term { key: stem, role: Role::Part { of } });
         }
     }
 }
@@ -456,6 +502,15 @@ fn window_end(text: &str) -> usize {
     window.char_indices().rev().find(|(_, sign)| sign.is_whitespace()).map_or(most, |(at, sign)| at + sign.len_utf8())
 }
 
+/// The word in what stands between white space, if it is one of ASCII letters, small but for the first, with nothing but
+/// punctuation after it.
+fn plain_word(chunk: &str) -> Option<&str> {
+    let small = chunk.bytes().skip(1).take_while(u8::is_ascii_lowercase).count();
+    let (word, rest) = chunk.split_at_checked(1 + small)?;
+    let ends = rest.bytes().all(|sign| matches!(sign, b'.' | b',' | b';' | b':' | b'!' | b'?'));
+    (ends && word.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)).then_some(word)
+}
+
 fn cut(term: &str) -> &str {
     if term.len() <= MAX_TERM_LEN { term } else { &term[..term.floor_char_boundary(MAX_TERM_LEN)] }
 }
@@ -547,6 +602,63 @@ mod tests {
             .map(|(text, terms, found)| format!("{text:?}\n  wanted {terms}\n  found  {found}"))
             .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn what_ascii_alone_may_skip_changes_nothing() {
+        let chunks = [
+            "the",
+            "The",
+            "I",
+            "a",
+            "cats",
+            "Running",
+            "usa.",
+            "etc...",
+            "what?!",
+            "no;",
+            "USA",
+            "iPhone",
+            "don't",
+            "e.g.",
+            "10:30",
+            "x,",
+            "x,y",
+            "a-b",
+            "$5",
+            "#tag",
+            "well-known",
+            "Mc",
+            "McDonald",
+            ".",
+            "...",
+            "_",
+            "a_",
+            "B12",
+            "A.",
+            "%",
+            "so:",
+            "\u{b}tab",
+            "a\u{b}b",
+            "\0",
+            "a\0",
+            "=",
+            "'s",
+            "it's",
+        ];
+        let mut random = 1_u32;
+        for _ in 0..300 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                text.push_str(chunks[(random >> 8) as usize % chunks.len()]);
+                text.push_str([" ", "  ", "\n", "\t", "\r\n", "\u{c}"][(random >> 24) as usize % 6]);
+            }
+            let mut whole = Vec::new();
+            let each = &mut |term: Term<'_>| whole.push((term.key.to_owned(), term.role));
+            Analyzer::default().start().window(&text, &mut Each(each));
+            assert_eq!(Analyzer::default().analyze(&text), whole, "{text:?}");
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod query;
 mod segment;
 mod stop;
 mod tail;
+mod vocabulary;
 
 use std::sync::Arc;
 

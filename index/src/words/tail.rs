@@ -12,16 +12,16 @@
 //! write for the analysis of a few documents. Who needs both takes `index` first, so that queued documents enter the index
 //! in order.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-use foldhash::fast::RandomState;
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
-use super::analyse::{Analysis, Analyzer, Role};
+use super::analyse::Analyzer;
 use super::postings::{ONCE, Posting};
 use super::segment::{Builder, Number};
+use super::vocabulary::Vocabulary;
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 
@@ -70,9 +70,11 @@ impl Queued {
 /// What was analysed.
 #[derive(Debug)]
 pub(super) struct TailIndex {
-    analysis: Analysis,
-    terms: HashMap<Box<str>, u32, RandomState>,
+    vocabulary: Vocabulary,
+    /// The postings of each term, by its number.
     lists: Vec<Vec<Posting>>,
+    /// The numbers of the terms of the piece at hand.
+    numbers: Vec<u32>,
     ids: Vec<Number>,
     lens: Vec<Number>,
     /// The total length of the first `i` documents.
@@ -84,9 +86,9 @@ impl WordTail {
     /// An empty tail.
     pub fn new(analyzer: Analyzer) -> Self {
         let index = TailIndex {
-            analysis: analyzer.start(),
-            terms: HashMap::default(),
+            vocabulary: Vocabulary::new(analyzer),
             lists: Vec::new(),
+            numbers: Vec::new(),
             ids: Vec::new(),
             lens: Vec::new(),
             sums: vec![0],
@@ -222,28 +224,23 @@ impl TailIndex {
 
     /// The postings of the term in the first `count` documents.
     pub(super) fn find(&self, key: &str, count: usize) -> Option<&[Posting]> {
-        let list = self.lists.get(*self.terms.get(key)? as usize)?;
+        let list = self.lists.get(self.vocabulary.number(key)? as usize)?;
         let here = list.partition_point(|posting| (posting.local as usize) < count);
         (here > 0).then(|| &list[..here])
     }
 
     fn add(&mut self, document: &Queued) {
-        let Self { analysis, terms, lists, .. } = self;
+        let Self { vocabulary, lists, numbers, .. } = self;
         let local = self.ids.len() as u32;
         let mut len = 0u32;
         let mut grown = 0;
         for (text, weight) in &document.pieces {
-            analysis.run(text, &mut |term| {
-                let list = match terms.get(term.key) {
-                    Some(list) => *list as usize,
-                    None => {
-                        terms.insert(term.key.into(), lists.len() as u32);
-                        lists.push(Vec::new());
-                        grown += term.key.len() + TERM_BYTES;
-                        lists.len() - 1
-                    }
-                };
-                let list = &mut lists[list];
+            let before = vocabulary.byte_len();
+            let words = vocabulary.number_terms(text, numbers);
+            len = len.saturating_add(words.saturating_mul(*weight));
+            lists.resize_with(vocabulary.term_count(), Vec::new);
+            for number in numbers.drain(..) {
+                let Some(list) = lists.get_mut(number as usize) else { continue };
                 match list.last_mut() {
                     Some(last) if last.local == local => {
                         last.frequency = last.frequency.saturating_add(*weight);
@@ -253,10 +250,8 @@ impl TailIndex {
                         list.push(Posting { local, frequency: *weight });
                     }
                 }
-                if term.role == Role::Word {
-                    len = len.saturating_add(*weight);
-                }
-            });
+            }
+            grown += vocabulary.byte_len() - before;
         }
         self.ids.push(document.id.to_le_bytes());
         self.lens.push(len.to_le_bytes());
@@ -283,7 +278,7 @@ impl TailIndex {
             }
         }
         let mut terms: Vec<(&str, &[Posting])> =
-            self.terms.iter().map(|(key, list)| (&**key, &*self.lists[*list as usize])).collect();
+            self.vocabulary.terms().filter_map(|(key, list)| Some((key, &**self.lists.get(list as usize)?))).collect();
         terms.sort_unstable_by_key(|(key, _)| *key);
         let mut builder = Builder::new(analyzer.id(), ids, lens);
         let mut postings = Vec::new();
@@ -299,8 +294,6 @@ impl TailIndex {
     }
 }
 
-/// What a term costs besides its text and postings: its place in the map and its list.
-const TERM_BYTES: usize = 64;
 /// What a document costs besides its postings.
 const DOCUMENT_BYTES: usize = 16;
 
