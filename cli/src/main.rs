@@ -36,6 +36,7 @@ mod query;
 mod rebuild;
 mod render;
 mod repl;
+mod salvage;
 mod screen;
 mod seal;
 mod signing;
@@ -92,6 +93,8 @@ enum Command {
     Compact(compact::Args),
     /// Copy a database as of its newest commit, while others write to it
     Backup(backup::Args),
+    /// Make a new database of what can be read of a damaged one
+    Salvage(salvage::Args),
     /// Make every derived file anew from the log
     Rebuild(rebuild::Args),
     /// Print statements in their canonical form
@@ -135,6 +138,7 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
         Command::Seal(args) => seal::run(&args, format),
         Command::Compact(args) => compact::run(&args, format),
         Command::Backup(args) => backup::run(&args, format),
+        Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),

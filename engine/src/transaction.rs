@@ -170,6 +170,11 @@ impl<'db> Transaction<'db> {
         self.takes_engine_keys = true;
     }
 
+    /// Gives it the clock of a transaction that is written again, as long as that goes on from the newest.
+    pub(crate) fn at(&mut self, time: i64) {
+        self.time = time.max(self.state.meta.clock);
+    }
+
     /// The transaction as it stands, to come back to.
     pub(crate) fn copy(&self) -> Copied {
         Copied {
@@ -390,7 +395,7 @@ impl<'db> Transaction<'db> {
         })
     }
 
-    fn push_item(&mut self, record: ItemRecord) -> Result<Arc<ItemRecord>> {
+    pub(crate) fn push_item(&mut self, record: ItemRecord) -> Result<Arc<ItemRecord>> {
         let whole = Arc::new(record);
         let mut logged = Arc::clone(&whole);
         for chunk in split_chunks(&mut logged) {
@@ -556,7 +561,7 @@ impl<'db> Transaction<'db> {
     }
 
     /// The engine's own key for an item that was given none: `~COMMIT.N`.
-    fn generated_key(&self) -> Result<String> {
+    pub(crate) fn generated_key(&self) -> Result<String> {
         let mut n = self.records.len();
         // Every record has its own place in the transaction, so that only keys from elsewhere can be in the way.
         let can_be_taken = self.takes_engine_keys || self.number() <= self.state.meta.foreign_keys;

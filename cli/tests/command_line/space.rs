@@ -1,4 +1,4 @@
-//! `seal`, `compact` and `backup`.
+//! `seal`, `compact`, `backup` and `salvage`.
 
 use crate::program::Place;
 
@@ -16,4 +16,26 @@ fn a_backup_opens_with_the_same_head_and_nothing_is_ever_copied_over() {
     assert_eq!(export("copy.holo"), export("memory.holo"));
     let again = place.run(&["backup", "memory.holo", "copy.holo"]);
     assert!(again.status != 0 && again.stderr.contains("exists already"), "{again:#?}");
+}
+
+#[test]
+fn what_is_saved_of_a_damaged_log_opens_and_what_is_lost_is_listed() {
+    let place = Place::with_trip();
+    let whole = place.run(&["salvage", "memory.holo", "whole.holo", "--format", "json"]).ok().json();
+    assert_eq!(whole["lost"], serde_json::json!([]), "{whole}");
+    let log = place.path("memory.holo").join("log/0000000001.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    let at = bytes.windows(5).position(|window| window == b"UA123").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&log, bytes).unwrap();
+    let saved = place.run(&["salvage", "memory.holo", "saved.holo", "--format", "json"]);
+    assert_eq!(saved.status, 1, "{saved:#?}");
+    let told = saved.json();
+    let lost = &told["lost"][0];
+    assert!(lost["len"].as_u64().is_some_and(|len| len > 0), "{told}");
+    assert!(lost["what"].as_str().is_some_and(|what| what.contains("0000000001.log: log page 1, ")), "{told}");
+    assert!(told["items"].as_u64() < whole["items"].as_u64(), "{told}");
+    assert_eq!(place.run(&["verify", "saved.holo", "--format", "json"]).ok().json()["clean"], true);
+    let again = place.run(&["salvage", "memory.holo", "saved.holo"]);
+    assert!(again.status > 1 && again.stderr.contains("exists already"), "{again:#?}");
 }

@@ -18,6 +18,7 @@
 //! open_files        the last used of the files
 //! redaction         erasing records for good
 //! copy              a copy up to a commit, while others write
+//! salvage           whatever can be read of a damaged log
 //! recovery          what opening finds and does                            crate::recovery
 //! follow            going on where another process appends
 //! leaves            records' hashes in order, for the tree over them       crate::proof
@@ -39,6 +40,7 @@ pub(crate) mod open_files;
 pub(crate) mod prepare;
 pub(crate) mod reader;
 pub(crate) mod redaction;
+mod salvage;
 pub(crate) mod scanner;
 pub(crate) mod segment;
 pub(crate) mod tip;
@@ -69,6 +71,7 @@ use writer::{Geometry, Writer};
 
 pub use leaves::{Leaf, Leaves, StoredRecord};
 pub use redaction::{Erase, Redaction};
+pub use salvage::{SalvageReport, Salvaged, Unreadable};
 pub use writer::{Appended, Prepared};
 
 /// A byte position in the log. Position 0 is the first segment's header, so no record stands there.

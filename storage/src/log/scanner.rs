@@ -137,6 +137,16 @@ impl Scanner {
         }
     }
 
+    /// A scanner at the start of what is left of a log, which knows only what the first of these segments says.
+    pub(crate) fn at_rest(geometry: Geometry, segments: Vec<Arc<Segment>>) -> Self {
+        let mut scanner = Self::at_start(geometry, segments, u64::MAX);
+        if let Some(first) = scanner.segment().map(Arc::clone).filter(|first| first.number > 1) {
+            scanner.known = Known { chain: false, page: true, records: false, commit: false, transaction: false };
+            scanner.enter_segment(&first);
+        }
+        scanner
+    }
+
     /// A scanner at `position`, which must be where a transaction, a close record or a sealed page between transactions
     /// ends: it reads the page that ends there or is open there.
     pub(crate) fn at(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64, position: u64) -> Result<Entry> {
@@ -173,6 +183,11 @@ impl Scanner {
     /// Whether no transaction has begun and not ended.
     pub(crate) fn between_transactions(&self) -> bool {
         self.pending.is_empty() && self.intents == 0 && self.known.transaction
+    }
+
+    /// The records of a transaction whose end cannot be read.
+    pub(crate) fn take_pending(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.pending)
     }
 
     fn forget_pending(&mut self) {

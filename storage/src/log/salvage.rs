@@ -1,0 +1,207 @@
+//! Reading whatever can be read of a damaged log.
+//!
+//! The log is scanned as when it is verified: behind each fault reading goes on at the next intact record, page or segment.
+//! What is told is what passes its own checksum in its own place; a transaction whose commit record is unreadable is told as
+//! far as its records are. What stands at the end without a commit was never part of the database and is not told. Files may
+//! be missing; nothing is changed.
+//!
+//! Every stretch that could not be read is told with its place and length. It ends where reading went on; the last one ends
+//! with the last byte that is not zero.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::open_files::OpenFiles;
+use super::reader::{self, SegmentTable};
+use super::scanner::{Fault, Scanner, Step};
+use super::segment::{HeaderState, Segment, number_of};
+use super::writer::Geometry;
+use super::{Log, damage_at};
+use crate::error::{Error, Result};
+use crate::log_page::PageSize;
+use crate::record::Record;
+use crate::vfs::{OpenMode, Vfs};
+
+/// How much is read at once when looking for the last byte.
+const READ_LEN: u64 = 256 << 10;
+/// How what is said of missing files ends.
+const MISSING: &str = "missing";
+
+/// Records of one transaction, as far as they can be read.
+#[derive(Clone, Debug)]
+pub struct Salvaged {
+    /// In order; an erased one by what stands in for it.
+    pub records: Vec<Record>,
+    /// The transaction's clock, where its commit record can be read.
+    pub time_us: Option<i64>,
+}
+
+/// A stretch of the log that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The log position it begins at.
+    pub position: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Which file, and what is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "log position {}, {} bytes: {}", self.position, self.len, self.what)
+    }
+}
+
+/// What salvaging found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SalvageReport {
+    /// The log page size in bytes.
+    pub page_size: u32,
+    /// What could not be read, in the order of the log.
+    pub unreadable: Vec<Unreadable>,
+    /// Records told.
+    pub records: u64,
+}
+
+impl Log {
+    /// Reads what can be read of the log in `dir`, in order.
+    ///
+    /// # Errors
+    /// [`Error::MissingSegment`] when no segment has a readable header; [`Error::NewerFormat`]; [`Error::Io`]; what the
+    /// callback returns.
+    pub fn salvage<E: From<Error>>(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        on_transaction: &mut dyn FnMut(Salvaged) -> Result<(), E>,
+    ) -> Result<SalvageReport, E> {
+        let mut report = SalvageReport::default();
+        let segments = load(&vfs, dir, &mut report)?;
+        let header = segments.iter().find_map(|segment| segment.valid_header());
+        let header = header.ok_or_else(|| Error::MissingSegment { path: dir.to_owned(), number: 1 })?;
+        let geometry = Geometry::new(header.database, PageSize::new(header.page_size)?);
+        report.page_size = header.page_size;
+        let table = SegmentTable::new(segments.clone());
+        let mut scanner = Scanner::at_rest(geometry.clone(), segments.clone());
+        let mut salvage = Salvage { geometry, segments, table, report };
+        while let Some(salvaged) = salvage.next(&mut scanner)? {
+            on_transaction(salvaged)?;
+        }
+        salvage.report.unreadable.sort_by_key(|lost| lost.position);
+        Ok(salvage.report)
+    }
+}
+
+struct Salvage {
+    geometry: Geometry,
+    segments: Vec<Arc<Segment>>,
+    table: SegmentTable,
+    report: SalvageReport,
+}
+
+impl Salvage {
+    /// The next records that can be read.
+    fn next(&mut self, scanner: &mut Scanner) -> Result<Option<Salvaged>> {
+        loop {
+            let fault = match scanner.step()? {
+                Step::Transaction { transaction, .. } => {
+                    return Ok(Some(self.told(transaction.records, Some(transaction.time_us))));
+                }
+                Step::Closed | Step::Redacted(_) | Step::Sealed | Step::Switched { .. } => continue,
+                Step::Fault(fault) => Some(fault),
+                Step::End | Step::Limit => None,
+            };
+            let from = fault.as_ref().map_or(scanner.tip().position, |fault| fault.position);
+            let pending = scanner.take_pending();
+            scanner.resume()?;
+            let goes_on = scanner.segment().is_some();
+            if fault.is_none() && !goes_on {
+                return Ok(None);
+            }
+            let nothing =
+                || Fault { position: from, what: "nothing is written here, but something is behind it".into() };
+            let to = if goes_on { scanner.tip().position } else { self.last_byte(from)? };
+            self.note(fault.unwrap_or_else(nothing), to);
+            if !pending.is_empty() {
+                return Ok(Some(self.told(pending, None)));
+            }
+        }
+    }
+
+    /// Notes what could not be read, unless it follows from a file that is missing.
+    fn note(&mut self, fault: Fault, to: u64) {
+        let missing = |lost: &Unreadable| {
+            let end = lost.position + lost.len;
+            lost.what.ends_with(MISSING) && fault.position <= end && end <= to
+        };
+        if self.report.unreadable.iter().any(missing) {
+            return;
+        }
+        let (position, len) = (fault.position, to.saturating_sub(fault.position));
+        let what = damage_at(&self.segments, self.geometry.page, fault).to_string();
+        self.report.unreadable.push(Unreadable { position, len, what });
+    }
+
+    fn told(&mut self, records: Vec<Record>, time_us: Option<i64>) -> Salvaged {
+        let mut readable = Vec::with_capacity(records.len());
+        for mut record in records {
+            match reader::fetch_stand_ins(&self.geometry, &self.table, std::slice::from_mut(&mut record)) {
+                Ok(()) => readable.push(record),
+                Err(error) => {
+                    let what = format!("what stands in for the erased record here: {error}");
+                    self.report.unreadable.push(Unreadable { position: record.lsn.0, len: 0, what });
+                }
+            }
+        }
+        self.report.records += readable.len() as u64;
+        Salvaged { records: readable, time_us }
+    }
+
+    /// The position after the last byte that is not zero.
+    fn last_byte(&self, from: u64) -> Result<u64> {
+        let mut last = from;
+        for segment in self.segments.iter().filter(|segment| segment.end() > from) {
+            let end = segment.first + segment.len.min(segment.file_len);
+            let mut position = from.max(segment.first);
+            while position < end {
+                let mut bytes = vec![0; (end - position).min(READ_LEN) as usize];
+                segment.read(&mut bytes, position - segment.first)?;
+                if let Some(at) = bytes.iter().rposition(|&byte| byte != 0) {
+                    last = position + at as u64 + 1;
+                }
+                position += bytes.len() as u64;
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// The segment files that are there, each where its header says, or where the one before ends.
+fn load(vfs: &Arc<dyn Vfs>, dir: &Path, report: &mut SalvageReport) -> Result<Vec<Arc<Segment>>> {
+    let files = Arc::new(OpenFiles::new(Arc::clone(vfs), OpenMode::Read));
+    let mut segments: Vec<Arc<Segment>> = Vec::new();
+    let mut expected = 1;
+    for number in files.numbers(dir, number_of)? {
+        let mut segment = Segment::load(&files, dir, number)?;
+        if let HeaderState::Newer(what) = segment.header {
+            return Err(Error::NewerFormat { path: segment.path, what });
+        }
+        let before = segments.last().map_or(0, |before| before.end());
+        (segment.first, segment.len) = match &segment.header {
+            HeaderState::Blank => continue,
+            HeaderState::Valid(header) if header.first >= before => (header.first, header.len),
+            _ => (before, segment.file_len),
+        };
+        if number > expected {
+            let what = match number - expected {
+                1 => format!("log segment {expected} is {MISSING}"),
+                _ => format!("log segments {expected} to {} are {MISSING}", number - 1),
+            };
+            report.unreadable.push(Unreadable { position: before, len: segment.first - before, what });
+        }
+        expected = number + 1;
+        segments.push(Arc::new(segment));
+    }
+    Ok(segments)
+}
