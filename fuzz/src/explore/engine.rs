@@ -1,8 +1,8 @@
 //! The whole database under the explorer: transactions of each durability, checkpoints with their segments and merges,
-//! closing, opening, crashing.
+//! forgetting, compacting and sealing, closing, opening, crashing.
 
 use holotype::{
-    Durability, EpisodeChange, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status,
+    Durability, EpisodeChange, Forget, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status,
     Transaction,
 };
 use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
@@ -10,7 +10,7 @@ use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
 use super::{Found, Leg, Limits, Step, Subject, World, steps};
 use crate::story::{self, DATABASE, Seen, see_all};
 
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 12] = [
     "record and sync",
     "record and flush",
     "remember and do not wait",
@@ -20,15 +20,21 @@ const STEPS: [&str; 9] = [
     "close and open",
     "drop and open",
     "crash",
+    "forget",
+    "compact",
+    "seal",
 ];
 
 /// The database.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSubject;
 
-/// What a reader sees after each commit.
+/// What a reader sees after each commit, and the first of them that forgot something.
 #[derive(Clone, Debug)]
-pub struct Visible(Vec<Vec<Seen>>);
+pub struct Visible {
+    commits: Vec<Vec<Seen>>,
+    forgotten: Option<usize>,
+}
 
 impl Subject for EngineSubject {
     type Truth = Visible;
@@ -46,7 +52,11 @@ impl Subject for EngineSubject {
     }
 
     fn mutant_units(&self) -> Vec<Vec<Step>> {
-        vec![steps(&[(0, 0), (5, 0), (1, 0), (6, 0), (3, 0)]), steps(&[(4, 0), (5, 0), (0, 2), (5, 0), (8, 3), (0, 0)])]
+        vec![
+            steps(&[(0, 0), (5, 0), (1, 0), (6, 0), (3, 0)]),
+            steps(&[(4, 0), (5, 0), (0, 2), (5, 0), (8, 3), (0, 0)]),
+            steps(&[(0, 0), (2, 0), (9, 1), (0, 0), (10, 0), (11, 0)]),
+        ]
     }
 
     fn limits(&self) -> (Limits, Limits) {
@@ -58,12 +68,12 @@ impl Subject for EngineSubject {
         let disk = SimVfs::new();
         let options = Options { space: Some(Space::new("explored", 2)), ..story::options() };
         let mut database = Holotype::create_on(world(&disk), DATABASE, options).map_err(said)?;
-        let mut legs = vec![Leg::new(disk, 0, Visible(vec![Vec::new(); 2]))];
+        let mut legs = vec![Leg::new(disk, 0, Visible { commits: vec![Vec::new(); 2], forgotten: None })];
         legs[0].promise(1);
         for &step in steps {
             let leg = legs.last_mut().ok_or("there is a leg")?;
             leg.last_step = leg.disk.history().len();
-            let newest = leg.truth.0.len() as u32 - 1;
+            let newest = leg.truth.commits.len() as u32 - 1;
             match step.kind {
                 0..=4 => {
                     let durability = match step.kind {
@@ -72,14 +82,15 @@ impl Subject for EngineSubject {
                         _ => Durability::None,
                     };
                     let mut transaction = database.begin().map_err(said)?;
-                    write(&mut transaction, step, newest, leg.truth.0.last().map_or(0, Vec::len)).map_err(said)?;
+                    write(&mut transaction, step, newest, leg.truth.commits.last().map_or(0, Vec::len))
+                        .map_err(said)?;
                     let commit = transaction.commit(durability).map_err(said)?;
                     // Readers see what is not yet durable only when nobody waits for it; so the truth comes from the state.
                     let snapshot = database.snapshot();
                     if snapshot.commit() != commit.number {
                         return Err(format!("commit {} is not seen at {}", commit.number, snapshot.commit()));
                     }
-                    leg.truth.0.push(see_all(&snapshot).map_err(said)?);
+                    leg.truth.commits.push(see_all(&snapshot).map_err(said)?);
                     if durability == Durability::Sync {
                         leg.promise(newest + 1);
                     }
@@ -98,14 +109,35 @@ impl Subject for EngineSubject {
                     database = Holotype::open_on(world(&leg.disk), DATABASE, story::options()).map_err(said)?;
                     leg.promise(newest);
                 }
+                9 => {
+                    let items = leg.truth.commits.last().map_or(0, Vec::len);
+                    if items > 0 {
+                        let some = ItemId((step.salt as usize % items) as u32);
+                        let forget = Forget::because("it was asked for");
+                        let forget = if step.salt % 2 == 1 { forget.cascade() } else { forget };
+                        database.forget(&[some], &forget).map_err(said)?;
+                        leg.truth.forgotten.get_or_insert(leg.truth.commits.len());
+                        leg.truth.commits.push(see_all(&database.snapshot()).map_err(said)?);
+                        leg.promise(newest + 1);
+                    }
+                }
+                10 => {
+                    database.compact().map_err(said)?;
+                    leg.promise(newest);
+                }
+                11 => {
+                    database.seal().map_err(said)?;
+                    leg.promise(newest);
+                }
                 _ => {
                     let disk = leg.disk.crash(Crash::Seeded(step.salt));
                     kill(database, &leg.disk);
                     database = Holotype::open_on(world(&disk), DATABASE, story::options()).map_err(said)?;
                     let found = database.head().commit.0 as usize;
                     let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
-                    let truth = leg.truth.0.get(..=found).ok_or("more commits than were made")?.to_vec();
-                    let mut next = Leg::new(disk, promised, Visible(truth));
+                    let truth = leg.truth.commits.get(..=found).ok_or("more commits than were made")?.to_vec();
+                    let forgotten = leg.truth.forgotten.filter(|first| *first <= found);
+                    let mut next = Leg::new(disk, promised, Visible { commits: truth, forgotten });
                     next.promise(found as u32);
                     legs.push(next);
                 }
@@ -128,14 +160,16 @@ impl Subject for EngineSubject {
         };
         let snapshot = database.snapshot();
         let commit = snapshot.commit() as usize;
-        let expected = truth.0.get(commit).ok_or_else(|| format!("commit {commit} was never made"))?;
+        let expected = truth.commits.get(commit).ok_or_else(|| format!("commit {commit} was never made"))?;
         let seen = see_all(&snapshot).map_err(said)?;
         if seen != *expected {
             let differs = seen.iter().zip(expected).find(|(seen, expected)| seen != expected);
             return Err(format!("commit {commit} shows something else: {differs:?}"));
         }
         let report = database.report();
-        if report.rebuilt.is_some() && commit > 1 {
+        // A forgetting that a crash cuts short is different: nothing made before it may be used again.
+        let forgotten = truth.forgotten.is_some_and(|first| first <= commit);
+        if report.rebuilt.is_some() && !forgotten && commit > 1 {
             return Err(format!("a crash made a rebuild necessary: {:?}", report.rebuilt));
         }
         let recovered = !report.recovery.is_empty();
@@ -156,7 +190,7 @@ impl Subject for EngineSubject {
             return Ok(());
         }
         let mut transaction = database.begin().map_err(said)?;
-        let items = truth.0.get(before as usize).map_or(0, Vec::len);
+        let items = truth.commits.get(before as usize).map_or(0, Vec::len);
         write(&mut transaction, Step { kind: 0, salt: 77 }, 9_999, items).map_err(said)?;
         transaction.commit(Durability::Sync).map_err(said)?;
         let seen = see_all(&database.snapshot()).map_err(said)?;
