@@ -230,7 +230,7 @@ pub(crate) struct RekeyRecord {
 }
 
 /// A span or page that an item cites no more. It holds no hash, so that forgetting leaves it as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
 pub(crate) struct UncitedRecord {
     pub(crate) target: PointerTarget,
     /// The field's name; empty for a page.

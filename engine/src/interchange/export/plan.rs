@@ -1,7 +1,7 @@
 //! What of the log still counts: found by a first pass, so that the second can tell each record whether its change is the
 //! one that holds.
 
-use crate::record::{Change, LinkRecord, MarkRecord, PointerTarget, Record, Told};
+use crate::record::{Change, LinkRecord, MarkRecord, Record, Told, UncitedRecord};
 use crate::{Edge, Error, Result, Snapshot};
 use holotype_storage::log::Lsn;
 use std::collections::HashMap;
@@ -30,7 +30,9 @@ pub(super) struct Plan {
     marks: HashMap<(u32, Aspect), u64>,
     made: HashMap<(u32, u8, u32), u64>,
     /// Citations that were taken back.
-    uncited: HashMap<(u32, PointerTarget), u64>,
+    uncited: HashMap<(u32, u32), u64>,
+    /// Single pointers that were taken back.
+    taken: HashMap<(u32, UncitedRecord), u64>,
     closed: HashMap<u32, u64>,
     /// Why items were forgotten.
     forgotten: HashMap<u32, String>,
@@ -52,11 +54,11 @@ impl Plan {
                 Record::Unlink(link) => {
                     plan.made.remove(&ends(link));
                     if link.edge == Edge::Cites.to_byte() {
-                        plan.uncited.insert((link.from, PointerTarget::Item(link.to)), place);
+                        plan.uncited.insert((link.from, link.to), place);
                     }
                 }
                 Record::Uncite(record) => {
-                    plan.uncited.extend(record.pointers.iter().map(|gone| ((record.item, gone.target), place)));
+                    plan.taken.extend(record.pointers.into_iter().map(|gone| ((record.item, gone), place)));
                 }
                 Record::Forget(forget) => {
                     let because = |item: &u32| (*item, forget.because.clone());
@@ -90,9 +92,14 @@ impl Plan {
         self.made.get(&ends(link)) == Some(&place)
     }
 
-    /// Whether nothing later takes back a citation of the same item or page.
-    pub(super) fn is_last_unciting(&self, item: u32, target: PointerTarget, place: u64) -> bool {
-        self.uncited.get(&(item, target)) == Some(&place)
+    /// Whether an unlink is the last one of a cited item.
+    pub(super) fn is_last_unciting(&self, link: LinkRecord, place: u64) -> bool {
+        link.edge == Edge::Cites.to_byte() && self.uncited.get(&(link.from, link.to)) == Some(&place)
+    }
+
+    /// Whether a pointer is taken back here for the last time.
+    pub(super) fn is_last_taking(&self, item: u32, gone: &UncitedRecord, place: u64) -> bool {
+        self.taken.get(&(item, gone.clone())) == Some(&place)
     }
 
     /// Why an item was forgotten, if it was.

@@ -59,7 +59,7 @@ struct Present<'s, W: Write> {
     /// Pointers that are no part of their item's line and not written yet.
     apart: HashMap<u32, Vec<PointerRecord>>,
     /// Citations in an item's line that were taken back since, and not said so yet.
-    uncited: HashMap<(u32, PointerTarget), Vec<PointerRecord>>,
+    uncited: HashMap<(u32, PointerTarget), Vec<UncitedRecord>>,
     /// Items that a `supersedes` link retired, by the first that did.
     superseded: HashMap<u32, u32>,
     /// The lines of claims, hashed: an equal one would be known to an import.
@@ -184,7 +184,7 @@ impl<W: Write> Present<'_, W> {
         }
         if lost {
             for pointer in from {
-                self.uncited.entry((id.0, pointer.target)).or_default().push(pointer);
+                self.uncited.entry((id.0, pointer.target)).or_default().push(UncitedRecord::of(&pointer));
             }
         }
         if !apart.is_empty() {
@@ -236,8 +236,7 @@ impl<W: Write> Present<'_, W> {
     /// Only what an item was written with and could not be written without needs a line that takes it back.
     fn unlink(&mut self, link: LinkRecord, place: u64) -> Result<()> {
         let target = PointerTarget::Item(link.to);
-        let is_last = link.edge == Edge::Cites.to_byte() && self.plan.is_last_unciting(link.from, target, place);
-        if !is_last || self.uncited.remove(&(link.from, target)).is_none() {
+        if !self.plan.is_last_unciting(link, place) || self.uncited.remove(&(link.from, target)).is_none() {
             return Ok(());
         }
         let line = items::link(link, &self.keys)?;
@@ -247,11 +246,17 @@ impl<W: Write> Present<'_, W> {
     /// As [`Present::unlink`], for single pointers.
     fn uncite(&mut self, record: &UnciteRecord, place: u64) -> Result<()> {
         for gone in &record.pointers {
-            if !self.plan.is_last_unciting(record.item, gone.target, place) {
-                continue;
+            let Some(left) = self.uncited.get_mut(&(record.item, gone.target)) else { continue };
+            let before = left.len();
+            if self.plan.is_last_taking(record.item, gone, place) {
+                left.retain(|pointer| pointer != gone);
             }
-            for pointer in self.uncited.remove(&(record.item, gone.target)).unwrap_or_default() {
-                let pointer = self.keys.uncited(&UncitedRecord::of(&pointer))?;
+            let is_told = left.len() < before;
+            if left.is_empty() {
+                self.uncited.remove(&(record.item, gone.target));
+            }
+            if is_told {
+                let pointer = self.keys.uncited(gone)?;
                 let line = items::citation(record.item, pointer, &self.keys)?;
                 self.write(&Line::Unlink(line))?;
             }
