@@ -71,3 +71,27 @@ fn more_recall_is_calibrated_to_no_smaller_ef() {
     let efs: Vec<usize> = [0.5, 0.9, 0.95, 0.99, 1.0].map(|recall| index.ef_for_recall(recall).unwrap()).to_vec();
     assert!(efs.is_sorted(), "{efs:?}");
 }
+
+#[test]
+fn questions_from_outside_find_as_much_as_was_asked_for() {
+    let vectors = clusters(4600, 8);
+    let (inside, outside) = vectors.split_at(4000);
+    let rows = rows(spec(Metric::L2, Encoding::F16), inside, |i| i as u32);
+    let index = index(vec![segment(&rows)]);
+    for asked in [0.9, 0.99] {
+        let ef = index.ef_for_recall(asked).unwrap();
+        let ids = |query: &Vec<f32>, exact| -> Vec<u32> {
+            let search = index.search(query, 10, SearchOptions { ef, exact, ..SearchOptions::default() }).unwrap();
+            search.hits.iter().map(|hit| hit.id).collect()
+        };
+        let found: usize = outside
+            .iter()
+            .map(|query| {
+                let truth = ids(query, true);
+                ids(query, false).iter().filter(|id| truth.contains(id)).count()
+            })
+            .sum();
+        let recall = found as f32 / (outside.len() * 10) as f32;
+        assert!(recall >= asked - 0.01, "{recall} with ef {ef}, {asked} asked for");
+    }
+}

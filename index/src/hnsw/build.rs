@@ -37,14 +37,26 @@ const BATCH: usize = 32;
 /// How many candidates an unreachable node is hung on.
 const REPAIR_EF: usize = 64;
 
+/// Nodes that are linked last, and what is done with the graph while it is without them.
+pub(crate) struct HeldBack<'a> {
+    /// Ascending; all of them on level 0 only.
+    pub(crate) positions: &'a [u32],
+    pub(crate) without: &'a mut dyn FnMut(&GraphView<'_>) -> Result<()>,
+}
+
 /// Builds the graph over `codes`, whose ids are `ids`.
 ///
 /// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled).
-pub(crate) fn build(codes: Codes<'_>, ids: &[u32], params: Params, options: &BuildOptions<'_>) -> Result<Graph> {
+/// [`Error::Cancelled`](crate::Error::Cancelled), and what `held` says.
+pub(crate) fn build(
+    codes: Codes<'_>,
+    ids: &[u32],
+    params: Params,
+    held: Option<HeldBack<'_>>,
+    options: &BuildOptions<'_>,
+) -> Result<Graph> {
     let mut build = Build::new(codes, ids, params);
-    let order = build.by_level(0..ids.len() as u32);
-    build.grow(&order, options)?;
+    build.grow_all(|_| true, held, options)?;
     Ok(build.finish())
 }
 
@@ -59,23 +71,26 @@ pub(crate) struct Base<'a> {
 /// Builds the graph over `codes`, where the nodes of `base` keep their links.
 ///
 /// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled).
+/// [`Error::Cancelled`](crate::Error::Cancelled), and what `held` says.
 pub(crate) fn extend(
     codes: Codes<'_>,
     ids: &[u32],
     base: &Base<'_>,
     params: Params,
+    held: Option<HeldBack<'_>>,
     options: &BuildOptions<'_>,
 ) -> Result<Graph> {
     let mut build = Build::new(codes, ids, params);
+    let back = held.as_ref().map_or(&[][..], |held| held.positions);
+    // What is held back is taken out of the graph, and comes back as if it were new.
+    let kept = |position: &u32| if back.binary_search(position).is_ok() { NO_LINK } else { *position };
+    let kept: Vec<u32> = base.kept.iter().map(kept).collect();
     let mut old = vec![false; ids.len()];
-    for position in base.kept.iter().filter(|position| **position != NO_LINK) {
+    for position in kept.iter().filter(|position| **position != NO_LINK) {
         old[*position as usize] = true;
     }
-    build.adopt(base);
-    let new = (0..ids.len() as u32).filter(|position| !old[*position as usize]);
-    let order = build.by_level(new);
-    build.grow(&order, options)?;
+    build.adopt(&Base { graph: base.graph, kept: &kept });
+    build.grow_all(|position| !old[position as usize], held, options)?;
     Ok(build.finish())
 }
 
@@ -199,8 +214,27 @@ impl<'a> Build<'a> {
         order
     }
 
-    /// Links the nodes of `order`, which is highest level first.
-    fn grow(&mut self, order: &[u32], options: &BuildOptions<'_>) -> Result<()> {
+    /// Links the nodes that are `new`, those held back last.
+    fn grow_all(
+        &mut self,
+        new: impl Fn(u32) -> bool,
+        held: Option<HeldBack<'_>>,
+        options: &BuildOptions<'_>,
+    ) -> Result<()> {
+        let back = held.as_ref().map_or(&[][..], |held| held.positions);
+        let first = (0..self.tops.len() as u32).filter(|at| new(*at) && back.binary_search(at).is_err());
+        let order = self.by_level(first);
+        let total = order.len() + back.len();
+        self.grow(&order, 0, total, options)?;
+        let Some(held) = held else {
+            return Ok(());
+        };
+        (held.without)(&self.pruned().view())?;
+        self.grow(held.positions, order.len(), total, options)
+    }
+
+    /// Links the nodes of `order`, which is highest level first, after `before` of `total` others.
+    fn grow(&mut self, order: &[u32], before: usize, total: usize, options: &BuildOptions<'_>) -> Result<()> {
         let Some((first, rest)) = order.split_first() else {
             return Ok(());
         };
@@ -209,11 +243,11 @@ impl<'a> Build<'a> {
         if self.entry.is_none_or(|(_, level)| level < self.top(*first)) {
             self.entry = Some((*first, self.top(*first)));
         }
-        let done = AtomicUsize::new(0);
+        let done = AtomicUsize::new(before);
         let report = |count: usize| {
             let done = done.fetch_add(count, Ordering::Relaxed) + count;
             if let Some(progress) = options.progress {
-                progress(Progress { done, total: order.len() });
+                progress(Progress { done, total });
             }
         };
         report(1);
@@ -395,6 +429,13 @@ impl<'a> Build<'a> {
 
     /// Prunes every list to its final length and links in what cannot be reached.
     fn finish(self) -> Graph {
+        let mut graph = self.pruned();
+        connect(&mut graph, self.codes, &mut Scratch::default());
+        graph
+    }
+
+    /// The graph as it stands, every list pruned to its final length; what is longer is pruned for good.
+    fn pruned(&self) -> Graph {
         let (entry, top) = self.entry.unwrap_or((0, 0));
         let mut work = Workspace::default();
         let mut graph = Graph::new(self.params.m, self.params.m0, entry, Vec::new());
@@ -406,7 +447,6 @@ impl<'a> Build<'a> {
                 graph.push_level(&growing.positions, &growing.down, &links);
             }
         }
-        connect(&mut graph, self.codes, &mut work.scratch);
         graph
     }
 
@@ -422,6 +462,7 @@ impl<'a> Build<'a> {
                 self.gather(growing, growing.position(index), list.into_iter(), work);
                 select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.selected);
                 links.extend(work.selected.iter().map(|kept| kept.index));
+                growing.write(index, links[start..].iter().copied());
             }
             links.resize(start + growing.keep, NO_LINK);
         }
@@ -513,7 +554,7 @@ mod tests {
             let codes = clusters(1500);
             let ids: Vec<u32> = (0..1500).collect();
             let options = BuildOptions { threads, ..BuildOptions::default() };
-            let graph = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), &options).unwrap();
+            let graph = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), None, &options).unwrap();
             check(&graph, 1500);
         }
     }
@@ -523,7 +564,8 @@ mod tests {
         for count in [1usize, 2, 300] {
             let codes = vec![3i8; count * DIM];
             let ids: Vec<u32> = (0..count as u32).collect();
-            let graph = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), &BuildOptions::default()).unwrap();
+            let graph =
+                build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), None, &BuildOptions::default()).unwrap();
             check(&graph, count);
         }
     }
@@ -533,7 +575,7 @@ mod tests {
         let codes = clusters(700);
         let ids: Vec<u32> = (100..800).collect();
         let codes = Codes::new(DIM, Metric::Dot, &codes);
-        let make = || build(codes, &ids, params(), &BuildOptions::default()).unwrap();
+        let make = || build(codes, &ids, params(), None, &BuildOptions::default()).unwrap();
         assert_eq!(make(), make());
     }
 
@@ -542,7 +584,7 @@ mod tests {
         let codes = clusters(1000);
         let old_ids: Vec<u32> = (0..600).map(|i| i * 2).collect();
         let options = BuildOptions::default();
-        let old = build(Codes::new(DIM, Metric::L2, &codes[..600 * DIM]), &old_ids, params(), &options).unwrap();
+        let old = build(Codes::new(DIM, Metric::L2, &codes[..600 * DIM]), &old_ids, params(), None, &options).unwrap();
         // Each seventh old node goes, the entry point too; new ones come after.
         let mut kept = Vec::new();
         let (mut new_codes, mut new_ids) = (Vec::new(), Vec::new());
@@ -558,7 +600,7 @@ mod tests {
         new_ids.extend(2000..2400);
         new_codes.extend_from_slice(&codes[600 * DIM..]);
         let base = Base { graph: old.view(), kept: &kept };
-        let graph = extend(Codes::new(DIM, Metric::L2, &new_codes), &new_ids, &base, params(), &options).unwrap();
+        let graph = extend(Codes::new(DIM, Metric::L2, &new_codes), &new_ids, &base, params(), None, &options).unwrap();
         check(&graph, new_ids.len());
     }
 
@@ -569,7 +611,7 @@ mod tests {
         let cancel = std::sync::atomic::AtomicBool::new(true);
         for threads in [1, 2] {
             let options = BuildOptions { threads, cancel: Some(&cancel), ..BuildOptions::default() };
-            let result = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), &options);
+            let result = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), None, &options);
             assert!(matches!(result, Err(Error::Cancelled)));
         }
     }

@@ -1,10 +1,16 @@
-//! Which ef gives which recall, measured at the seal.
+//! Which ef gives which recall, measured while the graph is built.
 //!
-//! The queries are mixtures of two vectors of the segment, three parts to one: near the data, but not of it. Each is
-//! answered by a scan, and by walks of growing ef. Real queries may lie further out, so a recall asked for is reached
-//! about, not surely.
+//! A vector that is in a graph is no fair question: links lead to it. So a few vectors of the segment are held back until
+//! everything else is linked, asked for then, and linked last. Nothing is lost by that, and they are what a question is:
+//! near the data, and not of it. Each is answered by a scan, and by walks of growing ef, until nearly everything is found.
+//!
+//! An ef between two that were measured is found along the straight line between them. Recall rises ever more slowly with
+//! ef, so that errs on the side of more.
+//!
+//! Cost: a scan a question, and about 4,000 comparisons.
 
 use super::graph::GraphView;
+use super::params::Params;
 use super::search::Walker;
 use super::visited::Scratch;
 use crate::error::Result;
@@ -12,15 +18,20 @@ use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::quantize::{Codes, Quantizer, sample_positions};
 use crate::rows::{ExactQuery, RowsView};
+use crate::segment::BuildOptions;
 
 /// The values of ef that are measured.
-const EFS: [usize; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
+const EFS: [u32; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
 
-/// Queries asked at each.
-const QUERIES: usize = 48;
+/// At most so many vectors are held back, and of so many one.
+const QUESTIONS: usize = 512;
+const ONE_IN: usize = 32;
 
 /// Recall is that of the best so many.
 const K: usize = 10;
+
+/// Nobody asks for more, and no larger ef is measured.
+const ENOUGH: f32 = 0.999;
 
 /// An ef and the recall@10 measured with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,57 +40,156 @@ pub(crate) struct Measured {
     pub(crate) recall: f32,
 }
 
-/// Measures ef by ef until recall is perfect.
-pub(crate) fn calibrate(
+/// The positions that are held back, ascending: of nodes that are on level 0 only, so that walks go down as they will.
+pub(crate) fn held_back(ids: &[u32], params: &Params) -> Vec<u32> {
+    let wanted = QUESTIONS.min(ids.len() / ONE_IN);
+    let mut positions: Vec<u32> = sample_positions(ids.len(), wanted).map(|at| at as u32).collect();
+    positions.retain(|position| params.level(ids[*position as usize]) == 0);
+    positions.sort_unstable();
+    positions.dedup();
+    positions
+}
+
+/// Measures ef by ef, asking for the vectors at `held`, which the graph is without.
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+pub(crate) fn measure(
     rows: &RowsView<'_>,
     quantizer: &Quantizer,
     codes: Codes<'_>,
     graph: &GraphView<'_>,
+    held: &[u32],
+    options: &BuildOptions<'_>,
 ) -> Result<Vec<Measured>> {
-    let queries = queries(rows)?;
-    let truth: Vec<Vec<Hit>> = queries.iter().map(|query| nearest(rows, query)).collect();
-    let wanted: usize = truth.iter().map(Vec::len).sum();
-    let mut scratch = Scratch::default();
+    options.check_cancelled()?;
+    let questions = each(held, options.threads, |position, _| Question::new(rows, quantizer, held, *position));
+    let questions: Vec<Question> = questions.into_iter().collect::<Result<_>>()?;
+    let wanted: usize = questions.iter().map(|question| question.count).sum();
+    if wanted == 0 {
+        // So few vectors that any walk meets them all.
+        return Ok(vec![Measured { ef: EFS[0], recall: 1.0 }]);
+    }
     let mut measured: Vec<Measured> = Vec::new();
     for ef in EFS {
-        let mut found = 0;
-        for (query, truth) in queries.iter().zip(&truth) {
-            let code = quantizer.encode_query(query.vector());
-            let walker = Walker { codes, query: &code };
-            walker.search(graph, ef, &mut scratch);
-            let mut top = TopHits::new(K);
-            for (position, _) in scratch.beam.nodes() {
-                top.push(Hit { id: rows.ids()[position as usize], score: query.score(rows, position as usize) });
-            }
-            found += top.into_sorted().iter().filter(|hit| truth.contains(hit)).count();
-        }
-        let recall = found as f32 / wanted.max(1) as f32;
+        options.check_cancelled()?;
+        let ask = |question: &Question, scratch: &mut Scratch| question.found(rows, codes, graph, ef as usize, scratch);
+        let found: usize = each(&questions, options.threads, ask).into_iter().sum();
         // Chance may let a larger ef find less; what is kept ascends.
         let floor = measured.last().map_or(0.0, |last| last.recall);
-        measured.push(Measured { ef: ef as u32, recall: recall.max(floor) });
-        if found == wanted {
+        let recall = (found as f32 / wanted as f32).max(floor);
+        measured.push(Measured { ef, recall });
+        if recall >= ENOUGH {
             break;
         }
     }
     Ok(measured)
 }
 
-fn queries(rows: &RowsView<'_>) -> Result<Vec<ExactQuery>> {
-    let (dim, count) = (rows.spec().dim, rows.len());
-    let (mut near, mut far) = (vec![0.0; dim], vec![0.0; dim]);
-    sample_positions(count, QUERIES)
-        .zip(sample_positions(count, 2 * QUERIES).skip(QUERIES.min(count / 2)))
-        .map(|(at, other)| {
-            rows.decode(at, &mut near);
-            rows.decode(other, &mut far);
-            let mixed: Vec<f32> = near.iter().zip(&far).map(|(a, b)| a * 0.75 + b * 0.25).collect();
-            ExactQuery::new(rows.spec(), &mixed)
-        })
-        .collect()
+/// The smallest ef that reaches `recall`, or twice the largest that was measured; `None` when none was.
+pub(crate) fn ef_for(measured: &[Measured], recall: f32) -> Option<usize> {
+    let at = measured.partition_point(|measured| measured.recall < recall);
+    let Some(above) = measured.get(at) else {
+        return measured.last().map(|last| last.ef as usize * 2);
+    };
+    let Some(below) = at.checked_sub(1).map(|at| measured[at]) else {
+        return Some(above.ef as usize);
+    };
+    let part = (recall - below.recall) / (above.recall - below.recall);
+    let step = f64::from(above.ef.saturating_sub(below.ef)) * f64::from(part);
+    // What rounding adds is not one more.
+    Some(below.ef as usize + (step - 1e-3).ceil() as usize)
 }
 
-fn nearest(rows: &RowsView<'_>, query: &ExactQuery) -> Vec<Hit> {
-    let mut top = TopHits::new(K);
-    flat::scan(rows, query, None, &mut top);
-    top.into_sorted()
+/// A vector that was held back, and the least that an answer to it must score.
+struct Question {
+    query: ExactQuery,
+    code: Vec<i8>,
+    least: f32,
+    count: usize,
+}
+
+impl Question {
+    fn new(rows: &RowsView<'_>, quantizer: &Quantizer, held: &[u32], position: u32) -> Result<Self> {
+        let mut vector = vec![0.0; rows.spec().dim];
+        rows.decode(position as usize, &mut vector);
+        let query = ExactQuery::new(rows.spec(), &vector)?;
+        // Some of the nearest may be held back too.
+        let mut top = TopHits::new(K * 2);
+        flat::scan(rows, &query, None, &mut top);
+        let linked = |hit: &Hit| rows.position(hit.id).is_some_and(|at| held.binary_search(&(at as u32)).is_err());
+        let nearest: Vec<Hit> = top.into_sorted().into_iter().filter(linked).take(K).collect();
+        let least = nearest.last().map_or(f32::INFINITY, |last| last.score);
+        Ok(Self { code: quantizer.encode_query(query.vector()), query, least, count: nearest.len() })
+    }
+
+    /// How many of the nearest a walk finds. One that is as near as the last of them is as good.
+    fn found(
+        &self,
+        rows: &RowsView<'_>,
+        codes: Codes<'_>,
+        graph: &GraphView<'_>,
+        ef: usize,
+        scratch: &mut Scratch,
+    ) -> usize {
+        Walker { codes, query: &self.code }.search(graph, ef, scratch);
+        let scores = scratch.beam.nodes().map(|(position, _)| self.query.score(rows, position as usize));
+        scores.filter(|score| *score >= self.least).count().min(self.count)
+    }
+}
+
+/// What `work` makes of each item, in order, by so many threads.
+fn each<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T, &mut Scratch) -> R + Sync) -> Vec<R> {
+    let part = |items: &[T]| -> Vec<R> {
+        let mut scratch = Scratch::default();
+        items.iter().map(|item| work(item, &mut scratch)).collect()
+    };
+    if threads <= 1 || items.is_empty() {
+        return part(items);
+    }
+    let part = &part;
+    std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            items.chunks(items.len().div_ceil(threads)).map(|items| scope.spawn(move || part(items))).collect();
+        let done = workers.into_iter().map(|worker| worker.join());
+        done.flat_map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ef_lies_on_the_line_between_two_measured() {
+        let at = |ef, recall| Measured { ef, recall };
+        let measured = [at(10, 0.8), at(20, 0.9), at(40, 0.9), at(80, 0.98)];
+        let ef = |recall| ef_for(&measured, recall);
+        assert_eq!([ef(0.0), ef(0.8), ef(0.85), ef(0.9)], [Some(10), Some(10), Some(15), Some(20)]);
+        assert_eq!([ef(0.94), ef(0.98), ef(0.99), ef(1.0)], [Some(60), Some(80), Some(160), Some(160)]);
+        assert_eq!(ef_for(&[], 0.5), None);
+        // A file may say anything.
+        let odd = [at(80, 0.5), at(10, f32::NAN), at(7, 0.9)];
+        assert!([0.1, 0.7, 0.95].into_iter().all(|recall| ef_for(&odd, recall).is_some()));
+    }
+
+    #[test]
+    fn few_nodes_of_the_ground_level_are_held_back() {
+        let params = Params { m: 16, m0: 32, ef_construction: 100, seed: 7 };
+        for (count, most) in [(1usize, 0usize), (31, 0), (640, 20), (100_000, 512)] {
+            let ids: Vec<u32> = (5..5 + count as u32).collect();
+            let held = held_back(&ids, &params);
+            assert!(held.len() <= most && held.len() * 4 >= most * 3, "{} of {count}", held.len());
+            assert!(held.is_sorted_by(|a, b| a < b));
+            assert!(held.iter().all(|position| params.level(ids[*position as usize]) == 0));
+        }
+    }
+
+    #[test]
+    fn each_item_is_worked_on_once_and_in_order() {
+        let items: Vec<usize> = (0..23).collect();
+        for threads in [0, 1, 2, 5, 40] {
+            assert_eq!(each(&items, threads, |item, _| *item), items);
+        }
+    }
 }

@@ -98,7 +98,7 @@ mod tests {
         let codes = Codes::new(DIM, Metric::L2, &codes);
         let ids: Vec<u32> = (0..1200).collect();
         let params = Params { m: 6, m0: 12, ef_construction: 60, seed: 3 };
-        let graph = build(codes, &ids, params, &BuildOptions::default()).unwrap();
+        let graph = build(codes, &ids, params, None, &BuildOptions::default()).unwrap();
         let query = [5i8, -20, 33, 70, -9, 1];
         let walker = Walker { codes, query: &query };
         let mut scratch = Scratch::default();

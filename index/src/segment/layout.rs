@@ -15,7 +15,7 @@
 //! | `LNK0` | count * m0 * u32: positions linked at level 0, filled up with `u32::MAX` | with a graph |
 //! | `UPPR` | the levels above 0, lowest first, see below | with a graph |
 //! | `SUMS` | u32 CRC32s of every 4,096 bytes, and of what is left, of `VECS`, then of `CODE`, then of `LNK0` | with a graph |
-//! | `CALB` | pairs of u32 ef and f32 recall@10 measured at the build, both ascending | with a graph |
+//! | `CALB` | pairs of u32 ef and f32 recall@10 measured at the build on vectors held back till last, both ascending | with a graph |
 //!
 //! `HEAD`, 64 bytes:
 //!

@@ -11,8 +11,7 @@ use super::reader::{self, VectorSegment};
 use super::writer::{self, BuildOptions, build_segment};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
-use crate::hnsw::build::{self, Base};
-use crate::quantize::{Codes, Quantizer};
+use crate::hnsw::build::Base;
 use crate::rows::{Rows, RowsView};
 
 /// Makes a segment of the vectors of `segments` whose ids are in `keep`; of all, where it is `None`.
@@ -99,17 +98,12 @@ fn add_to(
     identity: FileIdentity,
     options: &BuildOptions<'_>,
 ) -> Result<SegmentFileWriter> {
-    let spec = rows.spec();
     let mut kept = vec![NO_LINK; views[at].len()];
     for (new, origin) in order.iter().enumerate().filter(|(_, origin)| origin.segment == at) {
         kept[origin.position] = new as u32;
     }
-    let quantizer = Quantizer::train(&rows.view());
-    let codes = quantizer.encode_rows(&rows.view());
     let head = writer::head(rows)?;
     let old = Base { graph: base.graph, kept: &kept };
-    let view = Codes::new(spec.dim, spec.metric, &codes);
-    let graph = build::extend(view, rows.ids(), &old, base.params, options)?;
-    let walkable = writer::Walkable { params: base.params, quantizer, codes, graph };
+    let walkable = writer::link(rows, Some(&old), base.params, options)?;
     writer::write_graph(head, rows, identity, &walkable)
 }

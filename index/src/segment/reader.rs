@@ -11,7 +11,7 @@ use holotype_storage::segment_file::SegmentFile;
 use super::guard::{self, Guard, Guarded};
 use super::layout::{self, GraphHead, Head};
 use crate::error::{Error, Result};
-use crate::hnsw::calibrate::Measured;
+use crate::hnsw::calibrate::{Measured, ef_for};
 use crate::hnsw::filter::Members;
 use crate::hnsw::graph::{GraphView, UpperLevel};
 use crate::hnsw::params::Params;
@@ -255,10 +255,7 @@ impl VectorSegment {
     /// The smallest ef that reached `recall` when the segment was built, or twice the largest that was tried. `None`
     /// without a graph.
     pub fn ef_for_recall(&self, recall: f32) -> Option<usize> {
-        let calibration = &self.graph.as_ref()?.calibration;
-        let reached = calibration.iter().find(|measured| measured.recall >= recall);
-        let last = calibration.last().map(|measured| measured.ef as usize * 2);
-        reached.map(|measured| measured.ef as usize).or(last)
+        ef_for(&self.graph.as_ref()?.calibration, recall)
     }
 
     fn check_ids(&self) -> Result<&[u32]> {

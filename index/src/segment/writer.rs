@@ -7,9 +7,9 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 use super::guard;
 use super::layout::{self, GraphHead, Head};
 use crate::error::{Error, Result};
-use crate::hnsw::build;
-use crate::hnsw::calibrate::calibrate;
-use crate::hnsw::graph::Graph;
+use crate::hnsw::build::{self, Base, HeldBack};
+use crate::hnsw::calibrate::{self, Measured};
+use crate::hnsw::graph::{Graph, GraphView};
 use crate::hnsw::params::Params;
 use crate::quantize::{Codes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
@@ -88,12 +88,7 @@ pub fn build_segment(rows: &Rows, identity: FileIdentity, options: &BuildOptions
     if rows.len() < options.graph_from {
         return Ok(write_rows(&head, rows, identity));
     }
-    let params = options.params()?;
-    let quantizer = Quantizer::train(&rows.view());
-    let codes = quantizer.encode_rows(&rows.view());
-    let view = Codes::new(head.spec.dim, head.spec.metric, &codes);
-    let graph = build::build(view, rows.ids(), params, options)?;
-    write_graph(head, rows, identity, &Walkable { params, quantizer, codes, graph })
+    write_graph(head, rows, identity, &link(rows, None, options.params()?, options)?)
 }
 
 /// What a segment with a graph has besides its vectors.
@@ -102,6 +97,32 @@ pub(super) struct Walkable {
     pub(super) quantizer: Quantizer,
     pub(super) codes: Vec<i8>,
     pub(super) graph: Graph,
+    pub(super) calibration: Vec<Measured>,
+}
+
+/// Codes and links `rows`, from `base` on where there is one, and measures which ef gives which recall.
+pub(super) fn link(
+    rows: &Rows,
+    base: Option<&Base<'_>>,
+    params: Params,
+    options: &BuildOptions<'_>,
+) -> Result<Walkable> {
+    let (spec, view) = (rows.spec(), rows.view());
+    let quantizer = Quantizer::train(&view);
+    let codes = quantizer.encode_rows(&view);
+    let coded = Codes::new(spec.dim, spec.metric, &codes);
+    let positions = calibrate::held_back(rows.ids(), &params);
+    let mut calibration = Vec::new();
+    let mut without = |graph: &GraphView<'_>| {
+        calibration = calibrate::measure(&view, &quantizer, coded, graph, &positions, options)?;
+        Ok(())
+    };
+    let held = Some(HeldBack { positions: &positions, without: &mut without });
+    let graph = match base {
+        None => build::build(coded, rows.ids(), params, held, options)?,
+        Some(base) => build::extend(coded, rows.ids(), base, params, held, options)?,
+    };
+    Ok(Walkable { params, quantizer, codes, graph, calibration })
 }
 
 /// The header of a segment of `rows`, without a graph.
@@ -124,10 +145,8 @@ pub(super) fn write_graph(
     identity: FileIdentity,
     walkable: &Walkable,
 ) -> Result<SegmentFileWriter> {
-    let Walkable { params, quantizer, codes, graph } = walkable;
+    let Walkable { params, quantizer, codes, graph, calibration } = walkable;
     let (code_error, errors) = quantizer.errors(&rows.view(), codes);
-    let view = Codes::new(head.spec.dim, head.spec.metric, codes);
-    let calibration = calibrate(&rows.view(), quantizer, view, &graph.view())?;
     head.graph = Some(GraphHead {
         m: params.m as u32,
         m0: params.m0 as u32,
