@@ -24,6 +24,7 @@ use holotype_index::{BuildOptions, VectorSegment, VectorTail, build_segment};
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
+use holotype_storage::features::Access;
 use holotype_storage::overlay::{Overlay, RowKey};
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 use std::path::PathBuf;
@@ -390,7 +391,12 @@ fn catalog(inner: &Inner) -> Result<Arc<Catalog>> {
 }
 
 /// The derived files that a catalog's manifest names, opened and checked.
-pub(crate) fn open_files(inner: &crate::files::Files, state: &mut State, database: [u8; 16]) -> Result<Vec<PathBuf>> {
+pub(crate) fn open_files(
+    inner: &crate::files::Files,
+    state: &mut State,
+    database: [u8; 16],
+    access: Access,
+) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     let mut chunks = Vec::new();
     state.prepare_vectors()?;
@@ -402,16 +408,22 @@ pub(crate) fn open_files(inner: &crate::files::Files, state: &mut State, databas
         let layer = row.place as usize;
         let known_layer = || Error::Corrupt { what: format!("the manifest names a segment of layer {}", row.place) };
         match form {
-            Form::Columns => chunks.push(Chunk::new(row.place, Columns::open(inner.vfs.as_ref(), &path, &identity)?)?),
+            Form::Columns => {
+                let columns = Columns::open(inner.vfs.as_ref(), &path, &identity)?;
+                columns.check_access(access)?;
+                chunks.push(Chunk::new(row.place, columns)?);
+            }
             Form::Vectors => {
                 let spec =
                     state.layers.get(layer).and_then(|layer| layer.vectors.as_ref()).map(|vectors| vectors.tail.spec());
                 let spec = spec.ok_or_else(known_layer)?;
                 let file = SegmentFile::open(inner.vfs.as_ref(), &path, VECTOR_SEGMENT_KIND, &identity)?;
+                file.check_access(access)?;
                 vectors.get_mut(layer).ok_or_else(known_layer)?.push(Arc::new(VectorSegment::open(file, &spec)?));
             }
             Form::Words => {
                 let file = SegmentFile::open(inner.vfs.as_ref(), &path, WORD_SEGMENT_KIND, &identity)?;
+                file.check_access(access)?;
                 words.get_mut(layer).ok_or_else(known_layer)?.push(Arc::new(WordSegment::open(file)?));
             }
         }

@@ -193,7 +193,7 @@ pub enum Error {
     Storage(#[from] holotype_storage::Error),
     /// An index failed.
     #[error(transparent)]
-    Index(#[from] holotype_index::Error),
+    Index(holotype_index::Error),
     /// A file outside the database could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
@@ -202,6 +202,16 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl From<holotype_index::Error> for Error {
+    /// A failure of storage is told the same, whoever met it.
+    fn from(error: holotype_index::Error) -> Error {
+        match error {
+            holotype_index::Error::Storage(error) => Error::Storage(error),
+            error => Error::Index(error),
+        }
+    }
 }
 
 impl Error {

@@ -15,7 +15,8 @@ use crate::state::State;
 use crate::tables::{self, Meta};
 use crate::{Error, Result, settings};
 use holotype_storage::RecoveryReport;
-use holotype_storage::catalog::{Access, Catalog, CatalogOptions};
+use holotype_storage::catalog::{Catalog, CatalogOptions};
+use holotype_storage::features::Access;
 use holotype_storage::lock::Lock;
 use holotype_storage::log::{Head, Log, LogLimits, Lsn, OpenOptions};
 use std::path::PathBuf;
@@ -38,10 +39,13 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
     let closed = status.is_some_and(|status| status.closed);
     let mut report = OpenReport::default();
     let attempts = if beside_writer { ATTEMPTS } else { 1 };
-    let derived = if rebuild { Err("a rebuild was asked for".to_owned()) } else { derived(&files, &options, attempts) };
-    let (mut derived, state) = match derived {
+    let found = if rebuild { Err(None) } else { derived(&files, &options, attempts).map_err(Some) };
+    let (mut derived, state) = match found {
         Ok((derived, state)) => (Some(derived), state),
-        Err(reason) => {
+        // What a newer program made is not replaced unless that is asked for.
+        Err(Some(error @ Error::Storage(holotype_storage::Error::NewerFormat { .. }))) => return Err(error),
+        Err(error) => {
+            let reason = error.map_or_else(|| "a rebuild was asked for".to_owned(), |error| error.to_string());
             hint = hint.max(last_checkpoint(&files, &options));
             report.rebuilt = Some(reason);
             (None, empty_state(None)?)
@@ -113,14 +117,14 @@ fn is_worth_the_whole_log(error: &holotype_storage::Error, options: &Options, re
 /// Where the last checkpoint stood, as far as the catalog can still be read: the log was durable up to there, whatever
 /// becomes of the catalog itself.
 fn last_checkpoint(files: &Files, options: &Options) -> Option<Lsn> {
-    let id = Log::identify(files.vfs.as_ref(), &files.log_dir()).ok()??;
+    let id = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read).ok()??;
     let catalog =
         Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options(options), Access::Read).ok()?;
     Some(catalog.applied().ok()??.position)
 }
 
 /// The state as of the last checkpoint; or why there is none to trust.
-fn derived(files: &Files, options: &Options, attempts: usize) -> Result<(Derived, State), String> {
+fn derived(files: &Files, options: &Options, attempts: usize) -> Result<(Derived, State)> {
     let mut opened = open_derived(files, options);
     for _ in 1..attempts {
         match &opened {
@@ -128,7 +132,7 @@ fn derived(files: &Files, options: &Options, attempts: usize) -> Result<(Derived
             _ => break,
         }
     }
-    opened.map_err(|error| error.to_string())
+    opened
 }
 
 /// Whether a reader met a file of a checkpoint that its writer may have replaced meanwhile.
@@ -138,9 +142,9 @@ pub(crate) fn is_replaced(error: &Error) -> bool {
 
 /// Opens what the last checkpoint left. Nothing is changed yet: the log may refuse.
 pub(crate) fn open_derived(files: &Files, options: &Options) -> Result<(Derived, State)> {
-    let id = Log::identify(files.vfs.as_ref(), &files.log_dir())?;
-    let id = id.ok_or_else(|| Error::Corrupt { what: "the log's first segment has no valid header".to_owned() })?;
     let access = if options.read_only { Access::Read } else { Access::Write };
+    let id = Log::identify(files.vfs.as_ref(), &files.log_dir(), access)?;
+    let id = id.ok_or_else(|| Error::Corrupt { what: "the log's first segment has no valid header".to_owned() })?;
     let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options(options), access)?;
     let mut state = empty_state(Some(&catalog))?;
     let mut named = Vec::new();
@@ -155,7 +159,7 @@ pub(crate) fn open_derived(files: &Files, options: &Options) -> Result<(Derived,
         state.sealed = state.totals();
         state.head = head;
         state.layers = empty_layers(analyzer(&settings::value(&state, "analyser")?));
-        named = checkpoint::open_files(files, &mut state, id)?;
+        named = checkpoint::open_files(files, &mut state, id, access)?;
     }
     Ok((Derived { catalog, files: named }, state))
 }

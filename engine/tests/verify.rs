@@ -3,7 +3,8 @@
 
 use holotype::query::Params;
 use holotype::{Cancel, Error, Holotype, KnownHead, Options, VerifyOptions, hex};
-use holotype_storage::catalog::{Access, Catalog, CatalogOptions};
+use holotype_storage::catalog::{Catalog, CatalogOptions};
+use holotype_storage::features::Access;
 use holotype_storage::log::Log;
 use holotype_storage::overlay::RowKey;
 use holotype_storage::vfs::{Crash, SimVfs};
@@ -45,7 +46,7 @@ fn rows_that_are_sound_and_wrong_are_found() {
     let disk = SimVfs::new();
     create(&disk).close().unwrap();
     assert_eq!(faults(&open(&disk)), Vec::<String>::new());
-    let id = Log::identify(&disk, Path::new("/db/log")).unwrap().unwrap();
+    let id = Log::identify(&disk, Path::new("/db/log"), Access::Read).unwrap().unwrap();
     let change = |disk: &SimVfs, key: RowKey, value: Option<Vec<u8>>| {
         let path = Path::new("/db/catalog.redb");
         let catalog = Catalog::open(disk, path, id, &CatalogOptions::default(), Access::Write).unwrap();

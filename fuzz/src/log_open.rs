@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use holotype_storage::features::Access;
 use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions, Transaction};
 use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
 use holotype_storage::{Error, NewRecord};
@@ -33,7 +34,7 @@ fn open(bytes: &[u8]) {
     disk.create_dir(Path::new(DIR)).expect("an empty disk has room");
     disk.replace(Path::new(SEGMENT), bytes);
     let dir = Path::new(DIR);
-    let _ = Log::identify(&disk, dir);
+    let _ = Log::identify(&disk, dir, Access::Read);
     let read = |disk: &SimVfs, read_only: bool| -> Result<(Log, Vec<Transaction>), Error> {
         let mut transactions = Vec::new();
         let options = OpenOptions { read_only, ..OpenOptions::default() };

@@ -9,7 +9,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `rows` | table number (1 byte), key | value, CRC32 |
-//! | `meta` | `format` | version, u32: 1; CRC32 |
+//! | `meta` | `format` | version, u32: 1; compatible, read-compatible and incompatible features, u32 each; CRC32 |
 //! | `meta` | `database` | database id, 16 bytes; CRC32 |
 //! | `meta` | `applied`, `previous` | position u64, commit u64, head 32 bytes, the log's own state; CRC32 |
 //!
@@ -53,6 +53,7 @@ use redb::{
 
 use self::backend::{VfsBackend, WriterByte, copy_at_rest};
 use crate::error::{Error, Result};
+use crate::features::{Access, Features, UPGRADE_OR_REBUILD};
 use crate::log::{CommitNo, Lsn};
 use crate::overlay::{RowKey, flat_key};
 use crate::vfs::{OpenMode, Vfs, VfsFile};
@@ -83,17 +84,6 @@ impl Default for CatalogOptions {
     fn default() -> Self {
         Self { cache_len: 32 << 20, check_len: 64 << 20 }
     }
-}
-
-/// What a catalog is opened for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Reading and writing; one process at a time.
-    Write,
-    /// Reading, with or without a writer beside it. Nothing is changed, not even to repair. Whether
-    /// later checkpoints of a writer are seen depends on how the file was found, so whoever wants to
-    /// see them opens the catalog again. Snapshots outlive the catalog they are of.
-    Read,
 }
 
 /// An open catalog.
@@ -131,7 +121,7 @@ impl Catalog {
         catalog.write(|transaction| {
             let mut meta = transaction.open_table(META)?;
             transaction.open_table(ROWS)?;
-            put_meta(&mut meta, META_FORMAT, &FORMAT.to_le_bytes())?;
+            put_meta(&mut meta, META_FORMAT, &encode_format())?;
             put_meta(&mut meta, META_DATABASE, &database)
         })?;
         fill(&catalog)?;
@@ -158,7 +148,9 @@ impl Catalog {
         })
     }
 
-    /// Opens a catalog.
+    /// Opens a catalog: for writing, one process at a time; or for reading, with or without a writer beside it. A reader
+    /// changes nothing, not even to repair. Whether later checkpoints of a writer are seen depends on how the file was found,
+    /// so whoever wants to see them opens the catalog again. Snapshots outlive the catalog they are of.
     ///
     /// # Errors
     /// [`Error::MissingFile`] or [`Error::DamagedFile`], after which [`Catalog::create`] makes a new
@@ -176,7 +168,7 @@ impl Catalog {
             Access::Write => Self::open_writer(path, file, options)?,
             Access::Read => Self::open_reader(path, file, options)?,
         };
-        catalog.check_identity(database)?;
+        catalog.check_identity(database, access)?;
         Ok(catalog)
     }
 
@@ -289,15 +281,15 @@ impl Catalog {
         Ok(Self { path: path.to_owned(), file, redb })
     }
 
-    fn check_identity(&self, expected: [u8; 16]) -> Result<()> {
+    fn check_identity(&self, expected: [u8; 16], access: Access) -> Result<()> {
         let damaged = |what: &str| Error::damaged_file(&self.path, what);
         let format = self.meta(META_FORMAT)?.ok_or_else(|| damaged("it has no format version"))?;
-        let format = format.try_into().map_err(|_| damaged("its format version is no number"))?;
-        let format = u32::from_le_bytes(format);
+        let (format, features) = decode_format(&format).ok_or_else(|| damaged("its format version is cut short"))?;
         if format > FORMAT {
-            let what = format!("catalog format {format}, while {FORMAT} is the newest known");
+            let what = format!("catalog format {format}, while {FORMAT} is the newest known; {UPGRADE_OR_REBUILD}");
             return Err(Error::NewerFormat { path: self.path.clone(), what });
         }
+        features.check_derived(&self.path, access)?;
         let found = self.meta(META_DATABASE)?.ok_or_else(|| damaged("it has no database id"))?;
         let found = found.try_into().map_err(|_| damaged("its database id is none"))?;
         if found != expected {
@@ -485,6 +477,7 @@ const META_DATABASE: &[u8] = b"database";
 const META_APPLIED: &[u8] = b"applied";
 const META_PREVIOUS: &[u8] = b"previous";
 const FORMAT: u32 = 1;
+const FORMAT_LEN: usize = 16;
 
 const CRC_LEN: usize = 4;
 
@@ -575,11 +568,26 @@ fn from_redb(path: &Path, error: redb::Error) -> Error {
         }
         redb::Error::DatabaseAlreadyOpen => Error::Held { path: path.to_owned(), pid: 0 },
         redb::Error::UpgradeRequired(version) => {
-            Error::NewerFormat { path: path.to_owned(), what: format!("redb file format {version}") }
+            let what = format!("redb file format {version}; {UPGRADE_OR_REBUILD}");
+            Error::NewerFormat { path: path.to_owned(), what }
         }
         redb::Error::Unsupported => Error::io(path, "lock")(io::ErrorKind::Unsupported.into()),
         other => Error::damaged_file(path, other.to_string()),
     }
+}
+
+/// Version and features: this program writes no features.
+fn encode_format() -> [u8; FORMAT_LEN] {
+    let mut bytes = [0; FORMAT_LEN];
+    bytes[..4].copy_from_slice(&FORMAT.to_le_bytes());
+    bytes
+}
+
+fn decode_format(bytes: &[u8]) -> Option<(u32, Features)> {
+    let bytes: &[u8; FORMAT_LEN] = bytes.try_into().ok()?;
+    let [version, compatible, read_compatible, incompatible] =
+        [0, 4, 8, 12].map(|at| u32::from_le_bytes(crate::log_page::field(bytes, at)));
+    Some((version, Features { compatible, read_compatible, incompatible }))
 }
 
 /// The checksum that makes a value this key's.

@@ -32,6 +32,7 @@ use std::path::Path;
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
+use crate::features::Access;
 use crate::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 use crate::vfs::Vfs;
 
@@ -164,6 +165,14 @@ impl Columns {
     /// As [`SegmentFile::open`].
     pub fn open(vfs: &dyn Vfs, path: &Path, identity: &FileIdentity) -> Result<Self> {
         Self::from_file(SegmentFile::open(vfs, path, KIND, identity)?)
+    }
+
+    /// Refuses a file beside which this program may not write, when it is opened to write.
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`].
+    pub fn check_access(&self, access: Access) -> Result<()> {
+        self.file.check_access(access)
     }
 
     /// The columns in a file that is open already.

@@ -78,11 +78,11 @@ pub enum Error {
     },
 
     /// The file was written by a newer program in a way this one cannot take on. Nothing was changed.
-    #[error("{}: written by a newer version of holotype ({what}); nothing was changed, upgrade to open it", path.display())]
+    #[error("{}: written by a newer version of holotype: {what}; nothing was changed", path.display())]
     NewerFormat {
         /// The file.
         path: PathBuf,
-        /// The version or the features this program does not know.
+        /// The version or the features this program does not know, and what to do.
         what: String,
     },
 

@@ -14,6 +14,7 @@ mod chain;
 pub mod codec;
 pub mod columns;
 mod error;
+pub mod features;
 #[cfg(test)]
 mod format_doc;
 pub mod lock;

@@ -17,7 +17,10 @@
 //! | 40 | 4 | place: which layer or chunk the file serves |
 //! | 44 | 4 | section count, n |
 //! | 48 | 8 | file length |
-//! | 56 | 4 | zero |
+//! | 56 | 1 | compatible features |
+//! | 57 | 1 | read-compatible features |
+//! | 58 | 1 | incompatible features |
+//! | 59 | 1 | zero |
 //! | 60 | 4 | CRC32 over bytes 0..60 and the directory |
 //!
 //! Directory, 32 bytes for each of the n sections:
@@ -44,6 +47,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
+use crate::features::{Access, Features, UPGRADE_OR_REBUILD};
 use crate::vfs::{Mapping, OpenMode, Vfs};
 
 /// Which file this is: what a reader must expect to find, or else refuse the file.
@@ -174,6 +178,7 @@ pub struct SegmentFile {
     content: Mapping,
     version: u32,
     identity: FileIdentity,
+    features: Features,
     sections: Vec<Section>,
 }
 
@@ -230,6 +235,12 @@ impl SegmentFile {
         if frame_version > FRAME_VERSION {
             return Err(newer(path, "frame", frame_version, FRAME_VERSION));
         }
+        let features = Features {
+            compatible: header[HEADER_COMPATIBLE].into(),
+            read_compatible: header[HEADER_READ_COMPATIBLE].into(),
+            incompatible: header[HEADER_INCOMPATIBLE].into(),
+        };
+        features.check_derived(path, Access::Read)?;
         check_identity(path, header, kind, identity)?;
         let file_len = u64_at(header, HEADER_FILE_LEN);
         if file_len != content.len() as u64 {
@@ -237,7 +248,7 @@ impl SegmentFile {
         }
         let sections = read_directory(path, head, content.len())?;
         let version = u32_at(header, HEADER_VERSION);
-        Ok(Self { path: path.to_owned(), content, version, identity: *identity, sections })
+        Ok(Self { path: path.to_owned(), content, version, identity: *identity, features, sections })
     }
 
     /// The bytes of the section of this tag, starting on a 64-byte boundary. They are checked when
@@ -342,6 +353,14 @@ impl SegmentFile {
         Err(newer(&self.path, "content", self.version, supported))
     }
 
+    /// Refuses a file beside which this program may not write, when it is opened to write.
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`].
+    pub fn check_access(&self, access: Access) -> Result<()> {
+        self.features.check_derived(&self.path, access)
+    }
+
     fn bytes_of(&self, section: &Section) -> &[u8] {
         // In range: `read_directory` checked it, and a mapping never changes its length.
         &self.content[section.offset..section.offset + section.len]
@@ -394,8 +413,11 @@ const HEADER_GENERATION: usize = HEADER_DATABASE + 16;
 const HEADER_PLACE: usize = HEADER_GENERATION + 8;
 const HEADER_SECTION_COUNT: usize = HEADER_PLACE + 4;
 const HEADER_FILE_LEN: usize = HEADER_SECTION_COUNT + 4;
-const HEADER_ZERO: usize = HEADER_FILE_LEN + 8;
-const HEADER_CRC: usize = HEADER_ZERO + 4;
+const HEADER_COMPATIBLE: usize = HEADER_FILE_LEN + 8;
+const HEADER_READ_COMPATIBLE: usize = HEADER_COMPATIBLE + 1;
+const HEADER_INCOMPATIBLE: usize = HEADER_READ_COMPATIBLE + 1;
+const HEADER_ZERO: usize = HEADER_INCOMPATIBLE + 1;
+const HEADER_CRC: usize = HEADER_ZERO + 1;
 const HEADER_LEN: usize = HEADER_CRC + 4;
 const _: () = assert!(HEADER_LEN == 64);
 
@@ -410,7 +432,7 @@ const _: () = assert!(ENTRY_LEN == 32);
 const _: () = assert!(cfg!(target_endian = "little"), "derived files are read in place, as little-endian integers");
 
 fn newer(path: &Path, of_what: &str, found: u32, supported: u32) -> Error {
-    let what = format!("{of_what} version {found}, while {supported} is the newest known");
+    let what = format!("{of_what} version {found}, while {supported} is the newest known; {UPGRADE_OR_REBUILD}");
     Error::NewerFormat { path: path.to_owned(), what }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use holotype_storage::Error;
-use holotype_storage::catalog::{Access, Applied, Catalog, CatalogOptions};
+use holotype_storage::catalog::{Applied, Catalog, CatalogOptions};
+use holotype_storage::features::Access;
 use holotype_storage::log::{CommitNo, Lsn};
 use holotype_storage::overlay::{RowKey, View};
 use holotype_storage::vfs::{Crash, SimVfs, Vfs};

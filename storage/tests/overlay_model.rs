@@ -6,7 +6,8 @@ use std::ops::Bound;
 use std::path::Path;
 
 use holotype_storage::SmallBytes;
-use holotype_storage::catalog::{Access, Applied, Catalog, CatalogOptions};
+use holotype_storage::catalog::{Applied, Catalog, CatalogOptions};
+use holotype_storage::features::Access;
 use holotype_storage::log::{CommitNo, Lsn};
 use holotype_storage::overlay::{Overlay, RowKey, View};
 use holotype_storage::vfs::SimVfs;

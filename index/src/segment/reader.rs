@@ -72,6 +72,7 @@ impl VectorSegment {
     /// [`Error::Mismatch`] when it was made for another space, [`Error::Corrupt`] or a storage error when its bytes
     /// are not what they should be.
     pub fn open(file: SegmentFile, spec: &VectorSpec) -> Result<Self> {
+        file.check_version(layout::VERSION)?;
         if file.version() != layout::VERSION {
             return Err(Error::Mismatch {
                 expected: format!("version {} of the vector segment", layout::VERSION),

@@ -55,6 +55,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::chain::Hash;
 use crate::codec::{Decode, Encode};
 use crate::error::{Damage, Error, Result};
+use crate::features::{Access, Features};
 use crate::log_page::PageSize;
 use crate::record::{NewRecord, Record};
 use crate::recovery::{self, RecoveryReport};
@@ -214,8 +215,8 @@ impl Log {
     /// read, for then opening the log says why.
     ///
     /// # Errors
-    /// When the directory cannot be listed.
-    pub fn identify(vfs: &dyn Vfs, dir: &Path) -> Result<Option<[u8; 16]>> {
+    /// When the directory cannot be listed; [`Error::NewerFormat`] when the log may not be opened for this.
+    pub fn identify(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Option<[u8; 16]>> {
         let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
         let Some(first) = names.iter().filter_map(|name| segment::number_of(name)).min() else {
             return Ok(None);
@@ -224,7 +225,11 @@ impl Log {
         let file = vfs.open(&path, OpenMode::Read).map_err(Error::io(&path, "open"))?;
         let header = segment::read_header(&*file, &path).map(|(header, _)| header);
         match header {
-            Ok(HeaderState::Valid(header)) => Ok(Some(header.database)),
+            Ok(HeaderState::Newer(what)) => Err(Error::NewerFormat { path, what }),
+            Ok(HeaderState::Valid(header)) => {
+                header.features.check(&path, access)?;
+                Ok(Some(header.database))
+            }
             _ => Ok(None),
         }
     }
@@ -515,7 +520,7 @@ pub(crate) fn damage_at(segments: &[Arc<Segment>], page: PageSize, fault: scanne
 /// Makes the first segment: whole and synced before it has its name.
 fn first_segment(vfs: &Arc<dyn Vfs>, dir: &Path, geometry: &Geometry, tip: &Tip, len: u64) -> Result<Segment> {
     let header = SegmentHeader {
-        read_compatible: 0,
+        features: Features::default(),
         page_size: geometry.page.bytes() as u32,
         database: geometry.database,
         number: 1,

@@ -38,6 +38,7 @@ use std::sync::Arc;
 use super::open_files::OpenFiles;
 use crate::chain::{self, Hash};
 use crate::error::{Damage, Error, Result};
+use crate::features::Features;
 use crate::log::Lsn;
 use crate::log_page::{PageSize, field};
 use crate::vfs::VfsFile;
@@ -69,13 +70,11 @@ const VERSION: u32 = 1;
 /// No segment is longer, and none starts later: sums of positions and lengths never overflow.
 const MAX_SEGMENT_LEN: u64 = 1 << 40;
 const MAX_FIRST: u64 = 1 << 62;
-const KNOWN_READ_COMPATIBLE: u32 = 0;
-const KNOWN_INCOMPATIBLE: u32 = 0;
 
 /// What a segment's header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    pub(crate) read_compatible: u32,
+    pub(crate) features: Features,
     pub(crate) page_size: u32,
     pub(crate) database: [u8; 16],
     pub(crate) number: u64,
@@ -109,7 +108,9 @@ impl SegmentHeader {
         bytes[MAGIC_AT..VERSION_AT].copy_from_slice(&MAGIC);
         bytes[VERSION_AT..WRITTEN_BY_AT].copy_from_slice(&VERSION.to_le_bytes());
         bytes[WRITTEN_BY_AT..COMPATIBLE_AT].copy_from_slice(&written_by().to_le_bytes());
-        bytes[READ_COMPATIBLE_AT..INCOMPATIBLE_AT].copy_from_slice(&self.read_compatible.to_le_bytes());
+        bytes[COMPATIBLE_AT..READ_COMPATIBLE_AT].copy_from_slice(&self.features.compatible.to_le_bytes());
+        bytes[READ_COMPATIBLE_AT..INCOMPATIBLE_AT].copy_from_slice(&self.features.read_compatible.to_le_bytes());
+        bytes[INCOMPATIBLE_AT..PAGE_SIZE_AT].copy_from_slice(&self.features.incompatible.to_le_bytes());
         bytes[PAGE_SIZE_AT..DATABASE_AT].copy_from_slice(&self.page_size.to_le_bytes());
         bytes[DATABASE_AT..NUMBER_AT].copy_from_slice(&self.database);
         bytes[NUMBER_AT..FIRST_AT].copy_from_slice(&self.number.to_le_bytes());
@@ -138,18 +139,24 @@ impl SegmentHeader {
         if stored != computed {
             return HeaderState::Fault(format!("header checksum is {computed:08x}, stored is {stored:08x}"));
         }
-        let (version, incompatible) = (u32_at(VERSION_AT), u32_at(INCOMPATIBLE_AT));
+        let version = u32_at(VERSION_AT);
         if version != VERSION {
-            return HeaderState::Newer(format!("log format {version}; this program reads {VERSION}"));
+            let what = format!("log format {version}, while {VERSION} is the newest known; upgrade to open it");
+            return HeaderState::Newer(what);
         }
-        if incompatible & !KNOWN_INCOMPATIBLE != 0 {
-            return HeaderState::Newer(format!("incompatible features {incompatible:#x}"));
+        let features = Features {
+            compatible: u32_at(COMPATIBLE_AT),
+            read_compatible: u32_at(READ_COMPATIBLE_AT),
+            incompatible: u32_at(INCOMPATIBLE_AT),
+        };
+        if let Some(what) = features.unreadable() {
+            return HeaderState::Newer(format!("{what}; upgrade to open it"));
         }
         if u32_at(RESERVED_AT) != 0 {
             return HeaderState::Fault("a reserved field of the header is not zero".into());
         }
         let header = Self {
-            read_compatible: u32_at(READ_COMPATIBLE_AT),
+            features,
             page_size: u32_at(PAGE_SIZE_AT),
             database: field(bytes, DATABASE_AT),
             number: u64_at(NUMBER_AT),
@@ -180,11 +187,6 @@ impl SegmentHeader {
             return Err("the first segment cannot have anything before it".into());
         }
         Ok(())
-    }
-
-    /// Read-only-compatible features this program does not know.
-    pub(crate) fn unknown_read_compatible(&self) -> u32 {
-        self.read_compatible & !KNOWN_READ_COMPATIBLE
     }
 }
 
@@ -347,7 +349,7 @@ mod tests {
 
     fn header() -> SegmentHeader {
         SegmentHeader {
-            read_compatible: 0,
+            features: Features::default(),
             page_size: 4096,
             database: [7; 16],
             number: 2,
@@ -440,7 +442,7 @@ mod tests {
         let mut bytes = header().encode();
         bytes[20] = 4;
         let HeaderState::Valid(parsed) = SegmentHeader::parse(&with_crc(bytes)) else { panic!("refused") };
-        assert_eq!(parsed.unknown_read_compatible(), 4);
+        assert_eq!(parsed.features.read_compatible, 4);
         let mut bytes = header().encode();
         bytes[24] = 1;
         assert!(matches!(SegmentHeader::parse(&with_crc(bytes)), HeaderState::Newer(_)), "incompatible");

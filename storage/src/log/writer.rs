@@ -20,6 +20,7 @@ use super::tip::Tip;
 use super::{CommitNo, Lsn, SegmentTable};
 use crate::chain::{Hash, TransactionHash};
 use crate::error::{Error, Result};
+use crate::features::Features;
 use crate::log_page::{FOOTER_LEN, Footer, PageSize};
 use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, NewRecord, Place, SALT_LEN};
 use crate::vfs::VfsFile;
@@ -413,7 +414,7 @@ impl Layout<'_> {
         let (number, first) = (current.number + 1, current.end());
         let spare = self.preparer.take(number, next_len(current.len, self.max_segment_len), page.bytes() + run_len)?;
         let header = SegmentHeader {
-            read_compatible: 0,
+            features: Features::default(),
             page_size: page.bytes() as u32,
             database: self.geometry.database,
             number,

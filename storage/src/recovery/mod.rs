@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Damage, Error, Result};
+use crate::features::Access;
 use crate::log::open_files::OpenFiles;
 use crate::log::prepare::{Spare, remove_if_there, unfinished_path};
 use crate::log::reader::{self, SegmentTable};
@@ -344,13 +345,11 @@ fn load_segments(vfs: &Arc<dyn Vfs>, dir: &Path, names: &[String], read_only: bo
 /// Refuses what must not be opened, before anything is changed, and gives what the first header fixes.
 fn check_headers(segments: &[Arc<Segment>], options: &OpenOptions) -> Result<Geometry> {
     for segment in segments {
-        let newer = |what| Err(Error::NewerFormat { path: segment.path.clone(), what });
         match &segment.header {
-            HeaderState::Newer(what) => return newer(what.clone()),
-            HeaderState::Valid(header) if header.unknown_read_compatible() != 0 && !options.read_only => {
-                let features = header.unknown_read_compatible();
-                return newer(format!("features {features:#x}, with which it may only be opened read-only"));
+            HeaderState::Newer(what) => {
+                return Err(Error::NewerFormat { path: segment.path.clone(), what: what.clone() });
             }
+            HeaderState::Valid(header) if !options.read_only => header.features.check(&segment.path, Access::Write)?,
             _ => {}
         }
     }
