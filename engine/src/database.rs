@@ -199,7 +199,12 @@ impl Holotype {
 
     /// Opens a database after throwing away every derived file, so that all are made again from the log.
     pub fn rebuild(path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
-        let files = Files::new(Arc::new(OsVfs), path.as_ref());
+        Holotype::rebuild_on(Arc::new(OsVfs), path, options)
+    }
+
+    /// [`Holotype::rebuild`] on a given file system.
+    pub fn rebuild_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        let files = Files::new(vfs, path.as_ref());
         if !files.exists()? {
             return Err(Error::NotFound { path: path.as_ref().to_owned() });
         }
