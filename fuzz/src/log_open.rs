@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holotype_storage::features::Access;
-use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions, Transaction};
+use holotype_storage::log::{Erase, Log, LogOptions, Lsn, OpenOptions, Transaction};
 use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
 use holotype_storage::{Error, NewRecord};
 
@@ -47,15 +47,31 @@ fn open(bytes: &[u8]) {
     if let Ok((log, transactions)) = read(&disk, true) {
         let _ = log.verify(&mut |_, _| ());
         for record in transactions.iter().flat_map(|transaction| &transaction.records) {
-            assert_eq!(log.read(record.lsn).expect("it was just read"), *record);
+            match log.read(record.lsn) {
+                Ok(read) => assert_eq!(read, *record),
+                // Half erased: opening for writing erases the rest.
+                Err(error) => assert!(record.is_redacted(), "{error}"),
+            }
         }
     }
     let Ok((log, transactions)) = read(&disk, false) else { return };
     let scanned: Result<Vec<_>, _> = log.scan(Lsn(0)).expect("the beginning is a commit's end").collect();
-    assert_eq!(scanned.expect("recovery left it whole"), transactions);
+    let scanned = scanned.expect("recovery left it whole");
+    assert_eq!(scanned.len(), transactions.len());
+    for (shown, now) in transactions.iter().zip(&scanned) {
+        assert_eq!(shown.head, now.head);
+        for (shown, now) in shown.records.iter().zip(&now.records) {
+            // What was still to be erased when recovery showed it is erased now.
+            assert!(shown == now || now.is_redacted() && shown.hash == now.hash, "{shown:?} became {now:?}");
+        }
+    }
+    let transactions = scanned;
     let report = log.verify(&mut |_, _| ()).expect("a simulated disk can be read");
-    // Recovery believes nothing of bytes that were never used, so it need not mind them; verify does.
-    let grave: Vec<_> = report.faults.iter().filter(|fault| !fault.what.contains("never used")).collect();
+    // Recovery believes nothing of bytes that were never used, so it need not mind them; and whether somebody erased a record
+    // without saying so it leaves to verify.
+    let left = ["never used", "no redaction in the log says so"];
+    let grave: Vec<_> =
+        report.faults.iter().filter(|fault| !left.iter().any(|left| fault.what.contains(left))).collect();
     assert!(grave.is_empty(), "recovery left faults: {grave:?}");
     let appended = log.append(&[NewRecord { kind: 1, payload: b"more".to_vec() }], i64::MAX);
     let more = match appended {
@@ -71,16 +87,28 @@ fn open(bytes: &[u8]) {
     assert_eq!(again[..transactions.len()], transactions, "recovery is idempotent");
 }
 
-/// A log with commits in several pages and a run of pages, closed and not.
+/// A log with commits in several pages and a run of pages, closed and not; logs with records erased, and still to erase.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
-    for (payloads, close) in [(&[10][..], false), (&[10, 300, 0, 2_000, 1_900, 4_500], false), (&[40, 40], true)] {
+    for (payloads, erase, close) in [
+        (&[10][..], None, false),
+        (&[10, 300, 0, 2_000, 1_900, 4_500], None, false),
+        (&[40, 40], None, true),
+        (&[200, 700], Some(false), false),
+        (&[200, 700], Some(true), false),
+    ] {
         let disk = SimVfs::new();
         let options = LogOptions { page_size: PAGE as u32, first_segment_len: LEN as u64, ..LogOptions::new([9; 16]) };
         let log = Log::create(Arc::new(disk.clone()), Path::new(DIR), &options).expect("an empty disk has room");
         for (time_us, len) in payloads.iter().enumerate() {
             let records = [vec![5; *len], vec![6; len / 2]].map(|payload| NewRecord { kind: 4, payload });
-            log.append(&records, time_us as i64).expect("there is room");
+            let appended = log.append(&records, time_us as i64).expect("there is room");
+            let Some(complete) = erase.filter(|_| time_us == 0) else { continue };
+            let erase = Erase { lsn: appended.lsns[0], instead: None };
+            let (_, redaction) = log.append_redaction(&records[1..], &[erase], 1).expect("the record can be erased");
+            if complete {
+                log.complete_redaction(&redaction).expect("a simulated disk can be synced");
+            }
         }
         if close {
             log.close().expect("it can be closed");

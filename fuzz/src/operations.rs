@@ -1,14 +1,14 @@
 //! Sequences of operations on a database, against a plain model: a list of items for every commit.
 //!
-//! The bytes are operations: writes, commits, drops, checkpoints, closing and opening, losing every derived file, crashes,
-//! failing calls. After each opening the database must be exactly what the model says of some commit: the last one, or
+//! The bytes are operations: writes, commits, drops, forgetting, checkpoints, closing and opening, losing every derived
+//! file, crashes, failing calls. After each opening the database must be exactly what the model says of some commit: the last one, or
 //! after a crash one that is not older than what was last made durable.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use holotype::{
-    Durability, Edge, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status, Transaction,
+    Durability, Edge, Forget, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status, Transaction,
 };
 use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs as _};
 
@@ -37,7 +37,7 @@ pub fn target(data: &[u8]) {
 /// Sequences that reach every operation.
 pub fn seeds() -> Vec<Vec<u8>> {
     let story = [0, 0, 4, 1, 1, 0, 2, 1, 2, 1, 2, 0, 3, 2, 3, 0, 1, 9];
-    let mut all: Vec<u8> = (0..8).flat_map(|what| [&[0][..], &story, &[what, 1, 2, 3]].concat()).collect();
+    let mut all: Vec<u8> = (0..9).flat_map(|what| [&[0][..], &story, &[what, 1, 2, 3]].concat()).collect();
     all.extend([7, 2, 0, 0, 0]);
     all.extend([&[0][..], &story].concat());
     vec![[&[0][..], &story].concat(), all, (0..=255).collect()]
@@ -52,6 +52,9 @@ struct Known {
     status: Option<Status>,
     active: bool,
     trace: bool,
+    /// What it rests on, by number.
+    source: Option<usize>,
+    forgotten: bool,
 }
 
 /// The state after a commit.
@@ -80,7 +83,7 @@ impl Run {
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
-        match input.byte() % 8 {
+        match input.byte() % 9 {
             0 | 1 => self.transaction(input),
             2 => {
                 let done = self.database().checkpoint();
@@ -103,6 +106,7 @@ impl Run {
                 }
                 self.survive(report.is_ok(), input);
             }
+            7 => self.forget(input),
             _ => {
                 let kind = if input.byte().is_multiple_of(2) { Failure::Io } else { Failure::NoSpace };
                 let at = self.disk.calls() + u64::from(input.byte());
@@ -161,6 +165,26 @@ impl Run {
                 }
                 self.check_newest();
             }
+            Err(_) => self.survive(false, input),
+        }
+    }
+
+    /// Forgets an item.
+    fn forget(&mut self, input: &mut Input<'_>) {
+        let mut known = self.newest().known.clone();
+        if known.is_empty() {
+            return;
+        }
+        let item = usize::from(input.byte()) % known.len();
+        known[item] = Known { text: String::new(), forgotten: true, ..known[item].clone() };
+        let done = self.database().forget(&[ItemId(item as u32)], &Forget::because("it was asked for"));
+        self.states.push(State { known, seen: None });
+        match done {
+            Ok(_) => {
+                self.durable = self.states.len() - 1;
+                self.check_newest();
+            }
+            // It may have come to its commit or not.
             Err(_) => self.survive(false, input),
         }
     }
@@ -233,7 +257,9 @@ impl Run {
             if known.trace {
                 assert_eq!(seen.attributes.status, known.status, "{}", known.key);
             } else {
-                assert!(!seen.cited.is_empty(), "{} lost its evidence", known.key);
+                let gone = |source: usize| state.known.get(source).is_some_and(|source| source.forgotten);
+                let lost = known.source.is_some_and(gone);
+                assert!(lost || !seen.cited.is_empty(), "{} lost its evidence", known.key);
             }
         }
         match &state.seen {
@@ -266,19 +292,29 @@ fn write(transaction: &mut Transaction<'_>, known: &mut Vec<Known>, input: &mut 
             let trace = NewTrace::turn(format!("e{}", other % 3), text.clone()).key(key.clone()).status(status);
             let done = transaction.record(trace.vector(vec![1.0, other as f32]));
             if done.is_ok() {
-                known.push(Known { key, text, status: Some(status), active: true, trace: true });
+                known.push(Known {
+                    key,
+                    text,
+                    status: Some(status),
+                    active: true,
+                    trace: true,
+                    source: None,
+                    forgotten: false,
+                });
             }
             (!taken, done.map(|_| ()))
         }
         2 => {
             let Some(source) = pick(other) else { return Written::No };
+            let allowed = !taken && !known[source].forgotten;
             let text = format!("{key} rests on {source}");
             let done =
                 transaction.remember(NewRecall::fact(text.clone()).key(key.clone()).from(Pointer::to_item(id(source))));
             if done.is_ok() {
-                known.push(Known { key, text, status: None, active: true, trace: false });
+                let source = Some(source);
+                known.push(Known { key, text, status: None, active: true, trace: false, source, forgotten: false });
             }
-            (!taken, done.map(|_| ()))
+            (allowed, done.map(|_| ()))
         }
         3 => {
             let (Some(from), Some(to)) = (pick(other), pick(other / 7)) else { return Written::No };
