@@ -12,8 +12,12 @@
 //!
 //! Beside it stands what the disk can do: engine `raw` writes the same bytes into a file that was filled with zeros and
 //! synced before, and calls fdatasync for each commit (for `writers16` each thread for its own). `--log-only` adds engine
-//! `holotype-log`: the log alone, with no items, catalog or words. Durations are those of commits, from beginning to
-//! acknowledgement.
+//! `holotype-log`: the log alone, with no items, catalog or words. Built with the feature `peers`, `--peers` adds SQLite with
+//! a write-ahead log and `synchronous = FULL`, and redb, each with one row a record. Durations are those of commits, from
+//! beginning to acknowledgement.
+
+#[cfg(feature = "peers")]
+mod peers;
 
 use crate::Result;
 use crate::measure::{quantile_us, round};
@@ -59,6 +63,10 @@ pub(crate) struct Arguments {
     /// Measure the log alone, too.
     #[arg(long)]
     log_only: bool,
+    /// Measure SQLite and redb, too.
+    #[cfg(feature = "peers")]
+    #[arg(long)]
+    peers: bool,
     /// The folder to write in; it must lie on the disk that is meant. Files made there are removed.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -91,6 +99,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         raw(arguments, mode, dir.path())?;
         if arguments.log_only {
             log_only(arguments, mode, dir.path())?;
+        }
+        #[cfg(feature = "peers")]
+        if arguments.peers {
+            peers::append(arguments, mode, dir.path())?;
         }
     }
     Ok(())
@@ -267,6 +279,8 @@ mod tests {
             crash: None,
             crash_after: 0,
             log_only: false,
+            #[cfg(feature = "peers")]
+            peers: false,
             dir: PathBuf::new(),
         };
         for (mode, commits) in MODES.iter().zip([333, 4, 333]) {

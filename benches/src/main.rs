@@ -6,7 +6,8 @@
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench --features peers -- vectors --peers --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- governed
-//! cargo run --release -p holotype-bench -- append
+//! cargo run --release -p holotype-bench --features peers -- append --peers
+//! cargo run --release -p holotype-bench -- verify
 //! cargo run --release -p holotype-bench -- language
 //! cargo run --release -p holotype-bench -- smoke
 //! ```
@@ -25,6 +26,7 @@ mod random;
 mod reopen;
 mod smoke;
 mod vectors;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -58,6 +60,8 @@ enum Bench {
     Governed(governed::Arguments),
     /// Durable appends through the public API, beside what the disk can do.
     Append(append::Arguments),
+    /// Verifying the log, beside hashing the same records.
+    Verify(verify::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
     Language(language::Arguments),
     /// Every bench on small data made on the spot, with its figures checked: is all of it sound?
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Bench::Vectors(arguments) => vectors::run(&arguments),
         Bench::Governed(arguments) => governed::run(&arguments),
         Bench::Append(arguments) => append::run(&arguments),
+        Bench::Verify(arguments) => verify::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
         Bench::Smoke => smoke::run(),
     };
