@@ -176,6 +176,11 @@ impl AttributeStore {
         self.frozen.len() + self.current.len()
     }
 
+    /// How many of them no checkpoint has begun to write.
+    pub(crate) fn current_count(&self) -> usize {
+        self.current.len()
+    }
+
     /// Where the store stands, to come back to. Savepoints end in the reverse order they began in.
     pub(crate) fn savepoint(&mut self) -> AttributesSavepoint {
         self.savepoints += 1;

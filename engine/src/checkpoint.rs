@@ -12,28 +12,24 @@ use crate::attributes::{AttributeStore, Chunk};
 use crate::database::{Inner, Writer};
 use crate::files::Form;
 use crate::item::Layer;
-use crate::layers::LayerIndex;
 use crate::proof::tree;
+use crate::sealing::{Sealed, Sealer};
 use crate::state::State;
 use crate::tables::{self, ManifestRow};
 use crate::{Error, Result};
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
-use holotype_index::segment::merge_segments;
-use holotype_index::words::{WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
-use holotype_index::{BuildOptions, VectorSegment, VectorTail, build_segment};
+use holotype_index::words::{WORD_SEGMENT_KIND, WordSegment, WordTail};
+use holotype_index::{VectorSegment, VectorTail};
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
 use holotype_storage::features::Access;
 use holotype_storage::overlay::{Overlay, RowKey};
-use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
+use holotype_storage::segment_file::SegmentFile;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-
-/// The most segments a layer may have; more are merged.
-const MAX_SEGMENTS: usize = 8;
 
 /// Runs checkpoints in the background, one at a time.
 #[derive(Default)]
@@ -117,9 +113,7 @@ struct Frozen {
 struct Written {
     chunks: Vec<Chunk>,
     layers: Vec<LayerFiles>,
-    /// Manifest rows to add and to drop.
-    added: Vec<ManifestRow>,
-    dropped: Vec<(Form, u32, u64)>,
+    sealed: Sealed,
 }
 
 /// The segments a layer has after a checkpoint.
@@ -169,145 +163,23 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
     let state = &frozen.state;
     inner.log.sync_to(state.head.position)?;
     inner.note_durable()?;
-    let mut written = Written { chunks: Vec::new(), layers: Vec::new(), added: Vec::new(), dropped: Vec::new() };
-    for number in state.attributes.frozen_chunks() {
-        let columns = state.attributes.write_chunk(number, state.bound())?;
-        let (path, identity) = written.name(inner, Form::Columns, number);
-        columns.write(inner.files.vfs.as_ref(), &path, identity)?;
-        written.chunks.push(Chunk::new(number, Columns::open(inner.files.vfs.as_ref(), &path, &identity)?)?);
-        if let Some(generation) = state.attributes.chunk_generation(number) {
-            written.dropped.push((Form::Columns, number, generation));
-        }
-    }
+    let sealer = Sealer::of(inner);
+    let mut sealed = Sealed::default();
+    let chunks = sealer.chunks(&state.attributes, state.bound(), &mut sealed)?;
+    let mut layers = Vec::new();
     for (place, layer) in (0u32..).zip(&state.layers) {
-        let vectors = write_vectors(inner, layer, place, &mut written)?;
-        let words = write_words(inner, layer, place, state.bound(), &mut written)?;
-        written.layers.push(LayerFiles { vectors, words });
+        let vectors = sealer.vectors(layer, place, &mut sealed)?;
+        let words = sealer.words(layer, place, state.bound(), &mut sealed)?;
+        layers.push(LayerFiles { vectors, words });
     }
     let applied =
         Applied { position: state.head.position, commit: state.head.commit, head: state.head.hash, blob: Vec::new() };
-    let manifest = written.manifest_rows()?;
+    let manifest = sealed.manifest_rows()?;
     let tree = tree::new_rows(&inner.log, state)?;
     let meta = (RowKey::new(tables::META, &[]), Some(codec::encode(&state.meta)?));
     let rows = frozen.rows.iter().map(|(key, value)| (key.clone(), value.map(|value| value.to_vec())));
     frozen.catalog.checkpoint(rows.chain(manifest).chain(tree).chain([meta]), &applied)?;
-    Ok(written)
-}
-
-impl Written {
-    /// A new name for a derived file, noted in the manifest.
-    fn name(&mut self, inner: &Inner, form: Form, place: u32) -> (PathBuf, FileIdentity) {
-        let generation = inner.checkpointer.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        self.added.push(ManifestRow { form: form.byte(), place, generation });
-        let identity = FileIdentity { database: inner.log.database(), generation, place };
-        (inner.files.derived(form, place, generation), identity)
-    }
-
-    fn manifest_rows(&self) -> Result<Vec<(RowKey, Option<Vec<u8>>)>> {
-        let mut rows = Vec::new();
-        for row in &self.added {
-            rows.push((manifest_key(row.form, row.place, row.generation), Some(codec::encode(row)?)));
-        }
-        for (form, place, generation) in &self.dropped {
-            rows.push((manifest_key(form.byte(), *place, *generation), None));
-        }
-        Ok(rows)
-    }
-}
-
-pub(crate) fn manifest_key(form: u8, place: u32, generation: u64) -> RowKey {
-    let mut key = vec![form];
-    key.extend_from_slice(&place.to_be_bytes());
-    key.extend_from_slice(&generation.to_be_bytes());
-    RowKey::new(tables::MANIFEST, &key)
-}
-
-/// Writes a segment file and opens it again from the disk.
-fn write_segment(
-    inner: &Inner,
-    file: SegmentFileWriter,
-    path: &std::path::Path,
-    kind: [u8; 4],
-    identity: &FileIdentity,
-) -> Result<SegmentFile> {
-    file.write(inner.files.vfs.as_ref(), path)?;
-    Ok(SegmentFile::open(inner.files.vfs.as_ref(), path, kind, identity)?)
-}
-
-/// The vector segments of a layer with its tail in them.
-fn write_vectors(
-    inner: &Inner,
-    layer: &LayerIndex,
-    place: u32,
-    written: &mut Written,
-) -> Result<Option<Arc<Vec<Arc<VectorSegment>>>>> {
-    let Some(vectors) = &layer.vectors else { return Ok(None) };
-    let mut segments = vectors.segments.as_ref().clone();
-    if vectors.tail.is_empty() {
-        return Ok(Some(Arc::new(segments)));
-    }
-    let (absorbed, kept) = split_to_merge(&segments, vectors.tail.len(), |segment| segment.len());
-    let options = BuildOptions { threads: inner.options.background_threads.max(1), ..BuildOptions::default() };
-    let (path, identity) = written.name(inner, Form::Vectors, place);
-    let spec = vectors.tail.spec();
-    let graph_from = if absorbed.is_empty() { options.graph_from } else { usize::MAX };
-    let mut file = build_segment(&vectors.tail.to_rows(), identity, &BuildOptions { graph_from, ..options })?;
-    if !absorbed.is_empty() {
-        let fresh = SegmentFile::from_bytes(file.into_bytes(), VECTOR_SEGMENT_KIND, &identity)?;
-        let fresh = VectorSegment::open(fresh, &spec)?;
-        let sources: Vec<&VectorSegment> = absorbed.iter().map(|segment| segment.as_ref()).chain([&fresh]).collect();
-        file = merge_segments(&sources, None, identity, &options)?;
-    }
-    let file = write_segment(inner, file, &path, VECTOR_SEGMENT_KIND, &identity)?;
-    written.dropped.extend(absorbed.iter().map(|segment| (Form::Vectors, place, segment.file().identity().generation)));
-    segments = kept;
-    segments.push(Arc::new(VectorSegment::open(file, &spec)?));
-    Ok(Some(Arc::new(segments)))
-}
-
-/// The word segments of a layer with its tails in them.
-fn write_words(
-    inner: &Inner,
-    layer: &LayerIndex,
-    place: u32,
-    bound: u32,
-    written: &mut Written,
-) -> Result<Arc<Vec<Arc<WordSegment>>>> {
-    let mut segments = layer.words.segments.as_ref().clone();
-    let full: Vec<&Arc<WordTail>> = layer.words.tails.iter().filter(|tail| tail.document_count() > 0).collect();
-    for tail in full {
-        let (path, identity) = written.name(inner, Form::Words, place);
-        let file = tail.build(bound, None, identity)?;
-        let (absorbed, kept) =
-            split_to_merge(&segments, tail.document_count(), |segment| segment.document_count() as usize);
-        let segment = if absorbed.is_empty() {
-            WordSegment::open(write_segment(inner, file, &path, WORD_SEGMENT_KIND, &identity)?)?
-        } else {
-            let fresh = WordSegment::open(SegmentFile::from_bytes(file.into_bytes(), WORD_SEGMENT_KIND, &identity)?)?;
-            let sources: Vec<&WordSegment> = absorbed.iter().map(|segment| segment.as_ref()).chain([&fresh]).collect();
-            let merged = merge_word_segments(layer.words.analyzer, &sources, None, identity)?;
-            WordSegment::open(write_segment(inner, merged, &path, WORD_SEGMENT_KIND, &identity)?)?
-        };
-        written
-            .dropped
-            .extend(absorbed.iter().map(|segment| (Form::Words, place, segment.file().identity().generation)));
-        segments = kept;
-        segments.push(Arc::new(segment));
-    }
-    Ok(Arc::new(segments))
-}
-
-/// Which segments, oldest first, a new one of `count` should absorb: every newest one that is not more than twice as large
-/// as what it would join, and the rest of them all when there would be too many. Sizes then fall at least by half from one
-/// to the next, so that there are few, and each item is rewritten a logarithmic number of times.
-fn split_to_merge<T: Clone>(segments: &[T], count: usize, size: impl Fn(&T) -> usize) -> (Vec<T>, Vec<T>) {
-    let mut joined = count;
-    let mut keep = segments.len();
-    while keep > 0 && (size(&segments[keep - 1]) <= 2 * joined || keep >= MAX_SEGMENTS) {
-        joined += size(&segments[keep - 1]);
-        keep -= 1;
-    }
-    (segments[keep..].to_vec(), segments[..keep].to_vec())
+    Ok(Written { chunks, layers, sealed })
 }
 
 /// Puts the written files in the place of what was set aside, in the newest state.
@@ -317,10 +189,8 @@ fn thaw(inner: &Inner, frozen: &Frozen, written: Written) -> Result<()> {
     if writer.rederived != frozen.rederived {
         writer.checkpoint_running = false;
         drop(writer);
-        for row in written.added {
-            if let Some(form) = Form::from_byte(row.form) {
-                let _ = inner.files.vfs.remove(&inner.files.derived(form, row.place, row.generation));
-            }
+        for path in written.sealed.paths(&inner.files) {
+            let _ = inner.files.vfs.remove(&path);
         }
         return Ok(());
     }
@@ -344,10 +214,7 @@ fn thaw(inner: &Inner, frozen: &Frozen, written: Written) -> Result<()> {
     finish(inner, &mut writer, state);
     drop(writer);
     inner.publish();
-    for (form, place, generation) in written.dropped {
-        // A snapshot that still maps the file keeps it alive; a name that cannot be removed now goes at the next opening.
-        let _ = inner.files.vfs.remove(&inner.files.derived(form, place, generation));
-    }
+    written.sealed.remove_dropped(&inner.files);
     Ok(())
 }
 

@@ -484,7 +484,8 @@ pub(crate) fn replay_unindexed(state: &mut State, transaction: &holotype_storage
     Ok(())
 }
 
-fn replay_rows(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<OwnItems> {
+/// The same, and hands over the items it wrote, to be made findable.
+pub(crate) fn replay_rows(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<OwnItems> {
     let mut own = OwnItems::new();
     let mut chunks = Vec::new();
     for record in &transaction.records {

@@ -203,9 +203,21 @@ impl Files {
 
     /// The newest generation among the files that are there, so that no name is used twice.
     pub(crate) fn newest_generation(&self) -> u64 {
-        let of_name = |name: &String| name.split_once('-')?.1.split_once('.')?.0.parse::<u64>().ok();
-        let names =
-            Form::ALL.into_iter().flat_map(|form| self.vfs.list(&self.dir.join(form.dir())).unwrap_or_default());
-        names.filter_map(|name| of_name(&name)).max().unwrap_or(0)
+        let files = self.derived_files().unwrap_or_default();
+        files.iter().filter_map(|path| generation_of(path)).max().unwrap_or(0)
     }
+
+    /// Removes the derived files of a newer generation.
+    pub(crate) fn remove_newer(&self, generation: u64) -> Result<()> {
+        let is_newer = |path: &PathBuf| generation_of(path).is_some_and(|of_path| of_path > generation);
+        for path in self.derived_files()?.into_iter().filter(is_newer) {
+            self.vfs.remove(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        }
+        Ok(())
+    }
+}
+
+/// The generation in a derived file's name.
+fn generation_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.split_once('-')?.1.split_once('.')?.0.parse().ok()
 }

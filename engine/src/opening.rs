@@ -10,6 +10,7 @@ use crate::database::{Holotype, OpenReport, Opened, empty_state, replay};
 use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
 use crate::options::Options;
+use crate::rebuild::{self, Rebuilt};
 use crate::refresh::ATTEMPTS;
 use crate::state::State;
 use crate::tables::{self, Meta};
@@ -18,12 +19,12 @@ use holotype_storage::RecoveryReport;
 use holotype_storage::catalog::{Catalog, CatalogOptions};
 use holotype_storage::features::Access;
 use holotype_storage::lock::Lock;
-use holotype_storage::log::{Head, Log, LogLimits, Lsn, OpenOptions};
+use holotype_storage::log::{Head, Log, LogLimits, Lsn, OpenOptions, Transaction};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Opens the database in `files`, with what is derived made anew if asked.
-pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holotype> {
+pub(crate) fn open(files: Files, options: Options, all_anew: bool) -> Result<Holotype> {
     let lock = if options.read_only {
         Lock::reader(files.vfs.as_ref(), &files.lock())?
     } else {
@@ -39,61 +40,95 @@ pub(crate) fn open(files: Files, options: Options, rebuild: bool) -> Result<Holo
     let closed = status.is_some_and(|status| status.closed);
     let mut report = OpenReport::default();
     let attempts = if beside_writer { ATTEMPTS } else { 1 };
-    let found = if rebuild { Err(None) } else { derived(&files, &options, attempts).map_err(Some) };
-    let (mut derived, state) = match found {
-        Ok((derived, state)) => (Some(derived), state),
+    let found = if all_anew { Err(None) } else { derived(&files, &options, attempts).map_err(Some) };
+    let from_log = |known, report: &mut OpenReport| -> Result<(Log, Base)> {
+        if options.read_only {
+            let (log, state) = replay_log(&files, &options, known, empty_state(None)?, report)?;
+            return Ok((log, Base::Memory(state)));
+        }
+        let read =
+            |apply: &mut dyn FnMut(Transaction) -> Result<()>| read_log(&files, &options, None, known, report, apply);
+        let (log, rebuilt) = rebuild::rebuild(&files, &options, read)?;
+        Ok((log, Base::Rebuilt(Box::new(rebuilt))))
+    };
+    let (log, base) = match found {
+        Ok((derived, state)) => match replay_log(&files, &options, (hint, closed), state, &mut report) {
+            Err(Error::Storage(error)) if is_worth_the_whole_log(&error, &options) => {
+                report.rebuilt = Some(format!("the last checkpoint does not fit the log: {error}"));
+                drop(derived);
+                hint = hint.max(last_checkpoint(&files, &options));
+                from_log((hint, closed), &mut report)?
+            }
+            replayed => {
+                let (log, state) = replayed?;
+                (log, Base::Checkpoint(derived, state))
+            }
+        },
         // What a newer program made is not replaced unless that is asked for.
         Err(Some(error @ Error::Storage(holotype_storage::Error::NewerFormat { .. }))) => return Err(error),
         Err(error) => {
             let reason = error.map_or_else(|| "a rebuild was asked for".to_owned(), |error| error.to_string());
             hint = hint.max(last_checkpoint(&files, &options));
             report.rebuilt = Some(reason);
-            (None, empty_state(None)?)
+            from_log((hint, closed), &mut report)?
         }
     };
-    let (log, state) = match replay_log(&files, &options, (hint, closed), state, &mut report) {
-        Err(Error::Storage(error)) if is_worth_the_whole_log(&error, &options, &report) => {
-            report.rebuilt = Some(format!("the last checkpoint does not fit the log: {error}"));
-            derived = None;
-            hint = hint.max(last_checkpoint(&files, &options));
-            replay_log(&files, &options, (hint, closed), empty_state(None)?, &mut report)?
+    let (log, mut base) = match &base {
+        Base::Checkpoint(_, state) if state.meta.purged < state.meta.forgets && !options.read_only => {
+            // A crash came between erasing from the log and making the derived files anew.
+            let why = "something was forgotten, and derived files made before may still hold it";
+            report.rebuilt = Some(why.to_owned());
+            let known = (Some(state.head.position), false);
+            drop((log, base));
+            let mut words = std::mem::take(&mut report.recovery);
+            let made = from_log(known, &mut report)?;
+            words.append(&mut report.recovery);
+            report.recovery = words;
+            made
         }
-        replayed => replayed?,
+        _ => (log, base),
     };
-    let (log, mut state) = if state.meta.purged < state.meta.forgets && !options.read_only && derived.is_some() {
-        // A crash came between erasing from the log and making the derived files anew.
-        report.rebuilt = Some("something was forgotten, and derived files made before may still hold it".to_owned());
-        derived = None;
-        drop(log);
-        let mut words = std::mem::take(&mut report.recovery);
-        let known = (Some(state.head.position), false);
-        let replayed = replay_log(&files, &options, known, empty_state(None)?, &mut report)?;
-        words.append(&mut report.recovery);
-        report.recovery = words;
-        replayed
-    } else {
-        (log, state)
-    };
+    let state = base.state();
     if !options.read_only && state.meta.purged < state.meta.forgets {
         files.remove_quarantined()?;
         state.meta.purged = state.meta.forgets;
     }
-    let generation = files.newest_generation();
-    let catalog = match derived {
-        _ if options.read_only => None,
-        Some(derived) => {
-            files.remove_other(&derived.files)?;
-            Some(derived.catalog)
+    let (state, catalog, generation, replayed) = match base {
+        Base::Memory(state) => (state, None, files.newest_generation(), report.replayed),
+        Base::Checkpoint(derived, state) if options.read_only => {
+            drop(derived);
+            (state, None, files.newest_generation(), report.replayed)
         }
-        None => Some(fresh(&files, &options, &log)?),
+        Base::Checkpoint(derived, state) => {
+            let generation = files.newest_generation();
+            files.remove_other(&derived.files)?;
+            (state, Some(derived.catalog), generation, report.replayed)
+        }
+        Base::Rebuilt(rebuilt) => {
+            let (state, catalog, generation) = rebuilt.put_in_place(&files)?;
+            (state, Some(catalog), generation, 0)
+        }
     };
-    let replayed = report.replayed;
-    let is_new = report.rebuilt.is_some() && !options.read_only;
-    let database = Holotype::start(Opened { files, options, log, catalog, state, lock, report, generation }, replayed);
-    if is_new {
-        database.checkpoint()?;
+    Ok(Holotype::start(Opened { files, options, log, catalog, state, lock, report, generation }, replayed))
+}
+
+/// The state at the end of the log, and what it stands on.
+enum Base {
+    /// The last checkpoint, with what came after it in memory.
+    Checkpoint(Derived, State),
+    /// New files that are not yet named.
+    Rebuilt(Box<Rebuilt>),
+    /// Nothing: a reader of a log alone.
+    Memory(State),
+}
+
+impl Base {
+    fn state(&mut self) -> &mut State {
+        match self {
+            Base::Checkpoint(_, state) | Base::Memory(state) => state,
+            Base::Rebuilt(rebuilt) => &mut rebuilt.state,
+        }
     }
-    Ok(database)
 }
 
 /// What the last checkpoint left, opened.
@@ -106,10 +141,10 @@ pub(crate) struct Derived {
 /// Whether reading the log from its beginning may go further than reading on from the checkpoint: the checkpoint does not
 /// fit the log (one of them was restored from elsewhere; the log is right), or, for reading only, the log is damaged around
 /// it, and what stands before the damage can still be read.
-fn is_worth_the_whole_log(error: &holotype_storage::Error, options: &Options, report: &OpenReport) -> bool {
+fn is_worth_the_whole_log(error: &holotype_storage::Error, options: &Options) -> bool {
     match error {
         holotype_storage::Error::CheckpointMismatch { .. } => true,
-        holotype_storage::Error::Damaged(_) => options.read_only && report.rebuilt.is_none(),
+        holotype_storage::Error::Damaged(_) => options.read_only,
         _ => false,
     }
 }
@@ -164,13 +199,6 @@ pub(crate) fn open_derived(files: &Files, options: &Options) -> Result<(Derived,
     Ok((Derived { catalog, files: named }, state))
 }
 
-/// A new catalog for a log that was read from its beginning, in the place of all that was derived before.
-fn fresh(files: &Files, options: &Options, log: &Log) -> Result<Catalog> {
-    files.create_dirs()?;
-    files.remove_other(&[])?;
-    Ok(Catalog::create(files.vfs.as_ref(), &files.catalog(), log.database(), &catalog_options(options))?)
-}
-
 pub(crate) fn catalog_options(options: &Options) -> CatalogOptions {
     CatalogOptions { cache_len: options.cache_len(), ..CatalogOptions::default() }
 }
@@ -179,23 +207,36 @@ pub(crate) fn catalog_options(options: &Options) -> CatalogOptions {
 fn replay_log(
     files: &Files,
     options: &Options,
-    (durable_hint, closed_hint): (Option<Lsn>, bool),
+    known: (Option<Lsn>, bool),
     mut state: State,
     report: &mut OpenReport,
 ) -> Result<(Log, State)> {
     let from = (state.head.commit.0 > 0).then_some(state.head);
+    let log = read_log(files, options, from, known, report, &mut |transaction| replay(&mut state, &transaction))?;
+    state.prepare_vectors()?;
+    Ok((log, state))
+}
+
+/// Opens the log and hands on every transaction after a checkpoint.
+fn read_log(
+    files: &Files,
+    options: &Options,
+    from: Option<Head>,
+    (durable_hint, closed_hint): (Option<Lsn>, bool),
+    report: &mut OpenReport,
+    apply: &mut dyn FnMut(Transaction) -> Result<()>,
+) -> Result<Log> {
     let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
     let log_options = OpenOptions { database: None, read_only: options.read_only, durable_hint, closed_hint, limits };
     report.replayed = 0;
-    let mut apply = |transaction: holotype_storage::log::Transaction| -> Result<()> {
+    let mut apply = |transaction: Transaction| -> Result<()> {
         report.replayed += transaction.records.len() as u64;
-        replay(&mut state, &transaction)
+        apply(transaction)
     };
     let (log, recovery) = Log::open(Arc::clone(&files.vfs), &files.log_dir(), from, &log_options, &mut apply)?;
     report.recovery = in_words(&recovery);
     report.damage = recovery.damage.as_ref().map(ToString::to_string);
-    state.prepare_vectors()?;
-    Ok((log, state))
+    Ok(log)
 }
 
 /// What recovery did, for a person.

@@ -44,8 +44,8 @@ const SLOWED_FROM: u64 = 750;
 /// How long a writer is held up just below a limit.
 const LONGEST_DELAY: Duration = Duration::from_millis(5);
 /// What a changed row takes beside its bytes, and a changed item, about.
-const ROW_BYTES: u64 = 112;
-const ITEM_BYTES: u64 = 256;
+pub(crate) const ROW_BYTES: u64 = 112;
+pub(crate) const ITEM_BYTES: u64 = 256;
 
 /// Where writers wait, and who holds snapshots.
 #[derive(Default)]

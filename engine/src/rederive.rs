@@ -10,10 +10,10 @@
 //!    derived files anew when it finds that something was forgotten and not purged.
 
 use crate::attributes::{Chunk, Column};
-use crate::checkpoint::manifest_key;
 use crate::database::{Inner, Writer, empty_state, replay_unindexed};
 use crate::files::Form;
 use crate::layers::{LayerIndex, LayerVectors, LayerWords};
+use crate::sealing::manifest_key;
 use crate::state::State;
 use crate::tables::{self, ManifestRow};
 use crate::{Error, Result};

@@ -109,6 +109,17 @@ impl Catalog {
         options: &CatalogOptions,
         fill: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<Self> {
+        let catalog = Self::begin(vfs, path, database, options)?;
+        fill(&catalog)?;
+        catalog.put_in_place(vfs)?;
+        Ok(catalog)
+    }
+
+    /// Makes an empty catalog that has no name until [`Catalog::put_in_place`]: what `path` names stands until then.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn begin(vfs: &dyn Vfs, path: &Path, database: [u8; 16], options: &CatalogOptions) -> Result<Self> {
         let temporary = crate::segment_file::temporary_name(path);
         match vfs.remove(&temporary) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -124,11 +135,24 @@ impl Catalog {
             put_meta(&mut meta, META_FORMAT, &encode_format())?;
             put_meta(&mut meta, META_DATABASE, &database)
         })?;
-        fill(&catalog)?;
-        vfs.rename(&temporary, path).map_err(Error::io(path, "rename"))?;
-        let directory = path.parent().unwrap_or(Path::new(""));
-        vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))?;
         Ok(catalog)
+    }
+
+    /// Gives a catalog that was begun its name, and replaces with it whatever had that name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn put_in_place(&self, vfs: &dyn Vfs) -> Result<()> {
+        let path = &self.path;
+        vfs.rename(&crate::segment_file::temporary_name(path), path).map_err(Error::io(path, "rename"))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))
+    }
+
+    /// Removes what was begun at `path` and never put in place, if there is anything.
+    pub fn discard(vfs: &dyn Vfs, path: &Path) {
+        // What cannot be removed now is at the next beginning.
+        let _ = vfs.remove(&crate::segment_file::temporary_name(path));
     }
 
     /// Makes a catalog that holds these rows from the moment it has its name, and replaces with it whatever `path` named.

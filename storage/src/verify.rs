@@ -69,7 +69,7 @@ pub(crate) fn verify<E: From<Error>>(
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
 ) -> Result<VerifyReport, E> {
     let total = segments.last().map_or(0, |last| last.end()).min(limit);
-    let mut scanner = Scanner::at_start(geometry.clone(), segments.clone(), limit);
+    let mut scanner = Scanner::at_start(geometry.clone(), segments.clone(), limit).without_payloads();
     let mut verifying = Verifying {
         geometry,
         segments,

@@ -18,7 +18,7 @@ use crate::state::State;
 use crate::tables;
 use crate::{Error, Result};
 use bincode::{Decode, Encode};
-use holotype_storage::log::{Log, Lsn};
+use holotype_storage::log::{Leaf, Log, Lsn};
 use holotype_storage::overlay::RowKey;
 use holotype_storage::proof::tree::{Subtrees, fold};
 use holotype_storage::{Hash, codec};
@@ -40,7 +40,7 @@ pub(crate) struct BlockRow {
 }
 
 /// How far the rows go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ExtentRow {
     pub(crate) records: u64,
     pub(crate) position: u64,
@@ -209,7 +209,7 @@ pub(crate) fn new_rows(log: &Log, state: &State) -> Result<Vec<(RowKey, Option<V
 }
 
 /// Takes a row's key and value.
-type OnRow<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+pub(crate) type OnRow<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
 /// Makes all rows of a state again from the log and hands them on; `on_bytes` is told the bytes read.
 pub(crate) fn remake(
@@ -231,26 +231,44 @@ pub(crate) fn remake(
 fn make_rows(
     log: &Log,
     state: &State,
-    mut extent: ExtentRow,
+    extent: ExtentRow,
     to: Lsn,
     on_bytes: &mut dyn FnMut(u64) -> Result<()>,
     on_row: &mut OnRow<'_>,
 ) -> Result<ExtentRow> {
-    let mut hashes: HashMap<(u32, u64), Hash> = HashMap::new();
-    let mut block: Vec<(u64, Hash)> = Vec::new();
+    let mut blocks = Blocks { extent, ..Blocks::default() };
     for leaf in log.leaves(Lsn(extent.position), to) {
         let leaf = leaf?;
         on_bytes(leaf.end.0.saturating_sub(leaf.lsn.0))?;
+        blocks.push(leaf, state, on_row)?;
+    }
+    Ok(blocks.extent)
+}
+
+/// Turns the records' hashes, as they come, into rows.
+#[derive(Default)]
+pub(crate) struct Blocks {
+    /// How far the rows go.
+    extent: ExtentRow,
+    /// The records of a block that is not complete yet.
+    block: Vec<(u64, Hash)>,
+    hashes: HashMap<(u32, u64), Hash>,
+}
+
+impl Blocks {
+    /// Takes the next record, and hands on the rows that it completes. Those before the first are in `state`.
+    pub(crate) fn push(&mut self, leaf: Leaf, state: &State, on_row: &mut OnRow<'_>) -> Result<()> {
+        let Blocks { extent, block, hashes } = self;
         block.push((leaf.lsn.0, leaf.hash));
         if block.len() < PARTS * PARTS {
-            continue;
+            return Ok(());
         }
         let number = extent.records >> 8;
-        let row = block_row(&block).ok_or_else(|| bad_block(number))?;
+        let row = block_row(block).ok_or_else(|| bad_block(number))?;
         hashes.insert((8, number), row.hash);
         on_row(&key(8, number), &codec::encode(&row)?)?;
         block.clear();
-        extent = ExtentRow { records: extent.records + 256, position: leaf.end.0 };
+        *extent = ExtentRow { records: extent.records + 256, position: leaf.end.0 };
         for level in [16_u32, 24] {
             if !extent.records.is_multiple_of(1 << level) {
                 break;
@@ -266,8 +284,16 @@ fn make_rows(
             hashes.insert((level, number), hash);
             on_row(&key(level, number), &codec::encode(&hash)?)?;
         }
+        Ok(())
     }
-    Ok(extent)
+
+    /// The row that says how far the others go, if there are any.
+    pub(crate) fn extent_row(&self) -> Result<Option<(RowKey, Vec<u8>)>> {
+        if self.extent == ExtentRow::default() {
+            return Ok(None);
+        }
+        Ok(Some((RowKey::new(tables::TREE, &key(0, 0)), codec::encode(&self.extent)?)))
+    }
 }
 
 fn required<T: Decode<()>>(state: &State, level: u32, index: u64) -> Result<T> {

@@ -119,6 +119,8 @@ pub struct Transaction {
     pub time_us: i64,
     /// Its records in order, without the commit record.
     pub records: Vec<Record>,
+    /// The hashes of all records since the transaction before, the log's own and its commit record among them.
+    pub leaves: Vec<Leaf>,
     /// The head after it: what to checkpoint with.
     pub head: Head,
 }

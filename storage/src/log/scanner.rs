@@ -15,7 +15,7 @@ use super::redaction::{Erasure, Intent, Patches, Redacted};
 use super::segment::{HeaderState, Segment};
 use super::tip::Tip;
 use super::writer::Geometry;
-use super::{CommitNo, Lsn, Transaction};
+use super::{CommitNo, Leaf, Lsn, Transaction};
 use crate::chain::TransactionHash;
 use crate::error::Result;
 use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
@@ -103,11 +103,17 @@ pub(crate) struct Scanner {
     tip: Tip,
     known: Known,
     unit: Option<Unit>,
+    /// The bytes of the last unit, to read the next one into.
+    spare: Vec<u8>,
+    /// Whether records come with their payloads.
+    payloads: bool,
     pending: Vec<Record>,
     /// What the records since the last commit say is to be erased, and how many of them say so.
     erasures: Vec<Erasure>,
     intents: u32,
     hash: TransactionHash,
+    /// The records since the last commit, the log's own among them.
+    leaves: Vec<Leaf>,
     /// What stands for records that a crash left half erased.
     patches: Patches,
     /// Where a fault was looked at a second time, in case the record was being erased at the first.
@@ -128,10 +134,13 @@ impl Scanner {
             tip,
             known,
             unit: None,
+            spare: Vec::new(),
+            payloads: true,
             pending: Vec::new(),
             erasures: Vec::new(),
             intents: 0,
             hash: TransactionHash::new(),
+            leaves: Vec::new(),
             patches: Patches::new(),
             again: None,
         }
@@ -176,6 +185,11 @@ impl Scanner {
         Ok(Entry::Ready(Box::new(scanner)))
     }
 
+    /// This scanner, but for the payloads: records are checked and come without theirs.
+    pub(crate) fn without_payloads(self) -> Self {
+        Self { payloads: false, ..self }
+    }
+
     pub(crate) fn tip(&self) -> &Tip {
         &self.tip
     }
@@ -192,6 +206,7 @@ impl Scanner {
 
     fn forget_pending(&mut self) {
         self.pending.clear();
+        self.leaves.clear();
         self.erasures.clear();
         self.intents = 0;
     }
@@ -231,7 +246,9 @@ impl Scanner {
                 self.geometry.erasing.wait();
                 continue;
             }
-            if !matches!(step, Some(Step::Sealed | Step::Switched { .. })) {
+            if matches!(step, Some(Step::Sealed | Step::Switched { .. })) {
+                self.spare = unit.bytes;
+            } else {
                 self.unit = Some(unit);
             }
             if let Some(step) = step {
@@ -306,7 +323,7 @@ impl Scanner {
             KIND_COMMIT => {
                 let commit = Commit::decode(view.payload).ok_or("the commit record has a wrong layout")?;
                 self.check_commit(&commit)?;
-                self.tip.push(view.hash, view.stored_len);
+                self.pass(view);
                 self.tip.committed(&commit);
                 let records = std::mem::take(&mut self.pending);
                 let erasures = std::mem::take(&mut self.erasures);
@@ -315,13 +332,14 @@ impl Scanner {
                 (self.known.transaction, self.known.commit) = (true, true);
                 self.hash = TransactionHash::new();
                 let (number, time_us) = (CommitNo(commit.number), commit.time_us);
-                let transaction = Transaction { number, time_us, records, head: self.tip.public_head() };
+                let leaves = std::mem::take(&mut self.leaves);
+                let transaction = Transaction { number, time_us, records, leaves, head: self.tip.public_head() };
                 Some(Step::Transaction { transaction, whole, erasures })
             }
             KIND_CLOSE => {
                 let close = Close::decode(view.payload).ok_or("the close record has a wrong layout")?;
                 self.check_close(&close)?;
-                self.tip.push(view.hash, view.stored_len);
+                self.pass(view);
                 self.tip.closed(&close);
                 self.known.transaction = true;
                 Some(Step::Closed)
@@ -334,13 +352,13 @@ impl Scanner {
                 self.erasures.extend(intent.erasures);
                 self.intents += 1;
                 self.hash.push(&view.hash);
-                self.tip.push(view.hash, view.stored_len);
+                self.pass(view);
                 None
             }
             KIND_REDACTED => {
                 let done = Redacted::decode(view.payload).ok_or("the record of a done redaction has a wrong layout")?;
                 self.check_redacted(&done)?;
-                self.tip.push(view.hash, view.stored_len);
+                self.pass(view);
                 self.tip.synced = self.tip.synced.max(done.synced);
                 self.known.transaction = true;
                 Some(Step::Redacted(done.commit))
@@ -349,13 +367,25 @@ impl Scanner {
                 return Err(format!("unknown log record type {kind:#04x}"));
             }
             _ => {
-                self.pending.push(view.to_record(Lsn(self.tip.position)));
+                let payload = if self.payloads { view.payload } else { &[] };
+                self.pending.push(RecordView { payload, ..*view }.to_record(Lsn(self.tip.position)));
                 self.hash.push(&view.hash);
-                self.tip.push(view.hash, view.stored_len);
+                self.pass(view);
                 None
             }
         };
         Ok(step)
+    }
+
+    /// Moves behind a record that checked out.
+    fn pass(&mut self, view: &RecordView<'_>) {
+        let (lsn, page) = (self.tip.position, self.geometry.page);
+        self.tip.push(view.hash, view.stored_len);
+        // A run holds one record.
+        let alone = view.stored_len > page.capacity();
+        let run_len = (page.run_pages(view.stored_len) * page.len()) as u64;
+        let end = if alone { lsn + run_len } else { self.tip.position };
+        self.leaves.push(Leaf { lsn: Lsn(lsn), end: Lsn(end), hash: view.hash });
     }
 
     fn check_commit(&self, commit: &Commit) -> Result<(), String> {
@@ -529,7 +559,8 @@ impl Scanner {
         if offset + page.bytes() > segment.file_len {
             return Ok(Err(missing(segment)));
         }
-        let mut bytes = vec![0; page.len()];
+        let mut bytes = std::mem::take(&mut self.spare);
+        bytes.resize(page.len(), 0);
         segment.read(&mut bytes, offset)?;
         if let Some(stored_len) = record::claimed_len(&bytes)
             && stored_len > page.capacity()
@@ -608,6 +639,7 @@ impl Scanner {
         // Nothing has begun since, whatever came before the page.
         self.known.transaction = true;
         self.hash = TransactionHash::new();
+        self.leaves.clear();
         Ok(None)
     }
 

@@ -1,0 +1,225 @@
+//! From memory to derived files: tails of vectors and words become segments, changed attributes chunks of columns.
+//!
+//! A checkpoint seals what was set aside; a rebuild seals as it goes. Segments of a layer are merged so that each is at least
+//! twice as large as the next: there are few, and each item is rewritten a logarithmic number of times.
+
+use crate::Result;
+use crate::attributes::{AttributeStore, Chunk};
+use crate::database::Inner;
+use crate::files::{Files, Form};
+use crate::layers::LayerIndex;
+use crate::options::Options;
+use crate::tables::{self, ManifestRow};
+use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
+use holotype_index::segment::merge_segments;
+use holotype_index::words::{Analyzer, WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
+use holotype_index::{BuildOptions, VectorSegment, build_segment};
+use holotype_storage::codec;
+use holotype_storage::columns::Columns;
+use holotype_storage::overlay::RowKey;
+use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most segments a layer may have; more are merged.
+pub(crate) const MAX_SEGMENTS: usize = 8;
+
+/// Who writes derived files, each under a name of its own.
+#[derive(Clone, Copy)]
+pub(crate) struct Sealer<'a> {
+    pub(crate) files: &'a Files,
+    pub(crate) options: &'a Options,
+    pub(crate) database: [u8; 16],
+    /// The newest generation given to a derived file.
+    pub(crate) generation: &'a AtomicU64,
+}
+
+/// The derived files that were written, and those they take the place of.
+#[derive(Default)]
+pub(crate) struct Sealed {
+    pub(crate) added: Vec<ManifestRow>,
+    pub(crate) dropped: Vec<(Form, u32, u64)>,
+}
+
+impl Sealed {
+    /// What changes in the manifest.
+    pub(crate) fn manifest_rows(&self) -> Result<Vec<(RowKey, Option<Vec<u8>>)>> {
+        let mut rows = Vec::new();
+        for row in &self.added {
+            rows.push((manifest_key(row.form, row.place, row.generation), Some(codec::encode(row)?)));
+        }
+        for (form, place, generation) in &self.dropped {
+            rows.push((manifest_key(form.byte(), *place, *generation), None));
+        }
+        Ok(rows)
+    }
+
+    /// The files that were written.
+    pub(crate) fn paths(&self, files: &Files) -> impl Iterator<Item = PathBuf> {
+        let named = self.added.iter().filter_map(|row| Some((Form::from_byte(row.form)?, row)));
+        named.map(|(form, row)| files.derived(form, row.place, row.generation))
+    }
+
+    /// Removes the files that others took the place of. A snapshot that still maps one keeps it alive; a name that cannot be
+    /// removed now goes at the next opening.
+    pub(crate) fn remove_dropped(&self, files: &Files) {
+        for (form, place, generation) in &self.dropped {
+            let _ = files.vfs.remove(&files.derived(*form, *place, *generation));
+        }
+    }
+}
+
+pub(crate) fn manifest_key(form: u8, place: u32, generation: u64) -> RowKey {
+    let mut key = vec![form];
+    key.extend_from_slice(&place.to_be_bytes());
+    key.extend_from_slice(&generation.to_be_bytes());
+    RowKey::new(tables::MANIFEST, &key)
+}
+
+impl<'a> Sealer<'a> {
+    /// Who writes the files of an open database.
+    pub(crate) fn of(inner: &'a Inner) -> Self {
+        Sealer {
+            files: &inner.files,
+            options: &inner.options,
+            database: inner.log.database(),
+            generation: &inner.checkpointer.generation,
+        }
+    }
+
+    /// A new name for a derived file, noted for the manifest.
+    fn name(&self, form: Form, place: u32, sealed: &mut Sealed) -> (PathBuf, FileIdentity) {
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        sealed.added.push(ManifestRow { form: form.byte(), place, generation });
+        let identity = FileIdentity { database: self.database, generation, place };
+        (self.files.derived(form, place, generation), identity)
+    }
+
+    /// Writes a segment file and opens it again from the disk.
+    fn write(
+        &self,
+        file: SegmentFileWriter,
+        path: &Path,
+        kind: [u8; 4],
+        identity: &FileIdentity,
+    ) -> Result<SegmentFile> {
+        file.write(self.files.vfs.as_ref(), path)?;
+        Ok(SegmentFile::open(self.files.vfs.as_ref(), path, kind, identity)?)
+    }
+
+    /// The chunks of columns that the frozen changes touch, with the changes in them.
+    pub(crate) fn chunks(&self, attributes: &AttributeStore, bound: u32, sealed: &mut Sealed) -> Result<Vec<Chunk>> {
+        let vfs = self.files.vfs.as_ref();
+        let mut chunks = Vec::new();
+        for number in attributes.frozen_chunks() {
+            let columns = attributes.write_chunk(number, bound)?;
+            let (path, identity) = self.name(Form::Columns, number, sealed);
+            columns.write(vfs, &path, identity)?;
+            chunks.push(Chunk::new(number, Columns::open(vfs, &path, &identity)?)?);
+            if let Some(generation) = attributes.chunk_generation(number) {
+                sealed.dropped.push((Form::Columns, number, generation));
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// The vector segments of a layer with its tail in them; nothing when it has no vectors.
+    pub(crate) fn vectors(
+        &self,
+        layer: &LayerIndex,
+        place: u32,
+        sealed: &mut Sealed,
+    ) -> Result<Option<Arc<Vec<Arc<VectorSegment>>>>> {
+        let Some(vectors) = &layer.vectors else { return Ok(None) };
+        if vectors.tail.is_empty() {
+            return Ok(Some(Arc::clone(&vectors.segments)));
+        }
+        let (absorbed, mut segments) = split_to_merge(&vectors.segments, vectors.tail.len(), |segment| segment.len());
+        let options = BuildOptions { threads: self.options.background_threads.max(1), ..BuildOptions::default() };
+        let (path, identity) = self.name(Form::Vectors, place, sealed);
+        let spec = vectors.tail.spec();
+        let graph_from = if absorbed.is_empty() { options.graph_from } else { usize::MAX };
+        let mut file = build_segment(&vectors.tail.to_rows(), identity, &BuildOptions { graph_from, ..options })?;
+        if !absorbed.is_empty() {
+            let fresh = SegmentFile::from_bytes(file.into_bytes(), VECTOR_SEGMENT_KIND, &identity)?;
+            let fresh = VectorSegment::open(fresh, &spec)?;
+            let sources: Vec<&VectorSegment> =
+                absorbed.iter().map(|segment| segment.as_ref()).chain([&fresh]).collect();
+            file = merge_segments(&sources, None, identity, &options)?;
+        }
+        let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
+        let generations = absorbed.iter().map(|segment| segment.file().identity().generation);
+        sealed.dropped.extend(generations.map(|generation| (Form::Vectors, place, generation)));
+        segments.push(Arc::new(VectorSegment::open(file, &spec)?));
+        Ok(Some(Arc::new(segments)))
+    }
+
+    /// The word segments of a layer with its tails in them.
+    pub(crate) fn words(
+        &self,
+        layer: &LayerIndex,
+        place: u32,
+        bound: u32,
+        sealed: &mut Sealed,
+    ) -> Result<Arc<Vec<Arc<WordSegment>>>> {
+        let analyzer = layer.words.analyzer;
+        let mut segments = layer.words.segments.as_ref().clone();
+        for tail in layer.words.tails.iter().filter(|tail| tail.document_count() > 0) {
+            let (absorbed, kept) =
+                split_to_merge(&segments, tail.document_count(), |segment| segment.document_count() as usize);
+            segments = kept;
+            segments.push(if absorbed.is_empty() {
+                self.word_tail(tail, place, bound, sealed)?
+            } else {
+                let identity = FileIdentity { database: self.database, generation: u64::MAX, place };
+                let fresh = tail.build(bound, None, identity)?;
+                let fresh = SegmentFile::from_bytes(fresh.into_bytes(), WORD_SEGMENT_KIND, &identity)?;
+                let fresh = WordSegment::open(fresh)?;
+                let sources = absorbed.iter().map(|segment| segment.as_ref()).chain([&fresh]).collect();
+                let generations = absorbed.iter().map(|segment| segment.file().identity().generation);
+                sealed.dropped.extend(generations.map(|generation| (Form::Words, place, generation)));
+                self.merged_words(analyzer, sources, place, sealed)?
+            });
+        }
+        Ok(Arc::new(segments))
+    }
+
+    /// The segment of a tail of words.
+    pub(crate) fn word_tail(
+        &self,
+        tail: &WordTail,
+        place: u32,
+        bound: u32,
+        sealed: &mut Sealed,
+    ) -> Result<Arc<WordSegment>> {
+        let (path, identity) = self.name(Form::Words, place, sealed);
+        let file = tail.build(bound, None, identity)?;
+        Ok(Arc::new(WordSegment::open(self.write(file, &path, WORD_SEGMENT_KIND, &identity)?)?))
+    }
+
+    /// One segment of several. Whose place it takes is for the caller to note.
+    pub(crate) fn merged_words(
+        &self,
+        analyzer: Analyzer,
+        sources: Vec<&WordSegment>,
+        place: u32,
+        sealed: &mut Sealed,
+    ) -> Result<Arc<WordSegment>> {
+        let (path, identity) = self.name(Form::Words, place, sealed);
+        let file = merge_word_segments(analyzer, &sources, None, identity)?;
+        Ok(Arc::new(WordSegment::open(self.write(file, &path, WORD_SEGMENT_KIND, &identity)?)?))
+    }
+}
+
+/// Which segments, oldest first, a new one of `count` should absorb, and which stay: it absorbs every newest one that is not
+/// more than twice as large as what it would join, and the rest of them all when there would be too many.
+fn split_to_merge<T: Clone>(segments: &[T], count: usize, size: impl Fn(&T) -> usize) -> (Vec<T>, Vec<T>) {
+    let mut joined = count;
+    let mut keep = segments.len();
+    while keep > 0 && (size(&segments[keep - 1]) <= 2 * joined || keep >= MAX_SEGMENTS) {
+        joined += size(&segments[keep - 1]);
+        keep -= 1;
+    }
+    (segments[keep..].to_vec(), segments[..keep].to_vec())
+}
