@@ -51,7 +51,7 @@ pub struct Options {
     pub cache_bytes: usize,
     /// The memory for the catalog's cache and for what no checkpoint holds yet, in bytes.
     pub memory_limit: u64,
-    /// The most bytes of log that no checkpoint holds.
+    /// The most bytes of log that no checkpoint holds: what an opening after a crash reads.
     pub max_tail_bytes: u64,
     /// The most vectors that are in no segment yet.
     pub max_unsealed_vectors: u64,
@@ -80,7 +80,7 @@ impl Default for Options {
             checkpoint_records: 10_000,
             cache_bytes: 32 << 20,
             memory_limit: 256 << 20,
-            max_tail_bytes: 64 << 20,
+            max_tail_bytes: 8 << 20,
             max_unsealed_vectors: 100_000,
             max_live_segments: 32,
             snapshot_max_age: None,

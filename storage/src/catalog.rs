@@ -82,7 +82,7 @@ pub struct CatalogOptions {
 
 impl Default for CatalogOptions {
     fn default() -> Self {
-        Self { cache_len: 32 << 20, check_len: 64 << 20 }
+        Self { cache_len: 32 << 20, check_len: 16 << 20 }
     }
 }
 

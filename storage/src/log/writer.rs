@@ -6,6 +6,8 @@
 //!
 //! 1. Before a segment's header is written, everything in the segment before it is synced.
 //! 2. A failed write or sync poisons the log; a refusal changes nothing.
+//! 3. What is written and not synced is never more than [`MAX_AHEAD`]. So recovery knows where nothing can stand any more
+//!    without reading to the end of a segment that is empty for the most part.
 
 use std::cell::RefCell;
 use std::mem;
@@ -27,6 +29,9 @@ use crate::vfs::VfsFile;
 
 /// A transaction's buffer larger than this is given back to the system.
 const KEPT_BUFFER_LEN: usize = 1 << 20;
+
+/// How far what is written may be ahead of what is durable, in bytes.
+pub(crate) const MAX_AHEAD: usize = 4 << 20;
 
 /// What stays the same while a log is open.
 #[derive(Clone, Debug)]
@@ -287,12 +292,28 @@ impl Writer {
 
     fn write(&self, group: &GroupCommit, pieces: &[Piece]) -> Result<()> {
         let mut previous: Option<&Piece> = None;
+        let mut ahead = usize::try_from(self.tip.position.saturating_sub(group.durable())).unwrap_or(usize::MAX);
+        let mut begun = false;
         for piece in pieces {
             if let Some(previous) = previous {
                 group.sync_file(&previous.file, &previous.segment.path)?;
+                ahead = 0;
             }
-            let written = piece.file.write_at(&piece.bytes, piece.start - piece.segment.first);
-            written.map_err(Error::io(&piece.segment.path, "write")).map_err(|error| group.poison(&error))?;
+            let mut offset = piece.start - piece.segment.first;
+            for part in piece.bytes.chunks(MAX_AHEAD) {
+                if ahead.saturating_add(part.len()) > MAX_AHEAD {
+                    match begun {
+                        true => group.sync_file(&piece.file, &piece.segment.path)?,
+                        false => group.sync_to(self.tip.position)?,
+                    }
+                    ahead = 0;
+                }
+                let written = piece.file.write_at(part, offset);
+                written.map_err(Error::io(&piece.segment.path, "write")).map_err(|error| group.poison(&error))?;
+                ahead += part.len();
+                offset += part.len() as u64;
+                begun = true;
+            }
             previous = Some(piece);
         }
         Ok(())

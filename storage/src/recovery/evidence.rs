@@ -9,6 +9,7 @@ use crate::error::{Damage, Result};
 use crate::log::commit::{Close, Commit};
 use crate::log::scanner::Fault;
 use crate::log::segment::{HeaderState, Segment};
+use crate::log::writer::MAX_AHEAD;
 use crate::log::{Lsn, damage_at};
 use crate::record::{self, ALIGNMENT, KIND_CLOSE, KIND_COMMIT, Parsed, Place};
 
@@ -44,25 +45,32 @@ impl Opening {
                     behind.header = Some((segment.first, segment.number));
                 }
             }
-            self.search(segment, stop.position.max(segment.first), &mut behind)?;
+            self.search(segment, stop.position.max(segment.first), stop, &mut behind)?;
         }
         Ok(behind)
     }
 
-    /// Looks through a segment from a position for bytes that are not zero and for records that say what was durable.
-    fn search(&self, segment: &Segment, from: u64, behind: &mut Behind) -> Result<()> {
+    /// Looks through a segment from a position for bytes that are not zero and for records that say what was durable. Where
+    /// nothing is wrong so far, as much of nothing as a writer may be ahead is the end.
+    fn search(&self, segment: &Segment, from: u64, stop: &Stop, behind: &mut Behind) -> Result<()> {
         let page = self.geometry.page;
         let end = segment.first + segment.len.min(segment.file_len);
         let mut start = page.start_of(from);
         let mut bytes = vec![0; page.len()];
         while start < end {
+            let known = behind.end.max(stop.position).max(segment.first);
+            if stop.what.is_none() && start > known.saturating_add(MAX_AHEAD as u64 + page.bytes()) {
+                break;
+            }
             let len = page.bytes().min(end - start) as usize;
             let Some(bytes) = bytes.get_mut(..len) else {
                 break;
             };
             segment.read(bytes, start - segment.first)?;
             let skip = from.saturating_sub(start) as usize;
-            if let Some(last) = bytes.iter().rposition(|&byte| byte != 0).filter(|&last| last >= skip) {
+            // A fold that looks at every byte is many times as fast as a search that may end at each.
+            let used = bytes.iter().fold(0, |seen, byte| seen | byte) != 0;
+            if used && let Some(last) = bytes.iter().rposition(|&byte| byte != 0).filter(|&last| last >= skip) {
                 behind.end = behind.end.max(start + last as u64 + 1);
                 for at in (skip.next_multiple_of(ALIGNMENT)..=last).step_by(ALIGNMENT) {
                     let rest = bytes.get(at..).unwrap_or_default();

@@ -1,0 +1,69 @@
+//! A writer is never further ahead of what is durable than recovery looks.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use holotype_storage::NewRecord;
+use holotype_storage::log::{Log, LogOptions, OpenOptions, Transaction};
+use holotype_storage::vfs::{Crash, OpenMode, SimVfs, Vfs};
+
+/// The most that may be written and not synced.
+const AHEAD: u64 = 4 << 20;
+const SEGMENT: &str = "/log/0000000001.log";
+
+fn create(disk: &SimVfs) -> Log {
+    let options = LogOptions { first_segment_len: 32 << 20, ..LogOptions::new([7; 16]) };
+    Log::create(Arc::new(disk.clone()), Path::new("/log"), &options).unwrap()
+}
+
+fn records(count: usize, len: usize) -> Vec<NewRecord> {
+    vec![NewRecord { kind: 1, payload: vec![7; len] }; count]
+}
+
+/// Opens the log, and says how many transactions there are and whether a tail was cut off.
+fn open(disk: &SimVfs) -> (u64, bool) {
+    let mut count = 0;
+    let on = &mut |_: Transaction| {
+        count += 1;
+        Ok::<_, holotype_storage::Error>(())
+    };
+    let (log, report) =
+        Log::open(Arc::new(disk.clone()), Path::new("/log"), None, &OpenOptions::default(), on).unwrap();
+    drop(log);
+    (count, report.tail.is_some())
+}
+
+#[test]
+fn what_is_not_synced_is_bounded_and_survives_no_crash_in_part() {
+    let disk = SimVfs::new();
+    let log = create(&disk);
+    let mut appended = 0;
+    for (count, len) in [(1, 60_000); 120].into_iter().chain([(40, 300_000), (1, 100), (3, 5 << 20), (1, 100)]) {
+        log.append(&records(count, len), 0).unwrap();
+        appended += 1;
+        let transaction = (count * (len + 60_000)) as u64;
+        let ahead = log.end().0 - log.durable().0;
+        assert!(ahead <= AHEAD + transaction, "{ahead} bytes are not synced after transaction {appended}");
+    }
+    // What was synced on the way is there whatever a crash keeps; half of a transaction never is.
+    let (kept, _) = open(&disk.crash(Crash::Lose));
+    assert!((119..appended).contains(&kept), "{kept} of {appended} transactions are there");
+    assert_eq!(open(&disk.crash(Crash::Keep)), (appended, false));
+}
+
+#[test]
+fn what_an_append_left_behind_a_hole_is_found_and_set_aside() {
+    for distance in [40_000, AHEAD - 100_000] {
+        let disk = SimVfs::new();
+        let log = create(&disk);
+        log.append(&records(1, 100), 0).unwrap();
+        log.sync_to(log.end()).unwrap();
+        let end = log.end().0;
+        drop(log);
+        let file = disk.open(Path::new(SEGMENT), OpenMode::ReadWrite).unwrap();
+        file.write_at(&[9; 100], end + distance).unwrap();
+        file.sync().unwrap();
+        assert_eq!(open(&disk), (1, true), "{distance} bytes behind the end");
+        assert_eq!(open(&disk), (1, false), "set aside, {distance} bytes behind the end");
+    }
+}
