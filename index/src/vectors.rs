@@ -204,7 +204,7 @@ impl VectorIndex {
             let rows = segment.rows()?;
             for (id, score) in ids.iter().zip(&mut scores) {
                 if score.is_none() {
-                    *score = rows.position(*id).map(|at| query.score(&rows, at));
+                    *score = segment.members().position(*id).map(|at| query.score(&rows, at as usize));
                 }
             }
             segment.damage()?;
@@ -224,8 +224,8 @@ impl VectorIndex {
         }
         for segment in &self.segments {
             let rows = segment.rows()?;
-            if let Some(at) = rows.position(id) {
-                rows.decode(at, &mut vector);
+            if let Some(at) = segment.members().position(id) {
+                rows.decode(at as usize, &mut vector);
                 segment.damage()?;
                 return Ok(Some(vector));
             }
@@ -242,7 +242,7 @@ impl VectorIndex {
             return Ok(true);
         }
         for segment in &self.segments {
-            if segment.rows()?.position(id).is_some() {
+            if segment.members().position(id).is_some() {
                 return Ok(true);
             }
         }

@@ -18,12 +18,12 @@
 //!    tails, and whether it was computed for all documents or looked up for one.
 //! 2. A hit has at least one term of the query, so its score is above 0.
 //!
-//! Cost of [`Scorer::top`]: every posting of the query's terms, and four bytes a document where they are many, or a sort
-//! of them where they are few; or, when the filter is small against the postings, a look-up of each document of the
-//! filter in each list. Block entries hold what a block-max
-//! search needs to skip more, should lists grow long enough to ask for it.
+//! Cost of [`Scorer::top`]: every posting of the query's terms, added up in four bytes a document, which each thread keeps and
+//! leaves at zero; or, when the filter is small against the postings, a look-up of each document of the filter in each
+//! list. Block entries hold what a block-max search needs to skip more, should lists grow long enough to ask for it.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use super::postings::{Cursor, List, ONCE};
 use super::query::WordQuery;
@@ -40,8 +40,6 @@ pub const B: f32 = 0.75;
 
 /// Looking a document up costs about as much as walking over this many postings (measured: a block is decoded).
 const LOOKUP_COST: u64 = 32;
-/// Sorting a posting costs about as much as looking at this many documents' scores.
-const SORT_COST: u64 = 16;
 
 /// What BM25 knows of all documents together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,6 +109,25 @@ struct Part<'a> {
     total_len: u64,
     /// Excluded documents among them, ascending.
     excluded: Vec<u32>,
+}
+
+/// Scores while they are added up. Between two uses all of them are zero.
+#[derive(Default)]
+struct Sums {
+    scores: Vec<f32>,
+    /// The documents whose score is not zero; one may stand here twice.
+    met: Vec<u32>,
+}
+
+impl Sums {
+    fn clear(&mut self) {
+        self.scores.clear();
+        self.met.clear();
+    }
+}
+
+thread_local! {
+    static SUMS: RefCell<Sums> = RefCell::default();
 }
 
 /// The scores of one query.
@@ -193,19 +210,16 @@ impl<'a> Scorer<'a> {
             return Ok(top.into_sorted());
         }
         for part in &self.parts {
-            let mut see = |local: u32, score: f32| {
+            self.score_all(part, &mut |local, score| {
+                if score <= 0.0 || top.threshold().is_some_and(|least| score < least) {
+                    return;
+                }
                 let Some(id) = part.id(local) else { return };
                 let hit = Hit { id, score };
-                if score > 0.0 && top.admits(hit) && self.may_return(id, filter) {
+                if top.admits(hit) && self.may_return(id, filter) {
                     top.push(hit);
                 }
-            };
-            let postings: u64 = part.lists.iter().flatten().map(|list| u64::from(list.count())).sum();
-            if postings * SORT_COST < u64::from(part.bound) {
-                self.score_few(part, &mut see)?;
-            } else {
-                self.score_all(part, &mut see)?;
-            }
+            })?;
         }
         Ok(top.into_sorted())
     }
@@ -317,39 +331,40 @@ impl<'a> Scorer<'a> {
         self.excluded.is_some_and(|excluded| excluded.contains(id))
     }
 
-    /// Shows the score of every document of a part, by adding up in an array of all of them.
+    /// Shows the score of every document of a part that holds a term of the query.
     fn score_all(&self, part: &Part<'_>, see: &mut impl FnMut(u32, f32)) -> Result<()> {
+        SUMS.with_borrow_mut(|sums| {
+            let added = self.add_up(part, sums);
+            if added.is_err() {
+                sums.clear();
+            }
+            added?;
+            for local in sums.met.drain(..) {
+                if let Some(score) = sums.scores.get_mut(local as usize) {
+                    see(local, std::mem::take(score));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds the terms up, in the order of the query.
+    fn add_up(&self, part: &Part<'_>, sums: &mut Sums) -> Result<()> {
         let norm = Norm::new(&self.stats);
-        let mut scores = vec![0f32; part.bound as usize];
+        if sums.scores.len() < part.bound as usize {
+            sums.scores.resize(part.bound as usize, 0.0);
+        }
         for (term, list) in self.terms.iter().zip(&part.lists) {
             let Some(list) = list else { continue };
             let scale = scale(term);
             list.each(part.bound, &mut |posting| {
-                if let Some(score) = scores.get_mut(posting.local as usize) {
+                if let Some(score) = sums.scores.get_mut(posting.local as usize) {
+                    if *score == 0.0 {
+                        sums.met.push(posting.local);
+                    }
                     *score += norm.score(scale, posting.frequency, part.len(posting.local));
                 }
             })?;
-        }
-        (0..).zip(scores).for_each(|(local, score)| see(local, score));
-        Ok(())
-    }
-
-    /// Shows the score of every document of a part that has one, by sorting the postings.
-    fn score_few(&self, part: &Part<'_>, see: &mut impl FnMut(u32, f32)) -> Result<()> {
-        let norm = Norm::new(&self.stats);
-        let mut scores: Vec<(u32, usize, f32)> = Vec::new();
-        for (i, (term, list)) in self.terms.iter().zip(&part.lists).enumerate() {
-            let Some(list) = list else { continue };
-            let scale = scale(term);
-            list.each(part.bound, &mut |posting| {
-                let score = norm.score(scale, posting.frequency, part.len(posting.local));
-                scores.push((posting.local, i, score));
-            })?;
-        }
-        scores.sort_unstable_by_key(|(local, term, _)| (*local, *term));
-        for document in scores.chunk_by(|a, b| a.0 == b.0) {
-            let local = document.first().map_or(0, |(local, ..)| *local);
-            see(local, document.iter().fold(0.0, |sum, (.., score)| sum + score));
         }
         Ok(())
     }
@@ -423,7 +438,7 @@ impl<'a> Part<'a> {
     }
 
     fn local(&self, id: u32) -> Option<u32> {
-        self.ids.binary_search_by_key(&id, |id| u32::from_le_bytes(*id)).ok().map(|local| local as u32)
+        place_of(&self.ids, id).map(|local| local as u32)
     }
 
     /// Takes the excluded documents out of the statistics.
@@ -447,6 +462,32 @@ impl<'a> Part<'a> {
         }
         Ok(df)
     }
+}
+
+/// Where an id stands among ids that ascend. They are close to evenly spread, so the search begins where it would stand if
+/// they were, and widens from there.
+fn place_of(ids: &[Number], id: u32) -> Option<usize> {
+    let at = |place: usize| ids.get(place).map(|id| u32::from_le_bytes(*id));
+    let last = ids.len().checked_sub(1)?;
+    let (least, most) = (at(0)?, at(last)?);
+    if !(least..=most).contains(&id) {
+        return None;
+    }
+    let guess = u64::from(id - least) * last as u64 / u64::from(most - least).max(1);
+    let guess = (guess as usize).min(last);
+    // What is looked for stands in low..=high.
+    let (mut low, mut high, mut width) = (guess, guess, 4);
+    while low > 0 && at(low)? > id {
+        low = low.saturating_sub(width);
+        width *= 2;
+    }
+    width = 4;
+    while high < last && at(high)? < id {
+        high = (high + width).min(last);
+        width *= 2;
+    }
+    let found = ids.get(low..=high)?.binary_search_by_key(&id, |id| u32::from_le_bytes(*id));
+    found.ok().map(|place| low + place)
 }
 
 /// The part of the formula that depends on the length, over frequencies in sixteenths.
@@ -480,4 +521,25 @@ fn evidence(term: &TermStats) -> f32 {
 
 fn share(part: f32, all: f32) -> f32 {
     if all > 0.0 { (part / all).min(1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ids_are_found_where_they_stand(
+            ids in proptest::collection::btree_set(prop_oneof![0u32..2_000, any::<u32>()], 0..300),
+            others in proptest::collection::vec(prop_oneof![0u32..2_000, any::<u32>()], 20),
+        ) {
+            let ids: Vec<u32> = ids.into_iter().collect();
+            let stored: Vec<Number> = ids.iter().map(|id| id.to_le_bytes()).collect();
+            for id in ids.iter().chain(&others) {
+                prop_assert_eq!(place_of(&stored, *id), ids.binary_search(id).ok());
+            }
+        }
+    }
 }

@@ -193,14 +193,6 @@ impl<'a> Stored<'a> {
 }
 
 impl List<'_> {
-    /// How many postings there are in all.
-    pub(super) fn count(&self) -> u32 {
-        match self {
-            List::Stored(stored) => stored.count,
-            List::Memory(postings) => postings.len() as u32,
-        }
-    }
-
     /// How many there are of the documents before `bound`.
     pub(super) fn count_below(&self, bound: u32) -> Result<u32> {
         match self {
