@@ -56,7 +56,7 @@ mod value;
 mod words;
 
 pub use bind::{ParamValue, Params, bind};
-pub use check::check;
+pub use check::{check, check_bound};
 pub use error::{Error, Errors};
 pub use format::format;
 pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, parse};

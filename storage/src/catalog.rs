@@ -38,12 +38,13 @@
 
 mod backend;
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::io;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use redb::backends::InMemoryBackend;
 use redb::{
@@ -55,7 +56,7 @@ use self::backend::{VfsBackend, WriterByte, copy_at_rest};
 use crate::error::{Error, Result};
 use crate::features::{Access, Features, UPGRADE_OR_REBUILD};
 use crate::log::{CommitNo, Lsn};
-use crate::overlay::{RowKey, flat_key};
+use crate::overlay::{RowKey, flat_bounds, flat_key};
 use crate::vfs::{OpenMode, Vfs, VfsFile};
 
 /// The log position a checkpoint stands for.
@@ -255,7 +256,9 @@ impl Catalog {
         })?;
         let applied = self.decode_meta(META_APPLIED, self.meta_in(&meta, META_APPLIED)?)?;
         let (path, file, keep) = (self.path.clone(), Arc::clone(&self.file), self.redb.keep());
-        Ok(CatalogSnapshot { inner: Arc::new(Snapshot { path, file, table: rows, applied, _keep: keep }) })
+        Ok(CatalogSnapshot {
+            inner: Arc::new(Snapshot { path, file, table: rows, applied, _keep: keep, derived: OnceLock::new() }),
+        })
     }
 
     /// Reads every row and checks it. Returns how many there are.
@@ -389,6 +392,7 @@ struct Snapshot {
     applied: Option<Applied>,
     /// Closing a database ends its readers, so this keeps it open, whatever becomes of the catalog.
     _keep: Option<Arc<dyn Send + Sync>>,
+    derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 type BytesTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
@@ -444,6 +448,33 @@ impl CatalogSnapshot {
     pub(crate) fn get_flat(&self, flat: &[u8]) -> Result<Option<Vec<u8>>> {
         let sealed = guard(&self.inner.path, || Ok(self.inner.table.get(flat)?.map(|sealed| sealed.value().to_vec())))?;
         sealed.map(|sealed| unseal_row(&self.inner.path, flat, sealed)).transpose()
+    }
+
+    /// The rows of a table between two keys, ascending: key without its table, and value.
+    ///
+    /// # Errors
+    /// As [`CatalogSnapshot::get`], also for each row.
+    pub fn range(
+        &self,
+        table: u8,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> Result<impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>>> {
+        let (from, to) = flat_bounds(table, from, to);
+        let rows = self.range_flat(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice))?;
+        Ok(rows.map(|row| row.map(|(key, value)| (key.get(1..).unwrap_or_default().to_vec(), value))))
+    }
+
+    /// What its owner derives from these rows, which never change, and keeps with them; made at the first question. Nothing
+    /// when something of another type is kept.
+    pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.inner.derived.get_or_init(|| Box::new(make())).downcast_ref()
+    }
+
+    /// The same, if it was made already.
+    #[must_use]
+    pub fn derived_already<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.inner.derived.get()?.downcast_ref()
     }
 
     /// The rows between two keys that carry their table's number in front.

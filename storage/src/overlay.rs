@@ -162,6 +162,15 @@ impl Overlay {
         self.changes.get(flat).map(Option::as_ref)
     }
 
+    fn has(&self, table: u8, prefix: &[u8]) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let from = RowKey::new(table, prefix);
+        let first = self.changes.range::<[u8]>((Bound::Included(from.flat()), Bound::Unbounded)).next();
+        first.is_some_and(|(row, _)| row.flat().starts_with(from.flat()))
+    }
+
     fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Changes<'_> {
         self.changes.range::<[u8]>((from, to)).peekable()
     }
@@ -278,14 +287,7 @@ impl View {
 
     /// The rows of a table between two keys, ascending.
     pub fn range(&self, table: u8, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Rows<'_> {
-        let from = match from {
-            Bound::Unbounded => Bound::Included(vec![table]),
-            bound => bound.map(|key| flat_key(table, key)),
-        };
-        let to = match to {
-            Bound::Unbounded => table.checked_add(1).map_or(Bound::Unbounded, |next| Bound::Excluded(vec![next])),
-            bound => bound.map(|key| flat_key(table, key)),
-        };
+        let (from, to) = flat_bounds(table, from, to);
         self.rows(from, to)
     }
 
@@ -295,6 +297,12 @@ impl View {
         let from = flat_key(table, prefix);
         let to = successor(from.clone()).map_or(Bound::Unbounded, Bound::Excluded);
         self.rows(Bound::Included(from), to)
+    }
+
+    /// Whether a row whose key begins with `prefix` was changed since the last checkpoint.
+    #[must_use]
+    pub fn is_changed(&self, table: u8, prefix: &[u8]) -> bool {
+        [&self.active, &self.frozen].into_iter().any(|overlay| overlay.has(table, prefix))
     }
 
     /// Begins a checkpoint: what was active is now frozen, and is what the checkpoint is to write.
@@ -421,6 +429,19 @@ pub(crate) fn flat_key(table: u8, key: &[u8]) -> Vec<u8> {
     flat.push(table);
     flat.extend_from_slice(key);
     flat
+}
+
+/// The bounds of a table's keys as the catalog orders them.
+pub(crate) fn flat_bounds(table: u8, from: Bound<&[u8]>, to: Bound<&[u8]>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let from = match from {
+        Bound::Unbounded => Bound::Included(vec![table]),
+        bound => bound.map(|key| flat_key(table, key)),
+    };
+    let to = match to {
+        Bound::Unbounded => table.checked_add(1).map_or(Bound::Unbounded, |next| Bound::Excluded(vec![next])),
+        bound => bound.map(|key| flat_key(table, key)),
+    };
+    (from, to)
 }
 
 fn key_of(flat: &[u8]) -> Vec<u8> {

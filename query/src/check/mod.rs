@@ -29,12 +29,23 @@ use crate::words::{Kind, Layer, Mark, MeasureKind, Noun, Part};
 ///
 /// Everything that is wrong, up to 64 errors.
 pub fn check(script: &Script, params: Option<&Params>, dimension: Option<usize>) -> Result<(), Errors> {
-    let mut checker = Checker { errors: Collector::default() };
-    match params {
-        None => script.statements.iter().for_each(|it| checker.statement(it)),
-        Some(params) => checker.bound_statements(script, params, dimension),
+    if let Some(params) = params {
+        return check_bound(script, params, dimension).map(drop);
     }
+    let mut checker = Checker { errors: Collector::default() };
+    script.statements.iter().for_each(|it| checker.statement(it));
     checker.errors.finish(())
+}
+
+/// As [`check`] with parameters; hands out the statements with the parameters' values in their places.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn check_bound(script: &Script, params: &Params, dimension: Option<usize>) -> Result<Vec<Statement>, Errors> {
+    let mut checker = Checker { errors: Collector::default() };
+    let bound = checker.bound_statements(script, params, dimension);
+    checker.errors.finish(bound)
 }
 
 struct Checker {
@@ -42,18 +53,17 @@ struct Checker {
 }
 
 impl Checker {
-    fn bound_statements(&mut self, script: &Script, params: &Params, dimension: Option<usize>) {
+    fn bound_statements(&mut self, script: &Script, params: &Params, dimension: Option<usize>) -> Vec<Statement> {
         let mut binder = Binder::new(params, dimension);
-        for statement in &script.statements {
-            let bound = binder.statement(statement);
-            self.statement(&bound);
-        }
+        let bound: Vec<Statement> = script.statements.iter().map(|statement| binder.statement(statement)).collect();
+        bound.iter().for_each(|statement| self.statement(statement));
         for name in params.keys().filter(|name| !binder.used.contains(*name)) {
             let used = binder.used.iter().filter(|used| !params.contains_key(*used));
             let error = Error::new("unused-parameter", Span::default(), format!("${name} is given, but not used"));
             self.errors.push(error.nearest(nearest(name, used.map(String::as_str))));
         }
         self.errors.append(binder.errors);
+        bound
     }
 
     fn statement(&mut self, statement: &Statement) {
