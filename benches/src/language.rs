@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Questions asked.
     #[arg(long, default_value_t = 1_000)]
     questions: usize,
+    /// Only what parses (`parse`), looks up (`find`), counts (`count`) or recalls (`recall`); without it, everything.
+    #[arg(long)]
+    only: Option<String>,
     /// Where the database is kept; without it, it is made in a temporary folder and removed.
     #[arg(long)]
     keep: Option<PathBuf>,
@@ -50,8 +53,11 @@ const README: &str = "recall $q in episode 'trip-42' limit 2";
 const REPEATS: usize = 2_000;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    parsing()?;
-    soup::run()?;
+    let wanted = |part: &str| arguments.only.as_deref().is_none_or(|only| only == part);
+    if wanted("parse") {
+        parsing()?;
+        soup::run()?;
+    }
     let temporary = tempfile::tempdir_in(".")?;
     let dir = arguments.keep.clone().unwrap_or_else(|| temporary.path().to_owned());
     let world = World { items: arguments.items, dim: arguments.dim };
@@ -64,9 +70,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let open_ms = round(started.elapsed().as_secs_f64() * 1e3, 3);
     let snapshot = database.snapshot();
     println!("{}", json!({"bench": "language", "phase": "open", "items": snapshot.len(), "open_ms": open_ms}));
-    finding(&snapshot, &world)?;
-    counting(&snapshot, &world)?;
-    recalling(&snapshot, &world, arguments.questions)
+    if wanted("find") {
+        finding(&snapshot, &world)?;
+    }
+    if wanted("count") {
+        counting(&snapshot, &world)?;
+    }
+    if wanted("recall") {
+        recalling(&snapshot, &world, arguments.questions)?;
+    }
+    Ok(())
 }
 
 /// Repeats `work` and gives the durations.

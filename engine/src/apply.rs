@@ -15,11 +15,11 @@ use crate::record::{
     Change, ChunkRecord, ClaimRecord, EpisodeRecord, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord,
     PointerTarget, Record, UnciteRecord, bad_byte,
 };
-use crate::state::State;
+use crate::state::{AtHand, State};
 use crate::tables::{self, EdgeRow, EpisodeRow, PageRow};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Where a record stands: known at replay, filled in after the append for a transaction's own records.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,7 +35,7 @@ impl State {
             Record::Space(space) => self.meta.space = Some(Arc::new(space.clone())),
             Record::Setting(setting) => {
                 self.put(tables::SETTING, &setting.name, &setting.value)?;
-                self.page_tokens = OnceLock::new();
+                self.at_hand = AtHand::default();
                 if setting.name == "analyser" {
                     self.layers = empty_layers(analyzer(&setting.value));
                     self.prepare_vectors()?;
@@ -61,6 +61,7 @@ impl State {
                 self.note_row(tables::KEY, rekey.key.as_bytes())?;
                 self.put_key(&rekey.key, rekey.item, place);
                 self.put(tables::KEY_OF, tables::numbers([rekey.item]), &rekey.key)?;
+                self.at_hand = AtHand::default();
             }
             Record::Forget(forget) => self.apply_forget(forget)?,
             Record::Restated(restated) => self.apply_restated(restated, place.lsn)?,

@@ -14,11 +14,13 @@
 
 mod chunk;
 mod select;
+mod usual;
 
 pub(crate) use chunk::{CHUNK_ITEMS, Chunk};
 pub(crate) use select::Wanted;
 
 use crate::item::{Attributes, ItemId, Kind, Layer};
+use crate::score::Scalars;
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_storage::BufferedMap;
@@ -27,6 +29,7 @@ use holotype_storage::segment_file::SegmentFile;
 use select::Changed;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
+use usual::Usual;
 
 /// A scalar attribute that a filter can test as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,12 +90,20 @@ pub(crate) struct AttributeStore {
     chunks: Arc<Vec<Arc<Chunk>>>,
     frozen: BufferedMap<u32, Arc<Attributes>>,
     current: BufferedMap<u32, Arc<Attributes>>,
-    /// Both maps laid out for selecting, at the first question after a change.
-    changed_columns: Arc<OnceLock<Changed>>,
+    /// What is made of the columns and the maps at the first question after a change.
+    derived: Arc<Derived>,
     /// What changes replaced since the outermost savepoint, the newest last; as in `storage::overlay::View`.
     replaced: Vec<(u32, Option<Arc<Attributes>>)>,
     /// Savepoints under way.
     savepoints: usize,
+}
+
+/// What follows from the attributes as they are.
+#[derive(Default)]
+struct Derived {
+    /// Both maps laid out for selecting.
+    changed: OnceLock<Changed>,
+    usual: OnceLock<Arc<Usual>>,
 }
 
 /// Where a store stood, to come back to.
@@ -106,7 +117,7 @@ impl Clone for AttributeStore {
             chunks: Arc::clone(&self.chunks),
             frozen: self.frozen.clone(),
             current: self.current.clone(),
-            changed_columns: Arc::clone(&self.changed_columns),
+            derived: Arc::clone(&self.derived),
             ..AttributeStore::default()
         }
     }
@@ -127,6 +138,15 @@ impl AttributeStore {
         match self.chunks.get((id.0 / CHUNK_ITEMS) as usize) {
             Some(chunk) => chunk.get(id.0),
             None => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
+    /// What S reads of an item: a third of the columns.
+    pub(crate) fn scalars(&self, id: ItemId) -> Result<Scalars> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => Ok(Scalars::from(changed.as_ref())),
+            (None, Some(chunk)) => chunk.scalars(id.0),
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
         }
     }
 
@@ -208,10 +228,11 @@ impl AttributeStore {
         self.release(savepoint);
     }
 
-    /// Notes that the changes are about to be others; copies of this store keep their own layout.
+    /// Notes that the changes are about to be others; copies of this store keep what they derived.
     fn changes(&mut self) {
-        if self.changed_columns.get().is_some() || Arc::strong_count(&self.changed_columns) > 1 {
-            self.changed_columns = Arc::default();
+        let derived = &self.derived;
+        if derived.changed.get().is_some() || derived.usual.get().is_some() || Arc::strong_count(derived) > 1 {
+            self.derived = Arc::default();
         }
     }
 
@@ -222,7 +243,7 @@ impl AttributeStore {
 
     /// The items whose attribute is wanted.
     pub(crate) fn select_wanted(&self, column: Column, bound: u32, wanted: Wanted<'_>) -> Result<Bits> {
-        let changed = self.changed_columns.get_or_init(|| Changed::new(&self.frozen, &self.current));
+        let changed = self.derived.changed.get_or_init(|| Changed::new(&self.frozen, &self.current));
         select::select(&self.chunks, changed, column, bound, wanted)
     }
 

@@ -181,6 +181,7 @@ pub(crate) fn like(value: &Value, sample: &Cell) -> Option<Cell> {
             text.trim().parse::<f64>().ok()?;
             Cell::Number(number.as_f64())
         }
+        (Value::Number(number), Cell::Time(_)) => number.as_i64().map_or(of_number(*number), Cell::Time),
         (Value::Number(number), _) => of_number(*number),
         (Value::Duration(duration), _) => Cell::Duration(i64::try_from(duration.micros()).ok()?),
         (Value::Bool(yes), Cell::Text(_)) => Cell::Text(yes.to_string()),

@@ -185,6 +185,7 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
 /// Puts the written files in the place of what was set aside, in the newest state.
 fn thaw(inner: &Inner, frozen: &Frozen, written: Written) -> Result<()> {
     let base = frozen.catalog.snapshot()?;
+    frozen.state.hand_on_adjacency(&frozen.rows, &base);
     let mut writer = inner.lock_writer();
     if writer.rederived != frozen.rederived {
         writer.checkpoint_running = false;

@@ -323,7 +323,7 @@ pub(crate) fn empty_state(catalog: Option<&Catalog>) -> Result<State> {
         is_past: false,
         hot: None,
         open_page: None,
-        page_tokens: Default::default(),
+        at_hand: Default::default(),
     })
 }
 

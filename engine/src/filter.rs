@@ -183,6 +183,7 @@ impl Filter<'_> {
             ("tokens", Value::Number(number)) => (Column::Tokens, number.as_i64()?),
             ("commit", Value::Number(number)) => (Column::Commit, number.as_i64()?),
             ("time", Value::Text(text)) => (Column::Time, crate::time::parse(text).ok()?),
+            ("time", Value::Number(micros)) => (Column::Time, micros.as_i64()?),
             _ => return None,
         };
         let (low, high) = match op {

@@ -56,13 +56,21 @@ pub(crate) struct ItemView<'a> {
     pub(crate) id: ItemId,
     pub(crate) attributes: Attributes,
     content: OnceCell<Content>,
+    /// Its key, where that is known without reading it.
+    key: Option<String>,
 }
 
 impl<'a> ItemView<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, standing: &'a Standing, id: ItemId) -> Result<Self> {
         snapshot.look_at(1)?;
         let attributes = snapshot.state.attributes(id)?;
-        Ok(ItemView { snapshot, standing, id, attributes, content: OnceCell::new() })
+        Ok(ItemView { snapshot, standing, id, attributes, content: OnceCell::new(), key: None })
+    }
+
+    /// The same, found by its key.
+    pub(crate) fn found_by(mut self, key: Option<String>) -> Self {
+        self.key = key.filter(|_| !self.attributes.redacted);
+        self
     }
 
     pub(crate) fn content(&self) -> Result<&Content> {
@@ -81,9 +89,10 @@ impl<'a> ItemView<'a> {
     }
 
     fn key(&self) -> Result<String> {
-        match self.snapshot.moved_key(self.id)? {
-            Some(moved) => Ok(moved),
-            None => Ok(self.content()?.record.key.clone().unwrap_or_else(|| self.id.to_string())),
+        match (self.snapshot.moved_key(self.id)?, &self.key) {
+            (Some(moved), _) => Ok(moved),
+            (None, Some(key)) => Ok(key.clone()),
+            (None, None) => Ok(self.content()?.record.key.clone().unwrap_or_else(|| self.id.to_string())),
         }
     }
 
@@ -112,7 +121,7 @@ impl<'a> ItemView<'a> {
             "page" => a.page.map(|page| state.page(page)).transpose()?.map(|page| Cell::Text(page.key)),
             "step" => a.step.map(Cell::count),
             "time" => a.time.map(Cell::Time),
-            "age" => self.standing.age(a).map(Cell::Duration),
+            "age" => self.standing.age(a.time).map(Cell::Duration),
             "commit" => Some(Cell::count(a.commit)),
             "version" => symbol(a.version)?,
             "status" => a.status.map(|status| Cell::text(status.as_str())),

@@ -41,6 +41,7 @@
 //! between threads. `docs/memory.md` says what items, scores and filters mean, `docs/query-language.md` is the reference of
 //! the language, `docs/format.md` describes every byte on the disk.
 
+mod adjacency;
 pub mod answer;
 mod apply;
 mod attributes;

@@ -14,9 +14,14 @@
 use crate::Result;
 use crate::edge::Edge;
 use crate::item::{Attributes, Inherited, ItemId, Layer, Status, Support};
-use crate::state::State;
+use crate::state::{EdgeEnd, State};
 use crate::tables;
 use std::collections::BTreeSet;
+
+/// The far ends of the edges of some types.
+fn far_ends(ends: Vec<EdgeEnd>, wanted: impl Fn(Edge) -> bool) -> Vec<ItemId> {
+    ends.into_iter().filter(|end| wanted(end.edge)).map(|end| end.far).collect()
+}
 
 /// How good one source is to what rests on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,24 +103,26 @@ impl Gathered {
 impl State {
     /// The direct sources of an item: what it cites and derives from and, of a theme, its children.
     pub(crate) fn sources(&self, id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
-        let mut sources = BTreeSet::new();
-        for edge in [Edge::DerivedFrom, Edge::Cites] {
-            sources.extend(self.edges_out(id, Some(edge))?.iter().map(|end| end.far));
-        }
+        let is_lineage = |edge| matches!(edge, Edge::DerivedFrom | Edge::Cites);
+        let mut sources = far_ends(self.edges_out(id, None)?, is_lineage);
         if layer == Layer::Theme {
-            sources.extend(self.edges_in(id, Some(Edge::Parent))?.iter().map(|end| end.far));
+            sources.extend(far_ends(self.edges_in(id, Some(Edge::Parent))?, |_| true));
         }
-        Ok(sources.into_iter().collect())
+        sources.sort_unstable();
+        sources.dedup();
+        Ok(sources)
     }
 
     /// The items that rest directly on an item.
     pub(crate) fn dependents(&self, id: ItemId) -> Result<Vec<ItemId>> {
-        let mut dependents = BTreeSet::new();
-        for edge in [Edge::DerivedFrom, Edge::Cites] {
-            dependents.extend(self.edges_in(id, Some(edge))?.iter().map(|end| end.far));
+        let is_lineage = |edge| matches!(edge, Edge::DerivedFrom | Edge::Cites);
+        let mut dependents = far_ends(self.edges_in(id, None)?, is_lineage);
+        if self.attributes.kind(id)?.layer() != Layer::Trace {
+            dependents.extend(far_ends(self.edges_out(id, Some(Edge::Parent))?, |_| true));
         }
-        dependents.extend(self.edges_out(id, Some(Edge::Parent))?.iter().map(|end| end.far));
-        Ok(dependents.into_iter().collect())
+        dependents.sort_unstable();
+        dependents.dedup();
+        Ok(dependents)
     }
 
     /// Recomputes what is derived for every item whose sources changed, and for what rests on those in turn.

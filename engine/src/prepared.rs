@@ -22,7 +22,7 @@ use crate::snapshot::Snapshot;
 use crate::typed::FromCells;
 use crate::{Error, Result};
 use holotype_query::ast::{Script, Statement};
-use holotype_query::{Params, bind, check, parse};
+use holotype_query::{Params, check, check_bound, parse};
 
 /// A script that parses and whose names and types are right. It belongs to no database and no snapshot, and costs nothing
 /// to share between threads.
@@ -68,9 +68,7 @@ impl Prepared {
     pub(crate) fn bind(&self, snapshot: &Snapshot, params: &Params) -> Result<Vec<Statement>> {
         snapshot.check_remembers()?;
         let dimension = snapshot.space()?.map(|space| space.dim);
-        check(&self.script, Some(params), dimension).map_err(Error::Query)?;
-        let bound = self.script.statements.iter().map(|statement| bind(&statement.node, params).map_err(Error::Query));
-        bound.collect()
+        check_bound(&self.script, params, dimension).map_err(Error::Query)
     }
 }
 

@@ -93,16 +93,16 @@ impl Standing {
     }
 
     /// Steps between an item and the reader; they exist only within one episode.
-    pub(crate) fn step_distance(&self, item: &Attributes) -> Option<u64> {
-        if self.episode.is_none() || item.episode != self.episode {
+    pub(crate) fn step_distance(&self, episode: Option<u32>, step: Option<u64>) -> Option<u64> {
+        if self.episode.is_none() || episode != self.episode {
             return None;
         }
-        Some(self.reader.step?.saturating_sub(item.step?))
+        Some(self.reader.step?.saturating_sub(step?))
     }
 
-    /// How old an item is, in microseconds; what lies ahead counts as 0.
-    pub(crate) fn age(&self, item: &Attributes) -> Option<i64> {
-        Some(self.reader.time?.saturating_sub(item.time?).max(0))
+    /// How old an item of a time is, in microseconds; what lies ahead counts as 0.
+    pub(crate) fn age(&self, time: Option<i64>) -> Option<i64> {
+        Some(self.reader.time?.saturating_sub(time?).max(0))
     }
 
     /// Whether an item is of another version than the reader's.
@@ -116,8 +116,8 @@ impl Standing {
 
     /// Whether an item is stale by any criterion that is on.
     pub(crate) fn is_stale(&self, item: &Attributes, window: &Window) -> bool {
-        let by_steps = matches!((window.steps, self.step_distance(item)), (Some(bound), Some(steps)) if steps > bound);
-        let by_age = matches!((window.age, self.age(item)), (Some(bound), Some(age)) if age > bound);
+        let by_steps = matches!((window.steps, self.step_distance(item.episode, item.step)), (Some(bound), Some(steps)) if steps > bound);
+        let by_age = matches!((window.age, self.age(item.time)), (Some(bound), Some(age)) if age > bound);
         by_steps || by_age || (window.version && self.is_foreign(item))
     }
 }

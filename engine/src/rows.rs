@@ -36,14 +36,16 @@ enum Source {
 pub(crate) struct Items {
     pub(crate) snapshot: Snapshot,
     pub(crate) standing: Standing,
-    pub(crate) ids: std::vec::IntoIter<ItemId>,
+    /// With the key an item was found by.
+    pub(crate) ids: std::vec::IntoIter<(ItemId, Option<String>)>,
     pub(crate) columns: Vec<String>,
 }
 
 impl Items {
     fn next(&mut self) -> Option<Result<RowCells>> {
-        let id = self.ids.next()?;
-        Some(ItemView::new(&self.snapshot, &self.standing, id).and_then(|view| cells(&view, &self.columns)))
+        let (id, key) = self.ids.next()?;
+        let view = ItemView::new(&self.snapshot, &self.standing, id);
+        Some(view.and_then(|view| cells(&view.found_by(key), &self.columns)))
     }
 }
 

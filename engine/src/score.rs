@@ -10,12 +10,33 @@
 //! neighbours in its log count for its own in `w` (see `recall::rank`).
 
 use crate::answer::Parts;
-use crate::item::{Attributes, Source, Status};
+use crate::item::{Attributes, Layer, Source, Status};
 use crate::reader::Standing;
 use crate::state::State;
 use crate::{Error, Result, settings};
 use holotype_query::Part;
 use holotype_query::ast::{Interval, Score, ScoreBase, Term};
+
+/// What S reads of an item.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scalars {
+    pub(crate) layer: Layer,
+    pub(crate) status: Option<Status>,
+    pub(crate) source: Option<Source>,
+    pub(crate) episode: Option<u32>,
+    pub(crate) step: Option<u64>,
+    pub(crate) time: Option<i64>,
+    pub(crate) utility: f32,
+    pub(crate) conflict: Option<u32>,
+    pub(crate) tokens: u32,
+}
+
+impl From<&Attributes> for Scalars {
+    fn from(item: &Attributes) -> Self {
+        let Attributes { status, source, episode, step, time, utility, conflict, tokens, .. } = *item;
+        Scalars { layer: item.layer(), status, source, episode, step, time, utility, conflict, tokens }
+    }
+}
 
 /// What halves recency: time on the clock, or steps of the reader's episode.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -121,11 +142,11 @@ impl Weights {
     }
 
     /// Recency g of an item for a reader, between 0 and 1.
-    fn recency_of(&self, item: &Attributes, standing: &Standing) -> f32 {
+    fn recency_of(&self, item: &Scalars, standing: &Standing) -> f32 {
         let halvings = match self.half_life {
-            HalfLife::Clock(half_life) => standing.age(item).map(|age| age as f64 / half_life.max(1) as f64),
+            HalfLife::Clock(half_life) => standing.age(item.time).map(|age| age as f64 / half_life.max(1) as f64),
             HalfLife::Steps(half_life) => {
-                standing.step_distance(item).map(|steps| steps as f64 / half_life.max(1) as f64)
+                standing.step_distance(item.episode, item.step).map(|steps| steps as f64 / half_life.max(1) as f64)
             }
         };
         halvings.map_or(0.0, |halvings| (-halvings).exp2() as f32)
@@ -134,7 +155,7 @@ impl Weights {
     /// The terms of S for an item, given its similarity and words in [0, 1] and the number of tests it was relaxed from.
     pub(crate) fn parts(
         &self,
-        item: &Attributes,
+        item: &Scalars,
         standing: &Standing,
         similarity: f32,
         words: f32,

@@ -13,8 +13,8 @@ use holotype_query::{Arg, Op, Spanned, Value};
 
 /// What was found without looking at every item.
 pub(crate) struct Sought {
-    /// Ascending.
-    pub(crate) ids: Vec<ItemId>,
+    /// Ascending, with the key an item was found by.
+    pub(crate) ids: Vec<(ItemId, Option<String>)>,
     /// The predicate holds for each of them.
     pub(crate) exact: bool,
 }
@@ -41,8 +41,7 @@ pub(crate) fn seek(state: &State, predicate: &Predicate) -> Result<Option<Sought
                 all.ids.extend(found.ids);
                 all.exact &= found.exact;
             }
-            all.ids.sort_unstable();
-            all.ids.dedup();
+            in_order(&mut all.ids);
             Ok(Some(all))
         }
         Predicate::Not(_) => Ok(None),
@@ -59,17 +58,22 @@ fn of_test(state: &State, test: &Test) -> Result<Option<Sought>> {
     let mut found = Vec::with_capacity(values.len());
     for value in values {
         match (name.node.word(), value) {
-            (Some("key"), Value::Text(key)) => found.extend(state.item_by_key(key)?),
+            (Some("key"), Value::Text(key)) => found.extend(state.item_by_key(key)?.map(|id| (id, Some(key.clone())))),
             (Some("item"), Value::Number(number)) => {
                 let id = number.as_i64().and_then(|id| u32::try_from(id).ok());
-                found.extend(id.filter(|id| *id < state.bound()).map(ItemId));
+                found.extend(id.filter(|id| *id < state.bound()).map(|id| (ItemId(id), None)));
             }
             _ => return Ok(None),
         }
     }
-    found.sort_unstable();
-    found.dedup();
+    in_order(&mut found);
     Ok(Some(Sought { ids: found, exact: true }))
+}
+
+/// Ascending, each item once.
+fn in_order(ids: &mut Vec<(ItemId, Option<String>)>) {
+    ids.sort_unstable();
+    ids.dedup_by_key(|(id, _)| *id);
 }
 
 fn bound(value: &Spanned<Arg<Value>>) -> &Value {

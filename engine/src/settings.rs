@@ -71,11 +71,11 @@ pub(crate) fn value(state: &State, name: &str) -> Result<String> {
 }
 
 pub(crate) fn page_tokens(state: &State) -> Result<u64> {
-    if let Some(tokens) = state.page_tokens.get() {
+    if let Some(tokens) = state.at_hand.page_tokens.get() {
         return Ok(*tokens);
     }
     let tokens = number(state, "page.tokens")?;
-    Ok(*state.page_tokens.get_or_init(|| tokens))
+    Ok(*state.at_hand.page_tokens.get_or_init(|| tokens))
 }
 
 pub(crate) fn stale_steps(state: &State) -> Result<u64> {

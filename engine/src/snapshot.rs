@@ -15,7 +15,8 @@ use crate::{Error, Result, pages, tables};
 use holotype_query::ast::AsOf;
 use holotype_query::{ItemRef, Spanned};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A consistent view of a database as of one transaction.
 #[derive(Clone)]
@@ -28,7 +29,15 @@ pub struct Snapshot {
     limits: Limits,
     /// What the statement under way has taken, when anything is limited.
     meter: Option<Arc<Meter>>,
+    /// What the answer under way has read.
+    read: Option<Arc<ReadContents>>,
 }
+
+/// Contents that were read for one answer, which looks at some of them several times.
+type ReadContents = Mutex<HashMap<ItemId, Content>>;
+
+/// So many contents are kept for one answer.
+const MOST_READ: usize = 1_024;
 
 /// An item with its scalar state and its content.
 #[derive(Debug, Clone)]
@@ -45,7 +54,7 @@ pub struct Item {
 
 impl Snapshot {
     pub(crate) fn new(inner: Arc<Inner>, state: Arc<State>, reader: ContentReader) -> Self {
-        Snapshot { inner, state, reader, _held: None, limits: Limits::none(), meter: None }
+        Snapshot { inner, state, reader, _held: None, limits: Limits::none(), meter: None, read: None }
     }
 
     /// The same view, which is known to be held from now on.
@@ -57,6 +66,11 @@ impl Snapshot {
     /// The same view with limits for each statement that is run on it.
     pub fn with_limits(&self, limits: &Limits) -> Snapshot {
         Snapshot { limits: limits.clone(), meter: None, ..self.clone() }
+    }
+
+    /// The same view for one answer, for which each content is read once.
+    pub(crate) fn reading_once(&self) -> Snapshot {
+        Snapshot { read: Some(Arc::default()), ..self.clone() }
     }
 
     /// The view that one statement runs on, which counts what it takes.
@@ -102,7 +116,7 @@ impl Snapshot {
 
     /// The same view of another state of the same database.
     pub(crate) fn with_state(&self, state: Arc<State>) -> Snapshot {
-        Snapshot { state, ..self.clone() }
+        Snapshot { state, read: None, ..self.clone() }
     }
 
     /// The view as it was at a time: after the last commit stamped at or before it.
@@ -111,11 +125,11 @@ impl Snapshot {
     }
 
     /// The view a clause `as of` names; this one without a clause.
-    pub(crate) fn at(&self, clause: Option<&Spanned<AsOf>>) -> Result<Snapshot> {
+    pub(crate) fn at(&self, clause: Option<&Spanned<AsOf>>) -> Result<Cow<'_, Snapshot>> {
         match clause.map(|clause| &clause.node) {
-            None => Ok(self.clone()),
-            Some(AsOf::Commit(commit)) => self.as_of(*commit.node.bound()),
-            Some(AsOf::Time(time)) => self.as_of_time(time.node.bound().micros),
+            None => Ok(Cow::Borrowed(self)),
+            Some(AsOf::Commit(commit)) => self.as_of(*commit.node.bound()).map(Cow::Owned),
+            Some(AsOf::Time(time)) => self.as_of_time(time.node.bound().micros).map(Cow::Owned),
         }
     }
 
@@ -191,12 +205,21 @@ impl Snapshot {
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
         self.tick()?;
         self.check_remembers()?;
-        self.reader.read(&self.state, id)
+        let Some(read) = &self.read else { return self.reader.read(&self.state, id) };
+        if let Some(content) = read.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Ok(content.clone());
+        }
+        let content = self.reader.read(&self.state, id)?;
+        let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.len() < MOST_READ {
+            read.insert(id, content.clone());
+        }
+        Ok(content)
     }
 
     /// The key of an item that has another than it was written with.
     pub(crate) fn moved_key(&self, id: ItemId) -> Result<Option<String>> {
-        self.state.get(tables::KEY_OF, &tables::numbers([id.0]))
+        self.state.moved_key(id)
     }
 
     /// The key of an item.
@@ -282,7 +305,10 @@ impl Snapshot {
         let episode =
             || attributes.episode.and_then(|episode| self.state.episode(episode).ok()).map(|row| row.id.clone());
         let target = match record {
-            Some(_) => self.key_of(id)?,
+            Some(record) => match self.moved_key(id)? {
+                Some(moved) => moved,
+                None => record.key.clone().unwrap_or_else(|| id.to_string()),
+            },
             None => id.to_string(),
         };
         Ok(Citation {

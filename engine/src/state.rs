@@ -25,6 +25,7 @@ use holotype_storage::codec;
 use holotype_storage::log::Head;
 use holotype_storage::overlay::{self, View};
 use imbl::OrdSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// One end of an edge as a walk sees it.
@@ -33,6 +34,16 @@ pub(crate) struct EdgeEnd {
     pub(crate) edge: Edge,
     pub(crate) far: ItemId,
     pub(crate) row: EdgeRow,
+}
+
+impl EdgeEnd {
+    /// Of the row with that key.
+    pub(crate) fn decode(key: &[u8], row: EdgeRow) -> Result<EdgeEnd> {
+        match (key.get(4).copied().and_then(Edge::from_byte), tables::number_at(key, 5)) {
+            (Some(edge), Some(far)) => Ok(EdgeEnd { edge, far: ItemId(far), row }),
+            _ => Err(Error::Corrupt { what: format!("an edge row has the malformed key {}", key.escape_ascii()) }),
+        }
+    }
 }
 
 /// A row of the catalog: its key and its value.
@@ -60,8 +71,18 @@ pub(crate) struct State {
     pub(crate) hot: Option<HotEpisode>,
     /// The open page that the last trace joined, hashed so far.
     pub(crate) open_page: Option<Arc<OpenPage>>,
-    /// The setting `page.tokens`, once it was looked up.
+    pub(crate) at_hand: AtHand,
+}
+
+/// What was looked up in rows that seldom change.
+#[derive(Clone, Default)]
+pub(crate) struct AtHand {
+    /// The setting `page.tokens`.
     pub(crate) page_tokens: OnceLock<u64>,
+    /// The settings that were stated.
+    settings: OnceLock<Arc<BTreeMap<String, String>>>,
+    /// Whether any item has another key than it was written with.
+    moved_keys: OnceLock<bool>,
 }
 
 /// An episode held decoded, since one trace after another changes it.
@@ -128,7 +149,7 @@ impl State {
         self.hot = savepoint.hot;
         self.open_page = savepoint.open_page;
         self.changes = savepoint.changes;
-        self.page_tokens = OnceLock::new();
+        self.at_hand = AtHand::default();
     }
 
     // ---- rows ----
@@ -215,6 +236,18 @@ impl State {
         Ok(self.get::<u32>(tables::KEY, key.as_bytes())?.map(ItemId))
     }
 
+    /// The key of an item that has another than it was written with.
+    pub(crate) fn moved_key(&self, id: ItemId) -> Result<Option<String>> {
+        let any = match self.at_hand.moved_keys.get() {
+            Some(any) => *any,
+            None => {
+                let any = !self.scan_some(tables::KEY_OF, &[], 1)?.is_empty();
+                *self.at_hand.moved_keys.get_or_init(|| any)
+            }
+        };
+        if any { self.get(tables::KEY_OF, &tables::numbers([id.0])) } else { Ok(None) }
+    }
+
     /// The scalar state of an item below the bound.
     pub(crate) fn attributes(&self, id: ItemId) -> Result<Attributes> {
         if id.0 >= self.bound() {
@@ -243,18 +276,14 @@ impl State {
     }
 
     fn edges(&self, table: u8, id: ItemId, edge: Option<Edge>) -> Result<Vec<EdgeEnd>> {
+        if let Some(mut ends) = self.adjacent(table, id)? {
+            ends.retain(|end| edge.is_none_or(|edge| end.edge == edge));
+            return Ok(ends);
+        }
         let mut prefix = tables::numbers([id.0]);
         prefix.extend(edge.map(Edge::to_byte));
-        let mut ends = Vec::new();
-        for (key, value) in self.scan(table, &prefix)? {
-            let edge = key.get(4).copied().and_then(Edge::from_byte);
-            let far = tables::number_at(&key, 5);
-            let (Some(edge), Some(far)) = (edge, far) else {
-                return Err(Error::Corrupt { what: format!("an edge row of item {id} has a malformed key") });
-            };
-            ends.push(EdgeEnd { edge, far: ItemId(far), row: codec::decode(&value)? });
-        }
-        Ok(ends)
+        let rows = self.scan(table, &prefix)?;
+        rows.iter().map(|(key, value)| EdgeEnd::decode(key, codec::decode(value)?)).collect()
     }
 
     /// Every episode an item belongs to, by number.
@@ -304,7 +333,7 @@ impl State {
     pub(crate) fn forget_what_is_at_hand(&mut self) {
         self.hot = None;
         self.open_page = None;
-        self.page_tokens = OnceLock::new();
+        self.at_hand = AtHand::default();
     }
 
     /// Brings the row of the episode written to last up to date.
@@ -389,6 +418,13 @@ impl State {
     }
 
     pub(crate) fn setting(&self, name: &str) -> Result<Option<String>> {
-        self.get(tables::SETTING, name.as_bytes())
+        if let Some(stated) = self.at_hand.settings.get() {
+            return Ok(stated.get(name).cloned());
+        }
+        let mut stated = BTreeMap::new();
+        for (name, value) in self.scan(tables::SETTING, &[])? {
+            stated.insert(String::from_utf8_lossy(&name).into_owned(), codec::decode(&value)?);
+        }
+        Ok(self.at_hand.settings.get_or_init(|| Arc::new(stated)).get(name).cloned())
     }
 }

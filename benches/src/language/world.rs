@@ -52,8 +52,14 @@ impl World {
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let options = Options {
             space: Some(Space::new("language", self.dim)),
-            checkpoint_bytes: 256 << 20,
-            checkpoint_records: 400_000,
+            // Nothing is checkpointed before the end, however long it takes.
+            checkpoint_bytes: u64::MAX,
+            checkpoint_records: u64::MAX,
+            memory_limit: u64::MAX,
+            cache_bytes: 256 << 20,
+            max_tail_bytes: u64::MAX,
+            max_unsealed_vectors: u64::MAX,
+            background_threads: std::thread::available_parallelism().map_or(1, usize::from),
             ..Options::default()
         };
         let database = Holotype::create(path, options)?;

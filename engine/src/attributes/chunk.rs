@@ -7,6 +7,7 @@
 use super::select::SetCache;
 use crate::item::{Attributes, Kind, Origin, Source, Status, Support};
 use crate::record::bad_byte;
+use crate::score::Scalars;
 use crate::{Error, Result};
 use holotype_storage::columns::{self, Columns, ColumnsWriter};
 use holotype_storage::segment_file::SegmentFile;
@@ -147,6 +148,25 @@ impl Chunk {
     pub(super) fn kind(&self, id: u32) -> Result<Kind> {
         let byte = self.value(self.layout.kind, id)?;
         Kind::from_byte(byte).ok_or_else(|| bad_byte("kind", byte))
+    }
+
+    /// What S reads of an item.
+    pub(super) fn scalars(&self, id: u32) -> Result<Scalars> {
+        let layout = &self.layout;
+        let flags = self.value(layout.flags, id)?;
+        let step = if flags & flag::STEP != 0 { Some(self.value(layout.step, id)?) } else { None };
+        let time = if flags & flag::TIME != 0 { Some(self.value(layout.time, id)?) } else { None };
+        Ok(Scalars {
+            layer: self.kind(id)?.layer(),
+            status: optional_name(self.value(layout.status, id)?, Status::from_byte, "status")?,
+            source: optional_name(self.value(layout.source, id)?, Source::from_byte, "source")?,
+            episode: self.optional(layout.episode, id)?,
+            step,
+            time,
+            utility: self.value(layout.utility, id)?,
+            conflict: self.optional(layout.conflict, id)?,
+            tokens: self.value(layout.tokens, id)?,
+        })
     }
 
     /// All attributes of an item.

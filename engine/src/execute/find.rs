@@ -1,9 +1,10 @@
 //! `find`: everything of a kind that a predicate holds for. It hides nothing.
 
-use super::listing::{cut, item_columns, items, rows, sort, standing, table};
+use super::listing::{Found, cut, item_columns, items, rows, sort, standing, table};
 use crate::Result;
 use crate::answer::Table;
 use crate::cell::kept_len;
+use crate::item::ItemId;
 use crate::item_view::{ItemView, cells};
 use crate::rows::Items;
 use crate::snapshot::Snapshot;
@@ -17,8 +18,9 @@ pub(super) fn run(snapshot: &Snapshot, find: &Find) -> Result<Table> {
         return Ok(table("find", thing, &find.listing, rows(snapshot, thing, &find.listing)?));
     };
     let mut rows = Vec::with_capacity(found.ids.len());
-    for id in found.ids {
-        let cells = cells(&ItemView::new(&found.snapshot, &found.standing, id)?, &found.columns)?;
+    for (id, key) in found.ids {
+        let view = ItemView::new(&found.snapshot, &found.standing, id)?.found_by(key);
+        let cells = cells(&view, &found.columns)?;
         snapshot.keep(kept_len(&cells))?;
         rows.push(cells);
     }
@@ -32,13 +34,14 @@ pub(super) fn begin(snapshot: &Snapshot, find: &Find) -> Result<Option<Items>> {
         _ => return Ok(None),
     };
     let listing = &find.listing;
-    let snapshot = &snapshot.at(listing.as_of.as_ref())?;
+    let snapshot = &*snapshot.at(listing.as_of.as_ref())?;
     let standing = standing(snapshot, listing)?;
     let found = items(snapshot, &standing, noun, listing)?;
-    let ids = match &listing.order {
+    let ids: Vec<(ItemId, Option<String>)> = match (&listing.order, found) {
         // Ids ascend, so the rows before the limit are known without looking at the others.
-        None => cut(found.iter(), listing.limit.as_ref()),
-        Some(order) => {
+        (None, Found::Few(ids)) => cut(ids, listing.limit.as_ref()),
+        (None, found) => cut(found.iter().map(|id| (id, None)), listing.limit.as_ref()),
+        (Some(order), found) => {
             let mut keyed = Vec::new();
             for id in found.iter() {
                 let view = ItemView::new(snapshot, &standing, id)?;
@@ -47,7 +50,7 @@ pub(super) fn begin(snapshot: &Snapshot, find: &Find) -> Result<Option<Items>> {
                 keyed.push((id, keys));
             }
             sort(&mut keyed, &order.node, |(_, keys), index| keys[index].clone());
-            cut(keyed.into_iter().map(|(id, _)| id), listing.limit.as_ref())
+            cut(keyed.into_iter().map(|(id, _)| (id, None)), listing.limit.as_ref())
         }
     };
     snapshot.keep(size_of_val(ids.as_slice()))?;

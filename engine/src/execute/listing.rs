@@ -34,7 +34,8 @@ pub(super) fn standing(snapshot: &Snapshot, listing: &Listing) -> Result<Standin
 
 /// Items that were found: a few by number, or any as a set.
 pub(super) enum Found {
-    Few(Vec<ItemId>),
+    /// With the key an item was found by.
+    Few(Vec<(ItemId, Option<String>)>),
     Many(Bits),
 }
 
@@ -50,7 +51,7 @@ impl Found {
     /// The items, ascending.
     pub(super) fn iter(&self) -> Box<dyn Iterator<Item = ItemId> + '_> {
         match self {
-            Found::Few(ids) => Box::new(ids.iter().copied()),
+            Found::Few(ids) => Box::new(ids.iter().map(|(id, _)| *id)),
             Found::Many(ids) => Box::new(ids.iter().map(ItemId)),
         }
     }
@@ -61,21 +62,32 @@ pub(super) fn items(snapshot: &Snapshot, standing: &Standing, noun: Noun, listin
     let filter = Filter { snapshot, standing };
     let scope = listing.scope.as_ref().map(|scope| &scope.node);
     let Some(predicate) = &listing.filter else {
-        return Ok(Found::Many(filter.noun(noun)?.and(&filter.scope(scope)?)));
+        return among(&filter, noun, scope).map(Found::Many);
     };
     if let Some(sought) = seek(&snapshot.state, &predicate.node)? {
         let mut kept = Vec::with_capacity(sought.ids.len());
-        for id in sought.ids {
-            let view = ItemView::new(snapshot, standing, id)?;
-            let holds = sought.exact || filter.holds_for(&view, &predicate.node)?;
-            if holds && filter.is_among(&view, noun, scope)? {
-                kept.push(id);
+        let is_any = sought.exact && noun == Noun::Items && matches!(scope, None | Some(Scope::All));
+        for (id, key) in sought.ids {
+            let holds = is_any || {
+                let view = ItemView::new(snapshot, standing, id)?;
+                (sought.exact || filter.holds_for(&view, &predicate.node)?) && filter.is_among(&view, noun, scope)?
+            };
+            if holds {
+                kept.push((id, key));
             }
         }
         return Ok(Found::Few(kept));
     }
-    let among = filter.noun(noun)?.and(&filter.scope(scope)?);
+    let among = among(&filter, noun, scope)?;
     filter.evaluate(&predicate.node, &among).map(Found::Many)
+}
+
+/// The items of a noun in a scope.
+fn among(filter: &Filter<'_>, noun: Noun, scope: Option<&Scope>) -> Result<Bits> {
+    match scope {
+        None | Some(Scope::All) => filter.noun(noun),
+        scope => Ok(filter.noun(noun)?.and(&filter.scope(scope)?)),
+    }
 }
 
 /// How the items of a listing are found, and why so: what is looked up, what is cut from columns with the exact number each

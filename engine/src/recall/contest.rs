@@ -72,17 +72,17 @@ impl OpenContests {
                 sides.extend(contest.items);
             }
         }
-        let used: u64 = chosen.rows.iter().map(|row| u64::from(row.scored.attributes.tokens)).sum();
+        let used: u64 = chosen.rows.iter().map(|row| u64::from(row.scored.scalars.tokens)).sum();
         let mut left = plan.budget.map(|budget| budget.saturating_sub(used));
         for id in sides.difference(&present) {
             let Some(scored) = self.ranked.remove(id) else { continue };
-            let cost = u64::from(scored.attributes.tokens);
+            let cost = u64::from(scored.scalars.tokens);
             if left.is_some_and(|left| cost > left) {
                 chosen.notes.push(format!("the other side of a contested claim, {id}, does not fit the budget"));
                 continue;
             }
             left = left.map(|left| left - cost);
-            chosen.rows.push(Chosen::new(scored, snapshot.content(*id)?));
+            chosen.rows.push(Chosen::new(snapshot, scored, snapshot.content(*id)?)?);
         }
         if chosen.rows.len() > present.len() {
             chosen.rows.sort_by(|a, b| a.scored.best_first(&b.scored));

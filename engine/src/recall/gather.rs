@@ -11,6 +11,7 @@ use crate::item::{ItemId, Kind, Layer};
 use crate::snapshot::Snapshot;
 use holotype_index::SearchOptions;
 use holotype_index::bitmap::Bits;
+use holotype_index::words::Scorer;
 use holotype_query::Channel;
 use std::collections::BTreeMap;
 
@@ -29,9 +30,18 @@ pub(crate) struct Found {
     pub(crate) place: Option<Place>,
     /// Rows whose claims it contests: it was brought back as the other side.
     pub(crate) contests: Vec<ItemId>,
+    /// Its best place in what a channel found.
+    pub(super) rank: Option<u32>,
 }
 
+/// The scores of what is asked by words, in each layer of a stage; none without a text.
+pub(crate) type Words<'w> = Vec<(Layer, Scorer<'w>)>;
+
 impl Found {
+    fn ranks(&mut self, rank: u32) {
+        self.rank = Some(self.rank.map_or(rank, |before| before.min(rank)));
+    }
+
     /// Whether it stands for a page, an episode or a lift, within which the next stage may look.
     fn is_of_place(&self) -> bool {
         self.place.is_some() || !self.lifted_from.is_empty()
@@ -83,6 +93,7 @@ pub(crate) fn gather(
     snapshot: &Snapshot,
     plan: &Plan,
     asked: &Asked,
+    words: &Words<'_>,
     stage: &StagePlan,
     before: &Candidates,
     relaxed: bool,
@@ -91,21 +102,24 @@ pub(crate) fn gather(
     let mut steps = Vec::new();
     let mut routed = Candidates::new();
     let mut rows = Candidates::new();
-    let same = rows_filter == &stage.route;
     for channel in &stage.channels {
         match channel {
             Channel::Near => {
-                let found = near(snapshot, asked, stage, &stage.route, &mut steps)?;
-                let of_rows = if same { found.clone() } else { near(snapshot, asked, stage, rows_filter, &mut steps)? };
-                mark(&mut routed, found, |found| found.near = true);
-                mark(&mut rows, of_rows, |found| found.near = true);
+                for part in &stage.layers {
+                    let find = |filter: &Bits, most| near(snapshot, asked, part.layer, filter, most, &mut steps);
+                    let found = both(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
+                    mark(&mut routed, found.routed, |found| found.near = true);
+                    mark(&mut rows, found.rows, |found| found.near = true);
+                }
             }
             Channel::Words => {
-                let found = words(snapshot, asked, stage, &stage.route, &mut steps)?;
-                let of_rows =
-                    if same { found.clone() } else { words(snapshot, asked, stage, rows_filter, &mut steps)? };
-                mark(&mut routed, found, |found| found.words = true);
-                mark(&mut rows, of_rows, |found| found.words = true);
+                for part in &stage.layers {
+                    let words = words.iter().find(|(layer, _)| *layer == part.layer).map(|(_, scorer)| scorer);
+                    let find = |filter: &Bits, most| by_words(snapshot, words, filter, most, &mut steps);
+                    let found = both(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
+                    mark(&mut routed, found.routed, |found| found.words = true);
+                    mark(&mut rows, found.rows, |found| found.words = true);
+                }
             }
             Channel::Linked => {
                 let linked = linked(snapshot, plan, stage, before)?;
@@ -124,8 +138,10 @@ pub(crate) fn gather(
 }
 
 fn mark(candidates: &mut Candidates, ids: Vec<u32>, set: impl Fn(&mut Found)) {
-    for id in ids {
-        set(candidates.entry(id).or_default());
+    for (rank, id) in (0..).zip(ids) {
+        let found = candidates.entry(id).or_default();
+        set(found);
+        found.ranks(rank);
     }
 }
 
@@ -134,87 +150,110 @@ fn join(found: &mut Found, links: Found) {
     found.linked_from = links.linked_from;
     found.lifted_from = links.lifted_from;
     found.place = links.place;
+    links.rank.into_iter().for_each(|rank| found.ranks(rank));
+}
+
+/// What a channel found, best first: what may be routed through, and what of that may be rows.
+struct Both {
+    routed: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+/// The pool of a channel that finds the best of a filter. Where most of what may be routed through may be rows, one search
+/// that goes a little further finds both.
+fn both(
+    route: &Bits,
+    may_be_rows: &Bits,
+    pool: usize,
+    mut find: impl FnMut(&Bits, usize) -> Result<Vec<u32>>,
+) -> Result<Both> {
+    let (all, may) = (route.count(), may_be_rows.count());
+    if may == all {
+        let routed = find(route, pool)?;
+        return Ok(Both { rows: routed.clone(), routed });
+    }
+    let further = pool.saturating_add(pool / 2);
+    if may.saturating_mul(5) >= all.saturating_mul(4) {
+        let mut routed = find(route, further)?;
+        let rows: Vec<u32> = routed.iter().copied().filter(|id| may_be_rows.contains(*id)).take(pool).collect();
+        let is_all = rows.len() == pool || routed.len() < further;
+        routed.truncate(pool);
+        return Ok(Both { routed, rows: if is_all { rows } else { find(may_be_rows, pool)? } });
+    }
+    Ok(Both { routed: find(route, pool)?, rows: find(may_be_rows, pool)? })
 }
 
 /// The nearest vectors among those of the filter.
 fn near(
     snapshot: &Snapshot,
     asked: &Asked,
-    stage: &StagePlan,
+    layer: Layer,
     filter: &Bits,
+    most: usize,
     steps: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
-    let Some(vector) = &asked.vector else { return Ok(Vec::new()) };
-    let mut ids = Vec::new();
-    for part in &stage.layers {
-        let filter = part.of(filter);
-        let Some(index) = snapshot.state.layer(part.layer).vector_index()?.filter(|_| !filter.is_empty()) else {
-            continue;
-        };
-        snapshot.tick()?;
-        let options = SearchOptions { ef: EF.max(stage.pool), filter: Some(&filter), exact: false };
-        let found = index.search(vector, stage.pool, options)?;
-        snapshot.look_at(found.parts.iter().map(|part| part.compared).sum())?;
-        for part in &found.parts {
-            steps.push(format!(
-                "near: {} ({} of {} match, {} compared)",
-                part.strategy.name(),
-                part.matching,
-                part.count,
-                part.compared
-            ));
-        }
-        ids.extend(found.hits.into_iter().map(|hit| hit.id));
+    let (Some(vector), false) = (&asked.vector, filter.is_empty()) else { return Ok(Vec::new()) };
+    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(Vec::new()) };
+    snapshot.tick()?;
+    let found = index.search(vector, most, SearchOptions { ef: EF.max(most), filter: Some(filter), exact: false })?;
+    snapshot.look_at(found.parts.iter().map(|part| part.compared).sum())?;
+    for part in &found.parts {
+        steps.push(format!(
+            "near: {} ({} of {} match, {} compared)",
+            part.strategy.name(),
+            part.matching,
+            part.count,
+            part.compared
+        ));
     }
-    Ok(ids)
+    Ok(found.hits.into_iter().map(|hit| hit.id).collect())
 }
 
 /// The best by words among those of the filter.
-fn words(
+fn by_words(
     snapshot: &Snapshot,
-    asked: &Asked,
-    stage: &StagePlan,
+    words: Option<&Scorer<'_>>,
     filter: &Bits,
+    most: usize,
     steps: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
-    let Some(text) = &asked.text else { return Ok(Vec::new()) };
-    let mut ids = Vec::new();
-    for part in &stage.layers {
-        let filter = part.of(filter);
-        if filter.is_empty() {
-            continue;
-        }
-        snapshot.tick()?;
-        let index = snapshot.state.layer(part.layer).word_index(snapshot.state.bound())?;
-        let hits = index.top(&index.query(text), Some(&filter), stage.pool)?;
-        steps.push(format!("words: {} of {} matching", hits.len(), filter.count()));
-        ids.extend(hits.into_iter().map(|hit| hit.id));
-    }
-    Ok(ids)
+    let (Some(words), false) = (words, filter.is_empty()) else { return Ok(Vec::new()) };
+    snapshot.tick()?;
+    let hits = words.top(Some(filter), most)?;
+    steps.push(format!("words: {} of {} matching", hits.len(), filter.count()));
+    Ok(hits.into_iter().map(|hit| hit.id).collect())
 }
 
-/// What the items of the stage before are linked to, of this stage's kind. A stage of traces after pages, episodes or a lift
-/// looks among theirs.
+/// What the items of the stage before are linked to, of this stage's kind. The best of them are followed first, until the
+/// pool is full; under a token budget, which lifts counts, all are. A stage of traces after pages, episodes or a lift looks
+/// among theirs.
 fn linked(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, before: &Candidates) -> Result<Candidates> {
     let mut reached = Candidates::new();
-    for (id, how) in before {
+    let mut sources: Vec<_> = before.iter().collect();
+    sources.sort_unstable_by_key(|(id, how)| (how.rank.unwrap_or(u32::MAX), **id));
+    let most = if plan.budget.is_some() { usize::MAX } else { stage.pool };
+    let mut links = 0;
+    for (rank, (id, how)) in (0..).zip(sources) {
         let from = ItemId(*id);
         for part in &stage.layers {
-            for to in neighbours(snapshot, plan, from, part.layer)? {
-                if stage.route.contains(to.0) {
-                    let found = reached.entry(to.0).or_default();
-                    if !found.linked_from.contains(&from) {
-                        found.linked_from.push(from);
-                    }
+            let neighbours = if links < most { neighbours(snapshot, plan, from, part.layer)? } else { Vec::new() };
+            for to in neighbours.into_iter().filter(|to| stage.route.contains(to.0)) {
+                let found = reached.entry(to.0).or_default();
+                links += usize::from(found.linked_from.is_empty());
+                found.ranks(rank);
+                if !found.linked_from.contains(&from) {
+                    found.linked_from.push(from);
                 }
             }
             if part.layer == Layer::Trace && how.is_of_place() && stage.route.contains(*id) {
                 let found = reached.entry(*id).or_default();
                 found.lifted_from.clone_from(&how.lifted_from);
                 found.place = how.place;
+                found.ranks(rank);
             }
         }
     }
+    reached.values_mut().for_each(|found| found.linked_from.sort_unstable());
     Ok(reached)
 }
 

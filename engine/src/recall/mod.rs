@@ -30,7 +30,7 @@ use crate::reader::{Standing, Window};
 use crate::snapshot::{Snapshot, is_damage};
 pub use builder::RecallBuilder;
 use contest::OpenContests;
-use gather::{Asked, Candidates};
+use gather::{Asked, Candidates, Words};
 use holotype_query::ast;
 use plan::Plan;
 pub(crate) use plan::{names, reader_of};
@@ -108,7 +108,7 @@ fn shown(standing: &Standing) -> String {
 /// Runs a recall and notes what was done.
 pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
     let started = Instant::now();
-    let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?;
+    let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.reading_once();
     let plan = Plan::new(snapshot, recall)?;
     let mut contests = OpenContests::default();
     let (mut stages, complete) = gather_and_rank(snapshot, &plan, false, &mut contests, steps)?;
@@ -199,13 +199,23 @@ impl Walk {
         steps: &mut Steps,
     ) -> Result<()> {
         let stage = &plan.stages[at];
+        let index = |layer| Ok((layer, snapshot.state.layer(layer).word_index(snapshot.state.bound())?));
+        let indexes = stage.layers.iter().map(|part| index(part.layer)).collect::<Result<Vec<_>>>()?;
+        let scorers = |text: &Option<String>| -> Result<Words<'_>> {
+            let Some(text) = text else { return Ok(Words::new()) };
+            indexes.iter().map(|(layer, index)| Ok((*layer, index.scorer(&index.query(text))?))).collect()
+        };
+        let words = scorers(&asked.text)?;
+        // A later hop finds by more words than the question has.
+        let of_question = if asked.text == plan.text { None } else { Some(scorers(&plan.text)?) };
+        let of_question = of_question.as_ref().unwrap_or(&words);
         let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
         let mut gathered = match stage.lift {
             Some(lift) => places::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
-            None => gather::gather(snapshot, plan, asked, stage, &self.before, self.relaxed)?,
+            None => gather::gather(snapshot, plan, asked, &words, stage, &self.before, self.relaxed)?,
         };
         if let Some(most) = stage.places {
-            gathered = places::group(snapshot, plan, stage, most, gathered, self.relaxed)?;
+            gathered = places::group(snapshot, plan, stage, most, of_question, gathered, self.relaxed)?;
         }
         if stage.is_in(Layer::Trace) && plan.weights.context > 0.0 {
             bring_neighbours(snapshot, &filter.and(&plan.traces), &mut gathered.rows)?;
@@ -217,7 +227,7 @@ impl Walk {
         for step in gathered.steps {
             steps.push((stage.noun.to_string(), step));
         }
-        let rows = rank::rank(snapshot, plan, stage, gathered.rows)?;
+        let rows = rank::rank(snapshot, plan, stage, of_question, gathered.rows)?;
         contests.note(&rows);
         steps.push((stage.noun.to_string(), format!("{} candidates ranked", rows.len())));
         let count = stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
@@ -321,7 +331,7 @@ fn strength(snapshot: &Snapshot, plan: &Plan, rows: &[Chosen]) -> Result<Strengt
     let mut terms = 0.0f32;
     if let Some(text) = &plan.text {
         for layer in Layer::ALL {
-            let of_layer = rows.iter().filter(|row| row.scored.attributes.layer() == *layer);
+            let of_layer = rows.iter().filter(|row| row.scored.scalars.layer == *layer);
             let ids: Vec<u32> = of_layer.map(|row| row.scored.id.0).collect();
             if !ids.is_empty() {
                 let index = snapshot.state.layer(*layer).word_index(snapshot.state.bound())?;
@@ -334,7 +344,8 @@ fn strength(snapshot: &Snapshot, plan: &Plan, rows: &[Chosen]) -> Result<Strengt
 
 /// A row of the answer with its evidence read and hashed again.
 fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<Row> {
-    let Scored { id, attributes, parts, found, relaxed, lifted_by } = &chosen.scored;
+    let Scored { id, parts, found, relaxed, lifted_by, .. } = &chosen.scored;
+    let attributes = &chosen.attributes;
     let state = &snapshot.state;
     let symbol = |number: Option<u32>| number.map(|number| state.symbol_name(number)).transpose();
     let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
@@ -375,7 +386,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
 
 /// What a row rests on; a trace rests on itself.
 fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
-    match chosen.scored.attributes.layer() {
+    match chosen.scored.scalars.layer {
         Layer::Trace => Ok(vec![snapshot.own_citation(chosen.scored.id, &chosen.content)?]),
         Layer::Recall | Layer::Theme => snapshot.citations(chosen.scored.id),
     }
@@ -383,8 +394,8 @@ fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
 
 /// A row added by `expand`; nothing, and a note, where its bytes cannot be read as they were written.
 fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<String>) -> Result<Option<Row>> {
-    let mut attributes = snapshot.state.attributes(id)?;
-    attributes.conflict = plan.conflict_of(snapshot, id, &attributes)?.map(|winner| winner.0);
+    let mut scalars = snapshot.state.attributes.scalars(id)?;
+    scalars.conflict = plan.conflict_of(snapshot, id, scalars.conflict)?.map(|winner| winner.0);
     let content = match snapshot.content(id) {
         Ok(content) => content,
         Err(error) if is_damage(&error) => {
@@ -395,8 +406,8 @@ fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<St
     };
     let relaxed = plan.flaws_of(id);
     let found = gather::Found::default();
-    let scored = Scored { id, attributes, parts: Parts::default(), found, relaxed, lifted_by: Vec::new() };
-    let mut row = row(snapshot, plan, &Chosen::new(scored, content), Role::Evidence)?;
+    let scored = Scored { id, scalars, parts: Parts::default(), found, relaxed, lifted_by: Vec::new() };
+    let mut row = row(snapshot, plan, &Chosen::new(snapshot, scored, content)?, Role::Evidence)?;
     row.path = vec!["evidence".to_owned()];
     Ok(Some(row))
 }

@@ -5,7 +5,7 @@
 //! to the traces they rest on, and the places that enough of the items vote for (PlugMem A.1). Either way all traces of the
 //! places that are kept are candidates, and the next stage may look among them.
 
-use super::gather::{Candidates, Found, Gathered, neighbours};
+use super::gather::{Candidates, Found, Gathered, Words, neighbours};
 use super::plan::{LiftPlan, Plan, StagePlan};
 use super::rank;
 use crate::Result;
@@ -84,14 +84,15 @@ pub(crate) fn group(
     plan: &Plan,
     stage: &StagePlan,
     most: usize,
+    words: &Words<'_>,
     gathered: Gathered,
     relaxed: bool,
 ) -> Result<Gathered> {
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
     let same = gathered.rows.keys().eq(gathered.routed.keys());
-    let routed_places = best(snapshot, plan, stage, most, gathered.routed.clone())?;
+    let routed_places = best(snapshot, plan, stage, most, words, gathered.routed.clone())?;
     let row_places =
-        if same { routed_places.clone() } else { best(snapshot, plan, stage, most, gathered.rows.clone())? };
+        if same { routed_places.clone() } else { best(snapshot, plan, stage, most, words, gathered.rows.clone())? };
     let mut steps = gathered.steps;
     steps.push(format!("kept: {}, with all of their traces", routed_places.len()));
     Ok(Gathered {
@@ -108,14 +109,17 @@ fn best(
     plan: &Plan,
     stage: &StagePlan,
     most: usize,
+    words: &Words<'_>,
     candidates: Candidates,
 ) -> Result<Vec<Place>> {
     let mut places = Vec::new();
-    for scored in rank::rank(snapshot, plan, stage, candidates)? {
+    for scored in rank::rank(snapshot, plan, stage, words, candidates)? {
         if places.len() == most {
             break;
         }
-        places.extend(Place::of(stage.noun, &scored.attributes).filter(|place| !places.contains(place)));
+        places.extend(
+            Place::of(stage.noun, &snapshot.state.attributes(scored.id)?).filter(|place| !places.contains(place)),
+        );
     }
     Ok(places)
 }

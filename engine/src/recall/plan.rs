@@ -8,7 +8,7 @@
 use super::places;
 use crate::attributes::{Column, Wanted};
 use crate::filter::{Filter, episode_numbers};
-use crate::item::{Attributes, ItemId, Layer};
+use crate::item::{ItemId, Layer};
 use crate::reader::{Reader, Standing};
 use crate::score::Weights;
 use crate::snapshot::Snapshot;
@@ -17,6 +17,7 @@ use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Clauses, Expand, Flaw, Recall, Returns, Scope, ScoreBase, Stage};
 use holotype_query::{Channel, FlawKind, Noun, Spanned};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Candidates a channel gathers for a stage, at least (memory model, section 5).
 const LEAST_POOL: u64 = 64;
@@ -39,11 +40,11 @@ pub(crate) struct StagePlan {
     pub(crate) channels: Vec<Channel>,
     pub(crate) pool: usize,
     /// What it may route through.
-    pub(crate) route: Bits,
+    pub(crate) route: Arc<Bits>,
     /// What of that may be a row.
-    pub(crate) rows: Bits,
+    pub(crate) rows: Arc<Bits>,
     /// What could be a row if nothing were excluded.
-    pub(crate) relaxable: Bits,
+    pub(crate) relaxable: Arc<Bits>,
     /// It goes from what the stage before found to where that came from, when so many items vote for it.
     pub(crate) lift: Option<LiftPlan>,
 }
@@ -95,7 +96,7 @@ pub(crate) struct Group {
 /// A flaw that keeps rows out.
 pub(crate) struct Exclusion {
     pub(crate) name: &'static str,
-    pub(crate) items: Bits,
+    pub(crate) items: Arc<Bits>,
 }
 
 /// Evidence to be added under the rows.
@@ -112,14 +113,14 @@ pub(crate) struct Plan {
     pub(crate) vector: Option<Vec<f32>>,
     pub(crate) standing: Standing,
     pub(crate) weights: Weights,
-    pub(crate) visible: Bits,
+    pub(crate) visible: Arc<Bits>,
     /// What the predicate holds for of that, where there is one.
     pub(crate) wanted: Option<Bits>,
     /// Nothing lies ahead of the reader.
     pub(crate) sees_all: bool,
     /// What of that is a trace, and what a recall.
-    pub(crate) traces: Bits,
-    pub(crate) recalls: Bits,
+    pub(crate) traces: Arc<Bits>,
+    pub(crate) recalls: Arc<Bits>,
     /// What is inactive was asked for.
     pub(crate) inactive: bool,
     pub(crate) exclusions: Vec<Exclusion>,
@@ -149,10 +150,10 @@ impl Plan {
         let scope = clauses.scope.as_ref().map(|scope| &scope.node);
         let standing = standing(snapshot, clauses)?;
         let filter = Filter { snapshot, standing: &standing };
-        let (visible, sees_all) = visible(&filter, scope, clauses)?;
+        let sets = Sets::new(&filter, scope, clauses)?;
         let exclusions = exclusions(&filter, clauses)?;
         let wanted = match &clauses.filter {
-            Some(predicate) => Some(filter.evaluate(&predicate.node, &visible)?),
+            Some(predicate) => Some(filter.evaluate(&predicate.node, &sets.visible)?),
             None => None,
         };
         let budget = clauses.budget.as_ref().map(|budget| *budget.node.tokens.node.bound());
@@ -166,23 +167,26 @@ impl Plan {
         for (index, stage) in stages.into_iter().enumerate() {
             let layers = layers(&filter, stage.noun)?;
             let is_of_places = matches!(stage.noun, Noun::Pages | Noun::Episodes);
-            let mut route = filter.noun(if is_of_places { Noun::Traces } else { stage.noun })?.and(&visible);
+            let mut route = sets.of(&filter, if is_of_places { Noun::Traces } else { stage.noun })?;
             if is_of_places && stage.lift.is_none() {
-                route = places::route(snapshot, stage.noun, stage.only.as_ref(), &route)?;
+                route = Arc::new(places::route(snapshot, stage.noun, stage.only.as_ref(), &route)?);
             } else if let Some(only) = &stage.only {
-                route = filter.evaluate(only, &route)?;
+                route = Arc::new(filter.evaluate(only, &route)?);
             }
             let mut relaxable = match &wanted {
-                Some(wanted) => route.and(wanted),
-                None => route.clone(),
+                Some(wanted) => Arc::new(route.and(wanted)),
+                None => Arc::clone(&route),
             };
             if index != last {
                 // Themes, pages and episodes route; they give rows only where the path ends with them.
                 for part in layers.iter().filter(|part| is_of_places || part.layer == Layer::Theme) {
-                    relaxable = relaxable.and_not(&part.of(&relaxable));
+                    relaxable = match &part.items {
+                        Some(items) => Arc::new(relaxable.and_not(items)),
+                        None => Arc::default(),
+                    };
                 }
             }
-            let admitted = exclusions.iter().fold(relaxable.clone(), |left, exclusion| left.and_not(&exclusion.items));
+            let admitted = sets.admitted(&filter, &relaxable, &layers, &exclusions)?;
             plans.push(StagePlan {
                 noun: stage.noun,
                 layers,
@@ -204,11 +208,11 @@ impl Plan {
             text,
             vector,
             weights: Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?,
-            traces: filter.noun(Noun::Traces)?.and(&visible),
-            recalls: filter.noun(Noun::Recalls)?.and(&visible),
-            visible,
+            traces: sets.of(&filter, Noun::Traces)?,
+            recalls: sets.of(&filter, Noun::Recalls)?,
+            visible: sets.visible,
             wanted,
-            sees_all,
+            sees_all: sets.sees_all,
             inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
             stages: plans,
@@ -227,15 +231,10 @@ impl Plan {
         })
     }
 
-    /// The item that won over a claim of this one, as far as the reader can see.
-    pub(crate) fn conflict_of(
-        &self,
-        snapshot: &Snapshot,
-        id: ItemId,
-        attributes: &Attributes,
-    ) -> Result<Option<ItemId>> {
+    /// The item that won over a claim of this one, as far as the reader can see; `known` is what won in the end.
+    pub(crate) fn conflict_of(&self, snapshot: &Snapshot, id: ItemId, known: Option<u32>) -> Result<Option<ItemId>> {
         if self.sees_all {
-            return Ok(attributes.conflict.map(ItemId));
+            return Ok(known.map(ItemId));
         }
         snapshot.state.conflict_seen(id, &self.standing)
     }
@@ -330,38 +329,91 @@ pub(crate) fn reader_of(clause: &holotype_query::ast::Reader) -> Reader {
 }
 
 /// What is in scope and may be seen by the reader.
-fn visible(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Result<(Bits, bool)> {
-    let state = &filter.snapshot.state;
-    let bound = state.bound();
-    let select = |column, test: &dyn Fn(f64) -> bool| state.attributes.select(column, bound, test);
-    let within = |column, low, high| state.attributes.select_wanted(column, bound, Wanted::Within(low, high));
-    let mut visible = filter.scope(scope)?;
-    if matches!(scope, Some(Scope::Episodes(_) | Scope::Pages(_))) {
-        // What belongs to no episode (a concept, an intent) routes into every one.
-        let somewhere = within(Column::Episode, 0, i64::MAX)?;
-        visible = visible.or(&state.attributes.layer(Layer::Theme, bound)?.and_not(&somewhere));
-    }
-    if !includes(clauses, FlawKind::Inactive) {
-        visible = visible.and(&select(Column::Active, &|active| active == 1.0)?);
-    }
-    visible = visible.and_not(&select(Column::Redacted, &|redacted| redacted == 1.0)?);
-    let standing = filter.standing;
-    let mut sees_all = true;
-    if let Some(episode) = standing.episode {
-        let mut ahead = Bits::new();
-        if let Some(step) = standing.reader.step {
-            ahead =
-                ahead.or(&within(Column::Step, i64::try_from(step).unwrap_or(i64::MAX).saturating_add(1), i64::MAX)?);
+struct Sets {
+    visible: Arc<Bits>,
+    /// All that is active and not redacted is visible, so the sets at hand serve.
+    usual: bool,
+    /// Nothing lies ahead of the reader.
+    sees_all: bool,
+}
+
+impl Sets {
+    fn new(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Result<Sets> {
+        let state = &filter.snapshot.state;
+        let bound = state.bound();
+        let inactive = includes(clauses, FlawKind::Inactive);
+        if matches!(scope, None | Some(Scope::All)) && !inactive && filter.standing.episode.is_none() {
+            return Ok(Sets { visible: state.attributes.usual(bound).visible()?, usual: true, sees_all: true });
         }
-        if let Some(time) = standing.reader.time {
-            ahead = ahead.or(&within(Column::Time, time.saturating_add(1), i64::MAX)?);
+        let within = |column, low, high| state.attributes.select_wanted(column, bound, Wanted::Within(low, high));
+        let mut visible = filter.scope(scope)?;
+        if matches!(scope, Some(Scope::Episodes(_) | Scope::Pages(_))) {
+            // What belongs to no episode (a concept, an intent) routes into every one.
+            let somewhere = within(Column::Episode, 0, i64::MAX)?;
+            visible = visible.or(&state.attributes.layer(Layer::Theme, bound)?.and_not(&somewhere));
         }
-        let here = within(Column::Episode, i64::from(episode), i64::from(episode))?;
-        let ahead = ahead.and(&here).and_not(&state.attributes.layer(Layer::Theme, bound)?);
-        visible = visible.and_not(&ahead);
-        sees_all = ahead.is_empty();
+        if inactive {
+            visible = visible.and_not(&within(Column::Redacted, 1, 1)?);
+        } else {
+            visible = visible.and(&*state.attributes.usual(bound).visible()?);
+        }
+        let standing = filter.standing;
+        let mut sees_all = true;
+        if let Some(episode) = standing.episode {
+            let mut ahead = Bits::new();
+            if let Some(step) = standing.reader.step {
+                let next = i64::try_from(step).unwrap_or(i64::MAX).saturating_add(1);
+                ahead = ahead.or(&within(Column::Step, next, i64::MAX)?);
+            }
+            if let Some(time) = standing.reader.time {
+                ahead = ahead.or(&within(Column::Time, time.saturating_add(1), i64::MAX)?);
+            }
+            let here = within(Column::Episode, i64::from(episode), i64::from(episode))?;
+            let ahead = ahead.and(&here).and_not(&state.attributes.layer(Layer::Theme, bound)?);
+            visible = visible.and_not(&ahead);
+            sees_all = ahead.is_empty();
+        }
+        Ok(Sets { visible: Arc::new(visible), usual: false, sees_all })
     }
-    Ok((visible, sees_all))
+
+    /// What is visible of a noun.
+    fn of(&self, filter: &Filter<'_>, noun: Noun) -> Result<Arc<Bits>> {
+        let layer = match noun {
+            Noun::Themes => Layer::Theme,
+            Noun::Recalls => Layer::Recall,
+            Noun::Traces => Layer::Trace,
+            noun => return Ok(Arc::new(filter.noun(noun)?.and(&self.visible))),
+        };
+        let state = &filter.snapshot.state;
+        if self.usual {
+            return state.attributes.usual(state.bound()).layer(layer);
+        }
+        Ok(Arc::new(filter.noun(noun)?.and(&self.visible)))
+    }
+
+    /// What no exclusion keeps out.
+    fn admitted(
+        &self,
+        filter: &Filter<'_>,
+        relaxable: &Arc<Bits>,
+        layers: &[StageLayer],
+        exclusions: &[Exclusion],
+    ) -> Result<Arc<Bits>> {
+        let state = &filter.snapshot.state;
+        let usual = state.attributes.usual(state.bound());
+        if self.usual
+            && let ([Exclusion { items, .. }], [StageLayer { layer, .. }]) = (exclusions, layers)
+            && Arc::ptr_eq(items, &usual.failed()?)
+            && Arc::ptr_eq(relaxable, &usual.layer(*layer)?)
+        {
+            return usual.sound(*layer);
+        }
+        let mut admitted = Arc::clone(relaxable);
+        for exclusion in exclusions {
+            admitted = Arc::new(admitted.and_not(&exclusion.items));
+        }
+        Ok(admitted)
+    }
 }
 
 /// Whether a flaw is let in by name.
@@ -372,26 +424,26 @@ fn includes(clauses: &Clauses, kind: FlawKind) -> bool {
 /// What keeps rows out: failed and foreign-version items unless included, and what is excluded by name.
 fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> {
     let mut exclusions = Vec::new();
-    let mut exclude = |name, items: Bits| {
+    let mut exclude = |name, items: Arc<Bits>| {
         if !items.is_empty() {
             exclusions.push(Exclusion { name, items });
         }
     };
+    let state = &filter.snapshot.state;
     let excluded: Vec<&Flaw> =
         clauses.exclude.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node)).collect();
     let names_stale_version = excluded.iter().any(|flaw| flaw.kind == FlawKind::Stale);
     if !includes(clauses, FlawKind::Failed) && !excluded.iter().any(|flaw| flaw.kind == FlawKind::Failed) {
-        exclude("failed", filter.flaw(&Flaw { kind: FlawKind::Failed, window: Vec::new() })?);
+        exclude("failed", state.attributes.usual(state.bound()).failed()?);
     }
     if !includes(clauses, FlawKind::Stale) && !names_stale_version {
-        exclude("version", filter.foreign()?);
+        exclude("version", Arc::new(filter.foreign()?));
     }
     for flaw in excluded {
-        exclude(flaw.kind.as_str(), filter.flaw(flaw)?);
-        let without_version =
-            flaw.kind == FlawKind::Stale && !crate::filter::window(&filter.snapshot.state, flaw)?.version;
+        exclude(flaw.kind.as_str(), Arc::new(filter.flaw(flaw)?));
+        let without_version = flaw.kind == FlawKind::Stale && !crate::filter::window(state, flaw)?.version;
         if without_version && !includes(clauses, FlawKind::Stale) {
-            exclude("version", filter.foreign()?);
+            exclude("version", Arc::new(filter.foreign()?));
         }
     }
     Ok(exclusions)

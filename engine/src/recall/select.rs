@@ -14,7 +14,7 @@ use super::plan::Plan;
 use super::rank::Scored;
 use crate::Result;
 use crate::content::Content;
-use crate::item::{ItemId, Layer};
+use crate::item::{Attributes, ItemId, Layer};
 use crate::snapshot::{Snapshot, is_damage};
 use holotype_index::words::analyse::Role;
 use std::collections::hash_map::Entry;
@@ -23,6 +23,7 @@ use std::collections::{BTreeSet, HashMap};
 /// A row that was chosen, with its content.
 pub(crate) struct Chosen {
     pub(crate) scored: Scored,
+    pub(crate) attributes: Attributes,
     pub(crate) content: Content,
     pub(crate) folded: Vec<ItemId>,
     /// Its vector at length 1 and its words, once something had to be compared with them.
@@ -31,8 +32,10 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    pub(crate) fn new(scored: Scored, content: Content) -> Self {
-        Chosen { scored, content, folded: Vec::new(), vector: None, words: None }
+    pub(crate) fn new(snapshot: &Snapshot, scored: Scored, content: Content) -> Result<Self> {
+        let conflict = scored.scalars.conflict;
+        let attributes = Attributes { conflict, ..snapshot.state.attributes(scored.id)? };
+        Ok(Chosen { scored, attributes, content, folded: Vec::new(), vector: None, words: None })
     }
 }
 
@@ -49,13 +52,13 @@ pub(crate) struct Selection {
 pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>) -> Result<Selection> {
     let mut merged = merge(stages);
     if plan.budget.is_some() {
-        let is_trace = |scored: &&Scored| scored.attributes.layer() == Layer::Trace;
+        let is_trace = |scored: &&Scored| scored.scalars.layer == Layer::Trace;
         let traces: BTreeSet<ItemId> =
             merged.iter().map(|offered| &offered.scored).filter(is_trace).map(|scored| scored.id).collect();
         let mut kept = Vec::with_capacity(merged.len());
         for offered in merged {
             let scored = &offered.scored;
-            let routes_only = scored.attributes.layer() == Layer::Recall
+            let routes_only = scored.scalars.layer == Layer::Recall
                 && snapshot.state.sources(scored.id, Layer::Recall)?.iter().any(|source| traces.contains(source));
             if !routes_only {
                 kept.push(offered);
@@ -71,7 +74,7 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
         if wanted.is_some_and(|wanted| selection.rows.len() as u64 >= wanted) || left == Some(0) {
             break;
         }
-        let cost = u64::from(scored.attributes.tokens);
+        let cost = u64::from(scored.scalars.tokens);
         let taken = stages.iter().all(|stage| of_stage[*stage] == 0);
         if taken || left.is_some_and(|left| cost > left) {
             continue;
@@ -84,7 +87,7 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
             }
             Err(error) => return Err(error),
         };
-        let mut row = Chosen::new(scored, content);
+        let mut row = Chosen::new(snapshot, scored, content)?;
         match restated(snapshot, plan, &mut selection.rows, &mut row)? {
             Some(better) => selection.rows[better].folded.push(row.scored.id),
             None => {
@@ -132,13 +135,13 @@ fn merge(stages: Vec<Vec<Scored>>) -> Vec<Offered> {
 
 /// The better row that this one restates, if there is one.
 fn restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Chosen) -> Result<Option<usize>> {
-    if plan.fold >= 1.0 || !row.scored.attributes.has_vector {
+    if plan.fold >= 1.0 || !row.attributes.has_vector {
         return Ok(None);
     }
-    let layer = row.scored.attributes.layer();
+    let layer = row.scored.scalars.layer;
     let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
     for (at, better) in rows.iter_mut().enumerate() {
-        let (a, b) = (&better.scored.attributes, &row.scored.attributes);
+        let (a, b) = (&better.attributes, &row.attributes);
         let same_voice =
             (a.kind, a.episode, a.source, a.tool, a.speaker) == (b.kind, b.episode, b.source, b.tool, b.speaker);
         if !same_voice || !a.has_vector {

@@ -779,6 +779,7 @@ fn compares(cell: &Cell, op: Op, value: &Value) -> bool {
     }
     let order = match (cell, value) {
         (Cell::Time(at), Value::Text(text)) => holotype::time::parse(text).ok().map(|time| at.cmp(&time)),
+        (Cell::Time(at), Value::Number(micros)) => micros.as_i64().map(|micros| at.cmp(&micros)),
         (Cell::Duration(length), Value::Duration(with)) => Some(length.cmp(&(with.micros() as i64))),
         (Cell::Bool(yes), Value::Bool(with)) => Some(yes.cmp(with)),
         (Cell::Text(text), Value::Text(with)) => Some(text.cmp(with)),

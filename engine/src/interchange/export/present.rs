@@ -14,7 +14,7 @@ use crate::record::{
     PointersRecord, Record, UnciteRecord, UncitedRecord,
 };
 use crate::space::Space;
-use crate::{Edge, Inherited, ItemId, Layer, Result, Snapshot, Status, tables};
+use crate::{Edge, Inherited, ItemId, Layer, Result, Snapshot, Status};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
@@ -141,7 +141,7 @@ impl<W: Write> Present<'_, W> {
     fn item(&mut self, record: Arc<ItemRecord>) -> Result<()> {
         let (id, state) = (record.item(), &self.snapshot.state);
         let attributes = state.attributes(id)?;
-        let key = match state.get::<String>(tables::KEY_OF, &tables::numbers([id.0]))? {
+        let key = match state.moved_key(id)? {
             Some(moved) => moved,
             None => record.key.clone().unwrap_or_else(|| id.to_string()),
         };
