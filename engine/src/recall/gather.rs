@@ -233,11 +233,12 @@ fn linked(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, before: &Candidat
     sources.sort_unstable_by_key(|(id, how)| (how.rank.unwrap_or(u32::MAX), **id));
     let most = if plan.budget.is_some() { usize::MAX } else { stage.pool };
     let mut links = 0;
+    let routes: Vec<_> = stage.layers.iter().map(|part| (part.layer, part.of(&stage.route))).collect();
     for (rank, (id, how)) in (0..).zip(sources) {
         let from = ItemId(*id);
-        for part in &stage.layers {
-            let neighbours = if links < most { neighbours(snapshot, plan, from, part.layer)? } else { Vec::new() };
-            for to in neighbours.into_iter().filter(|to| stage.route.contains(to.0)) {
+        for (layer, route) in &routes {
+            let neighbours = if links < most { neighbours(snapshot, plan, from, *layer)? } else { Vec::new() };
+            for to in neighbours.into_iter().filter(|to| route.contains(to.0)) {
                 let found = reached.entry(to.0).or_default();
                 links += usize::from(found.linked_from.is_empty());
                 found.ranks(rank);
@@ -245,7 +246,7 @@ fn linked(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, before: &Candidat
                     found.linked_from.push(from);
                 }
             }
-            if part.layer == Layer::Trace && how.is_of_place() && stage.route.contains(*id) {
+            if *layer == Layer::Trace && how.is_of_place() && route.contains(*id) {
                 let found = reached.entry(*id).or_default();
                 found.lifted_from.clone_from(&how.lifted_from);
                 found.place = how.place;

@@ -49,12 +49,54 @@ const OPS: &[&str] = &["=", "!=", "<", "<=", ">", ">="];
 
 /// A statement that runs, and the vector `$v` of one that asks for it.
 pub(crate) fn any(random: &mut Random, world: &Exported) -> (String, [f32; 2]) {
-    let statement = match random.below(10) {
-        0..=3 => find(random, world),
-        4..=5 => count(random, world),
+    let statement = match random.below(20) {
+        0..=5 => find(random, world),
+        6..=8 => count(random, world),
+        9..=10 => walk(random, world),
+        11 if world.has_claims() => claims(random),
+        _ if world.has_claims() => find(random, world),
         _ => recall(random, world),
     };
     (statement, random.vector())
+}
+
+/// The statement as of a commit.
+pub(crate) fn as_of(statement: &str, commit: u64) -> String {
+    match statement.split_once(" return ") {
+        Some((before, columns)) => format!("{before} as of commit {commit} return {columns}"),
+        None => format!("{statement} as of commit {commit}"),
+    }
+}
+
+fn walk(random: &mut Random, world: &Exported) -> String {
+    let item = |random: &mut Random| random.below(world.items.len() as u64);
+    let mut text = format!("{} of {}", random.one(&["sources", "dependents"]), item(random));
+    if random.percent(30) {
+        text += &format!(", {}", item(random));
+    }
+    if random.percent(50) {
+        let edges = ["cites", "derived-from", "parent", "mentions", "solves", "supersedes", "cites, parent"];
+        text += &format!(" by {}", random.one(&edges));
+    }
+    if random.percent(50) {
+        text += &format!(" depth {}", random.below(5));
+    }
+    if random.percent(30) {
+        scope(random, world, &mut text, 100);
+    }
+    if random.percent(40) {
+        text += &format!(" where {}", predicate(random, world, 1));
+    }
+    if random.percent(30) {
+        text += &format!(" limit {}", random.below(6));
+    }
+    text + " return key, depth, edge, status"
+}
+
+fn claims(random: &mut Random) -> String {
+    let filters =
+        ["", " where name = 'n0'", " where value = 1", " where has won", " where not has won and scope = episode"];
+    format!("find claims{} return item, name, value, scope, won", random.one(&filters))
 }
 
 fn find(random: &mut Random, world: &Exported) -> String {
@@ -154,7 +196,7 @@ fn predicate(random: &mut Random, world: &Exported, depth: u64) -> String {
 
 fn test(random: &mut Random, world: &Exported) -> String {
     let key = |random: &mut Random| format!("'k{}'", random.below(world.items.len() as u64 + 2));
-    match random.below(22) {
+    match random.below(23) {
         0 => format!("step {} {}", random.one(OPS), random.below(250)),
         1 => format!("step {}between {} and {}", random.one(&["", "not "]), random.below(150), 50 + random.below(200)),
         2 => format!("tokens {} {}", random.one(OPS), random.below(12)),
@@ -202,6 +244,7 @@ fn test(random: &mut Random, world: &Exported) -> String {
                 if random.percent(50) { "any".to_owned() } else { random.below(world.items.len() as u64).to_string() };
             format!("{edge} {target}")
         }
+        21 => format!("claims '{}'{}", random.one(&["n0", "n1", "n*"]), random.one(&["", " = 1", " != 2", " > 0"])),
         _ => format!("episode = 'e{}'", random.below(3)),
     }
 }
@@ -213,36 +256,8 @@ fn recall(random: &mut Random, world: &Exported) -> String {
         _ => format!("recall '{}' near $v", random.words(3)),
     };
     scope(random, world, &mut text, 40);
-    let stage = |random: &mut Random, noun: &str, later: bool| {
-        let channels = match (random.below(4), later) {
-            (0, _) => " by near, words",
-            (1, true) => " by linked",
-            (2, _) => " by words",
-            _ => "",
-        };
-        let count = if random.percent(60) { format!(" {}", 1 + random.below(20)) } else { String::new() };
-        let only = if random.percent(20) { format!(" only ({})", predicate(random, world, 1)) } else { String::new() };
-        format!("{noun}{count}{channels}{only}")
-    };
-    match random.below(6) {
-        0 => {}
-        1 => text += &format!(" through {}", stage(random, "traces", false)),
-        2 => {
-            let noun = *random.one(&["turns", "facts", "procedures", "themes", "concepts", "recalls"]);
-            text += &format!(" through {}", stage(random, noun, false));
-        }
-        3 => {
-            let first = stage(random, "recalls", false);
-            text += &format!(" through {first} -> {}", stage(random, "traces", true));
-        }
-        4 => {
-            let first = stage(random, "themes", false);
-            text += &format!(" through {first} -> {}", stage(random, "facts", true));
-        }
-        _ => {
-            let (first, second) = (stage(random, "concepts", false), stage(random, "recalls", true));
-            text += &format!(" through {first} -> {second} -> {}", stage(random, "calls", true));
-        }
+    if random.percent(80) {
+        text += &format!(" through {}", path(random, world));
     }
     if random.percent(40) {
         text += &format!(" where {}", predicate(random, world, 2));
@@ -272,6 +287,19 @@ fn recall(random: &mut Random, world: &Exported) -> String {
     if random.percent(30) {
         text += &format!(" relax below {}", random.below(8));
     }
+    if random.percent(20) {
+        text += &format!(" budget {} tokens", random.below(60));
+    }
+    if random.percent(20) {
+        let to = ["", " to traces", " to facts", " to turns", " to pages", " to episodes", " to items"];
+        text += &format!(" expand{}", random.one(&to));
+        if random.percent(40) {
+            text += &format!(" depth {}", random.below(4));
+        }
+        if random.percent(40) {
+            text += &format!(" within {} tokens", random.below(80));
+        }
+    }
     reader(random, &mut text, 20);
     if random.percent(40) {
         text += &format!(" limit {}", 1 + random.below(12));
@@ -280,4 +308,91 @@ fn recall(random: &mut Random, world: &Exported) -> String {
         }
     }
     text
+}
+
+/// A way through stages of all sorts.
+fn path(random: &mut Random, world: &Exported) -> String {
+    match random.below(11) {
+        0 => stage(random, world, "traces", false),
+        1 => {
+            let noun = *random.one(&["turns", "facts", "procedures", "themes", "concepts", "recalls"]);
+            stage(random, world, noun, false)
+        }
+        2 => chain(random, world, &["recalls", "traces"]),
+        3 => chain(random, world, &["themes", "facts"]),
+        4 => chain(random, world, &["concepts", "recalls", "calls"]),
+        5 => {
+            let noun = *random.one(&["items", "pages", "episodes"]);
+            stage(random, world, noun, false)
+        }
+        6 => {
+            let (first, second) =
+                (*random.one(&["items", "recalls", "facts"]), *random.one(&["items", "pages", "episodes"]));
+            chain(random, world, &[first, second])
+        }
+        7 => {
+            let (first, second) =
+                (*random.one(&["pages", "episodes"]), *random.one(&["turns", "recalls", "items", "pages"]));
+            chain(random, world, &[first, second])
+        }
+        8 => {
+            // Of words alone, so that what is carried on makes a difference.
+            let by_words = random.percent(60);
+            let first = if by_words { "recalls 2 by words".to_owned() } else { stage(random, world, "recalls", false) };
+            let group = if by_words {
+                format!("{} by words", random.one(&["facts", "items 9", "turns"]))
+            } else {
+                chain_later(random, world, &["concepts", "facts"])
+            };
+            let hops = 1 + random.below(3);
+            let carry = if random.percent(50) { format!(" carry {}", random.below(4)) } else { String::new() };
+            format!("{first} -> ({group}) up to {hops} hops{carry}")
+        }
+        9 => {
+            let noun = *random.one(&["recalls", "themes", "turns", "items"]);
+            format!("{} -> {}", stage(random, world, noun, false), lift(random))
+        }
+        _ => {
+            let first = stage(random, world, "recalls", false);
+            let noun = *random.one(&["turns", "traces", "items"]);
+            format!("{first} -> {} -> {}", lift(random), stage(random, world, noun, true))
+        }
+    }
+}
+
+fn chain(random: &mut Random, world: &Exported, nouns: &[&str]) -> String {
+    let stages: Vec<String> = nouns.iter().enumerate().map(|(nth, noun)| stage(random, world, noun, nth > 0)).collect();
+    stages.join(" -> ")
+}
+
+fn chain_later(random: &mut Random, world: &Exported, nouns: &[&str]) -> String {
+    nouns.iter().map(|noun| stage(random, world, noun, true)).collect::<Vec<_>>().join(" -> ")
+}
+
+fn lift(random: &mut Random) -> String {
+    let mut text = format!("lift to {}", random.one(&["traces", "turns", "pages", "episodes"]));
+    if random.percent(60) {
+        text += &format!(" {}", 1 + random.below(4));
+    }
+    if random.percent(40) {
+        text += &format!(" votes {}", 1 + random.below(3));
+    }
+    text
+}
+
+fn stage(random: &mut Random, world: &Exported, noun: &str, later: bool) -> String {
+    let channels = match (random.below(4), later) {
+        (0, _) => " by near, words",
+        (1, true) => " by linked",
+        (2, _) => " by words",
+        _ => "",
+    };
+    let count = if random.percent(60) { format!(" {}", 1 + random.below(20)) } else { String::new() };
+    let only = match noun {
+        _ if random.percent(80) => String::new(),
+        "pages" => format!(" only (tokens {} {})", random.one(OPS), random.below(40)),
+        "episodes" => format!(" only ({})", random.one(&["open = true", "open = false", "episode != 'e1'"])),
+        _ => format!(" only ({})", predicate(random, world, 1)),
+    };
+    format!("{noun}{count}{channels}{only}")
 }

@@ -2,8 +2,8 @@
 
 use holotype::time::FixedClock;
 use holotype::{
-    Durability, Edge, Holotype, ItemId, Kind, Mark, NewRecall, NewTrace, Options, Pointer, Snapshot, Source, Space,
-    Status, Transaction,
+    Durability, Edge, EpisodeChange, Holotype, ItemId, Kind, Mark, NewRecall, NewTrace, Options, Pointer, Snapshot,
+    Source, Space, Status, Transaction,
 };
 use holotype_storage::vfs::SimVfs;
 use std::sync::Arc;
@@ -44,17 +44,23 @@ impl Random {
     }
 }
 
-pub(crate) fn write(random: &mut Random) -> Snapshot {
+/// The database after its last commit, and as it was after each.
+pub(crate) fn write(random: &mut Random) -> Vec<Snapshot> {
     let options =
         Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), ..Options::with_space(Space::new("test", 2)) };
     let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).expect("a new disk");
     let mut transaction = database.begin().expect("nobody else writes");
     transaction.set("recall.fold", "1").expect("a setting");
+    transaction.set("page.tokens", &(6 + random.below(30)).to_string()).expect("a setting");
+    // Claims that compete bring each other into answers: that is not this interpreter's business.
+    let claims = random.percent(25);
+    let mut snapshots = Vec::new();
     let mut steps = [0; 3];
     let mut items = Vec::new();
     for nth in 0..4 + random.below(24) {
         if random.percent(8) {
             transaction.commit(Durability::None).expect("room");
+            snapshots.extend(Some(database.snapshot()).filter(|snapshot| !snapshot.is_empty()));
             if random.percent(50) {
                 database.checkpoint().expect("room");
             }
@@ -66,10 +72,15 @@ pub(crate) fn write(random: &mut Random) -> Snapshot {
             _ => trace(random, &mut transaction, &mut steps, nth),
         };
         items.push(id);
+        if claims && random.percent(40) {
+            let (name, value) = (format!("n{}", random.below(2)), random.below(3).to_string());
+            transaction.claim(id, &name, &value, random.percent(30), &[]).expect("a claim");
+        }
         later(random, &mut transaction, &items);
     }
     transaction.commit(Durability::None).expect("room");
-    database.snapshot()
+    snapshots.push(database.snapshot());
+    snapshots
 }
 
 fn trace(random: &mut Random, transaction: &mut Transaction<'_>, steps: &mut [u64; 3], nth: u64) -> ItemId {
@@ -156,6 +167,13 @@ fn later(random: &mut Random, transaction: &mut Transaction<'_>, items: &[ItemId
         1 => transaction.mark(item, Mark::Inactive, None).map(drop),
         2 => transaction.link(item, Edge::Sibling, *random.one(items)).map(drop),
         3 => transaction.link(item, Edge::Supersedes, *random.one(items)).map(drop),
+        4 if random.percent(30) => {
+            let _ = transaction.episode(
+                &format!("e{}", random.below(3)),
+                EpisodeChange { open: Some(false), ..EpisodeChange::default() },
+            );
+            Ok(())
+        }
         _ => Ok(()),
     };
 }

@@ -1,0 +1,72 @@
+//! Claims, and which of them is believed.
+
+use super::values::shown;
+use super::{Exported, Listed};
+use holotype::cell::Cell;
+use holotype::query::ast::{Find, Returns};
+use std::cmp::Reverse;
+
+impl Exported {
+    /// The names and values an item claims.
+    pub(super) fn claims_of(&self, id: u32) -> impl Iterator<Item = (&str, &Cell)> {
+        let key = self.text(id, "key").expect("every item has a key").to_owned();
+        self.claims.iter().filter(move |claim| claim["item"].to_string() == key).map(|claim| {
+            let Cell::Text(name) = &claim["name"] else { panic!("a claim has a name") };
+            (name.as_str(), &claim["value"])
+        })
+    }
+
+    /// `find claims`: every claim in order, with the item that it lost against.
+    pub(crate) fn find_claims(&self, find: &Find) -> Listed {
+        let Some(Returns::Names(names)) = find.listing.returns.as_ref().map(|returns| &returns.node) else {
+            panic!("columns are named")
+        };
+        let mut rows = Vec::new();
+        for (nth, claim) in self.claims.iter().enumerate() {
+            let mut row = claim.clone();
+            row.extend(self.winner_over(nth).map(|winner| ("won".to_owned(), winner)));
+            let holds = |filter: &holotype::query::ast::Predicate| {
+                super::holds(&|name| row.get(name).cloned(), &|_| panic!("claims are no items"), filter)
+            };
+            if find.listing.filter.as_ref().is_none_or(|filter| holds(&filter.node)) {
+                rows.push(names.iter().map(|name| shown(&row.get(&name.node.0.join(".")).cloned())).collect());
+            }
+        }
+        Listed { columns: names.iter().map(|name| name.node.0.join(".")).collect(), rows }
+    }
+
+    /// The key of the item whose claim is believed instead of this one.
+    fn winner_over(&self, nth: usize) -> Option<Cell> {
+        let item = |nth: usize| {
+            let key = self.claims[nth]["item"].to_string();
+            self.ids().find(|id| self.text(*id, "key") == Some(&key)).expect("an item makes the claim")
+        };
+        let arena = |nth: usize| {
+            let (id, claim) = (item(nth), &self.claims[nth]);
+            let everywhere = claim["scope"].to_string() == "global";
+            // An item of several episodes competes in the first.
+            let episode = super::texts(self.cell(id, "episode")).into_iter().next().filter(|_| !everywhere);
+            (everywhere, episode, self.text(id, "version").map(str::to_owned), claim["name"].to_string())
+        };
+        if !self.is(item(nth), "active") {
+            return None;
+        }
+        let rivals =
+            (0..self.claims.len()).filter(|other| arena(*other) == arena(nth) && self.is(item(*other), "active"));
+        let rank = |nth: &usize| {
+            let id = item(*nth);
+            let status = ["success", "unknown", "failed"].iter().position(|of| Some(*of) == self.text(id, "status"));
+            let grounded = self.layer(id) == "trace" || self.text(id, "support") == Some("supported");
+            (
+                status.unwrap_or(1),
+                Reverse(self.whole(id, "time")),
+                Reverse(self.whole(id, "step")),
+                !grounded,
+                Reverse(*nth),
+            )
+        };
+        let winner = rivals.min_by_key(rank)?;
+        let says = |nth: usize| self.claims[nth]["value"].to_string();
+        (item(winner) != item(nth) && says(winner) != says(nth)).then(|| self.claims[winner]["item"].clone())
+    }
+}
