@@ -151,7 +151,7 @@ fn is_worth_the_whole_log(error: &holotype_storage::Error, options: &Options) ->
 
 /// Where the last checkpoint stood, as far as the catalog can still be read: the log was durable up to there, whatever
 /// becomes of the catalog itself.
-fn last_checkpoint(files: &Files, options: &Options) -> Option<Lsn> {
+pub(crate) fn last_checkpoint(files: &Files, options: &Options) -> Option<Lsn> {
     let id = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read).ok()??;
     let catalog =
         Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &catalog_options(options), Access::Read).ok()?;

@@ -15,6 +15,7 @@ use crate::database::Holotype;
 use crate::files::Files;
 use crate::forget::Forget;
 use crate::item::ItemId;
+use crate::opening::last_checkpoint;
 use crate::options::{Durability, Options};
 use crate::record::{
     ChunkRecord, ClaimRecord, EpisodeRecord, Field, FieldValue, ForgetRecord, ItemRecord, LinkRecord, MarkRecord,
@@ -23,7 +24,8 @@ use crate::record::{
 use crate::space::Space;
 use crate::transaction::Transaction;
 use crate::{Error, Result};
-use holotype_storage::log::{Log, Salvaged, Unreadable};
+use holotype_storage::lock::Lock;
+use holotype_storage::log::{Log, Lsn, Salvaged, Unreadable};
 use holotype_storage::vfs::{OpenMode, OsVfs, Vfs};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -97,8 +99,9 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
     if vfs.list(dest.as_ref()).is_ok() {
         return Err(Error::Exists { path: dest.as_ref().to_owned() });
     }
+    let durable = last_durable(&from);
     let mut names = HashMap::new();
-    let found = Log::salvage(Arc::clone(&vfs), &from.log_dir(), &mut |salvaged| {
+    let found = Log::salvage(Arc::clone(&vfs), &from.log_dir(), durable, &mut |salvaged| {
         note_episodes(&salvaged, &mut names);
         Ok::<(), Error>(())
     })?;
@@ -108,13 +111,24 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
     let report = SalvageReport { records: found.records, ..SalvageReport::default() };
     let mut salvage =
         Salvage { database: &database, names, numbers: Numbers::default(), receipts: None, report, at: 0 };
-    Log::salvage(vfs, &from.log_dir(), &mut |salvaged| salvage.transaction(salvaged))?;
+    Log::salvage(vfs, &from.log_dir(), durable, &mut |salvaged| salvage.transaction(salvaged))?;
     let (positions, mut report) = salvage.finish()?;
+    if durable > found.end {
+        let what = format!("the log ends here, but all before {durable} was durable");
+        report.lost.push(Lost { position: found.end.0, len: durable.0 - found.end.0, what });
+    }
     report.lost.extend(found.unreadable.into_iter().map(Lost::from));
     report.lost.sort_by_key(|lost| (lost.position, lost.len == 0));
     write_positions(&database, &positions, &dest.as_ref().join(POSITIONS))?;
     database.close()?;
     Ok(report)
+}
+
+/// Up to where the log was durable, as the lock's status block and the catalog say, where they can be read.
+fn last_durable(from: &Files) -> Lsn {
+    let status = || Lock::reader(from.vfs.as_ref(), &from.lock()).ok()?.status().ok()?;
+    let status = status().map(|status| status.durable);
+    status.max(last_checkpoint(from, &Options::read_only())).unwrap_or_default()
 }
 
 fn note_episodes(salvaged: &Salvaged, names: &mut HashMap<u32, String>) {

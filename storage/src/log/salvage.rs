@@ -2,8 +2,8 @@
 //!
 //! The log is scanned as when it is verified: behind each fault reading goes on at the next intact record, page or segment.
 //! What is told is what passes its own checksum in its own place; a transaction whose commit record is unreadable is told as
-//! far as its records are. What stands at the end without a commit was never part of the database and is not told. Files may
-//! be missing; nothing is changed.
+//! far as its records are. What stands at the end without a commit was never part of the database and is not told, unless it is
+//! known to have been durable. Files may be missing; nothing is changed.
 //!
 //! Every stretch that could not be read is told with its place and length. It ends where reading went on; the last one ends
 //! with the last byte that is not zero.
@@ -17,7 +17,7 @@ use super::reader::{self, SegmentTable};
 use super::scanner::{Fault, Scanner, Step};
 use super::segment::{HeaderState, Segment, number_of};
 use super::writer::Geometry;
-use super::{Log, damage_at};
+use super::{Log, Lsn, damage_at};
 use crate::error::{Error, Result};
 use crate::log_page::PageSize;
 use crate::record::Record;
@@ -63,10 +63,12 @@ pub struct SalvageReport {
     pub unreadable: Vec<Unreadable>,
     /// Records told.
     pub records: u64,
+    /// The position after the last thing that could be read.
+    pub end: Lsn,
 }
 
 impl Log {
-    /// Reads what can be read of the log in `dir`, in order.
+    /// Reads what can be read of the log in `dir`, in order. All before `durable` is known to have been durable.
     ///
     /// # Errors
     /// [`Error::MissingSegment`] when no segment has a readable header; [`Error::NewerFormat`]; [`Error::Io`]; what the
@@ -74,6 +76,7 @@ impl Log {
     pub fn salvage<E: From<Error>>(
         vfs: Arc<dyn Vfs>,
         dir: &Path,
+        durable: Lsn,
         on_transaction: &mut dyn FnMut(Salvaged) -> Result<(), E>,
     ) -> Result<SalvageReport, E> {
         let mut report = SalvageReport::default();
@@ -84,7 +87,7 @@ impl Log {
         report.page_size = header.page_size;
         let table = SegmentTable::new(segments.clone());
         let mut scanner = Scanner::at_rest(geometry.clone(), segments.clone());
-        let mut salvage = Salvage { geometry, segments, table, report };
+        let mut salvage = Salvage { geometry, segments, table, durable, report };
         while let Some(salvaged) = salvage.next(&mut scanner)? {
             on_transaction(salvaged)?;
         }
@@ -97,6 +100,7 @@ struct Salvage {
     geometry: Geometry,
     segments: Vec<Arc<Segment>>,
     table: SegmentTable,
+    durable: Lsn,
     report: SalvageReport,
 }
 
@@ -104,7 +108,11 @@ impl Salvage {
     /// The next records that can be read.
     fn next(&mut self, scanner: &mut Scanner) -> Result<Option<Salvaged>> {
         loop {
-            let fault = match scanner.step()? {
+            let step = scanner.step()?;
+            if !matches!(step, Step::Fault(_) | Step::End | Step::Limit) {
+                self.report.end = Lsn(scanner.tip().position);
+            }
+            let fault = match step {
                 Step::Transaction { transaction, .. } => {
                     return Ok(Some(self.told(transaction.records, Some(transaction.time_us))));
                 }
@@ -112,33 +120,39 @@ impl Salvage {
                 Step::Fault(fault) => Some(fault),
                 Step::End | Step::Limit => None,
             };
-            let from = fault.as_ref().map_or(scanner.tip().position, |fault| fault.position);
-            let pending = scanner.take_pending();
+            let (at, mut pending) = (scanner.tip().position, scanner.take_pending());
             scanner.resume()?;
             let goes_on = scanner.segment().is_some();
             if fault.is_none() && !goes_on {
-                return Ok(None);
+                pending.retain(|record| record.lsn < self.durable);
+                return Ok((!pending.is_empty()).then(|| self.told(pending, None)));
             }
-            let nothing =
-                || Fault { position: from, what: "nothing is written here, but something is behind it".into() };
-            let to = if goes_on { scanner.tip().position } else { self.last_byte(from)? };
-            self.note(fault.unwrap_or_else(nothing), to);
+            let to = if goes_on { scanner.tip().position } else { self.last_byte(at)? };
+            // The next file's fault is none yet when reading goes on before it.
+            let fault = fault.filter(|fault| !goes_on || fault.position < to).unwrap_or_else(|| Fault {
+                position: at,
+                what: "nothing is written here, but something is behind it".into(),
+            });
+            self.note(at, fault, to);
             if !pending.is_empty() {
                 return Ok(Some(self.told(pending, None)));
             }
         }
     }
 
-    /// Notes what could not be read, unless it follows from a file that is missing.
-    fn note(&mut self, fault: Fault, to: u64) {
+    /// Notes what could not be read between two positions, unless it follows from a file that is missing. Of a file that cannot
+    /// be entered it begins with the file, not with what was left unused before.
+    fn note(&mut self, at: u64, fault: Fault, to: u64) {
+        let in_later_file = self.segments.iter().any(|segment| at < segment.first && segment.first <= fault.position);
+        let from = if in_later_file { fault.position } else { at.min(fault.position) };
         let missing = |lost: &Unreadable| {
             let end = lost.position + lost.len;
-            lost.what.ends_with(MISSING) && fault.position <= end && end <= to
+            lost.what.ends_with(MISSING) && from <= end && end <= to
         };
         if self.report.unreadable.iter().any(missing) {
             return;
         }
-        let (position, len) = (fault.position, to.saturating_sub(fault.position));
+        let (position, len) = (from, to.saturating_sub(from));
         let what = damage_at(&self.segments, self.geometry.page, fault).to_string();
         self.report.unreadable.push(Unreadable { position, len, what });
     }
@@ -189,7 +203,7 @@ fn load(vfs: &Arc<dyn Vfs>, dir: &Path, report: &mut SalvageReport) -> Result<Ve
         }
         let before = segments.last().map_or(0, |before| before.end());
         (segment.first, segment.len) = match &segment.header {
-            HeaderState::Blank => continue,
+            HeaderState::Blank => (before, 0),
             HeaderState::Valid(header) if header.first >= before => (header.first, header.len),
             _ => (before, segment.file_len),
         };
@@ -201,7 +215,9 @@ fn load(vfs: &Arc<dyn Vfs>, dir: &Path, report: &mut SalvageReport) -> Result<Ve
             report.unreadable.push(Unreadable { position: before, len: segment.first - before, what });
         }
         expected = number + 1;
-        segments.push(Arc::new(segment));
+        if segment.header != HeaderState::Blank {
+            segments.push(Arc::new(segment));
+        }
     }
     Ok(segments)
 }

@@ -1,5 +1,7 @@
 //! What can be read of a damaged database is in the new one; what cannot is told.
 
+mod random;
+
 use holotype::query::Params;
 use holotype::{
     Durability, Edge, Error, Holotype, NewRecall, NewTrace, Options, Pointer, SalvageReport, Space, Verdict, salvage,
