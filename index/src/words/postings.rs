@@ -68,13 +68,16 @@ impl Block {
     }
 }
 
-/// Appends the postings to `bytes`, block by block; a block's offset counts from where the list starts.
+/// Appends the postings to `bytes`, block by block; a block's offset counts from where the list starts. A list of one block
+/// gives none: it has no entry.
 ///
 /// The postings ascend; `len_of` gives the length of a document.
 pub(super) fn encode(postings: &[Posting], len_of: &dyn Fn(u32) -> u32, bytes: &mut Vec<u8>) -> Vec<Block> {
     let start = bytes.len();
+    let has_entries = postings.len() > BLOCK_LEN;
+    let mut blocks = Vec::with_capacity(if has_entries { postings.len().div_ceil(BLOCK_LEN) } else { 0 });
     let mut next = 0;
-    let block_of = |block: &[Posting]| {
+    for block in postings.chunks(BLOCK_LEN) {
         let offset = (bytes.len() - start) as u32;
         for posting in block {
             let gap = u64::from(posting.local - next) << 1;
@@ -86,14 +89,16 @@ pub(super) fn encode(postings: &[Posting], len_of: &dyn Fn(u32) -> u32, bytes: &
                 put_varint(bytes, u64::from(posting.frequency));
             }
         }
-        Block {
-            offset,
-            last_local: next - 1,
-            max_frequency: block.iter().map(|posting| posting.frequency).max().unwrap_or(0),
-            min_len: block.iter().map(|posting| len_of(posting.local)).min().unwrap_or(0),
+        if has_entries {
+            blocks.push(Block {
+                offset,
+                last_local: next - 1,
+                max_frequency: block.iter().map(|posting| posting.frequency).max().unwrap_or(0),
+                min_len: block.iter().map(|posting| len_of(posting.local)).min().unwrap_or(0),
+            });
         }
-    };
-    postings.chunks(BLOCK_LEN).map(block_of).collect()
+    }
+    blocks
 }
 
 /// Decodes the `count` postings of one block into `block`.
@@ -305,7 +310,6 @@ mod tests {
 
     /// A list over the encoded postings, of `documents` documents.
     fn list<'a>(bytes: &'a [u8], blocks: &'a [[u8; BLOCK_ENTRY_LEN]], count: usize) -> List<'a> {
-        let blocks = if blocks.len() > 1 { blocks } else { &[] };
         List::Stored(Stored { bytes, offset: 0, blocks, count: count as u32, documents: 100_000 })
     }
 
@@ -317,8 +321,7 @@ mod tests {
         let blocks = encode(&postings, &|local| local / 2 + 7, &mut bytes);
         let wanted = [1, 1, 0x8d, 0x03, 0, 48, 0xe8, 0xfc, 0xff, 0xff, 0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f];
         assert_eq!(bytes, wanted);
-        let block = Block { offset: 0, last_local: u32::MAX - 1, max_frequency: u32::MAX, min_len: 7 };
-        assert_eq!(blocks, [block]);
+        assert_eq!(blocks, []);
     }
 
     proptest! {
@@ -333,7 +336,8 @@ mod tests {
                 frequencies.iter().map(|(&local, &frequency)| Posting { local, frequency }).collect();
             let mut bytes = Vec::new();
             let blocks = encode(&postings, &|local| local % 100, &mut bytes);
-            prop_assert_eq!(blocks.len(), postings.len().div_ceil(BLOCK_LEN));
+            let many = postings.len() > BLOCK_LEN;
+            prop_assert_eq!(blocks.len(), if many { postings.len().div_ceil(BLOCK_LEN) } else { 0 });
             for (block, entry) in postings.chunks(BLOCK_LEN).zip(&blocks) {
                 prop_assert!(block.iter().all(|posting| posting.frequency <= entry.max_frequency));
                 prop_assert!(block.iter().all(|posting| posting.local % 100 >= entry.min_len));

@@ -390,9 +390,7 @@ impl Builder {
         self.text.extend_from_slice(key);
         let len_of = |local: u32| self.lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len));
         let blocks = encode(postings, &len_of, &mut self.postings);
-        if blocks.len() > 1 {
-            self.blocks.extend(blocks.iter().flat_map(Block::encode));
-        }
+        self.blocks.extend(blocks.iter().flat_map(Block::encode));
         self.posting_count += postings.len() as u64;
     }
 

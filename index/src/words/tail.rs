@@ -283,11 +283,19 @@ impl TailIndex {
         let mut builder = Builder::new(analyzer.id(), ids, lens);
         let mut postings = Vec::new();
         for (key, list) in terms {
-            let here = list.iter().take_while(|posting| (posting.local as usize) < count);
+            let here = match list.last() {
+                Some(last) if last.local as usize >= count => {
+                    &list[..list.partition_point(|posting| (posting.local as usize) < count)]
+                }
+                _ => list,
+            };
+            if keep.is_none() {
+                builder.term(key.as_bytes(), here);
+                continue;
+            }
+            let kept = |posting: &Posting| Some(Posting { local: places[posting.local as usize]?, ..*posting });
             postings.clear();
-            postings.extend(
-                here.filter_map(|posting| places[posting.local as usize].map(|local| Posting { local, ..*posting })),
-            );
+            postings.extend(here.iter().filter_map(kept));
             builder.term(key.as_bytes(), &postings);
         }
         builder.finish(identity)
