@@ -1,6 +1,7 @@
 //! A log whose one segment file is any bytes: refused, or recovered into a log that can be read, verified and opened
-//! again with the same transactions.
+//! again with the same transactions. Salvaging it gives all that opening it gives.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,9 +45,16 @@ fn open(bytes: &[u8]) {
         })?;
         Ok((log, transactions))
     };
+    let mut saved = BTreeMap::new();
+    let salvaged = Log::salvage::<Error>(Arc::new(disk.clone()), dir, Lsn(0), &mut |salvaged| {
+        saved.extend(salvaged.records.into_iter().map(|record| (record.lsn, record)));
+        Ok(())
+    });
     if let Ok((log, transactions)) = read(&disk, true) {
         let _ = log.verify(&mut |_, _| ());
+        salvaged.expect("what can be opened has a header");
         for record in transactions.iter().flat_map(|transaction| &transaction.records) {
+            assert!(record.is_redacted() || saved.get(&record.lsn) == Some(record), "{record:?} is not salvaged");
             match log.read(record.lsn) {
                 Ok(read) => assert_eq!(read, *record),
                 // Half erased: opening for writing erases the rest.
