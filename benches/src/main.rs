@@ -4,6 +4,9 @@
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
+//! cargo run --release -p holotype-bench -- vectors --kernels
+//! cargo run --release -p holotype-bench -- vectors --writes 1000
+//! cargo run --release -p holotype-bench -- vectors --scaling 1,4 --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench --features peers -- vectors --peers --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- governed
 //! cargo run --release -p holotype-bench --features peers -- append --peers

@@ -36,7 +36,6 @@ pub(crate) fn quantile_us(durations: &[Duration], share: f64) -> f64 {
 }
 
 /// The middle of some numbers: of an even count the upper one.
-#[cfg(any(test, feature = "peers"))]
 pub(crate) fn median_of(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()

@@ -43,6 +43,20 @@ fn check_vectors(dir: &Path) -> Result<()> {
         check(number(line, "p50_us")? <= number(line, "p99_us")?, "vectors: quantiles", line)?;
     }
     let threads = ["--truth", &filtered, "--filter", &filter, "--threads", "2", "--encoding", "i8"];
+    let scaled = bench(&[&common[..], &["--truth", &truth, "--scaling", "1,2", "--rounds", "2", "--cold"]].concat())?;
+    for (line, threads) in scaled[2..].iter().zip([1.0, 2.0]) {
+        check(number(line, "threads")? == threads, "vectors: threads in turn", line)?;
+        check(number(line, "qps")? > 0.0 && number(line, "scaling")? > 0.0, "vectors: scaling", line)?;
+    }
+    let kernels = bench(&["vectors", "--kernels", "64", "--far-mib", "1"])?;
+    check(kernels.len() == 2 * (1 + 7 * 4), "vectors: every kernel in every form", &kernels.len())?;
+    for line in kernels.iter().filter(|line| line["kernel"] != "read") {
+        check(number(line, "million_per_s")? > 0.0, "vectors: kernels", line)?;
+    }
+    let dir = dir.display().to_string();
+    let writes = bench(&["vectors", "--writes", "20", "--held", "3000", "--dir", &dir])?;
+    check(number(&writes[0], "found")? == 20.0, "vectors: what was committed is found", &writes[0])?;
+    check(number(&writes[1], "operations_per_s")? > 0.0, "vectors: reads beside writes", &writes[1])?;
     for line in bench(&[&common[..], &threads].concat())?.iter().filter(|line| line["phase"] == "search") {
         check(number(line, "recall")? >= 0.9, "vectors: recall with a filter", line)?;
         check(number(line, "threads")? == 2.0, "vectors: threads", line)?;

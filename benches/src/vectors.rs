@@ -3,16 +3,21 @@
 //! | phase | what is measured |
 //! |---|---|
 //! | build | taking the vectors over and linking them; reading the input and writing the file are left out |
-//! | open | opening the file, and the first answer from it, both from the same moment; anonymous memory once all queries were asked |
+//! | open | opening the file, and the first answer from it, both from the same moment; anonymous memory, and what of files is in memory, once all queries were asked |
 //! | search | all queries, passes over and over for a quarter of a second and at least three times |
 //!
 //! The build runs in a process of its own, so that the memory of the later phases is theirs. `qps` is the best pass by the
 //! clock, `cpu_qps` by processor time, which is what an unshared core would give; a query's duration is the best of its
 //! passes, which sheds pre-emption. Recall is the share of the true best k that is found; a truth of fewer than k
 //! neighbours is filled up with -1. With a filter, the truth is that of what the filter lets through.
+//!
+//! Other things that the index is judged by have modules of their own: kernels, threads, writes, peers.
 
+mod kernels;
 #[cfg(feature = "peers")]
 mod peers;
+mod scaling;
+mod writes;
 
 use crate::Result;
 use crate::measure::{anonymous_memory, cpu_time, memory, quantile_us, round};
@@ -26,8 +31,10 @@ use holotype_index::{
 };
 use holotype_storage::segment_file::{FileIdentity, SegmentFile};
 use holotype_storage::vfs::OsVfs;
+use rustix::fs::{Advice, fadvise};
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -41,17 +48,39 @@ const MIN_PASSES: usize = 3;
 const MAX_PASSES: usize = 12;
 const MIN_TIME: Duration = Duration::from_millis(250);
 
+/// The files that a search is about.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+struct Data {
     /// The vectors to search: rows of f32 or f16.
-    #[arg(long, value_name = "F.npy")]
+    #[arg(long, value_name = "F.npy", required = false, required_unless_present_any = ["kernels", "writes"])]
     base: PathBuf,
     /// The queries, as many numbers a row.
-    #[arg(long, value_name = "F.npy")]
+    #[arg(long, value_name = "F.npy", required = false, required_unless_present_any = ["kernels", "writes"])]
     queries: PathBuf,
     /// The true neighbours of each query, best first: int32 rows of the base.
-    #[arg(long, value_name = "F.npy")]
+    #[arg(long, value_name = "F.npy", required = false, required_unless_present_any = ["kernels", "writes"])]
     truth: PathBuf,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Instead: measure the distance kernels, of vectors of so many numbers.
+    #[arg(long, value_name = "DIM", num_args = 0..=1, default_missing_value = "384", value_parser = clap::value_parser!(u32).range(8..))]
+    kernels: Option<u32>,
+    /// How much of what they compare lies in memory, in MiB.
+    #[arg(long, default_value_t = 256, requires = "kernels", value_parser = clap::value_parser!(u32).range(1..))]
+    far_mib: u32,
+    /// Instead: write so many vectors into a database while looking for them.
+    #[arg(long, value_name = "N", conflicts_with = "kernels")]
+    writes: Option<u32>,
+    /// So many vectors are in it before.
+    #[arg(long, default_value_t = 20_000, requires = "writes")]
+    held: u32,
+    /// The folder to write in; it must lie on the disk that is meant. Files made there are removed.
+    #[arg(long, default_value = ".", requires = "writes")]
+    dir: PathBuf,
+    #[command(flatten)]
+    data: Option<Data>,
     /// How many neighbours are asked for.
     #[arg(long, default_value_t = 10)]
     k: usize,
@@ -76,13 +105,18 @@ pub(crate) struct Arguments {
     /// Keep the segment here, and do not build it when it is there already.
     #[arg(long, value_name = "FILE")]
     segment: Option<PathBuf>,
+    /// Drop the segment from the system's cache before it is opened.
+    #[arg(long)]
+    cold: bool,
+    /// Ask with each number of threads in turn, at the first `--ef`.
+    #[arg(long, value_name = "THREADS", value_delimiter = ',')]
+    scaling: Vec<usize>,
     /// Ask other libraries too, in turn with ours, on one thread; they are built with `--threads`.
     #[cfg(feature = "peers")]
     #[arg(long, conflicts_with = "filter")]
     peers: bool,
-    /// How often each is asked everything.
-    #[cfg(feature = "peers")]
-    #[arg(long, default_value_t = 5, requires = "peers")]
+    /// How often all that is measured in turn is asked everything.
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
     #[arg(long, hide = true, requires = "segment")]
     build_only: bool,
@@ -97,18 +131,28 @@ pub(crate) fn encoding(name: &str) -> Result<Encoding, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let base = NpyReader::open(&arguments.base)?;
+    if let Some(dim) = arguments.kernels {
+        return kernels::run(dim as usize, arguments.far_mib as usize);
+    }
+    if let Some(count) = arguments.writes {
+        return writes::run(&arguments.dir, arguments.held, count);
+    }
+    let data = arguments.data.as_ref().ok_or("--base, --queries and --truth are expected")?;
+    let base = NpyReader::open(&data.base)?;
     let spec = VectorSpec::new(base.dim(), arguments.metric, arguments.encoding)?;
     if let (true, Some(path)) = (arguments.build_only, &arguments.segment) {
         return build(&base, spec, arguments.threads.max(1), path);
     }
-    let questions = Questions::read(arguments, &base)?;
+    let questions = Questions::read(arguments, data, &base)?;
     let temporary = tempfile::tempdir()?;
     let path = arguments.segment.clone().unwrap_or_else(|| temporary.path().join("base.vseg"));
     if !path.exists() {
-        build_elsewhere(arguments, &path)?;
+        build_elsewhere(arguments, data, &path)?;
     }
     let index = open(&path, spec, base.rows(), arguments, &questions)?;
+    if let ([_, ..], Some(ef)) = (&arguments.scaling[..], arguments.ef.first()) {
+        return scaling::run(&index, *ef, &arguments.scaling, arguments, &questions);
+    }
     #[cfg(feature = "peers")]
     if arguments.peers {
         return peers::run(&index, &base, arguments, &questions);
@@ -134,8 +178,8 @@ struct Questions {
 }
 
 impl Questions {
-    fn read(arguments: &Arguments, base: &NpyReader) -> Result<Questions> {
-        let reader = NpyReader::open(&arguments.queries)?;
+    fn read(arguments: &Arguments, data: &Data, base: &NpyReader) -> Result<Questions> {
+        let reader = NpyReader::open(&data.queries)?;
         let mut queries = Vec::new();
         for row in 0..reader.rows() {
             let mut query = Vec::new();
@@ -146,11 +190,11 @@ impl Questions {
             Some(path) => filters(path, queries.len(), base.rows())?,
             None => Vec::new(),
         };
-        let truth = truth(&arguments.truth, queries.len(), arguments.k, base.rows())?;
+        let truth = truth(&data.truth, queries.len(), arguments.k, base.rows())?;
         let questions = Questions { queries, truth, filters };
         for (at, truth) in questions.truth.iter().enumerate() {
             if let Some(id) = questions.filter(at).and_then(|filter| truth.iter().find(|id| !filter.contains(**id))) {
-                let truth = arguments.truth.display();
+                let truth = data.truth.display();
                 return Err(format!("{truth}: row {at} names {id}, which the filter excludes: with a filter, give the neighbours among what it lets through").into());
             }
         }
@@ -197,11 +241,11 @@ fn truth(path: &Path, queries: usize, k: usize, base: u64) -> Result<Vec<HashSet
 }
 
 /// Runs this program again to build the segment.
-fn build_elsewhere(arguments: &Arguments, path: &Path) -> Result<()> {
+fn build_elsewhere(arguments: &Arguments, data: &Data, path: &Path) -> Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("vectors").arg("--build-only").arg("--segment").arg(path);
-    command.arg("--base").arg(&arguments.base).arg("--queries").arg(&arguments.queries);
-    command.arg("--truth").arg(&arguments.truth);
+    command.arg("--base").arg(&data.base).arg("--queries").arg(&data.queries);
+    command.arg("--truth").arg(&data.truth);
     command.args(["--metric", arguments.metric.name(), "--encoding", arguments.encoding.name()]);
     command.args(["--threads", &arguments.threads.to_string()]);
     let status = command.status()?;
@@ -247,7 +291,12 @@ fn open(
     arguments: &Arguments,
     questions: &Questions,
 ) -> Result<VectorIndex> {
-    let before = anonymous_memory();
+    if arguments.cold {
+        let file = File::open(path)?;
+        file.sync_all()?;
+        fadvise(&file, 0, None, Advice::DontNeed)?;
+    }
+    let (before, mapped_before) = (anonymous_memory(), memory("RssFile"));
     let started = Instant::now();
     let file = SegmentFile::open(&OsVfs, path, layout::KIND, &IDENTITY)?;
     let segment = VectorSegment::open(file, &spec)?;
@@ -272,6 +321,8 @@ fn open(
     let line = json!({
         "bench": "vectors", "engine": "holotype", "phase": "open", "open_ms": round(opened.as_secs_f64() * 1e3, 3),
         "first_answer_ms": round(answered.as_secs_f64() * 1e3, 3), "anonymous_bytes": anonymous,
+        "mapped_bytes": memory("RssFile").zip(mapped_before).map(|(after, before)| after.saturating_sub(before)),
+        "disk_bytes": std::fs::metadata(path)?.len(), "cold": arguments.cold,
     });
     println!("{line}");
     Ok(index)

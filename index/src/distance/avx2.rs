@@ -36,6 +36,7 @@ pub(super) fn table() -> Option<Kernels> {
         l2_f16_rows: |q, rows, out| unsafe { l2_f16_rows(q, rows, out) },
         dot_i8_rows: |q, rows, out| unsafe { dot_i8_rows(q, rows, out) },
         l2_i8_rows: |q, rows, out| unsafe { l2_i8_rows(q, rows, out) },
+        hamming_rows: |q, rows, out| unsafe { hamming_rows(q, rows, out) },
         dot_i8_gather: |q, codes, at, out| unsafe { dot_i8_gather(q, codes, at, out) },
         l2_i8_gather: |q, codes, at, out| unsafe { l2_i8_gather(q, codes, at, out) },
     })
@@ -218,6 +219,13 @@ many!(l2_i8_gather, l2_i8);
 #[target_feature(enable = "popcnt")]
 fn hamming(a: &[u8], b: &[u8]) -> u32 {
     hamming_words(a, b)
+}
+
+#[target_feature(enable = "popcnt")]
+fn hamming_rows(query: &[u8], rows: &[u8], out: &mut [u32]) {
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        *out = hamming_words(query, row);
+    }
 }
 
 /// The number of bits in which `a` and `b` differ, eight bytes at a time.

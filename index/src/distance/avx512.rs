@@ -39,6 +39,7 @@ pub(super) fn table() -> Option<Kernels> {
         l2_f16_rows: |q, rows, out| unsafe { l2_f16_rows(q, rows, out) },
         dot_i8_rows: |q, rows, out| unsafe { dot_i8_rows(q, rows, out) },
         l2_i8_rows: |q, rows, out| unsafe { l2_i8_rows(q, rows, out) },
+        hamming_rows: |q, rows, out| unsafe { hamming_rows(q, rows, out) },
         dot_i8_gather: |q, codes, at, out| unsafe { dot_i8_gather(q, codes, at, out) },
         l2_i8_gather: |q, codes, at, out| unsafe { l2_i8_gather(q, codes, at, out) },
     })
@@ -330,4 +331,11 @@ fn l2_i8_gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) 
 #[target_feature(enable = "avx512f,popcnt")]
 fn hamming(a: &[u8], b: &[u8]) -> u32 {
     super::avx2::hamming_words(a, b)
+}
+
+#[target_feature(enable = "avx512f,popcnt")]
+fn hamming_rows(query: &[u8], rows: &[u8], out: &mut [u32]) {
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        *out = super::avx2::hamming_words(query, row);
+    }
 }

@@ -1,6 +1,7 @@
 //! Distance kernels: one table of functions, filled once for the machine.
 //!
-//! A kernel compares one query with one vector, with consecutive rows (`_rows`, for scans), or with the rows that a
+//! A kernel compares one query with one vector, with consecutive rows (`_rows`, for scans; `_many` for several queries, with
+//! a few rows at a time, so that those come from memory once), or with the rows that a
 //! list of positions names (`_gather`, for graph walks: the function call is paid once a neighbour list, and the rows
 //! ahead are prefetched while one is worked on). Queries are `f32` against vectors in their stored encoding, and codes
 //! against codes; a plain answer is a dot product or a *squared* distance.
@@ -89,9 +90,13 @@ pub struct Kernels {
     l2_f16_rows: Rows<f32, f16, f32>,
     dot_i8_rows: Rows<i8, i8, i32>,
     l2_i8_rows: Rows<i8, i8, i32>,
+    hamming_rows: Rows<u8, u8, u32>,
     dot_i8_gather: Gather,
     l2_i8_gather: Gather,
 }
+
+/// Rows that every query is compared with before the next rows: they stay in the nearest cache meanwhile.
+const MANY_BYTES: usize = 16 << 10;
 
 macro_rules! pair {
     ($(#[$doc:meta] $name:ident($a:ty, $b:ty) -> $r:ty;)*) => {$(
@@ -119,6 +124,34 @@ macro_rules! rows {
             (self.$name)(query, rows, out);
         }
     )*};
+}
+
+macro_rules! many {
+    ($($name:ident($a:ty, $b:ty) -> $r:ty, by $rows:ident;)*) => {$(
+        #[doc = concat!("[`", stringify!($rows), "`](Self::", stringify!($rows), ") for each of several queries of `dim`.")]
+        /// Answers are in order of the queries, and for each in order of the rows.
+        ///
+        /// # Panics
+        /// When `queries` or `rows` is not a whole number of vectors of `dim`, or `out` is not one place for each pair.
+        pub fn $name(&self, queries: &[$a], dim: usize, rows: &[$b], out: &mut [$r]) {
+            let (query_count, count) = counts(queries.len(), rows.len(), dim, out.len());
+            let step = (MANY_BYTES / size_of::<$b>() / dim).max(1);
+            for start in (0..count).step_by(step) {
+                let end = (start + step).min(count);
+                for query in 0..query_count {
+                    let out = &mut out[query * count..][start..end];
+                    self.$rows(&queries[query * dim..][..dim], &rows[start * dim..end * dim], out);
+                }
+            }
+        }
+    )*};
+}
+
+/// How many queries and rows there are.
+fn counts(queries: usize, rows: usize, dim: usize, out: usize) -> (usize, usize) {
+    assert!(dim > 0 && queries % dim == 0 && rows % dim == 0, "vectors are cut off");
+    assert_eq!((queries / dim) * (rows / dim), out, "pairs and answers differ in number");
+    (queries / dim, rows / dim)
 }
 
 impl Kernels {
@@ -157,6 +190,18 @@ impl Kernels {
         dot_i8_rows(i8, i8) -> i32;
         /// The squared distance to each row of codes.
         l2_i8_rows(i8, i8) -> i32;
+        /// The number of bits in which each row of binary codes differs.
+        hamming_rows(u8, u8) -> u32;
+    }
+
+    many! {
+        dot_f32_many(f32, f32) -> f32, by dot_f32_rows;
+        l2_f32_many(f32, f32) -> f32, by l2_f32_rows;
+        dot_f16_many(f32, f16) -> f32, by dot_f16_rows;
+        l2_f16_many(f32, f16) -> f32, by l2_f16_rows;
+        dot_i8_many(i8, i8) -> i32, by dot_i8_rows;
+        l2_i8_many(i8, i8) -> i32, by l2_i8_rows;
+        hamming_many(u8, u8) -> u32, by hamming_rows;
     }
 
     /// The dot product with a vector kept as `scale * b`.
@@ -303,11 +348,45 @@ mod tests {
                     let (a, b) = (bytes(&query), bytes(v));
                     prop_assert_eq!(table.hamming(&a, &b), scalar::hamming(&a, &b), "{}", table.name());
                 }
+                let mut bits = [0u32; 5];
+                table.hamming_rows(&bytes(&query), &bytes(&rows), &mut bits);
+                let differ = rows.chunks_exact(n).map(|row| scalar::hamming(&bytes(&query), &bytes(row)));
+                prop_assert!(differ.eq(bits), "{}", table.name());
                 let mut gathered = vec![0; positions.len()];
                 table.dot_i8_gather(&query, &rows, &positions, &mut gathered);
                 prop_assert!(positions.iter().zip(&gathered).all(|(p, d)| *d == out[0][*p as usize]));
                 table.l2_i8_gather(&query, &rows, &positions, &mut gathered);
                 prop_assert!(positions.iter().zip(&gathered).all(|(p, d)| *d == out[1][*p as usize]));
+            }
+        }
+
+        #[test]
+        fn many_queries_agree_with_one_at_a_time((rows, queries) in code_case(), copies in 1usize..60) {
+            // As many rows as do not fit into one step, some of them.
+            let n = rows.len();
+            let rows: Vec<i8> = (0..copies).flat_map(|i| rows.iter().map(move |c| c.wrapping_add(i as i8))).collect();
+            let wide = |codes: &[i8]| -> Vec<f32> { codes.iter().map(|c| f32::from(*c)).collect() };
+            let bytes = |codes: &[i8]| -> Vec<u8> { codes.iter().map(|c| *c as u8).collect() };
+            let halves = |codes: &[i8]| -> Vec<f16> { codes.iter().map(|c| f16::from_f32(f32::from(*c))).collect() };
+            let (table, pairs) = (kernels(), 5 * copies);
+            let mut codes = [vec![0i32; pairs], vec![0; pairs]];
+            table.dot_i8_many(&queries, n, &rows, &mut codes[0]);
+            table.l2_i8_many(&queries, n, &rows, &mut codes[1]);
+            let mut floats = vec![vec![0f32; pairs]; 4];
+            table.dot_f32_many(&wide(&queries), n, &wide(&rows), &mut floats[0]);
+            table.l2_f32_many(&wide(&queries), n, &wide(&rows), &mut floats[1]);
+            table.dot_f16_many(&wide(&queries), n, &halves(&rows), &mut floats[2]);
+            table.l2_f16_many(&wide(&queries), n, &halves(&rows), &mut floats[3]);
+            let mut bits = vec![0u32; pairs];
+            table.hamming_many(&bytes(&queries), n, &bytes(&rows), &mut bits);
+            let both = queries.chunks_exact(n).flat_map(|query| rows.chunks_exact(n).map(move |row| (query, row)));
+            for (at, (query, row)) in both.enumerate() {
+                let (dot, l2) = (scalar::dot_i8(query, row), scalar::l2_i8(query, row));
+                prop_assert_eq!((codes[0][at], codes[1][at]), (dot, l2));
+                prop_assert_eq!(bits[at], scalar::hamming(&bytes(query), &bytes(row)));
+                let m = mass(&wide(query), &wide(row));
+                prop_assert!(near(floats[0][at], dot as f32, m) && near(floats[2][at], dot as f32, m));
+                prop_assert!(near(floats[1][at], l2 as f32, m) && near(floats[3][at], l2 as f32, m));
             }
         }
 
@@ -341,6 +420,12 @@ mod tests {
     #[should_panic(expected = "different lengths")]
     fn different_lengths_are_refused() {
         kernels().dot_f32(&[1.0], &[1.0, 2.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "cut off")]
+    fn half_a_row_is_refused() {
+        kernels().dot_i8_many(&[1, 2], 2, &[0; 5], &mut [0; 2]);
     }
 
     #[test]

@@ -22,13 +22,14 @@ pub(super) fn table() -> Kernels {
         l2_f32_i8: |a, b, scale| widened(a, b, |b, wide| scaled(b, scale, wide), l2_f32),
         dot_i8,
         l2_i8,
-        hamming: |a, b| u8::hamming(a, b).map_or(0, |bits| bits as u32),
+        hamming,
         dot_f32_rows: |q, rows, out| each(q, rows, out, dot_f32),
         l2_f32_rows: |q, rows, out| each(q, rows, out, l2_f32),
         dot_f16_rows: |q, rows, out| each(q, rows, out, |a, b: &[f16]| (table().dot_f16)(a, b)),
         l2_f16_rows: |q, rows, out| each(q, rows, out, |a, b: &[f16]| (table().l2_f16)(a, b)),
         dot_i8_rows: |q, rows, out| each(q, rows, out, dot_i8),
         l2_i8_rows: |q, rows, out| each(q, rows, out, l2_i8),
+        hamming_rows: |q, rows, out| each(q, rows, out, hamming),
         dot_i8_gather: |q, codes, positions, out| gather(q, codes, positions, out, dot_i8),
         l2_i8_gather: |q, codes, positions, out| gather(q, codes, positions, out, l2_i8),
     }
@@ -50,6 +51,10 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
 
 fn l2_i8(a: &[i8], b: &[i8]) -> i32 {
     i8::sqeuclidean(a, b).map_or(0, |sum| sum as i32)
+}
+
+fn hamming(a: &[u8], b: &[u8]) -> u32 {
+    u8::hamming(a, b).map_or(0, |bits| bits as u32)
 }
 
 fn scaled(codes: &[i8], scale: f32, wide: &mut [f32]) {

@@ -1,0 +1,168 @@
+//! Distance kernels by type, form and place, beside the scalar reference and beside reading alone.
+//!
+//! | form | what |
+//! |---|---|
+//! | one-to-one | a call for each pair |
+//! | one-to-many | one query against all rows in a call |
+//! | many-to-many | sixteen queries against all rows in a call |
+//!
+//! | place | rows |
+//! |---|---|
+//! | near | 256 KiB: they stay in the second cache |
+//! | far | as much as `--far-mib` says, in order: they come from memory each time |
+//!
+//! Rates are by processor time of the thread, the best of some rounds; `million_per_s` counts distances. `read` adds up the
+//! same bytes as whole words and does nothing else: `of_reading` is the share of its rate at which a kernel's rows go by.
+
+use crate::Result;
+use crate::measure::{cpu_time, round};
+use crate::random::Random;
+use half::f16;
+use holotype_index::distance::{kernels, scalar};
+use serde_json::{Value, json};
+use std::hint::black_box;
+use std::time::Duration;
+
+const QUERIES: usize = 16;
+const NEAR_BYTES: usize = 256 << 10;
+/// A round lasts so long at least.
+const ROUND: Duration = Duration::from_millis(20);
+const ROUNDS: usize = 7;
+/// The reference is slow: it gets so many rows.
+const SCALAR_ROWS: usize = 256;
+
+/// Measures the kernel of that name in its three forms, and its reference.
+macro_rules! measure {
+    ($place:ident, $kind:literal, $metric:literal, $queries:expr, $rows:expr, $one:ident, $many:ident) => {
+        let many = |queries: &_, rows: &_, out: &mut _| kernels().$many(queries, $place.dim, rows, out);
+        $place.measure([$kind, $metric], $queries, $rows, |a, b| kernels().$one(a, b), many, scalar::$one);
+    };
+}
+
+/// Measures every kernel over vectors of `dim` numbers.
+pub(crate) fn run(dim: usize, far_mib: usize) -> Result<()> {
+    let mut random = Random(5);
+    for (place, bytes) in [("near", NEAR_BYTES), ("far", far_mib << 20)] {
+        let words: Vec<u64> = (0..bytes as u64 / 8).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        let reading = rate(words.len() * 8, || {
+            black_box(sum(black_box(&words)));
+        });
+        let line = json!({
+            "bench": "vectors", "engine": "holotype", "phase": "kernels", "kernel": "read", "place": place,
+            "gb_per_s": round(reading / 1e9, 2),
+        });
+        println!("{line}");
+        drop(words);
+        let place = Place { name: place, bytes, dim, reading };
+        let mut floats = |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal()).collect() };
+        let (queries, some) = (floats(QUERIES * dim), floats(4096));
+        let wide: Vec<f32> = place.filled(4, |i| some[i % some.len()]);
+        measure!(place, "f32", "dot", &queries, &wide, dot_f32, dot_f32_many);
+        measure!(place, "f32", "l2", &queries, &wide, l2_f32, l2_f32_many);
+        drop(wide);
+        let halves: Vec<f16> = place.filled(2, |i| f16::from_f32(some[i % some.len()]));
+        measure!(place, "f16", "dot", &queries, &halves, dot_f16, dot_f16_many);
+        measure!(place, "f16", "l2", &queries, &halves, l2_f16, l2_f16_many);
+        drop(halves);
+        let code = |x: f32| (x * 40.0).clamp(-127.0, 127.0) as i8;
+        let coded: Vec<i8> = queries.iter().map(|x| code(*x)).collect();
+        let codes: Vec<i8> = place.filled(1, |i| code(some[i % some.len()]));
+        measure!(place, "i8", "dot", &coded, &codes, dot_i8, dot_i8_many);
+        measure!(place, "i8", "l2", &coded, &codes, l2_i8, l2_i8_many);
+        // A component is a bit: an eighth of the numbers.
+        let place = Place { dim: dim / 8, ..place };
+        let bits: Vec<u8> = codes.iter().map(|code| *code as u8).collect();
+        let asked: Vec<u8> = coded[..QUERIES * place.dim].iter().map(|code| *code as u8).collect();
+        measure!(place, "binary", "hamming", &asked, &bits, hamming, hamming_many);
+    }
+    Ok(())
+}
+
+/// Rows that are compared, and how fast their bytes can be read.
+#[derive(Clone, Copy)]
+struct Place {
+    name: &'static str,
+    bytes: usize,
+    /// Numbers a row.
+    dim: usize,
+    reading: f64,
+}
+
+impl Place {
+    /// Whole rows of numbers of that width, as many as there is room for.
+    fn filled<T>(&self, width: usize, number: impl FnMut(usize) -> T) -> Vec<T> {
+        let rows = self.bytes / width / self.dim;
+        (0..rows * self.dim).map(number).collect()
+    }
+
+    /// Measures a kernel in its three forms, and its reference.
+    fn measure<Q: Copy, V, R: Copy + Default>(
+        &self,
+        [kind, metric]: [&str; 2],
+        queries: &[Q],
+        rows: &[V],
+        one: impl Fn(&[Q], &[V]) -> R,
+        many: impl Fn(&[Q], &[V], &mut [R]),
+        reference: impl Fn(&[Q], &[V]) -> R,
+    ) {
+        let count = rows.len() / self.dim;
+        let query = &queries[..self.dim];
+        let mut out = vec![R::default(); count * QUERIES];
+        let each = |rows: &[V], kernel: &dyn Fn(&[Q], &[V]) -> R| {
+            for row in rows.chunks_exact(self.dim) {
+                black_box(kernel(query, row));
+            }
+        };
+        let few = SCALAR_ROWS.min(count);
+        let forms = [
+            ("one-to-one", rate(count, || each(rows, &one))),
+            ("one-to-many", rate(count, || many(query, rows, black_box(&mut out[..count])))),
+            ("many-to-many", rate(count * QUERIES, || many(queries, rows, black_box(&mut out)))),
+            ("scalar", rate(few, || each(&rows[..few * self.dim], &reference))),
+        ];
+        for (form, rate) in forms {
+            println!("{}", self.line(kind, metric, form, rate, size_of::<V>() * self.dim));
+        }
+    }
+
+    fn line(&self, kind: &str, metric: &str, form: &str, rate: f64, row_bytes: usize) -> Value {
+        let mut line = json!({
+            "bench": "vectors", "engine": "holotype", "phase": "kernels", "kernel": metric, "type": kind, "form": form,
+            "place": self.name, "table": kernels().name(), "dim": self.dim, "million_per_s": round(rate / 1e6, 2),
+        });
+        if form == "one-to-one" || form == "one-to-many" {
+            let bytes = rate * row_bytes as f64;
+            line["gb_per_s"] = json!(round(bytes / 1e9, 2));
+            line["of_reading"] = json!(round(bytes / self.reading, 3));
+        }
+        line
+    }
+}
+
+/// How many of `count` things a second `work` does, by processor time.
+fn rate(count: usize, mut work: impl FnMut()) -> f64 {
+    work();
+    let mut best = 0f64;
+    for _ in 0..ROUNDS {
+        let (started, mut times) = (cpu_time(), 0);
+        loop {
+            work();
+            times += 1;
+            let taken = cpu_time() - started;
+            if taken >= ROUND {
+                best = best.max((count * times) as f64 / taken.as_secs_f64());
+                break;
+            }
+        }
+    }
+    best
+}
+
+/// In eight sums, so that additions do not wait for each other.
+fn sum(words: &[u64]) -> u64 {
+    let mut sums = [0u64; 32];
+    for words in words.as_chunks::<32>().0 {
+        sums.iter_mut().zip(words).for_each(|(sum, word)| *sum = sum.wrapping_add(*word));
+    }
+    sums.iter().fold(0, |sum, part| sum.wrapping_add(*part))
+}

@@ -1,0 +1,149 @@
+//! Vectors that are written while others are looked for, through the database's own face.
+//!
+//! | phase | what |
+//! |---|---|
+//! | writes | a trace with a vector, committed with `sync`, then a recall near that vector, which must find it; beside each commit the same bytes into a file that is there already, and fdatasync |
+//! | mixed | nine recalls of ten rows, then a commit without sync, over and over, on one thread |
+//!
+//! The database holds clustered vectors made here, checkpointed before anything is measured. A vector that the next recall
+//! does not find is an error.
+
+use crate::Result;
+use crate::append::text;
+use crate::measure::{quantile_us, round};
+use crate::random::Random;
+use holotype::answer::Output;
+use holotype::query::{ParamValue, Params};
+use holotype::{Durability, Encoding, Holotype, NewTrace, Options, Snapshot, Space};
+use serde_json::json;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const DIM: usize = 384;
+const CENTRES: usize = 200;
+/// Bytes of a trace's text.
+const TEXT: usize = 256;
+/// Traces of a commit, while the database is filled.
+const BATCH: u32 = 1000;
+const READS_A_WRITE: u32 = 9;
+
+/// Fills a database with `held` vectors and writes `count` more, each way.
+pub(super) fn run(dir: &Path, held: u32, count: u32) -> Result<()> {
+    let temporary = tempfile::Builder::new().prefix("holotype-bench-").tempdir_in(dir)?;
+    let space = Space::new("bench", DIM).encoding(Encoding::F16);
+    let database = Holotype::create(temporary.path().join("writes.holo"), Options::with_space(space))?;
+    let mut source = Source::new();
+    for first in (0..held).step_by(BATCH as usize) {
+        let mut transaction = database.begin()?;
+        for _ in first..held.min(first + BATCH) {
+            let (trace, _) = source.trace("held");
+            transaction.record(trace)?;
+        }
+        transaction.commit(Durability::None)?;
+    }
+    database.checkpoint()?;
+    synced(&database, &mut source, temporary.path(), held, count)?;
+    mixed(&database, &mut source, held, count)?;
+    Ok(database.close()?)
+}
+
+fn synced(database: &Holotype, source: &mut Source, dir: &Path, held: u32, count: u32) -> Result<()> {
+    // What a commit writes at least: the text and the vector.
+    let bytes = vec![7u8; TEXT + DIM * 2];
+    let raw_file = File::create(dir.join("raw"))?;
+    raw_file.write_all_at(&vec![0; bytes.len() * count as usize], 0)?;
+    raw_file.sync_all()?;
+    let (mut commits, mut raws, mut recalls) = (Vec::new(), Vec::new(), Vec::new());
+    for at in 0..count {
+        let started = Instant::now();
+        raw_file.write_all_at(&bytes, u64::from(at) * bytes.len() as u64)?;
+        raw_file.sync_data()?;
+        raws.push(started.elapsed());
+        let key = format!("w{at}");
+        let (trace, vector) = source.trace("synced");
+        let started = Instant::now();
+        let mut transaction = database.begin()?;
+        transaction.record(trace.key(key.as_str()))?;
+        transaction.commit(Durability::Sync)?;
+        commits.push(started.elapsed());
+        let started = Instant::now();
+        let nearest = nearest(&database.snapshot(), vector)?;
+        recalls.push(started.elapsed());
+        if !nearest.contains(&key) {
+            return Err(format!("{key} was committed, and the next recall finds {nearest:?}").into());
+        }
+    }
+    let middle = |durations: &[Duration]| quantile_us(durations, 0.5);
+    let line = json!({
+        "bench": "vectors", "engine": "holotype", "phase": "writes", "held": held, "dim": DIM, "commits": count,
+        "p50_us": middle(&commits), "p99_us": quantile_us(&commits, 0.99), "raw_p50_us": middle(&raws),
+        "raw_p99_us": quantile_us(&raws, 0.99), "ratio": round(middle(&commits) / middle(&raws), 3),
+        "recall_p50_us": middle(&recalls), "found": count,
+    });
+    println!("{line}");
+    Ok(())
+}
+
+fn mixed(database: &Holotype, source: &mut Source, held: u32, count: u32) -> Result<()> {
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    let started = Instant::now();
+    for _ in 0..count {
+        for _ in 0..READS_A_WRITE {
+            let vector = source.vector();
+            let asked = Instant::now();
+            nearest(&database.snapshot(), vector)?;
+            reads.push(asked.elapsed());
+        }
+        let (trace, _) = source.trace("mixed");
+        let began = Instant::now();
+        let mut transaction = database.begin()?;
+        transaction.record(trace)?;
+        transaction.commit(Durability::None)?;
+        writes.push(began.elapsed());
+    }
+    let operations = f64::from(count * (READS_A_WRITE + 1));
+    let line = json!({
+        "bench": "vectors", "engine": "holotype", "phase": "mixed", "held": held, "dim": DIM, "writes": count,
+        "operations_per_s": round(operations / started.elapsed().as_secs_f64(), 1),
+        "read_p50_us": quantile_us(&reads, 0.5), "read_p99_us": quantile_us(&reads, 0.99),
+        "write_p50_us": quantile_us(&writes, 0.5), "write_p99_us": quantile_us(&writes, 0.99),
+    });
+    println!("{line}");
+    Ok(())
+}
+
+/// The keys of the ten nearest traces.
+fn nearest(snapshot: &Snapshot, vector: Vec<f32>) -> Result<Vec<String>> {
+    let params = Params::from([("v".to_owned(), ParamValue::Vector(vector))]);
+    let statement = "recall near $v through traces 10 by near pool 10 score similarity 1 limit 10";
+    match snapshot.query(statement, &params)?.pop() {
+        Some(Output::Answer(answer)) => Ok(answer.rows.into_iter().map(|row| row.key).collect()),
+        _ => Err("a recall gave no answer".into()),
+    }
+}
+
+/// Where vectors and texts come from.
+struct Source {
+    random: Random,
+    centres: Vec<Vec<f32>>,
+}
+
+impl Source {
+    fn new() -> Self {
+        let mut random = Random(9);
+        let centres = (0..CENTRES).map(|_| (0..DIM).map(|_| random.normal()).collect()).collect();
+        Self { random, centres }
+    }
+
+    fn vector(&mut self) -> Vec<f32> {
+        let centre = self.random.below(CENTRES);
+        self.centres[centre].iter().map(|x| x + self.random.normal()).collect()
+    }
+
+    fn trace(&mut self, episode: &str) -> (NewTrace, Vec<f32>) {
+        let vector = self.vector();
+        (NewTrace::turn(episode, text(TEXT, &mut self.random)).vector(vector.clone()), vector)
+    }
+}
