@@ -30,6 +30,7 @@ pub mod rows;
 pub mod scorer;
 pub mod segment;
 pub mod spec;
+mod sync;
 pub mod vectors;
 pub mod words;
 

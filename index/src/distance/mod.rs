@@ -149,7 +149,7 @@ macro_rules! many {
 
 /// How many queries and rows there are.
 fn counts(queries: usize, rows: usize, dim: usize, out: usize) -> (usize, usize) {
-    assert!(dim > 0 && queries % dim == 0 && rows % dim == 0, "vectors are cut off");
+    assert!(dim > 0 && queries.is_multiple_of(dim) && rows.is_multiple_of(dim), "vectors are cut off");
     assert_eq!((queries / dim) * (rows / dim), out, "pairs and answers differ in number");
     (queries / dim, rows / dim)
 }

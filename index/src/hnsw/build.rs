@@ -15,8 +15,7 @@
 //! Cost: a node compares about ef_construction * m0 / 2 codes to find its neighbours, and as many again to keep the
 //! lists of those diverse.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use super::graph::{Graph, GraphView, Level, LevelView, reach};
 use super::params::Params;
@@ -27,12 +26,13 @@ use crate::error::Result;
 use crate::quantize::Codes;
 use crate::segment::layout::NO_LINK;
 use crate::segment::{BuildOptions, Progress};
+use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, thread};
 
 /// Nodes linked by one thread before others join, so that those find something to link to.
-const ALONE: usize = 256;
+const ALONE: usize = if cfg!(feature = "shuttle") { 8 } else { 256 };
 
 /// Nodes that a thread takes at a time.
-const BATCH: usize = 32;
+const BATCH: usize = if cfg!(feature = "shuttle") { 2 } else { 32 };
 
 /// How many candidates an unreachable node is hung on.
 const REPAIR_EF: usize = 64;
@@ -276,15 +276,12 @@ impl<'a> Build<'a> {
                 report(batch.len());
             }
         };
-        let joined = crossbeam::thread::scope(|scope| {
-            let workers: Vec<_> = (0..options.threads).map(|_| scope.spawn(|_| worker())).collect();
-            let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
-            results
+        let results: Vec<_> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..options.threads).map(|_| scope.spawn(worker)).collect();
+            workers.into_iter().map(|worker| worker.join()).collect()
         });
-        for result in joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
-            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        }
-        Ok(())
+        let mut results = results.into_iter();
+        results.try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
     /// Links one node on all of its levels.
@@ -471,7 +468,7 @@ impl<'a> Build<'a> {
 }
 
 /// The lock guards no data that a panic could leave half changed.
-fn lock(mutex: &Mutex<()>) -> std::sync::MutexGuard<'_, ()> {
+fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

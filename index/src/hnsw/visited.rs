@@ -3,9 +3,10 @@
 //! One bit a node: 125 KB for a million, so it stays near the core. It is cleared by undoing what was set, which costs
 //! no more than setting it did.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use super::search::Beam;
+use crate::sync::{Mutex, MutexGuard};
 
 /// A set of nodes, all below a bound.
 #[derive(Debug, Default)]

@@ -12,10 +12,9 @@
 //! 1. A set bit says that its block was found as it should be: its checksum, and every link within the segment.
 //! 2. Where [`Guarded::touch`] says no, the bytes are not used as places to look at, and [`Guard::damage`] says so.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
 use super::layout::NO_LINK;
 use crate::error::{Error, Result};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes that one checksum covers.
 pub(crate) const BLOCK_LEN: usize = 4096;

@@ -12,7 +12,7 @@
 //!
 //! Cost: a push amortised O(dim), a view O(blocks), a scan one distance for each vector.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
@@ -20,6 +20,7 @@ use crate::flat;
 use crate::hit::TopHits;
 use crate::rows::{ExactQuery, Rows};
 use crate::spec::VectorSpec;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Eight blocks of a size become one.
 const RADIX: usize = 8;
