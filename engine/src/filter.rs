@@ -95,7 +95,7 @@ impl Filter<'_> {
     }
 
     fn test_holds_for(&self, view: &ItemView<'_>, test: &Test) -> Result<bool> {
-        let attributes = &view.attributes;
+        let attributes = view.attributes()?;
         match test {
             Test::Redacted => Ok(attributes.redacted),
             Test::Flaw(flaw) => Ok(match flaw.kind {
@@ -118,14 +118,14 @@ impl Filter<'_> {
 
     /// Whether an item is of a noun and in a scope.
     pub(crate) fn is_among(&self, view: &ItemView<'_>, noun: Noun, scope: Option<&Scope>) -> Result<bool> {
-        let kind = view.attributes.kind;
+        let kind = view.attributes()?.kind;
         let is_of_noun = kind.is_of(noun);
         match scope {
             _ if !is_of_noun => Ok(false),
             None | Some(Scope::All) => Ok(true),
             Some(Scope::Episodes(ids)) => {
                 let wanted = episode_numbers(self.state(), ids)?;
-                let episodes = self.state().episodes_of(view.id, &view.attributes)?;
+                let episodes = self.state().episodes_of(view.id, view.attributes()?)?;
                 Ok(episodes.iter().any(|number| wanted.contains(number)))
             }
             pages @ Some(Scope::Pages(_)) => Ok(self.scope(pages)?.contains(view.id.0)),

@@ -49,12 +49,12 @@ pub(crate) const ALL_ITEM_COLUMNS: &[&str] = &[
     "conflict",
 ];
 
-/// An item with its content read at most once, and only when asked for.
+/// An item with its attributes and content read at most once, and only when asked for.
 pub(crate) struct ItemView<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) standing: &'a Standing,
     pub(crate) id: ItemId,
-    pub(crate) attributes: Attributes,
+    attributes: OnceCell<Attributes>,
     content: OnceCell<Content>,
     /// Its key, where that is known without reading it.
     key: Option<String>,
@@ -63,14 +63,20 @@ pub(crate) struct ItemView<'a> {
 impl<'a> ItemView<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, standing: &'a Standing, id: ItemId) -> Result<Self> {
         snapshot.look_at(1)?;
-        let attributes = snapshot.state.attributes(id)?;
-        Ok(ItemView { snapshot, standing, id, attributes, content: OnceCell::new(), key: None })
+        Ok(ItemView { snapshot, standing, id, attributes: OnceCell::new(), content: OnceCell::new(), key: None })
     }
 
     /// The same, found by its key.
     pub(crate) fn found_by(mut self, key: Option<String>) -> Self {
-        self.key = key.filter(|_| !self.attributes.redacted);
+        self.key = key;
         self
+    }
+
+    pub(crate) fn attributes(&self) -> Result<&Attributes> {
+        if self.attributes.get().is_none() {
+            let _ = self.attributes.set(self.snapshot.state.attributes(self.id)?);
+        }
+        self.attributes.get().ok_or(crate::Error::Cancelled("attributes"))
     }
 
     pub(crate) fn content(&self) -> Result<&Content> {
@@ -105,17 +111,20 @@ impl<'a> ItemView<'a> {
     }
 
     pub(crate) fn named(&self, name: &str) -> Result<Option<Cell>> {
-        let a = &self.attributes;
+        match name {
+            "item" => return Ok(Some(Cell::Integer(i64::from(self.id.0)))),
+            "key" => return Ok(Some(Cell::Text(self.key()?))),
+            "text" => return Ok(Some(Cell::text(self.content()?.text()))),
+            _ => {}
+        }
+        let a = self.attributes()?;
         let state = &self.snapshot.state;
         let symbol = |number: Option<u32>| -> Result<Option<Cell>> {
             Ok(number.map(|number| state.symbol_name(number)).transpose()?.map(Cell::Text))
         };
         Ok(match name {
-            "item" => Some(Cell::Integer(i64::from(self.id.0))),
-            "key" => Some(Cell::Text(self.key()?)),
             "layer" => Some(Cell::text(a.layer().as_str())),
             "kind" => Some(Cell::text(a.kind.as_str())),
-            "text" => Some(Cell::text(self.content()?.text())),
             "tokens" => Some(Cell::count(u64::from(a.tokens))),
             "episode" => self.episodes()?,
             "page" => a.page.map(|page| state.page(page)).transpose()?.map(|page| Cell::Text(page.key)),
@@ -163,7 +172,7 @@ impl<'a> ItemView<'a> {
     fn episodes(&self) -> Result<Option<Cell>> {
         let state = &self.snapshot.state;
         let mut ids = Vec::new();
-        for number in state.episodes_of(self.id, &self.attributes)? {
+        for number in state.episodes_of(self.id, self.attributes()?)? {
             ids.push(Cell::Text(state.episode(number)?.id.clone()));
         }
         Ok(match ids.len() {

@@ -169,6 +169,9 @@ fn word_shares(
     recalls: &BTreeMap<u32, Vec<ItemId>>,
 ) -> Result<Vec<f32>> {
     let context = if layer == Layer::Trace { plan.weights.context } else { 0.0 };
+    if context <= 0.0 && recalls.is_empty() {
+        return Ok(of_best(scorer.scores(ids)?));
+    }
     let around = if context > 0.0 { neighbours_of_all(snapshot, plan, ids)? } else { BTreeMap::new() };
     let wanted: BTreeSet<u32> = ids.iter().copied().chain(around.values().flatten().map(|(id, _)| *id)).collect();
     let wanted: Vec<u32> = wanted.into_iter().collect();
@@ -194,8 +197,13 @@ fn word_shares(
         scorer.combined(&document)
     };
     let scores: Vec<f32> = ids.iter().map(score).collect();
+    Ok(of_best(scores))
+}
+
+/// Scores as shares of the best of them.
+fn of_best(scores: Vec<f32>) -> Vec<f32> {
     let best = scores.iter().copied().fold(0.0f32, f32::max);
-    Ok(scores.into_iter().map(|score| if best > 0.0 { score / best } else { 0.0 }).collect())
+    scores.into_iter().map(|score| if best > 0.0 { score / best } else { 0.0 }).collect()
 }
 
 /// The neighbours of each trace in its log, with their shares.
