@@ -139,9 +139,9 @@ fn a_statement_that_this_version_does_not_run() {
 #[test]
 fn a_command_that_does_not_exist() {
     let place = Place::new();
-    let run = place.run(&["salvage", "a", "b"]);
+    let run = place.run(&["exhume", "a", "b"]);
     assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{run:#?}");
-    let run = place.run(&["--format", "json", "salvage"]);
+    let run = place.run(&["--format", "json", "exhume"]);
     assert_eq!((run.status, run.error()["code"].as_str()), (2, Some("usage")), "{run:#?}");
     assert_eq!(place.run(&["create", "x.holo", "--page-size", "5000"]).status, 2);
     assert!(!place.path("x.holo").exists(), "nothing is left behind");
