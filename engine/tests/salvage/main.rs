@@ -1,5 +1,6 @@
 //! What can be read of a damaged database is in the new one; what cannot is told.
 
+mod forgotten;
 mod random;
 
 use holotype::query::Params;
@@ -186,4 +187,33 @@ fn nothing_is_made_of_a_log_without_one_header() {
     }
     assert!(salvage(place.source(), place.dest()).is_err());
     assert!(!Path::exists(&place.dest()), "nothing is begun");
+}
+
+#[test]
+fn an_item_stays_when_a_piece_of_a_long_field_is_lost() {
+    let place = Place { dir: tempfile::tempdir().unwrap() };
+    let database = Holotype::create(place.source(), Options::default()).unwrap();
+    let mut transaction = database.begin().unwrap();
+    let long = "0123456789abcdef".repeat(600_000);
+    let call = NewTrace::call("trip", "fetch", "a short text").key("t1").field("body", long.as_str());
+    transaction.record(call).unwrap();
+    transaction.record(NewTrace::turn("trip", "the end").key("t2")).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    database.close().unwrap();
+    let (report, saved) = place.salvage();
+    assert_eq!((report.items, texts(&report)), (2, Vec::new()));
+    let body = saved.snapshot().get("t1").unwrap().unwrap();
+    assert_eq!(body.content.field_text("body"), Some(long.as_str()));
+    drop((body, saved));
+    std::fs::remove_dir_all(place.dest()).unwrap();
+    let piece = (1..9).find(|log| {
+        std::fs::read(place.log(*log))
+            .is_ok_and(|bytes| bytes.ends_with(&[0]) && bytes.windows(8).any(|it| it == b"01234567"))
+    });
+    place.damage(piece.unwrap(), "01234567", |bytes, at| bytes[at] ^= 1);
+    let (report, saved) = place.salvage();
+    assert!(texts(&report).iter().any(|lost| lost.contains("long fields of the item")), "{:#?}", texts(&report));
+    let item = saved.snapshot().get("t1").unwrap();
+    assert_eq!(text_of(&saved, "t2").as_deref(), Some("the end"));
+    assert!(item.is_some_and(|item| item.content.field_text("body").is_none()));
 }

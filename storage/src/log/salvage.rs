@@ -5,6 +5,9 @@
 //! far as its records are. What stands at the end without a commit was never part of the database and is not told, unless it is
 //! known to have been durable. Files may be missing; nothing is changed.
 //!
+//! A record that cannot be read and that a whole transaction says is to be erased is taken for erased: a crash came while it
+//! was overwritten, and all that is left of it is known.
+//!
 //! Every stretch that could not be read is told with its place and length. It ends where reading went on; the last one ends
 //! with the last byte that is not zero.
 
@@ -14,6 +17,7 @@ use std::sync::Arc;
 
 use super::open_files::OpenFiles;
 use super::reader::{self, SegmentTable};
+use super::redaction::Patches;
 use super::scanner::{Fault, Scanner, Step};
 use super::segment::{HeaderState, Segment, number_of};
 use super::writer::Geometry;
@@ -87,7 +91,7 @@ impl Log {
         report.page_size = header.page_size;
         let table = SegmentTable::new(segments.clone());
         let mut scanner = Scanner::at_rest(geometry.clone(), segments.clone());
-        let mut salvage = Salvage { geometry, segments, table, durable, report };
+        let mut salvage = Salvage { geometry, segments, table, durable, knows_erased: false, report };
         while let Some(salvaged) = salvage.next(&mut scanner)? {
             on_transaction(salvaged)?;
         }
@@ -101,6 +105,8 @@ struct Salvage {
     segments: Vec<Arc<Segment>>,
     table: SegmentTable,
     durable: Lsn,
+    /// Whether the scanner knows what is to be erased.
+    knows_erased: bool,
     report: SalvageReport,
 }
 
@@ -117,6 +123,11 @@ impl Salvage {
                     return Ok(Some(self.told(transaction.records, Some(transaction.time_us))));
                 }
                 Step::Closed | Step::Redacted(_) | Step::Sealed | Step::Switched { .. } => continue,
+                Step::Fault(_) if !self.knows_erased => {
+                    self.knows_erased = true;
+                    scanner.patch(self.erased()?);
+                    continue;
+                }
                 Step::Fault(fault) => Some(fault),
                 Step::End | Step::Limit => None,
             };
@@ -138,6 +149,22 @@ impl Salvage {
                 return Ok(Some(self.told(pending, None)));
             }
         }
+    }
+
+    /// What whole transactions say is to be erased.
+    fn erased(&self) -> Result<Patches> {
+        let mut scanner = Scanner::at_rest(self.geometry.clone(), self.segments.clone()).without_payloads();
+        let mut erased = Patches::new();
+        while scanner.segment().is_some() {
+            match scanner.step()? {
+                Step::Transaction { whole: true, erasures, .. } => {
+                    erased.extend(erasures.into_iter().map(|erasure| (erasure.position, erasure)));
+                }
+                Step::Fault(_) | Step::End | Step::Limit => scanner.resume()?,
+                _ => {}
+            }
+        }
+        Ok(erased)
     }
 
     /// Notes what could not be read between two positions, unless it follows from a file that is missing. Of a file that cannot
