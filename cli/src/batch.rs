@@ -4,16 +4,17 @@
 //! {"id":"q1","statement":"recall $q in episode 'trip-42'","params":{"q":{"text":"…","row":0}}}
 //! ```
 //!
-//! Every line is run whatever became of the others; one that fails answers `{"id":"q1","error":{…}}` and makes the
-//! exit status 2. A line without an `id` has its number in the file as its id.
+//! Every line is run whatever became of the others, each within the limits that are given; one that fails answers
+//! `{"id":"q1","error":{…}}` and makes the exit status 2. A line without an `id` has its number in the file as its id. Ctrl-C
+//! ends the batch with the statement that runs; what was answered before is written.
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::envelope;
 use crate::{json, params, query};
-use holotype::Holotype;
 use holotype::interchange::NpyReader;
 use holotype::interchange::json::{JsonError, Parser, quoted};
 use holotype::query::{Params, parse};
+use holotype::{Holotype, Limits};
 use serde_json::json;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
@@ -32,7 +33,13 @@ struct Job {
 }
 
 /// Runs every line of a file.
-pub(crate) fn run(db: &Path, file: &Path, vectors: Option<&NpyReader>, read_only: bool) -> Result<Status, Failure> {
+pub(crate) fn run(
+    db: &Path,
+    file: &Path,
+    vectors: Option<&NpyReader>,
+    read_only: bool,
+    limits: &Limits,
+) -> Result<Status, Failure> {
     let text = if file.as_os_str() == "-" { query::read_stdin()? } else { query::read_file(file)? };
     let name = file.display().to_string();
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -43,11 +50,15 @@ pub(crate) fn run(db: &Path, file: &Path, vectors: Option<&NpyReader>, read_only
     let mut out = BufWriter::new(io::stdout().lock());
     let mut status = Status::Done;
     for entry in entries {
-        match entry.job.and_then(|job| answer(&database, &job, &entry.id)) {
+        match entry.job.map_err(Failure::from).and_then(|job| answer(&database, &job, &entry.id, limits)) {
             Ok(lines) => out.write_all(lines.as_bytes())?,
-            Err(problem) => {
+            Err(Failure::Problem(problem)) => {
                 status = Status::Wrong;
                 writeln!(out, "{}", json!({"id": entry.id, "error": problem.to_json()}))?;
+            }
+            Err(failure) => {
+                out.flush()?;
+                return Err(failure);
             }
         }
     }
@@ -56,9 +67,8 @@ pub(crate) fn run(db: &Path, file: &Path, vectors: Option<&NpyReader>, read_only
     Ok(status)
 }
 
-fn answer(database: &Holotype, job: &Job, id: &str) -> Result<String, Problem> {
-    let outputs =
-        database.query(&job.source, &job.params).map_err(|error| Problem::of_statement(error, &job.source, None))?;
+fn answer(database: &Holotype, job: &Job, id: &str, limits: &Limits) -> Result<String, Failure> {
+    let outputs = query::run_within(database, &job.source, &job.params, limits.clone())?;
     Ok(outputs.iter().map(|output| format!("{}\n", envelope::of(output, Some(id)))).collect())
 }
 

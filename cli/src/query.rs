@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, format: Option<Format>) -> Result<Status, Failure
         if !matches!(format, None | Some(Format::Jsonl)) {
             return Err(Problem::input("usage", "--batch writes one answer a line: only --format jsonl fits").into());
         }
-        return batch::run(&args.db, file, vectors.as_ref(), args.read_only);
+        return batch::run(&args.db, file, vectors.as_ref(), args.read_only, &args.limits.limits()?);
     }
     let source = match args.statement.as_deref() {
         Some("-") => read_stdin()?,

@@ -50,3 +50,19 @@ fn a_batch_that_works_ends_with_0() {
     let last: Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(last["rows"][0]["count"], 2, "a line sees what the lines before it wrote");
 }
+
+#[test]
+fn each_line_of_a_batch_keeps_to_the_limits() {
+    let place = Place::with_trip();
+    let lines = "{\"id\":\"much\",\"statement\":\"find traces where text contains 'UA123'\"}\n\
+                 {\"id\":\"little\",\"statement\":\"count recalls\"}\n\
+                 {\"id\":\"again\",\"statement\":\"find traces where text contains 'UA123'\"}\n";
+    let run = place.run_with(&["query", "memory.holo", "--batch", "-", "--max-rows", "1"], lines);
+    assert_eq!(run.status, 2, "{run:#?}");
+    let answers: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&answers[0]["error"]["code"], &answers[1]["rows"][0]["count"]), (&"limit".into(), &1.into()));
+    assert_eq!(answers[2]["error"]["code"], "limit", "each line has the whole limit");
+    let run = place.run_with(&["query", "memory.holo", "--batch", "-", "--timeout", "soon"], lines);
+    assert_eq!(run.status, 2, "{run:#?}");
+    assert!(run.stderr.contains("is no time"), "{run:#?}");
+}
