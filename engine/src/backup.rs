@@ -6,7 +6,7 @@
 //!
 //! 1. The copy has the same database id, the same head and so the same content.
 //! 2. The log's first file gets its name last: a copy that was cut short does not open.
-//! 3. Nothing is ever copied over something.
+//! 3. Nothing is ever copied over something, and what failed leaves nothing behind.
 
 use crate::checkpoint;
 use crate::database::Holotype;
@@ -49,16 +49,31 @@ impl Holotype {
             return Err(Error::Damaged { detail: detail.clone() });
         }
         let to = Files::new(Arc::clone(&inner.files.vfs), dest.as_ref());
-        match to.vfs.list(&to.dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            _ => return Err(Error::Exists { path: to.dir }),
+        match to.vfs.create_dir(&to.dir) {
+            Ok(true) => {}
+            Ok(false) => return Err(Error::Exists { path: to.dir }),
+            Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory) => {
+                return Err(Error::Exists { path: to.dir });
+            }
+            Err(source) => return Err(Error::File { path: to.dir, source }),
         }
+        let done = self.copy_to(&to, progress);
+        if done.is_err() {
+            // This call made the directory, so what is in it is of this copy: of no use, and in the way of the next try. What
+            // failed is told, and not what failed on removing.
+            let _ = to.remove_all();
+        }
+        done
+    }
+
+    fn copy_to(&self, to: &Files, progress: &mut dyn FnMut(u64, u64)) -> Result<BackupReport> {
+        let inner = &self.inner;
         let _pin = Lock::pin(inner.files.vfs.as_ref(), &inner.files.lock())?;
         let mut report = BackupReport { head: Head::default(), bytes: 0, derived: !inner.options.read_only };
         if report.derived {
             checkpoint::run(inner)?;
             let _turn = inner.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            (report.head, report.bytes) = self.copy_derived(&to)?;
+            (report.head, report.bytes) = self.copy_derived(to)?;
         } else {
             report.head = self.head();
             to.create_dirs()?;
@@ -69,7 +84,7 @@ impl Holotype {
             progress(done, total);
         })?;
         report.bytes += copied;
-        check_copy(&to, report.head)?;
+        check_copy(to, report.head)?;
         Ok(report)
     }
 

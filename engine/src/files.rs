@@ -91,6 +91,25 @@ impl Files {
         Ok(())
     }
 
+    /// Removes all that a database consists of, and its directories, as far as they are there.
+    pub(crate) fn remove_all(&self) -> Result<()> {
+        let derived = Form::ALL.map(|form| self.dir.join(form.dir()));
+        for dir in [self.log_dir()].into_iter().chain(derived).chain([self.dir.clone()]) {
+            let failed = |source| Error::File { path: dir.clone(), source };
+            let names = match self.vfs.list(&dir) {
+                Ok(names) => names,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(source) => return Err(failed(source)),
+            };
+            for name in names {
+                self.vfs.remove(&dir.join(name)).map_err(failed)?;
+            }
+            self.vfs.sync_dir(&dir).map_err(failed)?;
+            self.vfs.remove_dir(&dir).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn log_dir(&self) -> PathBuf {
         self.dir.join("log")
     }

@@ -97,8 +97,16 @@ fn a_backup_is_the_database_as_of_its_head() {
     assert_eq!(seen(&backup), expected);
     assert_eq!(wrong(&backup), Vec::<String>::new());
     write(&backup, 5000, 2);
+    let head = backup.head();
     backup.close().unwrap();
-    assert!(matches!(database.backup(&copy, &mut |_, _| {}), Err(Error::Exists { .. })));
+    let refused = |dest: &Path| matches!(database.backup(dest, &mut |_, _| {}), Err(Error::Exists { .. }));
+    assert!(refused(&copy));
+    assert_eq!(Holotype::open(&copy, Options::read_only()).unwrap().head(), head, "what was there is left as it was");
+    let other = dir.path().join("other");
+    std::fs::create_dir_all(other.join("log")).unwrap();
+    std::fs::write(other.join("log/notes"), "mine").unwrap();
+    assert!(refused(&other) && refused(&other.join("log/notes")) && refused(&other.join("log/notes/copy")));
+    assert_eq!(std::fs::read_to_string(other.join("log/notes")).unwrap(), "mine");
     // A process that only reads makes one too, beside the writer.
     let reader = Holotype::open(&path, Options::read_only()).unwrap();
     let second = dir.path().join("second.holo");
@@ -147,4 +155,32 @@ fn a_backup_cut_short_is_no_database() {
         database.query("count items", &Default::default()).unwrap();
     }
     assert!(cut > 5 && whole == 1, "{cut}, {whole}");
+}
+
+/// A copy that fails at any one call leaves nothing, so that the same path can be tried again.
+#[test]
+fn a_backup_that_fails_is_not_in_the_way_of_the_next() {
+    let sim = SimVfs::new();
+    let database = fill(Arc::new(sim.clone()), Path::new("/db"));
+    database.checkpoint().unwrap();
+    let before = sim.calls();
+    database.backup("/whole", &mut |_, _| {}).unwrap();
+    let calls = sim.calls() - before;
+    let mut failures = 0;
+    for call in 0..calls {
+        let dest = format!("/copy-{call}");
+        let dest = Path::new(&dest);
+        sim.fail_at(sim.calls() + call, Failure::Io, false);
+        let made = database.backup(dest, &mut |_, _| {});
+        sim.heal();
+        if made.is_err() {
+            failures += 1;
+            assert!(sim.list(dest).is_err(), "call {call} leaves the directory");
+            assert!(!sim.files().iter().any(|path| path.starts_with(dest)), "call {call} leaves files");
+            database.backup(dest, &mut |_, _| {}).unwrap();
+        }
+        let copy = Holotype::open_on(Arc::new(sim.clone()), dest, Options::read_only()).unwrap();
+        assert_eq!(copy.head(), database.head());
+    }
+    assert!(failures > calls / 2, "{failures} of {calls}");
 }

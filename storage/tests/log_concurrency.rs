@@ -50,7 +50,7 @@ impl Vfs for Gated {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
         Ok(Arc::new(GatedFile { file: self.sim.open(path, mode)?, gate: Arc::clone(&self.gate) }))
     }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
+    fn create_dir(&self, path: &Path) -> io::Result<bool> {
         self.sim.create_dir(path)
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -58,6 +58,9 @@ impl Vfs for Gated {
     }
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.sim.remove(path)
+    }
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.sim.remove_dir(path)
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.sim.list(dir)

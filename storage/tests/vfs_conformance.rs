@@ -124,11 +124,16 @@ fn listings_are_sorted_and_name_files_only() {
             write_file(vfs, &dir.join(name), b"");
         }
         let sub = dir.join("sub/deep");
-        vfs.create_dir(&sub).unwrap();
-        vfs.create_dir(&sub).unwrap();
+        assert!(vfs.create_dir(&sub).unwrap(), "it was not there");
+        assert!(!vfs.create_dir(&sub).unwrap(), "it was");
         write_file(vfs, &sub.join("d"), b"");
         assert_eq!(vfs.list(dir).unwrap(), ["a", "b", "c"]);
         assert_eq!(vfs.list(&sub).unwrap(), ["d"]);
+        assert_eq!(kind_of(vfs.remove_dir(&sub)), ErrorKind::DirectoryNotEmpty);
+        vfs.remove(&sub.join("d")).unwrap();
+        vfs.remove_dir(&sub).unwrap();
+        assert_eq!(kind_of(vfs.list(&sub)), ErrorKind::NotFound);
+        assert_eq!(kind_of(vfs.remove_dir(&sub)), ErrorKind::NotFound);
         assert_eq!(kind_of(vfs.list(&dir.join("missing"))), ErrorKind::NotFound);
         assert_eq!(kind_of(vfs.sync_dir(&dir.join("missing"))), ErrorKind::NotFound);
     });

@@ -294,6 +294,7 @@ fn kind(operation: &Operation) -> String {
     };
     match operation {
         Operation::CreateDir(_) => "create directory".to_owned(),
+        Operation::RemoveDir(_) => "remove directory".to_owned(),
         Operation::Create(path) => format!("create {}", of(path)),
         Operation::Write { path, .. } => format!("write {}", of(path)),
         Operation::SetLen { path, .. } => format!("set length of {}", of(path)),

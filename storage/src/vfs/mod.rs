@@ -57,11 +57,12 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// `NotFound` without the file (or its directory), `AlreadyExists` for [`OpenMode::CreateNew`] with it.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>>;
 
-    /// Creates a directory and those above it, and returns once they are durable; what exists is left as it is.
+    /// Creates a directory and those above it, and returns once they are durable; what exists is left as it is. Returns
+    /// whether it was this call, and no other, that created the directory.
     ///
     /// # Errors
     /// Any of the file system.
-    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    fn create_dir(&self, path: &Path) -> io::Result<bool>;
 
     /// Moves a file, replacing what `to` named before, in one step.
     ///
@@ -74,6 +75,12 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// # Errors
     /// `NotFound` without it.
     fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a directory that nothing is in.
+    ///
+    /// # Errors
+    /// `NotFound` without it, `DirectoryNotEmpty` with something in it.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
     /// The names of the files (not the directories) in `dir`, ascending.
     ///

@@ -42,19 +42,20 @@ impl Vfs for OsVfs {
         Ok(Arc::new(OsFile { file, locks }))
     }
 
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
+    fn create_dir(&self, path: &Path) -> io::Result<bool> {
         let path = or_current(path);
         if path.is_dir() {
-            return Ok(());
+            return Ok(false);
         }
         // A root has no parent, but it is a directory.
         let parent = path.parent().unwrap_or(Path::new(""));
         self.create_dir(parent)?;
-        match std::fs::create_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-            other => other?,
-        }
-        self.sync_dir(parent)
+        let created = match std::fs::create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => false,
+            other => other.map(|()| true)?,
+        };
+        self.sync_dir(parent)?;
+        Ok(created)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -63,6 +64,10 @@ impl Vfs for OsVfs {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         repeated(|| std::fs::remove_file(path))
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        repeated(|| std::fs::remove_dir(path))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {

@@ -64,6 +64,8 @@ pub struct SimVfs {
 pub enum Operation {
     /// A directory and those above it were made.
     CreateDir(PathBuf),
+    /// A directory is removed; like its creation, that is durable at once.
+    RemoveDir(PathBuf),
     /// A file came to be under this name.
     Create(PathBuf),
     /// Bytes were written to the file that had this name when it was opened.
@@ -338,14 +340,14 @@ impl Vfs for SimVfs {
         })
     }
 
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
+    fn create_dir(&self, path: &Path) -> io::Result<bool> {
         self.call(|state| {
             if state.disk.directory(path).is_ok() {
-                return Ok(());
+                return Ok(false);
             }
             state.writable()?;
             state.record(0, Operation::CreateDir(path.to_owned()));
-            Ok(())
+            Ok(true)
         })
     }
 
@@ -364,6 +366,19 @@ impl Vfs for SimVfs {
             state.writable()?;
             let file = state.disk.file_named(path)?;
             state.record(file, Operation::Remove(path.to_owned()));
+            Ok(())
+        })
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.call(|state| {
+            state.writable()?;
+            state.disk.directory(path)?;
+            let within = |other: &PathBuf| other != path && other.starts_with(path);
+            if state.disk.names.keys().any(within) || state.disk.directories.iter().any(within) {
+                return Err(io::ErrorKind::DirectoryNotEmpty.into());
+            }
+            state.record(0, Operation::RemoveDir(path.to_owned()));
             Ok(())
         })
     }

@@ -87,6 +87,9 @@ impl Disk {
             Operation::CreateDir(path) => {
                 Arc::make_mut(&mut self.directories).extend(path.ancestors().map(Path::to_owned));
             }
+            Operation::RemoveDir(path) => {
+                Arc::make_mut(&mut self.directories).remove(path);
+            }
             Operation::Create(path) => {
                 self.files.push(File::default());
                 self.names.insert(path.clone(), file);
