@@ -2,7 +2,9 @@
 //!
 //! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. Codes
 //! use `vpdpbusd`, which multiplies unsigned by signed bytes: the vector's sign bit is flipped (128 added), and 128
-//! times the sum of the query is taken off again, once for a whole gather.
+//! times the sum of the query is taken off again, once for a whole gather. Several rows of codes are compared four at a
+//! time: the query is read once for the four, and their sums are folded in one go, which otherwise costs more than the
+//! products do.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -11,16 +13,22 @@ use half::f16;
 
 use super::{Kernels, prefetch, row};
 
-/// Rows fetched ahead of the one at work.
-const AHEAD: usize = 4;
+/// Rows that are compared at a time.
+const FOUR: usize = 4;
+
+/// Rows fetched ahead of those at work.
+const AHEAD: usize = 2 * FOUR;
 
 pub(super) fn table() -> Option<Kernels> {
     let found = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vnni")
         && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("f16c")
         && is_x86_feature_detected!("fma");
+    // Newer than the others.
+    let popcnt = is_x86_feature_detected!("avx512vpopcntdq");
     // SAFETY (of every entry): the instructions were found above, and nothing else hands these functions out.
     found.then_some(Kernels {
         name: "avx512",
@@ -32,14 +40,18 @@ pub(super) fn table() -> Option<Kernels> {
         l2_f32_i8: |a, b, scale| unsafe { l2_f32_i8(a, b, scale) },
         dot_i8: |a, b| unsafe { dot_i8(a, b) },
         l2_i8: |a, b| unsafe { l2_i8(a, b) },
-        hamming: |a, b| unsafe { hamming(a, b) },
+        hamming: if popcnt { |a, b| unsafe { hamming_wide(a, b) } } else { |a, b| unsafe { hamming(a, b) } },
         dot_f32_rows: |q, rows, out| unsafe { dot_f32_rows(q, rows, out) },
         l2_f32_rows: |q, rows, out| unsafe { l2_f32_rows(q, rows, out) },
         dot_f16_rows: |q, rows, out| unsafe { dot_f16_rows(q, rows, out) },
         l2_f16_rows: |q, rows, out| unsafe { l2_f16_rows(q, rows, out) },
         dot_i8_rows: |q, rows, out| unsafe { dot_i8_rows(q, rows, out) },
         l2_i8_rows: |q, rows, out| unsafe { l2_i8_rows(q, rows, out) },
-        hamming_rows: |q, rows, out| unsafe { hamming_rows(q, rows, out) },
+        hamming_rows: if popcnt {
+            |q, rows, out| unsafe { hamming_wide_rows(q, rows, out) }
+        } else {
+            |q, rows, out| unsafe { hamming_rows(q, rows, out) }
+        },
         dot_i8_gather: |q, codes, at, out| unsafe { dot_i8_gather(q, codes, at, out) },
         l2_i8_gather: |q, codes, at, out| unsafe { l2_i8_gather(q, codes, at, out) },
     })
@@ -284,47 +296,145 @@ fn l2_i8(a: &[i8], b: &[i8]) -> i32 {
     _mm512_reduce_add_epi32(_mm512_add_epi32(s, t))
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn dot_i8_rows(query: &[i8], rows: &[i8], out: &mut [i32]) {
-    let bias = bias(query);
-    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
-        *out = dot_biased(query, row).wrapping_sub(bias);
-    }
+/// The sum of the quarters of a register.
+#[inline]
+#[target_feature(enable = "avx512f,avx2")]
+fn folded(lanes: __m512i) -> __m128i {
+    let half = _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64::<1>(lanes));
+    _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half))
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn l2_i8_rows(query: &[i8], rows: &[i8], out: &mut [i32]) {
-    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
-        *out = l2_i8(query, row);
-    }
+/// The sums of the lanes of each, less `bias`.
+#[inline]
+#[target_feature(enable = "avx512f,avx2")]
+fn sums(s: __m512i, t: __m512i, u: __m512i, v: __m512i, bias: i32) -> [i32; FOUR] {
+    let all = _mm_hadd_epi32(_mm_hadd_epi32(folded(s), folded(t)), _mm_hadd_epi32(folded(u), folded(v)));
+    let mut out = [0; FOUR];
+    // SAFETY: the array is sixteen bytes.
+    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_sub_epi32(all, _mm_set1_epi32(bias))) };
+    out
 }
 
+/// What a step of 64 codes adds to a sum: (b + 128) * a.
+#[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn dot_i8_gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
-    let dim = query.len();
-    let bias = bias(query);
-    for position in positions.iter().take(AHEAD) {
-        prefetch(row(codes, dim, *position));
-    }
-    for (i, (position, out)) in positions.iter().zip(out).enumerate() {
-        if let Some(next) = positions.get(i + AHEAD) {
-            prefetch(row(codes, dim, *next));
+fn add_product(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    _mm512_dpbusd_epi32(sum, _mm512_xor_si512(b, _mm512_set1_epi8(-128)), a)
+}
+
+/// What a step of 64 codes adds to a sum: (a - b)^2.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn add_square(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    let low = _mm512_sub_epi16(
+        _mm512_cvtepi8_epi16(_mm512_castsi512_si256(a)),
+        _mm512_cvtepi8_epi16(_mm512_castsi512_si256(b)),
+    );
+    let high = _mm512_sub_epi16(
+        _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64::<1>(a)),
+        _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64::<1>(b)),
+    );
+    _mm512_dpwssd_epi32(_mm512_dpwssd_epi32(sum, low, low), high, high)
+}
+
+// One row and four rows of codes at a time, in a row or here and there. Written out: closures and iterators over registers
+// are not inlined into functions with features of their own.
+macro_rules! code_rows {
+    ($rows:ident, $gather:ident, $four:ident, $add:ident, $one:ident, $bias:expr) => {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
+        fn $four(query: &[i8], [b, c, d, e]: [&[i8]; FOUR], bias: i32) -> [i32; FOUR] {
+            let n = query.len().min(b.len()).min(c.len()).min(d.len()).min(e.len());
+            let (q, b, c, d, e) = (query.as_ptr(), b.as_ptr(), c.as_ptr(), d.as_ptr(), e.as_ptr());
+            let zero = _mm512_setzero_si512();
+            let (mut s, mut t, mut u, mut v) = (zero, zero, zero, zero);
+            let mut i = 0;
+            // SAFETY: every load starts at `i` and ends at `n` or before, within all slices; masked lanes are not read.
+            unsafe {
+                while i + 64 <= n {
+                    let x = _mm512_loadu_si512(q.add(i).cast());
+                    s = $add(s, x, _mm512_loadu_si512(b.add(i).cast()));
+                    t = $add(t, x, _mm512_loadu_si512(c.add(i).cast()));
+                    u = $add(u, x, _mm512_loadu_si512(d.add(i).cast()));
+                    v = $add(v, x, _mm512_loadu_si512(e.add(i).cast()));
+                    i += 64;
+                }
+                if i < n {
+                    let mask = mask64(n - i);
+                    let x = _mm512_maskz_loadu_epi8(mask, q.add(i));
+                    s = $add(s, x, _mm512_maskz_loadu_epi8(mask, b.add(i)));
+                    t = $add(t, x, _mm512_maskz_loadu_epi8(mask, c.add(i)));
+                    u = $add(u, x, _mm512_maskz_loadu_epi8(mask, d.add(i)));
+                    v = $add(v, x, _mm512_maskz_loadu_epi8(mask, e.add(i)));
+                }
+            }
+            sums(s, t, u, v, bias)
         }
-        *out = dot_biased(query, row(codes, dim, *position)).wrapping_sub(bias);
-    }
+
+        #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
+        fn $rows(query: &[i8], rows: &[i8], out: &mut [i32]) {
+            let (dim, bias) = (query.len(), $bias(query));
+            let (fours, rest) = out.as_chunks_mut::<FOUR>();
+            let done = (fours.len() * FOUR) as u32;
+            for (at, out) in (0..).step_by(FOUR).zip(fours) {
+                let four = [row(rows, dim, at), row(rows, dim, at + 1), row(rows, dim, at + 2), row(rows, dim, at + 3)];
+                *out = $four(query, four, bias);
+            }
+            for (at, out) in (done..).zip(rest) {
+                *out = $one(query, row(rows, dim, at)).wrapping_sub(bias);
+            }
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
+        fn $gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
+            let (dim, bias) = (query.len(), $bias(query));
+            for position in positions.iter().take(AHEAD) {
+                prefetch(row(codes, dim, *position));
+            }
+            let mut ahead = positions.iter().skip(AHEAD);
+            let (fours, rest) = positions.as_chunks::<FOUR>();
+            let (out_fours, out_rest) = out.as_chunks_mut::<FOUR>();
+            for ([a, b, c, d], out) in fours.iter().zip(out_fours) {
+                for position in ahead.by_ref().take(FOUR) {
+                    prefetch(row(codes, dim, *position));
+                }
+                let four = [row(codes, dim, *a), row(codes, dim, *b), row(codes, dim, *c), row(codes, dim, *d)];
+                *out = $four(query, four, bias);
+            }
+            for (position, out) in rest.iter().zip(out_rest) {
+                *out = $one(query, row(codes, dim, *position)).wrapping_sub(bias);
+            }
+        }
+    };
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn l2_i8_gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
-    let dim = query.len();
-    for position in positions.iter().take(AHEAD) {
-        prefetch(row(codes, dim, *position));
-    }
-    for (i, (position, out)) in positions.iter().zip(out).enumerate() {
-        if let Some(next) = positions.get(i + AHEAD) {
-            prefetch(row(codes, dim, *next));
+code_rows!(dot_i8_rows, dot_i8_gather, dot_i8_four, add_product, dot_biased, bias);
+code_rows!(l2_i8_rows, l2_i8_gather, l2_i8_four, add_square, l2_i8, |_: &[i8]| 0);
+
+/// The number of bits in which two codes differ, 64 bytes at a time.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq")]
+fn hamming_wide(a: &[u8], b: &[u8]) -> u32 {
+    let n = a.len().min(b.len());
+    let mut sum = _mm512_setzero_si512();
+    let mut i = 0;
+    // SAFETY: every load starts at `i` and ends at `n` or before, within both slices; masked lanes are not read.
+    unsafe {
+        while i < n {
+            let mask = if n - i < 64 { mask64(n - i) } else { u64::MAX };
+            let x = _mm512_maskz_loadu_epi8(mask, a.as_ptr().add(i).cast());
+            let y = _mm512_maskz_loadu_epi8(mask, b.as_ptr().add(i).cast());
+            sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(_mm512_xor_si512(x, y)));
+            i += 64;
         }
-        *out = l2_i8(query, row(codes, dim, *position));
+    }
+    _mm512_reduce_add_epi64(sum) as u32
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq")]
+fn hamming_wide_rows(query: &[u8], rows: &[u8], out: &mut [u32]) {
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        *out = hamming_wide(query, row);
     }
 }
 
