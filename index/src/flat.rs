@@ -24,7 +24,11 @@ pub(crate) fn scan(rows: &RowsView<'_>, query: &ExactQuery, filter: Option<&Bits
 }
 
 fn scan_all(rows: &RowsView<'_>, query: &ExactQuery, top: &mut TopHits) -> u64 {
-    let mut scores = [0f32; CHUNK];
+    scan_run(rows, query, &mut [0.0; CHUNK], top)
+}
+
+/// Compares every vector of `rows`, as many at a time as `scores` holds.
+fn scan_run(rows: &RowsView<'_>, query: &ExactQuery, scores: &mut [f32; CHUNK], top: &mut TopHits) -> u64 {
     for start in (0..rows.len()).step_by(CHUNK) {
         let chunk = rows.slice(start, (start + CHUNK).min(rows.len()));
         let scores = &mut scores[..chunk.len()];
@@ -36,21 +40,31 @@ fn scan_all(rows: &RowsView<'_>, query: &ExactQuery, top: &mut TopHits) -> u64 {
     rows.len() as u64
 }
 
-/// Compares the vectors at `positions`, and returns how many that were.
+/// Compares the vectors at `positions`, which ascend, and returns how many that were. Neighbours are compared in one call:
+/// most filters let nearly everything through.
 pub(crate) fn scan_positions(
     rows: &RowsView<'_>,
     query: &ExactQuery,
     positions: impl Iterator<Item = u32>,
     top: &mut TopHits,
 ) -> u64 {
+    let mut scores = [0.0; CHUNK];
     let mut positions = positions.peekable();
     let mut scanned = 0;
     while let Some(position) = positions.next() {
+        let mut end = position + 1;
+        while positions.next_if_eq(&end).is_some() {
+            end += 1;
+        }
         if let Some(next) = positions.peek() {
             query.prefetch(rows, *next as usize);
         }
-        top.push(Hit { id: rows.ids()[position as usize], score: query.score(rows, position as usize) });
-        scanned += 1;
+        if end > position + 1 {
+            scanned += scan_run(&rows.slice(position as usize, end as usize), query, &mut scores, top);
+        } else {
+            top.push(Hit { id: rows.ids()[position as usize], score: query.score(rows, position as usize) });
+            scanned += 1;
+        }
     }
     scanned
 }
@@ -101,15 +115,25 @@ mod tests {
             rows.push(i * 2, &[i as f32, 1.0]).unwrap();
         }
         let query = ExactQuery::new(spec, &[500.2, 1.0]).unwrap();
-        for modulus in [1u32, 7, 100, 700] {
-            let filter: Bits = (0..2000).filter(|id| id % modulus == 0).collect();
+        // Single ones, runs of some, runs longer than a chunk.
+        let tests: [fn(u32) -> bool; 7] = [
+            |_| true,
+            |id| id % 7 == 0,
+            |id| id % 100 == 0,
+            |id| id % 700 == 0,
+            |id| id % 20 < 16,
+            |id| id % 1000 != 998,
+            |id| (300..1400).contains(&id),
+        ];
+        for test in tests {
+            let filter: Bits = (0..2000).filter(|id| test(*id)).collect();
             let mut filtered = TopHits::new(5);
             let scanned = scan(&rows.view(), &query, Some(&filter), &mut filtered);
-            assert_eq!(scanned, (0..1000).filter(|i| i * 2 % modulus == 0).count() as u64);
+            assert_eq!(scanned, (0..1000).filter(|i| test(i * 2)).count() as u64);
             let mut all = TopHits::new(1000);
             scan(&rows.view(), &query, None, &mut all);
             let mut want = all.into_sorted();
-            want.retain(|hit| hit.id % modulus == 0);
+            want.retain(|hit| test(hit.id));
             want.truncate(5);
             assert_eq!(filtered.into_sorted(), want);
         }
