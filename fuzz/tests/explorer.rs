@@ -36,5 +36,5 @@ fn the_catalog_keeps_its_promises() {
 fn the_database_keeps_its_promises() {
     let limits = Limits { states_of_point: 4, states_of_recovery: 2, recoveries: 16, only_last_step: false };
     let counts = explore(&EngineSubject, 2, limits);
-    assert!(counts.states > 500 && counts.recovery_states > 10, "{counts:?}");
+    assert!(counts.states > 500, "{counts:?}");
 }
