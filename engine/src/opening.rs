@@ -15,6 +15,7 @@ use crate::refresh::ATTEMPTS;
 use crate::state::State;
 use crate::tables::{self, Meta};
 use crate::{Error, Result, settings};
+use crossbeam::channel::Sender;
 use holotype_storage::RecoveryReport;
 use holotype_storage::catalog::{Catalog, CatalogOptions};
 use holotype_storage::features::Access;
@@ -203,7 +204,8 @@ pub(crate) fn catalog_options(options: &Options) -> CatalogOptions {
     CatalogOptions { cache_len: options.cache_len(), ..CatalogOptions::default() }
 }
 
-/// Opens the log and applies every transaction after the state. The hints are what is known of its end.
+/// Opens the log and applies every transaction after the state. What is known of the log's end says whether that is much;
+/// then the log is read and checked on a thread of its own, ahead of what is applied.
 fn replay_log(
     files: &Files,
     options: &Options,
@@ -212,9 +214,48 @@ fn replay_log(
     report: &mut OpenReport,
 ) -> Result<(Log, State)> {
     let from = (state.head.commit.0 > 0).then_some(state.head);
-    let log = read_log(files, options, from, known, report, &mut |transaction| replay(&mut state, &transaction))?;
+    let tail_len = known.0.map_or(0, |end| end.0.saturating_sub(state.head.position.0));
+    let log = if tail_len < BATCH_LEN as u64 {
+        read_log(files, options, from, known, report, &mut |transaction| replay(&mut state, &transaction))?
+    } else {
+        std::thread::scope(|scope| {
+            let (batches, ready) = crossbeam::channel::bounded::<Vec<Transaction>>(2);
+            let reading = scope.spawn(|| read_ahead(files, options, from, known, report, batches));
+            // When this fails nobody takes what is read, which ends the reading.
+            let applied = ready.into_iter().flatten().try_for_each(|transaction| replay(&mut state, &transaction));
+            let log = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            applied.and(log)
+        })?
+    };
     state.prepare_vectors()?;
     Ok((log, state))
+}
+
+/// How many bytes of records are handed on at once.
+const BATCH_LEN: usize = 256 << 10;
+
+/// Opens the log and hands on its transactions in batches.
+fn read_ahead(
+    files: &Files,
+    options: &Options,
+    from: Option<Head>,
+    known: (Option<Lsn>, bool),
+    report: &mut OpenReport,
+    batches: Sender<Vec<Transaction>>,
+) -> Result<Log> {
+    let (mut batch, mut batch_len) = (Vec::new(), 0);
+    let hand_on = |batch| batches.send(batch).map_err(|_| Error::Cancelled("applying the log"));
+    let log = read_log(files, options, from, known, report, &mut |transaction| {
+        batch_len += transaction.records.iter().map(|record| record.payload.len()).sum::<usize>();
+        batch.push(transaction);
+        if batch_len < BATCH_LEN {
+            return Ok(());
+        }
+        batch_len = 0;
+        hand_on(std::mem::take(&mut batch))
+    })?;
+    hand_on(batch)?;
+    Ok(log)
 }
 
 /// Opens the log and hands on every transaction after a checkpoint.

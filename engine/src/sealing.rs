@@ -194,8 +194,7 @@ impl<'a> Sealer<'a> {
         sealed: &mut Sealed,
     ) -> Result<Arc<WordSegment>> {
         let (path, identity) = self.name(Form::Words, place, sealed);
-        let file = tail.build(bound, None, identity)?;
-        Ok(Arc::new(WordSegment::open(self.write(file, &path, WORD_SEGMENT_KIND, &identity)?)?))
+        checked(self.write(tail.build(bound, None, identity)?, &path, WORD_SEGMENT_KIND, &identity)?)
     }
 
     /// One segment of several. Whose place it takes is for the caller to note.
@@ -208,8 +207,15 @@ impl<'a> Sealer<'a> {
     ) -> Result<Arc<WordSegment>> {
         let (path, identity) = self.name(Form::Words, place, sealed);
         let file = merge_word_segments(analyzer, &sources, None, identity)?;
-        Ok(Arc::new(WordSegment::open(self.write(file, &path, WORD_SEGMENT_KIND, &identity)?)?))
+        checked(self.write(file, &path, WORD_SEGMENT_KIND, &identity)?)
     }
+}
+
+/// A word segment just written, checked here in the background and not by the first question.
+fn checked(file: SegmentFile) -> Result<Arc<WordSegment>> {
+    let segment = WordSegment::open(file)?;
+    segment.check()?;
+    Ok(Arc::new(segment))
 }
 
 /// Which segments, oldest first, a new one of `count` should absorb, and which stay: it absorbs every newest one that is not

@@ -4,8 +4,10 @@
 use holotype::answer::Output;
 use holotype::query::Params;
 use holotype::{Durability, Error, Holotype, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status};
+use holotype_storage::vfs::{Crash, SimVfs};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// So little that a round holds some dozens of items, a tail of words a few, and a vector segment 25.
 fn little_memory() -> Options {
@@ -101,4 +103,26 @@ fn a_rebuild_that_is_refused_leaves_what_was_there() {
     std::fs::write(&log, &sound).unwrap();
     let database = Holotype::open(&path, Options::default()).unwrap();
     assert_eq!(database.report().rebuilt, None);
+}
+
+/// What is longer than one batch is applied on a thread of its own, while the rest is read.
+#[test]
+fn a_long_tail_is_replayed_as_it_was_written() {
+    let disk = SimVfs::new();
+    let options = Options { checkpoint_bytes: u64::MAX, checkpoint_records: u64::MAX, ..Options::default() };
+    let database = Holotype::create_on(Arc::new(disk.clone()), "/db", options.clone()).unwrap();
+    for number in 0..60 {
+        let mut transaction = database.begin().unwrap();
+        for n in 0..5 {
+            let text = format!("number {number} of kind2 says word{n} {}", "and more ".repeat(500));
+            transaction.record(NewTrace::turn("e", text)).unwrap();
+        }
+        transaction.commit(Durability::Sync).unwrap();
+    }
+    let (head, expected) = (database.head(), answers(&database));
+    let crashed = Holotype::open_on(Arc::new(disk.crash(Crash::Keep)), "/db", options).unwrap();
+    assert_eq!((crashed.head(), crashed.report().rebuilt.as_deref()), (head, None));
+    assert!(crashed.report().replayed >= 300, "{}", crashed.report().replayed);
+    assert!(answers(&crashed) == expected);
+    assert!(crashed.verify(&mut |_, _| {}).unwrap().is_clean());
 }

@@ -32,8 +32,9 @@
 //! | 12 | 4 | number of the first block entry in `BLKS` |
 //! | 16 | 4 | posting count, which is the number of documents with the term (0 in the closing entry) |
 //!
-//! Invariants, all checked when a segment is opened, in one pass over everything but `POST`, whose length is checked
-//! when it is first used and whose content as it is decoded:
+//! Invariants, all checked in one pass over everything but `POST`, whose length is checked when it is first used and whose
+//! content as it is decoded. A segment of up to 1 MiB is checked when it is opened; of a larger one the first question is
+//! what has it checked, so that opening a database costs the same whatever it holds:
 //! 1. Ids ascend strictly; the lengths add up to the total.
 //! 2. Terms ascend strictly, are not empty, and have between 1 and document count postings.
 //! 3. Lists, texts and block entries lie end to end and fill their sections; a list of more than 128 postings has one
@@ -41,6 +42,8 @@
 //! 4. In a list's block entries offsets and last local ids ascend, inside the list and the documents.
 //!
 //! A dictionary look-up is a binary search in the mapping: about 20 comparisons for a million terms.
+
+use std::sync::OnceLock;
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 
@@ -79,6 +82,9 @@ const _: () = assert!(TERM_LEN == 20);
 /// Every so many documents the lengths before are summed up in memory.
 const SUM_STEP: usize = 128;
 
+/// The length up to which a file is checked when it is opened.
+const CHECKED_WHEN_OPENED: u64 = 1 << 20;
+
 /// A 32-bit integer as it is kept.
 pub(super) type Number = [u8; 4];
 
@@ -91,8 +97,8 @@ pub struct WordSegment {
     terms: u32,
     postings: u64,
     total_len: u64,
-    /// The total length of the first `i * SUM_STEP` documents.
-    sums: Vec<u64>,
+    /// The total length of the first `i * SUM_STEP` documents; there once everything is checked.
+    sums: OnceLock<Vec<u64>>,
 }
 
 /// One entry of the dictionary.
@@ -135,7 +141,7 @@ pub(super) struct Lookup<'a> {
 }
 
 impl WordSegment {
-    /// Opens a segment, checking all that the module says.
+    /// Opens a segment. A small one is checked at once, a large one when it is first asked something.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or what the frame finds.
@@ -145,18 +151,27 @@ impl WordSegment {
         let head: &[u8; HEAD_LEN] = head
             .try_into()
             .map_err(|_| Error::corrupt("HEAD", 0, format!("{} bytes instead of {HEAD_LEN}", head.len())))?;
-        let mut segment = Self {
+        let segment = Self {
             analyzer: AnalyzerId(u32_at(head, HEAD_ANALYZER)),
             documents: u32_at(head, HEAD_DOCUMENTS),
             terms: u32_at(head, HEAD_TERMS),
             postings: u64_at(head, HEAD_POSTINGS),
             total_len: u64_at(head, HEAD_TOTAL_LEN),
-            sums: Vec::new(),
+            sums: OnceLock::new(),
             file,
         };
-        segment.sums = segment.check_documents()?;
-        segment.check_terms()?;
+        if segment.file_len() <= CHECKED_WHEN_OPENED {
+            segment.check()?;
+        }
         Ok(segment)
+    }
+
+    /// Checks all that the module says, unless that is done, so that the first question need not.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or what the frame finds.
+    pub fn check(&self) -> Result<()> {
+        self.sums().map(|_| ())
     }
 
     /// The analyser whose terms it holds.
@@ -187,7 +202,7 @@ impl WordSegment {
     /// The ids of its documents, ascending.
     ///
     /// # Errors
-    /// What the frame finds.
+    /// As [`Self::check`].
     pub fn ids(&self) -> Result<impl ExactSizeIterator<Item = u32> + '_> {
         Ok(self.stored_ids()?.iter().map(|id| u32::from_le_bytes(*id)))
     }
@@ -220,10 +235,12 @@ impl WordSegment {
     }
 
     pub(super) fn stored_ids(&self) -> Result<&[Number]> {
+        self.check()?;
         self.numbers(IDS, "IDS ")
     }
 
     pub(super) fn stored_lens(&self) -> Result<&[Number]> {
+        self.check()?;
         self.numbers(LENS, "LENS")
     }
 
@@ -231,10 +248,11 @@ impl WordSegment {
     pub(super) fn total_len_of_first(&self, count: usize) -> Result<u64> {
         let whole = count / SUM_STEP;
         let rest = self.stored_lens()?.get(whole * SUM_STEP..count).unwrap_or_default();
-        Ok(self.sums.get(whole).copied().unwrap_or(self.total_len) + sum(rest))
+        Ok(self.sums()?.get(whole).copied().unwrap_or(self.total_len) + sum(rest))
     }
 
     pub(super) fn lookup(&self) -> Result<Lookup<'_>> {
+        self.check()?;
         let (terms, _) = self.file.section(TERM)?.as_chunks();
         let (blocks, _) = self.file.section(BLKS)?.as_chunks();
         let (text, postings) = (self.file.section(TEXT)?, self.file.section(POST)?);
@@ -244,6 +262,16 @@ impl WordSegment {
             return Err(Error::corrupt("POST", postings.len(), what));
         }
         Ok(Lookup { terms, text, blocks, postings, documents: self.documents })
+    }
+
+    /// The running sums of the lengths, with everything checked.
+    fn sums(&self) -> Result<&[u64]> {
+        if let Some(sums) = self.sums.get() {
+            return Ok(sums);
+        }
+        let sums = self.check_documents()?;
+        self.check_terms()?;
+        Ok(self.sums.get_or_init(|| sums))
     }
 
     fn numbers(&self, tag: [u8; 4], name: &'static str) -> Result<&[Number]> {
@@ -258,7 +286,7 @@ impl WordSegment {
 
     /// Checks ids and lengths; returns the running sums of the lengths.
     fn check_documents(&self) -> Result<Vec<u64>> {
-        let ids = self.stored_ids()?;
+        let ids = self.numbers(IDS, "IDS ")?;
         let falls = ids.windows(2).position(|pair| match pair {
             [before, after] => u32::from_le_bytes(*before) >= u32::from_le_bytes(*after),
             _ => false,
@@ -266,7 +294,7 @@ impl WordSegment {
         if let Some(at) = falls {
             return Err(Error::corrupt("IDS ", at * 4, "an id does not exceed the one before it"));
         }
-        let lens = self.stored_lens()?;
+        let lens = self.numbers(LENS, "LENS")?;
         let mut total = 0;
         let mut sums = Vec::with_capacity(lens.len() / SUM_STEP + 1);
         for step in lens.chunks(SUM_STEP) {

@@ -95,6 +95,10 @@ impl Vfs for OsVfs {
         if len == 0 {
             return Ok(Mapping::from_bytes(&[]));
         }
+        // A fault in a mapping reads as far around as the system is set to, up to megabytes; opening a file needs its head.
+        // What is read here is not faulted in.
+        let mut head = [0; 4096];
+        repeated(|| file.read_at(&mut head[..len.min(4096)], 0))?;
         // SAFETY: the mapping is read-only and exactly as long as the file. The callers of `map` uphold its contract: only
         // immutable derived files are mapped, files that are written under another name, renamed into place, and from
         // then on only ever removed, never written or shortened.
