@@ -388,7 +388,7 @@ fn pass(index: &VectorIndex, ef: usize, k: usize, threads: usize, questions: &Qu
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(query) = questions.queries.get(at) else { return Ok(answered) };
-            let options = SearchOptions { ef, filter: questions.filter(at), exact: false };
+            let options = SearchOptions { ef, filter: questions.filter(at), ..SearchOptions::default() };
             let started = Instant::now();
             let search = index.search(query, k, options)?;
             let took = started.elapsed();

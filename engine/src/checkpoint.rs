@@ -12,6 +12,7 @@ use crate::attributes::{AttributeStore, Chunk};
 use crate::database::{Inner, Writer};
 use crate::files::Form;
 use crate::item::Layer;
+use crate::mend;
 use crate::proof::tree;
 use crate::sealing::{Sealed, Sealer};
 use crate::state::State;
@@ -26,6 +27,7 @@ use holotype_storage::columns::Columns;
 use holotype_storage::features::Access;
 use holotype_storage::overlay::{Overlay, RowKey};
 use holotype_storage::segment_file::SegmentFile;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +43,8 @@ pub(crate) struct Checkpointer {
     failure: Mutex<Option<Error>>,
     /// Held by the one that writes a checkpoint; the next waits, for what it is to write came after that one began.
     pub(crate) turn: Mutex<()>,
+    /// The damaged segments, by generation, that were made again or could not be.
+    pub(crate) mended: Mutex<BTreeSet<u64>>,
 }
 
 #[derive(Default)]
@@ -122,9 +126,18 @@ struct LayerFiles {
     words: Arc<Vec<Arc<WordSegment>>>,
 }
 
-/// Writes a checkpoint of the newest appended state, after the one that is running.
+/// Writes a checkpoint of the newest appended state, after the one that is running; what was found damaged is made again
+/// before. A merge may be the first to meet damage: then both are done once more.
 pub(crate) fn run(inner: &Arc<Inner>) -> Result<()> {
     let _turn = inner.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let mended = mend::mend(inner);
+    match in_turn(inner) {
+        Err(_) if mend::is_due(inner) => mend::mend(inner).and_then(|()| in_turn(inner)),
+        done => done.and(mended),
+    }
+}
+
+fn in_turn(inner: &Arc<Inner>) -> Result<()> {
     let Some(frozen) = freeze(inner)? else { return Ok(()) };
     match write(inner, &frozen) {
         Ok(written) => thaw(inner, &frozen, written),
@@ -254,7 +267,7 @@ pub(crate) fn note_clean_end(inner: &Inner, state: &State) -> Result<()> {
 }
 
 /// The catalog of a database open for writing.
-fn catalog(inner: &Inner) -> Result<Arc<Catalog>> {
+pub(crate) fn catalog(inner: &Inner) -> Result<Arc<Catalog>> {
     inner.catalog.load_full().ok_or(Error::ReadOnly)
 }
 
@@ -301,7 +314,10 @@ pub(crate) fn open_files(
     for layer in Layer::ALL {
         let index = &mut state.layers[*layer as usize];
         if let Some(of_layer) = &mut index.vectors {
-            of_layer.segments = Arc::new(std::mem::take(&mut vectors[*layer as usize]));
+            let mut segments = std::mem::take(&mut vectors[*layer as usize]);
+            // Oldest first; one that was made again has a late generation.
+            segments.sort_by_key(|segment| *segment.id_range().start());
+            of_layer.segments = Arc::new(segments);
         }
         index.words.segments = Arc::new(std::mem::take(&mut words[*layer as usize]));
     }

@@ -67,6 +67,7 @@ mod item_view;
 mod layers;
 mod limits;
 mod lineage;
+mod mend;
 mod new_item;
 mod opening;
 mod options;

@@ -13,7 +13,7 @@ use crate::tables::{self, ManifestRow};
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
 use holotype_index::segment::merge_segments;
 use holotype_index::words::{Analyzer, WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
-use holotype_index::{BuildOptions, VectorSegment, build_segment};
+use holotype_index::{BuildOptions, Rows, VectorSegment, build_segment};
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
 use holotype_storage::overlay::RowKey;
@@ -153,6 +153,25 @@ impl<'a> Sealer<'a> {
         sealed.dropped.extend(generations.map(|generation| (Form::Vectors, place, generation)));
         segments.push(Arc::new(VectorSegment::open(file, &spec)?));
         Ok(Some(Arc::new(segments)))
+    }
+
+    /// A segment of `rows` in the place of one that is damaged; nothing when there are none.
+    pub(crate) fn instead(
+        &self,
+        damaged: &VectorSegment,
+        rows: &Rows,
+        place: u32,
+        sealed: &mut Sealed,
+    ) -> Result<Option<Arc<VectorSegment>>> {
+        sealed.dropped.push((Form::Vectors, place, damaged.file().identity().generation));
+        if rows.ids().is_empty() {
+            return Ok(None);
+        }
+        let (path, identity) = self.name(Form::Vectors, place, sealed);
+        let options = BuildOptions { threads: self.options.background_threads.max(1), ..BuildOptions::default() };
+        let file = build_segment(rows, identity, &options)?;
+        let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
+        Ok(Some(Arc::new(VectorSegment::open(file, &damaged.spec())?)))
     }
 
     /// The word segments of a layer with its tails in them.

@@ -309,6 +309,12 @@ pub(crate) fn verify_segments(snapshot: &Snapshot, pace: &mut Pace, report: &mut
         }
         layer.words.segments.iter().try_for_each(|segment| check(segment.file()))?;
     }
+    if !report.faults.is_empty() {
+        let vectors = snapshot.state.layers.iter().filter_map(|layer| layer.vectors.as_ref());
+        if vectors.flat_map(|vectors| vectors.segments.iter()).any(|segment| segment.check_all().is_err()) {
+            snapshot.inner.mend_soon();
+        }
+    }
     report.checked.push(("derived files".to_owned(), named.len() as u64));
     verify_manifest(snapshot, &named, report)
 }

@@ -23,13 +23,13 @@ impl Hit {
 }
 
 /// Keeps the best `k` of the hits it is shown, in memory for `k`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TopHits {
     k: usize,
     worst_first: BinaryHeap<Kept>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Kept(Hit);
 
 impl Eq for Kept {}

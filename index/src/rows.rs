@@ -165,13 +165,18 @@ impl<'a> RowsView<'a> {
         Self { guard: guard.map(|guard| (guard, 0)), ..self }
     }
 
-    /// Checks `count` rows from `position` on, where that is still to be done.
+    /// Checks `count` rows from `position` on, where that is still to be done; says whether they are as they were written.
     #[inline]
-    fn touch(&self, position: usize, count: usize) {
-        if let Some((guard, first)) = &self.guard {
+    fn touch(&self, position: usize, count: usize) -> bool {
+        self.guard.as_ref().is_none_or(|(guard, first)| {
             let width = self.spec.dim * self.spec.encoding.component_len();
-            guard.touch((first + position) * width, count * width);
-        }
+            guard.touch((first + position) * width, count * width)
+        })
+    }
+
+    /// Whether the vector at `position` is as it was written.
+    pub(crate) fn is_whole(&self, position: usize) -> bool {
+        self.touch(position, 1)
     }
 
     /// The space.

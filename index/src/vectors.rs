@@ -28,11 +28,13 @@ pub struct SearchOptions<'a> {
     pub filter: Option<&'a Bits>,
     /// Compare everything: the true nearest, at the price of a scan.
     pub exact: bool,
+    /// Where a segment is damaged, compare what is whole of it and say so ([`Strategy::AroundDamage`]) instead of failing.
+    pub around_damage: bool,
 }
 
 impl Default for SearchOptions<'_> {
     fn default() -> Self {
-        Self { ef: 64, filter: None, exact: false }
+        Self { ef: 64, filter: None, exact: false, around_damage: false }
     }
 }
 
@@ -51,6 +53,9 @@ pub enum Strategy {
     WalkCollecting,
     /// The matching part of the graph was walked, stepping over vectors that do not match.
     WalkMatching,
+    /// The part is damaged: every matching vector that is as it was written was compared. Those counted as matching and not
+    /// as compared could not be.
+    AroundDamage,
 }
 
 impl Strategy {
@@ -63,6 +68,7 @@ impl Strategy {
             Self::Walk => "walk",
             Self::WalkCollecting => "walk, collect matching",
             Self::WalkMatching => "walk matching",
+            Self::AroundDamage => "scan around damage",
         }
     }
 }
@@ -252,6 +258,53 @@ impl VectorIndex {
 
 /// Searches one segment, and offers what it finds to `top`.
 fn search_segment(
+    segment: &VectorSegment,
+    at: usize,
+    query: &ExactQuery,
+    k: usize,
+    options: &SearchOptions<'_>,
+    top: &mut TopHits,
+) -> Result<PartSearch> {
+    if !options.around_damage {
+        return search_sound(segment, at, query, k, options, top);
+    }
+    if segment.damage().is_ok() {
+        // What is offered before damage is met may have come from it.
+        let before = (!segment.is_checked()).then(|| top.clone());
+        match search_sound(segment, at, query, k, options, top) {
+            Err(Error::Corrupt { .. }) => *top = before.unwrap_or_else(|| TopHits::new(k)),
+            done => return done,
+        }
+    }
+    search_around(segment, at, query, options.filter, top)
+}
+
+/// Compares what is whole of a damaged segment.
+fn search_around(
+    segment: &VectorSegment,
+    at: usize,
+    query: &ExactQuery,
+    filter: Option<&Bits>,
+    top: &mut TopHits,
+) -> Result<PartSearch> {
+    let rows = segment.rows()?;
+    let (mut matching, mut compared) = (0, 0);
+    for (position, id) in (0..).zip(rows.ids()) {
+        if filter.is_some_and(|filter| !filter.contains(*id)) {
+            continue;
+        }
+        matching += 1;
+        if rows.is_whole(position) {
+            compared += 1;
+            top.push(Hit { id: *id, score: query.score(&rows, position) });
+        }
+    }
+    let count = segment.len() as u64;
+    Ok(PartSearch { part: Part::Segment(at), strategy: Strategy::AroundDamage, count, matching, compared })
+}
+
+/// Searches one segment as fast as can be; an error where it is damaged.
+fn search_sound(
     segment: &VectorSegment,
     at: usize,
     query: &ExactQuery,

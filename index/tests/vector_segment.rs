@@ -4,7 +4,9 @@ mod clusters;
 
 use clusters::{IDENTITY, clusters, index, options, rows, segment, spec};
 use holotype_index::segment::layout;
-use holotype_index::{BuildOptions, Encoding, Error, Metric, SearchOptions, VectorSegment, VectorSpec, build_segment};
+use holotype_index::{
+    BuildOptions, Encoding, Error, Metric, SearchOptions, Strategy, VectorSegment, VectorSpec, build_segment,
+};
 use holotype_storage::segment_file::{SegmentFile, SegmentFileWriter};
 use holotype_storage::vfs::{SimVfs, Vfs};
 
@@ -59,7 +61,10 @@ fn every_flipped_byte_and_every_cut_is_noticed() {
     let whole = open_bytes(bytes.clone(), &spec).unwrap();
     assert!(whole.has_graph());
     let query = [3.2, 4.1];
-    let expected = index(vec![whole]).search(&query, 3, SearchOptions::default()).unwrap();
+    let whole = index(vec![whole]);
+    let expected = whole.search(&query, 3, SearchOptions::default()).unwrap();
+    let every = whole.search(&query, 60, SearchOptions { exact: true, ..SearchOptions::default() }).unwrap().hits;
+    let mut went_around = 0;
     for at in 0..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x10;
@@ -75,7 +80,19 @@ fn every_flipped_byte_and_every_cut_is_noticed() {
         assert!(padding(&bytes, at) || answers.is_err(), "byte {at} of {}", bytes.len());
         let one = index.search(&query, 3, all);
         assert!(one.is_err() || one.unwrap() == expected, "byte {at} of {}", bytes.len());
+        // Asked to go on, it compares what is whole, as it was written, and says what it could not compare. A segment that is
+        // known to be damaged is no worse than one in which damage is met.
+        for _ in 0..2 {
+            let Ok(around) = index.search(&query, 3, SearchOptions { around_damage: true, ..all }) else { continue };
+            let [part] = &around.parts[..] else { panic!("one segment gives {:?}", around.parts) };
+            assert!(around.hits.iter().all(|hit| every.contains(hit)), "byte {at} of {}", bytes.len());
+            let is_told = part.strategy == Strategy::AroundDamage;
+            let is_less = is_told && part.compared < part.matching;
+            assert!(around.hits == expected.hits || is_less, "byte {at} of {}", bytes.len());
+            went_around += usize::from(is_told);
+        }
     }
+    assert!(went_around > 100, "{went_around} searches went around damage");
     for len in 0..bytes.len() {
         assert!(open_bytes(bytes[..len].to_vec(), &spec).is_err(), "cut to {len}");
     }

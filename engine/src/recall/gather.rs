@@ -9,9 +9,9 @@ use crate::Result;
 use crate::edge::Edge;
 use crate::item::{ItemId, Kind, Layer};
 use crate::snapshot::Snapshot;
-use holotype_index::SearchOptions;
 use holotype_index::bitmap::Bits;
 use holotype_index::words::Scorer;
+use holotype_index::{SearchOptions, Strategy};
 use holotype_query::Channel;
 use std::collections::BTreeMap;
 
@@ -195,7 +195,11 @@ fn near(
     let (Some(vector), false) = (&asked.vector, filter.is_empty()) else { return Ok(Vec::new()) };
     let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(Vec::new()) };
     snapshot.tick()?;
-    let found = index.search(vector, most, SearchOptions { ef: EF.max(most), filter: Some(filter), exact: false })?;
+    let options = SearchOptions { ef: EF.max(most), filter: Some(filter), exact: false, around_damage: true };
+    let found = index.search(vector, most, options)?;
+    if found.parts.iter().any(|part| part.strategy == Strategy::AroundDamage) {
+        snapshot.inner.mend_soon();
+    }
     snapshot.look_at(found.parts.iter().map(|part| part.compared).sum())?;
     for part in &found.parts {
         steps.push(format!(

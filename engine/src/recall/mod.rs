@@ -280,6 +280,7 @@ fn answer(
     for (id, what) in &selection.damaged {
         notes.push(format!("item {id} is left out, for its bytes are not those that were written: {what}"));
     }
+    notes.extend(damaged_vectors(snapshot, &plan));
     let relaxed = selection.rows.iter().filter(|row| !row.scored.relaxed.is_empty()).count();
     if relaxed > 0 {
         notes.push(format!(
@@ -322,6 +323,22 @@ fn answer(
         rows,
         micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
     })
+}
+
+/// What is wrong with the vectors that were asked, and what becomes of it.
+fn damaged_vectors(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
+    let asked = |layer: &&Layer| plan.vector.is_some() && plan.stages.iter().any(|stage| stage.is_in(**layer));
+    let damaged = Layer::ALL.iter().filter(asked).map(|layer| (layer, snapshot.state.damaged_vectors(*layer)));
+    let remedy = match snapshot.inner.options.read_only {
+        true => "opening it for writing, or `holotype rebuild`, makes the file again from the log",
+        false => "the file is being made again from the log",
+    };
+    let note = |(layer, count): (&Layer, usize)| {
+        format!(
+            "{count} vectors of layer {layer} stand in a damaged file, and those that are whole were compared: {remedy}"
+        )
+    };
+    damaged.filter(|(_, count)| *count > 0).map(note).collect()
 }
 
 /// How strong the evidence is: the best score, its lead, and the share of the query's words that the rows contain.

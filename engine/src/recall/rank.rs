@@ -18,6 +18,7 @@ use super::plan::{Plan, StagePlan};
 use crate::Result;
 use crate::answer::Parts;
 use crate::item::{ItemId, Layer};
+use crate::mend;
 use crate::score::Scalars;
 use crate::snapshot::Snapshot;
 use holotype_index::words::{Occurrences, Scorer};
@@ -138,12 +139,7 @@ fn similarities(
     recalls: &BTreeMap<u32, Vec<ItemId>>,
 ) -> Result<Vec<f32>> {
     let Some(query) = &plan.vector else { return Ok(vec![0.0; ids.len()]) };
-    let scores = |layer: Layer, ids: &[u32]| -> Result<Vec<Option<f32>>> {
-        match snapshot.state.layer(layer).vector_index()? {
-            Some(index) => Ok(index.scores(query, ids)?),
-            None => Ok(vec![None; ids.len()]),
-        }
-    };
+    let scores = |layer: Layer, ids: &[u32]| -> Result<Vec<Option<f32>>> { mend::scores(snapshot, layer, query, ids) };
     let own = scores(layer, ids)?;
     let citing: Vec<u32> = recalls.values().flatten().map(|id| id.0).collect::<BTreeSet<_>>().into_iter().collect();
     let of_recalls: HashMap<u32, f32> = citing

@@ -15,6 +15,7 @@ use super::rank::Scored;
 use crate::Result;
 use crate::content::Content;
 use crate::item::{Attributes, ItemId, Layer};
+use crate::mend;
 use crate::snapshot::{Snapshot, is_damage};
 use holotype_index::words::analyse::Role;
 use std::collections::hash_map::Entry;
@@ -139,7 +140,6 @@ fn restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Cho
         return Ok(None);
     }
     let layer = row.scored.scalars.layer;
-    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
     for (at, better) in rows.iter_mut().enumerate() {
         let (a, b) = (&better.attributes, &row.attributes);
         let same_voice =
@@ -149,7 +149,7 @@ fn restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Cho
         }
         for row in [&mut *better, &mut *row] {
             if row.vector.is_none() {
-                row.vector = index.vector(row.scored.id.0)?.map(unit);
+                row.vector = mend::vector(snapshot, layer, row.scored.id)?.map(unit);
             }
         }
         let (Some(a), Some(b)) = (&better.vector, &row.vector) else { continue };

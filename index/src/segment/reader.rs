@@ -129,6 +129,12 @@ impl VectorSegment {
         [vectors, codes, links].into_iter().try_for_each(Guard::damage)
     }
 
+    /// Whether everything was read and found as it was written.
+    pub(crate) fn is_checked(&self) -> bool {
+        let parts = self.graph.iter();
+        parts.flat_map(|parts| [&parts.vectors, &parts.codes, &parts.links]).all(Guard::is_done)
+    }
+
     /// Checks what has not been read yet.
     ///
     /// # Errors
