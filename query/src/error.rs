@@ -28,6 +28,8 @@ const MAX_ERRORS: usize = 64;
 /// How many characters of a long source line a message shows around the caret.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_IN_ALL: usize = 140;
+/// How many bytes around the place hold all that can be shown of its line, and more than that of a longer one.
+const SEEN_LEN: usize = 4 * (SHOWN_IN_ALL + 1);
 
 /// One thing that is wrong with a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,8 +97,12 @@ impl Error {
     fn render_place(&self, source: &str, out: &mut String) {
         let start = source.floor_char_boundary(self.span.start as usize);
         let end = source.floor_char_boundary(self.span.end as usize);
-        let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
+        // A line may be as long as the source, and there may be an error in each of its words: what is too far from the place to
+        // be shown is not looked at.
+        let first = source.floor_char_boundary(start.saturating_sub(SEEN_LEN));
+        let last = source.floor_char_boundary(start + SEEN_LEN);
+        let line_start = source[first..start].rfind('\n').map_or(first, |at| first + at + 1);
+        let line_end = source[start..last].find('\n').map_or(last, |at| start + at);
         let before = source[line_start..start].chars().count();
         let width = source[start..end.clamp(start, line_end)].chars().count().max(1);
 
@@ -330,6 +336,19 @@ mod tests {
         assert_eq!(shown[caret..caret + 4], ['h', 'e', 'r', 'e']);
         assert!(shown.len() < 160, "{}", shown.len());
         assert!(!rendered.contains('\u{7}'));
+    }
+
+    #[test]
+    fn how_long_a_long_line_is_does_not_matter() {
+        let rendered = |around: usize| {
+            let source = "é".repeat(around) + "here" + &"𝄞".repeat(around);
+            let (start, column) = (2 * around as u32, around as u32 + 1);
+            Error::new("syntax", at(start, start + 4, column), "wrong")
+                .render(&source)
+                .replace(&column.to_string(), "N")
+        };
+        assert_eq!(rendered(200).lines().nth(3), rendered(100_000).lines().nth(3));
+        assert_eq!(rendered(200).lines().nth(4), rendered(100_000).lines().nth(4));
     }
 
     #[test]

@@ -26,6 +26,18 @@ pub(crate) fn is_word(text: &str) -> bool {
 
 /// Bytes of the word `text` begins with; 0 when it begins with none.
 fn word_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut len = 0;
+    // Nearly every word is of ASCII letters.
+    if bytes.first().is_some_and(u8::is_ascii_alphabetic) {
+        while bytes.get(len).is_some_and(is_inside) {
+            len += 1;
+        }
+        if bytes.get(len).is_none_or(|byte| byte.is_ascii() && *byte != b'-') {
+            return len;
+        }
+    }
     let mut chars = text.char_indices().peekable();
     if !chars.next().is_some_and(|(_, c)| c.is_alphabetic()) {
         return 0;
@@ -95,6 +107,12 @@ impl<'s> Lexer<'s> {
         }
     }
 
+    fn skip_digits(&mut self) {
+        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        self.at += digits;
+        self.column += digits as u32;
+    }
+
     /// Passes over `len` bytes that hold no line end.
     fn advance(&mut self, len: usize) {
         self.column += self.rest()[..len].chars().count() as u32;
@@ -145,6 +163,9 @@ impl<'s> Lexer<'s> {
 
     fn skip_blanks(&mut self) {
         loop {
+            let spaces = self.rest().bytes().take_while(|byte| *byte == b' ').count();
+            self.at += spaces;
+            self.column += spaces as u32;
             self.bump_while(char::is_whitespace);
             if !self.rest().starts_with("--") {
                 return;
@@ -219,18 +240,18 @@ impl<'s> Lexer<'s> {
 
     fn number(&mut self, start: Span) -> TokenKind {
         self.eat('-');
-        self.bump_while(|c| c.is_ascii_digit());
+        self.skip_digits();
         let digits = &self.source[start.start as usize..self.at];
         let mut whole = true;
         if self.rest().starts_with('.') && self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) {
             whole = false;
             self.bump();
-            self.bump_while(|c| c.is_ascii_digit());
+            self.skip_digits();
         }
         if self.exponent_follows() {
             whole = false;
             self.advance(2);
-            self.bump_while(|c| c.is_ascii_digit());
+            self.skip_digits();
         }
         let number = &self.source[start.start as usize..self.at];
         let suffix = word_len(self.rest());

@@ -18,6 +18,9 @@ macro_rules! words {
             /// Every variant, in the order of the grammar.
             pub const ALL: &'static [$name] = &[$($name::$variant,)+];
 
+            /// The words of the variants, in the same order.
+            pub const WORDS: &'static [&'static str] = &[$($word,)+];
+
             /// The word as it is written.
             pub fn as_str(self) -> &'static str {
                 match self {

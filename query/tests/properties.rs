@@ -3,7 +3,7 @@
 
 mod trees;
 
-use holotype_query::{Arg, MAX_DEPTH, MAX_SOURCE_LEN, ParamValue, Params, bind, check, format, parse};
+use holotype_query::{Arg, MAX_DEPTH, MAX_SOURCE_LEN, MAX_STATEMENTS, ParamValue, Params, bind, check, format, parse};
 use proptest::prelude::*;
 
 fn config(cases: u32) -> ProptestConfig {
@@ -180,6 +180,24 @@ fn a_source_over_a_mebibyte_is_refused() {
     let source = " ".repeat(MAX_SOURCE_LEN + 1);
     assert_eq!(parse(&source).expect_err("it is too long")[0].code, "too-long");
     assert_eq!(parse(&source[1..]).expect_err("it is empty")[0].code, "empty");
+}
+
+#[test]
+fn a_script_of_too_many_statements_is_refused() {
+    let script = |count: usize| vec!["recall 'x'"; count].join("; ");
+    assert_eq!(parse(&script(MAX_STATEMENTS)).expect("it is just short enough").statements.len(), MAX_STATEMENTS);
+    let errors = parse(&script(MAX_SOURCE_LEN / 12)).expect_err("it is too long");
+    assert_eq!((errors.len(), errors[0].code), (1, "too-long"));
+    assert_eq!(errors[0].span.start as usize, script(MAX_STATEMENTS).len() + 2);
+}
+
+/// As many errors are told of names as of syntax, and no more are looked for.
+#[test]
+fn a_long_chain_of_unknown_names_is_not_checked_to_its_end() {
+    let source = format!("find items where {}", vec!["nonsense = 1"; 50_000].join(" or "));
+    let errors = check(&parse(&source).expect("it parses"), None, None).expect_err("they are unknown");
+    assert_eq!((errors.len(), errors[62].code, errors[63].code), (64, "unknown-attribute", "too-many-errors"));
+    assert!(errors[63].span.end < 64 * 17 + 17);
 }
 
 #[test]

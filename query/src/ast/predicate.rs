@@ -6,7 +6,6 @@ use crate::words::{Edge, FlawKind, Op};
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "most of every predicate is tests")]
 pub enum Predicate {
     /// One of them holds; two or more, none of them an `Or`.
     Or(Vec<Predicate>),
@@ -15,7 +14,7 @@ pub enum Predicate {
     /// It does not hold.
     Not(Box<Predicate>),
     /// A single test.
-    Test(Spanned<Test>),
+    Test(Box<Spanned<Test>>),
 }
 
 /// A single test.

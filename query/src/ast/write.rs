@@ -123,7 +123,6 @@ pub struct Consolidate {
 
 /// `merge …`.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one a statement, never in a list")]
 pub enum Merge {
     /// `merge NOUN …`: find what belongs together.
     Candidates {
@@ -178,7 +177,6 @@ pub struct Forget {
 
 /// What a `forget` goes over.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one a statement, never in a list")]
 pub enum ForgetTarget {
     /// These.
     Refs(Vec<Spanned<Ref>>),

@@ -68,6 +68,8 @@ impl Checker {
 
     fn statement(&mut self, statement: &Statement) {
         match statement {
+            // Of a long script that is wrong throughout, no more is looked at than is told.
+            _ if self.errors.is_full() => {}
             Statement::Explain(Explain { statement, .. }) => self.statement(statement),
             Statement::Why(why) => self.recall(&why.recall),
             Statement::Recall(recall) => self.recall(recall),

@@ -11,6 +11,7 @@ use crate::words::Op;
 impl Checker {
     pub(super) fn predicate(&mut self, predicate: &Predicate, subject: Subject) {
         match predicate {
+            _ if self.errors.is_full() => {}
             Predicate::Or(inner) | Predicate::And(inner) => {
                 inner.iter().for_each(|inner| self.predicate(inner, subject));
             }

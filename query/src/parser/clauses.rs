@@ -238,7 +238,7 @@ impl Parser<'_> {
         let noun = self.noun()?;
         let count = self.opt_count();
         let channels = if self.eat_word("by") {
-            self.list(|p| p.expect_one_of(Channel::ALL, Channel::as_str))?
+            self.list(|p| p.expect_one_of(Channel::ALL, Channel::WORDS))?
         } else {
             Vec::new()
         };
@@ -286,7 +286,7 @@ impl Parser<'_> {
 
     /// `part number [ "(" name number { "," name number } ")" ] [ "half-life" … ]`.
     fn term(&mut self) -> Parsed<Term> {
-        let part = self.expect_one_of(Part::ALL, Part::as_str)?;
+        let part = self.expect_one_of(Part::ALL, Part::WORDS)?;
         let weight = self.number()?;
         let mut values = Vec::new();
         if self.eat(&TokenKind::Open, "`(`") {
@@ -399,7 +399,7 @@ impl Parser<'_> {
         self.list(|p| {
             p.spanned(|p| {
                 let name = p.name("an attribute")?;
-                let direction = p.eat_one_of(Direction::ALL, Direction::as_str);
+                let direction = p.eat_one_of(Direction::ALL, Direction::WORDS);
                 Ok(OrderKey { name, direction })
             })
         })

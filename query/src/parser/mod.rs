@@ -28,6 +28,8 @@ use crate::token::{Token, TokenKind};
 pub const MAX_SOURCE_LEN: usize = 1 << 20;
 /// Deepest nesting of predicates and stages accepted.
 pub const MAX_DEPTH: u32 = 128;
+/// Most statements of a script: the tree of a short statement is a hundred times as long as its text.
+pub const MAX_STATEMENTS: usize = 10_000;
 
 const SHELL_HINT: &str = "in a shell, put the whole statement in single quotes and its texts \
                           in double ones: inside double quotes the shell replaces $name";
@@ -56,9 +58,10 @@ struct Failed;
 type Parsed<T> = Result<T, Failed>;
 
 /// Something that would have been accepted.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Expected {
     Word(&'static str),
+    OneOf(&'static [&'static str]),
     Class(&'static str),
 }
 
@@ -95,6 +98,12 @@ impl<'s> Parser<'s> {
                 .push(Error::new("empty", span, "nothing to run: the statement is empty").hint(SHELL_HINT));
         }
         while *self.kind() != TokenKind::End && !self.lexer.errors.is_full() {
+            if statements.len() == MAX_STATEMENTS {
+                let message = format!("a script has at most {MAX_STATEMENTS} statements");
+                let error = Error::new("too-long", self.span(), message);
+                self.lexer.errors.push(error.hint("split it, or hand the data in through an import"));
+                break;
+            }
             match self.spanned(Parser::statement) {
                 Ok(statement) => {
                     statements.push(statement);
@@ -244,17 +253,20 @@ impl<'s> Parser<'s> {
     }
 
     /// The variant of a closed set of words that is written here.
-    fn eat_one_of<T: Copy>(&mut self, all: &[T], as_str: fn(T) -> &'static str) -> Option<T> {
-        let found = all.iter().copied().find(|it| self.at_word(as_str(*it)));
-        if found.is_some() {
-            self.bump();
-        }
-        found
+    fn eat_one_of<T: Copy>(&mut self, all: &[T], words: &'static [&'static str]) -> Option<T> {
+        self.looks += words.len();
+        let found = self.word().and_then(|word| words.iter().position(|it| it.eq_ignore_ascii_case(word)));
+        let Some(found) = found else {
+            self.tried.push(Expected::OneOf(words));
+            return None;
+        };
+        self.bump();
+        all.get(found).copied()
     }
 
-    fn expect_one_of<T: Copy>(&mut self, all: &[T], as_str: fn(T) -> &'static str) -> Parsed<Spanned<T>> {
+    fn expect_one_of<T: Copy>(&mut self, all: &[T], words: &'static [&'static str]) -> Parsed<Spanned<T>> {
         let span = self.span();
-        match self.eat_one_of(all, as_str) {
+        match self.eat_one_of(all, words) {
             Some(found) => Ok(Spanned::new(found, span)),
             None => self.unexpected(),
         }
@@ -289,21 +301,22 @@ impl<'s> Parser<'s> {
             _ => format!("unexpected {}", shortened(self.slice(self.span()))),
         };
         let mut error = Error::new("syntax", self.unexpected_span(), message);
-        for (index, expected) in self.tried.iter().enumerate() {
-            if self.tried[..index].contains(expected) {
-                continue;
+        // Each that was tried, and whether it is a word.
+        let mut tried = Vec::new();
+        for expected in &self.tried {
+            match *expected {
+                Expected::Word(word) => tried.push((word, true)),
+                Expected::OneOf(words) => tried.extend(words.iter().map(|word| (*word, true))),
+                Expected::Class(class) => tried.push((class, false)),
             }
-            error = error.expected(match expected {
-                Expected::Word(word) => format!("`{word}`"),
-                Expected::Class(class) => (*class).to_owned(),
-            });
+        }
+        for (index, (shown, is_word)) in tried.iter().enumerate() {
+            if !tried[..index].contains(&tried[index]) {
+                error = error.expected(if *is_word { format!("`{shown}`") } else { (*shown).to_owned() });
+            }
         }
         if let Some(word) = self.word() {
-            let words = self.tried.iter().filter_map(|expected| match expected {
-                Expected::Word(word) => Some(*word),
-                Expected::Class(_) => None,
-            });
-            error = error.nearest(nearest(word, words));
+            error = error.nearest(nearest(word, tried.iter().filter(|(_, is_word)| *is_word).map(|(word, _)| *word)));
         }
         if let Some(hint) = hint {
             error = error.hint(hint);

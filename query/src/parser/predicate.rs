@@ -13,32 +13,32 @@ use crate::words::{Edge, FlawKind};
 impl Parser<'_> {
     /// `conj { "or" conj }`.
     pub(super) fn predicate(&mut self) -> Parsed<Predicate> {
-        let mut any = Vec::new();
+        let first = self.conjunction()?;
+        if !self.eat_word("or") {
+            return Ok(first);
+        }
+        let mut any = members_of_or(first);
         loop {
-            match self.conjunction()? {
-                Predicate::Or(inner) => any.extend(inner),
-                other => any.push(other),
-            }
+            any.extend(members_of_or(self.conjunction()?));
             if !self.eat_word("or") {
-                break;
+                return Ok(Predicate::Or(any));
             }
         }
-        Ok(one_or(any, Predicate::Or))
     }
 
     /// `neg { "and" neg }`.
     fn conjunction(&mut self) -> Parsed<Predicate> {
-        let mut all = Vec::new();
+        let first = self.negation()?;
+        if !self.eat_word("and") {
+            return Ok(first);
+        }
+        let mut all = members_of_and(first);
         loop {
-            match self.negation()? {
-                Predicate::And(inner) => all.extend(inner),
-                other => all.push(other),
-            }
+            all.extend(members_of_and(self.negation()?));
             if !self.eat_word("and") {
-                break;
+                return Ok(Predicate::And(all));
             }
         }
-        Ok(one_or(all, Predicate::And))
     }
 
     /// `"not" neg | "(" predicate ")" | test`.
@@ -51,7 +51,7 @@ impl Parser<'_> {
             self.expect(&TokenKind::Close, "`)`")?;
             return Ok(inner);
         }
-        self.spanned(Self::test).map(Predicate::Test)
+        Ok(Predicate::Test(Box::new(self.spanned(Self::test)?)))
     }
 
     fn test(&mut self) -> Parsed<Test> {
@@ -96,7 +96,7 @@ impl Parser<'_> {
             return Ok(Some(Test::Flaw(flaw)));
         }
         let span = self.span();
-        if let Some(edge) = self.eat_one_of(Edge::ALL, Edge::as_str) {
+        if let Some(edge) = self.eat_one_of(Edge::ALL, Edge::WORDS) {
             let edge = Spanned::new(edge, span);
             let target = if self.eat_word("any") { None } else { Some(self.pointer()?) };
             return Ok(Some(Test::Edge { edge, target }));
@@ -155,7 +155,7 @@ impl Parser<'_> {
     }
 
     fn opt_flaw(&mut self) -> Parsed<Option<Flaw>> {
-        let Some(kind) = self.eat_one_of(FlawKind::ALL, FlawKind::as_str) else {
+        let Some(kind) = self.eat_one_of(FlawKind::ALL, FlawKind::WORDS) else {
             return Ok(None);
         };
         let mut window = Vec::new();
@@ -180,10 +180,17 @@ impl Parser<'_> {
     }
 }
 
-/// The only one, or all of them under `node`.
-fn one_or(mut predicates: Vec<Predicate>, node: fn(Vec<Predicate>) -> Predicate) -> Predicate {
-    match predicates.len() {
-        1 => predicates.remove(0),
-        _ => node(predicates),
+/// An `Or` in brackets becomes part of the one around it.
+fn members_of_or(predicate: Predicate) -> Vec<Predicate> {
+    match predicate {
+        Predicate::Or(members) => members,
+        other => vec![other],
+    }
+}
+
+fn members_of_and(predicate: Predicate) -> Vec<Predicate> {
+    match predicate {
+        Predicate::And(members) => members,
+        other => vec![other],
     }
 }

@@ -51,7 +51,7 @@ impl Parser<'_> {
         } else if self.eat_word("verify") {
             Ok(Statement::Verify(self.verify()?))
         } else if self.eat_word("show") {
-            Ok(Statement::Show(self.expect_one_of(ShowTarget::ALL, ShowTarget::as_str)?))
+            Ok(Statement::Show(self.expect_one_of(ShowTarget::ALL, ShowTarget::WORDS)?))
         } else if self.eat_word("replay") {
             Ok(Statement::Replay(self.id()?))
         } else {
@@ -101,7 +101,7 @@ impl Parser<'_> {
             ("receipts", Thing::Receipts),
         ];
         let span = self.span();
-        if let Some(noun) = self.eat_one_of(Noun::ALL, Noun::as_str) {
+        if let Some(noun) = self.eat_one_of(Noun::ALL, Noun::WORDS) {
             return Ok(Spanned::new(Thing::Noun(noun), span));
         }
         for (word, thing) in THINGS {
@@ -134,7 +134,7 @@ impl Parser<'_> {
     }
 
     fn measure(&mut self) -> Parsed<Measure> {
-        let kind = self.expect_one_of(MeasureKind::ALL, MeasureKind::as_str)?;
+        let kind = self.expect_one_of(MeasureKind::ALL, MeasureKind::WORDS)?;
         let name = self.name("an attribute")?;
         Ok(Measure { kind: kind.node, name })
     }

@@ -281,10 +281,10 @@ impl Parser<'_> {
     }
 
     pub(super) fn noun(&mut self) -> Parsed<Spanned<Noun>> {
-        self.expect_one_of(Noun::ALL, Noun::as_str)
+        self.expect_one_of(Noun::ALL, Noun::WORDS)
     }
 
     pub(super) fn edge(&mut self) -> Parsed<Spanned<Edge>> {
-        self.expect_one_of(Edge::ALL, Edge::as_str)
+        self.expect_one_of(Edge::ALL, Edge::WORDS)
     }
 }

@@ -46,7 +46,7 @@ impl Parser<'_> {
     }
 
     fn kind_of_item(&mut self) -> Parsed<Spanned<Kind>> {
-        self.expect_one_of(Kind::ALL, Kind::as_str)
+        self.expect_one_of(Kind::ALL, Kind::WORDS)
     }
 
     fn equals(&mut self) -> Parsed<()> {
@@ -99,7 +99,7 @@ impl Parser<'_> {
             if p.eat_word("utility") {
                 return Ok(Marking::Utility(p.number()?));
             }
-            Ok(Marking::State(p.expect_one_of(Mark::ALL, Mark::as_str)?.node))
+            Ok(Marking::State(p.expect_one_of(Mark::ALL, Mark::WORDS)?.node))
         })?;
         Ok(MarkStatement { target, marking, because: self.opt_because()? })
     }
@@ -124,7 +124,7 @@ impl Parser<'_> {
 
     fn merge(&mut self) -> Parsed<Merge> {
         let span = self.span();
-        if let Some(noun) = self.eat_one_of(Noun::ALL, Noun::as_str) {
+        if let Some(noun) = self.eat_one_of(Noun::ALL, Noun::WORDS) {
             let noun = Spanned::new(noun, span);
             let selection = self.selection()?;
             let tau = if self.eat_word("tau") { Some(self.number()?) } else { None };
@@ -137,7 +137,7 @@ impl Parser<'_> {
         self.expect_word("into")?;
         let into = self.passage()?;
         self.expect_word("as")?;
-        let kind = self.expect_one_of(MergeKind::ALL, MergeKind::as_str)?;
+        let kind = self.expect_one_of(MergeKind::ALL, MergeKind::WORDS)?;
         Ok(Merge::Items { items, into, kind })
     }
 

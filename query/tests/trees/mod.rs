@@ -403,7 +403,7 @@ fn flaw() -> Tree<Spanned<Flaw>> {
 }
 
 fn predicate() -> Tree<Predicate> {
-    let leaf = test().prop_map(|test| Predicate::Test(test.into()));
+    let leaf = test().prop_map(|test| Predicate::Test(Box::new(test.into())));
     leaf.prop_recursive(3, 10, 3, |inner| {
         prop_oneof![
             vec(inner.clone(), 2..4).prop_map(any_of),
