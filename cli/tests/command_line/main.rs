@@ -11,4 +11,6 @@ mod query;
 mod repl;
 mod space;
 mod streams;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod verify;
