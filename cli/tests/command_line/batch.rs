@@ -62,7 +62,7 @@ fn each_line_of_a_batch_keeps_to_the_limits() {
     let answers: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&answers[0]["error"]["code"], &answers[1]["rows"][0]["count"]), (&"limit".into(), &1.into()));
     assert_eq!(answers[2]["error"]["code"], "limit", "each line has the whole limit");
-    let run = place.run_with(&["query", "memory.holo", "--batch", "-", "--timeout", "soon"], lines);
+    let run = place.run(&["query", "memory.holo", "--batch", "-", "--timeout", "soon"]);
     assert_eq!(run.status, 2, "{run:#?}");
     assert!(run.stderr.contains("is no time"), "{run:#?}");
 }
