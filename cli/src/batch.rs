@@ -10,7 +10,7 @@
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::envelope;
-use crate::{json, params, query};
+use crate::{interrupt, json, params, query};
 use holotype::interchange::NpyReader;
 use holotype::interchange::json::{JsonError, Parser, quoted};
 use holotype::query::{Params, parse};
@@ -47,6 +47,8 @@ pub(crate) fn run(
     let writing = entries.iter().any(|entry| entry.job.as_ref().is_ok_and(|job| job.writes));
 
     let database = query::open_for(db, writing && !read_only)?;
+    // Between two statements it is the next that is cancelled.
+    let _heeded = interrupt::heed(1);
     let mut out = BufWriter::new(io::stdout().lock());
     let mut status = Status::Done;
     for entry in entries {

@@ -1,29 +1,31 @@
 //! Ctrl-C: the program ends with status 130. What was committed stands, as after any end of a process.
 //!
 //! While an import runs, the first Ctrl-C lets it stop between two lines and close the database; while a statement runs, the
-//! first cancels it. The second ends the program on the spot.
+//! first cancels it. The second ends the program on the spot. Between the statements of a person's session none ends it.
 
 use crate::failure::{Failure, Problem, Status};
 use holotype::Cancel;
 use std::io::{self, BufRead, Read, Write as _};
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The exit status of an interrupted command.
 pub(crate) const STATUS: u8 = 130;
+/// However often it is pressed.
+pub(crate) const ALWAYS: u32 = u32::MAX;
 
-/// Whether the command under way looks at [`asked`] by itself.
-static HEEDED: AtomicBool = AtomicBool::new(false);
-static ASKED: AtomicBool = AtomicBool::new(false);
-/// What the first Ctrl-C cancels.
+/// How many Ctrl-C the command under way looks at by itself, and how many there were.
+static HEEDED: AtomicU32 = AtomicU32::new(0);
+static ASKED: AtomicU32 = AtomicU32::new(0);
+/// What a Ctrl-C cancels.
 static CANCEL: LazyLock<Cancel> = LazyLock::new(Cancel::new);
 
 /// Takes over Ctrl-C.
 pub(crate) fn install() -> Result<(), Failure> {
     ctrlc::set_handler(|| {
-        let again = ASKED.swap(true, Ordering::SeqCst);
+        let before = ASKED.fetch_add(1, Ordering::SeqCst);
         CANCEL.cancel();
-        if again || !HEEDED.load(Ordering::SeqCst) {
+        if before >= HEEDED.load(Ordering::SeqCst) {
             let _ = io::stderr().write_all(b"\ninterrupted\n");
             std::process::exit(i32::from(STATUS));
         }
@@ -33,33 +35,46 @@ pub(crate) fn install() -> Result<(), Failure> {
 
 /// Whether the user asked to stop.
 pub(crate) fn asked() -> bool {
-    ASKED.load(Ordering::SeqCst)
+    ASKED.load(Ordering::SeqCst) > 0
 }
 
-/// Runs something that this handle can stop; what was asked before does not count.
-pub(crate) fn cancellable<T>(work: impl FnOnce(&Cancel) -> T) -> T {
-    ASKED.store(false, Ordering::SeqCst);
+/// What was asked before does not count any more.
+pub(crate) fn reset() {
+    ASKED.store(0, Ordering::SeqCst);
     CANCEL.reset();
-    HEEDED.store(true, Ordering::SeqCst);
-    let done = work(&CANCEL);
-    HEEDED.store(false, Ordering::SeqCst);
-    done
+}
+
+/// What a Ctrl-C cancels.
+pub(crate) fn cancel() -> &'static Cancel {
+    &CANCEL
+}
+
+/// As long as it lives, so many Ctrl-C do not end the program.
+#[derive(Debug)]
+pub(crate) struct Heeded {
+    before: u32,
+}
+
+pub(crate) fn heed(times: u32) -> Heeded {
+    Heeded { before: HEEDED.swap(times, Ordering::SeqCst) }
+}
+
+impl Drop for Heeded {
+    fn drop(&mut self) {
+        HEEDED.store(self.before, Ordering::SeqCst);
+    }
 }
 
 /// Input that fails at its next read once the user asked to stop.
 #[derive(Debug)]
-pub(crate) struct Stoppable<R>(R);
+pub(crate) struct Stoppable<R> {
+    input: R,
+    _heeded: Heeded,
+}
 
 impl<R> Stoppable<R> {
     pub(crate) fn new(input: R) -> Self {
-        HEEDED.store(true, Ordering::SeqCst);
-        Stoppable(input)
-    }
-}
-
-impl<R> Drop for Stoppable<R> {
-    fn drop(&mut self) {
-        HEEDED.store(false, Ordering::SeqCst);
+        Stoppable { input, _heeded: heed(1) }
     }
 }
 
@@ -71,17 +86,17 @@ fn check() -> io::Result<()> {
 impl<R: Read> Read for Stoppable<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         check()?;
-        self.0.read(buffer)
+        self.input.read(buffer)
     }
 }
 
 impl<R: BufRead> BufRead for Stoppable<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         check()?;
-        self.0.fill_buf()
+        self.input.fill_buf()
     }
 
     fn consume(&mut self, amount: usize) {
-        self.0.consume(amount);
+        self.input.consume(amount);
     }
 }

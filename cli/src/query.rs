@@ -71,8 +71,8 @@ pub(crate) fn run_within(
     params: &Params,
     limits: Limits,
 ) -> Result<Vec<Output>, Failure> {
-    let outcome = interrupt::cancellable(|cancel| database.query_within(source, params, &limits.cancelled_by(cancel)));
-    match outcome {
+    let _heeded = interrupt::heed(1);
+    match database.query_within(source, params, &limits.cancelled_by(interrupt::cancel())) {
         Err(Error::Cancelled(_)) if interrupt::asked() => Err(Failure::Interrupted),
         outcome => Ok(outcome.map_err(|error| Problem::of_statement(error, source, None))?),
     }

@@ -13,7 +13,7 @@ mod pager;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
-use crate::{database, limits, query};
+use crate::{database, interrupt, limits, query};
 use editor::{Assistant, is_complete};
 use holotype::query::ast::Statement;
 use holotype::query::{Params, parse};
@@ -86,7 +86,10 @@ impl Session {
         }
         let commit = self.database.head().commit;
         database::note(&format!("{} at commit {commit}; .help says what can be asked", path.display()));
+        let _heeded = interrupt::heed(interrupt::ALWAYS);
         loop {
+            // From here on Ctrl-C is a key, and as soon as the line is read it is meant for its statement.
+            interrupt::reset();
             match editor.readline("holotype> ") {
                 Ok(source) => {
                     self.screen_lines = editor.dimensions().map(|(_, lines)| usize::from(lines));
