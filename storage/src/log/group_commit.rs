@@ -33,13 +33,15 @@ struct State {
     written: u64,
     durable: u64,
     syncing: bool,
+    /// How many wait to hear of a change: telling nobody is a system call too, and a lone writer would make one a commit.
+    waiting: usize,
     poison: Option<Arc<str>>,
 }
 
 impl GroupCommit {
     /// Everything up to `end`, in `file` and those before it, is durable.
     pub(crate) fn new(file: Arc<dyn VfsFile>, path: PathBuf, end: u64) -> Self {
-        let state = State { file, path, written: end, durable: end, syncing: false, poison: None };
+        let state = State { file, path, written: end, durable: end, syncing: false, waiting: 0, poison: None };
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -111,15 +113,15 @@ impl GroupCommit {
         let mut state = self.state();
         state.syncing = false;
         let result = synced.map_err(|error| state.poison(format!("{}: cannot sync: {error}", path.display())));
-        drop(state);
-        self.changed.notify_all();
+        self.tell(&state);
         result
     }
 
     /// A write failed: what is in the files is not known any more.
     pub(crate) fn poison(&self, why: &Error) -> Error {
-        let error = self.state().poison(why.to_string());
-        self.changed.notify_all();
+        let mut state = self.state();
+        let error = state.poison(why.to_string());
+        self.tell(&state);
         error
     }
 
@@ -146,12 +148,22 @@ impl GroupCommit {
                 Err(state.poison(why))
             }
         };
-        self.changed.notify_all();
+        self.tell(&state);
         result.map(|()| state)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting += 1;
+        let mut state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
+    }
+
+    /// Wakes those that wait, if there are any.
+    fn tell(&self, state: &State) {
+        if state.waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
