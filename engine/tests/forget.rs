@@ -1,7 +1,9 @@
 //! What is forgotten stands in no file any more; everything else is as it was, verifies, and can be made anew.
 
+mod observed;
+
 use holotype::query::Params;
-use holotype::{Durability, Error, Holotype, NewRecall, NewTrace, Options, Pointer, Space, Verdict};
+use holotype::{Cancel, Durability, Error, Holotype, Limits, NewRecall, NewTrace, Options, Pointer, Space, Verdict};
 use holotype_storage::vfs::{SimVfs, Vfs};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -225,6 +227,63 @@ fn every_form_of_the_statement() {
             .contains("commit it before")
     );
     assert_eq!(rows(&database, "count turns"), ["7"]);
+}
+
+/// A script is one transaction, and so is a forget in it: when a later statement fails, is over its limit or is cancelled, nothing
+/// is forgotten, in memory or in any file.
+#[test]
+fn what_a_script_that_fails_has_forgotten_is_still_there() {
+    let sim = SimVfs::new();
+    let vfs = || Arc::new(sim.clone()) as Arc<dyn Vfs>;
+    let database = Holotype::create_on(vfs(), "/db", options()).unwrap();
+    fill(&database);
+    database.checkpoint().unwrap();
+    let (head, before) = (database.head(), observed::everything(&database.snapshot()).unwrap());
+    let files = stands_on(&sim);
+    assert!(files.len() > 2, "{files:?}");
+    let few = Limits::none().rows_scored(1);
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let stopped = Limits::none().cancelled_by(&cancel);
+    for (script, limits, code) in [
+        ("forget 't3' because 'x'; mark 'nobody' failed because 'y'", Limits::none(), "missing"),
+        ("forget 't3' cascade because 'x'; forget 'nobody' because 'y'", Limits::none(), "missing"),
+        (
+            "forget turns where speaker = 'assistant' because 'x'; remember fact 'z' from 'nobody'",
+            Limits::none(),
+            "unresolved-pointer",
+        ),
+        (
+            "record turn 'new' in episode 'trip'; forget 't3' because 'x'; forget 't1' because 'x'; learn 'z' from 't2'",
+            Limits::none(),
+            "not-yet",
+        ),
+        (
+            "forget 't3' because 'x'; mark 't3' failed because 'it is gone'; sources of 'nobody'",
+            Limits::none(),
+            "missing",
+        ),
+        ("forget 't3' because 'x'; find items", few, "limit"),
+        ("forget 't3' because 'x'; find items", stopped, "cancelled"),
+    ] {
+        let error = database.query_within(script, &Params::new(), &limits).unwrap_err();
+        assert_eq!(error.code(), code, "{script}: {error}");
+        assert_eq!(database.head(), head, "{script}");
+        assert_eq!(observed::everything(&database.snapshot()).unwrap(), before, "{script}");
+        assert_eq!(stands_on(&sim), files, "{script}");
+    }
+    // The state that is found by: words, vectors, pages, claims.
+    let t3 = database.snapshot().get("t3").unwrap().unwrap().id;
+    let outputs = run(&database, "recall 'passport number' in episode 'trip' through traces limit 1");
+    assert!(matches!(outputs.as_slice(), [holotype::answer::Output::Answer(answer)] if answer.rows[0].item == t3));
+    assert_eq!(rows(&database, "verify 'r1'").len(), 2);
+    verified(&database);
+    database.close().unwrap();
+    let database = Holotype::open_on(vfs(), "/db", options()).unwrap();
+    assert_eq!((database.head(), observed::everything(&database.snapshot()).unwrap()), (head, before));
+    run(&database, "forget 't3' cascade because 'x'; mark 't1' failed because 'y'");
+    assert_eq!(stands_on(&sim), Vec::<String>::new());
+    verified(&database);
 }
 
 /// Where 8 bytes of the secret stand on a simulated disk.
