@@ -56,7 +56,9 @@ fn check_vectors(dir: &Path) -> Result<()> {
     let dir = dir.display().to_string();
     let writes = bench(&["vectors", "--writes", "20", "--held", "3000", "--dir", &dir])?;
     check(number(&writes[0], "found")? == 20.0, "vectors: what was committed is found", &writes[0])?;
-    check(number(&writes[1], "operations_per_s")? > 0.0, "vectors: reads beside writes", &writes[1])?;
+    for mixed in &writes[1..] {
+        check(number(mixed, "operations_per_s")? > 0.0, "vectors: reads beside writes", mixed)?;
+    }
     for line in bench(&[&common[..], &threads].concat())?.iter().filter(|line| line["phase"] == "search") {
         check(number(line, "recall")? >= 0.9, "vectors: recall with a filter", line)?;
         check(number(line, "threads")? == 2.0, "vectors: threads", line)?;
