@@ -117,7 +117,10 @@ impl Members {
 
     /// How many are in `filter`.
     pub(crate) fn count(&self, filter: &Bits) -> u64 {
-        self.blocks(filter).map(|(_, _, both)| u64::from(both.count_ones())).sum()
+        match &self.set {
+            Some(set) => set.bits.and_count(filter),
+            None => self.blocks(filter).map(|(_, _, both)| u64::from(both.count_ones())).sum(),
+        }
     }
 
     /// The positions of those in `filter`, ascending.
