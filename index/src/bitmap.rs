@@ -12,6 +12,8 @@
 
 pub use roaring::RoaringBitmap;
 
+use crate::distance::kernels;
+
 const BLOCK_BITS: u32 = u64::BITS;
 
 /// An immutable set of ids as a plain bit vector of known cardinality.
@@ -95,14 +97,15 @@ impl Bits {
 
     /// How many ids the two sets share, without building the intersection.
     pub fn and_count(&self, other: &Bits) -> u64 {
-        self.blocks.iter().zip(&other.blocks).map(|(a, b)| u64::from((a & b).count_ones())).sum()
+        kernels().and_count(&self.blocks, &other.blocks)
     }
 
     /// How many ids of the set lie in `range`.
     pub fn count_in(&self, range: std::ops::Range<u32>) -> u64 {
         let below = |bound: u32| -> u64 {
             let whole = (bound / BLOCK_BITS) as usize;
-            let full: u64 = self.blocks.iter().take(whole).map(|block| u64::from(block.count_ones())).sum();
+            let full = self.blocks.get(..whole).unwrap_or(&self.blocks);
+            let full = kernels().and_count(full, full);
             let part = self.blocks.get(whole).map_or(0, |block| block & ((1u64 << (bound % BLOCK_BITS)) - 1));
             full + u64::from(part.count_ones())
         };
@@ -132,7 +135,7 @@ impl Bits {
     pub fn from_blocks(mut blocks: Vec<u64>) -> Self {
         let used = blocks.iter().rposition(|block| *block != 0).map_or(0, |last| last + 1);
         blocks.truncate(used);
-        let count = blocks.iter().map(|block| u64::from(block.count_ones())).sum();
+        let count = kernels().and_count(&blocks, &blocks);
         Self { blocks, count }
     }
 }

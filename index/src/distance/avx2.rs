@@ -30,6 +30,7 @@ pub(super) fn table() -> Option<Kernels> {
         dot_i8: |a, b| unsafe { dot_i8(a, b) },
         l2_i8: |a, b| unsafe { l2_i8(a, b) },
         hamming: |a, b| unsafe { hamming(a, b) },
+        and_count: |a, b| unsafe { and_count(a, b) },
         dot_f32_rows: |q, rows, out| unsafe { dot_f32_rows(q, rows, out) },
         l2_f32_rows: |q, rows, out| unsafe { l2_f32_rows(q, rows, out) },
         dot_f16_rows: |q, rows, out| unsafe { dot_f16_rows(q, rows, out) },
@@ -226,6 +227,27 @@ fn hamming_rows(query: &[u8], rows: &[u8], out: &mut [u32]) {
     for (row, out) in rows.chunks_exact(query.len()).zip(out) {
         *out = hamming_words(query, row);
     }
+}
+
+#[target_feature(enable = "popcnt")]
+fn and_count(a: &[u64], b: &[u64]) -> u64 {
+    and_count_words(a, b)
+}
+
+/// The number of bits that `a` and `b` share, in instructions the caller enables. A loop, not an iterator's sum: that may be
+/// compiled by itself, without those instructions.
+#[inline(always)]
+pub(super) fn and_count_words(a: &[u64], b: &[u64]) -> u64 {
+    let shared = a.len().min(b.len());
+    let (a, a_rest) = a[..shared].as_chunks::<4>();
+    let (b, b_rest) = b[..shared].as_chunks::<4>();
+    let mut counts = [0u64; 4];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..4 {
+            counts[lane] += u64::from((a[lane] & b[lane]).count_ones());
+        }
+    }
+    counts.iter().sum::<u64>() + scalar::and_count(a_rest, b_rest)
 }
 
 /// The number of bits in which `a` and `b` differ, eight bytes at a time.

@@ -26,7 +26,8 @@ pub(super) fn table() -> Option<Kernels> {
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("f16c")
-        && is_x86_feature_detected!("fma");
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("popcnt");
     // Newer than the others.
     let popcnt = is_x86_feature_detected!("avx512vpopcntdq");
     // SAFETY (of every entry): the instructions were found above, and nothing else hands these functions out.
@@ -41,6 +42,7 @@ pub(super) fn table() -> Option<Kernels> {
         dot_i8: |a, b| unsafe { dot_i8(a, b) },
         l2_i8: |a, b| unsafe { l2_i8(a, b) },
         hamming: if popcnt { |a, b| unsafe { hamming_wide(a, b) } } else { |a, b| unsafe { hamming(a, b) } },
+        and_count: |a, b| unsafe { and_count(a, b) },
         dot_f32_rows: |q, rows, out| unsafe { dot_f32_rows(q, rows, out) },
         l2_f32_rows: |q, rows, out| unsafe { l2_f32_rows(q, rows, out) },
         dot_f16_rows: |q, rows, out| unsafe { dot_f16_rows(q, rows, out) },
@@ -448,4 +450,9 @@ fn hamming_rows(query: &[u8], rows: &[u8], out: &mut [u32]) {
     for (row, out) in rows.chunks_exact(query.len()).zip(out) {
         *out = super::avx2::hamming_words(query, row);
     }
+}
+
+#[target_feature(enable = "popcnt")]
+fn and_count(a: &[u64], b: &[u64]) -> u64 {
+    super::avx2::and_count_words(a, b)
 }

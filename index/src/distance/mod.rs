@@ -4,7 +4,8 @@
 //! a few rows at a time, so that those come from memory once), or with the rows that a
 //! list of positions names (`_gather`, for graph walks: the function call is paid once a neighbour list, and the rows
 //! ahead are prefetched while one is worked on). Queries are `f32` against vectors in their stored encoding, and codes
-//! against codes; a plain answer is a dot product or a *squared* distance.
+//! against codes; a plain answer is a dot product or a *squared* distance. Beside them stands the count of bits that two bit
+//! vectors share (`and_count`), which sets of ids are counted with.
 //!
 //! | table | when | how |
 //! |---|---|---|
@@ -84,6 +85,7 @@ pub struct Kernels {
     dot_i8: Pair<i8, i8, i32>,
     l2_i8: Pair<i8, i8, i32>,
     hamming: Pair<u8, u8, u32>,
+    and_count: Pair<u64, u64, u64>,
     dot_f32_rows: Rows<f32, f32, f32>,
     l2_f32_rows: Rows<f32, f32, f32>,
     dot_f16_rows: Rows<f32, f16, f32>,
@@ -224,6 +226,12 @@ impl Kernels {
         (self.l2_f32_i8)(a, b, scale)
     }
 
+    /// The number of bits that two bit vectors share, as far as the shorter goes.
+    #[inline]
+    pub fn and_count(&self, a: &[u64], b: &[u64]) -> u64 {
+        (self.and_count)(a, b)
+    }
+
     /// The dot product with the rows of `codes` at `positions`.
     ///
     /// # Panics
@@ -357,6 +365,15 @@ mod tests {
                 prop_assert!(positions.iter().zip(&gathered).all(|(p, d)| *d == out[0][*p as usize]));
                 table.l2_i8_gather(&query, &rows, &positions, &mut gathered);
                 prop_assert!(positions.iter().zip(&gathered).all(|(p, d)| *d == out[1][*p as usize]));
+            }
+        }
+
+        #[test]
+        fn shared_bits_are_counted_exactly(
+            a in proptest::collection::vec(any::<u64>(), 0..90), b in proptest::collection::vec(any::<u64>(), 0..90),
+        ) {
+            for table in available() {
+                prop_assert_eq!(table.and_count(&a, &b), scalar::and_count(&a, &b), "{}", table.name());
             }
         }
 

@@ -6,7 +6,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use simsimd::{BinarySimilarity, SpatialSimilarity};
 
-use super::{Kernels, prefetch, row};
+use super::{Kernels, prefetch, row, scalar};
 
 /// Components widened at a time: small enough for the stack and the nearest cache.
 const PIECE: usize = 256;
@@ -23,6 +23,7 @@ pub(super) fn table() -> Kernels {
         dot_i8,
         l2_i8,
         hamming,
+        and_count: scalar::and_count,
         dot_f32_rows: |q, rows, out| each(q, rows, out, dot_f32),
         l2_f32_rows: |q, rows, out| each(q, rows, out, l2_f32),
         dot_f16_rows: |q, rows, out| each(q, rows, out, |a, b: &[f16]| (table().dot_f16)(a, b)),

@@ -49,3 +49,8 @@ pub fn l2_i8(a: &[i8], b: &[i8]) -> i32 {
 pub fn hamming(a: &[u8], b: &[u8]) -> u32 {
     a.iter().zip(b).map(|(x, y)| (x ^ y).count_ones()).sum()
 }
+
+/// The number of bits that two bit vectors share, as far as the shorter goes.
+pub fn and_count(a: &[u64], b: &[u64]) -> u64 {
+    a.iter().zip(b).map(|(x, y)| u64::from((x & y).count_ones())).sum()
+}

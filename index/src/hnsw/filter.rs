@@ -119,7 +119,7 @@ impl Members {
     pub(crate) fn count(&self, filter: &Bits) -> u64 {
         match &self.set {
             Some(set) => set.bits.and_count(filter),
-            None => self.blocks(filter).map(|(_, _, both)| u64::from(both.count_ones())).sum(),
+            None => filter.count_in(self.first..self.last.saturating_add(1)),
         }
     }
 
