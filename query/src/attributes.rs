@@ -199,7 +199,7 @@ pub struct Attribute {
 /// The attribute of this name, if things of this sort have it.
 pub fn attribute(subject: Subject, name: &Name) -> Option<&'static Attribute> {
     let known = if name.field().is_some() { "fields" } else { name.word().filter(|it| *it != "fields")? };
-    attributes_of(subject).find(|attribute| attribute.name == known)
+    ATTRIBUTES.iter().find(|attribute| attribute.name == known && attribute.on.contains(&subject))
 }
 
 /// The attributes things of this sort have.

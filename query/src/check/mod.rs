@@ -298,10 +298,8 @@ impl Checker {
     }
 
     fn column(&mut self, name: &Spanned<Name>, columns: &Columns<'_>) {
-        let written = name.to_string();
-        let known = columns.attributes && attribute(columns.subject, name).is_some()
-            || columns.extra.contains(&written.as_str());
-        if !known {
+        let is_attribute = columns.attributes && attribute(columns.subject, name).is_some();
+        if !is_attribute && !columns.extra.contains(&name.to_string().as_str()) {
             let things = columns.subject.as_str();
             let attributes = attributes_of(columns.subject).filter(|_| columns.attributes);
             let names = attributes.map(|attribute| attribute.name);
