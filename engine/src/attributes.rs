@@ -150,6 +150,24 @@ impl AttributeStore {
         }
     }
 
+    /// Where the record of an item stands in the log, and whether it was erased.
+    pub(crate) fn place_of(&self, id: ItemId) -> Result<(u64, bool)> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => Ok((changed.lsn, changed.redacted)),
+            (None, Some(chunk)) => chunk.place_of(id.0),
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
+    /// The step and the time of an item.
+    pub(crate) fn moment(&self, id: ItemId) -> Result<(Option<u64>, Option<i64>)> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => Ok((changed.step, changed.time)),
+            (None, Some(chunk)) => chunk.moment(id.0),
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
     /// The kind of an item: one column instead of all.
     pub(crate) fn kind(&self, id: ItemId) -> Result<Kind> {
         match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {

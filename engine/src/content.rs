@@ -68,12 +68,9 @@ impl ContentReader {
         if let Some(record) = self.own.get(&id.0) {
             return Ok(Content { record: Arc::clone(record) });
         }
-        let attributes = state.attributes(id)?;
-        let lsn = attributes.lsn;
+        let (lsn, redacted) = state.place_of(id)?;
         let record = match self.record(lsn)? {
-            Record::Item(record) if record.id == id.0 && attributes.redacted => {
-                Arc::new(crate::forget::stripped(record))
-            }
+            Record::Item(record) if record.id == id.0 && redacted => Arc::new(crate::forget::stripped(record)),
             Record::Item(record) if record.id == id.0 => self.join_chunks(state, record)?,
             _ => return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {id}") }),
         };

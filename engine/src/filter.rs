@@ -95,19 +95,21 @@ impl Filter<'_> {
     }
 
     fn test_holds_for(&self, view: &ItemView<'_>, test: &Test) -> Result<bool> {
-        let attributes = view.attributes()?;
         match test {
-            Test::Redacted => Ok(attributes.redacted),
-            Test::Flaw(flaw) => Ok(match flaw.kind {
-                FlawKind::Failed => attributes.status == Some(Status::Failed),
-                FlawKind::Stale => self.standing.is_stale(attributes, &window(self.state(), flaw)?),
-                FlawKind::Conflicted if self.sees_every_claim() => attributes.conflict.is_some(),
-                FlawKind::Conflicted => self.conflicted()?.contains(view.id.0),
-                FlawKind::Weakened => attributes.support == Support::Weakened,
-                FlawKind::Unsupported => attributes.support == Support::Unsupported,
-                FlawKind::Ungrounded => attributes.ungrounded,
-                FlawKind::Inactive => !attributes.active,
-            }),
+            Test::Redacted => Ok(view.attributes()?.redacted),
+            Test::Flaw(flaw) => {
+                let attributes = view.attributes()?;
+                Ok(match flaw.kind {
+                    FlawKind::Failed => attributes.status == Some(Status::Failed),
+                    FlawKind::Stale => self.standing.is_stale(attributes, &window(self.state(), flaw)?),
+                    FlawKind::Conflicted if self.sees_every_claim() => attributes.conflict.is_some(),
+                    FlawKind::Conflicted => self.conflicted()?.contains(view.id.0),
+                    FlawKind::Weakened => attributes.support == Support::Weakened,
+                    FlawKind::Unsupported => attributes.support == Support::Unsupported,
+                    FlawKind::Ungrounded => attributes.ungrounded,
+                    FlawKind::Inactive => !attributes.active,
+                })
+            }
             Test::Edge { edge, target } => {
                 let one: Bits = [view.id.0].into_iter().collect();
                 Ok(!self.edge_test(Edge::from(edge.node), target.as_ref(), &one)?.is_empty())
@@ -118,8 +120,7 @@ impl Filter<'_> {
 
     /// Whether an item is of a noun and in a scope.
     pub(crate) fn is_among(&self, view: &ItemView<'_>, noun: Noun, scope: Option<&Scope>) -> Result<bool> {
-        let kind = view.attributes()?.kind;
-        let is_of_noun = kind.is_of(noun);
+        let is_of_noun = view.kind()?.is_of(noun);
         match scope {
             _ if !is_of_noun => Ok(false),
             None | Some(Scope::All) => Ok(true),

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::answer::Citation;
 use crate::cell::Cell;
 use crate::content::Content;
-use crate::item::{Attributes, ItemId, Layer};
+use crate::item::{Attributes, ItemId, Kind, Layer};
 use crate::provenance::field_bytes;
 use crate::reader::{Standing, Window};
 use crate::record::FieldValue;
@@ -79,6 +79,13 @@ impl<'a> ItemView<'a> {
         self.attributes.get().ok_or(crate::Error::Cancelled("attributes"))
     }
 
+    pub(crate) fn kind(&self) -> Result<Kind> {
+        match self.attributes.get() {
+            Some(attributes) => Ok(attributes.kind),
+            None => self.snapshot.state.attributes.kind(self.id),
+        }
+    }
+
     pub(crate) fn content(&self) -> Result<&Content> {
         if self.content.get().is_none() {
             let _ = self.content.set(self.snapshot.content(self.id)?);
@@ -115,6 +122,8 @@ impl<'a> ItemView<'a> {
             "item" => return Ok(Some(Cell::Integer(i64::from(self.id.0)))),
             "key" => return Ok(Some(Cell::Text(self.key()?))),
             "text" => return Ok(Some(Cell::text(self.content()?.text()))),
+            // A column or two instead of all.
+            "kind" | "layer" | "step" | "time" | "age" if self.attributes.get().is_none() => return self.alone(name),
             _ => {}
         }
         let a = self.attributes()?;
@@ -153,6 +162,21 @@ impl<'a> ItemView<'a> {
             "citations" => self.citations()?,
             "conflict" => a.conflict.map(|item| Cell::Integer(i64::from(item))),
             _ => None,
+        })
+    }
+
+    /// An attribute that stands in few columns, read from those alone.
+    fn alone(&self, name: &str) -> Result<Option<Cell>> {
+        let state = &self.snapshot.state;
+        if let "kind" | "layer" = name {
+            let kind = self.kind()?;
+            return Ok(Some(Cell::text(if name == "kind" { kind.as_str() } else { kind.layer().as_str() })));
+        }
+        let (step, time) = state.moment(self.id)?;
+        Ok(match name {
+            "step" => step.map(Cell::count),
+            "time" => time.map(Cell::Time),
+            _ => self.standing.age(time).map(Cell::Duration),
         })
     }
 

@@ -25,6 +25,7 @@ use holotype_storage::codec;
 use holotype_storage::log::Head;
 use holotype_storage::overlay::{self, View};
 use imbl::OrdSet;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -248,11 +249,25 @@ impl State {
         if any { self.get(tables::KEY_OF, &tables::numbers([id.0])) } else { Ok(None) }
     }
 
+    /// Where the record of an item below the bound stands in the log, and whether it was erased.
+    pub(crate) fn place_of(&self, id: ItemId) -> Result<(u64, bool)> {
+        self.check_bound(id)?;
+        self.attributes.place_of(id)
+    }
+
+    /// When an item below the bound happened: its step and its time.
+    pub(crate) fn moment(&self, id: ItemId) -> Result<(Option<u64>, Option<i64>)> {
+        self.check_bound(id)?;
+        self.attributes.moment(id)
+    }
+
+    fn check_bound(&self, id: ItemId) -> Result<()> {
+        if id.0 < self.bound() { Ok(()) } else { Err(Error::Missing { what: "item", name: id.to_string() }) }
+    }
+
     /// The scalar state of an item below the bound.
     pub(crate) fn attributes(&self, id: ItemId) -> Result<Attributes> {
-        if id.0 >= self.bound() {
-            return Err(Error::Missing { what: "item", name: id.to_string() });
-        }
+        self.check_bound(id)?;
         let mut attributes = self.attributes.get(id)?;
         if self.is_past {
             attributes.page = attributes.page.filter(|page| *page < self.meta.pages);
@@ -275,10 +290,17 @@ impl State {
         self.edges(tables::EDGE_IN, id, edge)
     }
 
+    /// All edges at one end of an item, without a copy where they are at hand.
+    pub(crate) fn ends(&self, table: u8, id: ItemId) -> Result<Cow<'_, [EdgeEnd]>> {
+        match self.adjacent(table, id)? {
+            Some(ends) => Ok(ends),
+            None => self.edges(table, id, None).map(Cow::Owned),
+        }
+    }
+
     fn edges(&self, table: u8, id: ItemId, edge: Option<Edge>) -> Result<Vec<EdgeEnd>> {
-        if let Some(mut ends) = self.adjacent(table, id)? {
-            ends.retain(|end| edge.is_none_or(|edge| end.edge == edge));
-            return Ok(ends);
+        if let Some(ends) = self.adjacent(table, id)? {
+            return Ok(ends.iter().filter(|end| edge.is_none_or(|edge| end.edge == edge)).copied().collect());
         }
         let mut prefix = tables::numbers([id.0]);
         prefix.extend(edge.map(Edge::to_byte));

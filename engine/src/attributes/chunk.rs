@@ -144,6 +144,19 @@ impl Chunk {
         Ok((self.optional(self.layout.episode, id)?, self.optional(self.layout.log_id, id)?))
     }
 
+    /// Where the record of an item stands in the log, and whether it was erased.
+    pub(super) fn place_of(&self, id: u32) -> Result<(u64, bool)> {
+        Ok((self.value(self.layout.lsn, id)?, self.value(self.layout.flags, id)? & flag::REDACTED != 0))
+    }
+
+    /// The step and the time of an item.
+    pub(super) fn moment(&self, id: u32) -> Result<(Option<u64>, Option<i64>)> {
+        let flags = self.value(self.layout.flags, id)?;
+        let step = if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None };
+        let time = if flags & flag::TIME != 0 { Some(self.value(self.layout.time, id)?) } else { None };
+        Ok((step, time))
+    }
+
     /// The kind of an item.
     pub(super) fn kind(&self, id: u32) -> Result<Kind> {
         let byte = self.value(self.layout.kind, id)?;
@@ -153,9 +166,7 @@ impl Chunk {
     /// What S reads of an item.
     pub(super) fn scalars(&self, id: u32) -> Result<Scalars> {
         let layout = &self.layout;
-        let flags = self.value(layout.flags, id)?;
-        let step = if flags & flag::STEP != 0 { Some(self.value(layout.step, id)?) } else { None };
-        let time = if flags & flag::TIME != 0 { Some(self.value(layout.time, id)?) } else { None };
+        let (step, time) = self.moment(id)?;
         Ok(Scalars {
             layer: self.kind(id)?.layer(),
             status: optional_name(self.value(layout.status, id)?, Status::from_byte, "status")?,
