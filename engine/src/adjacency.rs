@@ -17,6 +17,7 @@ use crate::tables;
 use crate::{Error, Result};
 use holotype_storage::codec;
 use holotype_storage::overlay::Overlay;
+use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -86,7 +87,7 @@ impl Block {
 
 impl State {
     /// The edges at one end of an item, as rows of a table say; nothing where they have to be scanned for.
-    pub(crate) fn adjacent(&self, table: u8, id: ItemId) -> Result<Option<Vec<EdgeEnd>>> {
+    pub(crate) fn adjacent(&self, table: u8, id: ItemId) -> Result<Option<Cow<'_, [EdgeEnd]>>> {
         let Some(base) = self.rows.base().filter(|_| !self.is_past) else { return Ok(None) };
         if self.rows.is_changed(table, &id.0.to_be_bytes()) {
             return Ok(None);
@@ -94,12 +95,12 @@ impl State {
         let Some(adjacency) = base.derived(|| Adjacency::new(self.bound())) else { return Ok(None) };
         let Some(place) = adjacency.blocks(table).get((id.0 / BLOCK) as usize) else { return Ok(None) };
         if let Some(block) = place.get() {
-            return Ok(Some(block.of(id.0).to_vec()));
+            return Ok(Some(Cow::Borrowed(block.of(id.0))));
         }
         let block = Arc::new(self.read_block(table, id.0 / BLOCK * BLOCK)?);
         let ends = block.of(id.0).to_vec();
         adjacency.keep(place, block);
-        Ok(Some(ends))
+        Ok(Some(Cow::Owned(ends)))
     }
 
     /// Hands on to the rows of a new checkpoint what is known of those it changes nothing of.

@@ -19,8 +19,12 @@ use crate::tables;
 use std::collections::BTreeSet;
 
 /// The far ends of the edges of some types.
-fn far_ends(ends: Vec<EdgeEnd>, wanted: impl Fn(Edge) -> bool) -> Vec<ItemId> {
-    ends.into_iter().filter(|end| wanted(end.edge)).map(|end| end.far).collect()
+fn far_ends(ends: &[EdgeEnd], wanted: impl Fn(Edge) -> bool) -> impl Iterator<Item = ItemId> {
+    ends.iter().filter(move |end| wanted(end.edge)).map(|end| end.far)
+}
+
+fn is_lineage(edge: Edge) -> bool {
+    matches!(edge, Edge::DerivedFrom | Edge::Cites)
 }
 
 /// How good one source is to what rests on it.
@@ -103,10 +107,9 @@ impl Gathered {
 impl State {
     /// The direct sources of an item: what it cites and derives from and, of a theme, its children.
     pub(crate) fn sources(&self, id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
-        let is_lineage = |edge| matches!(edge, Edge::DerivedFrom | Edge::Cites);
-        let mut sources = far_ends(self.edges_out(id, None)?, is_lineage);
+        let mut sources: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_OUT, id)?, is_lineage).collect();
         if layer == Layer::Theme {
-            sources.extend(far_ends(self.edges_in(id, Some(Edge::Parent))?, |_| true));
+            sources.extend(far_ends(&self.ends(tables::EDGE_IN, id)?, |edge| edge == Edge::Parent));
         }
         sources.sort_unstable();
         sources.dedup();
@@ -115,10 +118,9 @@ impl State {
 
     /// The items that rest directly on an item.
     pub(crate) fn dependents(&self, id: ItemId) -> Result<Vec<ItemId>> {
-        let is_lineage = |edge| matches!(edge, Edge::DerivedFrom | Edge::Cites);
-        let mut dependents = far_ends(self.edges_in(id, None)?, is_lineage);
+        let mut dependents: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_IN, id)?, is_lineage).collect();
         if self.attributes.kind(id)?.layer() != Layer::Trace {
-            dependents.extend(far_ends(self.edges_out(id, Some(Edge::Parent))?, |_| true));
+            dependents.extend(far_ends(&self.ends(tables::EDGE_OUT, id)?, |edge| edge == Edge::Parent));
         }
         dependents.sort_unstable();
         dependents.dedup();

@@ -11,11 +11,13 @@ use crate::provenance::{Verdict, field_bytes, hex};
 use crate::record::{PointerRecord, PointerTarget};
 use crate::space::Space;
 use crate::state::State;
+use crate::tables::EpisodeRow;
 use crate::{Error, Result, pages, tables};
 use holotype_query::ast::AsOf;
 use holotype_query::{ItemRef, Spanned};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A consistent view of a database as of one transaction.
@@ -30,13 +32,18 @@ pub struct Snapshot {
     /// What the statement under way has taken, when anything is limited.
     meter: Option<Arc<Meter>>,
     /// What the answer under way has read.
-    read: Option<Arc<ReadContents>>,
+    read: Option<Arc<ReadOnce>>,
 }
 
-/// Contents that were read for one answer, which looks at some of them several times.
-type ReadContents = Mutex<HashMap<ItemId, Content>>;
+/// What was read for one answer, which looks at some of it several times.
+#[derive(Default)]
+struct ReadOnce {
+    contents: Mutex<HashMap<ItemId, Content>>,
+    episodes: Mutex<HashMap<u32, Arc<EpisodeRow>>>,
+    symbols: Mutex<HashMap<u32, String>>,
+}
 
-/// So many contents are kept for one answer.
+/// So many things of a sort are kept for one answer.
 const MOST_READ: usize = 1_024;
 
 /// An item with its scalar state and its content.
@@ -205,16 +212,17 @@ impl Snapshot {
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
         self.tick()?;
         self.check_remembers()?;
-        let Some(read) = &self.read else { return self.reader.read(&self.state, id) };
-        if let Some(content) = read.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
-            return Ok(content.clone());
-        }
-        let content = self.reader.read(&self.state, id)?;
-        let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
-        if read.len() < MOST_READ {
-            read.insert(id, content.clone());
-        }
-        Ok(content)
+        once(self.read.as_ref().map(|read| &read.contents), id, || self.reader.read(&self.state, id))
+    }
+
+    /// An episode by its number.
+    pub(crate) fn episode(&self, number: u32) -> Result<Arc<EpisodeRow>> {
+        once(self.read.as_ref().map(|read| &read.episodes), number, || self.state.episode(number))
+    }
+
+    /// The name a symbol's number stands for.
+    pub(crate) fn symbol_name(&self, number: u32) -> Result<String> {
+        once(self.read.as_ref().map(|read| &read.symbols), number, || self.state.symbol_name(number))
     }
 
     /// The key of an item that has another than it was written with.
@@ -289,11 +297,22 @@ impl Snapshot {
             Err(error) if is_damage(&error) => None,
             Err(error) => return Err(error),
         };
-        let field = content.as_ref().and_then(|content| content.field(&pointer.field));
+        self.cite(id, &attributes, content.as_ref(), pointer)
+    }
+
+    /// A pointer with what its target holds; nothing where that cannot be read as it was written.
+    fn cite(
+        &self,
+        id: ItemId,
+        attributes: &Attributes,
+        content: Option<&Content>,
+        pointer: &PointerRecord,
+    ) -> Result<Citation> {
+        let field = content.and_then(|content| content.field(&pointer.field));
         let bytes = field.map(|field| field_bytes(&field.value));
         let span =
             bytes.and_then(|bytes| bytes.get(usize::try_from(pointer.start).ok()?..usize::try_from(pointer.end).ok()?));
-        let verdict = match (&content, span) {
+        let verdict = match (content, span) {
             _ if attributes.redacted => Verdict::Redacted,
             (None, _) => Verdict::Mismatch,
             (Some(_), None) => Verdict::Unresolved,
@@ -301,9 +320,8 @@ impl Snapshot {
             (Some(_), Some(_)) => Verdict::Ok,
         };
         let text = span.filter(|_| verdict == Verdict::Ok).map(|span| String::from_utf8_lossy(span).into_owned());
-        let record = content.as_ref().map(|content| &content.record);
-        let episode =
-            || attributes.episode.and_then(|episode| self.state.episode(episode).ok()).map(|row| row.id.clone());
+        let record = content.map(|content| &content.record);
+        let episode = || attributes.episode.and_then(|episode| self.episode(episode).ok()).map(|row| row.id.clone());
         let target = match record {
             Some(record) => match self.moved_key(id)? {
                 Some(moved) => moved,
@@ -360,7 +378,7 @@ impl Snapshot {
     }
 
     /// A trace's own text as a citation, so that whoever uses the row can cite it.
-    pub(crate) fn own_citation(&self, id: ItemId, content: &Content) -> Result<Citation> {
+    pub(crate) fn own_citation(&self, id: ItemId, attributes: &Attributes, content: &Content) -> Result<Citation> {
         let text = content.text();
         let pointer = PointerRecord {
             target: PointerTarget::Item(id.0),
@@ -369,8 +387,26 @@ impl Snapshot {
             end: text.len() as u64,
             hash: *blake3::hash(text.as_bytes()).as_bytes(),
         };
-        self.check_span(id, &pointer)
+        self.cite(id, attributes, Some(content), &pointer)
     }
+}
+
+/// What is known of a thing already, or what `read` finds, to be known from then on; nothing is kept without a place for it.
+fn once<K: Eq + Hash, V: Clone>(
+    known: Option<&Mutex<HashMap<K, V>>>,
+    key: K,
+    read: impl FnOnce() -> Result<V>,
+) -> Result<V> {
+    let Some(known) = known else { return read() };
+    if let Some(value) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return Ok(value.clone());
+    }
+    let value = read()?;
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() < MOST_READ {
+        known.insert(key, value.clone());
+    }
+    Ok(value)
 }
 
 /// A span's hash in hex digits; nothing when the span was erased and its hash with it.

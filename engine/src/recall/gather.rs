@@ -5,6 +5,7 @@
 
 use super::places::Place;
 use super::plan::{Plan, StagePlan};
+use super::words::Words;
 use crate::Result;
 use crate::edge::Edge;
 use crate::item::{ItemId, Kind, Layer};
@@ -33,9 +34,6 @@ pub(crate) struct Found {
     /// Its best place in what a channel found.
     pub(super) rank: Option<u32>,
 }
-
-/// The scores of what is asked by words, in each layer of a stage; none without a text.
-pub(crate) type Words<'w> = Vec<(Layer, Scorer<'w>)>;
 
 impl Found {
     fn ranks(&mut self, rank: u32) {
@@ -114,7 +112,7 @@ pub(crate) fn gather(
             }
             Channel::Words => {
                 for part in &stage.layers {
-                    let words = words.iter().find(|(layer, _)| *layer == part.layer).map(|(_, scorer)| scorer);
+                    let words = words.of(part.layer)?;
                     let find = |filter: &Bits, most| by_words(snapshot, words, filter, most, &mut steps);
                     let found = both(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
                     mark(&mut routed, found.routed, |found| found.words = true);

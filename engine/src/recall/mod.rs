@@ -22,6 +22,7 @@ mod plan;
 mod rank;
 mod select;
 mod why;
+mod words;
 
 use crate::Result;
 use crate::answer::{Answer, Citation, Parts, Role, Row, Strength};
@@ -30,7 +31,7 @@ use crate::reader::{Standing, Window};
 use crate::snapshot::{Snapshot, is_damage};
 pub use builder::RecallBuilder;
 use contest::OpenContests;
-use gather::{Asked, Candidates, Words};
+use gather::{Asked, Candidates};
 use holotype_query::ast;
 use plan::Plan;
 pub(crate) use plan::{names, reader_of};
@@ -39,6 +40,7 @@ use select::{Chosen, Selection};
 use std::collections::BTreeMap;
 use std::time::Instant;
 pub(crate) use why::why;
+use words::{WordIndexes, Words};
 
 /// What was done for an answer, stage by stage: what `explain analyze` shows.
 pub(crate) type Steps = Vec<(String, String)>;
@@ -111,24 +113,28 @@ pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &
     let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.reading_once();
     let plan = Plan::new(snapshot, recall)?;
     let mut contests = OpenContests::default();
-    let (mut stages, complete) = gather_and_rank(snapshot, &plan, false, &mut contests, steps)?;
+    let indexes = WordIndexes::of(snapshot)?;
+    let words = indexes.ask(plan.text.as_deref());
+    let (mut stages, complete) = gather_and_rank(snapshot, &plan, &words, false, &mut contests, steps)?;
     let mut survivors: usize = stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && !plan.exclusions.is_empty() {
         // Excluded items come back, after all valid ones: each test they failed takes l_status off their S.
-        let (with_excluded, _) = gather_and_rank(snapshot, &plan, true, &mut contests, steps)?;
+        let (with_excluded, _) = gather_and_rank(snapshot, &plan, &words, true, &mut contests, steps)?;
         stages = with_excluded;
         survivors = stages.iter().map(Vec::len).sum();
         steps.push(("relax".to_owned(), format!("{survivors} candidates with the excluded ones")));
     }
     let mut selection = select::select(snapshot, &plan, stages)?;
     let contested = contests.bring(snapshot, &plan, &mut selection)?;
-    answer(snapshot, plan, selection, contested, complete, started)
+    let strength = strength(&words, &selection.rows)?;
+    answer(snapshot, &plan, selection, strength, contested, complete, started)
 }
 
 /// The ranked candidates of every stage, and whether every possible row was looked at.
 fn gather_and_rank(
     snapshot: &Snapshot,
     plan: &Plan,
+    words: &Words<'_>,
     relaxed: bool,
     contests: &mut OpenContests,
     steps: &mut Steps,
@@ -139,6 +145,8 @@ fn gather_and_rank(
         ranked: vec![Vec::new(); plan.stages.len()],
         complete: true,
         relaxed,
+        words,
+        hop: None,
     };
     let first = Asked { text: plan.text.clone(), vector: plan.vector.clone() };
     let mut at = 0;
@@ -160,7 +168,9 @@ fn gather_and_rank(
                 break;
             }
             asked = carried(snapshot, &first, &walk.best, group.carry)?;
+            walk.hop = asked.text.as_deref().map(|text| words.ask(text));
         }
+        walk.hop = None;
         at = group.to;
     }
     Ok((walk.ranked, walk.complete))
@@ -178,7 +188,7 @@ fn carried(snapshot: &Snapshot, first: &Asked, best: &[ItemId], carry: usize) ->
 }
 
 /// A way through the stages.
-struct Walk {
+struct Walk<'r, 'w> {
     /// What the last stage may route from, and the best of its rows.
     before: Candidates,
     best: Vec<ItemId>,
@@ -186,9 +196,12 @@ struct Walk {
     ranked: Vec<Vec<Scored>>,
     complete: bool,
     relaxed: bool,
+    words: &'r Words<'w>,
+    /// A later hop finds by more words than the question has.
+    hop: Option<Words<'w>>,
 }
 
-impl Walk {
+impl Walk<'_, '_> {
     fn stage(
         &mut self,
         snapshot: &Snapshot,
@@ -199,23 +212,14 @@ impl Walk {
         steps: &mut Steps,
     ) -> Result<()> {
         let stage = &plan.stages[at];
-        let index = |layer| Ok((layer, snapshot.state.layer(layer).word_index(snapshot.state.bound())?));
-        let indexes = stage.layers.iter().map(|part| index(part.layer)).collect::<Result<Vec<_>>>()?;
-        let scorers = |text: &Option<String>| -> Result<Words<'_>> {
-            let Some(text) = text else { return Ok(Words::new()) };
-            indexes.iter().map(|(layer, index)| Ok((*layer, index.scorer(&index.query(text))?))).collect()
-        };
-        let words = scorers(&asked.text)?;
-        // A later hop finds by more words than the question has.
-        let of_question = if asked.text == plan.text { None } else { Some(scorers(&plan.text)?) };
-        let of_question = of_question.as_ref().unwrap_or(&words);
+        let words = self.hop.as_ref().unwrap_or(self.words);
         let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
         let mut gathered = match stage.lift {
             Some(lift) => places::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
-            None => gather::gather(snapshot, plan, asked, &words, stage, &self.before, self.relaxed)?,
+            None => gather::gather(snapshot, plan, asked, words, stage, &self.before, self.relaxed)?,
         };
         if let Some(most) = stage.places {
-            gathered = places::group(snapshot, plan, stage, most, of_question, gathered, self.relaxed)?;
+            gathered = places::group(snapshot, plan, stage, most, self.words, gathered, self.relaxed)?;
         }
         if stage.is_in(Layer::Trace) && plan.weights.context > 0.0 {
             bring_neighbours(snapshot, &filter.and(&plan.traces), &mut gathered.rows)?;
@@ -227,7 +231,7 @@ impl Walk {
         for step in gathered.steps {
             steps.push((stage.noun.to_string(), step));
         }
-        let rows = rank::rank(snapshot, plan, stage, of_question, gathered.rows)?;
+        let rows = rank::rank(snapshot, plan, stage, self.words, gathered.rows)?;
         contests.note(&rows);
         steps.push((stage.noun.to_string(), format!("{} candidates ranked", rows.len())));
         let count = stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
@@ -268,19 +272,19 @@ fn bring_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, 
 
 fn answer(
     snapshot: &Snapshot,
-    plan: Plan,
+    plan: &Plan,
     selection: Selection,
+    strength: Strength,
     contested: Vec<String>,
     complete: bool,
     started: Instant,
 ) -> Result<Answer> {
-    let strength = strength(snapshot, &plan, &selection.rows)?;
     let mut notes = plan.notes.clone();
     notes.extend(selection.notes.iter().cloned());
     for (id, what) in &selection.damaged {
         notes.push(format!("item {id} is left out, for its bytes are not those that were written: {what}"));
     }
-    notes.extend(damaged_vectors(snapshot, &plan));
+    notes.extend(damaged_vectors(snapshot, plan));
     let relaxed = selection.rows.iter().filter(|row| !row.scored.relaxed.is_empty()).count();
     if relaxed > 0 {
         notes.push(format!(
@@ -298,13 +302,13 @@ fn answer(
     if covered {
         let seeds: Vec<ItemId> = selection.rows.iter().map(|row| row.scored.id).collect();
         let evidence = match plan.expand {
-            Some(limits) => expand::expand(snapshot, &plan, limits, &seeds)?,
+            Some(limits) => expand::expand(snapshot, plan, limits, &seeds)?,
             None => vec![Vec::new(); seeds.len()],
         };
         for (chosen, evidence) in selection.rows.into_iter().zip(evidence) {
-            rows.push(row(snapshot, &plan, &chosen, Role::Hit)?);
+            rows.push(row(snapshot, plan, &chosen, Role::Hit)?);
             for id in evidence {
-                rows.extend(evidence_row(snapshot, &plan, id, &mut notes)?);
+                rows.extend(evidence_row(snapshot, plan, id, &mut notes)?);
             }
         }
     }
@@ -342,18 +346,15 @@ fn damaged_vectors(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
 }
 
 /// How strong the evidence is: the best score, its lead, and the share of the query's words that the rows contain.
-fn strength(snapshot: &Snapshot, plan: &Plan, rows: &[Chosen]) -> Result<Strength> {
+fn strength(words: &Words<'_>, rows: &[Chosen]) -> Result<Strength> {
     let top = rows.first().map_or(0.0, |row| row.scored.score());
     let gap = rows.get(1).map_or(0.0, |second| top - second.scored.score());
     let mut terms = 0.0f32;
-    if let Some(text) = &plan.text {
-        for layer in Layer::ALL {
-            let of_layer = rows.iter().filter(|row| row.scored.scalars.layer == *layer);
-            let ids: Vec<u32> = of_layer.map(|row| row.scored.id.0).collect();
-            if !ids.is_empty() {
-                let index = snapshot.state.layer(*layer).word_index(snapshot.state.bound())?;
-                terms = terms.max(index.scorer(&index.query(text))?.joint_coverage(&ids)?);
-            }
+    for layer in Layer::ALL {
+        let of_layer = rows.iter().filter(|row| row.scored.scalars.layer == *layer);
+        let ids: Vec<u32> = of_layer.map(|row| row.scored.id.0).collect();
+        if let (Some(scorer), false) = (words.of(*layer)?, ids.is_empty()) {
+            terms = terms.max(scorer.joint_coverage(&ids)?);
         }
     }
     Ok(Strength { top, gap, terms })
@@ -364,7 +365,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
     let Scored { id, parts, found, relaxed, lifted_by, .. } = &chosen.scored;
     let attributes = &chosen.attributes;
     let state = &snapshot.state;
-    let symbol = |number: Option<u32>| number.map(|number| state.symbol_name(number)).transpose();
+    let symbol = |number: Option<u32>| number.map(|number| snapshot.symbol_name(number)).transpose();
     let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
     let mut path = found.path(snapshot)?;
     let others = lifted_by.iter().filter(|recall| !found.linked_from.contains(recall));
@@ -384,7 +385,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
         source: attributes.source,
         speaker: symbol(attributes.speaker)?,
         tool: symbol(attributes.tool)?,
-        episode: attributes.episode.map(|episode| state.episode(episode)).transpose()?.map(|row| row.id.clone()),
+        episode: attributes.episode.map(|episode| snapshot.episode(episode)).transpose()?.map(|row| row.id.clone()),
         step: attributes.step,
         time: attributes.time,
         version: symbol(attributes.version)?,
@@ -404,7 +405,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
 /// What a row rests on; a trace rests on itself.
 fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
     match chosen.scored.scalars.layer {
-        Layer::Trace => Ok(vec![snapshot.own_citation(chosen.scored.id, &chosen.content)?]),
+        Layer::Trace => Ok(vec![snapshot.own_citation(chosen.scored.id, &chosen.attributes, &chosen.content)?]),
         Layer::Recall | Layer::Theme => snapshot.citations(chosen.scored.id),
     }
 }
@@ -423,7 +424,7 @@ fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<St
     };
     let relaxed = plan.flaws_of(id);
     let found = gather::Found::default();
-    let scored = Scored { id, scalars, parts: Parts::default(), found, relaxed, lifted_by: Vec::new() };
+    let scored = Scored { id, scalars, parts: Parts::default(), score: 0.0, found, relaxed, lifted_by: Vec::new() };
     let mut row = row(snapshot, plan, &Chosen::new(snapshot, scored, content)?, Role::Evidence)?;
     row.path = vec!["evidence".to_owned()];
     Ok(Some(row))

@@ -5,9 +5,10 @@
 //! to the traces they rest on, and the places that enough of the items vote for (PlugMem A.1). Either way all traces of the
 //! places that are kept are candidates, and the next stage may look among them.
 
-use super::gather::{Candidates, Found, Gathered, Words, neighbours};
+use super::gather::{Candidates, Found, Gathered, neighbours};
 use super::plan::{LiftPlan, Plan, StagePlan};
 use super::rank;
+use super::words::Words;
 use crate::Result;
 use crate::attributes::{Column, Wanted};
 use crate::item::{Attributes, ItemId, Layer};

@@ -18,8 +18,9 @@ use crate::item::{Attributes, ItemId, Layer};
 use crate::mend;
 use crate::snapshot::{Snapshot, is_damage};
 use holotype_index::words::analyse::Role;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
+use std::iter::Peekable;
+use std::vec::IntoIter;
 
 /// A row that was chosen, with its content.
 pub(crate) struct Chosen {
@@ -51,49 +52,46 @@ pub(crate) struct Selection {
 
 /// The rows of the answer, best first, from the ranked candidates of each stage.
 pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>) -> Result<Selection> {
-    let mut merged = merge(stages);
-    if plan.budget.is_some() {
-        let is_trace = |scored: &&Scored| scored.scalars.layer == Layer::Trace;
-        let traces: BTreeSet<ItemId> =
-            merged.iter().map(|offered| &offered.scored).filter(is_trace).map(|scored| scored.id).collect();
-        let mut kept = Vec::with_capacity(merged.len());
-        for offered in merged {
-            let scored = &offered.scored;
-            let routes_only = scored.scalars.layer == Layer::Recall
-                && snapshot.state.sources(scored.id, Layer::Recall)?.iter().any(|source| traces.contains(source));
-            if !routes_only {
-                kept.push(offered);
-            }
+    let traces: BTreeSet<ItemId> = match plan.budget {
+        Some(_) => {
+            let traces = stages.iter().flatten().filter(|scored| scored.scalars.layer == Layer::Trace);
+            traces.map(|scored| scored.id).collect()
         }
-        merged = kept;
-    }
+        None => BTreeSet::new(),
+    };
+    let routes_only = |scored: &Scored| -> Result<bool> {
+        let carried = !traces.is_empty() && scored.scalars.layer == Layer::Recall;
+        Ok(carried && snapshot.state.sources(scored.id, Layer::Recall)?.iter().any(|source| traces.contains(source)))
+    };
     let mut selection = Selection { rows: Vec::new(), damaged: Vec::new(), notes: Vec::new() };
     let wanted = plan.limit.map(|limit| limit.saturating_add(plan.skip));
     let mut left = plan.budget;
     let mut of_stage: Vec<u64> = plan.stages.iter().map(|stage| stage.count.unwrap_or(u64::MAX)).collect();
-    for Offered { scored, stages } in merged {
-        if wanted.is_some_and(|wanted| selection.rows.len() as u64 >= wanted) || left == Some(0) {
+    for offered in Merged::new(plan, stages) {
+        let is_full = wanted.is_some_and(|wanted| selection.rows.len() as u64 >= wanted);
+        if is_full || left == Some(0) || of_stage.iter().all(|left| *left == 0) {
             break;
         }
-        let cost = u64::from(scored.scalars.tokens);
-        let taken = stages.iter().all(|stage| of_stage[*stage] == 0);
-        if taken || left.is_some_and(|left| cost > left) {
+        let cost = u64::from(offered.scored.scalars.tokens);
+        let taken = offered.stages().all(|stage| of_stage[stage] == 0);
+        if taken || left.is_some_and(|left| cost > left) || routes_only(&offered.scored)? {
             continue;
         }
-        let content = match snapshot.content(scored.id) {
+        let content = match snapshot.content(offered.scored.id) {
             Ok(content) => content,
             Err(error) if is_damage(&error) => {
-                selection.damaged.push((scored.id, error.to_string()));
+                selection.damaged.push((offered.scored.id, error.to_string()));
                 continue;
             }
             Err(error) => return Err(error),
         };
+        let Offered { scored, stage, others } = offered;
         let mut row = Chosen::new(snapshot, scored, content)?;
         match restated(snapshot, plan, &mut selection.rows, &mut row)? {
             Some(better) => selection.rows[better].folded.push(row.scored.id),
             None => {
                 left = left.map(|left| left - cost);
-                for stage in stages {
+                for stage in std::iter::once(stage).chain(others) {
                     of_stage[stage] = of_stage[stage].saturating_sub(1);
                 }
                 selection.rows.push(row);
@@ -108,30 +106,64 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
 /// A candidate with the stages that offer it.
 struct Offered {
     scored: Scored,
-    stages: Vec<usize>,
+    stage: usize,
+    others: Vec<usize>,
 }
 
-/// The candidates of all stages, best first, each item once.
-fn merge(stages: Vec<Vec<Scored>>) -> Vec<Offered> {
-    let mut best: HashMap<ItemId, Offered> = HashMap::new();
-    for (stage, ranked) in stages.into_iter().enumerate() {
-        for scored in ranked {
-            match best.entry(scored.id) {
-                Entry::Vacant(free) => {
-                    free.insert(Offered { scored, stages: vec![stage] });
-                }
-                Entry::Occupied(mut known) => {
-                    known.get_mut().stages.push(stage);
-                    if scored.best_first(&known.get().scored).is_lt() {
-                        known.get_mut().scored = scored;
-                    }
+impl Offered {
+    fn stages(&self) -> impl Iterator<Item = usize> + '_ {
+        std::iter::once(self.stage).chain(self.others.iter().copied())
+    }
+}
+
+/// The candidates of all stages, best first, each item once. The stages are best first themselves, so a candidate is looked
+/// at when it is asked for.
+struct Merged {
+    stages: Vec<Peekable<IntoIter<Scored>>>,
+    /// The stages that offer an item which several offer; emptied when it is given.
+    shared: HashMap<ItemId, Vec<usize>>,
+}
+
+impl Merged {
+    fn new(plan: &Plan, stages: Vec<Vec<Scored>>) -> Merged {
+        let mut shared: HashMap<ItemId, Vec<usize>> = HashMap::new();
+        let is_once = |layer: &Layer| plan.stages.iter().filter(|stage| stage.is_in(*layer)).count() <= 1;
+        if !Layer::ALL.iter().all(is_once) {
+            for (stage, ranked) in stages.iter().enumerate() {
+                for scored in ranked {
+                    shared.entry(scored.id).or_default().push(stage);
                 }
             }
+            shared.retain(|_, stages| stages.len() > 1);
+        }
+        Merged { stages: stages.into_iter().map(|ranked| ranked.into_iter().peekable()).collect(), shared }
+    }
+}
+
+impl Iterator for Merged {
+    type Item = Offered;
+
+    fn next(&mut self) -> Option<Offered> {
+        loop {
+            let mut best: Option<(usize, &Scored)> = None;
+            for (stage, ranked) in self.stages.iter_mut().enumerate() {
+                let Some(head) = ranked.peek() else { continue };
+                // Of equals that of the earlier stage.
+                if best.is_none_or(|(_, best)| head.best_first(best).is_lt()) {
+                    best = Some((stage, head));
+                }
+            }
+            let (stage, _) = best?;
+            let scored = self.stages[stage].next()?;
+            let others = match self.shared.get_mut(&scored.id) {
+                None => Vec::new(),
+                // It was given already, from a stage where it is better.
+                Some(stages) if stages.is_empty() => continue,
+                Some(stages) => std::mem::take(stages).into_iter().filter(|other| *other != stage).collect(),
+            };
+            return Some(Offered { scored, stage, others });
         }
     }
-    let mut merged: Vec<Offered> = best.into_values().collect();
-    merged.sort_by(|a, b| a.scored.best_first(&b.scored));
-    merged
 }
 
 /// The better row that this one restates, if there is one.

@@ -5,6 +5,7 @@
 
 use super::contest::OpenContests;
 use super::plan::{Plan, StagePlan};
+use super::words::WordIndexes;
 use super::{gather_and_rank, select};
 use crate::Result;
 use crate::answer::Table;
@@ -90,10 +91,12 @@ fn visible(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings
 fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<Option<String>> {
     let mut contests = OpenContests::default();
     let mut steps = Vec::new();
-    let (mut stages, _) = gather_and_rank(snapshot, plan, false, &mut contests, &mut steps)?;
+    let words = WordIndexes::of(snapshot)?;
+    let words = words.ask(plan.text.as_deref());
+    let (mut stages, _) = gather_and_rank(snapshot, plan, &words, false, &mut contests, &mut steps)?;
     let survivors: usize = stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && !plan.exclusions.is_empty() {
-        stages = gather_and_rank(snapshot, plan, true, &mut contests, &mut steps)?.0;
+        stages = gather_and_rank(snapshot, plan, &words, true, &mut contests, &mut steps)?.0;
     }
     let mut best: Option<String> = None;
     for (stage, ranked) in plan.stages.iter().zip(&stages) {

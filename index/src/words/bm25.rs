@@ -88,13 +88,41 @@ pub struct Occurrences {
 }
 
 impl Occurrences {
-    /// Adds another document with a weight.
-    pub fn add(&mut self, other: &Occurrences, weight: f32) {
-        self.len += weight * other.len;
-        self.frequencies.resize(self.frequencies.len().max(other.frequencies.len()), 0.0);
-        for (mine, theirs) in self.frequencies.iter_mut().zip(&other.frequencies) {
+    /// Makes it the empty document again.
+    pub fn clear(&mut self) {
+        self.frequencies.clear();
+        self.len = 0.0;
+    }
+
+    /// Adds the document at a place of `others` with a weight; nothing where there is none.
+    pub fn add(&mut self, others: &OccurrenceTable, place: usize, weight: f32) {
+        let (Some(theirs), Some(len)) = (others.frequencies(place), others.lens.get(place)) else { return };
+        self.len += weight * len;
+        self.frequencies.resize(self.frequencies.len().max(theirs.len()), 0.0);
+        for (mine, theirs) in self.frequencies.iter_mut().zip(theirs) {
             *mine += weight * theirs;
         }
+    }
+}
+
+/// The [`Occurrences`] of several documents, in one piece of memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OccurrenceTable {
+    terms: usize,
+    frequencies: Vec<f32>,
+    lens: Vec<f32>,
+}
+
+impl OccurrenceTable {
+    /// Of the document at a place, one for each term, in the order of the query.
+    pub fn frequencies(&self, place: usize) -> Option<&[f32]> {
+        let start = place.checked_mul(self.terms)?;
+        self.frequencies.get(start..start.checked_add(self.terms)?)
+    }
+
+    /// The length of the document at a place, in words.
+    pub fn len_of(&self, place: usize) -> Option<f32> {
+        self.lens.get(place).copied()
     }
 }
 
@@ -252,23 +280,23 @@ impl<'a> Scorer<'a> {
     ///
     /// # Errors
     /// As [`Scorer::top`].
-    pub fn occurrences(&self, ids: &[u32]) -> Result<Vec<Occurrences>> {
-        let empty = Occurrences { frequencies: vec![0.0; self.terms.len()], len: 0.0 };
-        let mut found = vec![empty; ids.len()];
+    pub fn occurrences(&self, ids: &[u32]) -> Result<OccurrenceTable> {
+        let terms = self.terms.len();
+        let mut lens = vec![0.0; ids.len()];
         for part in &self.parts {
-            for (place, id) in ids.iter().enumerate() {
-                let len = part.local(*id).and_then(|local| part.lens.get(local as usize));
-                if let (Some(len), Some(found)) = (len, found.get_mut(place)) {
-                    found.len = u32::from_le_bytes(*len) as f32 / ONCE as f32;
+            for (id, found) in ids.iter().zip(&mut lens) {
+                if let Some(len) = part.local(*id).and_then(|local| part.lens.get(local as usize)) {
+                    *found = u32::from_le_bytes(*len) as f32 / ONCE as f32;
                 }
             }
         }
+        let mut frequencies = vec![0.0; ids.len() * terms];
         self.look_up(ids, &mut |place, term, frequency, _| {
-            if let Some(slot) = found.get_mut(place).and_then(|found| found.frequencies.get_mut(term)) {
+            if let Some(slot) = frequencies.get_mut(place * terms + term) {
                 *slot = frequency as f32 / ONCE as f32;
             }
         })?;
-        Ok(found)
+        Ok(OccurrenceTable { terms, frequencies, lens })
     }
 
     /// The score of a document that is the weighted sum of several (the simple BM25F of Robertson, Zaragoza and Taylor,

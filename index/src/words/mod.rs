@@ -37,7 +37,7 @@ mod vocabulary;
 use std::sync::Arc;
 
 pub use analyse::{Analyzer, AnalyzerId, Stemming};
-pub use bm25::{B, K1, Occurrences, Scorer, TermStats, WordStats};
+pub use bm25::{B, K1, OccurrenceTable, Occurrences, Scorer, TermStats, WordStats};
 pub use merge::merge_word_segments;
 pub use query::{QueryTerm, WordQuery};
 pub use segment::{WORD_SEGMENT_KIND, WordSegment};

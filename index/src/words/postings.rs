@@ -113,6 +113,7 @@ fn decode_block(
     block: &mut Vec<Posting>,
 ) -> Result<()> {
     block.clear();
+    block.reserve(count);
     let mut rest = bytes;
     let mut next = u64::from(first);
     for _ in 0..count {

@@ -1,0 +1,49 @@
+//! What is asked by words, in each layer: analysed once for a recall, looked up in a layer when that is first asked.
+
+use crate::Result;
+use crate::item::Layer;
+use crate::snapshot::Snapshot;
+use holotype_index::words::{Scorer, WordIndex, WordQuery};
+use std::cell::OnceCell;
+
+/// The words of every layer.
+pub(crate) struct WordIndexes([WordIndex; 3]);
+
+impl WordIndexes {
+    pub(crate) fn of(snapshot: &Snapshot) -> Result<WordIndexes> {
+        let [a, b, c] = &snapshot.state.layers;
+        let bound = snapshot.state.bound();
+        Ok(WordIndexes([a.word_index(bound)?, b.word_index(bound)?, c.word_index(bound)?]))
+    }
+
+    /// A question put to them; nothing is asked without a text.
+    pub(crate) fn ask(&self, text: Option<&str>) -> Words<'_> {
+        // The analyser is the database's, so one analysis serves all layers.
+        Words { indexes: &self.0, query: text.map(|text| self.0[0].query(text)), scorers: Default::default() }
+    }
+}
+
+/// The scores of one question in each layer.
+pub(crate) struct Words<'w> {
+    indexes: &'w [WordIndex; 3],
+    query: Option<WordQuery>,
+    scorers: [OnceCell<Scorer<'w>>; 3],
+}
+
+impl<'w> Words<'w> {
+    /// Another question put to the same words.
+    pub(crate) fn ask(&self, text: &str) -> Words<'w> {
+        Words { indexes: self.indexes, query: Some(self.indexes[0].query(text)), scorers: Default::default() }
+    }
+
+    /// Those in a layer; nothing when nothing was asked.
+    pub(crate) fn of(&self, layer: Layer) -> Result<Option<&Scorer<'w>>> {
+        let Some(query) = &self.query else { return Ok(None) };
+        let place = &self.scorers[layer as usize];
+        if let Some(scorer) = place.get() {
+            return Ok(Some(scorer));
+        }
+        let scorer = self.indexes[layer as usize].scorer(query)?;
+        Ok(Some(place.get_or_init(|| scorer)))
+    }
+}
