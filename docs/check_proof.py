@@ -290,6 +290,10 @@ class Shown:
             erased, kind, payload = p.flag(), p.number(1), p.bytes()
             need(kind != 33, "a record is restated twice in one")
             self.add(index, kind, payload, erased)
+        elif kind == 40:
+            erased, kind, payload = p.flag() or erased, p.number(1), p.bytes()
+            need(kind not in (33, 40), "what is told again was told again before")
+            self.add(index, kind, payload, erased)
         elif kind == 4:
             item = item_of(p)
             need(item["id"] not in self.items, "an item is shown twice")

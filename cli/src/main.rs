@@ -36,6 +36,7 @@ mod query;
 mod rebuild;
 mod render;
 mod repl;
+mod retain;
 mod salvage;
 mod screen;
 mod seal;
@@ -91,6 +92,8 @@ enum Command {
     Seal(seal::Args),
     /// Make derived files smaller
     Compact(compact::Args),
+    /// Keep history from one commit on only, and what is live
+    Retain(retain::Args),
     /// Copy a database as of its newest commit, while others write to it
     Backup(backup::Args),
     /// Make a new database of what can be read of a damaged one
@@ -137,6 +140,7 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
         Command::Checkpoint(args) => checkpoint::run(&args, format),
         Command::Seal(args) => seal::run(&args, format),
         Command::Compact(args) => compact::run(&args, format),
+        Command::Retain(args) => retain::run(&args, format),
         Command::Backup(args) => backup::run(&args, format),
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),

@@ -65,6 +65,8 @@ impl State {
             }
             Record::Forget(forget) => self.apply_forget(forget)?,
             Record::Restated(restated) => self.apply_restated(restated, place.lsn)?,
+            Record::Kept(kept) => self.stands_at(&kept.record()?, place.lsn)?,
+            Record::Before(_) | Record::Subtrees(_) => {}
         }
         Ok(())
     }
@@ -77,9 +79,26 @@ impl State {
             }
             Record::Chunk(chunk) => self.place_chunk(chunk, lsn)?,
             Record::Restated(restated) => self.apply_restated(restated, lsn)?,
+            Record::Kept(kept) => self.stands_at(&kept.record()?, lsn)?,
             _ => {}
         }
         Ok(())
+    }
+
+    /// What was said of an item stands elsewhere from now on. Before that has a place, it is read where it was.
+    pub(crate) fn stands_at(&mut self, record: &Record, lsn: u64) -> Result<()> {
+        match record {
+            Record::Item(item) if lsn > 0 => {
+                let mut attributes = self.attributes(item.item())?;
+                if attributes.lsn != lsn {
+                    attributes.lsn = lsn;
+                    self.attributes.set(item.item(), attributes);
+                }
+                Ok(())
+            }
+            Record::Chunk(chunk) if lsn > 0 => self.place_chunk(chunk, lsn),
+            _ => Ok(()),
+        }
     }
 
     fn place_chunk(&mut self, chunk: &ChunkRecord, lsn: u64) -> Result<()> {

@@ -78,14 +78,18 @@ impl ContentReader {
     }
 
     fn record(&self, lsn: u64) -> Result<Record> {
-        let record = self.log.read(Lsn(lsn))?;
+        let record = match (self.log.read(Lsn(lsn)), self.log.floor()) {
+            // What it says is told again elsewhere, which a state from before does not know.
+            (Err(holotype_storage::Error::NoRecord { .. }), Some(floor)) if lsn < floor.first.0 => {
+                let what = "what this snapshot is to read".to_owned();
+                return Err(Error::BeforeHistory { what, since: floor.head.commit.0 });
+            }
+            (read, _) => read?,
+        };
         if record.is_redacted() {
             return Err(Error::SnapshotForgotten);
         }
-        match Record::decode(record.kind, &record.payload)? {
-            Record::Restated(restated) => restated.record(),
-            record => Ok(record),
-        }
+        Record::decode(record.kind, &record.payload)?.innermost()
     }
 
     fn join_chunks(&self, state: &State, record: Arc<ItemRecord>) -> Result<Arc<ItemRecord>> {

@@ -82,6 +82,8 @@ pub(crate) struct Inner {
     pub(crate) gate: Arc<Gate>,
     /// The past state that was asked for last, with the state it is the past of.
     past: Mutex<Option<Past>>,
+    /// Held while the beginning of the log is being cut off.
+    pub(crate) retaining: Mutex<()>,
 }
 
 /// A state as of an earlier commit.
@@ -240,6 +242,7 @@ impl Holotype {
             checkpointer,
             tree_tail: TreeTail::default(),
             past: Mutex::default(),
+            retaining: Mutex::default(),
             words: WordWorker::default(),
             gate: Arc::default(),
         });
@@ -334,6 +337,9 @@ impl Inner {
 
     /// A state as it stood after an earlier commit. The last one asked for is kept as long as the present stays what it is.
     pub(crate) fn past(&self, present: &Arc<State>, commit: u64) -> Result<Arc<State>> {
+        if let Some(floor) = self.log.floor().filter(|floor| commit < floor.head.commit.0) {
+            return Err(Error::BeforeHistory { what: format!("commit {commit}"), since: floor.head.commit.0 });
+        }
         let known = |past: &&Past| past.commit == commit && Weak::as_ptr(&past.of) == Arc::as_ptr(present);
         let mut kept = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(past) = kept.as_ref().filter(known) {
@@ -342,6 +348,11 @@ impl Inner {
         let state = Arc::new(present.as_of(commit)?);
         *kept = Some(Past { of: Arc::downgrade(present), commit, state: Arc::clone(&state) });
         Ok(state)
+    }
+
+    /// Keeps no past state any more.
+    pub(crate) fn forget_past(&self) {
+        *self.past.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The writer's lock. A panic of another thread left the writer's state as it was at its last append.

@@ -88,6 +88,14 @@ pub enum Error {
         /// The newest there is.
         newest: u64,
     },
+    /// Something lies before the commit from which on history is kept.
+    #[error("{what} lies before commit {since}, from which on history is kept; an archive of the log may hold it")]
+    BeforeHistory {
+        /// What was asked for.
+        what: String,
+        /// The commit from which on history is kept.
+        since: u64,
+    },
     /// The caller's key is taken.
     #[error("the key {key:?} is taken by another {what}; keys are unique in a database")]
     DuplicateKey {
@@ -229,6 +237,7 @@ impl Error {
             Error::UnknownName(_) => "unknown-name",
             Error::Missing { .. } => "missing",
             Error::FutureCommit { .. } => "future-commit",
+            Error::BeforeHistory { .. } => "before-history",
             Error::DuplicateKey { .. } => "duplicate-key",
             Error::DuplicateTrace { .. } => "duplicate-trace",
             Error::Invalid(_) => "invalid",
@@ -245,6 +254,7 @@ impl Error {
             Error::Storage(error) => match error {
                 Storage::Damaged(_)
                 | Storage::DamagedFile { .. }
+                | Storage::DamagedFloor { .. }
                 | Storage::MissingSegment { .. }
                 | Storage::Decode { .. } => "damaged",
                 Storage::NewerFormat { .. } => "newer-format",
@@ -278,6 +288,7 @@ impl Error {
             Error::Storage(error) => match error {
                 Storage::Damaged(_)
                 | Storage::DamagedFile { .. }
+                | Storage::DamagedFloor { .. }
                 | Storage::MissingSegment { .. }
                 | Storage::WrongMagic { .. }
                 | Storage::NewerFormat { .. }

@@ -24,8 +24,8 @@ use crate::edge::Edge;
 use crate::item::ItemId;
 use crate::options::Durability;
 use crate::record::{
-    ClaimRecord, EpisodeRecord, ForgetRecord, ItemRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
-    PointersRecord, ReceiptRecord, Record, RestatedRecord, RowRecord,
+    ClaimRecord, EpisodeRecord, ForgetRecord, ItemRecord, KeptRecord, MarkRecord, PageRecord, PointerRecord,
+    PointerTarget, PointersRecord, ReceiptRecord, Record, RestatedRecord, RowRecord,
 };
 use crate::state::State;
 use crate::tables::{self, ClaimRow, PageRow};
@@ -164,21 +164,25 @@ impl Transaction<'_> {
     /// Stages, for every record that says something of what is forgotten, that it is erased, and what stands in for it.
     fn erase_records(&mut self, forgotten: &Forgotten<'_>, report: &mut ForgetReport) -> Result<()> {
         let log = self.log();
-        for transaction in log.scan(Lsn(0))? {
+        // Also what is told again elsewhere stands in the files until they go.
+        let begins = log.floor().map_or(Lsn(0), |floor| floor.head.position);
+        for transaction in log.scan_files() {
             let transaction = transaction?;
+            let mut twice = ForgetReport::default();
             for stored in &transaction.records {
                 // Of an erased record nothing is left but what stands in for it, which is met where it stands.
                 if stored.is_redacted() || self.is_staged_to_erase(stored.lsn) {
                     continue;
                 }
+                let counted = if stored.lsn < begins { &mut twice } else { &mut *report };
                 let restated = match Record::decode(stored.kind, &stored.payload)? {
                     Record::Restated(before) => {
                         let inner = before.record()?;
-                        let cleaned = forgotten.clean(inner, before.erased, report)?;
+                        let cleaned = forgotten.clean(inner, before.erased, counted)?;
                         cleaned.map(|cleaned| cleaned.restated(before.lsn)).transpose()?
                     }
                     record => {
-                        forgotten.clean(record, false, report)?.map(|it| it.restated(stored.lsn.0)).transpose()?
+                        forgotten.clean(record, false, counted)?.map(|it| it.restated(stored.lsn.0)).transpose()?
                     }
                 };
                 let Some(restated) = restated else { continue };
@@ -189,6 +193,10 @@ impl Transaction<'_> {
         }
         Ok(())
     }
+}
+
+fn kept_again(erased: bool, record: &Record) -> Result<Record> {
+    Ok(Record::Kept(KeptRecord { erased, kind: record.kind(), payload: record.encode()? }))
 }
 
 /// What is forgotten, as far as records tell.
@@ -271,6 +279,12 @@ impl Forgotten<'_> {
                 }
                 cleaned.then(|| restated(Record::Receipt(receipt)))
             }
+            Record::Kept(kept) => match self.clean(kept.record()?, erased || kept.erased, report)? {
+                None => None,
+                Some(Cleaned::Gone) => Some(Cleaned::Gone),
+                Some(Cleaned::Left(record)) => Some(Cleaned::Left(kept_again(true, &record)?)),
+                Some(Cleaned::Restated(record)) => Some(Cleaned::Restated(kept_again(kept.erased, &record)?)),
+            },
             Record::Read(mut read) => {
                 self.clean_rows(&mut read.rows, &mut read.spans, &mut read.answer).then(|| restated(Record::Read(read)))
             }
@@ -284,7 +298,9 @@ impl Forgotten<'_> {
             | Record::Uncite(_)
             | Record::Rekey(_)
             | Record::Forget(_)
-            | Record::Restated(_) => None,
+            | Record::Restated(_)
+            | Record::Before(_)
+            | Record::Subtrees(_) => None,
         })
     }
 
@@ -374,14 +390,12 @@ impl State {
         }
     }
 
-    /// The record of an item stands elsewhere from now on. Before it has a place, it is read where it was.
+    /// The record of an item stands elsewhere from now on.
     pub(crate) fn apply_restated(&mut self, restated: &RestatedRecord, lsn: u64) -> Result<()> {
-        if let (Record::Item(item), true) = (restated.record()?, lsn > 0) {
-            let mut attributes = self.attributes(item.item())?;
-            attributes.lsn = lsn;
-            self.attributes.set(item.item(), attributes);
+        match Record::Restated(restated.clone()).innermost()? {
+            item @ Record::Item(_) => self.stands_at(&item, lsn),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Forgetting is no change that history keeps: what was forgotten is so as of every time.

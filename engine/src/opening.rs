@@ -12,6 +12,7 @@ use crate::layers::{analyzer, empty_layers};
 use crate::options::Options;
 use crate::rebuild::{self, Rebuilt};
 use crate::refresh::ATTEMPTS;
+use crate::retold::Base;
 use crate::state::State;
 use crate::tables::{self, Meta};
 use crate::{Error, Result, settings};
@@ -42,15 +43,20 @@ pub(crate) fn open(files: Files, options: Options, all_anew: bool) -> Result<Hol
     let mut report = OpenReport::default();
     let attempts = if beside_writer { ATTEMPTS } else { 1 };
     let found = if all_anew { Err(None) } else { derived(&files, &options, attempts).map_err(Some) };
-    let from_log = |known, report: &mut OpenReport| -> Result<(Log, Base)> {
+    let from_log = |known, report: &mut OpenReport| -> Result<(Log, Stands)> {
         if options.read_only {
-            let (log, state) = replay_log(&files, &options, known, empty_state(None)?, report)?;
-            return Ok((log, Base::Memory(state)));
+            let mut state = empty_state(None)?;
+            if let Some(base) = Base::open(&files)? {
+                base.put_tree(&mut state)?;
+                base.transactions()?.try_for_each(|transaction| replay(&mut state, &transaction?))?;
+            }
+            let (log, state) = replay_log(&files, &options, known, state, report)?;
+            return Ok((log, Stands::InMemory(state)));
         }
         let read =
             |apply: &mut dyn FnMut(Transaction) -> Result<()>| read_log(&files, &options, None, known, report, apply);
         let (log, rebuilt) = rebuild::rebuild(&files, &options, read)?;
-        Ok((log, Base::Rebuilt(Box::new(rebuilt))))
+        Ok((log, Stands::OnRebuilt(Box::new(rebuilt))))
     };
     let (log, base) = match found {
         Ok((derived, state)) => match replay_log(&files, &options, (hint, closed), state, &mut report) {
@@ -62,7 +68,7 @@ pub(crate) fn open(files: Files, options: Options, all_anew: bool) -> Result<Hol
             }
             replayed => {
                 let (log, state) = replayed?;
-                (log, Base::Checkpoint(derived, state))
+                (log, Stands::OnCheckpoint(derived, state))
             }
         },
         // What a newer program made is not replaced unless that is asked for.
@@ -75,7 +81,7 @@ pub(crate) fn open(files: Files, options: Options, all_anew: bool) -> Result<Hol
         }
     };
     let (log, mut base) = match &base {
-        Base::Checkpoint(_, state) if state.meta.purged < state.meta.forgets && !options.read_only => {
+        Stands::OnCheckpoint(_, state) if state.meta.purged < state.meta.forgets && !options.read_only => {
             // A crash came between erasing from the log and making the derived files anew.
             let why = "something was forgotten, and derived files made before may still hold it";
             report.rebuilt = Some(why.to_owned());
@@ -95,17 +101,17 @@ pub(crate) fn open(files: Files, options: Options, all_anew: bool) -> Result<Hol
         state.meta.purged = state.meta.forgets;
     }
     let (state, catalog, generation, replayed) = match base {
-        Base::Memory(state) => (state, None, files.newest_generation(), report.replayed),
-        Base::Checkpoint(derived, state) if options.read_only => {
+        Stands::InMemory(state) => (state, None, files.newest_generation(), report.replayed),
+        Stands::OnCheckpoint(derived, state) if options.read_only => {
             drop(derived);
             (state, None, files.newest_generation(), report.replayed)
         }
-        Base::Checkpoint(derived, state) => {
+        Stands::OnCheckpoint(derived, state) => {
             let generation = files.newest_generation();
             files.remove_other(&derived.files)?;
             (state, Some(derived.catalog), generation, report.replayed)
         }
-        Base::Rebuilt(rebuilt) => {
+        Stands::OnRebuilt(rebuilt) => {
             let (state, catalog, generation) = rebuilt.put_in_place(&files)?;
             (state, Some(catalog), generation, 0)
         }
@@ -114,20 +120,20 @@ pub(crate) fn open(files: Files, options: Options, all_anew: bool) -> Result<Hol
 }
 
 /// The state at the end of the log, and what it stands on.
-enum Base {
+enum Stands {
     /// The last checkpoint, with what came after it in memory.
-    Checkpoint(Derived, State),
+    OnCheckpoint(Derived, State),
     /// New files that are not yet named.
-    Rebuilt(Box<Rebuilt>),
+    OnRebuilt(Box<Rebuilt>),
     /// Nothing: a reader of a log alone.
-    Memory(State),
+    InMemory(State),
 }
 
-impl Base {
+impl Stands {
     fn state(&mut self) -> &mut State {
         match self {
-            Base::Checkpoint(_, state) | Base::Memory(state) => state,
-            Base::Rebuilt(rebuilt) => &mut rebuilt.state,
+            Stands::OnCheckpoint(_, state) | Stands::InMemory(state) => state,
+            Stands::OnRebuilt(rebuilt) => &mut rebuilt.state,
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::item::Layer;
 use crate::options::Options;
 use crate::pressure::{ITEM_BYTES, ROW_BYTES};
 use crate::proof::tree::Blocks;
+use crate::retold::Base;
 use crate::sealing::{MAX_SEGMENTS, Sealed, Sealer};
 use crate::state::State;
 use crate::tables::{self, ManifestRow};
@@ -31,7 +32,7 @@ use holotype_index::words::{Analyzer, WordSegment, WordTail};
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::features::Access;
-use holotype_storage::log::{Log, Transaction};
+use holotype_storage::log::{Leaf, Log, Transaction};
 use holotype_storage::overlay::{Overlay, RowKey, View};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -94,6 +95,9 @@ fn rebuild_with<T>(
     let words = WordFiles::default();
     std::thread::scope(|scope| {
         let mut rounds = Rounds::new(sealer, &catalog, &words, scope)?;
+        if let Some(base) = Base::open(files)? {
+            rounds.begin_at(&base)?;
+        }
         let done = read(&mut |transaction| rounds.apply(transaction))?;
         let (state, sealed, blocks) = rounds.finish()?;
         Ok::<_, Error>((done, state, sealed, blocks))
@@ -184,16 +188,33 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
         })
     }
 
+    /// Begins with what was told again of a log whose beginning was cut off.
+    fn begin_at(&mut self, base: &Base) -> Result<()> {
+        base.put_tree(&mut self.state)?;
+        self.blocks = Blocks::after(&self.state)?;
+        for leaf in base.log().leaves(self.blocks.read_from(), base.head().position) {
+            self.take_leaf(leaf?)?;
+        }
+        for transaction in base.transactions()? {
+            self.apply(transaction?)?;
+        }
+        Ok(())
+    }
+
+    fn take_leaf(&mut self, leaf: Leaf) -> Result<()> {
+        let tree = &mut self.tree;
+        self.blocks.push(leaf, &self.state, &mut |key, value| {
+            tree.push((RowKey::new(tables::TREE, key), Some(value.to_vec())));
+            Ok(())
+        })
+    }
+
     fn apply(&mut self, transaction: Transaction) -> Result<()> {
         let own = replay_rows(&mut self.state, &transaction)?;
         let mut waiting = 0;
         self.state.index_items(&own, &mut |_, queued_len| waiting = waiting.max(queued_len))?;
         for leaf in transaction.leaves {
-            let tree = &mut self.tree;
-            self.blocks.push(leaf, &self.state, &mut |key, value| {
-                tree.push((RowKey::new(tables::TREE, key), Some(value.to_vec())));
-                Ok(())
-            })?;
+            self.take_leaf(leaf)?;
         }
         let limit = self.sealer.options.memory_limit;
         if waiting as u64 >= limit / 64 {

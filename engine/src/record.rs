@@ -332,6 +332,49 @@ impl RestatedRecord {
     }
 }
 
+/// A record of an earlier commit, told again.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct KeptRecord {
+    /// What it is about is forgotten, and this is what may be known of it.
+    pub(crate) erased: bool,
+    pub(crate) kind: u8,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl KeptRecord {
+    /// The record that is told again.
+    pub(crate) fn record(&self) -> Result<Record> {
+        match Record::decode(self.kind, &self.payload)? {
+            Record::Restated(_) | Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) => {
+                Err(Error::Corrupt { what: format!("a record of type {} is told again", self.kind) })
+            }
+            record => Ok(record),
+        }
+    }
+}
+
+/// A commit whose records were told again: those since the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct BeforeRecord {
+    pub(crate) number: u64,
+    pub(crate) time: i64,
+    pub(crate) position: u64,
+    pub(crate) hash: [u8; 32],
+}
+
+/// A row of the tree over all records.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct SubtreeRow {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+}
+
+/// Hashes of subtrees whose records are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct SubtreesRecord {
+    pub(crate) rows: Vec<SubtreeRow>,
+}
+
 /// One record of the log.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Record {
@@ -352,6 +395,9 @@ pub(crate) enum Record {
     Read(ReadRecord),
     Forget(ForgetRecord),
     Restated(RestatedRecord),
+    Kept(KeptRecord),
+    Before(BeforeRecord),
+    Subtrees(SubtreesRecord),
 }
 
 /// A record as the log tells it in order.
@@ -381,6 +427,9 @@ mod kind {
     pub(super) const READ: u8 = 21;
     pub(super) const FORGET: u8 = 32;
     pub(super) const RESTATED: u8 = 33;
+    pub(super) const KEPT: u8 = 40;
+    pub(super) const BEFORE: u8 = 41;
+    pub(super) const SUBTREES: u8 = 42;
 }
 
 impl Record {
@@ -404,6 +453,9 @@ impl Record {
             Record::Read(_) => kind::READ,
             Record::Forget(_) => kind::FORGET,
             Record::Restated(_) => kind::RESTATED,
+            Record::Kept(_) => kind::KEPT,
+            Record::Before(_) => kind::BEFORE,
+            Record::Subtrees(_) => kind::SUBTREES,
         }
     }
 
@@ -426,8 +478,23 @@ impl Record {
             Record::Read(record) => codec::encode(record),
             Record::Forget(record) => codec::encode(record),
             Record::Restated(record) => codec::encode(record),
+            Record::Kept(record) => codec::encode(record),
+            Record::Before(record) => codec::encode(record),
+            Record::Subtrees(record) => codec::encode(record),
         };
         Ok(bytes?)
+    }
+
+    /// What a record says that stands in for another, or tells it again.
+    pub(crate) fn innermost(self) -> Result<Record> {
+        let record = match self {
+            Record::Restated(restated) => restated.record()?,
+            record => record,
+        };
+        match record {
+            Record::Kept(kept) => kept.record(),
+            record => Ok(record),
+        }
     }
 
     /// A record as the log tells it: an erased one by what stands in for it, if anything does.
@@ -470,6 +537,9 @@ impl Record {
             kind::READ => Record::Read(codec::decode(payload)?),
             kind::FORGET => Record::Forget(codec::decode(payload)?),
             kind::RESTATED => Record::Restated(codec::decode(payload)?),
+            kind::KEPT => Record::Kept(codec::decode(payload)?),
+            kind::BEFORE => Record::Before(codec::decode(payload)?),
+            kind::SUBTREES => Record::Subtrees(codec::decode(payload)?),
             _ => return Err(Error::UnknownRecord { kind }),
         })
     }

@@ -16,7 +16,7 @@ use crate::layers::{LayerIndex, LayerVectors, LayerWords};
 use crate::sealing::manifest_key;
 use crate::state::State;
 use crate::tables::{self, ManifestRow};
-use crate::{Error, Result};
+use crate::{Error, Result, retold};
 use holotype_index::bitmap::Bits;
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
 use holotype_index::segment::merge_segments;
@@ -25,7 +25,6 @@ use holotype_index::{BuildOptions, TailView, VectorSegment, build_segment};
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
-use holotype_storage::log::Lsn;
 use holotype_storage::overlay::{RowKey, View};
 use holotype_storage::segment_file::{FileIdentity, SegmentFile};
 use std::path::PathBuf;
@@ -76,7 +75,7 @@ pub(crate) fn rederive(inner: &Inner, writer: &mut Writer, state: &State, all: b
 /// Rows and attributes as the log gives them, up to where `state` stands.
 fn from_log(inner: &Inner, state: &State) -> Result<State> {
     let mut fresh = empty_state(None)?;
-    for transaction in inner.log.scan(Lsn(0))? {
+    for transaction in retold::transactions(&inner.log)? {
         let transaction = transaction?;
         if transaction.number > state.head.commit {
             break;

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::database::{Holotype, Writer, replay};
 use crate::opening::{is_replaced, open_derived};
 use crate::state::State;
-use holotype_storage::log::Lsn;
+use holotype_storage::log::{Log, Lsn};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -81,7 +81,11 @@ impl Holotype {
     fn newer_checkpoint(&self, writer: &Writer, durable: Lsn) -> Option<State> {
         let inner = &self.inner;
         let behind = durable.0.saturating_sub(writer.state.head.position.0);
-        let due = writer.tail_bytes.saturating_add(behind) >= inner.options.checkpoint_bytes
+        // What stood behind the present state may be gone from the log.
+        let floor = Log::floor_in(inner.files.vfs.as_ref(), &inner.files.log_dir()).ok().flatten();
+        let cut_off = floor.is_some_and(|floor| writer.state.head.position < floor.head.position);
+        let due = cut_off
+            || writer.tail_bytes.saturating_add(behind) >= inner.options.checkpoint_bytes
             || writer.tail_records >= inner.options.checkpoint_records;
         if !due {
             return None;

@@ -23,9 +23,10 @@ use crate::record::{
 };
 use crate::space::Space;
 use crate::transaction::Transaction;
-use crate::{Error, Result};
+use crate::{Error, Result, retold};
+use holotype_storage::Record as Stored;
 use holotype_storage::lock::Lock;
-use holotype_storage::log::{Log, Lsn, Salvaged, Unreadable};
+use holotype_storage::log::{Floor, Log, Lsn, Salvaged, Unreadable};
 use holotype_storage::vfs::{OpenMode, OsVfs, Vfs};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -109,8 +110,22 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
         Options { page_size: found.page_size, max_transaction_bytes: MAX_TRANSACTION_BYTES, ..Options::default() };
     let database = Holotype::create_on(Arc::clone(&vfs), dest.as_ref(), options)?;
     let report = SalvageReport { records: found.records, ..SalvageReport::default() };
-    let mut salvage =
-        Salvage { database: &database, names, numbers: Numbers::default(), receipts: None, report, at: 0 };
+    let mut salvage = Salvage {
+        database: &database,
+        names,
+        numbers: Numbers::default(),
+        receipts: None,
+        report,
+        at: 0,
+        begins: Lsn(0),
+    };
+    if let Some(floor) = found.floor {
+        let mut records = Vec::new();
+        let mut told_again = |salvaged| salvage.told_again(salvaged, &floor, &mut records);
+        Log::salvage(Arc::clone(&vfs), &from.log_dir(), durable, &mut told_again)?;
+        salvage.transaction(Salvaged { records, time_us: None })?;
+        salvage.begins = floor.head.position;
+    }
     Log::salvage(vfs, &from.log_dir(), durable, &mut |salvaged| salvage.transaction(salvaged))?;
     let (positions, mut report) = salvage.finish()?;
     if durable > found.end {
@@ -133,7 +148,8 @@ fn last_durable(from: &Files) -> Lsn {
 
 fn note_episodes(salvaged: &Salvaged, names: &mut HashMap<u32, String>) {
     for stored in &salvaged.records {
-        if let Ok(Some(Told { record: Record::Episode(episode), .. })) = Record::told(stored) {
+        let told = Record::told(stored).ok().flatten();
+        if let Some(Ok(Record::Episode(episode))) = told.map(|told| told.record.innermost()) {
             names.entry(episode.number).or_insert(episode.id);
         }
     }
@@ -182,6 +198,8 @@ struct Salvage<'d> {
     report: SalvageReport,
     /// Where the record stands that is written again.
     at: u64,
+    /// What stands before was written again from where it is told again.
+    begins: Lsn,
 }
 
 impl Salvage<'_> {
@@ -193,6 +211,9 @@ impl Salvage<'_> {
         }
         let mut chunks: Vec<ChunkRecord> = Vec::new();
         for stored in &salvaged.records {
+            if stored.lsn < self.begins {
+                continue;
+            }
             self.at = stored.lsn.0;
             let Told { record, erased } = match Record::told(stored) {
                 Ok(Some(told)) => told,
@@ -219,6 +240,22 @@ impl Salvage<'_> {
             }
         }
         transaction.commit(Durability::Flush)?;
+        Ok(())
+    }
+
+    /// Writes the transactions again that are told again in a log whose beginning was cut off. `records` are those of the one
+    /// whose end is not met yet.
+    fn told_again(&mut self, salvaged: Salvaged, floor: &Floor, records: &mut Vec<Stored>) -> Result<()> {
+        let there = floor.from.position..floor.until.position;
+        for stored in salvaged.records.iter().filter(|stored| there.contains(&stored.lsn)) {
+            match Record::told(stored).map(|told| told.map(|told| told.record)) {
+                Ok(Some(Record::Kept(kept))) => records.push(retold::unwrapped(kept, stored.lsn)?),
+                Ok(Some(Record::Before(before))) => {
+                    self.transaction(Salvaged { records: std::mem::take(records), time_us: Some(before.time) })?;
+                }
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -383,6 +420,7 @@ impl Salvage<'_> {
             }
             // What was audited can be read in the damaged log; restatements were told where what they restate stood.
             Record::Item(_) | Record::Chunk(_) | Record::Read(_) | Record::Restated(_) => return Ok(()),
+            Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) => return Ok(()),
         };
         transaction.push(moved)
     }

@@ -149,7 +149,7 @@ impl Holotype {
     /// When the log cannot be read.
     pub fn find_head(&self, hash: &str, commit: Option<u64>) -> Result<KnownHead> {
         let wanted = hash.to_ascii_lowercase();
-        for transaction in self.inner.log.scan(holotype_storage::log::Lsn(0))? {
+        for transaction in crate::retold::transactions(&self.inner.log)? {
             let transaction = transaction?;
             if hex(&transaction.head.hash) == wanted {
                 return Ok(KnownHead::At(transaction.number.0));

@@ -59,6 +59,15 @@ pub enum Error {
         number: u64,
     },
 
+    /// The file that says where the log begins is not what was written.
+    #[error("{}: damaged: {what}; restore this file from a backup, or salvage what the log holds", path.display())]
+    DamagedFloor {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+
     /// There is a log already where one was to be created.
     #[error("{}: holds a log already", path.display())]
     LogExists {

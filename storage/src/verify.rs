@@ -69,7 +69,10 @@ pub(crate) fn verify<E: From<Error>>(
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
 ) -> Result<VerifyReport, E> {
     let total = segments.last().map_or(0, |last| last.end()).min(limit);
-    let mut scanner = Scanner::at_start(geometry.clone(), segments.clone(), limit).without_payloads();
+    let first = segments.first().map_or(0, |first| first.first);
+    // Of a log whose beginning was cut off the first transaction may have begun before.
+    let mut is_cut_off = first > 0;
+    let mut scanner = Scanner::at_rest(geometry.clone(), segments.clone(), limit).without_payloads();
     let mut verifying = Verifying {
         geometry,
         segments,
@@ -87,12 +90,13 @@ pub(crate) fn verify<E: From<Error>>(
             told = position;
         }
         match scanner.step()? {
-            Step::Transaction { transaction, whole: true, erasures } => {
+            Step::Transaction { transaction, whole, erasures } if whole || is_cut_off => {
+                is_cut_off = false;
                 verifying.note_redactions(&transaction, erasures);
                 verifying.report.commits += 1;
                 verifying.report.records += transaction.records.len() as u64;
             }
-            Step::Transaction { transaction, whole: false, .. } => verifying.report.not_checked.push(format!(
+            Step::Transaction { transaction, .. } => verifying.report.not_checked.push(format!(
                 "the hash of commit {}, of which some records are unreadable or were skipped",
                 transaction.number
             )),
@@ -105,6 +109,7 @@ pub(crate) fn verify<E: From<Error>>(
             }
             Step::Fault(fault) => {
                 verifying.fault(fault);
+                is_cut_off = false;
                 scanner.resume()?;
             }
             Step::Limit => {
@@ -256,7 +261,7 @@ impl Verifying<'_> {
     }
 
     fn finish(mut self, end: u64) -> Result<VerifyReport> {
-        self.report.bytes = end;
+        self.report.bytes = end - self.segments.first().map_or(0, |first| first.first).min(end);
         let of_fault = |file: &PathBuf| self.report.faults.iter().any(|fault| fault.file == *file);
         let read = self.segments.iter().filter(|segment| segment.first < end && segment.valid_header().is_some());
         let sound = read.filter(|segment| self.faulty <= MAX_FAULTS as u64 && !of_fault(&segment.path));

@@ -1,4 +1,4 @@
-//! `seal`, `compact`, `backup` and `salvage`.
+//! `seal`, `compact`, `retain`, `backup` and `salvage`.
 
 use crate::program::Place;
 
@@ -38,4 +38,25 @@ fn what_is_saved_of_a_damaged_log_opens_and_what_is_lost_is_listed() {
     assert_eq!(place.run(&["verify", "saved.holo", "--format", "json"]).ok().json()["clean"], true);
     let again = place.run(&["salvage", "memory.holo", "saved.holo"]);
     assert!(again.status > 1 && again.stderr.contains("exists already"), "{again:#?}");
+}
+
+#[test]
+fn history_is_kept_from_a_commit_on() {
+    let place = Place::with_trip();
+    let query = |statement: &str| place.run(&["query", "memory.holo", statement, "--format", "json"]);
+    query("mark 't1' failed because 'timeout'").ok();
+    let newest = place.run(&["head", "memory.holo", "--format", "json"]).ok().json()["commit"].as_u64().unwrap();
+    let before = query("find items").ok().json()["rows"].clone();
+    let since = newest.to_string();
+    let done =
+        place.run(&["retain", "memory.holo", "--since", &since, "--archive", "old", "--format", "json"]).ok().json();
+    assert_eq!((done["since"].as_u64(), done["left"].as_u64()), (Some(newest), Some(0)), "{done}");
+    assert!(done["records"].as_u64() > Some(4), "{done}");
+    assert_eq!(query("find items").ok().json()["rows"], before);
+    query(&format!("count items as of commit {newest}")).ok();
+    let gone = query("count items as of commit 1");
+    assert_eq!((gone.status, gone.error()["code"].as_str()), (2, Some("before-history")), "{gone:#?}");
+    assert_eq!(place.run(&["verify", "memory.holo", "--format", "json"]).ok().json()["clean"], true);
+    let later = place.run(&["retain", "memory.holo", "--since", "1000"]);
+    assert_eq!(later.status, 2, "{later:#?}");
 }

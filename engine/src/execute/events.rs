@@ -2,12 +2,12 @@
 //!
 //! A condition on the commit in the predicate bounds how much of the log is read.
 
-use crate::Result;
 use crate::cell::{Cell, Cells};
 use crate::item::{ItemId, Kind, Layer};
 use crate::record::{Change, MarkRecord, Record, Told};
 use crate::snapshot::Snapshot;
 use crate::tables;
+use crate::{Error, Result, retold};
 use holotype_query::ast::{Predicate, Test};
 use holotype_query::{Op, Value};
 use holotype_storage::log::Lsn;
@@ -22,6 +22,19 @@ struct Event {
     because: Option<String>,
 }
 
+/// The transactions from a commit on, or from an earlier one where that is where reading can begin.
+fn transactions_from(
+    snapshot: &Snapshot,
+    first: u64,
+) -> Result<Box<dyn Iterator<Item = Result<holotype_storage::log::Transaction>>>> {
+    let log = &snapshot.inner.log;
+    if log.floor().is_some_and(|floor| first <= floor.head.commit.0) {
+        return Ok(Box::new(retold::transactions(log)?));
+    }
+    let from = snapshot.state.commit_row(first)?.from;
+    Ok(Box::new(log.scan(Lsn(from))?.map(|transaction| transaction.map_err(Error::from))))
+}
+
 /// The events up to the snapshot, oldest first.
 pub(super) fn events(snapshot: &Snapshot, filter: Option<&Predicate>) -> Result<Vec<Cells>> {
     let state = &snapshot.state;
@@ -30,10 +43,12 @@ pub(super) fn events(snapshot: &Snapshot, filter: Option<&Predicate>) -> Result<
     if first > snapshot.commit() {
         return Ok(rows);
     }
-    let from = state.commit_row(first)?.from;
     let mut pages = HashSet::new();
-    for transaction in snapshot.inner.log.scan(Lsn(from))? {
+    for transaction in transactions_from(snapshot, first)? {
         let transaction = transaction?;
+        if transaction.number.0 < first {
+            continue;
+        }
         if transaction.number.0 > snapshot.commit() {
             break;
         }
@@ -97,7 +112,9 @@ fn told(record: &Record, snapshot: &Snapshot, pages: &mut HashSet<u32>, commit: 
         Record::Receipt(_) => plain("receipt"),
         Record::Read(read) if read.rows.is_empty() => plain("recall"),
         Record::Read(read) => return Ok(read.rows.iter().map(|row| of("recall", row.item)).collect()),
-        Record::Chunk(_) | Record::Restated(_) => return Ok(Vec::new()),
+        Record::Chunk(_) | Record::Restated(_) | Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) => {
+            return Ok(Vec::new());
+        }
     }])
 }
 

@@ -171,6 +171,10 @@ impl Reasons<'_> {
     }
 
     fn read(&self, commit: u64) -> Result<Vec<Marked>> {
+        // The reasons given before went with the log that held them.
+        if self.snapshot.inner.log.floor().is_some_and(|floor| commit <= floor.head.commit.0) {
+            return Ok(Vec::new());
+        }
         let from = self.snapshot.state.commit_row(commit)?.from;
         let Some(transaction) = self.snapshot.inner.log.scan(Lsn(from))?.next().transpose()? else {
             return Err(Error::Corrupt { what: format!("no transaction stands after log position {from}") });

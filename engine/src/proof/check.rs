@@ -175,6 +175,10 @@ impl Shown {
             erased = restated.erased;
             decoded = restated.record().map_err(|error| error.to_string())?;
         }
+        if let Record::Kept(kept) = decoded {
+            erased |= kept.erased;
+            decoded = kept.record().map_err(|error| error.to_string())?;
+        }
         match decoded {
             Record::Item(item) => {
                 let id = item.id;

@@ -139,14 +139,11 @@ impl Needed<'_> {
         if record.is_redacted() {
             return Ok(Vec::new());
         }
-        let record = match Record::decode(record.kind, &record.payload)? {
-            Record::Restated(restated) => {
-                self.add(Lsn(restated.lsn), item);
-                restated.record()?
-            }
-            record => record,
-        };
-        let Record::Item(record) = record else {
+        let record = Record::decode(record.kind, &record.payload)?;
+        if let Record::Restated(restated) = &record {
+            self.add(Lsn(restated.lsn), item);
+        }
+        let Record::Item(record) = record.innermost()? else {
             return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {item}") });
         };
         if record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. })) {
@@ -199,6 +196,10 @@ impl Needed<'_> {
 
     fn transaction(&self, commit: u64) -> Result<Vec<holotype_storage::Record>> {
         let from = self.snapshot.state.commit_row(commit)?.from;
+        if let Some(floor) = self.snapshot.inner.log.floor().filter(|floor| commit <= floor.head.commit.0) {
+            let what = format!("commit {commit}, which a proof needs,");
+            return Err(Error::BeforeHistory { what, since: floor.head.commit.0 });
+        }
         let from = if commit <= 1 { Lsn(0) } else { Lsn(from) };
         match self.snapshot.inner.log.scan(from)?.next() {
             Some(transaction) => Ok(transaction?.records),

@@ -14,6 +14,7 @@
 //!
 //! Everything here is derived: without rows the log is read from its beginning.
 
+use crate::record::SubtreeRow;
 use crate::state::State;
 use crate::tables;
 use crate::{Error, Result};
@@ -103,6 +104,10 @@ impl<'a> Tree<'a> {
             let block: BlockRow = self.row(8, group / PARTS as u64)?;
             let part = block.parts.get((group % PARTS as u64) as usize);
             let &(position, expected) = part.ok_or_else(|| bad_block(group / PARTS as u64))?;
+            if let Some(floor) = self.log.floor().filter(|floor| position < floor.first.0) {
+                let what = format!("what is proven by record {}", group * PARTS as u64);
+                return Err(Error::BeforeHistory { what, since: floor.head.commit.0 });
+            }
             let leaves = self.log.leaves(Lsn(position), self.log.end()).take(PARTS);
             let leaves = leaves.map(|leaf| Ok(leaf?.hash)).collect::<Result<Vec<Hash>>>()?;
             if fold(&leaves) != Some(expected) {
@@ -208,6 +213,40 @@ pub(crate) fn new_rows(log: &Log, state: &State) -> Result<Vec<(RowKey, Option<V
     Ok(rows)
 }
 
+/// The last place at or before a number of records where blocks begin: how many come before, and where reading goes on.
+pub(crate) fn extent_before(state: &State, records: u64) -> Result<(u64, Lsn)> {
+    let block = records >> 8;
+    let kept = extent(state)?;
+    let position = match (block << 8).cmp(&kept.records) {
+        std::cmp::Ordering::Equal => kept.position,
+        _ if block == 0 => 0,
+        _ => {
+            let row: BlockRow = required(state, 8, block)?;
+            row.parts.first().ok_or_else(|| bad_block(block))?.0
+        }
+    };
+    Ok((block << 8, Lsn(position)))
+}
+
+/// The rows over the first records, of which there are a multiple of 256.
+pub(crate) fn rows_before(state: &State, records: u64) -> Result<Vec<SubtreeRow>> {
+    let is_before = |key: &[u8]| {
+        let (level, index) = key.split_first()?;
+        let index = u64::from_be_bytes(index.try_into().ok()?);
+        Some(*level > 0 && (index + 1).checked_shl((*level).into())? <= records)
+    };
+    let rows = state.scan(tables::TREE, &[])?.into_iter().filter(|(key, _)| is_before(key) == Some(true));
+    Ok(rows.map(|(key, value)| SubtreeRow { key, value: value.to_vec() }).collect())
+}
+
+/// Notes how far the rows of a state go.
+pub(crate) fn put_extent(state: &mut State, records: u64, position: Lsn) -> Result<()> {
+    if records > 0 {
+        state.put_new(tables::TREE, key(0, 0), &ExtentRow { records, position: position.0 })?;
+    }
+    Ok(())
+}
+
 /// Takes a row's key and value.
 pub(crate) type OnRow<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
@@ -219,9 +258,16 @@ pub(crate) fn remake(
     on_row: &mut OnRow<'_>,
 ) -> Result<()> {
     let kept = extent(state)?;
-    let start = ExtentRow { records: 0, position: 0 };
+    let mut start = ExtentRow::default();
+    if let Some(floor) = log.floor() {
+        // Of those before nothing is left to make them of.
+        start = ExtentRow { records: floor.records, position: floor.leaves.0 };
+        for row in rows_before(state, floor.records)? {
+            on_row(&row.key, &row.value)?;
+        }
+    }
     let end = make_rows(log, state, start, Lsn(kept.position), on_bytes, on_row)?;
-    match kept == start {
+    match kept == ExtentRow::default() {
         true => Ok(()),
         false => on_row(&key(0, 0), &codec::encode(&end)?),
     }
@@ -256,6 +302,16 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
+    /// Blocks that go on from those whose rows a state holds.
+    pub(crate) fn after(state: &State) -> Result<Blocks> {
+        Ok(Blocks { extent: extent(state)?, ..Blocks::default() })
+    }
+
+    /// Where reading goes on.
+    pub(crate) fn read_from(&self) -> Lsn {
+        Lsn(self.extent.position)
+    }
+
     /// Takes the next record, and hands on the rows that it completes. Those before the first are in `state`.
     pub(crate) fn push(&mut self, leaf: Leaf, state: &State, on_row: &mut OnRow<'_>) -> Result<()> {
         let Blocks { extent, block, hashes } = self;

@@ -11,10 +11,9 @@ use crate::item::ItemId;
 use crate::proof::tree;
 use crate::snapshot::{Snapshot, is_damage};
 use crate::tables;
-use crate::{Error, Result};
+use crate::{Error, Result, retold};
 use holotype_storage::Error as Storage;
 use holotype_storage::SmallBytes;
-use holotype_storage::log::Lsn;
 use std::cmp::Ordering;
 
 /// The most memory that rows and attributes may take.
@@ -37,15 +36,15 @@ pub(super) fn verify(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyRe
         return Ok(());
     }
     let mut fresh = empty_state(None)?;
-    for transaction in snapshot.inner.log.scan(Lsn(0))? {
+    for transaction in retold::transactions(&snapshot.inner.log)? {
         let transaction = match transaction {
             Ok(transaction) => transaction,
             // Told with its place by the verification of the log.
-            Err(holotype_storage::Error::Damaged(_)) => {
+            Err(Error::Storage(Storage::Damaged(_))) => {
                 report.not_checked.push("the catalog against the log, which is damaged".to_owned());
                 return Ok(());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         if transaction.number > state.head.commit {
             break;

@@ -1,5 +1,5 @@
 //! The whole database under the explorer: transactions of each durability, checkpoints with their segments and merges,
-//! forgetting, compacting and sealing, closing, opening, crashing.
+//! forgetting, compacting, sealing and retaining, closing, opening, crashing.
 
 use holotype::{
     Durability, EpisodeChange, Forget, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status,
@@ -10,7 +10,7 @@ use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
 use super::{Found, Leg, Limits, Step, Subject, World, steps};
 use crate::story::{self, DATABASE, Seen, see_all};
 
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     "record and sync",
     "record and flush",
     "remember and do not wait",
@@ -23,6 +23,7 @@ const STEPS: [&str; 12] = [
     "forget",
     "compact",
     "seal",
+    "retain",
 ];
 
 /// The database.
@@ -56,6 +57,7 @@ impl Subject for EngineSubject {
             steps(&[(0, 0), (5, 0), (1, 0), (6, 0), (3, 0)]),
             steps(&[(4, 0), (5, 0), (0, 2), (5, 0), (8, 3), (0, 0)]),
             steps(&[(0, 0), (2, 0), (9, 1), (0, 0), (10, 0), (11, 0)]),
+            steps(&[(4, 0), (3, 0), (12, 0), (0, 0), (12, 0)]),
         ]
     }
 
@@ -128,6 +130,13 @@ impl Subject for EngineSubject {
                 11 => {
                     database.seal().map_err(said)?;
                     leg.promise(newest);
+                }
+                12 => {
+                    database.retain(newest.into(), None).map_err(said)?;
+                    // What is told again shows nothing new.
+                    let (head, seen) = (database.head().commit.0, see_all(&database.snapshot()).map_err(said)?);
+                    leg.truth.commits.resize(head as usize + 1, seen);
+                    leg.promise(head as u32);
                 }
                 _ => {
                     let disk = leg.disk.crash(Crash::Seeded(step.salt));

@@ -40,6 +40,9 @@ impl Log {
                 progress(done, total);
             })?;
         }
+        if let Some(floor) = self.floor() {
+            floor.write(vfs, dir, &self.geometry.database)?;
+        }
         for segment in segments.iter().rev() {
             let path = dir.join(file_name(segment.number));
             vfs.rename(&unfinished_path(&path), &path).map_err(Error::io(&path, "rename"))?;
@@ -49,7 +52,13 @@ impl Log {
     }
 }
 
-fn copy_segment(vfs: &dyn Vfs, dir: &Path, segment: &Segment, end: Head, copied: &mut dyn FnMut(u64)) -> Result<()> {
+pub(super) fn copy_segment(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    segment: &Segment,
+    end: Head,
+    copied: &mut dyn FnMut(u64),
+) -> Result<()> {
     let path = unfinished_path(&dir.join(file_name(segment.number)));
     let file = vfs.open(&path, OpenMode::CreateNew).map_err(Error::io(&path, "create"))?;
     let kept = segment.len.min(end.position.0 - segment.first);

@@ -10,7 +10,7 @@ use super::open_files::OpenFiles;
 use super::reader::{self, SegmentTable};
 use super::scanner::{Fault, Step};
 use super::segment::{Segment, file_name, number_of, place_in_row};
-use super::{Checkpoint, Log, Lsn, Transaction, damage_at};
+use super::{Checkpoint, Floor, Log, Lsn, Transaction, damage_at};
 use crate::error::{Error, Result};
 use crate::recovery;
 
@@ -28,7 +28,8 @@ impl Log {
         on_transaction: &mut dyn FnMut(Transaction) -> Result<(), E>,
     ) -> Result<(), E> {
         let limit = durable.max(self.end()).max(from.map_or(Lsn(0), |from| from.position)).0;
-        let segments = self.reload(limit)?;
+        let floor = Self::floor_in(&*self.vfs()?, &self.dir)?.filter(|floor| floor.until.position.0 <= limit);
+        let segments = self.reload(limit, floor.as_ref())?;
         let mut scanner = recovery::enter(&self.geometry, &segments, from, limit)?;
         let table = SegmentTable::new(segments.clone());
         let damaged = |fault| Error::Damaged(damage_at(&segments, self.geometry.page, fault));
@@ -58,11 +59,15 @@ impl Log {
             }
             self.group.follow(&file, &segment.path, tip.position);
         }
+        if let Some(floor) = floor {
+            *self.floor_guard() = Some(floor);
+            self.table.retire(floor.segment);
+        }
         Ok(())
     }
 
     /// The segments up to `limit`: those known, and behind them those begun since, read anew.
-    fn reload(&self, limit: u64) -> Result<Vec<Arc<Segment>>> {
+    fn reload(&self, limit: u64, floor: Option<&Floor>) -> Result<Vec<Arc<Segment>>> {
         let mut segments = self.table.all();
         let end = self.end().0;
         segments.retain(|segment| segment.first < end && segment.valid_header().is_some());
@@ -72,18 +77,24 @@ impl Log {
         if limit <= last.end() {
             return Ok(segments);
         }
+        // Of those known none may be left.
+        let cut_off = floor.filter(|floor| floor.segment > last.number);
+        let (next, position) = cut_off.map_or((last.number + 1, last.end()), |floor| (floor.segment, floor.first.0));
+        if cut_off.is_some() {
+            segments.clear();
+        }
         // Files of these names may have been others when they were last looked at.
         let files = Arc::new(OpenFiles::like(last.files()));
         let mut numbers = files.numbers(&self.dir, number_of)?;
-        numbers.retain(|&number| number > last.number);
+        numbers.retain(|&number| number >= next);
         let mut begun = Vec::with_capacity(numbers.len());
-        for (expected, number) in (last.number + 1..).zip(numbers) {
+        for (expected, number) in (next..).zip(numbers) {
             if number != expected {
                 return Err(Error::MissingSegment { path: self.dir.join(file_name(expected)), number: expected });
             }
             begun.push(Segment::load(&files, &self.dir, number)?);
         }
-        place_in_row(&mut begun, last.end());
+        place_in_row(&mut begun, position);
         segments.extend(begun.into_iter().map(Arc::new));
         Ok(segments)
     }

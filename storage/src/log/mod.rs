@@ -17,6 +17,7 @@
 //! reader, scanner   read one record; read and check all
 //! open_files        the last used of the files
 //! redaction         erasing records for good
+//! floor             where a log begins whose beginning was cut off
 //! copy              a copy up to a commit, while others write
 //! salvage           whatever can be read of a damaged log
 //! recovery          what opening finds and does                            crate::recovery
@@ -33,6 +34,7 @@
 
 pub(crate) mod commit;
 mod copy;
+pub(crate) mod floor;
 mod follow;
 pub(crate) mod group_commit;
 mod leaves;
@@ -70,6 +72,7 @@ use segment::{HeaderState, Segment, SegmentHeader, file_name};
 use tip::Tip;
 use writer::{Geometry, Writer};
 
+pub use floor::{Floor, Retired};
 pub use leaves::{Leaf, Leaves, StoredRecord};
 pub use redaction::{Erase, Redaction};
 pub use salvage::{SalvageReport, Salvaged, Unreadable};
@@ -192,6 +195,8 @@ pub struct Log {
     writer: Option<Mutex<Writer>>,
     /// Where it was found damaged, when it was opened read-only.
     damage: Option<Damage>,
+    /// Where it begins, if its beginning was cut off.
+    floor: Mutex<Option<Floor>>,
 }
 
 impl Log {
@@ -290,7 +295,18 @@ impl Log {
         let group = GroupCommit::new(last.file()?, last.path.clone(), tip.position);
         let head = Mutex::new(tip.public_head());
         let (dir, table) = (dir.to_owned(), SegmentTable::new(segments));
-        Ok(Self { dir, geometry, limits, table, group, head, writer: None, damage })
+        Ok(Self { dir, geometry, limits, table, group, head, writer: None, damage, floor: Mutex::default() })
+    }
+
+    pub(crate) fn beginning_at(mut self, floor: Option<Floor>) -> Self {
+        self.floor = Mutex::new(floor);
+        self
+    }
+
+    /// The file system it is on.
+    fn vfs(&self) -> Result<Arc<dyn Vfs>> {
+        let missing = || Error::MissingSegment { path: self.dir.join(file_name(1)), number: 1 };
+        self.table.all().first().map(|segment| Arc::clone(segment.files().vfs())).ok_or_else(missing)
     }
 
     /// Encodes and hashes a transaction, which needs no lock: the part of an append that can be done side by side.
@@ -382,8 +398,8 @@ impl Log {
         reader::read(&self.geometry, &self.table, self.group.written(), lsn)
     }
 
-    /// All transactions after `from`, the position of a [`Head`], or `Lsn(0)` for all there are, up to the end at the
-    /// time of the call.
+    /// All transactions after `from`, the position of a [`Head`], or `Lsn(0)` for all there are (of a log with a floor: all after
+    /// that), up to the end at the time of the call.
     ///
     /// # Errors
     /// [`Error::NoRecord`] when no transaction ends at `from`, [`Error::Damaged`], [`Error::Io`].
@@ -391,7 +407,7 @@ impl Log {
         let geometry = self.geometry.clone();
         let limit = self.group.written();
         let segments = self.table.all();
-        let scanner = match from {
+        let scanner = match self.floor().filter(|_| from == Lsn(0)).map_or(from, |floor| floor.head.position) {
             Lsn(0) => Scanner::at_start(geometry, segments.clone(), limit),
             Lsn(position) => match Scanner::at(geometry, segments.clone(), limit, position)? {
                 Entry::Ready(scanner) => *scanner,
@@ -401,8 +417,21 @@ impl Log {
                 }
             },
         };
+        Ok(self.transactions(scanner, segments))
+    }
+
+    /// Everything that stands in the log's files: of a log with a floor also what is left of the time before it, where the
+    /// first transaction may not be whole.
+    #[must_use]
+    pub fn scan_files(&self) -> Transactions {
+        let (segments, limit) = (self.table.all(), self.group.written());
+        let scanner = Scanner::at_rest(self.geometry.clone(), segments.clone(), limit);
+        self.transactions(scanner, segments)
+    }
+
+    fn transactions(&self, scanner: Scanner, segments: Vec<Arc<Segment>>) -> Transactions {
         let table = SegmentTable::new(segments.clone());
-        Ok(Transactions { scanner: Some(scanner), segments, table, geometry: self.geometry.clone() })
+        Transactions { scanner: Some(scanner), segments, table, geometry: self.geometry.clone() }
     }
 
     /// Seals the open log page, so that the chain covers it, and syncs. Does nothing while it is empty.
@@ -452,12 +481,20 @@ impl Log {
     ) -> Result<VerifyReport, E> {
         let limit = if self.damage.is_some() { u64::MAX } else { self.group.written() };
         let end_now = || self.writer().ok().map(|_idle| self.group.written());
-        verify::verify(&self.geometry, self.table.all(), limit, &end_now, progress)
+        let mut report = verify::verify(&self.geometry, self.table.all(), limit, &end_now, progress)?;
+        if let Err(Error::DamagedFloor { path, what }) = Floor::read(&*self.vfs()?, &self.dir) {
+            report.faults.push(Damage { file: path, page: 0, offset: 0, position: Lsn(0), what });
+        }
+        Ok(report)
     }
 
     fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
         let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
         writer.lock().map_err(|_| Error::Poisoned { why: "a thread panicked while appending".into() })
+    }
+
+    fn floor_guard(&self) -> MutexGuard<'_, Option<Floor>> {
+        self.floor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn head_guard(&self) -> MutexGuard<'_, Head> {

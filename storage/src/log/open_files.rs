@@ -24,6 +24,11 @@ impl OpenFiles {
         Self { vfs, mode, files: Mutex::default() }
     }
 
+    /// The file system they are on.
+    pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
+        &self.vfs
+    }
+
     /// None open, of the same file system and in the same mode.
     pub(crate) fn like(other: &Self) -> Self {
         Self::new(Arc::clone(&other.vfs), other.mode)

@@ -24,6 +24,12 @@ impl SegmentTable {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(segment);
     }
 
+    /// Those before this one are gone.
+    pub(crate) fn retire(&self, first: u64) {
+        let mut segments = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        segments.retain(|segment| segment.number >= first);
+    }
+
     /// A reader of another process's log knows these now.
     pub(crate) fn replace(&self, segments: Vec<Arc<Segment>>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = segments;

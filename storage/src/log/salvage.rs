@@ -21,7 +21,7 @@ use super::redaction::Patches;
 use super::scanner::{Fault, Scanner, Step};
 use super::segment::{HeaderState, Segment, number_of};
 use super::writer::Geometry;
-use super::{Log, Lsn, damage_at};
+use super::{Floor, Log, Lsn, damage_at};
 use crate::error::{Error, Result};
 use crate::log_page::PageSize;
 use crate::record::Record;
@@ -69,6 +69,8 @@ pub struct SalvageReport {
     pub records: u64,
     /// The position after the last thing that could be read.
     pub end: Lsn,
+    /// Where the log begins, if its beginning was cut off and the file that says so can be read.
+    pub floor: Option<Floor>,
 }
 
 impl Log {
@@ -90,7 +92,7 @@ impl Log {
         let geometry = Geometry::new(header.database, PageSize::new(header.page_size)?);
         report.page_size = header.page_size;
         let table = SegmentTable::new(segments.clone());
-        let mut scanner = Scanner::at_rest(geometry.clone(), segments.clone());
+        let mut scanner = Scanner::at_rest(geometry.clone(), segments.clone(), u64::MAX);
         let mut salvage = Salvage { geometry, segments, table, durable, knows_erased: false, report };
         while let Some(salvaged) = salvage.next(&mut scanner)? {
             on_transaction(salvaged)?;
@@ -153,7 +155,7 @@ impl Salvage {
 
     /// What whole transactions say is to be erased.
     fn erased(&self) -> Result<Patches> {
-        let mut scanner = Scanner::at_rest(self.geometry.clone(), self.segments.clone()).without_payloads();
+        let mut scanner = Scanner::at_rest(self.geometry.clone(), self.segments.clone(), u64::MAX).without_payloads();
         let mut erased = Patches::new();
         while scanner.segment().is_some() {
             match scanner.step()? {
@@ -222,13 +224,17 @@ impl Salvage {
 fn load(vfs: &Arc<dyn Vfs>, dir: &Path, report: &mut SalvageReport) -> Result<Vec<Arc<Segment>>> {
     let files = Arc::new(OpenFiles::new(Arc::clone(vfs), OpenMode::Read));
     let mut segments: Vec<Arc<Segment>> = Vec::new();
-    let mut expected = 1;
-    for number in files.numbers(dir, number_of)? {
+    // One that cannot be read says as little as one that is not there.
+    report.floor = Floor::read(&**vfs, dir).ok().flatten().map(|(floor, _)| floor);
+    let mut expected = report.floor.map_or(1, |floor| floor.segment);
+    let kept = expected;
+    for number in files.numbers(dir, number_of)?.into_iter().filter(|number| *number >= kept) {
         let mut segment = Segment::load(&files, dir, number)?;
         if let HeaderState::Newer(what) = segment.header {
             return Err(Error::NewerFormat { path: segment.path, what });
         }
-        let before = segments.last().map_or(0, |before| before.end());
+        let first = report.floor.map_or(0, |floor| floor.first.0);
+        let before = segments.last().map_or(first, |before| before.end());
         (segment.first, segment.len) = match &segment.header {
             HeaderState::Blank => (before, 0),
             HeaderState::Valid(header) if header.first >= before => (header.first, header.len),

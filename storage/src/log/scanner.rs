@@ -147,8 +147,8 @@ impl Scanner {
     }
 
     /// A scanner at the start of what is left of a log, which knows only what the first of these segments says.
-    pub(crate) fn at_rest(geometry: Geometry, segments: Vec<Arc<Segment>>) -> Self {
-        let mut scanner = Self::at_start(geometry, segments, u64::MAX);
+    pub(crate) fn at_rest(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64) -> Self {
+        let mut scanner = Self::at_start(geometry, segments, limit);
         if let Some(first) = scanner.segment().map(Arc::clone).filter(|first| first.number > 1) {
             scanner.known = Known { chain: false, page: true, records: false, commit: false, transaction: false };
             scanner.enter_segment(&first);

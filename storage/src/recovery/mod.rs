@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 use crate::error::{Damage, Error, Result};
 use crate::features::Access;
+use crate::log::floor::{self, Floor};
 use crate::log::open_files::OpenFiles;
 use crate::log::prepare::{Spare, remove_if_there, unfinished_path};
 use crate::log::reader::{self, SegmentTable};
@@ -106,6 +107,8 @@ pub(crate) struct Opening {
     /// Redactions that nothing says are done, by their commits.
     unfinished: BTreeMap<u64, Vec<Erasure>>,
     table: SegmentTable,
+    /// Where the log begins, if its beginning was cut off.
+    floor: Option<Floor>,
     report: RecoveryReport,
 }
 
@@ -126,13 +129,24 @@ impl Opening {
         options: &OpenOptions,
     ) -> Result<Self> {
         let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
-        let segments = load_segments(&vfs, dir, &names, options.read_only)?;
+        let floor = Floor::read(&*vfs, dir)?;
+        let segments = load_segments(&vfs, dir, &names, floor.as_ref().map(|(floor, _)| floor), options.read_only)?;
         let geometry = check_headers(&segments, options)?;
+        if let Some((_, database)) = floor.filter(|(_, database)| *database != geometry.database) {
+            return Err(Error::WrongDatabase {
+                path: dir.join(floor::NAME),
+                expected: geometry.database,
+                found: database,
+            });
+        }
+        let floor = floor.map(|(floor, _)| floor);
+        let from = from.or(floor.map(|floor| floor.head));
         if !options.read_only {
             sync_from(&*vfs, dir, &segments, from.map_or(0, |from| from.position.0))?;
         }
         let from_position = from.map_or(0, |from| from.position.0);
-        let durable = options.durable_hint.map_or(0, |hint| hint.0).max(from_position);
+        let retold = floor.map_or(0, |floor| floor.until.position.0);
+        let durable = options.durable_hint.map_or(0, |hint| hint.0).max(from_position).max(retold);
         // Position 0 says nothing: where nobody knows better, a reader goes on to the end.
         let known = options.durable_hint.is_some_and(|hint| hint.0 > 0);
         let limit = if options.read_only && known { durable } else { u64::MAX };
@@ -154,6 +168,7 @@ impl Opening {
             stop: None,
             unfinished: BTreeMap::new(),
             table,
+            floor,
             report,
         })
     }
@@ -233,11 +248,12 @@ impl Opening {
         let (vfs, limits) = (Arc::clone(&self.vfs), self.options.limits.clone());
         if self.options.read_only {
             let log = Log::read_only(&self.dir, self.geometry, limits, self.segments, &self.good, damage)?;
-            return Ok((log, self.report));
+            return Ok((log.beginning_at(self.floor), self.report));
         }
         let spares = self.spares()?;
         let end = Lsn(self.good.position);
         let log = Log::assemble(vfs, &self.dir, self.geometry, limits, self.segments, self.good, spares)?;
+        let log = log.beginning_at(self.floor);
         for (commit, erasures) in self.unfinished {
             let redaction = Redaction { commit: CommitNo(commit), end, erasures };
             log.complete_redaction(&redaction)?;
@@ -269,10 +285,19 @@ impl Opening {
         Ok(BTreeMap::from([(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file })]))
     }
 
-    /// Removes files of preparations that were never finished.
+    /// Removes files of preparations that were never finished, and what a floor leaves behind. The floor is made durable
+    /// first: its name may never have become so.
     fn remove_unfinished(&mut self) -> Result<()> {
         let names = self.vfs.list(&self.dir).map_err(Error::io(&self.dir, "list"))?;
-        for name in names.iter().filter(|name| name.ends_with(".log.tmp") || *name == tail::UNFINISHED) {
+        let is_behind = |name: &String| self.floor.zip(number_of(name)).is_some_and(|(floor, it)| it < floor.segment);
+        if let Some(floor) = self.floor.filter(|_| names.iter().any(is_behind)) {
+            floor.write(&*self.vfs, &self.dir, &self.geometry.database)?;
+        }
+        let unfinished_floor = floor::unfinished(&self.dir);
+        let is_unfinished = |name: &String| {
+            name.ends_with(".log.tmp") || *name == tail::UNFINISHED || self.dir.join(name) == unfinished_floor
+        };
+        for name in names.iter().filter(|name| is_unfinished(name) || is_behind(name)) {
             let path = self.dir.join(name);
             remove_if_there(&*self.vfs, &path).map_err(Error::io(&path, "remove"))?;
             self.report.removed.push(path);
@@ -325,20 +350,28 @@ fn copy(segment: &Segment, range: Range<u64>, file: &dyn VfsFile) -> Result<()> 
     Ok(())
 }
 
-/// The headers of all segment files, which must be numbered without a gap.
-fn load_segments(vfs: &Arc<dyn Vfs>, dir: &Path, names: &[String], read_only: bool) -> Result<Vec<Arc<Segment>>> {
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
+/// The headers of all segment files from the floor on, which must be numbered without a gap.
+fn load_segments(
+    vfs: &Arc<dyn Vfs>,
+    dir: &Path,
+    names: &[String],
+    floor: Option<&Floor>,
+    read_only: bool,
+) -> Result<Vec<Arc<Segment>>> {
+    let (first_number, first) = floor.map_or((1, 0), |floor| (floor.segment, floor.first.0));
+    let numbers = names.iter().filter_map(|name| number_of(name));
+    let mut numbers: Vec<u64> = numbers.filter(|number| *number >= first_number).collect();
     numbers.sort_unstable();
     let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
     let files = Arc::new(OpenFiles::new(Arc::clone(vfs), mode));
     let mut segments = Vec::with_capacity(numbers.len());
-    for expected in 1..=numbers.len().max(1) as u64 {
-        if numbers.get(expected as usize - 1) != Some(&expected) {
+    for (at, expected) in (0..numbers.len().max(1)).zip(first_number..) {
+        if numbers.get(at) != Some(&expected) {
             return Err(Error::MissingSegment { path: dir.join(file_name(expected)), number: expected });
         }
         segments.push(Segment::load(&files, dir, expected)?);
     }
-    place_in_row(&mut segments, 0);
+    place_in_row(&mut segments, first);
     Ok(segments.into_iter().map(Arc::new).collect())
 }
 

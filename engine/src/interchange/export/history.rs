@@ -87,7 +87,9 @@ impl<W: Write> History<'_, W> {
                 }
                 return Ok(());
             }
-            Record::Chunk(_) | Record::Restated(_) => return Ok(()),
+            Record::Chunk(_) | Record::Restated(_) | Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) => {
+                return Ok(());
+            }
         };
         self.out.write(&line)
     }

@@ -2,8 +2,7 @@
 //! one that holds.
 
 use crate::record::{Change, LinkRecord, MarkRecord, Record, Told, UncitedRecord};
-use crate::{Edge, Error, Result, Snapshot};
-use holotype_storage::log::Lsn;
+use crate::{Edge, Result, Snapshot};
 use std::collections::HashMap;
 
 /// What a mark changes.
@@ -129,17 +128,25 @@ pub(super) enum Event {
 /// Walks over the log up to the snapshot.
 pub(super) fn each_record(snapshot: &Snapshot, mut visit: impl FnMut(Event) -> Result<()>) -> Result<()> {
     let mut place = 0;
-    for transaction in snapshot.inner.log.scan(Lsn(0))? {
-        let transaction = transaction.map_err(Error::from)?;
+    for transaction in crate::retold::transactions(&snapshot.inner.log)? {
+        let transaction = transaction?;
         if transaction.number.0 > snapshot.commit() {
             break;
         }
+        let mut is_news = transaction.records.is_empty();
         for record in &transaction.records {
             let Some(Told { record, .. }) = Record::told(record)? else { continue };
+            if let Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) = record {
+                continue;
+            }
+            is_news = true;
             visit(Event::Record { place, record })?;
             place += 1;
         }
-        visit(Event::Commit { number: transaction.number.0, time: transaction.time_us })?;
+        // What only tells again what was is no commit of anybody's.
+        if is_news {
+            visit(Event::Commit { number: transaction.number.0, time: transaction.time_us })?;
+        }
     }
     Ok(())
 }

@@ -92,6 +92,7 @@ impl<W: Write> Present<'_, W> {
             // A copy counts its commits anew, so that a receipt of this database would say nothing there.
             Record::Receipt(_) | Record::Read(_) => Ok(()),
             Record::Chunk(_) | Record::Rekey(_) | Record::Forget(_) | Record::Restated(_) => Ok(()),
+            Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) => Ok(()),
         }
     }
 

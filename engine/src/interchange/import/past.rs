@@ -14,7 +14,6 @@ use crate::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, PointerRecord, PointerTarget, Record, UncitedRecord,
 };
 use crate::{Edge, Error, ItemId, Kind, Layer, Result, Status};
-use holotype_storage::log::Lsn;
 use std::collections::HashMap;
 
 /// What a statement is about.
@@ -166,7 +165,7 @@ impl Pages {
     fn read(database: &Holotype, until: u64) -> Result<Pages> {
         let mut pages = Pages::default();
         let snapshot = database.snapshot();
-        for transaction in database.inner.log.scan(Lsn(0))? {
+        for transaction in crate::retold::transactions(&database.inner.log)? {
             let transaction = transaction?;
             if transaction.number.0 > until {
                 break;
