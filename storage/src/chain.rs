@@ -20,12 +20,16 @@ use std::cell::RefCell;
 /// A BLAKE3 hash.
 pub type Hash = [u8; 32];
 
-const TAG_RECORD: u8 = 0;
+/// The first byte of what a record's hash is over.
+pub(crate) const TAG_RECORD: u8 = 0;
 const TAG_NODE: u8 = 1;
 const TAG_CHAIN: u8 = 2;
 const TAG_TRANSACTION: u8 = 3;
 const TAG_HEAD: u8 = 4;
 const TAG_GENESIS: u8 = 5;
+
+/// What a record's hash is over before its payload: the tag, the header's first bytes, the salt.
+pub(crate) const RECORD_PREFIX_LEN: usize = 1 + 8 + 16;
 
 /// The hash `r` of a record: its header's first bytes, then salt and payload.
 #[must_use]
@@ -66,9 +70,12 @@ pub(crate) fn chain(previous: &Hash, root: &Hash) -> Hash {
 
 /// The head: all sealed pages, the records of the open one, and what the commit record behind them states.
 pub(crate) fn head(chain: &Hash, open_root: &Hash, stated: &[u8; 64]) -> Hash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[TAG_HEAD]).update(chain).update(open_root).update(stated);
-    hasher.finalize().into()
+    let mut input = [0; 129];
+    input[0] = TAG_HEAD;
+    input[1..33].copy_from_slice(chain);
+    input[33..65].copy_from_slice(open_root);
+    input[65..].copy_from_slice(stated);
+    blake3::hash(&input).into()
 }
 
 /// The chain before the first page of a database.
@@ -93,6 +100,11 @@ impl TransactionHash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&[TAG_TRANSACTION]);
         Self(hasher)
+    }
+
+    /// Begins the next transaction.
+    pub(crate) fn restart(&mut self) {
+        self.0.reset().update(&[TAG_TRANSACTION]);
     }
 
     pub(crate) fn push(&mut self, r: &Hash) {

@@ -17,12 +17,14 @@ mod error;
 pub mod features;
 #[cfg(test)]
 mod format_doc;
+mod hash_batch;
 pub mod lock;
 pub mod log;
 mod log_page;
 pub mod overlay;
 pub mod proof;
 mod record;
+mod record_hashes;
 mod recovery;
 pub mod segment_file;
 mod small_bytes;

@@ -24,6 +24,7 @@
 use crate::chain::{self, Hash};
 use crate::error::{Error, Result};
 use crate::log::Lsn;
+use crate::record_hashes::RecordHashes;
 
 /// The longest payload of one record.
 pub const MAX_PAYLOAD: usize = 16 << 20;
@@ -148,18 +149,47 @@ pub(crate) fn check_new(record: &NewRecord) -> Result<()> {
 
 /// Appends a record to `out`, its CRC left for [`set_crc`], and returns its hash. The payload is at most [`MAX_PAYLOAD`].
 pub(crate) fn encode(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut Vec<u8>) -> Hash {
+    let header = lay_out(kind, salt, payload, out);
+    chain::record_hash(&header, salt, payload)
+}
+
+/// The hash of a new record.
+pub(crate) fn hash(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8]) -> Hash {
+    chain::record_hash(&header_of(kind, payload), salt, payload)
+}
+
+/// Appends a record to `out`, its CRC left for [`set_crc`], and its hash to be made with others.
+pub(crate) fn encode_batched(
+    kind: u8,
+    salt: &[u8; SALT_LEN],
+    payload: &[u8],
+    out: &mut Vec<u8>,
+    batch: &mut RecordHashes,
+) {
+    let start = out.len();
+    let header = lay_out(kind, salt, payload, out);
+    batch.push(start, &header, salt, payload);
+}
+
+/// A new record's first bytes.
+fn header_of(kind: u8, payload: &[u8]) -> [u8; 8] {
     debug_assert!(payload.len() <= MAX_PAYLOAD);
     let mut header = [0; 8];
     header[LENGTH_AT..KIND_AT].copy_from_slice(&(payload.len() as u32).to_le_bytes());
     header[KIND_AT] = kind;
     header[MARK_AT..CRC_AT].copy_from_slice(&MARK);
+    header
+}
+
+fn lay_out(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut Vec<u8>) -> [u8; 8] {
+    let header = header_of(kind, payload);
     let start = out.len();
     out.extend_from_slice(&header);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(salt);
     out.extend_from_slice(payload);
     out.resize(start + stored_len(payload.len()), 0);
-    chain::record_hash(&header, salt, payload)
+    header
 }
 
 /// Completes an encoded record for its place: `record` is exactly its bytes.
@@ -230,8 +260,36 @@ pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
     (length <= MAX_PAYLOAD).then(|| stored_len(length))
 }
 
+/// Makes the hashes of the records that seem to stand in a page from an offset on. Nothing is checked yet: [`parse_hashed`]
+/// does.
+pub(crate) fn hash_page(page: &[u8], from: usize, hashes: &mut RecordHashes) {
+    hashes.clear();
+    let mut offset = from;
+    while let Some(rest) = page.get(offset..)
+        && let Some(stored_len) = claimed_len(rest)
+        && let Some(record) = rest.get(..stored_len)
+    {
+        let length = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
+        if record[FLAGS_AT] == 0 {
+            hashes.push(
+                offset,
+                &hashed_header(record),
+                &record[SALT_AT..PAYLOAD_AT],
+                &record[PAYLOAD_AT..PAYLOAD_AT + length],
+            );
+        }
+        offset += stored_len;
+    }
+    hashes.make();
+}
+
 /// Reads the record at the start of `bytes`, which end where the room for records does.
 pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed<'a> {
+    parse_hashed(bytes, seed, place, None)
+}
+
+/// The same, for a record whose hash may be there: that of these very bytes ([`hash_page`]).
+pub(crate) fn parse_hashed<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place, hash: Option<Hash>) -> Parsed<'a> {
     let Some(prefix) = bytes.get(..PREFIX_LEN) else {
         return Parsed::Blank;
     };
@@ -254,7 +312,9 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed
     let (payload, hash, instead, zeros) = match flags {
         0 => {
             let payload = &record[PAYLOAD_AT..PAYLOAD_AT + length];
-            (payload, hash_of(record, payload), 0, &record[PAYLOAD_AT + length..])
+            let hash = hash
+                .unwrap_or_else(|| chain::record_hash(&hashed_header(record), &record[SALT_AT..PAYLOAD_AT], payload));
+            (payload, hash, 0, &record[PAYLOAD_AT + length..])
         }
         FLAG_REDACTED => {
             let mut r = Hash::default();
@@ -271,10 +331,11 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed
     Parsed::Record(RecordView { kind: record[KIND_AT], flags, payload, hash, instead, stored_len })
 }
 
-fn hash_of(record: &[u8], payload: &[u8]) -> Hash {
+/// The part of a record's header that its hash is over.
+fn hashed_header(record: &[u8]) -> [u8; 8] {
     let mut header = [0; 8];
     header.copy_from_slice(&record[..CRC_AT]);
-    chain::record_hash(&header, &record[SALT_AT..PAYLOAD_AT], payload)
+    header
 }
 
 #[cfg(test)]

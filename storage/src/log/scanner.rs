@@ -23,6 +23,7 @@ use crate::record::{
     self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, PREFIX_LEN, Parsed,
     Place, Record, RecordView,
 };
+use crate::record_hashes::RecordHashes;
 
 /// What a scanner came to.
 #[derive(Debug)]
@@ -82,6 +83,8 @@ struct Known {
 struct Unit {
     start: u64,
     bytes: Vec<u8>,
+    /// The hashes of its records, made together.
+    hashes: RecordHashes,
 }
 
 impl Unit {
@@ -103,8 +106,8 @@ pub(crate) struct Scanner {
     tip: Tip,
     known: Known,
     unit: Option<Unit>,
-    /// The bytes of the last unit, to read the next one into.
-    spare: Vec<u8>,
+    /// The room of the last unit, for the next one.
+    spare: (Vec<u8>, RecordHashes),
     /// Whether records come with their payloads.
     payloads: bool,
     pending: Vec<Record>,
@@ -134,7 +137,7 @@ impl Scanner {
             tip,
             known,
             unit: None,
-            spare: Vec::new(),
+            spare: Default::default(),
             payloads: true,
             pending: Vec::new(),
             erasures: Vec::new(),
@@ -247,7 +250,7 @@ impl Scanner {
                 continue;
             }
             if matches!(step, Some(Step::Sealed | Step::Switched { .. })) {
-                self.spare = unit.bytes;
+                self.spare = (unit.bytes, unit.hashes);
             } else {
                 self.unit = Some(unit);
             }
@@ -294,7 +297,8 @@ impl Scanner {
         let within = self.geometry_within(unit);
         let rest = unit.bytes.get(within..unit.records_len()).unwrap_or_default();
         let fault = |position, what: &str| Some(Step::Fault(Fault { position, what: what.into() }));
-        let mut parsed = record::parse(rest, &self.geometry.seed, self.place(segment, self.tip.position));
+        let place = self.place(segment, self.tip.position);
+        let mut parsed = record::parse_hashed(rest, &self.geometry.seed, place, unit.hashes.get(within));
         if matches!(parsed, Parsed::Fault(_))
             && let Some(erasure) = self.patches.get(&self.tip.position).filter(|erasure| erasure.fits(rest.len()))
         {
@@ -330,7 +334,7 @@ impl Scanner {
                 self.intents = 0;
                 let whole = self.known.transaction;
                 (self.known.transaction, self.known.commit) = (true, true);
-                self.hash = TransactionHash::new();
+                self.hash.restart();
                 let (number, time_us) = (CommitNo(commit.number), commit.time_us);
                 let leaves = std::mem::take(&mut self.leaves);
                 let transaction = Transaction { number, time_us, records, leaves, head: self.tip.public_head() };
@@ -559,7 +563,7 @@ impl Scanner {
         if offset + page.bytes() > segment.file_len {
             return Ok(Err(missing(segment)));
         }
-        let mut bytes = std::mem::take(&mut self.spare);
+        let (mut bytes, mut hashes) = std::mem::take(&mut self.spare);
         bytes.resize(page.len(), 0);
         segment.read(&mut bytes, offset)?;
         if let Some(stored_len) = record::claimed_len(&bytes)
@@ -576,7 +580,8 @@ impl Scanner {
                 segment.read(rest, offset + page.bytes())?;
             }
         }
-        self.unit = Some(Unit { start, bytes });
+        record::hash_page(&bytes[..bytes.len() - FOOTER_LEN], page.within(self.tip.position), &mut hashes);
+        self.unit = Some(Unit { start, bytes, hashes });
         Ok(Ok(()))
     }
 

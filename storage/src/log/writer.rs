@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::log_page::{FOOTER_LEN, Footer, PageSize};
 use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, NewRecord, Place, SALT_LEN};
+use crate::record_hashes::RecordHashes;
 use crate::vfs::VfsFile;
 
 /// A transaction's buffer larger than this is given back to the system.
@@ -49,6 +50,9 @@ impl Geometry {
 }
 
 type Salt = [u8; SALT_LEN];
+
+/// How many records of a transaction are hashed together.
+const HASHED_AT_ONCE: usize = 64;
 
 /// How many salts are drawn from the system at once.
 const SALTS_AT_ONCE: usize = 256;
@@ -76,9 +80,8 @@ impl Prepared {
         let commit_salt = salts.pop().unwrap_or_default();
         let mut bytes = Vec::with_capacity(len);
         let mut placed = Vec::with_capacity(records.len());
-        for (new, salt) in records.iter().zip(&salts) {
-            let r = record::encode(new.kind, salt, &new.payload, &mut bytes);
-            placed.push((bytes.len(), r));
+        for (records, salts) in records.chunks(HASHED_AT_ONCE).zip(salts.chunks(HASHED_AT_ONCE)) {
+            encode_together(records, salts, &mut bytes, &mut placed);
         }
         Ok(Self { bytes, records: placed, commit_salt })
     }
@@ -461,6 +464,27 @@ impl Layout<'_> {
     fn place(&self, position: u64) -> Place {
         Place { segment: self.piece.segment.number, offset: position - self.piece.segment.first }
     }
+}
+
+/// Encodes records and makes their hashes together.
+fn encode_together(records: &[NewRecord], salts: &[Salt], bytes: &mut Vec<u8>, placed: &mut Vec<(usize, Hash)>) {
+    thread_local! {
+        /// The room for the hashes' inputs.
+        static HASHES: RefCell<RecordHashes> = RefCell::default();
+    }
+    HASHES.with_borrow_mut(|hashes| {
+        hashes.clear();
+        let mut starts = [0; HASHED_AT_ONCE];
+        for ((new, salt), start) in records.iter().zip(salts).zip(&mut starts) {
+            *start = bytes.len();
+            record::encode_batched(new.kind, salt, &new.payload, bytes, hashes);
+        }
+        hashes.make();
+        for ((new, salt), start) in records.iter().zip(salts).zip(starts) {
+            let hash = hashes.get(start).unwrap_or_else(|| record::hash(new.kind, salt, &new.payload));
+            placed.push((start + record::stored_len(new.payload.len()), hash));
+        }
+    });
 }
 
 fn salts(count: usize) -> Result<Vec<Salt>> {
