@@ -6,45 +6,67 @@
 use crate::record::{FieldValue, ItemRecord};
 use crate::time;
 
-/// The open page of an episode, hashed as its traces arrive, so that closing it reads none of them again.
+/// The hash of a page as its traces arrive.
+#[derive(Clone, Default)]
+pub(crate) struct PageHash {
+    hasher: blake3::Hasher,
+    /// Lines not hashed yet: many together take a fraction of the time that they take one by one.
+    lines: Vec<u8>,
+}
+
+/// Lines are hashed once there are so many bytes of them, for a page may be long.
+const HASHED_TOGETHER: usize = 16 << 10;
+
+impl PageHash {
+    /// Adds a trace's line and its line feed. The line is `[timestamp] speaker: text`; what is unknown is left out.
+    pub(crate) fn push(&mut self, record: &ItemRecord) {
+        if let Some(time) = record.time {
+            self.lines.extend_from_slice(format!("[{}] ", time::format(time)).as_bytes());
+        }
+        each_part(record, &mut |part| self.lines.extend_from_slice(part.as_bytes()));
+        self.lines.push(b'\n');
+        if self.lines.len() >= HASHED_TOGETHER {
+            self.hasher.update(&self.lines);
+            self.lines.clear();
+        }
+    }
+
+    /// The hash of the lines so far.
+    pub(crate) fn get(&self) -> [u8; 32] {
+        if self.hasher.count() == 0 {
+            return blake3::hash(&self.lines).into();
+        }
+        self.hasher.clone().update(&self.lines).finalize().into()
+    }
+}
+
+/// The open page of an episode, its traces taken in as they arrive, so that closing it reads none of them again.
 #[derive(Clone)]
 pub(crate) struct OpenPage {
     pub(crate) episode: u32,
-    /// The traces hashed so far, in their order.
+    /// The traces taken in so far, in their order.
     pub(crate) traces: Vec<u32>,
     pub(crate) tokens: u64,
-    hasher: blake3::Hasher,
+    hash: PageHash,
 }
 
 impl OpenPage {
     /// A page of an episode that nothing is on yet.
     pub(crate) fn new(episode: u32) -> Self {
-        OpenPage { episode, traces: Vec::new(), tokens: 0, hasher: blake3::Hasher::new() }
+        OpenPage { episode, traces: Vec::new(), tokens: 0, hash: PageHash::default() }
     }
 
     /// Puts the next trace on the page.
     pub(crate) fn push(&mut self, record: &ItemRecord) {
-        hash_line(&mut self.hasher, record);
+        self.hash.push(record);
         self.traces.push(record.id);
         self.tokens += u64::from(record.tokens);
     }
 
     /// The page's hash.
     pub(crate) fn hash(&self) -> [u8; 32] {
-        *self.hasher.finalize().as_bytes()
+        self.hash.get()
     }
-}
-
-/// Adds a trace's line and its line feed to a page's hash. The line is `[timestamp] speaker: text`; what is unknown is left
-/// out.
-pub(crate) fn hash_line(hasher: &mut blake3::Hasher, record: &ItemRecord) {
-    if let Some(time) = record.time {
-        hasher.update(format!("[{}] ", time::format(time)).as_bytes());
-    }
-    each_part(record, &mut |part| {
-        hasher.update(part.as_bytes());
-    });
-    hasher.update(b"\n");
 }
 
 /// What a trace costs in a prompt: the tokens of its line without the timestamp.

@@ -6,13 +6,14 @@ use crate::database::Inner;
 use crate::edge::Edge;
 use crate::item::{Attributes, ItemId, Layer};
 use crate::limits::{Limits, Meter};
+use crate::pages::PageHash;
 use crate::pressure::Held;
 use crate::provenance::{Verdict, field_bytes, hex};
 use crate::record::{PointerRecord, PointerTarget};
 use crate::space::Space;
 use crate::state::State;
 use crate::tables::EpisodeRow;
-use crate::{Error, Result, pages, tables};
+use crate::{Error, Result, tables};
 use holotype_query::ast::AsOf;
 use holotype_query::{ItemRef, Spanned};
 use std::borrow::Cow;
@@ -370,11 +371,11 @@ impl Snapshot {
 
     /// The hash of a page's lines as they are read now.
     pub(crate) fn hash_page(&self, traces: &[u32]) -> Result<[u8; 32]> {
-        let mut hasher = blake3::Hasher::new();
+        let mut hash = PageHash::default();
         for trace in traces {
-            pages::hash_line(&mut hasher, &self.content(ItemId(*trace))?.record);
+            hash.push(&self.content(ItemId(*trace))?.record);
         }
-        Ok(*hasher.finalize().as_bytes())
+        Ok(hash.get())
     }
 
     /// A trace's own text as a citation, so that whoever uses the row can cite it.

@@ -70,7 +70,7 @@ pub(crate) struct State {
     pub(crate) is_past: bool,
     /// The episode that was written to last. Until the state is settled it may be ahead of the episode's row.
     pub(crate) hot: Option<HotEpisode>,
-    /// The open page that the last trace joined, hashed so far.
+    /// The open page that the last trace joined, as far as its hash goes.
     pub(crate) open_page: Option<Arc<OpenPage>>,
     pub(crate) at_hand: AtHand,
 }
@@ -98,7 +98,8 @@ pub(crate) struct HotEpisode {
 }
 
 /// Where a state stood within a transaction, to come back to. The indexes of the layers are not in it: what a transaction
-/// writes joins them at its end.
+/// writes joins them at its end. Nor is the open page's hash so far: keeping it would copy it for every trace, and without it
+/// the page is read when it is closed.
 #[must_use = "ends with `State::release` or `State::roll_back`"]
 pub(crate) struct Savepoint {
     meta: Meta,
@@ -106,7 +107,6 @@ pub(crate) struct Savepoint {
     attributes: AttributesSavepoint,
     unsettled: OrdSet<u32>,
     hot: Option<HotEpisode>,
-    open_page: Option<Arc<OpenPage>>,
     changes: Changes,
 }
 
@@ -130,7 +130,6 @@ impl State {
             attributes: self.attributes.savepoint(),
             unsettled: self.unsettled.clone(),
             hot: self.hot.clone(),
-            open_page: self.open_page.clone(),
             changes: self.changes.clone(),
         }
     }
@@ -148,7 +147,7 @@ impl State {
         self.attributes.roll_back(savepoint.attributes);
         self.unsettled = savepoint.unsettled;
         self.hot = savepoint.hot;
-        self.open_page = savepoint.open_page;
+        self.open_page = None;
         self.changes = savepoint.changes;
         self.at_hand = AtHand::default();
     }

@@ -104,7 +104,7 @@ impl Transaction<'_> {
         Ok((page.tokens, page.hash()))
     }
 
-    /// Hashes the trace just written into the open page of its episode, on which `before` stood.
+    /// Puts the trace just written on the open page of its episode, on which `before` stood.
     pub(super) fn note_on_page(&mut self, episode: u32, before: &[u32], record: &ItemRecord) {
         let noted = self.state.open_page.take().filter(|page| page.episode == episode && page.traces == before);
         let mut page = match noted {

@@ -3,9 +3,10 @@
 use super::fault::{At, Failure, Fault};
 use super::{Import, Outcome, quoted};
 use crate::interchange::line::Page;
+use crate::pages::PageHash;
 use crate::provenance::hex;
 use crate::tables::PageRow;
-use crate::{ItemId, Result, pages, settings};
+use crate::{ItemId, Result, settings};
 
 impl Import<'_> {
     /// Notes that an episode's open page may have reached its limit.
@@ -140,11 +141,11 @@ impl Import<'_> {
     }
 
     fn hash(&mut self, traces: &[u32]) -> Result<[u8; 32]> {
-        let mut hasher = blake3::Hasher::new();
+        let mut hash = PageHash::default();
         for trace in traces {
-            pages::hash_line(&mut hasher, &self.transaction()?.content(ItemId(*trace))?.record);
+            hash.push(&self.transaction()?.content(ItemId(*trace))?.record);
         }
-        Ok(*hasher.finalize().as_bytes())
+        Ok(hash.get())
     }
 }
 
