@@ -120,16 +120,21 @@ impl State {
         };
         let mut ends = Vec::new();
         let mut counts = [0u32; BLOCK as usize];
-        for row in base.range(table, Bound::Included(&first.to_be_bytes()), last.as_ref().map(|key| key.as_slice()))? {
-            let (key, value) = row?;
-            let near = tables::number_at(&key, 0).and_then(|near| near.checked_sub(first));
-            let count = near.and_then(|near| counts.get_mut(near as usize));
-            let Some(count) = count else {
-                return Err(Error::Corrupt { what: format!("an edge row of item #{first} has a malformed key") });
-            };
-            *count += 1;
-            ends.push(EdgeEnd::decode(&key, codec::decode(&value)?)?);
-        }
+        base.each(
+            table,
+            Bound::Included(&first.to_be_bytes()),
+            last.as_ref().map(|key| key.as_slice()),
+            |key, value| {
+                let near = tables::number_at(key, 0).and_then(|near| near.checked_sub(first));
+                let count = near.and_then(|near| counts.get_mut(near as usize));
+                let Some(count) = count else {
+                    return Err(Error::Corrupt { what: format!("an edge row of item #{first} has a malformed key") });
+                };
+                *count += 1;
+                ends.push(EdgeEnd::decode(key, codec::decode(value)?)?);
+                Ok(())
+            },
+        )?;
         for (at, count) in counts.into_iter().enumerate() {
             block.starts[at + 1] = block.starts[at] + count;
         }

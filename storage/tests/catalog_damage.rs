@@ -1,6 +1,7 @@
 //! A damaged catalog is an error or changes no answer.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::Path;
 
 use holotype_storage::Error;
@@ -57,11 +58,19 @@ fn change(rows: &mut Rows, number: u64) -> Vec<(RowKey, Option<Vec<u8>>)> {
     changes
 }
 
-/// The rows that can be found both ways: along their order and by their keys.
+/// The rows that can be found both ways: along their order, one by one and all in one, and by their keys.
 fn read_rows(catalog: &Catalog) -> Result<Rows, Error> {
-    let view = View::new(Some(catalog.snapshot()?));
+    let snapshot = catalog.snapshot()?;
+    let view = View::new(Some(snapshot.clone()));
     let mut rows = Rows::new();
     for table in 0..3 {
+        let mut all = Vec::new();
+        snapshot.each(table, Bound::Unbounded, Bound::Unbounded, |key, value| -> Result<(), Error> {
+            all.push((key.to_vec(), value.to_vec()));
+            Ok(())
+        })?;
+        let one_by_one = view.prefix(table, &[]).map(|row| row.map(|(key, value)| (key, value.to_vec())));
+        assert_eq!(all, one_by_one.collect::<Result<Vec<_>, _>>()?, "rows are the same, however they are read");
         for row in view.prefix(table, &[]) {
             let (key, value) = row?;
             if let Some(found) = view.get(table, &key)? {
