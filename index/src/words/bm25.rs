@@ -25,7 +25,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use super::postings::{Cursor, List, ONCE};
+use super::postings::{Cursor, List, ONCE, Posting};
 use super::query::WordQuery;
 use super::segment::{Number, WordSegment};
 use super::tail::WordTail;
@@ -238,16 +238,22 @@ impl<'a> Scorer<'a> {
             return Ok(top.into_sorted());
         }
         for part in &self.parts {
+            // Ids ascend with local ids, so the best of a part are told by these, and only of those an id is read.
+            let mut best = TopHits::new(k);
+            let mut least = top.threshold().unwrap_or(0.0);
             self.score_all(part, &mut |local, score| {
-                if score <= 0.0 || top.threshold().is_some_and(|least| score < least) {
+                let hit = Hit { id: local, score };
+                if score <= 0.0 || score < least || !best.admits(hit) {
                     return;
                 }
-                let Some(id) = part.id(local) else { return };
-                let hit = Hit { id, score };
-                if top.admits(hit) && self.may_return(id, filter) {
-                    top.push(hit);
+                if part.id(local).is_some_and(|id| self.may_return(id, filter)) {
+                    best.push(hit);
+                    least = best.threshold().map_or(least, |reached| reached.max(least));
                 }
             })?;
+            for Hit { id: local, score } in best.into_sorted() {
+                part.id(local).into_iter().for_each(|id| top.push(Hit { id, score }));
+            }
         }
         Ok(top.into_sorted())
     }
@@ -367,7 +373,8 @@ impl<'a> Scorer<'a> {
                 sums.clear();
             }
             added?;
-            for local in sums.met.drain(..) {
+            // Newer ones first: of equals they are kept.
+            for local in sums.met.drain(..).rev() {
                 if let Some(score) = sums.scores.get_mut(local as usize) {
                     see(local, std::mem::take(score));
                 }
@@ -382,15 +389,21 @@ impl<'a> Scorer<'a> {
         if sums.scores.len() < part.bound as usize {
             sums.scores.resize(part.bound as usize, 0.0);
         }
+        let Sums { scores, met } = sums;
+        let lens: &[Number] = &part.lens;
         for (term, list) in self.terms.iter().zip(&part.lists) {
             let Some(list) = list else { continue };
             let scale = scale(term);
-            list.each(part.bound, &mut |posting| {
-                if let Some(score) = sums.scores.get_mut(posting.local as usize) {
-                    if *score == 0.0 {
-                        sums.met.push(posting.local);
+            list.each_block(part.bound, &mut |postings| {
+                met.reserve(postings.len());
+                for Posting { local, frequency } in postings.iter().copied() {
+                    let at = local as usize;
+                    if let (Some(score), Some(len)) = (scores.get_mut(at), lens.get(at)) {
+                        if *score == 0.0 {
+                            met.push(local);
+                        }
+                        *score += norm.score(scale, frequency, u32::from_le_bytes(*len));
                     }
-                    *score += norm.score(scale, posting.frequency, part.len(posting.local));
                 }
             })?;
         }

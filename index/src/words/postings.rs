@@ -218,15 +218,17 @@ impl List<'_> {
 
     /// Shows the postings of the documents before `bound`, ascending.
     pub(super) fn each(&self, bound: u32, see: &mut impl FnMut(Posting)) -> Result<()> {
-        let mut see_below = |postings: &[Posting]| {
-            let end = match postings.last() {
-                Some(last) if last.local >= bound => postings.partition_point(|posting| posting.local < bound),
-                _ => postings.len(),
-            };
-            postings[..end].iter().for_each(|posting| see(*posting));
+        self.each_block(bound, &mut |postings| postings.iter().for_each(|posting| see(*posting)))
+    }
+
+    /// Shows the postings of the documents before `bound`, ascending, some at a time.
+    pub(super) fn each_block(&self, bound: u32, see: &mut impl FnMut(&[Posting])) -> Result<()> {
+        let below = |postings: &[Posting]| match postings.last() {
+            Some(last) if last.local >= bound => postings.partition_point(|posting| posting.local < bound),
+            _ => postings.len(),
         };
         match self {
-            List::Memory(postings) => see_below(postings),
+            List::Memory(postings) => see(&postings[..below(postings)]),
             List::Stored(stored) => {
                 let mut block = Vec::with_capacity(BLOCK_LEN);
                 for i in 0..stored.block_count() {
@@ -234,7 +236,7 @@ impl List<'_> {
                         break;
                     }
                     stored.decode(i, &mut block)?;
-                    see_below(&block);
+                    see(&block[..below(&block)]);
                 }
             }
         }
