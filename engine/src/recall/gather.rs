@@ -170,8 +170,11 @@ fn both(
         let routed = find(route, pool)?;
         return Ok(Both { rows: routed.clone(), routed });
     }
-    let further = pool.saturating_add(pool / 2);
     if may.saturating_mul(5) >= all.saturating_mul(4) {
+        // As many as hold the pool where rows are spread evenly, and an eighth more; where they are not, the rows are
+        // looked for by themselves.
+        let spread = (pool as u64).saturating_mul(all).div_ceil(may);
+        let further = usize::try_from(spread).unwrap_or(usize::MAX).saturating_add(pool / 8 + 1);
         let mut routed = find(route, further)?;
         let rows: Vec<u32> = routed.iter().copied().filter(|id| may_be_rows.contains(*id)).take(pool).collect();
         let is_all = rows.len() == pool || routed.len() < further;
