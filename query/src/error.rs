@@ -238,13 +238,20 @@ impl std::error::Error for Errors {}
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     errors: Vec<Error>,
+    closed: bool,
 }
 
 impl Collector {
     pub(crate) fn push(&mut self, error: Error) {
-        if self.errors.len() < MAX_ERRORS {
+        if !self.is_full() {
             self.errors.push(error);
         }
+    }
+
+    /// Adds the error behind which there is nothing to look for.
+    pub(crate) fn push_last(&mut self, error: Error) {
+        self.push(error);
+        self.closed = true;
     }
 
     pub(crate) fn append(&mut self, other: Collector) {
@@ -253,7 +260,7 @@ impl Collector {
 
     /// Whether looking for more errors is of no use.
     pub(crate) fn is_full(&self) -> bool {
-        self.errors.len() == MAX_ERRORS
+        self.closed || self.errors.len() == MAX_ERRORS
     }
 
     /// `value` when nothing was wrong.
@@ -261,7 +268,7 @@ impl Collector {
         if self.errors.is_empty() {
             return Ok(value);
         }
-        let full = self.is_full();
+        let full = self.errors.len() == MAX_ERRORS;
         // What no source holds, such as a parameter nobody uses, comes last.
         self.errors.sort_by_key(|error| (error.line == 0, error.span.start));
         if full && let Some(last) = self.errors.last_mut() {

@@ -59,7 +59,7 @@ pub use bind::{ParamValue, Params, bind};
 pub use check::{check, check_bound};
 pub use error::{Error, Errors};
 pub use format::format;
-pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, MAX_STATEMENTS, parse};
+pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, MAX_STATEMENTS, MAX_TOKENS, parse};
 pub use span::{Span, Spanned};
 pub use value::{Arg, Duration, ItemRef, Name, NotADuration, Number, Passage, Time, Value, ValueList, Vector};
 pub use words::{

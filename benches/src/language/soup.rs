@@ -1,9 +1,9 @@
-//! Sources of 1 MiB that are no statement: how long it takes to say so.
+//! Sources of 1 MiB that are no statement, or one that is too long: how long it takes to say so.
 
 use super::{line, timed};
 use crate::Result;
 use crate::random::Random;
-use holotype::query::{MAX_SOURCE_LEN, parse};
+use holotype::query::{MAX_SOURCE_LEN, check, parse};
 
 /// Words that lead far into the parser.
 const WORDS: &[&str] = &[
@@ -63,13 +63,21 @@ pub(super) fn run() -> Result<()> {
     for piece in ["(", "'", "not ", "a.", "-- x\n", "$", "recall 'x' limit 1 limit 1; ", "x ", "'\\q' ", "1e", "…"] {
         sources.push((format!("soup: {:?} again and again", piece), cut(piece.repeat(MAX_SOURCE_LEN / piece.len()))));
     }
-    let chain = format!("find items where {}", "step = 1 or ".repeat(MAX_SOURCE_LEN / 13));
-    sources.push(("soup: a chain without an end".to_owned(), cut(chain)));
+    for (head, piece) in [
+        ("find items where ", "step = 1 or "),
+        ("find items where ", "has nonsense or "),
+        ("find items where key in (", "'a', "),
+        ("remember fact 'x' from ", "'t1', "),
+        ("", "recall 'x'; "),
+    ] {
+        let chain = format!("{head}{}", piece.repeat(MAX_SOURCE_LEN / piece.len()));
+        sources.push((format!("soup: {head}{piece}without an end"), cut(chain)));
+    }
     let deep = format!("find items where {}", "(".repeat(MAX_SOURCE_LEN - 20));
     sources.push(("soup: brackets".to_owned(), cut(deep)));
     for (phase, source) in sources {
-        let durations = timed(5, |_| match parse(&source) {
-            Ok(script) => Ok(script.statements.len()),
+        let durations = timed(5, |_| match parse(&source).and_then(|script| check(&script, None, None)) {
+            Ok(()) => Ok(0),
             Err(errors) => Ok(errors.render(&source).len()),
         })?;
         println!("{}", line(&phase, &durations));

@@ -6,7 +6,8 @@
 //!    alternatives tried, and no token is read twice.
 //! 2. The stack is bounded: every production that can hold itself goes through
 //!    [`Parser::nested`], which refuses to go deeper than [`MAX_DEPTH`].
-//! 3. A production that fails has reported why. Parsing then goes on at the next
+//! 3. Memory is bounded: the tree grows with the tokens, and no more than [`MAX_TOKENS`] are read.
+//! 4. A production that fails has reported why. Parsing then goes on at the next
 //!    clause or statement, and the tree is thrown away in the end.
 //!
 //! What was expected is not written down anywhere: each alternative that is tried and
@@ -30,6 +31,8 @@ pub const MAX_SOURCE_LEN: usize = 1 << 20;
 pub const MAX_DEPTH: u32 = 128;
 /// Most statements of a script: the tree of a short statement is a hundred times as long as its text.
 pub const MAX_STATEMENTS: usize = 10_000;
+/// Most tokens (words, literals, signs) of a script: each may become a node of some hundred bytes.
+pub const MAX_TOKENS: usize = 100_000;
 
 const SHELL_HINT: &str = "in a shell, put the whole statement in single quotes and its texts \
                           in double ones: inside double quotes the shell replaces $name";
@@ -101,7 +104,7 @@ impl<'s> Parser<'s> {
             if statements.len() == MAX_STATEMENTS {
                 let message = format!("a script has at most {MAX_STATEMENTS} statements");
                 let error = Error::new("too-long", self.span(), message);
-                self.lexer.errors.push(error.hint("split it, or hand the data in through an import"));
+                self.lexer.errors.push_last(error.hint("split it, or hand the data in through an import"));
                 break;
             }
             match self.spanned(Parser::statement) {
@@ -202,7 +205,18 @@ impl<'s> Parser<'s> {
             self.read += 1;
         }
         self.tried.clear();
+        if self.read == MAX_TOKENS && *self.kind() != TokenKind::End {
+            self.end_here();
+        }
         span
+    }
+
+    /// Refuses to read on: what follows is the end.
+    fn end_here(&mut self) {
+        let error = Error::new("too-long", self.span(), format!("a script has at most {MAX_TOKENS} words and signs"));
+        self.lexer.errors.push_last(error.hint("split it, or hand the data in through parameters or an import"));
+        self.next.kind = TokenKind::End;
+        self.second = self.next.clone();
     }
 
     /// Whether the next token is this keyword; if not, it would have been welcome.
