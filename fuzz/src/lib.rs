@@ -31,6 +31,7 @@ pub mod canary;
 pub mod columns;
 pub mod damage;
 pub mod explore;
+pub mod floor;
 mod input;
 pub mod interchange_line;
 pub mod log_open;
@@ -77,6 +78,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "vector_segment", run: vector_segment::target, seeds: vector_segment::seeds, mutations: 3_000 },
     Target { name: "word_segment", run: word_segment::target, seeds: word_segment::seeds, mutations: 3_000 },
     Target { name: "columns", run: columns::target, seeds: columns::seeds, mutations: 3_000 },
+    Target { name: "floor", run: floor::target, seeds: floor::seeds, mutations: 500 },
     Target { name: "proof", run: proof::target, seeds: proof::seeds, mutations: 1_000 },
     Target { name: "damage", run: damage::target, seeds: damage::seeds, mutations: 300 },
     Target { name: "operations", run: operations::target, seeds: operations::seeds, mutations: 300 },

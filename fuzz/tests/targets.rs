@@ -33,7 +33,7 @@ macro_rules! targets {
 
 targets! {
     query_parse statement interchange_line npy time log_open record_payload segment_frame vector_segment word_segment
-    columns proof damage operations
+    columns floor proof damage operations
 }
 
 #[test]
