@@ -211,11 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn no_line_makes_it_panic() {
+    fn in_any_line_the_word_begins_between_characters_and_before_the_cursor() {
         for line in ["é", "'é", "recall 'x' ümlaut", "\u{0}", "'\\", "((((", "recall $", "in episode ,'", "episode='"]
         {
             for cursor in 0..=line.len() {
-                let _ = complete(line, cursor, &Trip);
+                let (start, _) = complete(line, cursor, &Trip);
+                assert!(line.is_char_boundary(start), "{line:?} at {cursor}: {start}");
+                assert!(start <= cursor || !line.is_char_boundary(cursor), "{line:?} at {cursor}: {start}");
             }
         }
     }

@@ -20,7 +20,7 @@ fn import(line: &str) -> (Place, Run) {
 /// A bad line ends the import with status 2, the place where `from` begins, and a code; nothing of its transaction is
 /// there.
 #[track_caller]
-fn refused(line: &str, from: &str, code: &str, told: &str) {
+fn assert_refused(line: &str, from: &str, code: &str, told: &str) {
     let column = line.find(from).unwrap() + 1;
     let (place, run) = import(line);
     assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{run:#?}");
@@ -42,12 +42,12 @@ fn refused(line: &str, from: &str, code: &str, told: &str) {
 
 #[test]
 fn a_line_that_is_no_json() {
-    refused("{\"trace\":{\"key\" \"t9\"}}", "\"t9\"", "bad-line", "expected `:`");
+    assert_refused("{\"trace\":{\"key\" \"t9\"}}", "\"t9\"", "bad-line", "expected `:`");
 }
 
 #[test]
 fn an_unknown_member() {
-    refused("{\"trace\":{\"key\":\"t9\",\"colour\":\"red\"}}", "\"colour\"", "bad-line", "`colour`");
+    assert_refused("{\"trace\":{\"key\":\"t9\",\"colour\":\"red\"}}", "\"colour\"", "bad-line", "`colour`");
 }
 
 /// A turn with more members.
@@ -64,30 +64,30 @@ fn fact(pointer: &str) -> String {
 
 #[test]
 fn a_vector_of_the_wrong_length() {
-    refused(&turn("t9", ",\"vector\":[1,2,3]"), "[1,2,3]", "vector", "3 numbers");
+    assert_refused(&turn("t9", ",\"vector\":[1,2,3]"), "[1,2,3]", "vector", "3 numbers");
 }
 
 #[test]
 fn a_vector_that_holds_nan() {
-    refused(&turn("t9", ",\"row\":1"), "1}}", "vector", "row 1, number 0: NaN");
-    refused(&turn("t9", ",\"vector\":[1,NaN]"), "NaN", "bad-line", "expected a value");
+    assert_refused(&turn("t9", ",\"row\":1"), "1}}", "vector", "row 1, number 0: NaN");
+    assert_refused(&turn("t9", ",\"vector\":[1,NaN]"), "NaN", "bad-line", "expected a value");
 }
 
 #[test]
 fn a_key_that_is_taken() {
-    refused(&turn("t1", ""), "{\"key\"", "differs", "'t1' is there already with another");
+    assert_refused(&turn("t1", ""), "{\"key\"", "differs", "'t1' is there already with another");
 }
 
 #[test]
 fn a_pointer_past_the_end_of_its_field() {
     let line = fact("\"start\":17,\"end\":99");
-    refused(&line, "17,", "unresolved-pointer", "17 to 99 lie outside its 27 bytes");
+    assert_refused(&line, "17,", "unresolved-pointer", "17 to 99 lie outside its 27 bytes");
 }
 
 #[test]
 fn a_hash_that_disagrees() {
     let line = fact(&format!("\"start\":17,\"end\":27,\"hash\":\"{}\"", "00".repeat(32)));
-    refused(&line, "\"0000", "hash-mismatch", "disagrees with the bytes");
+    assert_refused(&line, "\"0000", "hash-mismatch", "disagrees with the bytes");
 }
 
 #[test]

@@ -137,6 +137,13 @@ impl Terminal {
         }
     }
 
+    /// Ends the session with Ctrl-D; nothing was wrong in it.
+    #[track_caller]
+    fn leave(mut self) {
+        self.press(key::CTRL_D);
+        assert_eq!(self.end(), 0);
+    }
+
     /// Waits for the end of the program and returns its status.
     #[track_caller]
     fn end(mut self) -> i32 {
@@ -191,9 +198,8 @@ fn a_session_answers_and_ends() {
     assert!(answer.contains("{\"") && answer.contains("\"count\":1"), "{answer:?}");
     terminal.enter(".quit");
     assert_eq!(terminal.end(), 0, "a person has seen the mistakes");
-    let mut terminal = Terminal::open(&place, &[]);
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    let terminal = Terminal::open(&place, &[]);
+    terminal.leave();
 }
 
 #[test]
@@ -213,8 +219,7 @@ fn lines_are_completed_from_the_grammar_and_the_database() {
     terminal.answer("");
     terminal.press("find facts where key = 'r\t return key");
     assert!(terminal.answer("").contains("{\"key\":\"r1\"}"));
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
@@ -229,8 +234,7 @@ fn a_statement_goes_on_until_it_is_whole() {
     terminal.enter("count traces where");
     assert!(terminal.answer("").contains("the script ends too early"));
     assert!(terminal.answer("count traces where;").contains("the statement ends too early"));
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
@@ -251,8 +255,7 @@ fn what_was_entered_is_remembered_beyond_the_session() {
     terminal.press(key::CTRL_R);
     terminal.press("recalls");
     assert!(terminal.answer("").contains("    1\n"));
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
@@ -263,8 +266,7 @@ fn statements_are_coloured_where_colours_are_wanted() {
     terminal.expect("\u{1b}[1mcount\u{1b}[0m");
     terminal.expect("\u{1b}[32m'pay'\u{1b}[0m");
     terminal.give_up_line();
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
     for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         // On a terminal that can do nothing, lines are read as they come.
         let mut terminal = Terminal::start(&place, &[variable]);
@@ -274,8 +276,7 @@ fn statements_are_coloured_where_colours_are_wanted() {
         for colour in ["\u{1b}[1m", "\u{1b}[2m", "\u{1b}[32m"] {
             assert!(!drawn.contains(colour), "{variable:?}: {drawn:?}");
         }
-        terminal.press(key::CTRL_D);
-        assert_eq!(terminal.end(), 0);
+        terminal.leave();
     }
 }
 
@@ -287,13 +288,11 @@ fn what_is_longer_than_the_screen_goes_through_the_pager() {
     let long = "show settings; show settings; show settings";
     let answer = terminal.answer(long);
     assert!(answer.matches("paged:").count() >= 24, "{answer}");
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
     // Where there is none, it is shown as it is.
     let mut terminal = Terminal::open(&place, &[("PAGER", "no-such-pager-anywhere")]);
     assert_eq!(terminal.answer(long), answer.replace("paged:", ""));
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
@@ -307,8 +306,7 @@ fn what_is_forgotten_is_asked_about_first() {
         terminal.expect("(yes/no) ");
         assert!(terminal.answer(answer).contains(told));
     }
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
     let run = place.run(&["query", "memory.holo", "find traces where redacted return key", "--format", "jsonl"]).ok();
     assert!(run.stdout.contains("\"key\":\"t3\""), "{run:#?}");
 }
@@ -330,6 +328,5 @@ fn ctrl_c_ends_a_line_or_a_statement_and_never_the_session() {
     terminal.expect("cancelled");
     terminal.ready();
     assert!(terminal.answer("count traces").contains("    3\n"));
-    terminal.press(key::CTRL_D);
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }

@@ -257,8 +257,10 @@ mod tests {
         }
 
         #[test]
-        fn never_panics(text in "[0-9TZ:. +-]{0,36}|.{0,20}") {
-            let _ = parse(&text);
+        fn any_text_is_refused_or_a_time_that_can_be_written(text in "[0-9TZ:. +-]{0,36}|.{0,20}") {
+            if let Ok(us) = parse(&text) {
+                prop_assert_eq!(parse(&format(us).unwrap()), Ok(us));
+            }
         }
     }
 }

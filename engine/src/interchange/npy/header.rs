@@ -212,8 +212,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_taken_or_refused(text in "[{}()'a-z<0-9: ,TF\"]{0,40}|.{0,40}") {
-            let _ = Dictionary::parse(&text);
+        fn any_text_is_taken_whole_or_refused(text in "[{}()'a-z<0-9: ,TF\"]{0,40}|.{0,40}") {
+            if let Some(dictionary) = Dictionary::parse(&text) {
+                prop_assert!(dictionary.descr.is_none_or(|descr| text.contains(&descr)));
+                prop_assert!(Dictionary::parse(&format!("{text}}}")).is_none(), "something follows its end");
+            }
         }
     }
 }
