@@ -12,6 +12,7 @@ use crate::attributes::{AttributeStore, Chunk};
 use crate::database::{Inner, Writer};
 use crate::files::Form;
 use crate::item::Layer;
+use crate::layers::by_size;
 use crate::mend;
 use crate::proof::tree;
 use crate::sealing::{Sealed, Sealer};
@@ -319,7 +320,9 @@ pub(crate) fn open_files(
             segments.sort_by_key(|segment| *segment.id_range().start());
             of_layer.segments = Arc::new(segments);
         }
-        index.words.segments = Arc::new(std::mem::take(&mut words[*layer as usize]));
+        let mut segments = std::mem::take(&mut words[*layer as usize]);
+        by_size(&mut segments);
+        index.words.segments = Arc::new(segments);
     }
     Ok(paths)
 }

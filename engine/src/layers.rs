@@ -14,6 +14,7 @@ use crate::state::State;
 use crate::{Error, Result};
 use holotype_index::words::{Analyzer, Stemming, WordIndex, WordSegment, WordTail};
 use holotype_index::{TailView, VectorIndex, VectorSegment, VectorTail};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// The vectors of a layer.
@@ -52,10 +53,17 @@ impl LayerIndex {
         Ok(Some(VectorIndex::new(vectors.segments.as_ref().clone(), vectors.tail.clone())?))
     }
 
-    /// The words of the documents below the bound.
+    /// The words of the documents below the bound, without those in segments that turn out to be damaged.
     pub(crate) fn word_index(&self, bound: u32) -> Result<WordIndex> {
-        Ok(WordIndex::new(self.words.analyzer, self.words.segments.as_ref().clone(), self.words.tails.clone(), bound)?)
+        Ok(WordIndex::new(self.words.analyzer, self.words.segments.as_ref().clone(), self.words.tails.clone(), bound)?
+            .around_damage())
     }
+}
+
+/// Puts word segments in the order in which checkpoints merge them: the largest first. One that was made again has a late
+/// generation.
+pub(crate) fn by_size(segments: &mut [Arc<WordSegment>]) {
+    segments.sort_by_key(|segment| Reverse(segment.document_count()));
 }
 
 /// The analyser a setting names.
@@ -64,7 +72,7 @@ pub(crate) fn analyzer(name: &str) -> Analyzer {
 }
 
 /// What of an item is searchable as words: its text, its other fields that are text, its speaker and tool.
-fn pieces(record: &ItemRecord) -> Vec<(&str, f32)> {
+pub(crate) fn pieces(record: &ItemRecord) -> Vec<(&str, f32)> {
     let mut pieces = Vec::with_capacity(record.fields.len() + 2);
     for field in &record.fields {
         if let FieldValue::Text(text) | FieldValue::Json(text) = &field.value {

@@ -18,6 +18,7 @@ use crate::attributes::{AttributeStore, Chunk};
 use crate::database::{empty_state, replay_rows};
 use crate::files::{Files, Form};
 use crate::item::Layer;
+use crate::layers::by_size;
 use crate::options::Options;
 use crate::pressure::{ITEM_BYTES, ROW_BYTES};
 use crate::proof::tree::Blocks;
@@ -34,7 +35,6 @@ use holotype_storage::codec;
 use holotype_storage::features::Access;
 use holotype_storage::log::{Leaf, Log, Transaction};
 use holotype_storage::overlay::{Overlay, RowKey, View};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -407,7 +407,7 @@ impl WordFiles {
         let of_layer = levels.range((place, 0)..=(place, u32::MAX));
         let mut segments: Vec<Arc<WordSegment>> = of_layer.flat_map(|(_, segments)| segments.clone()).collect();
         drop(levels);
-        segments.sort_by_key(|segment| Reverse(segment.document_count()));
+        by_size(&mut segments);
         if segments.len() > MAX_SEGMENTS {
             let small = segments.split_off(MAX_SEGMENTS - 1);
             segments.push(merge(sealer, analyzer, place, small)?);

@@ -4,6 +4,8 @@
 //! are merged, leaving out what is redacted: a graph need not be built again where most of it stays. The catalog is written
 //! whole into a new file, because the free pages of an old one keep what was deleted.
 //!
+//! A segment of words that is damaged is not merged: what it held is read from the log.
+//!
 //! 1. The writer's lock is held all the time: the state does not change. A checkpoint under way finds out when it ends, and
 //!    drops what it wrote.
 //! 2. Until the new catalog is renamed into place the old files stand, and a failure leaves them: the next opening makes all
@@ -12,7 +14,9 @@
 use crate::attributes::{Chunk, Column};
 use crate::database::{Inner, Writer, empty_state, replay_unindexed};
 use crate::files::Form;
+use crate::item::Layer;
 use crate::layers::{LayerIndex, LayerVectors, LayerWords};
+use crate::mend::{self, around_damage};
 use crate::sealing::manifest_key;
 use crate::state::State;
 use crate::tables::{self, ManifestRow};
@@ -34,6 +38,10 @@ use std::sync::atomic::Ordering;
 /// Makes the derived files of `state`, the newest, anew, and returns the same state on them. With `all`, every vector and
 /// word segment of a layer becomes one; otherwise those that hold nothing redacted stay.
 pub(crate) fn rederive(inner: &Inner, writer: &mut Writer, state: &State, all: bool) -> Result<State> {
+    around_damage(state, || rederive_once(inner, writer, state, all))
+}
+
+fn rederive_once(inner: &Inner, writer: &mut Writer, state: &State, all: bool) -> Result<State> {
     inner.log.sync_to(state.head.position)?;
     let mut fresh = from_log(inner, state)?;
     // Hashes of records stay what they are, whatever was erased of the records.
@@ -42,7 +50,7 @@ pub(crate) fn rederive(inner: &Inner, writer: &mut Writer, state: &State, all: b
     }
     let redacted = fresh.attributes.select(Column::Redacted, fresh.bound(), &|redacted| redacted == 1.0)?;
     let mut files =
-        NewFiles { inner, keep: Bits::full(fresh.bound()).and_not(&redacted), redacted, all, named: Vec::new() };
+        NewFiles { inner, state, keep: Bits::full(fresh.bound()).and_not(&redacted), redacted, all, named: Vec::new() };
     fresh.attributes.freeze();
     let mut chunks = Vec::new();
     for number in fresh.attributes.frozen_chunks() {
@@ -51,8 +59,8 @@ pub(crate) fn rederive(inner: &Inner, writer: &mut Writer, state: &State, all: b
         chunks.push(Chunk::new(number, Columns::open(inner.files.vfs.as_ref(), &path, &identity)?)?);
     }
     fresh.attributes.thaw(chunks);
-    for (place, layer) in (0u32..).zip(&state.layers) {
-        fresh.layers[place as usize] = files.layer(layer, place, fresh.bound())?;
+    for layer in Layer::ALL {
+        fresh.layers[*layer as usize] = files.layer(*layer)?;
     }
     let catalog = Arc::new(write_catalog(inner, &fresh, &files.named)?);
     fresh.rows = View::new(Some(catalog.snapshot()?));
@@ -116,6 +124,7 @@ fn write_catalog(inner: &Inner, state: &State, manifest: &[ManifestRow]) -> Resu
 /// The files written so far.
 struct NewFiles<'a> {
     inner: &'a Inner,
+    state: &'a State,
     keep: Bits,
     redacted: Bits,
     all: bool,
@@ -146,9 +155,10 @@ impl NewFiles<'_> {
         self.all || ids.into_iter().any(|id| self.redacted.contains(id))
     }
 
-    fn layer(&mut self, layer: &LayerIndex, place: u32, bound: u32) -> Result<LayerIndex> {
-        let vectors = layer.vectors.as_ref().map(|vectors| self.vectors(vectors, place)).transpose()?;
-        Ok(LayerIndex { vectors, words: self.words(&layer.words, place, bound)? })
+    fn layer(&mut self, layer: Layer) -> Result<LayerIndex> {
+        let vectors = self.state.layer(layer).vectors.as_ref();
+        let vectors = vectors.map(|vectors| self.vectors(vectors, layer as u32)).transpose()?;
+        Ok(LayerIndex { vectors, words: self.words(layer)? })
     }
 
     fn vectors(&mut self, vectors: &LayerVectors, place: u32) -> Result<LayerVectors> {
@@ -184,14 +194,29 @@ impl NewFiles<'_> {
         Ok(LayerVectors { segments: Arc::new(stay), tail: TailView::empty(spec) })
     }
 
-    fn words(&mut self, words: &LayerWords, place: u32, bound: u32) -> Result<LayerWords> {
+    fn words(&mut self, layer: Layer) -> Result<LayerWords> {
+        let (words, place, bound) = (&self.state.layer(layer).words, layer as u32, self.state.bound());
         let analyzer = words.analyzer;
-        let (mut stay, mut go) = (Vec::new(), Vec::new());
-        for segment in words.segments.iter() {
+        let (mut stay, mut go, mut covered) = (Vec::new(), Vec::new(), Bits::new());
+        let sound = |segment: &&Arc<WordSegment>| !segment.is_damaged() && segment.check().is_ok();
+        for segment in words.segments.iter().filter(sound) {
+            covered = covered.or(&segment.ids()?.collect());
             match self.must_go(segment.ids()?) {
                 true => go.push(Arc::clone(segment)),
                 false => stay.push(Arc::clone(segment)),
             }
+        }
+        if stay.len() + go.len() < words.segments.len() {
+            let missing = mend::words::checkpointed(self.state, layer)?.and_not(&covered);
+            mend::words::analysed(self.inner, self.state, layer, &missing, &mut |tail| {
+                // Merged below: no manifest names it, and it goes with the files that others took the place of.
+                let (path, identity) = self.name(Form::Words, place);
+                self.named.pop();
+                tail.build(bound, None, identity)?.write(self.inner.files.vfs.as_ref(), &path)?;
+                let file = SegmentFile::open(self.inner.files.vfs.as_ref(), &path, WORD_SEGMENT_KIND, &identity)?;
+                go.push(Arc::new(WordSegment::open(file)?));
+                Ok(())
+            })?;
         }
         for tail in words.tails.iter().filter(|tail| tail.document_count() > 0) {
             let identity = self.passing(place);

@@ -61,6 +61,13 @@ impl Sealed {
         named.map(|(form, row)| files.derived(form, row.place, row.generation))
     }
 
+    /// Takes a file back that was written and already has another in its place. Nobody else knows of it.
+    pub(crate) fn take_back(&mut self, files: &Files, form: Form, place: u32, generation: u64) {
+        let is_it = |row: &ManifestRow| (row.form, row.place, row.generation) == (form.byte(), place, generation);
+        self.added.retain(|row| !is_it(row));
+        let _ = files.vfs.remove(&files.derived(form, place, generation));
+    }
+
     /// Removes the files that others took the place of. A snapshot that still maps one keeps it alive; a name that cannot be
     /// removed now goes at the next opening.
     pub(crate) fn remove_dropped(&self, files: &Files) {

@@ -311,7 +311,9 @@ pub(crate) fn verify_segments(snapshot: &Snapshot, pace: &mut Pace, report: &mut
     }
     if !report.faults.is_empty() {
         let vectors = snapshot.state.layers.iter().filter_map(|layer| layer.vectors.as_ref());
-        if vectors.flat_map(|vectors| vectors.segments.iter()).any(|segment| segment.check_all().is_err()) {
+        let mut vectors = vectors.flat_map(|vectors| vectors.segments.iter());
+        let mut words = snapshot.state.layers.iter().flat_map(|layer| layer.words.segments.iter());
+        if vectors.any(|segment| segment.check_all().is_err()) || words.any(|segment| segment.verify().is_err()) {
             snapshot.inner.mend_soon();
         }
     }

@@ -1,12 +1,12 @@
-//! What becomes of a damaged database: a log is readable up to the damage, and says where it is; a segment of vectors is asked
-//! around its damage, says so, and is made again.
+//! What becomes of a damaged database: a log is readable up to the damage, and says where it is; a segment of vectors or words is
+//! asked around its damage, says so, and is made again.
 //!
 //! The story of the first: in a database of less than one log page the last checkpoint stands in the damaged page, so reading on from it
 //! failed too, although the message promised that the database still opens for reading.
 
 use holotype::answer::{Answer, Output};
 use holotype::query::{ParamValue, Params};
-use holotype::{Durability, Holotype, NewTrace, Options, Space};
+use holotype::{Durability, Forget, Holotype, NewTrace, Options, Space};
 use std::path::{Path, PathBuf};
 
 #[test]
@@ -78,25 +78,37 @@ fn keys(answer: &Answer) -> Vec<(String, f32)> {
     answer.rows.iter().map(|row| (row.key.clone(), row.score)).collect()
 }
 
-/// The file of the vectors, and where a section of it lies.
-fn section(path: &Path, tag: &[u8; 4]) -> (PathBuf, std::ops::Range<usize>) {
+/// The files of one form, by name.
+fn files(path: &Path, form: &str) -> Vec<PathBuf> {
     let mut folders = vec![path.to_owned()];
-    let mut found = None;
+    let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap().path();
             if entry.is_dir() {
                 folders.push(entry);
-            } else if entry.extension().is_some_and(|extension| extension == "vseg") {
-                assert!(found.replace(entry).is_none(), "one file of vectors");
+            } else if entry.extension().is_some_and(|extension| extension == form) {
+                found.push(entry);
             }
         }
     }
-    let file = found.expect("a file of vectors");
-    let bytes = std::fs::read(&file).unwrap();
+    found.sort();
+    found
+}
+
+/// The file of the vectors, and where a section of it lies.
+fn section(path: &Path, tag: &[u8; 4]) -> (PathBuf, std::ops::Range<usize>) {
+    let files = files(path, "vseg");
+    let [file] = files.as_slice() else { panic!("one file of vectors: {files:?}") };
+    (file.clone(), section_of(file, tag))
+}
+
+/// Where a section of a file lies.
+fn section_of(file: &Path, tag: &[u8; 4]) -> std::ops::Range<usize> {
+    let bytes = std::fs::read(file).unwrap();
     let entry = bytes[64..].chunks_exact(32).find(|entry| &entry[..4] == tag).expect("the section");
     let number = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().unwrap()) as usize;
-    (file, number(8)..number(8) + number(16))
+    number(8)..number(8) + number(16)
 }
 
 /// Changes a byte in each block of a section from `from` on.
@@ -170,4 +182,177 @@ fn verifying_has_damaged_vectors_made_again() {
     assert_eq!(near(&database, 9_999).rows[0].key, "new");
     assert_eq!(near(&database, 5).rows[0].key, "t5");
     database.close().unwrap();
+}
+
+/// The words of a trace: some that all share, some of its own.
+fn sentence(n: u32) -> String {
+    let mut words = format!("sentence number {n} of the talk, in which");
+    for word in 0..40u32 {
+        let salted = (n * 40 + word).wrapping_mul(2_654_435_761) >> 8;
+        words.push_str(&format!(" w{}", salted % 400_000));
+    }
+    words
+}
+
+const SENTENCES: u32 = 1_500;
+
+/// A closed database whose words fill `files` files of more than 1 MiB, which opening does not read.
+fn with_words(path: &Path, parts: u32) {
+    let options = Options { checkpoint_bytes: u64::MAX, checkpoint_records: u64::MAX, ..Options::default() };
+    let database = Holotype::create(path, options).unwrap();
+    let mut n = 0;
+    for part in (0..parts).rev() {
+        // Each a third of the one before, so that none is merged.
+        let until = n + SENTENCES * 3_u32.pow(part);
+        let mut transaction = database.begin().unwrap();
+        for n in n..until {
+            transaction.record(NewTrace::turn("talk", sentence(n)).key(format!("t{n}"))).unwrap();
+        }
+        transaction.commit(Durability::Sync).unwrap();
+        database.checkpoint().unwrap();
+        n = until;
+    }
+    database.close().unwrap();
+    let files = files(path, "wseg");
+    assert_eq!(files.len(), parts as usize);
+    assert!(files.iter().all(|file| std::fs::metadata(file).unwrap().len() > 1 << 20), "large ones");
+}
+
+fn by_words(database: &Holotype, n: u32) -> Answer {
+    let params = Params::from([("q".to_owned(), ParamValue::Text(sentence(n)))]);
+    match database.snapshot().query("recall $q through traces 5 by words limit 5", &params).unwrap().pop() {
+        Some(Output::Answer(answer)) => *answer,
+        other => panic!("a recall gave {other:?}"),
+    }
+}
+
+fn flip(file: &Path, tag: &[u8; 4]) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let section = section_of(file, tag);
+    bytes[section.start + section.len() / 2] ^= 0x40;
+    std::fs::write(file, bytes).unwrap();
+}
+
+const TOLD: &str = "stand in a damaged file, and only others were found by words";
+
+#[test]
+fn damaged_words_are_left_out_and_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    with_words(&path, 1);
+    let database = Holotype::open(&path, Options::default()).unwrap();
+    let questions = [7, 700, 1_499];
+    let expected: Vec<_> = questions.iter().map(|n| keys(&by_words(&database, *n))).collect();
+    assert_eq!(expected[0][0].0, "t7");
+    database.close().unwrap();
+    for tag in [b"IDS ", b"LENS", b"TERM", b"TEXT", b"BLKS", b"POST"] {
+        let whole = files(&path, "wseg");
+        flip(&whole[0], tag);
+        // Twice for reading only: opening again changes nothing.
+        for _ in 0..2 {
+            let database = Holotype::open(&path, Options::read_only()).unwrap();
+            assert_eq!(database.report().rebuilt, None, "nobody noticed at opening");
+            let answer = by_words(&database, 7);
+            assert!(answer.notes.iter().any(|note| note.contains(TOLD) && note.contains("rebuild")), "{answer:?}");
+            assert_eq!(answer.certificate, "limited");
+            database.close().unwrap();
+        }
+        let database = Holotype::open(&path, Options::default()).unwrap();
+        assert_eq!(database.report().rebuilt, None, "nobody noticed at opening");
+        let answer = by_words(&database, 7);
+        assert!(answer.notes.iter().any(|note| note.contains(TOLD) && note.contains("being made again")), "{answer:?}");
+        database.checkpoint().unwrap();
+        for (n, expected) in questions.iter().zip(&expected) {
+            let answer = by_words(&database, *n);
+            assert_eq!((keys(&answer), answer.notes.len()), (expected.clone(), 0), "{tag:?}: {answer:?}");
+        }
+        let report = database.verify(&mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.faults);
+        database.close().unwrap();
+        let made = files(&path, "wseg");
+        assert!(made.len() == 1 && made != whole, "a file of its own in the place of the damaged one");
+        let database = Holotype::open(&path, Options::default()).unwrap();
+        assert_eq!(database.report().rebuilt, None, "the new file is the one that is named");
+        assert_eq!(keys(&by_words(&database, 700)), expected[1]);
+        database.close().unwrap();
+    }
+}
+
+#[test]
+fn a_checkpoint_that_meets_damaged_words_makes_all_of_them_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    with_words(&path, 2);
+    for (file, tag) in files(&path, "wseg").iter().zip([b"POST", b"TERM"]) {
+        flip(file, tag);
+    }
+    let database = Holotype::open(&path, Options::default()).unwrap();
+    let mut transaction = database.begin().unwrap();
+    for n in 0..SENTENCES {
+        let text = sentence(100_000 + n);
+        transaction.record(NewTrace::turn("talk", text).key(format!("new{n}"))).unwrap();
+    }
+    transaction.commit(Durability::Sync).unwrap();
+    database.checkpoint().unwrap();
+    for (n, key) in [(7, "t7"), (4_499, "t4499"), (5_999, "t5999"), (100_003, "new3")] {
+        let answer = by_words(&database, n);
+        assert_eq!((answer.rows[0].key.as_str(), answer.notes.len()), (key, 0), "{answer:?}");
+    }
+    let report = database.verify(&mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.faults);
+    database.close().unwrap();
+    let database = Holotype::open(&path, Options::default()).unwrap();
+    assert_eq!(database.report().rebuilt, None);
+    assert_eq!(by_words(&database, 7).rows[0].key, "t7");
+    database.close().unwrap();
+}
+
+#[test]
+fn verifying_has_damaged_words_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    with_words(&path, 2);
+    // Only one of them: of the other nothing is written again.
+    let before = files(&path, "wseg");
+    flip(&before[1], b"POST");
+    let database = Holotype::open(&path, Options::default()).unwrap();
+    let report = database.verify(&mut |_, _| {}).unwrap();
+    assert!(report.faults.iter().any(|fault| fault.file.ends_with(".wseg")), "{:?}", report.faults);
+    database.checkpoint().unwrap();
+    let report = database.verify(&mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.faults);
+    let after = files(&path, "wseg");
+    assert!(after.len() == 2 && after[0] == before[0] && after[1] != before[1], "{before:?} {after:?}");
+    for (n, key) in [(7, "t7"), (5_999, "t5999")] {
+        assert_eq!(by_words(&database, n).rows[0].key, key);
+    }
+    database.close().unwrap();
+}
+
+#[test]
+fn forgetting_and_compacting_do_without_damaged_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.holo");
+    with_words(&path, 1);
+    for (tag, forgotten) in [(b"TERM", "t3"), (b"POST", "t4")] {
+        flip(&files(&path, "wseg")[0], tag);
+        let database = Holotype::open(&path, Options::default()).unwrap();
+        let item = database.snapshot().get(forgotten).unwrap().unwrap().id;
+        database.forget(&[item], &Forget::because("it is a test")).unwrap();
+        let (gone, stays) = (by_words(&database, item.0), by_words(&database, 9));
+        assert!(gone.rows.iter().all(|row| row.key != forgotten) && gone.notes.is_empty(), "{gone:?}");
+        assert_eq!((stays.rows[0].key.as_str(), stays.notes.len()), ("t9", 0), "{stays:?}");
+        database.close().unwrap();
+        assert_eq!(files(&path, "wseg").len(), 1);
+        let database = Holotype::open(&path, Options::default()).unwrap();
+        assert_eq!(database.report().rebuilt, None);
+        database.close().unwrap();
+        flip(&files(&path, "wseg")[0], tag);
+        let database = Holotype::open(&path, Options::default()).unwrap();
+        database.compact().unwrap();
+        assert_eq!(by_words(&database, 9).rows[0].key, "t9");
+        let report = database.verify(&mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.faults);
+        database.close().unwrap();
+    }
 }

@@ -132,3 +132,34 @@ fn a_segment_survives_the_disk() {
     assert_eq!(index.top(&index.query("files"), None, 1).unwrap().len(), 1);
     assert!(open(&folder.path().join("2.wseg")).is_err());
 }
+
+/// What is met while postings are decoded fails that question; the next one is answered without the segment.
+#[test]
+fn a_damaged_segment_is_left_out_once_it_is_known() {
+    let sound = Document { id: 9_000, pieces: vec![("common and sound".into(), 1.0)] };
+    let sound = segment_of(Analyzer::default(), [&sound]);
+    let index = |segments| WordIndex::new(Analyzer::default(), segments, vec![], u32::MAX).unwrap();
+    let ask = |index: &WordIndex| index.top(&index.query("common red again"), None, usize::MAX);
+    let alone = ask(&index(vec![sound.clone()])).unwrap();
+    let (sections, mut failed) = (sections(), 0);
+    for at in 0..sections[6].len() {
+        let mut changed = sections.clone();
+        changed[6][at] ^= 0x80;
+        for bytes in [sealed(changed), {
+            let mut bytes = sealed(sections.clone());
+            let place = bytes.len() - sections[6].len().next_multiple_of(64) + at;
+            bytes[place] ^= 0x80;
+            bytes
+        }] {
+            let file = SegmentFile::from_bytes(bytes, WORD_SEGMENT_KIND, &IDENTITY).unwrap();
+            let segment = Arc::new(WordSegment::open(file).unwrap());
+            let around = index(vec![segment.clone(), sound.clone()]).around_damage();
+            if ask(&around).is_err() {
+                failed += 1;
+                assert!(segment.is_damaged());
+            }
+            assert_eq!(segment.is_damaged(), ask(&around).unwrap() == alone, "byte {at}");
+        }
+    }
+    assert!(failed > 0);
+}

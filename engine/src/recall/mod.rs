@@ -27,6 +27,7 @@ mod words;
 use crate::Result;
 use crate::answer::{Answer, Citation, Parts, Role, Row, Strength};
 use crate::item::{ItemId, Layer};
+use crate::mend;
 use crate::reader::{Standing, Window};
 use crate::snapshot::{Snapshot, is_damage};
 pub use builder::RecallBuilder;
@@ -109,6 +110,14 @@ fn shown(standing: &Standing) -> String {
 
 /// Runs a recall and notes what was done.
 pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
+    let before = steps.len();
+    mend::around_damage(&snapshot.state, || {
+        steps.truncate(before);
+        run_once(snapshot, recall, steps)
+    })
+}
+
+fn run_once(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
     let started = Instant::now();
     let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.reading_once();
     let plan = Plan::new(snapshot, recall)?;
@@ -284,7 +293,9 @@ fn answer(
     for (id, what) in &selection.damaged {
         notes.push(format!("item {id} is left out, for its bytes are not those that were written: {what}"));
     }
-    notes.extend(damaged_vectors(snapshot, plan));
+    let damaged = damaged(snapshot, plan);
+    let complete = complete && damaged.is_empty();
+    notes.extend(damaged);
     let relaxed = selection.rows.iter().filter(|row| !row.scored.relaxed.is_empty()).count();
     if relaxed > 0 {
         notes.push(format!(
@@ -329,20 +340,29 @@ fn answer(
     })
 }
 
-/// What is wrong with the vectors that were asked, and what becomes of it.
-fn damaged_vectors(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
-    let asked = |layer: &&Layer| plan.vector.is_some() && plan.stages.iter().any(|stage| stage.is_in(**layer));
-    let damaged = Layer::ALL.iter().filter(asked).map(|layer| (layer, snapshot.state.damaged_vectors(*layer)));
+/// What is wrong with the vectors and words that were asked, and what becomes of it.
+fn damaged(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let remedy = match snapshot.inner.options.read_only {
         true => "opening it for writing, or `holotype rebuild`, makes the file again from the log",
         false => "the file is being made again from the log",
     };
-    let note = |(layer, count): (&Layer, usize)| {
-        format!(
-            "{count} vectors of layer {layer} stand in a damaged file, and those that are whole were compared: {remedy}"
-        )
-    };
-    damaged.filter(|(_, count)| *count > 0).map(note).collect()
+    let mut notes = Vec::new();
+    for layer in Layer::ALL.iter().filter(|layer| plan.stages.iter().any(|stage| stage.is_in(**layer))) {
+        let vectors = snapshot.state.damaged_vectors(*layer);
+        if plan.vector.is_some() && vectors > 0 {
+            notes.push(format!(
+                "{vectors} vectors of layer {layer} stand in a damaged file, and those that are whole were compared: {remedy}"
+            ));
+        }
+        let words = snapshot.state.damaged_words(*layer);
+        if plan.text.is_some() && words > 0 {
+            snapshot.inner.mend_soon();
+            notes.push(format!(
+                "the words of {words} items of layer {layer} stand in a damaged file, and only others were found by words: {remedy}"
+            ));
+        }
+    }
+    notes
 }
 
 /// How strong the evidence is: the best score, its lead, and the share of the query's words that the rows contain.

@@ -11,6 +11,7 @@ use crate::Result;
 use crate::answer::Table;
 use crate::cell::Cell;
 use crate::item::ItemId;
+use crate::mend::around_damage;
 use crate::snapshot::Snapshot;
 use holotype_query::ast::Why;
 
@@ -31,6 +32,10 @@ impl Findings {
 
 /// Answers `why [not] ITEM in recall …`.
 pub(crate) fn why(snapshot: &Snapshot, why: &Why) -> Result<Table> {
+    around_damage(&snapshot.state, || why_once(snapshot, why))
+}
+
+fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
     let snapshot = &snapshot.at(why.recall.clauses.as_of.as_ref())?;
     let id = snapshot.resolve_item(why.item.node.bound())?;
     let plan = Plan::new(snapshot, &why.recall)?;

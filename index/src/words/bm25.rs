@@ -181,10 +181,17 @@ impl<'a> Scorer<'a> {
         tails: impl Iterator<Item = &'a WordTail>,
         bound: u32,
         excluded: Option<&'a Bits>,
+        around_damage: bool,
     ) -> Result<Self> {
         let mut parts = Vec::new();
         for segment in segments {
-            parts.push(Part::of_segment(segment, query, bound)?);
+            if around_damage && segment.is_damaged() {
+                continue;
+            }
+            match Part::of_segment(segment, query, bound) {
+                Err(_) if around_damage => {}
+                part => parts.push(part?),
+            }
         }
         for tail in tails {
             parts.push(Part::of_tail(tail, query, bound));

@@ -55,6 +55,7 @@ pub struct WordIndex {
     tails: Vec<Arc<WordTail>>,
     bound: u32,
     excluded: Option<Arc<Bits>>,
+    around_damage: bool,
 }
 
 impl WordIndex {
@@ -75,7 +76,7 @@ impl WordIndex {
             .find(|other| *other != analyzer.id());
         match other {
             Some(other) => Err(Error::Mismatch { expected: analyzer.id().to_string(), found: other.to_string() }),
-            None => Ok(Self { analyzer, segments, tails, bound, excluded: None }),
+            None => Ok(Self { analyzer, segments, tails, bound, excluded: None, around_damage: false }),
         }
     }
 
@@ -83,6 +84,15 @@ impl WordIndex {
     #[must_use]
     pub fn excluding(mut self, excluded: Arc<Bits>) -> Self {
         self.excluded = Some(excluded);
+        self
+    }
+
+    /// The same view without the documents of segments that are known to be damaged, or turn out to be when a scorer is made:
+    /// those are neither found nor counted. Damage that is met later fails what met it, and is known from then on
+    /// ([`WordSegment::is_damaged`]).
+    #[must_use]
+    pub fn around_damage(mut self) -> Self {
+        self.around_damage = true;
         self
     }
 
@@ -115,7 +125,7 @@ impl WordIndex {
     pub fn scorer(&self, query: &WordQuery) -> Result<Scorer<'_>> {
         let segments = self.segments.iter().map(|segment| &**segment);
         let tails = self.tails.iter().map(|tail| &**tail);
-        Scorer::new(query, segments, tails, self.bound, self.excluded.as_deref())
+        Scorer::new(query, segments, tails, self.bound, self.excluded.as_deref(), self.around_damage)
     }
 
     /// What holds for all documents of the view.

@@ -18,6 +18,8 @@
 //! 2. A block's bytes are used up exactly by its postings; its last local id is the one its entry gives. A list of one
 //!    block has no entry.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::error::{Error, Result};
 
 /// Postings to a block.
@@ -161,6 +163,8 @@ pub(super) struct Stored<'a> {
     pub(super) count: u32,
     /// How many documents the segment has.
     pub(super) documents: u32,
+    /// Where it is noted that the bytes are not a list.
+    pub(super) damaged: &'a AtomicBool,
 }
 
 impl<'a> Stored<'a> {
@@ -181,6 +185,10 @@ impl<'a> Stored<'a> {
     }
 
     fn decode(&self, i: usize, block: &mut Vec<Posting>) -> Result<()> {
+        self.decode_checked(i, block).inspect_err(|_| self.damaged.store(true, Ordering::Relaxed))
+    }
+
+    fn decode_checked(&self, i: usize, block: &mut Vec<Posting>) -> Result<()> {
         let start = self.blocks.get(i).map_or(0, |entry| Block::decode(entry).offset as usize);
         let end = self.blocks.get(i + 1).map_or(self.bytes.len(), |entry| Block::decode(entry).offset as usize);
         let offset = self.offset + start;
@@ -311,9 +319,11 @@ mod tests {
 
     use super::*;
 
+    static DAMAGED: AtomicBool = AtomicBool::new(false);
+
     /// A list over the encoded postings, of `documents` documents.
     fn list<'a>(bytes: &'a [u8], blocks: &'a [[u8; BLOCK_ENTRY_LEN]], count: usize) -> List<'a> {
-        List::Stored(Stored { bytes, offset: 0, blocks, count: count as u32, documents: 100_000 })
+        List::Stored(Stored { bytes, offset: 0, blocks, count: count as u32, documents: 100_000, damaged: &DAMAGED })
     }
 
     #[test]

@@ -41,9 +41,13 @@
 //!    block entry per 128, others have none.
 //! 4. In a list's block entries offsets and last local ids ascend, inside the list and the documents.
 //!
+//! Whatever is found wrong is remembered: from then on the segment is *damaged*, and an index that answers around damage leaves
+//! it out.
+//!
 //! A dictionary look-up is a binary search in the mapping: about 20 comparisons for a million terms.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 
@@ -99,6 +103,8 @@ pub struct WordSegment {
     total_len: u64,
     /// The total length of the first `i * SUM_STEP` documents; there once everything is checked.
     sums: OnceLock<Vec<u64>>,
+    /// Whether something of it was found not to be as it was written.
+    damaged: AtomicBool,
 }
 
 /// One entry of the dictionary.
@@ -138,6 +144,7 @@ pub(super) struct Lookup<'a> {
     blocks: &'a [[u8; BLOCK_ENTRY_LEN]],
     postings: &'a [u8],
     documents: u32,
+    damaged: &'a AtomicBool,
 }
 
 impl WordSegment {
@@ -158,6 +165,7 @@ impl WordSegment {
             postings: u64_at(head, HEAD_POSTINGS),
             total_len: u64_at(head, HEAD_TOTAL_LEN),
             sums: OnceLock::new(),
+            damaged: AtomicBool::new(false),
             file,
         };
         if segment.file_len() <= CHECKED_WHEN_OPENED {
@@ -212,9 +220,9 @@ impl WordSegment {
     /// # Errors
     /// What the frame or the decoding finds.
     pub fn verify(&self) -> Result<()> {
-        self.file.verify()?;
-        self.check_documents()?;
-        self.check_terms()?;
+        self.noted(self.file.verify().map_err(Error::from))?;
+        self.noted(self.check_documents())?;
+        self.noted(self.check_terms())?;
         let lookup = self.lookup()?;
         for term in 0..self.terms {
             if let Some((_, list)) = lookup.term(term) {
@@ -222,6 +230,11 @@ impl WordSegment {
             }
         }
         Ok(())
+    }
+
+    /// Whether anything that was asked of it so far met damage.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
     }
 
     /// The file it stands in.
@@ -253,6 +266,10 @@ impl WordSegment {
 
     pub(super) fn lookup(&self) -> Result<Lookup<'_>> {
         self.check()?;
+        self.noted(self.checked_lookup())
+    }
+
+    fn checked_lookup(&self) -> Result<Lookup<'_>> {
         let (terms, _) = self.file.section(TERM)?.as_chunks();
         let (blocks, _) = self.file.section(BLKS)?.as_chunks();
         let (text, postings) = (self.file.section(TEXT)?, self.file.section(POST)?);
@@ -261,7 +278,7 @@ impl WordSegment {
             let what = format!("{} bytes instead of {end}", postings.len());
             return Err(Error::corrupt("POST", postings.len(), what));
         }
-        Ok(Lookup { terms, text, blocks, postings, documents: self.documents })
+        Ok(Lookup { terms, text, blocks, postings, documents: self.documents, damaged: &self.damaged })
     }
 
     /// The running sums of the lengths, with everything checked.
@@ -269,9 +286,17 @@ impl WordSegment {
         if let Some(sums) = self.sums.get() {
             return Ok(sums);
         }
-        let sums = self.check_documents()?;
-        self.check_terms()?;
+        let sums = self.noted(self.check_documents())?;
+        self.noted(self.check_terms())?;
         Ok(self.sums.get_or_init(|| sums))
+    }
+
+    /// Remembers what went wrong: the file is in memory, so only its content can be at fault.
+    fn noted<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.damaged.store(true, Ordering::Relaxed);
+        }
+        result
     }
 
     fn numbers(&self, tag: [u8; 4], name: &'static str) -> Result<&[Number]> {
@@ -375,6 +400,7 @@ impl<'a> Lookup<'a> {
             blocks: self.blocks.get(entry.block as usize..next.block as usize)?,
             count: entry.count,
             documents: self.documents,
+            damaged: self.damaged,
         };
         Some((self.text.get(entry.text as usize..next.text as usize)?, list))
     }
