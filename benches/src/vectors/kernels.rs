@@ -11,6 +11,9 @@
 //! | near | 256 KiB: they stay in the second cache |
 //! | far | as much as `--far-mib` says, in order: they come from memory each time |
 //!
+//! Rows begin on a boundary of 64 bytes, as those of a segment do: where every load runs over the end of a cache line, codes
+//! are compared at half the rate.
+//!
 //! Rates are by processor time of the thread, the best of some rounds; `million_per_s` counts distances. `read` adds up the
 //! same bytes as whole words and does nothing else: `of_reading` is the share of its rate at which a kernel's rows go by.
 
@@ -56,24 +59,24 @@ pub(crate) fn run(dim: usize, far_mib: usize) -> Result<()> {
         let place = Place { name: place, bytes, dim, reading };
         let mut floats = |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal()).collect() };
         let (queries, some) = (floats(QUERIES * dim), floats(4096));
-        let wide: Vec<f32> = place.filled(4, |i| some[i % some.len()]);
-        measure!(place, "f32", "dot", &queries, &wide, dot_f32, dot_f32_many);
-        measure!(place, "f32", "l2", &queries, &wide, l2_f32, l2_f32_many);
+        let wide: Aligned<f32> = place.filled(4, |i| some[i % some.len()]);
+        measure!(place, "f32", "dot", &queries, wide.rows(), dot_f32, dot_f32_many);
+        measure!(place, "f32", "l2", &queries, wide.rows(), l2_f32, l2_f32_many);
         drop(wide);
-        let halves: Vec<f16> = place.filled(2, |i| f16::from_f32(some[i % some.len()]));
-        measure!(place, "f16", "dot", &queries, &halves, dot_f16, dot_f16_many);
-        measure!(place, "f16", "l2", &queries, &halves, l2_f16, l2_f16_many);
+        let halves: Aligned<f16> = place.filled(2, |i| f16::from_f32(some[i % some.len()]));
+        measure!(place, "f16", "dot", &queries, halves.rows(), dot_f16, dot_f16_many);
+        measure!(place, "f16", "l2", &queries, halves.rows(), l2_f16, l2_f16_many);
         drop(halves);
         let code = |x: f32| (x * 40.0).clamp(-127.0, 127.0) as i8;
         let coded: Vec<i8> = queries.iter().map(|x| code(*x)).collect();
-        let codes: Vec<i8> = place.filled(1, |i| code(some[i % some.len()]));
-        measure!(place, "i8", "dot", &coded, &codes, dot_i8, dot_i8_many);
-        measure!(place, "i8", "l2", &coded, &codes, l2_i8, l2_i8_many);
+        let codes: Aligned<i8> = place.filled(1, |i| code(some[i % some.len()]));
+        measure!(place, "i8", "dot", &coded, codes.rows(), dot_i8, dot_i8_many);
+        measure!(place, "i8", "l2", &coded, codes.rows(), l2_i8, l2_i8_many);
         // A component is a bit: an eighth of the numbers.
         let place = Place { dim: dim / 8, ..place };
-        let bits: Vec<u8> = codes.iter().map(|code| *code as u8).collect();
+        let bits: Aligned<u8> = place.filled(1, |i| codes.rows()[i % codes.rows().len()] as u8);
         let asked: Vec<u8> = coded[..QUERIES * place.dim].iter().map(|code| *code as u8).collect();
-        measure!(place, "binary", "hamming", &asked, &bits, hamming, hamming_many);
+        measure!(place, "binary", "hamming", &asked, bits.rows(), hamming, hamming_many);
     }
     Ok(())
 }
@@ -90,9 +93,8 @@ struct Place {
 
 impl Place {
     /// Whole rows of numbers of that width, as many as there is room for.
-    fn filled<T>(&self, width: usize, number: impl FnMut(usize) -> T) -> Vec<T> {
-        let rows = self.bytes / width / self.dim;
-        (0..rows * self.dim).map(number).collect()
+    fn filled<T: Copy + Default>(&self, width: usize, number: impl FnMut(usize) -> T) -> Aligned<T> {
+        Aligned::new(self.bytes / width / self.dim * self.dim, number)
     }
 
     /// Measures a kernel in its three forms, and its reference.
@@ -136,6 +138,29 @@ impl Place {
             line["of_reading"] = json!(round(bytes / self.reading, 3));
         }
         line
+    }
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Numbers of which the first begins a cache line.
+struct Aligned<T> {
+    all: Vec<T>,
+    first: usize,
+}
+
+impl<T: Copy + Default> Aligned<T> {
+    fn new(count: usize, mut number: impl FnMut(usize) -> T) -> Self {
+        let mut all = vec![T::default(); count + LINE];
+        let first = all.as_ptr().align_offset(LINE).min(LINE);
+        all.truncate(first + count);
+        all[first..].iter_mut().enumerate().for_each(|(i, place)| *place = number(i));
+        Self { all, first }
+    }
+
+    fn rows(&self) -> &[T] {
+        &self.all[self.first..]
     }
 }
 
