@@ -47,10 +47,15 @@ impl Quantizer {
 
     /// Learns from a sample of `rows`.
     pub(crate) fn train(rows: &RowsView<'_>) -> Self {
+        Self::train_on(rows, SAMPLE)
+    }
+
+    /// Learns from a sample of `size` of `rows`.
+    pub(crate) fn train_on(rows: &RowsView<'_>, size: usize) -> Self {
         let (dim, metric) = (rows.spec().dim, rows.spec().metric);
         let mut sample = Vec::new();
         let mut vector = vec![0.0; dim];
-        for position in sample_positions(rows.len(), SAMPLE) {
+        for position in sample_positions(rows.len(), size) {
             rows.decode(position, &mut vector);
             sample.extend_from_slice(&vector);
         }

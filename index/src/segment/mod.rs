@@ -4,6 +4,7 @@
 //! [`VectorSegment`] reads one in place, from the mapped file; [`merge_segments`] adds the smaller segments to the
 //! largest one's graph. The engine decides when, names the files and swaps the lists.
 
+mod block;
 pub(crate) mod guard;
 pub mod layout;
 mod merge;

@@ -1,4 +1,4 @@
-//! The flat tail: vectors that are committed but in no segment yet, scanned exactly.
+//! The flat tail: vectors that are committed but in no segment yet, each of them compared.
 //!
 //! One writer appends; any number of readers hold views. A view is a list of immutable blocks, so taking one copies a
 //! few pointers, and what it shows never changes. Blocks grow like the digits of a number in base eight: a push adds a
@@ -10,13 +10,14 @@
 //! 1. Ids ascend strictly, within a block and from block to block.
 //! 2. A block never changes once a view can see it.
 //!
-//! Cost: a push amortised O(dim), a view O(blocks), a scan one distance for each vector.
+//! Cost: a push amortised O(dim), a view O(blocks), a scan one distance for each vector, between codes in the large blocks
+//! (`block`).
 
 use std::sync::{Arc, PoisonError};
 
+use super::block::Block;
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
-use crate::flat;
 use crate::hit::TopHits;
 use crate::rows::{ExactQuery, Rows};
 use crate::spec::VectorSpec;
@@ -32,7 +33,7 @@ const MAX_BLOCK: usize = RADIX.pow(4);
 #[derive(Debug)]
 pub struct VectorTail {
     spec: VectorSpec,
-    blocks: Mutex<Vec<Arc<Rows>>>,
+    blocks: Mutex<Vec<Arc<Block>>>,
 }
 
 impl VectorTail {
@@ -54,11 +55,11 @@ impl VectorTail {
         let mut block = Rows::new(self.spec);
         block.push(id, vector)?;
         let mut blocks = self.lock();
-        let last = blocks.last().and_then(|block| block.ids().last().copied());
+        let last = blocks.last().and_then(|block| block.rows().ids().last().copied());
         if let Some(previous) = last.filter(|last| *last >= id) {
             return Err(Error::IdOrder { previous, next: id });
         }
-        blocks.push(Arc::new(block));
+        blocks.push(Arc::new(Block::new(block)));
         carry(self.spec, &mut blocks);
         Ok(())
     }
@@ -71,21 +72,22 @@ impl VectorTail {
     /// Drops the vectors up to and including `id`, which a segment has taken over. Views keep what they show.
     pub fn discard_through(&self, id: u32) {
         let mut blocks = self.lock();
-        let whole = blocks.partition_point(|block| block.ids().last().is_some_and(|last| *last <= id));
+        let whole = blocks.partition_point(|block| block.rows().ids().last().is_some_and(|last| *last <= id));
         blocks.drain(..whole);
         if let Some(first) = blocks.first_mut() {
-            let taken = first.ids().partition_point(|other| *other <= id);
+            let rows = first.rows();
+            let taken = rows.ids().partition_point(|other| *other <= id);
             if taken > 0 {
                 let mut rest = Rows::new(self.spec);
-                rest.append(first.view().slice(taken, first.len()));
-                *first = Arc::new(rest);
+                rest.append(rows.view().slice(taken, rows.len()));
+                *first = Arc::new(Block::new(rest));
             }
         }
     }
 
     /// How many vectors there are.
     pub fn len(&self) -> usize {
-        self.lock().iter().map(|block| block.len()).sum()
+        self.lock().iter().map(|block| block.rows().len()).sum()
     }
 
     /// Whether there are none.
@@ -94,7 +96,7 @@ impl VectorTail {
     }
 
     /// The list is whole between any two statements that change it, so a panic elsewhere does not spoil it.
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Rows>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Block>>> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -107,17 +109,17 @@ impl From<TailView> for VectorTail {
 }
 
 /// Joins the last eight blocks while they are of one size.
-fn carry(spec: VectorSpec, blocks: &mut Vec<Arc<Rows>>) {
+fn carry(spec: VectorSpec, blocks: &mut Vec<Arc<Block>>) {
     while let Some(start) = blocks.len().checked_sub(RADIX) {
-        let size = blocks[start].len();
-        if size >= MAX_BLOCK || blocks[start..].iter().any(|block| block.len() != size) {
+        let size = blocks[start].rows().len();
+        if size >= MAX_BLOCK || blocks[start..].iter().any(|block| block.rows().len() != size) {
             return;
         }
         let mut joined = Rows::new(spec);
         for block in blocks.drain(start..) {
-            joined.append(block.view());
+            joined.append(block.rows().view());
         }
-        blocks.push(Arc::new(joined));
+        blocks.push(Arc::new(Block::new(joined)));
     }
 }
 
@@ -125,7 +127,7 @@ fn carry(spec: VectorSpec, blocks: &mut Vec<Arc<Rows>>) {
 #[derive(Clone, Debug)]
 pub struct TailView {
     spec: VectorSpec,
-    blocks: Vec<Arc<Rows>>,
+    blocks: Vec<Arc<Block>>,
 }
 
 impl TailView {
@@ -141,7 +143,7 @@ impl TailView {
 
     /// How many vectors it shows.
     pub fn len(&self) -> usize {
-        self.blocks.iter().map(|block| block.len()).sum()
+        self.blocks.iter().map(|block| block.rows().len()).sum()
     }
 
     /// Whether it shows none.
@@ -151,20 +153,21 @@ impl TailView {
 
     /// The ids it shows, ascending.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
-        self.blocks.iter().flat_map(|block| block.ids().iter().copied())
+        self.blocks.iter().flat_map(|block| block.rows().ids().iter().copied())
     }
 
     /// The same view without the ids above `id`: the part that is to be sealed.
     pub fn through(&self, id: u32) -> TailView {
         let mut blocks = Vec::new();
         for block in &self.blocks {
-            let kept = block.ids().partition_point(|other| *other <= id);
-            if kept == block.len() {
+            let rows = block.rows();
+            let kept = rows.ids().partition_point(|other| *other <= id);
+            if kept == rows.len() {
                 blocks.push(Arc::clone(block));
             } else if kept > 0 {
                 let mut part = Rows::new(self.spec);
-                part.append(block.view().slice(0, kept));
-                blocks.push(Arc::new(part));
+                part.append(rows.view().slice(0, kept));
+                blocks.push(Arc::new(Block::uncoded(part)));
             }
         }
         TailView { spec: self.spec, blocks }
@@ -174,27 +177,26 @@ impl TailView {
     pub fn to_rows(&self) -> Rows {
         let mut rows = Rows::new(self.spec);
         for block in &self.blocks {
-            rows.append(block.view());
+            rows.append(block.rows().view());
         }
         rows
     }
 
     /// No vector is longer.
     pub(crate) fn longest(&self) -> f32 {
-        self.blocks.iter().map(|block| block.view().longest()).fold(0.0, f32::max)
+        self.blocks.iter().map(|block| block.rows().view().longest()).fold(0.0, f32::max)
     }
 
     /// Compares every vector that `filter` lets through; returns how many that were.
     pub(crate) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
-        let blocks = self.blocks.iter();
-        blocks.map(|block| flat::scan(&block.view(), query, filter, top)).sum()
+        self.blocks.iter().map(|block| block.scan(query, filter, top)).sum()
     }
 
     /// The block and position of `id`.
     pub(crate) fn locate(&self, id: u32) -> Option<(&Rows, usize)> {
-        let at = self.blocks.partition_point(|block| block.ids().last().is_some_and(|last| *last < id));
-        let block = self.blocks.get(at)?;
-        Some((block, block.view().position(id)?))
+        let at = self.blocks.partition_point(|block| block.rows().ids().last().is_some_and(|last| *last < id));
+        let rows = self.blocks.get(at)?.rows();
+        Some((rows, rows.view().position(id)?))
     }
 }
 
