@@ -92,18 +92,22 @@ fn read_once(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> R
     if room < PREFIX_LEN {
         return Err(none("it lies in the footer of a log page"));
     }
-    let mut bytes = vec![0; room.min(FIRST_READ_LEN)];
-    segment.read(&mut bytes, offset)?;
-    let known = bytes.len();
-    if let Some(stored_len) = record::claimed_len(&bytes)
-        && stored_len > known
-        && fits(geometry, &segment, lsn.0, stored_len, end)
-    {
-        bytes.resize(stored_len, 0);
-        let rest = bytes.get_mut(known..).unwrap_or_default();
-        segment.read(rest, offset + known as u64)?;
-    }
-    match record::parse(&bytes, &geometry.seed, Place { segment: segment.number, offset }) {
+    let mut first = [0; FIRST_READ_LEN];
+    let first = first.get_mut(..room.min(FIRST_READ_LEN)).unwrap_or_default();
+    segment.read(first, offset)?;
+    let known = first.len();
+    let mut whole = Vec::new();
+    let bytes = match record::claimed_len(first) {
+        Some(stored_len) if stored_len > known && fits(geometry, &segment, lsn.0, stored_len, end) => {
+            whole.resize(stored_len, 0);
+            let (front, rest) = whole.split_at_mut(known);
+            front.copy_from_slice(first);
+            segment.read(rest, offset + known as u64)?;
+            &*whole
+        }
+        _ => &*first,
+    };
+    match record::parse(bytes, &geometry.seed, Place { segment: segment.number, offset }) {
         Parsed::Record(view) => Ok(view.to_record(lsn)),
         Parsed::Blank => Err(Error::Damaged(segment.damage(lsn.0, page, "a record was here and is zero now"))),
         Parsed::Fault(what) => Err(Error::Damaged(segment.damage(lsn.0, page, what))),
