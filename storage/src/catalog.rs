@@ -390,6 +390,8 @@ const FORMAT: u32 = 1;
 const FORMAT_LEN: usize = 16;
 
 const CRC_LEN: usize = 4;
+/// A row whose checksum is over no more bytes is put together for it.
+const SHORT_ROW_LEN: usize = 64;
 
 /// The writer's database, open until the last snapshot of it is gone, even when another catalog has taken its place.
 struct Writing {
@@ -502,9 +504,21 @@ fn decode_format(bytes: &[u8]) -> Option<(u32, Features)> {
 
 /// The checksum that makes a value this key's.
 fn crc(domain: u8, key: &[u8], value: &[u8]) -> u32 {
+    let len = (key.len() as u32).to_le_bytes();
+    // Most rows are short, and one call for the whole of a row takes a third of what one for each part does.
+    let mut short = [0; SHORT_ROW_LEN];
+    if let Some(row) = short.get_mut(..1 + len.len() + key.len() + value.len()) {
+        let (front, rest) = row.split_at_mut(1 + len.len());
+        let (of_key, of_value) = rest.split_at_mut(key.len());
+        front[0] = domain;
+        front[1..].copy_from_slice(&len);
+        of_key.copy_from_slice(key);
+        of_value.copy_from_slice(value);
+        return crc32fast::hash(row);
+    }
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[domain]);
-    hasher.update(&(key.len() as u32).to_le_bytes());
+    hasher.update(&len);
     hasher.update(key);
     hasher.update(value);
     hasher.finalize()
