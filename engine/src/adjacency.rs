@@ -1,6 +1,6 @@
 //! Adjacency: the edges at both ends of items, as of the last checkpoint, kept once they were read.
 //!
-//! A recall follows some hundred links. In the catalog each is a way down a tree of pages; here a *block* has the edges of 16
+//! A recall follows some hundred links. In the catalog each is a way down a tree of pages; here a *block* has the edges of 128
 //! items that follow each other, read with one scan when the first of them is asked for. Blocks belong to the rows they were
 //! read from and go with them; a checkpoint hands on those it changes nothing of.
 //!
@@ -9,7 +9,7 @@
 //! 2. What changed since the checkpoint is not in here: who asks for such an item's edges scans rows
 //!    ([`State::edges_out`], [`State::edges_in`]).
 //!
-//! Cost: 12 bytes an edge end, of at most [`MOST_ENDS`], and 16 bytes for 16 items.
+//! Cost: 12 bytes an edge end, of at most [`MOST_ENDS`], and 1,100 bytes for the two blocks of 128 items.
 
 use crate::item::ItemId;
 use crate::state::{EdgeEnd, State};
@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Items of a block.
-const BLOCK: u32 = 16;
+const BLOCK: u32 = 128;
 /// A block with more ends is not kept.
-const LARGE: usize = 4_096;
+const LARGE: usize = 32_768;
 /// Ends that are kept in all.
 const MOST_ENDS: usize = 4 << 20;
 
@@ -118,7 +118,7 @@ impl State {
             Some(next) => Bound::Excluded(next.to_be_bytes()),
             None => Bound::Unbounded,
         };
-        let mut ends = Vec::new();
+        let mut ends = Vec::with_capacity(2 * BLOCK as usize);
         let mut counts = [0u32; BLOCK as usize];
         base.each(
             table,

@@ -43,7 +43,7 @@ fn edges_are_those_that_were_made_whatever_was_checkpointed_meanwhile() {
         for round in 0..25 {
             let context = format!("seed {seed}, round {round}");
             let mut transaction = database.begin().expect("nobody else writes");
-            for _ in 0..random.below(12) {
+            for _ in 0..random.below(48) {
                 let text = format!("word{}", random.below(50));
                 match random.below(3) {
                     0 => drop(transaction.record(NewTrace::turn("e", text)).expect("a trace")),
