@@ -20,7 +20,7 @@ pub(crate) use chunk::{CHUNK_ITEMS, Chunk};
 pub(crate) use select::Wanted;
 
 use crate::item::{Attributes, ItemId, Kind, Layer};
-use crate::score::Scalars;
+use crate::score::{Reads, Scalars};
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_storage::BufferedMap;
@@ -141,11 +141,11 @@ impl AttributeStore {
         }
     }
 
-    /// What S reads of an item: a third of the columns.
-    pub(crate) fn scalars(&self, id: ItemId) -> Result<Scalars> {
+    /// What S reads of an item of a layer: a third of the columns at most.
+    pub(crate) fn scalars(&self, id: ItemId, layer: Layer, reads: Reads) -> Result<Scalars> {
         match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => Ok(Scalars::from(changed.as_ref())),
-            (None, Some(chunk)) => chunk.scalars(id.0),
+            (Some(changed), _) => Ok(Scalars::of(changed, reads)),
+            (None, Some(chunk)) => chunk.scalars(id.0, layer, reads),
             (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
         }
     }

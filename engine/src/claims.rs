@@ -29,7 +29,7 @@
 use crate::Result;
 use crate::item::{Attributes, ItemId, Layer, Status, Support};
 use crate::reader::Standing;
-use crate::score::{Scalars, Weights};
+use crate::score::{Reads, Scalars, Weights};
 use crate::state::State;
 use crate::tables::{self, ClaimRow};
 use std::cmp::{Ordering, Reverse};
@@ -100,7 +100,7 @@ impl Contest {
         let (Some(winner), Some(other)) = (self.rivals.first(), self.runner_up()) else { return false };
         let alike = winner.attributes.status == other.attributes.status && winner.is_grounded() == other.is_grounded();
         let score = |rival: &Rival| {
-            let undecided = Scalars { conflict: None, ..Scalars::from(&rival.attributes) };
+            let undecided = Scalars { conflict: None, ..Scalars::of(&rival.attributes, Reads::ALL) };
             weights.parts(&undecided, standing, 0.0, 0.0, 0).sum()
         };
         alike && (score(winner) - score(other)).abs() < TAU

@@ -116,6 +116,12 @@ impl State {
         Ok(sources)
     }
 
+    /// Shows the items that rest directly on a trace, some of them more than once.
+    pub(crate) fn each_dependent_of_trace(&self, id: ItemId, see: impl FnMut(ItemId)) -> Result<()> {
+        far_ends(&self.ends(tables::EDGE_IN, id)?, is_lineage).for_each(see);
+        Ok(())
+    }
+
     /// The items that rest directly on an item.
     pub(crate) fn dependents(&self, id: ItemId) -> Result<Vec<ItemId>> {
         let mut dependents: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_IN, id)?, is_lineage).collect();

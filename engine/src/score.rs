@@ -31,10 +31,34 @@ pub(crate) struct Scalars {
     pub(crate) tokens: u32,
 }
 
-impl From<&Attributes> for Scalars {
-    fn from(item: &Attributes) -> Self {
-        let Attributes { status, source, episode, step, time, utility, conflict, tokens, .. } = *item;
-        Scalars { layer: item.layer(), status, source, episode, step, time, utility, conflict, tokens }
+/// Which of the scalars somebody looks at: each stands in a column of its own, and the others are as if absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reads {
+    /// The step and its episode.
+    pub(crate) step: bool,
+    pub(crate) utility: bool,
+    pub(crate) conflict: bool,
+    pub(crate) tokens: bool,
+}
+
+impl Reads {
+    pub(crate) const ALL: Reads = Reads { step: true, utility: true, conflict: true, tokens: true };
+}
+
+impl Scalars {
+    /// Of an item.
+    pub(crate) fn of(item: &Attributes, reads: Reads) -> Self {
+        Scalars {
+            layer: item.layer(),
+            status: item.status,
+            source: item.source,
+            episode: item.episode.filter(|_| reads.step),
+            step: item.step.filter(|_| reads.step),
+            time: item.time,
+            utility: if reads.utility { item.utility } else { 0.0 },
+            conflict: item.conflict.filter(|_| reads.conflict),
+            tokens: if reads.tokens { item.tokens } else { 0 },
+        }
     }
 }
 
@@ -139,6 +163,12 @@ impl Weights {
             };
         }
         Ok(())
+    }
+
+    /// What the terms read of an item.
+    pub(crate) fn reads(&self) -> Reads {
+        let step = matches!(self.half_life, HalfLife::Steps(_));
+        Reads { step, utility: self.utility != 0.0, ..Reads::ALL }
     }
 
     /// Recency g of an item for a reader, between 0 and 1.

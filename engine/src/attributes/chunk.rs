@@ -5,9 +5,9 @@
 //! time are there.
 
 use super::select::SetCache;
-use crate::item::{Attributes, Kind, Origin, Source, Status, Support};
+use crate::item::{Attributes, Kind, Layer, Origin, Source, Status, Support};
 use crate::record::bad_byte;
-use crate::score::Scalars;
+use crate::score::{Reads, Scalars};
 use crate::{Error, Result};
 use holotype_storage::columns::{self, Columns, ColumnsWriter};
 use holotype_storage::segment_file::SegmentFile;
@@ -163,20 +163,21 @@ impl Chunk {
         Kind::from_byte(byte).ok_or_else(|| bad_byte("kind", byte))
     }
 
-    /// What S reads of an item.
-    pub(super) fn scalars(&self, id: u32) -> Result<Scalars> {
+    /// What S reads of an item of a layer.
+    pub(super) fn scalars(&self, id: u32, layer: Layer, reads: Reads) -> Result<Scalars> {
         let layout = &self.layout;
-        let (step, time) = self.moment(id)?;
+        let flags = self.value(layout.flags, id)?;
+        let has_step = reads.step && flags & flag::STEP != 0;
         Ok(Scalars {
-            layer: self.kind(id)?.layer(),
+            layer,
             status: optional_name(self.value(layout.status, id)?, Status::from_byte, "status")?,
             source: optional_name(self.value(layout.source, id)?, Source::from_byte, "source")?,
-            episode: self.optional(layout.episode, id)?,
-            step,
-            time,
-            utility: self.value(layout.utility, id)?,
-            conflict: self.optional(layout.conflict, id)?,
-            tokens: self.value(layout.tokens, id)?,
+            episode: if reads.step { self.optional(layout.episode, id)? } else { None },
+            step: if has_step { Some(self.value(layout.step, id)?) } else { None },
+            time: if flags & flag::TIME != 0 { Some(self.value(layout.time, id)?) } else { None },
+            utility: if reads.utility { self.value(layout.utility, id)? } else { 0.0 },
+            conflict: if reads.conflict { self.optional(layout.conflict, id)? } else { None },
+            tokens: if reads.tokens { self.value(layout.tokens, id)? } else { 0 },
         })
     }
 

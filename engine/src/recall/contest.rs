@@ -5,7 +5,7 @@
 //! side along: under a limit it takes the place of the last row below that is no side itself, and is one row more where there
 //! is none; under a budget it must fit.
 
-use super::gather::Candidates;
+use super::candidates::{Candidates, Found};
 use super::plan::Plan;
 use super::rank::Scored;
 use super::select::{Chosen, Selection};
@@ -40,16 +40,14 @@ impl OpenContests {
         filter: &Bits,
         rows: &mut Candidates,
     ) -> Result<()> {
-        let ids: Vec<ItemId> = rows.keys().map(|id| ItemId(*id)).collect();
-        for id in ids {
+        let mut others = Vec::new();
+        for id in rows.ids().map(ItemId) {
             for sides in self.of(snapshot, plan, id)? {
-                for side in sides.items {
-                    if side != id && filter.contains(side.0) {
-                        rows.entry(side.0).or_default().contests.push(id);
-                    }
-                }
+                let other = sides.items.into_iter().filter(|side| *side != id && filter.contains(side.0));
+                others.extend(other.map(|side| (side.0, Found::contesting(vec![id]))));
             }
         }
+        rows.add(others.into_iter().collect());
         Ok(())
     }
 

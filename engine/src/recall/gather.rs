@@ -3,7 +3,7 @@
 //! Channels only find candidates (`near`: vectors, `words`: BM25, `linked`: along edges from the stage before); the order
 //! of rows is S. A stage hands everything it may route through to the next one.
 
-use super::places::Place;
+use super::candidates::{Candidates, Found};
 use super::plan::{Plan, StagePlan};
 use super::words::Words;
 use crate::Result;
@@ -14,59 +14,10 @@ use holotype_index::bitmap::Bits;
 use holotype_index::words::Scorer;
 use holotype_index::{SearchOptions, Strategy};
 use holotype_query::Channel;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// How many candidates a graph walk keeps.
 const EF: usize = 64;
-
-/// How a candidate was found: the channels, and the items it was linked or lifted from.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
-    pub(crate) near: bool,
-    pub(crate) words: bool,
-    pub(crate) linked_from: Vec<ItemId>,
-    /// The items that a lift led here from.
-    pub(crate) lifted_from: Vec<ItemId>,
-    /// The page or episode that it came with.
-    pub(crate) place: Option<Place>,
-    /// Rows whose claims it contests: it was brought back as the other side.
-    pub(crate) contests: Vec<ItemId>,
-    /// Its best place in what a channel found.
-    pub(super) rank: Option<u32>,
-}
-
-impl Found {
-    fn ranks(&mut self, rank: u32) {
-        self.rank = Some(self.rank.map_or(rank, |before| before.min(rank)));
-    }
-
-    /// Whether it stands for a page, an episode or a lift, within which the next stage may look.
-    fn is_of_place(&self) -> bool {
-        self.place.is_some() || !self.lifted_from.is_empty()
-    }
-
-    /// How it was found, in words.
-    pub(crate) fn path(&self, snapshot: &Snapshot) -> Result<Vec<String>> {
-        let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
-        let mut path = Vec::new();
-        path.extend(self.near.then(|| "near".to_owned()));
-        path.extend(self.words.then(|| "words".to_owned()));
-        path.extend(self.linked_from.iter().map(|from| format!("linked from {}", key(from))));
-        let place = self.place.map(|place| place.name(snapshot)).transpose()?;
-        let lifted: Vec<String> = self.lifted_from.iter().map(key).collect();
-        match (place, lifted.is_empty()) {
-            (Some(place), true) => path.push(format!("in {place}")),
-            (Some(place), false) => path.push(format!("in {place}, lifted from {}", lifted.join(", "))),
-            (None, false) => path.push(format!("lifted from {}", lifted.join(", "))),
-            (None, true) => {}
-        }
-        path.extend(self.contests.iter().map(|rival| format!("contests {}", key(rival))));
-        Ok(path)
-    }
-}
-
-/// The candidates of one stage, by id.
-pub(crate) type Candidates = BTreeMap<u32, Found>;
 
 /// What is asked of a stage: the question, and from the second hop on what the hops before found.
 #[derive(Debug, Clone)]
@@ -77,7 +28,7 @@ pub(crate) struct Asked {
 
 /// What a stage found, and what was done to find it.
 pub(crate) struct Gathered {
-    /// What the next stage may be reached from.
+    /// What the next stage may be reached from, if there is one.
     pub(crate) routed: Candidates,
     /// What may be rows.
     pub(crate) rows: Candidates,
@@ -98,16 +49,21 @@ pub(crate) fn gather(
 ) -> Result<Gathered> {
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
     let mut steps = Vec::new();
-    let mut routed = Candidates::new();
-    let mut rows = Candidates::new();
+    let (mut routed, mut rows) = (Candidates::default(), Candidates::default());
+    let mut mark = |found: Both, channel: Found| {
+        if stage.leads_on {
+            routed.mark(&found.routed, &channel);
+        }
+        rows.mark(&found.rows, &channel);
+    };
+    let mut linked_to = Candidates::default();
     for channel in &stage.channels {
         match channel {
             Channel::Near => {
                 for part in &stage.layers {
                     let find = |filter: &Bits, most| near(snapshot, asked, part.layer, filter, most, &mut steps);
                     let found = both(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
-                    mark(&mut routed, found.routed, |found| found.near = true);
-                    mark(&mut rows, found.rows, |found| found.near = true);
+                    mark(found, Found::near());
                 }
             }
             Channel::Words => {
@@ -115,40 +71,21 @@ pub(crate) fn gather(
                     let words = words.of(part.layer)?;
                     let find = |filter: &Bits, most| by_words(snapshot, words, filter, most, &mut steps);
                     let found = both(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
-                    mark(&mut routed, found.routed, |found| found.words = true);
-                    mark(&mut rows, found.rows, |found| found.words = true);
+                    mark(found, Found::by_words());
                 }
             }
             Channel::Linked => {
-                let linked = linked(snapshot, plan, stage, before)?;
-                steps.push(format!("linked: {} from {} items", linked.len(), before.len()));
-                for (id, how) in linked {
-                    if rows_filter.contains(id) {
-                        join(rows.entry(id).or_default(), how.clone());
-                    }
-                    join(routed.entry(id).or_default(), how);
-                }
+                linked_to = linked(snapshot, plan, stage, before)?;
+                steps.push(format!("linked: {} from {} items", linked_to.len(), before.len()));
             }
         }
     }
+    rows.add(linked_to.filtered(|id| rows_filter.contains(id)));
+    if stage.leads_on {
+        routed.add(linked_to);
+    }
     let complete = rows.len() as u64 == rows_filter.count();
     Ok(Gathered { routed, rows, steps, complete })
-}
-
-fn mark(candidates: &mut Candidates, ids: Vec<u32>, set: impl Fn(&mut Found)) {
-    for (rank, id) in (0..).zip(ids) {
-        let found = candidates.entry(id).or_default();
-        set(found);
-        found.ranks(rank);
-    }
-}
-
-/// Adds to how a candidate was found that links led to it.
-fn join(found: &mut Found, links: Found) {
-    found.linked_from = links.linked_from;
-    found.lifted_from = links.lifted_from;
-    found.place = links.place;
-    links.rank.into_iter().for_each(|rank| found.ranks(rank));
 }
 
 /// What a channel found, best first: what may be routed through, and what of that may be rows.
@@ -233,34 +170,38 @@ fn by_words(
 /// pool is full; under a token budget, which lifts counts, all are. A stage of traces after pages, episodes or a lift looks
 /// among theirs.
 fn linked(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, before: &Candidates) -> Result<Candidates> {
-    let mut reached = Candidates::new();
     let mut sources: Vec<_> = before.iter().collect();
-    sources.sort_unstable_by_key(|(id, how)| (how.rank.unwrap_or(u32::MAX), **id));
+    sources.sort_unstable_by_key(|(id, how)| (how.rank.unwrap_or(u32::MAX), *id));
     let most = if plan.budget.is_some() { usize::MAX } else { stage.pool };
-    let mut links = 0;
+    let mut reached: HashMap<u32, Reached> = HashMap::new();
+    let mut beside = Vec::new();
     let routes: Vec<_> = stage.layers.iter().map(|part| (part.layer, part.of(&stage.route))).collect();
     for (rank, (id, how)) in (0..).zip(sources) {
-        let from = ItemId(*id);
+        let from = ItemId(id);
         for (layer, route) in &routes {
-            let neighbours = if links < most { neighbours(snapshot, plan, from, *layer)? } else { Vec::new() };
+            let neighbours = if reached.len() < most { neighbours(snapshot, plan, from, *layer)? } else { Vec::new() };
             for to in neighbours.into_iter().filter(|to| route.contains(to.0)) {
-                let found = reached.entry(to.0).or_default();
-                links += usize::from(found.linked_from.is_empty());
-                found.ranks(rank);
-                if !found.linked_from.contains(&from) {
-                    found.linked_from.push(from);
+                let reached = reached.entry(to.0).or_insert_with(|| Reached { rank, from: Vec::new() });
+                if !reached.from.contains(&from) {
+                    reached.from.push(from);
                 }
             }
-            if *layer == Layer::Trace && how.is_of_place() && route.contains(*id) {
-                let found = reached.entry(*id).or_default();
-                found.lifted_from.clone_from(&how.lifted_from);
-                found.place = how.place;
-                found.ranks(rank);
+            if *layer == Layer::Trace && how.is_of_place() && route.contains(id) {
+                beside.push((id, Found::beside(how).ranked(rank)));
             }
         }
     }
-    reached.values_mut().for_each(|found| found.linked_from.sort_unstable());
-    Ok(reached)
+    let linked = reached.into_iter().map(|(id, Reached { rank, mut from })| {
+        from.sort_unstable();
+        (id, Found::linked(from).ranked(rank))
+    });
+    Ok(linked.chain(beside).collect())
+}
+
+/// What links led to: the place of the best item they led from, and all of those items.
+struct Reached {
+    rank: u32,
+    from: Vec<ItemId>,
 }
 
 /// What an item leads to in a layer: a theme to its recalls, a recall to the traces it rests on (through other recalls, if

@@ -14,6 +14,7 @@
 //! 3. Same snapshot, same reader, same statement: same rows.
 
 mod builder;
+mod candidates;
 mod contest;
 mod expand;
 mod gather;
@@ -29,16 +30,17 @@ use crate::answer::{Answer, Citation, Parts, Role, Row, Strength};
 use crate::item::{ItemId, Layer};
 use crate::mend;
 use crate::reader::{Standing, Window};
+use crate::score::Reads;
 use crate::snapshot::{Snapshot, is_damage};
 pub use builder::RecallBuilder;
+use candidates::{Candidates, Found};
 use contest::OpenContests;
-use gather::{Asked, Candidates};
+use gather::Asked;
 use holotype_query::ast;
 use plan::Plan;
 pub(crate) use plan::{names, reader_of};
 use rank::Scored;
 use select::{Chosen, Selection};
-use std::collections::BTreeMap;
 use std::time::Instant;
 pub(crate) use why::why;
 use words::{WordIndexes, Words};
@@ -149,7 +151,7 @@ fn gather_and_rank(
     steps: &mut Steps,
 ) -> Result<(Vec<Vec<Scored>>, bool)> {
     let mut walk = Walk {
-        before: Candidates::new(),
+        before: Candidates::default(),
         best: Vec::new(),
         ranked: vec![Vec::new(); plan.stages.len()],
         complete: true,
@@ -246,7 +248,7 @@ impl Walk<'_, '_> {
         let count = stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
         self.best = rows.iter().take(count).map(|scored| scored.id).collect();
         if self.best.is_empty() {
-            self.best = gathered.routed.keys().copied().map(ItemId).collect();
+            self.best = gathered.routed.ids().map(ItemId).collect();
         }
         self.before = gathered.routed;
         let ranked = &mut self.ranked[at];
@@ -265,17 +267,17 @@ impl Walk<'_, '_> {
 /// With a context weight, what stands next to a candidate in its log is one too: an answer next to its question.
 fn bring_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, rows: &mut Candidates) -> Result<()> {
     let attributes = &snapshot.state.attributes;
-    let mut new = BTreeMap::new();
-    for id in rows.keys().filter(|id| filter.contains(**id)) {
-        let log = attributes.log(ItemId(*id))?;
+    let mut new = Vec::new();
+    for id in rows.ids().filter(|id| filter.contains(*id)) {
+        let log = attributes.log(ItemId(id))?;
         for at in id.saturating_sub(2)..=id.saturating_add(2) {
-            let is_new = filter.contains(at) && !rows.contains_key(&at);
+            let is_new = filter.contains(at) && rows.get(at).is_none();
             if is_new && attributes.log(ItemId(at))? == log {
-                new.insert(at, gather::Found::default());
+                new.push((at, Found::default()));
             }
         }
     }
-    rows.extend(new);
+    rows.add(new.into_iter().collect());
     Ok(())
 }
 
@@ -382,13 +384,14 @@ fn strength(words: &Words<'_>, rows: &[Chosen]) -> Result<Strength> {
 
 /// A row of the answer with its evidence read and hashed again.
 fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<Row> {
-    let Scored { id, parts, found, relaxed, lifted_by, .. } = &chosen.scored;
+    let Scored { id, parts, found, relaxed, .. } = &chosen.scored;
     let attributes = &chosen.attributes;
     let state = &snapshot.state;
     let symbol = |number: Option<u32>| number.map(|number| snapshot.symbol_name(number)).transpose();
     let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
     let mut path = found.path(snapshot)?;
-    let others = lifted_by.iter().filter(|recall| !found.linked_from.contains(recall));
+    let lenders = rank::lenders(snapshot, plan, &chosen.scored)?;
+    let others = lenders.iter().filter(|recall| !found.linked_from().contains(recall));
     path.extend(others.map(|recall| format!("cited by {}", key(recall))));
     if path.is_empty() {
         path.push("next to a candidate".to_owned());
@@ -432,7 +435,7 @@ fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
 
 /// A row added by `expand`; nothing, and a note, where its bytes cannot be read as they were written.
 fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<String>) -> Result<Option<Row>> {
-    let mut scalars = snapshot.state.attributes.scalars(id)?;
+    let mut scalars = snapshot.state.attributes.scalars(id, snapshot.state.layer_of(id)?, Reads::ALL)?;
     scalars.conflict = plan.conflict_of(snapshot, id, scalars.conflict)?.map(|winner| winner.0);
     let content = match snapshot.content(id) {
         Ok(content) => content,
@@ -443,8 +446,8 @@ fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<St
         Err(error) => return Err(error),
     };
     let relaxed = plan.flaws_of(id);
-    let found = gather::Found::default();
-    let scored = Scored { id, scalars, parts: Parts::default(), score: 0.0, found, relaxed, lifted_by: Vec::new() };
+    let found = Found::default();
+    let scored = Scored { id, scalars, parts: Parts::default(), score: 0.0, found, relaxed };
     let mut row = row(snapshot, plan, &Chosen::new(snapshot, scored, content)?, Role::Evidence)?;
     row.path = vec!["evidence".to_owned()];
     Ok(Some(row))

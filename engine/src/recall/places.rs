@@ -5,7 +5,8 @@
 //! to the traces they rest on, and the places that enough of the items vote for (PlugMem A.1). Either way all traces of the
 //! places that are kept are candidates, and the next stage may look among them.
 
-use super::gather::{Candidates, Found, Gathered, neighbours};
+use super::candidates::{Candidates, Found};
+use super::gather::{Gathered, neighbours};
 use super::plan::{LiftPlan, Plan, StagePlan};
 use super::rank;
 use super::words::Words;
@@ -90,7 +91,7 @@ pub(crate) fn group(
     relaxed: bool,
 ) -> Result<Gathered> {
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
-    let same = gathered.rows.keys().eq(gathered.routed.keys());
+    let same = gathered.rows.ids().eq(gathered.routed.ids());
     let routed_places = best(snapshot, plan, stage, most, words, gathered.routed.clone())?;
     let row_places =
         if same { routed_places.clone() } else { best(snapshot, plan, stage, most, words, gathered.rows.clone())? };
@@ -127,14 +128,15 @@ fn best(
 
 /// All traces of some places that a filter lets through, each with how it was found itself.
 fn with_traces(snapshot: &Snapshot, places: &[Place], found: &Candidates, filter: &Bits) -> Result<Candidates> {
-    let mut all = Candidates::new();
+    let mut all = Vec::new();
     for place in places {
         for trace in place.traces(snapshot)?.into_iter().filter(|trace| filter.contains(*trace)) {
-            let how = found.get(&trace).cloned().unwrap_or_default();
-            all.insert(trace, Found { place: Some(*place), ..how });
+            let mut how = found.get(trace).cloned().unwrap_or_default();
+            how.place = Some(*place);
+            all.push((trace, how));
         }
     }
-    Ok(all)
+    Ok(all.into_iter().collect())
 }
 
 /// Lifts items to the traces, pages or episodes they came from: those that enough of them vote for, most votes first.
@@ -170,16 +172,14 @@ pub(crate) fn lift(
     targets.truncate(lift.count);
     let steps = vec![format!("lift: {} from {} items", targets.len(), from.len())];
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
-    let (mut routed, mut rows) = (Candidates::new(), Candidates::new());
+    let mut routed = Vec::new();
     for ((place, trace), voters) in targets {
         let traces = place.map_or(Ok(vec![trace]), |place| place.traces(snapshot))?;
-        for trace in traces.into_iter().filter(|trace| stage.route.contains(*trace)) {
-            let found = Found { lifted_from: voters.clone(), place, ..Found::default() };
-            if rows_filter.contains(trace) {
-                rows.insert(trace, found.clone());
-            }
-            routed.insert(trace, found);
-        }
+        let found = Found::lifted(voters, place);
+        routed.extend(
+            traces.into_iter().filter(|trace| stage.route.contains(*trace)).map(|trace| (trace, found.clone())),
+        );
     }
-    Ok(Gathered { routed, rows, steps, complete: false })
+    let routed: Candidates = routed.into_iter().collect();
+    Ok(Gathered { rows: routed.filtered(|trace| rows_filter.contains(trace)), routed, steps, complete: false })
 }

@@ -10,7 +10,7 @@ use crate::attributes::{Column, Wanted};
 use crate::filter::{Filter, episode_numbers};
 use crate::item::{ItemId, Layer};
 use crate::reader::{Reader, Standing};
-use crate::score::Weights;
+use crate::score::{Reads, Weights};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result, embed, settings};
 use holotype_index::bitmap::Bits;
@@ -47,6 +47,8 @@ pub(crate) struct StagePlan {
     pub(crate) relaxable: Arc<Bits>,
     /// It goes from what the stage before found to where that came from, when so many items vote for it.
     pub(crate) lift: Option<LiftPlan>,
+    /// Something goes on from what it may route through.
+    pub(crate) leads_on: bool,
 }
 
 impl StagePlan {
@@ -118,6 +120,8 @@ pub(crate) struct Plan {
     pub(crate) wanted: Option<Bits>,
     /// Nothing lies ahead of the reader.
     pub(crate) sees_all: bool,
+    /// Any claim was ever made.
+    has_claims: bool,
     /// What of that is a trace, and what a recall.
     pub(crate) traces: Arc<Bits>,
     pub(crate) recalls: Arc<Bits>,
@@ -198,6 +202,7 @@ impl Plan {
                 rows: admitted,
                 relaxable,
                 lift: stage.lift,
+                leads_on: index != last || !groups.is_empty() || is_of_places,
             });
         }
         let recalls_at = plans.iter().position(|stage| stage.is_in(Layer::Recall));
@@ -213,6 +218,7 @@ impl Plan {
             visible: sets.visible,
             wanted,
             sees_all: sets.sees_all,
+            has_claims: snapshot.state.meta.claims > 0,
             inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
             stages: plans,
@@ -229,6 +235,11 @@ impl Plan {
             notes,
             standing,
         })
+    }
+
+    /// What is read of each candidate.
+    pub(crate) fn reads(&self) -> Reads {
+        Reads { tokens: self.budget.is_some(), conflict: self.has_claims, ..self.weights.reads() }
     }
 
     /// The item that won over a claim of this one, as far as the reader can see; `known` is what won in the end.

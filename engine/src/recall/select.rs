@@ -19,7 +19,6 @@ use crate::mend;
 use crate::snapshot::{Snapshot, is_damage};
 use holotype_index::words::analyse::Role;
 use std::collections::{BTreeSet, HashMap};
-use std::iter::Peekable;
 use std::vec::IntoIter;
 
 /// A row that was chosen, with its content.
@@ -67,7 +66,8 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
     let wanted = plan.limit.map(|limit| limit.saturating_add(plan.skip));
     let mut left = plan.budget;
     let mut of_stage: Vec<u64> = plan.stages.iter().map(|stage| stage.count.unwrap_or(u64::MAX)).collect();
-    for offered in Merged::new(plan, stages) {
+    let mut merged = Merged::new(plan, stages);
+    while let Some(offered) = merged.next() {
         let is_full = wanted.is_some_and(|wanted| selection.rows.len() as u64 >= wanted);
         if is_full || left == Some(0) || of_stage.iter().all(|left| *left == 0) {
             break;
@@ -93,6 +93,9 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
                 left = left.map(|left| left - cost);
                 for stage in std::iter::once(stage).chain(others) {
                     of_stage[stage] = of_stage[stage].saturating_sub(1);
+                    if of_stage[stage] == 0 {
+                        merged.has_enough_of(stage);
+                    }
                 }
                 selection.rows.push(row);
             }
@@ -119,7 +122,7 @@ impl Offered {
 /// The candidates of all stages, best first, each item once. The stages are best first themselves, so a candidate is looked
 /// at when it is asked for.
 struct Merged {
-    stages: Vec<Peekable<IntoIter<Scored>>>,
+    stages: Vec<IntoIter<Scored>>,
     /// The stages that offer an item which several offer; emptied when it is given.
     shared: HashMap<ItemId, Vec<usize>>,
 }
@@ -136,7 +139,14 @@ impl Merged {
             }
             shared.retain(|_, stages| stages.len() > 1);
         }
-        Merged { stages: stages.into_iter().map(|ranked| ranked.into_iter().peekable()).collect(), shared }
+        Merged { stages: stages.into_iter().map(Vec::into_iter).collect(), shared }
+    }
+
+    /// Passes over what only a stage offers that has given its rows.
+    fn has_enough_of(&mut self, stage: usize) {
+        if self.shared.is_empty() {
+            self.stages[stage] = IntoIter::default();
+        }
     }
 }
 
@@ -146,8 +156,8 @@ impl Iterator for Merged {
     fn next(&mut self) -> Option<Offered> {
         loop {
             let mut best: Option<(usize, &Scored)> = None;
-            for (stage, ranked) in self.stages.iter_mut().enumerate() {
-                let Some(head) = ranked.peek() else { continue };
+            for (stage, ranked) in self.stages.iter().enumerate() {
+                let Some(head) = ranked.as_slice().first() else { continue };
                 // Of equals that of the earlier stage.
                 if best.is_none_or(|(_, best)| head.best_first(best).is_lt()) {
                     best = Some((stage, head));
