@@ -11,6 +11,8 @@ use crate::hash_batch::{HashBatch, MAX_BATCHED_LEN};
 pub(crate) struct RecordHashes {
     /// Offsets, ascending.
     offsets: Vec<usize>,
+    /// The one after the record that was looked up last: mostly the one that comes next.
+    next: usize,
     batch: HashBatch,
 }
 
@@ -18,6 +20,7 @@ impl RecordHashes {
     /// Forgets all records.
     pub(crate) fn clear(&mut self) {
         self.offsets.clear();
+        self.next = 0;
         self.batch.clear();
     }
 
@@ -35,8 +38,12 @@ impl RecordHashes {
     }
 
     /// The hash of the record at an offset, if it was made.
-    pub(crate) fn get(&self, offset: usize) -> Option<Hash> {
-        let at = self.offsets.binary_search(&offset).ok()?;
+    pub(crate) fn find(&mut self, offset: usize) -> Option<Hash> {
+        let at = match self.offsets.get(self.next) {
+            Some(next) if *next == offset => self.next,
+            _ => self.offsets.binary_search(&offset).ok()?,
+        };
+        self.next = at + 1;
         self.batch.hashes().get(at).copied()
     }
 }

@@ -46,6 +46,7 @@ mod salvage;
 pub(crate) mod scanner;
 pub(crate) mod segment;
 pub(crate) mod tip;
+mod unit;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;

@@ -14,6 +14,7 @@ use super::commit::{Close, Commit};
 use super::redaction::{Erasure, Intent, Patches, Redacted};
 use super::segment::{HeaderState, Segment};
 use super::tip::Tip;
+use super::unit::Unit;
 use super::writer::Geometry;
 use super::{CommitNo, Leaf, Lsn, Transaction};
 use crate::chain::TransactionHash;
@@ -23,7 +24,6 @@ use crate::record::{
     self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, PREFIX_LEN, Parsed,
     Place, Record, RecordView,
 };
-use crate::record_hashes::RecordHashes;
 
 /// What a scanner came to.
 #[derive(Debug)]
@@ -80,24 +80,6 @@ struct Known {
 }
 
 #[derive(Clone, Debug)]
-struct Unit {
-    start: u64,
-    bytes: Vec<u8>,
-    /// The hashes of its records, made together.
-    hashes: RecordHashes,
-}
-
-impl Unit {
-    fn records_len(&self) -> usize {
-        self.bytes.len() - FOOTER_LEN
-    }
-
-    fn end(&self) -> u64 {
-        self.start + self.bytes.len() as u64
-    }
-}
-
-#[derive(Clone, Debug)]
 pub(crate) struct Scanner {
     geometry: Geometry,
     segments: Vec<Arc<Segment>>,
@@ -105,9 +87,9 @@ pub(crate) struct Scanner {
     limit: u64,
     tip: Tip,
     known: Known,
-    unit: Option<Unit>,
-    /// The room of the last unit, for the next one.
-    spare: (Vec<u8>, RecordHashes),
+    unit: Option<Box<Unit>>,
+    /// The last unit, whose room the next one takes.
+    spare: Option<Box<Unit>>,
     /// Whether records come with their payloads.
     payloads: bool,
     pending: Vec<Record>,
@@ -137,7 +119,7 @@ impl Scanner {
             tip,
             known,
             unit: None,
-            spare: Default::default(),
+            spare: None,
             payloads: true,
             pending: Vec::new(),
             erasures: Vec::new(),
@@ -240,22 +222,32 @@ impl Scanner {
                     return Ok(Step::Fault(fault));
                 }
             }
-            let Some(unit) = self.unit.take() else {
+            let Some(mut unit) = self.unit.take() else {
                 continue;
             };
-            let step = self.step_in(&segment, &unit);
-            if matches!(step, Some(Step::Fault(_))) && self.again != Some(self.tip.position) {
+            let step = self.step_through(&segment, &mut unit);
+            if matches!(step, Step::Fault(_)) && self.again != Some(self.tip.position) {
                 self.again = Some(self.tip.position);
                 self.geometry.erasing.wait();
                 continue;
             }
-            if matches!(step, Some(Step::Sealed | Step::Switched { .. })) {
-                self.spare = (unit.bytes, unit.hashes);
+            if matches!(step, Step::Sealed | Step::Switched { .. }) {
+                self.spare = Some(unit);
             } else {
                 self.unit = Some(unit);
             }
-            if let Some(step) = step {
-                return Ok(step);
+            return Ok(step);
+        }
+    }
+
+    /// Goes on in a unit until there is something worth telling.
+    fn step_through(&mut self, segment: &Arc<Segment>, unit: &mut Unit) -> Step {
+        loop {
+            if let Some(step) = self.step_in(segment, unit) {
+                return step;
+            }
+            if self.tip.position >= self.limit {
+                return Step::Limit;
             }
         }
     }
@@ -293,12 +285,13 @@ impl Scanner {
         self.find_page()
     }
 
-    fn step_in(&mut self, segment: &Arc<Segment>, unit: &Unit) -> Option<Step> {
+    fn step_in(&mut self, segment: &Arc<Segment>, unit: &mut Unit) -> Option<Step> {
         let within = self.geometry_within(unit);
+        let hash = unit.hashes.find(within);
         let rest = unit.bytes.get(within..unit.records_len()).unwrap_or_default();
         let fault = |position, what: &str| Some(Step::Fault(Fault { position, what: what.into() }));
         let place = self.place(segment, self.tip.position);
-        let mut parsed = record::parse_hashed(rest, &self.geometry.seed, place, unit.hashes.get(within));
+        let mut parsed = record::parse_hashed(rest, &self.geometry.seed, place, hash);
         if matches!(parsed, Parsed::Fault(_))
             && let Some(erasure) = self.patches.get(&self.tip.position).filter(|erasure| erasure.fits(rest.len()))
         {
@@ -563,10 +556,11 @@ impl Scanner {
         if offset + page.bytes() > segment.file_len {
             return Ok(Err(missing(segment)));
         }
-        let (mut bytes, mut hashes) = std::mem::take(&mut self.spare);
+        let mut unit = self.spare.take().unwrap_or_default();
+        let Unit { bytes, hashes, .. } = unit.as_mut();
         bytes.resize(page.len(), 0);
-        segment.read(&mut bytes, offset)?;
-        if let Some(stored_len) = record::claimed_len(&bytes)
+        segment.read(bytes, offset)?;
+        if let Some(stored_len) = record::claimed_len(bytes)
             && stored_len > page.capacity()
         {
             let run_len = page.run_pages(stored_len) * page.len();
@@ -580,8 +574,9 @@ impl Scanner {
                 segment.read(rest, offset + page.bytes())?;
             }
         }
-        record::hash_page(&bytes[..bytes.len() - FOOTER_LEN], page.within(self.tip.position), &mut hashes);
-        self.unit = Some(Unit { start, bytes, hashes });
+        record::hash_page(&bytes[..bytes.len() - FOOTER_LEN], page.within(self.tip.position), hashes);
+        unit.start = start;
+        self.unit = Some(unit);
         Ok(Ok(()))
     }
 

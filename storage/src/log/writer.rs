@@ -481,7 +481,7 @@ fn encode_together(records: &[NewRecord], salts: &[Salt], bytes: &mut Vec<u8>, p
         }
         hashes.make();
         for ((new, salt), start) in records.iter().zip(salts).zip(starts) {
-            let hash = hashes.get(start).unwrap_or_else(|| record::hash(new.kind, salt, &new.payload));
+            let hash = hashes.find(start).unwrap_or_else(|| record::hash(new.kind, salt, &new.payload));
             placed.push((start + record::stored_len(new.payload.len()), hash));
         }
     });

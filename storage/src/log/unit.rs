@@ -1,0 +1,26 @@
+//! What a scanner reads at once: a log page, or the run of a long record.
+
+use crate::log_page::FOOTER_LEN;
+use crate::record_hashes::RecordHashes;
+
+/// A page or run, in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unit {
+    /// The position of its first byte.
+    pub(crate) start: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// The hashes of its records, made together.
+    pub(crate) hashes: RecordHashes,
+}
+
+impl Unit {
+    /// The bytes that records may take.
+    pub(crate) fn records_len(&self) -> usize {
+        self.bytes.len() - FOOTER_LEN
+    }
+
+    /// The position behind it.
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
