@@ -11,7 +11,12 @@
 pub use bincode;
 pub use bincode::{Decode, Encode};
 
+use std::cell::Cell;
+
 use bincode::config::{self, Configuration, Fixint, Limit, LittleEndian};
+
+use bincode::enc::write::Writer;
+use bincode::error::EncodeError;
 
 use crate::error::{Error, Result};
 
@@ -31,8 +36,35 @@ type Limited<const N: usize> = Configuration<LittleEndian, Fixint, Limit<N>>;
 /// # Errors
 /// [`Error::Encode`] for a value bincode cannot take (a map or sequence of unknown length).
 pub fn encode<T: Encode>(value: &T) -> Result<Vec<u8>> {
-    bincode::encode_to_vec(value, config::legacy())
-        .map_err(|error| Error::Encode { what: std::any::type_name::<T>(), why: error.to_string() })
+    // Room that is there already takes one pass over the value, where finding out its length would take another.
+    let mut gathered = Gathered(ROOM.take());
+    gathered.0.clear();
+    bincode::encode_into_writer(value, &mut gathered, config::legacy())
+        .map_err(|error| Error::Encode { what: std::any::type_name::<T>(), why: error.to_string() })?;
+    if gathered.0.len() > MAX_KEPT_ROOM {
+        return Ok(gathered.0);
+    }
+    let encoded = gathered.0.clone();
+    ROOM.set(gathered.0);
+    Ok(encoded)
+}
+
+/// Bytes as they are encoded.
+struct Gathered(Vec<u8>);
+
+impl Writer for &mut Gathered {
+    fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// A longer value takes its room with it.
+const MAX_KEPT_ROOM: usize = 64 << 10;
+
+thread_local! {
+    /// Where this thread encodes its next value.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// The value `bytes` encode.

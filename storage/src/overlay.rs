@@ -106,7 +106,7 @@ impl Overlay {
     /// What the overlay says of a row: nothing, that it is deleted, or its value.
     #[must_use]
     pub fn get(&self, key: &RowKey) -> Option<Option<&SmallBytes>> {
-        self.lookup(key.flat())
+        self.changes.get(key).map(Option::as_ref)
     }
 
     /// Every change, by row.
@@ -156,10 +156,6 @@ impl Overlay {
                 }
             }
         }
-    }
-
-    fn lookup(&self, flat: &[u8]) -> Option<Option<&SmallBytes>> {
-        self.changes.get(flat).map(Option::as_ref)
     }
 
     fn has(&self, table: u8, prefix: &[u8]) -> bool {

@@ -4,9 +4,12 @@
 //! place that is a copy of memory, where each shared allocation would cost an atomic count up and, later, one down.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+
+use crate::log_page::field;
 
 /// The longest bytes kept in place.
 pub(crate) const MAX_INLINE_LEN: usize = 22;
@@ -81,22 +84,34 @@ impl Borrow<[u8]> for SmallBytes {
 
 impl PartialEq for SmallBytes {
     fn eq(&self, other: &Self) -> bool {
-        **self == **other
+        self.cmp(other).is_eq()
     }
 }
 
 impl Eq for SmallBytes {}
 
 impl PartialOrd for SmallBytes {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for SmallBytes {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (**self).cmp(&**other)
+    /// As slices are ordered. Behind its length an array is zero, so that of two in place the greater number, read from the
+    /// front, is the greater one; where they are equal, the shorter is the beginning of the longer.
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (&self.0, &other.0) {
+            (Kept::Inline { len, bytes }, Kept::Inline { len: other_len, bytes: other }) => {
+                numbers(bytes).cmp(&numbers(other)).then(len.cmp(other_len))
+            }
+            _ => (**self).cmp(&**other),
+        }
     }
+}
+
+/// The bytes as numbers, the first the most significant. The last two of them share two bytes.
+fn numbers(bytes: &[u8; MAX_INLINE_LEN]) -> [u64; 3] {
+    [0, 8, MAX_INLINE_LEN - 8].map(|at| u64::from_be_bytes(field(bytes, at)))
 }
 
 impl std::hash::Hash for SmallBytes {
@@ -114,6 +129,22 @@ impl fmt::Debug for SmallBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Zeros at the end, and lengths around the longest kept in place.
+        #[test]
+        fn the_order_is_that_of_slices(
+            start in proptest::collection::vec(any::<u8>(), 0..24),
+            one in proptest::collection::vec(0_u8..3, 0..6),
+            other in proptest::collection::vec(0_u8..3, 0..6),
+        ) {
+            let (one, other) = ([&*start, &*one].concat(), [&*start, &*other].concat());
+            let (kept, kept_other) = (SmallBytes::new(&one), SmallBytes::new(&other));
+            prop_assert_eq!(kept.cmp(&kept_other), one.cmp(&other));
+            prop_assert_eq!(kept == kept_other, one == other);
+        }
+    }
 
     #[test]
     fn bytes_of_any_length_are_kept_and_ordered() {
