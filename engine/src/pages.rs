@@ -5,6 +5,7 @@
 
 use crate::record::{FieldValue, ItemRecord};
 use crate::time;
+use std::sync::Arc;
 
 /// The hash of a page as its traces arrive.
 #[derive(Clone, Default)]
@@ -12,6 +13,8 @@ pub(crate) struct PageHash {
     hasher: blake3::Hasher,
     /// Lines not hashed yet: many together take a fraction of the time that they take one by one.
     lines: Vec<u8>,
+    /// The newest line's time, and how it is written: a transaction gives all its traces the same.
+    time: Option<(i64, Arc<str>)>,
 }
 
 /// Lines are hashed once there are so many bytes of them, for a page may be long.
@@ -21,7 +24,9 @@ impl PageHash {
     /// Adds a trace's line and its line feed. The line is `[timestamp] speaker: text`; what is unknown is left out.
     pub(crate) fn push(&mut self, record: &ItemRecord) {
         if let Some(time) = record.time {
-            self.lines.extend_from_slice(format!("[{}] ", time::format(time)).as_bytes());
+            let known = self.time.take().filter(|(known, _)| *known == time);
+            let (_, written) = self.time.insert(known.unwrap_or_else(|| (time, stamp(time))));
+            self.lines.extend_from_slice(written.as_bytes());
         }
         each_part(record, &mut |part| self.lines.extend_from_slice(part.as_bytes()));
         self.lines.push(b'\n');
@@ -29,6 +34,12 @@ impl PageHash {
             self.hasher.update(&self.lines);
             self.lines.clear();
         }
+    }
+
+    /// Forgets the lines; what they took is used again.
+    fn clear(&mut self) {
+        self.hasher.reset();
+        self.lines.clear();
     }
 
     /// The hash of the lines so far.
@@ -56,6 +67,14 @@ impl OpenPage {
         OpenPage { episode, traces: Vec::new(), tokens: 0, hash: PageHash::default() }
     }
 
+    /// Begins the next page, of an episode that may be another.
+    pub(crate) fn begin(&mut self, episode: u32) {
+        self.episode = episode;
+        self.traces.clear();
+        self.tokens = 0;
+        self.hash.clear();
+    }
+
     /// Puts the next trace on the page.
     pub(crate) fn push(&mut self, record: &ItemRecord) {
         self.hash.push(record);
@@ -67,6 +86,11 @@ impl OpenPage {
     pub(crate) fn hash(&self) -> [u8; 32] {
         self.hash.get()
     }
+}
+
+/// How a line begins that has a time.
+fn stamp(time: i64) -> Arc<str> {
+    format!("[{}] ", time::format(time)).into()
 }
 
 /// What a trace costs in a prompt: the tokens of its line without the timestamp.

@@ -106,11 +106,18 @@ impl Transaction<'_> {
 
     /// Puts the trace just written on the open page of its episode, on which `before` stood.
     pub(super) fn note_on_page(&mut self, episode: u32, before: &[u32], record: &ItemRecord) {
-        let noted = self.state.open_page.take().filter(|page| page.episode == episode && page.traces == before);
+        let noted = self.state.open_page.take();
         let mut page = match noted {
-            Some(page) => page,
+            Some(page) if page.episode == episode && page.traces == before => page,
+            Some(mut page) if before.is_empty() => {
+                match Arc::get_mut(&mut page) {
+                    Some(closed) => closed.begin(episode),
+                    None => page = Arc::new(OpenPage::new(episode)),
+                }
+                page
+            }
             None if before.is_empty() => Arc::new(OpenPage::new(episode)),
-            None => return,
+            _ => return,
         };
         Arc::make_mut(&mut page).push(record);
         self.state.open_page = Some(page);
