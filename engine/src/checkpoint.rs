@@ -183,7 +183,7 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
     let mut layers = Vec::new();
     for (place, layer) in (0u32..).zip(&state.layers) {
         let vectors = sealer.vectors(layer, place, &mut sealed)?;
-        let words = sealer.words(layer, place, state.bound(), &mut sealed)?;
+        let words = sealer.words(layer, place, state.bound(), is_hurried(inner, state), &mut sealed)?;
         layers.push(LayerFiles { vectors, words });
     }
     let applied =
@@ -194,6 +194,13 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
     let rows = frozen.rows.iter().map(|(key, value)| (key.clone(), value.map(|value| value.to_vec())));
     frozen.catalog.checkpoint(rows.chain(manifest).chain(tree).chain([meta]), &applied)?;
     Ok(Written { chunks, layers, sealed })
+}
+
+/// Whether writers have come so far since a state was set aside that they will soon wait: then merging is left to a later
+/// checkpoint.
+fn is_hurried(inner: &Inner, frozen: &State) -> bool {
+    let since = inner.log.end().0.saturating_sub(frozen.head.position.0);
+    since >= inner.options.checkpoint_bytes.min(inner.options.max_tail_bytes) / 2
 }
 
 /// Puts the written files in the place of what was set aside, in the newest state.
@@ -227,9 +234,13 @@ fn thaw(inner: &Inner, frozen: &Frozen, written: Written) -> Result<()> {
         layer.words.tails.drain(..last);
     }
     finish(inner, &mut writer, state);
+    let end = writer.state.head.position;
     drop(writer);
     inner.publish();
     written.sealed.remove_dropped(&inner.files);
+    // States that hold what was set aside are hidden now, and not by a writer, who would have to let go of it all.
+    inner.log.sync_to(end)?;
+    inner.publish();
     Ok(())
 }
 

@@ -436,13 +436,14 @@ impl Inner {
     pub(crate) fn publish(&self) {
         let durable = self.log.durable();
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut newest = None;
-        while pending.front().is_some_and(|first| first.durability != Durability::Sync || first.end <= durable) {
-            newest = pending.pop_front();
-        }
-        if let Some(newest) = newest {
-            self.published.store(newest.state);
-        }
+        let waits = |one: &Pending| one.durability == Durability::Sync && one.end > durable;
+        let count = pending.iter().position(waits).unwrap_or(pending.len());
+        let Some(last) = count.checked_sub(1) else { return };
+        let shown: Vec<Pending> = pending.drain(..count).collect();
+        let hidden = shown.get(last).map(|newest| self.published.swap(Arc::clone(&newest.state)));
+        // Letting go of what was seen before may take a while: nobody else is to wait for that.
+        drop(pending);
+        drop((shown, hidden));
     }
 
     /// Writes the durable position into the lock's status block: evidence, at the next opening, of what was synced.

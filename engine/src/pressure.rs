@@ -166,8 +166,7 @@ impl Inner {
             }
             if full < 1_000 {
                 slowed = true;
-                let share = (full - SLOWED_FROM) as u32;
-                self.gate.wait(seen, LONGEST_DELAY * share / (1_000 - SLOWED_FROM) as u32);
+                self.gate.wait(seen, delay(full));
                 continue;
             }
             let now = Instant::now();
@@ -179,6 +178,13 @@ impl Inner {
             self.gate.wait(seen, deadline - now);
         }
     }
+}
+
+/// How long a writer is held up where a limit is used so far, in thousandths. It grows with the square: what is far from the
+/// limit is mostly brought down in time.
+fn delay(full: u64) -> Duration {
+    let (share, whole) = (full.saturating_sub(SLOWED_FROM) as u32, (1_000 - SLOWED_FROM) as u32);
+    LONGEST_DELAY * share.min(whole).pow(2) / whole.pow(2)
 }
 
 #[cfg(test)]
@@ -200,6 +206,14 @@ mod tests {
         gate.wait(seen, Duration::from_secs(3_600));
         drop(third);
         assert_eq!(gate.oldest_snapshot(), None);
+    }
+
+    #[test]
+    fn a_delay_grows_from_nothing_to_the_longest() {
+        let delays: Vec<Duration> = (700..=1_100).map(delay).collect();
+        assert!(delays.is_sorted());
+        assert_eq!((delay(750), delay(875), delay(1_000)), (Duration::ZERO, LONGEST_DELAY / 4, LONGEST_DELAY));
+        assert_eq!(delay(u64::MAX), LONGEST_DELAY);
     }
 
     #[test]

@@ -181,20 +181,23 @@ impl<'a> Sealer<'a> {
         Ok(Some(Arc::new(VectorSegment::open(file, &damaged.spec())?)))
     }
 
-    /// The word segments of a layer with its tails in them.
+    /// The word segments of a layer with its tails in them. In a hurry they absorb others only where there would be too many.
     pub(crate) fn words(
         &self,
         layer: &LayerIndex,
         place: u32,
         bound: u32,
+        hurry: bool,
         sealed: &mut Sealed,
     ) -> Result<Arc<Vec<Arc<WordSegment>>>> {
         let analyzer = layer.words.analyzer;
         let mut segments = layer.words.segments.as_ref().clone();
         for tail in layer.words.tails.iter().filter(|tail| tail.document_count() > 0) {
-            let (absorbed, kept) =
-                split_to_merge(&segments, tail.document_count(), |segment| segment.document_count() as usize);
-            segments = kept;
+            let mut absorbed = Vec::new();
+            if !hurry || segments.len() >= MAX_SEGMENTS {
+                (absorbed, segments) =
+                    split_to_merge(&segments, tail.document_count(), |segment| segment.document_count() as usize);
+            }
             segments.push(if absorbed.is_empty() {
                 self.word_tail(tail, place, bound, sealed)?
             } else {
@@ -219,8 +222,18 @@ impl<'a> Sealer<'a> {
         bound: u32,
         sealed: &mut Sealed,
     ) -> Result<Arc<WordSegment>> {
+        self.word_segment(place, sealed, |identity| Ok(tail.build(bound, None, identity)?))
+    }
+
+    /// A new segment of words, built under its name.
+    pub(crate) fn word_segment(
+        &self,
+        place: u32,
+        sealed: &mut Sealed,
+        build: impl FnOnce(FileIdentity) -> Result<SegmentFileWriter>,
+    ) -> Result<Arc<WordSegment>> {
         let (path, identity) = self.name(Form::Words, place, sealed);
-        checked(self.write(tail.build(bound, None, identity)?, &path, WORD_SEGMENT_KIND, &identity)?)
+        checked(self.write(build(identity)?, &path, WORD_SEGMENT_KIND, &identity)?)
     }
 
     /// One segment of several. Whose place it takes is for the caller to note.
@@ -231,9 +244,7 @@ impl<'a> Sealer<'a> {
         place: u32,
         sealed: &mut Sealed,
     ) -> Result<Arc<WordSegment>> {
-        let (path, identity) = self.name(Form::Words, place, sealed);
-        let file = merge_word_segments(analyzer, &sources, None, identity)?;
-        checked(self.write(file, &path, WORD_SEGMENT_KIND, &identity)?)
+        self.word_segment(place, sealed, |identity| Ok(merge_word_segments(analyzer, &sources, None, identity)?))
     }
 }
 
