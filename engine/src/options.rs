@@ -62,7 +62,7 @@ pub struct Options {
     /// How long a transaction waits to begin while one of the four limits above is reached or a snapshot is too old; then
     /// it is refused with [`Error::Busy`](crate::Error::Busy).
     pub write_timeout: Duration,
-    /// Threads that may build vector segments in the background.
+    /// Threads that may build segments in the background. A rebuild, which somebody waits for, takes as many as the machine has.
     pub background_threads: usize,
     /// Who says what time it is.
     pub clock: Arc<dyn Clock>,

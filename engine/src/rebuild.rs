@@ -7,7 +7,7 @@
 //!
 //! A round ends when what changed in memory comes to a quarter of `memory_limit`; its rows and attributes are written behind
 //! the next round's back. Words are most of the work, and nobody searches them meanwhile: whoever is free takes a full tail,
-//! analyses it and writes its segment, and eight segments of about one size become one.
+//! analyses it in bulk ([`BulkWords`]) and writes its segment, and eight segments of about one size become one.
 //!
 //! 1. The records are applied as ever, in order: the state is the one that any other way of opening comes to.
 //! 2. Nothing has a name before the log has been read to its end: the catalog is put in place last, and no manifest names the
@@ -29,13 +29,14 @@ use crate::tables::{self, ManifestRow};
 use crate::{Error, Result};
 use crossbeam::channel::{Receiver, Sender};
 use holotype_index::TailView;
-use holotype_index::words::{Analyzer, WordSegment, WordTail};
+use holotype_index::words::{Analyzer, BulkWords, WordSegment, WordTail};
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::features::Access;
 use holotype_storage::log::{Leaf, Log, Transaction};
 use holotype_storage::overlay::{Overlay, RowKey, View};
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +44,9 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 /// Segments of one size that become one.
 const MERGED_AT_ONCE: usize = 8;
+
+/// About what a thread takes that makes word segments.
+const WORD_THREAD_BYTES: u64 = 24 << 20;
 
 /// What a rebuild made, not yet named.
 pub(crate) struct Rebuilt {
@@ -294,7 +298,7 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
     /// Gives the tails of words that are full to whoever is free.
     fn hand_over_words(&mut self) -> Result<()> {
         if let Some(waiting) = self.waiting.take() {
-            for _ in 0..self.sealer.options.background_threads.max(1) {
+            for _ in 0..word_threads(self.sealer.options) {
                 let (sealer, words, waiting) = (self.sealer, self.words, waiting.clone());
                 self.workers.push(self.scope.spawn(move || words.work(sealer, &waiting)));
             }
@@ -330,8 +334,9 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
             self.take_written(written)?;
         }
         self.seal_vectors(0)?;
+        let mut bulk = BulkWords::new(self.state.layers[0].words.analyzer);
         for full in self.take_tails() {
-            self.words.seal(self.sealer, &full)?;
+            self.words.seal(self.sealer, &mut bulk, full)?;
         }
         let Rounds { sealer, words, mut state, mut sealed, blocks, tails, waiting, workers, .. } = self;
         drop((tails, waiting));
@@ -370,19 +375,26 @@ type Levels = BTreeMap<(u8, u32), Vec<Arc<WordSegment>>>;
 
 impl WordFiles {
     fn work(&self, sealer: Sealer<'_>, waiting: &Receiver<FullTail>) -> Result<()> {
+        let mut bulk: Option<BulkWords> = None;
         for full in waiting {
-            self.seal(sealer, &full)?;
+            let bulk = bulk.get_or_insert_with(|| BulkWords::new(full.tail.analyzer()));
+            self.seal(sealer, bulk, full)?;
         }
         Ok(())
     }
 
-    fn seal(&self, sealer: Sealer<'_>, full: &FullTail) -> Result<()> {
+    fn seal(&self, sealer: Sealer<'_>, bulk: &mut BulkWords, full: FullTail) -> Result<()> {
         let FullTail { layer, tail, bound } = full;
-        let place = *layer as u8;
-        let mut segment = sealer.word_tail(tail, place.into(), *bound, &mut Sealed::default())?;
+        let (place, analyzer) = (layer as u8, tail.analyzer());
+        let mut segment = sealer.word_segment(place.into(), &mut Sealed::default(), |identity| {
+            Ok(match Arc::try_unwrap(tail) {
+                Ok(tail) => bulk.build(tail, bound, identity)?,
+                Err(shared) => shared.build(bound, None, identity)?,
+            })
+        })?;
         for level in 0.. {
             let Some(full) = self.add(place, level, segment) else { break };
-            segment = merge(sealer, tail.analyzer(), place, full)?;
+            segment = merge(sealer, analyzer, place, full)?;
         }
         Ok(())
     }
@@ -433,6 +445,14 @@ fn merge(
     sealed.dropped = generations.map(|generation| (Form::Words, place.into(), generation)).collect();
     sealed.remove_dropped(sealer.files);
     Ok(merged)
+}
+
+/// How many threads make word segments: nobody waits for anything else meanwhile, so all that the machine has, as far as there
+/// is memory for a tail and its segment in each.
+fn word_threads(options: &Options) -> usize {
+    let own = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let room = options.memory_limit / 2 / WORD_THREAD_BYTES;
+    options.background_threads.max(own.min(usize::try_from(room).unwrap_or(own))).max(1)
 }
 
 /// What a thread returned. Its panic goes on here.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holotype_index::Error;
 use holotype_index::bitmap::Bits;
-use holotype_index::words::{Analyzer, Stemming, WordIndex, WordSegment, merge_word_segments};
+use holotype_index::words::{Analyzer, BulkWords, Stemming, WordIndex, WordSegment, merge_word_segments};
 use proptest::prelude::*;
 use words_model::*;
 
@@ -40,6 +40,24 @@ proptest! {
         let wanted = naive(analyzer, &kept, u32::MAX, &Bits::new(), &query);
         let hits = after.top(&after.query(&query), None, usize::MAX).unwrap();
         prop_assert!(agrees(&hits, &wanted.hits));
+    }
+
+    /// Whatever the segments before were of, and whatever was analysed before.
+    #[test]
+    fn building_in_bulk_is_building(
+        analyzers in proptest::collection::vec(analyzer(), 3),
+        documents in documents(60),
+        analysed in 0_usize..4,
+    ) {
+        let mut bulk = BulkWords::new(analyzers[0]);
+        for (round, (part, analyzer)) in documents.chunks(25).zip(analyzers).enumerate() {
+            let wanted = tail_of(analyzer, part).build(u32::MAX, None, IDENTITY).unwrap();
+            let tail = Arc::into_inner(tail_of(analyzer, part)).unwrap();
+            if round == analysed {
+                tail.catch_up_some();
+            }
+            prop_assert_eq!(bulk.build(tail, u32::MAX, IDENTITY).unwrap().into_bytes(), wanted.into_bytes());
+        }
     }
 
     #[test]

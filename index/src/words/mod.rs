@@ -25,6 +25,7 @@
 
 pub mod analyse;
 mod bm25;
+mod bulk;
 mod letters;
 mod merge;
 mod postings;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 
 pub use analyse::{Analyzer, AnalyzerId, Stemming};
 pub use bm25::{B, K1, OccurrenceTable, Occurrences, Scorer, TermStats, WordStats};
+pub use bulk::BulkWords;
 pub use merge::merge_word_segments;
 pub use query::{QueryTerm, WordQuery};
 pub use segment::{WORD_SEGMENT_KIND, WordSegment};

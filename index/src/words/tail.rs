@@ -54,11 +54,12 @@ struct Queue {
     pushed: usize,
 }
 
+/// A document to be analysed.
 #[derive(Debug)]
-struct Queued {
-    id: u32,
+pub(super) struct Queued {
+    pub(super) id: u32,
     /// Texts with their weights in sixteenths.
-    pieces: Vec<(Box<str>, u32)>,
+    pub(super) pieces: Vec<(Box<str>, u32)>,
 }
 
 impl Queued {
@@ -186,6 +187,14 @@ impl WordTail {
     /// [`Error::TooMany`] past the limits of a segment.
     pub fn build(&self, bound: u32, keep: Option<&Bits>, identity: FileIdentity) -> Result<SegmentFileWriter> {
         self.index_below(bound).build(self.analyzer, bound, keep, identity)
+    }
+
+    /// All documents, taken out, if none was analysed yet.
+    pub(super) fn take_queued(&mut self) -> Option<VecDeque<Queued>> {
+        let Self { index, queue, .. } = self;
+        let index = index.get_mut().expect("an analysis does not panic");
+        let queue = queue.get_mut().expect("queueing does not panic");
+        index.ids.is_empty().then(|| std::mem::take(&mut queue.documents))
     }
 
     /// The index, in which every document below `bound` has been analysed.
