@@ -14,7 +14,7 @@ use holotype_index::bitmap::Bits;
 use holotype_index::words::Scorer;
 use holotype_index::{SearchOptions, Strategy};
 use holotype_query::Channel;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// How many candidates a graph walk keeps.
 const EF: usize = 64;
@@ -251,20 +251,20 @@ pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Lay
 /// The traces a recall rests on, through visible recalls in between.
 fn grounds(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemId>> {
     let mut traces = Vec::new();
-    let mut queue = vec![recall];
-    let mut seen = std::collections::BTreeSet::from([recall]);
-    while let Some(next) = queue.pop() {
-        for source in snapshot.state.sources(next, Layer::Recall)? {
-            if !plan.visible.contains(source.0) || !seen.insert(source) {
-                continue;
-            }
+    let mut queue = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut next = Some(recall);
+    while let Some(recall) = next {
+        for source in snapshot.state.sources(recall, Layer::Recall)? {
             if plan.traces.contains(source.0) {
                 traces.push(source);
-            } else {
+            } else if plan.visible.contains(source.0) && seen.insert(source) {
                 queue.push(source);
             }
         }
+        next = queue.pop();
     }
     traces.sort_unstable();
+    traces.dedup();
     Ok(traces)
 }

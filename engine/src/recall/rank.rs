@@ -84,7 +84,9 @@ fn in_order(scored: Vec<Scored>) -> Vec<Scored> {
     let mut places: Vec<usize> = (0..scored.len()).collect();
     places.sort_unstable_by(|a, b| scored[*a].best_first(&scored[*b]));
     let mut scored: Vec<Option<Scored>> = scored.into_iter().map(Some).collect();
-    places.into_iter().filter_map(|place| scored[place].take()).collect()
+    let mut sorted = Vec::with_capacity(scored.len());
+    sorted.extend(places.into_iter().filter_map(|place| scored[place].take()));
+    sorted
 }
 
 fn rank_layer(
