@@ -197,7 +197,7 @@ impl<'a> ItemView<'a> {
         let state = &self.snapshot.state;
         let mut ids = Vec::new();
         for number in state.episodes_of(self.id, self.attributes()?)? {
-            ids.push(Cell::Text(state.episode(number)?.id.clone()));
+            ids.push(Cell::Text(state.episode_id(number)?.as_ref().to_owned()));
         }
         Ok(match ids.len() {
             0 => None,

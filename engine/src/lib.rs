@@ -68,6 +68,7 @@ mod layers;
 mod limits;
 mod lineage;
 mod mend;
+mod names;
 mod new_item;
 mod opening;
 mod options;

@@ -12,13 +12,11 @@ use crate::provenance::{Verdict, field_bytes, hex};
 use crate::record::{PointerRecord, PointerTarget};
 use crate::space::Space;
 use crate::state::State;
-use crate::tables::EpisodeRow;
 use crate::{Error, Result, tables};
 use holotype_query::ast::AsOf;
 use holotype_query::{ItemRef, Spanned};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A consistent view of a database as of one transaction.
@@ -32,19 +30,11 @@ pub struct Snapshot {
     limits: Limits,
     /// What the statement under way has taken, when anything is limited.
     meter: Option<Arc<Meter>>,
-    /// What the answer under way has read.
-    read: Option<Arc<ReadOnce>>,
+    /// What the answer under way has read: it looks at some of it several times.
+    read: Option<Arc<Mutex<HashMap<ItemId, Content>>>>,
 }
 
-/// What was read for one answer, which looks at some of it several times.
-#[derive(Default)]
-struct ReadOnce {
-    contents: Mutex<HashMap<ItemId, Content>>,
-    episodes: Mutex<HashMap<u32, Arc<EpisodeRow>>>,
-    symbols: Mutex<HashMap<u32, String>>,
-}
-
-/// So many things of a sort are kept for one answer.
+/// So many contents are kept for one answer.
 const MOST_READ: usize = 1_024;
 
 /// An item with its scalar state and its content.
@@ -213,17 +203,16 @@ impl Snapshot {
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
         self.tick()?;
         self.check_remembers()?;
-        once(self.read.as_ref().map(|read| &read.contents), id, || self.reader.read(&self.state, id))
-    }
-
-    /// An episode by its number.
-    pub(crate) fn episode(&self, number: u32) -> Result<Arc<EpisodeRow>> {
-        once(self.read.as_ref().map(|read| &read.episodes), number, || self.state.episode(number))
-    }
-
-    /// The name a symbol's number stands for.
-    pub(crate) fn symbol_name(&self, number: u32) -> Result<String> {
-        once(self.read.as_ref().map(|read| &read.symbols), number, || self.state.symbol_name(number))
+        let Some(read) = &self.read else { return self.reader.read(&self.state, id) };
+        if let Some(content) = read.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Ok(content.clone());
+        }
+        let content = self.reader.read(&self.state, id)?;
+        let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.len() < MOST_READ {
+            read.insert(id, content.clone());
+        }
+        Ok(content)
     }
 
     /// The key of an item that has another than it was written with.
@@ -322,7 +311,9 @@ impl Snapshot {
         };
         let text = span.filter(|_| verdict == Verdict::Ok).map(|span| String::from_utf8_lossy(span).into_owned());
         let record = content.map(|content| &content.record);
-        let episode = || attributes.episode.and_then(|episode| self.episode(episode).ok()).map(|row| row.id.clone());
+        let episode = || {
+            attributes.episode.and_then(|episode| self.state.episode_id(episode).ok()).map(|id| id.as_ref().to_owned())
+        };
         let target = match record {
             Some(record) => match self.moved_key(id)? {
                 Some(moved) => moved,
@@ -390,24 +381,6 @@ impl Snapshot {
         };
         self.cite(id, attributes, Some(content), &pointer)
     }
-}
-
-/// What is known of a thing already, or what `read` finds, to be known from then on; nothing is kept without a place for it.
-fn once<K: Eq + Hash, V: Clone>(
-    known: Option<&Mutex<HashMap<K, V>>>,
-    key: K,
-    read: impl FnOnce() -> Result<V>,
-) -> Result<V> {
-    let Some(known) = known else { return read() };
-    if let Some(value) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        return Ok(value.clone());
-    }
-    let value = read()?;
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() < MOST_READ {
-        known.insert(key, value.clone());
-    }
-    Ok(value)
 }
 
 /// A span's hash in hex digits; nothing when the span was erased and its hash with it.

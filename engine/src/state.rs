@@ -15,6 +15,7 @@ use crate::edge::Edge;
 use crate::history::{Changes, Totals};
 use crate::item::{Attributes, ItemId, Layer};
 use crate::layers::LayerIndex;
+use crate::names::Names;
 use crate::pages::OpenPage;
 use crate::record::PointerRecord;
 use crate::tables::{self, EdgeRow, EpisodeRow, Meta, PageRow, PointersRow};
@@ -84,6 +85,8 @@ pub(crate) struct AtHand {
     settings: OnceLock<Arc<BTreeMap<String, String>>>,
     /// Whether any item has another key than it was written with.
     moved_keys: OnceLock<bool>,
+    episode_ids: Names,
+    symbol_names: Names,
 }
 
 /// An episode held decoded, since one trace after another changes it.
@@ -336,6 +339,11 @@ impl State {
         Ok(Arc::new(row))
     }
 
+    /// The id of an episode, for which its row need not be read again.
+    pub(crate) fn episode_id(&self, number: u32) -> Result<Arc<str>> {
+        self.at_hand.episode_ids.of(number, || Ok(self.episode(number)?.id.as_str().into()))
+    }
+
     /// Changes an episode. Its row follows when the state is settled, or when another episode is changed.
     pub(crate) fn set_episode(&mut self, number: u32, row: EpisodeRow) -> Result<()> {
         let same = self.hot.as_ref().filter(|hot| hot.number == number);
@@ -422,8 +430,12 @@ impl State {
 
     /// The name a symbol's number stands for.
     pub(crate) fn symbol_name(&self, number: u32) -> Result<String> {
-        self.get(tables::SYMBOL, &tables::numbers([number]))?
-            .ok_or_else(|| Error::Missing { what: "symbol", name: format!("number {number}") })
+        let name = self.at_hand.symbol_names.of(number, || {
+            let name: Option<String> = self.get(tables::SYMBOL, &tables::numbers([number]))?;
+            let name = name.ok_or_else(|| Error::Missing { what: "symbol", name: format!("number {number}") })?;
+            Ok(name.into())
+        });
+        Ok(name?.as_ref().to_owned())
     }
 
     /// The number of a symbol, given now if it has none.

@@ -387,7 +387,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
     let Scored { id, parts, found, relaxed, .. } = &chosen.scored;
     let attributes = &chosen.attributes;
     let state = &snapshot.state;
-    let symbol = |number: Option<u32>| number.map(|number| snapshot.symbol_name(number)).transpose();
+    let symbol = |number: Option<u32>| number.map(|number| state.symbol_name(number)).transpose();
     let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
     let mut path = found.path(snapshot)?;
     let lenders = rank::lenders(snapshot, plan, &chosen.scored)?;
@@ -408,7 +408,11 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
         source: attributes.source,
         speaker: symbol(attributes.speaker)?,
         tool: symbol(attributes.tool)?,
-        episode: attributes.episode.map(|episode| snapshot.episode(episode)).transpose()?.map(|row| row.id.clone()),
+        episode: attributes
+            .episode
+            .map(|episode| state.episode_id(episode))
+            .transpose()?
+            .map(|id| id.as_ref().to_owned()),
         step: attributes.step,
         time: attributes.time,
         version: symbol(attributes.version)?,
