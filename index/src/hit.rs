@@ -3,7 +3,7 @@
 //! The order is total, so that equal searches give equal answers: the larger score first, then the larger id, which is
 //! the newer item.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// An item that a search found.
@@ -26,24 +26,28 @@ impl Hit {
 #[derive(Clone, Debug)]
 pub struct TopHits {
     k: usize,
-    worst_first: BinaryHeap<Kept>,
+    /// The keys of those kept.
+    worst_first: BinaryHeap<Reverse<u64>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Kept(Hit);
-
-impl Eq for Kept {}
-
-impl Ord for Kept {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.best_first(&other.0)
-    }
+/// A hit as one number, which is larger for the better one.
+#[inline]
+fn key(hit: Hit) -> u64 {
+    u64::from(ascending(hit.score.to_bits())) << 32 | u64::from(hit.id)
 }
 
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
+#[inline]
+fn hit(key: u64) -> Hit {
+    let bits = (key >> 32) as u32;
+    // The reverse of `ascending`.
+    let bits = if bits >> 31 == 1 { bits ^ 1 << 31 } else { !bits };
+    Hit { id: key as u32, score: f32::from_bits(bits) }
+}
+
+/// The bits of a float as a number that orders as [`f32::total_cmp`] does.
+#[inline]
+fn ascending(bits: u32) -> u32 {
+    if bits >> 31 == 1 { !bits } else { bits ^ 1 << 31 }
 }
 
 impl TopHits {
@@ -55,29 +59,31 @@ impl TopHits {
     /// Whether `hit` would be kept.
     #[inline]
     pub fn admits(&self, hit: Hit) -> bool {
-        self.worst_first.len() < self.k || self.worst_first.peek().is_some_and(|worst| hit.best_first(&worst.0).is_lt())
+        self.worst_first.len() < self.k || self.worst_first.peek().is_some_and(|Reverse(worst)| key(hit) > *worst)
     }
 
     /// Keeps `hit` if it is among the best.
     #[inline]
     pub fn push(&mut self, hit: Hit) {
-        if !self.admits(hit) {
-            return;
+        if self.worst_first.len() < self.k {
+            self.worst_first.push(Reverse(key(hit)));
+        } else if let Some(mut worst) = self.worst_first.peek_mut()
+            && key(hit) > worst.0
+        {
+            *worst = Reverse(key(hit));
         }
-        if self.worst_first.len() == self.k {
-            self.worst_first.pop();
-        }
-        self.worst_first.push(Kept(hit));
     }
 
     /// The score that a hit has to reach, once there are `k`.
     pub fn threshold(&self) -> Option<f32> {
-        if self.worst_first.len() < self.k { None } else { self.worst_first.peek().map(|worst| worst.0.score) }
+        if self.worst_first.len() < self.k { None } else { self.worst_first.peek().map(|worst| hit(worst.0).score) }
     }
 
     /// The hits, best first.
     pub fn into_sorted(self) -> Vec<Hit> {
-        self.worst_first.into_sorted_vec().into_iter().map(|kept| kept.0).collect()
+        let mut keys = self.worst_first.into_vec();
+        keys.sort_unstable();
+        keys.into_iter().map(|Reverse(key)| hit(key)).collect()
     }
 }
 
@@ -96,6 +102,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn keys_order_as_hits_do(a in any::<u32>(), b in any::<u32>(), x in 0u32..3, y in 0u32..3) {
+            let (a, b) = (Hit { id: x, score: f32::from_bits(a) }, Hit { id: y, score: f32::from_bits(b) });
+            prop_assert_eq!(key(b).cmp(&key(a)), a.best_first(&b));
+            prop_assert_eq!((hit(key(a)).id, hit(key(a)).score.to_bits()), (a.id, a.score.to_bits()));
+        }
+
         #[test]
         fn the_best_k_are_the_head_of_the_sorted_list(
             scores in proptest::collection::vec(0u8..6, 0..40),

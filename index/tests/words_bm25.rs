@@ -2,7 +2,7 @@
 
 mod words_model;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use holotype_index::Hit;
 use holotype_index::bitmap::Bits;
@@ -67,6 +67,60 @@ proptest! {
         let all = scorer.top(None, usize::MAX).unwrap();
         let wanted: Vec<Hit> = all.into_iter().filter(|hit| filter.contains(hit.id)).take(k).collect();
         prop_assert_eq!(scorer.top(Some(&filter), k).unwrap(), wanted);
+    }
+}
+
+/// Documents of many windows and blocks, in two segments and two tails: words from one that most hold down to some that few
+/// do, short and long ones, many alike.
+fn crowd() -> &'static Vec<Document> {
+    static CROWD: LazyLock<Vec<Document>> = LazyLock::new(|| {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut document = |id: u32| {
+            let len = [1, 2, 3, 3, 5, 8, 30][random(7) as usize];
+            let words: Vec<String> = (0..len).map(|_| format!("w{}", random(24) * random(24) / 24)).collect();
+            // Some stretches speak of one thing over and over.
+            let often = if id / 700 % 5 == 2 { " topic".repeat(1 + random(6) as usize) } else { String::new() };
+            Document {
+                id: id * 2 + id / 5000,
+                pieces: vec![(words.join(" ") + &often, [0.5, 1.0, 1.0][random(3) as usize])],
+            }
+        };
+        (0..14_000).map(&mut document).collect()
+    });
+    &CROWD
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_best_few_are_those_of_all(
+        words in proptest::collection::vec(0u32..24, 1..7),
+        topic in any::<bool>(),
+        bound in prop_oneof![Just(u32::MAX), 1u32..28_500],
+        excluded in proptest::collection::btree_set(0u32..28_500, 0..20),
+        share in prop_oneof![Just(0u32), 1u32..40],
+        k in prop_oneof![1usize..4, 1usize..300],
+    ) {
+        static INDEX: LazyLock<WordIndex> = LazyLock::new(|| {
+            let places: Vec<u8> = (0..14_000u32).map(|at| [0, 1, 1, 1, 1, 1, 0, 0, 1, 0, 1, 1, 2, 3][at as usize / 1000]).collect();
+            spread(Analyzer::default(), crowd(), &places, u32::MAX)
+        });
+        let index = INDEX.clone().at(bound).excluding(Arc::new(excluded.into_iter().collect()));
+        let words = words.iter().map(|word| format!("w{word}")).chain(topic.then(|| "topic".to_owned()));
+        let query = index.query(&words.collect::<Vec<_>>().join(" "));
+        let scorer = index.scorer(&query).unwrap();
+        let filter: Option<Bits> = (share > 0).then(|| (0..28_500).filter(|id| id * 7919 % share < 2).collect());
+        let mut wanted = scorer.top(None, usize::MAX).unwrap();
+        wanted.retain(|hit| filter.as_ref().is_none_or(|filter| filter.contains(hit.id)));
+        let ids: Vec<u32> = wanted.iter().map(|hit| hit.id).collect();
+        prop_assert!(wanted.iter().map(|hit| hit.score).eq(scorer.scores(&ids).unwrap()));
+        wanted.truncate(k);
+        prop_assert_eq!(scorer.top(filter.as_ref(), k).unwrap(), wanted);
     }
 }
 

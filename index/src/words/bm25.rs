@@ -13,21 +13,20 @@
 //! of its stem (`super::query`).
 //!
 //! Invariants:
-//! 1. Frequencies, lengths and statistics are integers until the last step, and a document's terms are added in the
-//!    order of the query. So a score is the same to the last bit however the documents are spread over segments and
-//!    tails, and whether it was computed for all documents or looked up for one.
+//! 1. Frequencies, lengths and statistics are integers until the last step, and what each term brings is rounded so that
+//!    sums are exact ([`Norm`]). So a score is the same to the last bit however the documents are spread over segments and
+//!    tails, and whether it was found among the best or looked up for one.
 //! 2. A hit has at least one term of the query, so its score is above 0.
 //!
-//! Cost of [`Scorer::top`]: every posting of the query's terms, added up in four bytes a document, which each thread keeps and
-//! leaves at zero; or, when the filter is small against the postings, a look-up of each document of the filter in each
-//! list. Block entries hold what a block-max search needs to skip more, should lists grow long enough to ask for it.
+//! Cost of [`Scorer::top`]: what `super::best` says; or, when the filter is small against the postings, a look-up of each
+//! document of the filter in each list.
 
-use std::borrow::Cow;
-use std::cell::RefCell;
-
-use super::postings::{Cursor, List, ONCE, Posting};
+use super::backward::Backward;
+use super::best::best;
+use super::part::Part;
+use super::postings::{Cursor, ONCE};
 use super::query::WordQuery;
-use super::segment::{Number, WordSegment};
+use super::segment::WordSegment;
 use super::tail::WordTail;
 use crate::bitmap::Bits;
 use crate::error::Result;
@@ -40,6 +39,9 @@ pub const B: f32 = 0.75;
 
 /// Looking a document up costs about as much as walking over this many postings (measured: a block is decoded).
 const LOOKUP_COST: u64 = 32;
+
+/// The share of all documents from which on a filter is asked late.
+const ASKED_LATE: f64 = 0.5;
 
 /// What BM25 knows of all documents together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,38 +128,6 @@ impl OccurrenceTable {
     }
 }
 
-/// The documents of one segment or tail below the bound, and their postings of the query's terms.
-struct Part<'a> {
-    /// Documents before this local id are below the bound.
-    bound: u32,
-    ids: Cow<'a, [Number]>,
-    lens: Cow<'a, [Number]>,
-    /// One for each term of the query.
-    lists: Vec<Option<List<'a>>>,
-    total_len: u64,
-    /// Excluded documents among them, ascending.
-    excluded: Vec<u32>,
-}
-
-/// Scores while they are added up. Between two uses all of them are zero.
-#[derive(Default)]
-struct Sums {
-    scores: Vec<f32>,
-    /// The documents whose score is not zero; one may stand here twice.
-    met: Vec<u32>,
-}
-
-impl Sums {
-    fn clear(&mut self) {
-        self.scores.clear();
-        self.met.clear();
-    }
-}
-
-thread_local! {
-    static SUMS: RefCell<Sums> = RefCell::default();
-}
-
 /// The scores of one query.
 ///
 /// It reads a tail once, when it is made, and holds no lock.
@@ -165,6 +135,7 @@ pub struct Scorer<'a> {
     parts: Vec<Part<'a>>,
     terms: Vec<TermStats>,
     stats: WordStats,
+    norm: Norm,
     excluded: Option<&'a Bits>,
 }
 
@@ -213,7 +184,8 @@ impl<'a> Scorer<'a> {
             let idf = term.stem.and_then(|stem| terms.get(stem)).map_or_else(|| stats.idf(df), |stem| stem.idf);
             terms.push(TermStats { key: term.key.clone(), weight: term.weight, df, idf, surface: term.stem.is_some() });
         }
-        Ok(Self { parts, terms, stats, excluded })
+        let norm = Norm::new(&stats, &terms);
+        Ok(Self { parts, terms, stats, norm, excluded })
     }
 
     /// What holds for all documents.
@@ -245,24 +217,34 @@ impl<'a> Scorer<'a> {
             return Ok(top.into_sorted());
         }
         for part in &self.parts {
-            // Ids ascend with local ids, so the best of a part are told by these, and only of those an id is read.
-            let mut best = TopHits::new(k);
-            let mut least = top.threshold().unwrap_or(0.0);
-            self.score_all(part, &mut |local, score| {
-                let hit = Hit { id: local, score };
-                if score <= 0.0 || score < least || !best.admits(hit) {
-                    return;
-                }
-                if part.id(local).is_some_and(|id| self.may_return(id, filter)) {
-                    best.push(hit);
-                    least = best.threshold().map_or(least, |reached| reached.max(least));
-                }
-            })?;
-            for Hit { id: local, score } in best.into_sorted() {
+            for Hit { id: local, score } in self.best_of(part, filter, k, top.threshold().unwrap_or(0.0))? {
                 part.id(local).into_iter().for_each(|id| top.push(Hit { id, score }));
             }
         }
         Ok(top.into_sorted())
+    }
+
+    /// The best of a part by their local ids, which ascend as ids do.
+    fn best_of(&self, part: &Part<'_>, filter: Option<&Bits>, k: usize, floor: f32) -> Result<Vec<Hit>> {
+        let lists = || -> Vec<Backward<'_>> {
+            let lists = self.terms.iter().zip(&part.lists).filter_map(|(term, list)| Some((term, list.as_ref()?)));
+            lists.map(|(term, list)| Backward::new(list, &part.lens, self.norm, scale(term))).collect()
+        };
+        let may_return = |local| part.id(local).is_some_and(|id| self.may_return(id, filter));
+        // Where the filter lets most through, it is asked about a few more than enough in the end, instead of about each
+        // that is among the best for a while.
+        let share = filter.map_or(1.0, |filter| filter.count() as f64 / self.stats.documents.max(1) as f64).min(1.0);
+        if share >= ASKED_LATE {
+            let enough = (k as f64 + 3.0 * (k as f64 * (1.0 - share)).sqrt()) / share + 2.0;
+            let mut hits = best(&mut lists(), part.bound, enough as usize, floor, |_| true)?;
+            let are_all = hits.len() < enough as usize;
+            hits.retain(|hit| may_return(hit.id));
+            if are_all || hits.len() >= k {
+                hits.truncate(k);
+                return Ok(hits);
+            }
+        }
+        best(&mut lists(), part.bound, k, floor, may_return)
     }
 
     /// The best score among the documents of `filter`; 0 when none of them holds a term.
@@ -278,11 +260,10 @@ impl<'a> Scorer<'a> {
     /// # Errors
     /// As [`Scorer::top`].
     pub fn scores(&self, ids: &[u32]) -> Result<Vec<f32>> {
-        let norm = Norm::new(&self.stats);
         let mut scores = vec![0f32; ids.len()];
         self.look_up(ids, &mut |place, term, frequency, len| {
             if let (Some(score), Some(term)) = (scores.get_mut(place), self.terms.get(term)) {
-                *score += norm.score(scale(term), frequency, len);
+                *score += self.norm.score(scale(term), frequency as f32, len as f32);
             }
         })?;
         Ok(scores)
@@ -298,8 +279,8 @@ impl<'a> Scorer<'a> {
         let mut lens = vec![0.0; ids.len()];
         for part in &self.parts {
             for (id, found) in ids.iter().zip(&mut lens) {
-                if let Some(len) = part.local(*id).and_then(|local| part.lens.get(local as usize)) {
-                    *found = u32::from_le_bytes(*len) as f32 / ONCE as f32;
+                if let Some(len) = part.local(*id).and_then(|local| part.lens.get(local)) {
+                    *found = len as f32 / ONCE as f32;
                 }
             }
         }
@@ -372,51 +353,6 @@ impl<'a> Scorer<'a> {
         self.excluded.is_some_and(|excluded| excluded.contains(id))
     }
 
-    /// Shows the score of every document of a part that holds a term of the query.
-    fn score_all(&self, part: &Part<'_>, see: &mut impl FnMut(u32, f32)) -> Result<()> {
-        SUMS.with_borrow_mut(|sums| {
-            let added = self.add_up(part, sums);
-            if added.is_err() {
-                sums.clear();
-            }
-            added?;
-            // Newer ones first: of equals they are kept.
-            for local in sums.met.drain(..).rev() {
-                if let Some(score) = sums.scores.get_mut(local as usize) {
-                    see(local, std::mem::take(score));
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// Adds the terms up, in the order of the query.
-    fn add_up(&self, part: &Part<'_>, sums: &mut Sums) -> Result<()> {
-        let norm = Norm::new(&self.stats);
-        if sums.scores.len() < part.bound as usize {
-            sums.scores.resize(part.bound as usize, 0.0);
-        }
-        let Sums { scores, met } = sums;
-        let lens: &[Number] = &part.lens;
-        for (term, list) in self.terms.iter().zip(&part.lists) {
-            let Some(list) = list else { continue };
-            let scale = scale(term);
-            list.each_block(part.bound, &mut |postings| {
-                met.reserve(postings.len());
-                for Posting { local, frequency } in postings.iter().copied() {
-                    let at = local as usize;
-                    if let (Some(score), Some(len)) = (scores.get_mut(at), lens.get(at)) {
-                        if *score == 0.0 {
-                            met.push(local);
-                        }
-                        *score += norm.score(scale, frequency, u32::from_le_bytes(*len));
-                    }
-                }
-            })?;
-        }
-        Ok(())
-    }
-
     /// Shows (place in `ids`, term, frequency, length) for each term that each document holds, the terms of one document
     /// in the order of the query.
     fn look_up(&self, ids: &[u32], see: &mut dyn FnMut(usize, usize, u32, u32)) -> Result<()> {
@@ -443,118 +379,51 @@ impl<'a> Scorer<'a> {
     }
 }
 
-impl<'a> Part<'a> {
-    fn of_segment(segment: &'a WordSegment, query: &WordQuery, bound: u32) -> Result<Self> {
-        let (ids, lens) = (segment.stored_ids()?, segment.stored_lens()?);
-        let count = ids.partition_point(|id| u32::from_le_bytes(*id) < bound);
-        let lookup = segment.lookup()?;
-        Ok(Self {
-            bound: count as u32,
-            ids: Cow::Borrowed(ids.get(..count).unwrap_or_default()),
-            lens: Cow::Borrowed(lens.get(..count).unwrap_or_default()),
-            lists: query.terms().iter().map(|term| lookup.find(&term.key).map(List::Stored)).collect(),
-            total_len: segment.total_len_of_first(count)?,
-            excluded: Vec::new(),
-        })
-    }
-
-    fn of_tail(tail: &WordTail, query: &WordQuery, bound: u32) -> Self {
-        let index = tail.index_below(bound);
-        let count = index.count_below(bound);
-        let lists: Vec<Option<List<'a>>> = query
-            .terms()
-            .iter()
-            .map(|term| index.find(&term.key, count).map(|postings| List::Memory(postings.to_vec())))
-            .collect();
-        let (ids, lens) = index.documents(count);
-        Self {
-            bound: count as u32,
-            ids: Cow::Owned(ids.to_vec()),
-            lens: Cow::Owned(lens.to_vec()),
-            lists,
-            total_len: index.total_len_of_first(count),
-            excluded: Vec::new(),
-        }
-    }
-
-    fn id(&self, local: u32) -> Option<u32> {
-        self.ids.get(local as usize).map(|id| u32::from_le_bytes(*id))
-    }
-
-    fn len(&self, local: u32) -> u32 {
-        self.lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len))
-    }
-
-    fn local(&self, id: u32) -> Option<u32> {
-        place_of(&self.ids, id).map(|local| local as u32)
-    }
-
-    /// Takes the excluded documents out of the statistics.
-    fn exclude(&mut self, excluded: Option<&Bits>) {
-        let Some(excluded) = excluded else { return };
-        self.excluded = excluded.iter().filter_map(|id| self.local(id)).collect();
-        for local in &self.excluded {
-            self.total_len -= u64::from(self.len(*local));
-        }
-    }
-
-    /// How many documents hold term `i` of the query.
-    fn df(&self, i: usize) -> Result<u64> {
-        let Some(list) = self.lists.get(i).and_then(Option::as_ref) else {
-            return Ok(0);
-        };
-        let mut df = u64::from(list.count_below(self.bound)?);
-        let mut cursor = Cursor::new(list);
-        for local in &self.excluded {
-            df -= u64::from(cursor.frequency(*local)? > 0);
-        }
-        Ok(df)
-    }
-}
-
-/// Where an id stands among ids that ascend. They are close to evenly spread, so the search begins where it would stand if
-/// they were, and widens from there.
-fn place_of(ids: &[Number], id: u32) -> Option<usize> {
-    let at = |place: usize| ids.get(place).map(|id| u32::from_le_bytes(*id));
-    let last = ids.len().checked_sub(1)?;
-    let (least, most) = (at(0)?, at(last)?);
-    if !(least..=most).contains(&id) {
-        return None;
-    }
-    let guess = u64::from(id - least) * last as u64 / u64::from(most - least).max(1);
-    let guess = (guess as usize).min(last);
-    // What is looked for stands in low..=high.
-    let (mut low, mut high, mut width) = (guess, guess, 4);
-    while low > 0 && at(low)? > id {
-        low = low.saturating_sub(width);
-        width *= 2;
-    }
-    width = 4;
-    while high < last && at(high)? < id {
-        high = (high + width).min(last);
-        width *= 2;
-    }
-    let found = ids.get(low..=high)?.binary_search_by_key(&id, |id| u32::from_le_bytes(*id));
-    found.ok().map(|place| low + place)
-}
-
-/// The part of the formula that depends on the length, over frequencies in sixteenths.
-struct Norm {
+/// What a term brings to a score, from its frequency and the length, both in sixteenths.
+///
+/// It is a multiple of a grain, of which all terms together bring less than 2^24: so much fits into a float's digits, and
+/// sums are exact in whatever order they are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Norm {
     base: f32,
     per_len: f32,
+    /// A power of two above all scores together. What is added to it and taken off again comes back as whole grains.
+    above: f32,
 }
 
+/// Up to this frequency a score rises by more with each sixteenth than rounding takes away.
+const RISES: u32 = 1024;
+
 impl Norm {
-    fn new(stats: &WordStats) -> Self {
+    fn new(stats: &WordStats, terms: &[TermStats]) -> Self {
         let average = stats.average_len().max(f64::MIN_POSITIVE) * f64::from(ONCE);
         let k1 = K1 * ONCE as f32;
-        Self { base: k1 * (1.0 - B), per_len: (f64::from(k1 * B) / average) as f32 }
+        let most: f32 = terms.iter().map(scale).sum();
+        let above = f32::from_bits((most.to_bits() & 0x7f80_0000) + 0x0080_0000);
+        Self { base: k1 * (1.0 - B), per_len: (f64::from(k1 * B) / average) as f32, above }
     }
 
-    #[inline]
-    fn score(&self, scale: f32, frequency: u32, len: u32) -> f32 {
-        let frequency = frequency as f32;
-        scale * frequency / (frequency + self.base + self.per_len * len as f32)
+    #[inline(always)]
+    pub(super) fn score(&self, scale: f32, frequency: f32, len: f32) -> f32 {
+        self.in_grains(self.ungrained(scale, frequency, len))
+    }
+
+    /// No term of that scale, with a frequency up to this one, in a document at least so long, brings more.
+    pub(super) fn most(&self, scale: f32, frequency: u32, len: f32) -> f32 {
+        let most = self.ungrained(scale, frequency as f32, len);
+        self.in_grains(if frequency > RISES { most * (1.0 + 1e-6) } else { most })
+    }
+
+    #[inline(always)]
+    fn ungrained(&self, scale: f32, frequency: f32, len: f32) -> f32 {
+        scale * frequency / (frequency + self.base + self.per_len * len)
+    }
+
+    /// At least one, so that whatever holds a term has a score.
+    #[inline(always)]
+    fn in_grains(&self, score: f32) -> f32 {
+        let (whole, least) = (self.above + score - self.above, self.above * f32::EPSILON);
+        if whole > least { whole } else { least }
     }
 }
 
@@ -569,25 +438,4 @@ fn evidence(term: &TermStats) -> f32 {
 
 fn share(part: f32, all: f32) -> f32 {
     if all > 0.0 { (part / all).min(1.0) } else { 0.0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn ids_are_found_where_they_stand(
-            ids in proptest::collection::btree_set(prop_oneof![0u32..2_000, any::<u32>()], 0..300),
-            others in proptest::collection::vec(prop_oneof![0u32..2_000, any::<u32>()], 20),
-        ) {
-            let ids: Vec<u32> = ids.into_iter().collect();
-            let stored: Vec<Number> = ids.iter().map(|id| id.to_le_bytes()).collect();
-            for id in ids.iter().chain(&others) {
-                prop_assert_eq!(place_of(&stored, *id), ids.binary_search(id).ok());
-            }
-        }
-    }
 }

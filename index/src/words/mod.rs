@@ -24,10 +24,14 @@
 //! 3. Scores do not depend on how documents are spread over parts (`bm25`).
 
 pub mod analyse;
+mod backward;
+mod best;
 mod bm25;
 mod bulk;
+mod lens;
 mod letters;
 mod merge;
+mod part;
 mod postings;
 mod query;
 mod segment;

@@ -11,13 +11,14 @@
 //!
 //! and the first gap of a block counts from the last posting of the block before (from -1 in the first). A [`Block`]
 //! says where a block's bytes are, its last local id, and what bounds its scores under any statistics: its largest
-//! frequency and its shortest document.
+//! frequency and its shortest document, by which a search for the best few passes blocks over (`super::best`).
 //!
 //! Invariants, all checked while decoding:
 //! 1. Local ids ascend and are below the number of documents; frequencies are at least 1 and fit in 32 bits.
 //! 2. A block's bytes are used up exactly by its postings; its last local id is the one its entry gives. A list of one
 //!    block has no entry.
 
+use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
@@ -103,7 +104,7 @@ pub(super) fn encode(postings: &[Posting], len_of: &dyn Fn(u32) -> u32, bytes: &
     blocks
 }
 
-/// Decodes the `count` postings of one block into `block`.
+/// Decodes the `count` postings of one block and adds them to `block`.
 ///
 /// They lie in `first..=last`; `offset` is where the bytes stand in their section, for the error.
 fn decode_block(
@@ -114,25 +115,24 @@ fn decode_block(
     offset: usize,
     block: &mut Vec<Posting>,
 ) -> Result<()> {
-    block.clear();
     block.reserve(count);
     let mut rest = bytes;
     let mut next = u64::from(first);
     for _ in 0..count {
-        let at = offset + bytes.len() - rest.len();
-        let head = take_varint(&mut rest).ok_or_else(|| fault(at, "a posting is cut off"))?;
-        let frequency = if head & 1 == 1 {
-            u64::from(ONCE)
-        } else {
-            take_varint(&mut rest).ok_or_else(|| fault(at, "a frequency is cut off"))?
-        };
+        let at = rest.len();
+        let fault = |what| fault(offset + bytes.len() - at, what);
+        let head = take_varint(&mut rest).ok_or_else(|| fault("a posting is cut off"))?;
+        let mut frequency = u64::from(ONCE);
+        if head & 1 == 0 {
+            frequency = take_varint(&mut rest).ok_or_else(|| fault("a frequency is cut off"))?;
+        }
         let local = next + (head >> 1);
         next = local + 1;
         match (u32::try_from(local), u32::try_from(frequency)) {
             (Ok(local), Ok(frequency)) if local <= last && frequency > 0 => {
                 block.push(Posting { local, frequency });
             }
-            _ => return Err(fault(at, "a posting is outside its block")),
+            _ => return Err(fault("a posting is outside its block")),
         }
     }
     if rest.is_empty() {
@@ -141,13 +141,25 @@ fn decode_block(
     Err(fault(offset + bytes.len() - rest.len(), "a block is longer than its postings"))
 }
 
+/// Lists of up to so many blocks are decoded as a whole when they are first read, and kept for as long as the question is
+/// asked: for the best documents, then for what rows hold of the terms.
+const SHORT: usize = 32;
+
 /// A posting list, in a segment or copied out of a tail.
 #[derive(Debug)]
 pub(super) enum List<'a> {
     /// In a segment.
     Stored(Stored<'a>),
+    /// In a segment, short, and what it decodes to.
+    Short(Stored<'a>, OnceCell<Vec<Posting>>),
     /// In memory, ascending.
     Memory(Vec<Posting>),
+}
+
+impl<'a> From<Stored<'a>> for List<'a> {
+    fn from(stored: Stored<'a>) -> Self {
+        if stored.block_count() <= SHORT { Self::Short(stored, OnceCell::new()) } else { Self::Stored(stored) }
+    }
 }
 
 /// A posting list in a segment.
@@ -178,9 +190,10 @@ impl<'a> Stored<'a> {
         before.map_or(0, |entry| Block::decode(entry).last_local.saturating_add(1))
     }
 
-    /// The block that would hold `local`.
-    fn block_of(&self, local: u32) -> Option<usize> {
-        let i = self.blocks.partition_point(|entry| Block::decode(entry).last_local < local);
+    /// The block that would hold `local`, which is not before block `from`.
+    fn block_of(&self, local: u32, from: usize) -> Option<usize> {
+        let rest = self.blocks.get(from..).unwrap_or_default();
+        let i = from + rest.partition_point(|entry| Block::decode(entry).last_local < local);
         (i < self.block_count()).then_some(i)
     }
 
@@ -207,83 +220,146 @@ impl<'a> Stored<'a> {
 }
 
 impl List<'_> {
-    /// How many there are of the documents before `bound`.
-    pub(super) fn count_below(&self, bound: u32) -> Result<u32> {
+    /// The list in its segment, if it has one.
+    fn stored(&self) -> Option<&Stored<'_>> {
         match self {
-            List::Memory(postings) => Ok(postings.partition_point(|posting| posting.local < bound) as u32),
-            List::Stored(stored) if bound >= stored.documents => Ok(stored.count),
-            List::Stored(stored) => {
-                let Some(i) = stored.block_of(bound) else {
-                    return Ok(stored.count);
-                };
-                let mut block = Vec::with_capacity(BLOCK_LEN);
-                stored.decode(i, &mut block)?;
-                let here = block.partition_point(|posting| posting.local < bound);
-                Ok((i * BLOCK_LEN + here) as u32)
+            List::Stored(stored) | List::Short(stored, _) => Some(stored),
+            List::Memory(_) => None,
+        }
+    }
+
+    /// All postings, of a list that is kept decoded.
+    fn whole(&self) -> Result<Option<&[Posting]>> {
+        match self {
+            List::Stored(_) => Ok(None),
+            List::Memory(postings) => Ok(Some(postings)),
+            List::Short(stored, whole) => {
+                if let Some(whole) = whole.get() {
+                    return Ok(Some(whole));
+                }
+                let mut postings = Vec::with_capacity(stored.block_count() * BLOCK_LEN);
+                (0..stored.block_count()).try_for_each(|i| stored.decode(i, &mut postings))?;
+                Ok(Some(whole.get_or_init(|| postings)))
             }
         }
     }
 
-    /// Shows the postings of the documents before `bound`, ascending.
-    pub(super) fn each(&self, bound: u32, see: &mut impl FnMut(Posting)) -> Result<()> {
-        self.each_block(bound, &mut |postings| postings.iter().for_each(|posting| see(*posting)))
+    /// How many blocks it has. A list in memory is cut like one in a segment.
+    pub(super) fn block_count(&self) -> usize {
+        match self {
+            List::Stored(stored) | List::Short(stored, _) => stored.block_count(),
+            List::Memory(postings) => postings.len().div_ceil(BLOCK_LEN),
+        }
     }
 
-    /// Shows the postings of the documents before `bound`, ascending, some at a time.
-    pub(super) fn each_block(&self, bound: u32, see: &mut impl FnMut(&[Posting])) -> Result<()> {
-        let below = |postings: &[Posting]| match postings.last() {
-            Some(last) if last.local >= bound => postings.partition_point(|posting| posting.local < bound),
-            _ => postings.len(),
-        };
+    /// A document that no posting of block `i` is past: its last one, where the list says which that is.
+    pub(super) fn last_of(&self, i: usize) -> u32 {
         match self {
-            List::Memory(postings) => see(&postings[..below(postings)]),
-            List::Stored(stored) => {
-                let mut block = Vec::with_capacity(BLOCK_LEN);
-                for i in 0..stored.block_count() {
-                    if stored.first_of(i) >= bound {
-                        break;
-                    }
-                    stored.decode(i, &mut block)?;
-                    see(&block[..below(&block)]);
-                }
+            List::Stored(stored) | List::Short(stored, _) => match stored.blocks.get(i) {
+                Some(entry) => Block::decode(entry).last_local,
+                None => stored.documents.saturating_sub(1),
+            },
+            List::Memory(postings) => {
+                let last = postings.get(((i + 1) * BLOCK_LEN).min(postings.len()).saturating_sub(1));
+                last.map_or(0, |posting| posting.local)
+            }
+        }
+    }
+
+    /// The largest frequency in block `i` and the length of its shortest document, where the list says.
+    pub(super) fn most_of(&self, i: usize) -> Option<(u32, u32)> {
+        let entry = Block::decode(self.stored()?.blocks.get(i)?);
+        Some((entry.max_frequency, entry.min_len))
+    }
+
+    /// The postings of block `i`, in `spare` unless they are at hand.
+    pub(super) fn block<'s>(&'s self, i: usize, spare: &'s mut Vec<Posting>) -> Result<&'s [Posting]> {
+        if let Some(whole) = self.whole()? {
+            return Ok(whole.chunks(BLOCK_LEN).nth(i).unwrap_or_default());
+        }
+        spare.clear();
+        self.stored().map_or(Ok(()), |stored| stored.decode(i, spare))?;
+        Ok(spare)
+    }
+
+    /// How many there are of the documents before `bound`.
+    pub(super) fn count_below(&self, bound: u32) -> Result<u32> {
+        if let Some(stored) = self.stored().filter(|stored| bound >= stored.documents) {
+            return Ok(stored.count);
+        }
+        if let Some(whole) = self.whole()? {
+            return Ok(whole.partition_point(|posting| posting.local < bound) as u32);
+        }
+        let Some((stored, i)) = self.stored().and_then(|stored| Some((stored, stored.block_of(bound, 0)?))) else {
+            return Ok(self.stored().map_or(0, |stored| stored.count));
+        };
+        let mut block = Vec::with_capacity(BLOCK_LEN);
+        stored.decode(i, &mut block)?;
+        let here = block.partition_point(|posting| posting.local < bound);
+        Ok((i * BLOCK_LEN + here) as u32)
+    }
+
+    /// Shows the postings of the documents before `bound`, ascending.
+    pub(super) fn each(&self, bound: u32, see: &mut impl FnMut(Posting)) -> Result<()> {
+        let mut spare = Vec::with_capacity(BLOCK_LEN);
+        for i in 0..self.block_count() {
+            let below = self.block(i, &mut spare)?.iter().take_while(|posting| posting.local < bound);
+            below.for_each(|posting| see(*posting));
+            if self.last_of(i) >= bound {
+                break;
             }
         }
         Ok(())
     }
 }
 
-/// Looks documents up in a list; the block it found the last one in stays decoded.
+/// Looks documents up in a list, one after the other in ascending order.
+///
+/// A block is decoded once, and in it the search goes on from where it was.
 #[derive(Debug)]
 pub(super) struct Cursor<'l> {
     list: &'l List<'l>,
-    at: Option<usize>,
+    /// The block at hand, and past its end the one to come.
+    next: usize,
+    /// The document it ends with; those past it are in later blocks.
+    last: Option<u32>,
     block: Vec<Posting>,
+    /// Postings of the block that are before what was asked for last.
+    passed: usize,
 }
 
 impl<'l> Cursor<'l> {
     /// Looks in `list`.
     pub(super) fn new(list: &'l List<'l>) -> Self {
-        Self { list, at: None, block: Vec::new() }
+        Self { list, next: 0, last: None, block: Vec::new(), passed: 0 }
     }
 
-    /// How often document `local` holds the term, in sixteenths; 0 when it does not.
+    /// How often document `local` holds the term, in sixteenths; 0 when it does not. It is not before the one asked for last.
     pub(super) fn frequency(&mut self, local: u32) -> Result<u32> {
         let postings = match self.list {
-            List::Memory(postings) => postings,
             List::Stored(stored) => {
-                let Some(i) = stored.block_of(local) else {
-                    return Ok(0);
-                };
-                if self.at != Some(i) {
-                    self.at = None;
+                if self.last.is_none_or(|last| last < local) {
+                    let Some(i) = stored.block_of(local, self.next) else {
+                        return Ok(0);
+                    };
+                    (self.last, self.passed, self.next) = (None, 0, i);
+                    self.block.clear();
                     stored.decode(i, &mut self.block)?;
-                    self.at = Some(i);
+                    self.last = Some(self.list.last_of(i));
                 }
                 &self.block
             }
+            kept => kept.whole()?.unwrap_or_default(),
         };
-        let found = postings.binary_search_by_key(&local, |posting| posting.local);
-        Ok(found.map_or(0, |at| postings.get(at).map_or(0, |posting| posting.frequency)))
+        // Widening steps find the stretch that would hold it.
+        let (mut low, mut step) = (self.passed, 1);
+        while postings.get(low + step).is_some_and(|posting| posting.local < local) {
+            low += step;
+            step *= 2;
+        }
+        let stretch = postings.get(low..(low + step + 1).min(postings.len())).unwrap_or_default();
+        self.passed = low + stretch.partition_point(|posting| posting.local < local);
+        Ok(postings.get(self.passed).map_or(0, |posting| if posting.local == local { posting.frequency } else { 0 }))
     }
 }
 
@@ -300,7 +376,25 @@ fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
 }
 
 /// At most five bytes, which is all that 33 bits need.
+///
+/// Where eight are at hand no branch hangs on how many it takes, which nothing could foresee.
+#[inline(always)]
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let Some(word) = bytes.first_chunk() else { return take_last_varint(bytes) };
+    let word = u64::from_le_bytes(*word);
+    let ends = !word & 0x80_8080_8080;
+    let len = ends.trailing_zeros() as usize / 8 + 1;
+    let (_, rest) = bytes.split_at_checked(len).filter(|_| ends != 0)?;
+    *bytes = rest;
+    // All bits up to the first byte that ends a number.
+    let word = word & (ends ^ (ends - 1));
+    let bits = |byte: u32| word >> byte & (0x7f << (7 * byte));
+    Some(bits(0) | bits(1) | bits(2) | bits(3) | bits(4))
+}
+
+/// The same, byte by byte.
+#[cold]
+fn take_last_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in 0..5 {
         let (byte, rest) = bytes.split_first()?;
@@ -369,7 +463,8 @@ mod tests {
                     prop_assert_eq!(seen, below);
                 }
                 let mut cursor = Cursor::new(list);
-                for probe in probes.iter().chain(list_keys.iter()) {
+                let asked: std::collections::BTreeSet<u32> = probes.iter().chain(&list_keys).copied().collect();
+                for probe in &asked {
                     let wanted = frequencies.get(probe).copied().unwrap_or(0);
                     prop_assert_eq!(cursor.frequency(*probe).unwrap(), wanted);
                 }

@@ -44,15 +44,19 @@
 //! Whatever is found wrong is remembered: from then on the segment is *damaged*, and an index that answers around damage leaves
 //! it out.
 //!
+//! What block entries bound scores by is held against the postings when every byte is checked ([`WordSegment::verify`]).
+//!
 //! A dictionary look-up is a binary search in the mapping: about 20 comparisons for a million terms.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 
 use super::analyse::AnalyzerId;
-use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Block, Posting, Stored, encode};
+use super::lens::{LenClasses, Lens};
+use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Block, List, Posting, Stored, encode};
 use crate::error::{Error, Result};
 
 /// The kind of a word segment's file.
@@ -101,10 +105,18 @@ pub struct WordSegment {
     terms: u32,
     postings: u64,
     total_len: u64,
-    /// The total length of the first `i * SUM_STEP` documents; there once everything is checked.
-    sums: OnceLock<Vec<u64>>,
+    /// There once everything is checked.
+    checked: OnceLock<Checked>,
     /// Whether something of it was found not to be as it was written.
     damaged: AtomicBool,
+}
+
+/// What is kept in memory of a segment that was checked.
+#[derive(Debug)]
+struct Checked {
+    /// The total length of the first `i * SUM_STEP` documents.
+    sums: Vec<u64>,
+    lens: LenClasses,
 }
 
 /// One entry of the dictionary.
@@ -164,7 +176,7 @@ impl WordSegment {
             terms: u32_at(head, HEAD_TERMS),
             postings: u64_at(head, HEAD_POSTINGS),
             total_len: u64_at(head, HEAD_TOTAL_LEN),
-            sums: OnceLock::new(),
+            checked: OnceLock::new(),
             damaged: AtomicBool::new(false),
             file,
         };
@@ -179,7 +191,7 @@ impl WordSegment {
     /// # Errors
     /// [`Error::Corrupt`], or what the frame finds.
     pub fn check(&self) -> Result<()> {
-        self.sums().map(|_| ())
+        self.checked().map(|_| ())
     }
 
     /// The analyser whose terms it holds.
@@ -223,10 +235,29 @@ impl WordSegment {
         self.noted(self.file.verify().map_err(Error::from))?;
         self.noted(self.check_documents())?;
         self.noted(self.check_terms())?;
-        let lookup = self.lookup()?;
+        let (lookup, lens) = (self.lookup()?, self.stored_lens()?);
+        let mut spare = Vec::new();
         for term in 0..self.terms {
             if let Some((_, list)) = lookup.term(term) {
-                super::postings::List::Stored(list).each(u32::MAX, &mut |_| ())?;
+                self.noted(self.verify_list(&List::Stored(list), lens, &mut spare))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes a list, and holds its block entries against what they say of the blocks.
+    fn verify_list(&self, list: &List<'_>, lens: &[Number], spare: &mut Vec<Posting>) -> Result<()> {
+        for i in 0..list.block_count() {
+            let block = list.block(i, spare)?;
+            let Some(most) = list.most_of(i) else { continue };
+            let frequency = block.iter().map(|posting| posting.frequency).max();
+            let lens = block.iter().filter_map(|posting| lens.get(posting.local as usize));
+            let found = (frequency.unwrap_or(0), lens.map(|len| u32::from_le_bytes(*len)).min().unwrap_or(0));
+            if found != most {
+                let what = format!(
+                    "block {i} of a list has {found:?} as largest frequency and shortest document, not {most:?}"
+                );
+                return Err(Error::corrupt("BLKS", 0, what));
             }
         }
         Ok(())
@@ -252,6 +283,12 @@ impl WordSegment {
         self.numbers(IDS, "IDS ")
     }
 
+    /// The lengths of the first `count` documents.
+    pub(super) fn lens(&self, count: usize) -> Result<Lens<'_>> {
+        let lens = self.stored_lens()?.get(..count).unwrap_or_default();
+        Ok(Lens::new(Cow::Borrowed(lens), Some(&self.checked()?.lens)))
+    }
+
     pub(super) fn stored_lens(&self) -> Result<&[Number]> {
         self.check()?;
         self.numbers(LENS, "LENS")
@@ -261,7 +298,7 @@ impl WordSegment {
     pub(super) fn total_len_of_first(&self, count: usize) -> Result<u64> {
         let whole = count / SUM_STEP;
         let rest = self.stored_lens()?.get(whole * SUM_STEP..count).unwrap_or_default();
-        Ok(self.sums()?.get(whole).copied().unwrap_or(self.total_len) + sum(rest))
+        Ok(self.checked()?.sums.get(whole).copied().unwrap_or(self.total_len) + sum(rest))
     }
 
     pub(super) fn lookup(&self) -> Result<Lookup<'_>> {
@@ -281,14 +318,14 @@ impl WordSegment {
         Ok(Lookup { terms, text, blocks, postings, documents: self.documents, damaged: &self.damaged })
     }
 
-    /// The running sums of the lengths, with everything checked.
-    fn sums(&self) -> Result<&[u64]> {
-        if let Some(sums) = self.sums.get() {
-            return Ok(sums);
+    fn checked(&self) -> Result<&Checked> {
+        if let Some(checked) = self.checked.get() {
+            return Ok(checked);
         }
         let sums = self.noted(self.check_documents())?;
         self.noted(self.check_terms())?;
-        Ok(self.sums.get_or_init(|| sums))
+        let lens = LenClasses::new(self.numbers(LENS, "LENS")?);
+        Ok(self.checked.get_or_init(|| Checked { sums, lens }))
     }
 
     /// Remembers what went wrong: the file is in memory, so only its content can be at fault.
