@@ -267,6 +267,10 @@ impl<'a> RowsView<'a> {
     }
 }
 
+/// About how many bytes are fetched ahead where vectors stand here and there, and how many vectors at most.
+const FETCHED_AHEAD: usize = 2048;
+const MOST_AHEAD: usize = 8;
+
 /// A query, prepared to be compared with exact vectors.
 #[derive(Clone, Debug)]
 pub(crate) struct ExactQuery {
@@ -325,6 +329,12 @@ impl ExactQuery {
         for raw in out {
             *raw = self.spec.score(*raw);
         }
+    }
+
+    /// How many vectors to ask for ahead of the one that is scored, where they stand here and there.
+    #[inline]
+    pub(crate) fn ahead(&self) -> usize {
+        (FETCHED_AHEAD / size_of_val(&self.vector[..]).max(1)).clamp(1, MOST_AHEAD)
     }
 
     /// Asks for the vector at `position`, which will be scored soon.

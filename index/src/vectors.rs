@@ -206,12 +206,17 @@ impl VectorIndex {
                 Some(query.score(&rows.view(), at))
             })
             .collect();
+        let mut found: Vec<(usize, usize)> = Vec::with_capacity(ids.len());
         for segment in &self.segments {
             let rows = segment.rows()?;
-            for (id, score) in ids.iter().zip(&mut scores) {
-                if score.is_none() {
-                    *score = segment.members().position(*id).map(|at| query.score(&rows, at as usize));
-                }
+            let unscored = ids.iter().zip(&scores).enumerate().filter(|(_, (_, score))| score.is_none());
+            found.clear();
+            found.extend(unscored.filter_map(|(at, (id, _))| Some((at, segment.members().position(*id)? as usize))));
+            let mut to_come = found.iter().map(|(_, position)| *position);
+            to_come.by_ref().take(query.ahead()).for_each(|position| query.prefetch(&rows, position));
+            for (at, position) in &found {
+                to_come.next().into_iter().for_each(|position| query.prefetch(&rows, position));
+                scores[*at] = Some(query.score(&rows, *position));
             }
             segment.damage()?;
         }
@@ -398,15 +403,14 @@ fn walk_segment(
 /// Scores the best of `found` exactly, nearest by their codes first, until none of the others is likely to be among the
 /// best k.
 fn rescore(found: &Beam, rows: &RowsView<'_>, query: &ExactQuery, likely: Likely, k: usize, top: &mut TopHits) -> u64 {
-    let mut nodes = found.nodes().peekable();
+    let mut to_come = found.nodes().map(|(position, _)| position as usize);
+    to_come.by_ref().take(query.ahead()).for_each(|position| query.prefetch(rows, position));
     let mut scored = 0;
-    while let Some((position, distance)) = nodes.next() {
+    for (position, distance) in found.nodes() {
         if scored >= k as u64 && top.threshold().is_some_and(|threshold| likely.most(distance) < threshold) {
             break;
         }
-        if let Some((next, _)) = nodes.peek() {
-            query.prefetch(rows, *next as usize);
-        }
+        to_come.next().into_iter().for_each(|position| query.prefetch(rows, position));
         top.push(Hit { id: rows.ids()[position as usize], score: query.score(rows, position as usize) });
         scored += 1;
     }
