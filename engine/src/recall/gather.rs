@@ -19,6 +19,12 @@ use std::collections::{BTreeSet, HashMap};
 /// How many candidates a graph walk keeps.
 const EF: usize = 64;
 
+/// Below this share of what may be routed through, rows are looked for by themselves.
+const FEW_ROWS: f64 = 0.35;
+
+/// Standard deviations of how many rows there are among so many.
+const CHANCE: f64 = 2.5;
+
 /// What is asked of a stage: the question, and from the second hop on what the hops before found.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -94,8 +100,8 @@ struct Both {
     rows: Vec<u32>,
 }
 
-/// The pool of a channel that finds the best of a filter. Where most of what may be routed through may be rows, one search
-/// that goes a little further finds both.
+/// The pool of a channel that finds the best of a filter. Unless few of what may be routed through may be rows, one search that
+/// goes further finds both.
 fn both(
     route: &Bits,
     may_be_rows: &Bits,
@@ -107,11 +113,12 @@ fn both(
         let routed = find(route, pool)?;
         return Ok(Both { rows: routed.clone(), routed });
     }
-    if may.saturating_mul(5) >= all.saturating_mul(4) {
-        // As many as hold the pool where rows are spread evenly, and an eighth more; where they are not, the rows are
-        // looked for by themselves.
-        let spread = (pool as u64).saturating_mul(all).div_ceil(may);
-        let further = usize::try_from(spread).unwrap_or(usize::MAX).saturating_add(pool / 8 + 1);
+    let share = may as f64 / all as f64;
+    if share >= FEW_ROWS {
+        // As many as hold the pool where rows are spread evenly, and some more for chance; where they are not, the rows
+        // are looked for by themselves.
+        let further = (pool as f64 + CHANCE * (pool as f64 * (1.0 - share)).sqrt()) / share + 1.0;
+        let further = further as usize;
         let mut routed = find(route, further)?;
         let rows: Vec<u32> = routed.iter().copied().filter(|id| may_be_rows.contains(*id)).take(pool).collect();
         let is_all = rows.len() == pool || routed.len() < further;
