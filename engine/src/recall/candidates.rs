@@ -172,8 +172,10 @@ impl Candidates {
 
     /// Adds what a channel found, best first.
     pub(super) fn mark(&mut self, ids: &[u32], channel: &Found) {
-        let found = (0..).zip(ids).map(|(rank, id)| (*id, channel.clone().ranked(rank)));
-        self.add(found.collect());
+        let mut places: Vec<(u32, u32)> = ids.iter().copied().zip(0..).collect();
+        places.sort_unstable();
+        places.dedup_by_key(|(id, _)| *id);
+        self.add(Candidates(places.into_iter().map(|(id, rank)| (id, channel.clone().ranked(rank))).collect()));
     }
 
     /// Adds others, which joins how items that are in both were found.
