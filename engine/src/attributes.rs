@@ -84,6 +84,21 @@ impl Column {
     }
 }
 
+/// What a citation says of the item it points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cited {
+    pub(crate) redacted: bool,
+    pub(crate) layer: Layer,
+    pub(crate) episode: Option<u32>,
+    pub(crate) step: Option<u64>,
+}
+
+impl From<&Attributes> for Cited {
+    fn from(item: &Attributes) -> Self {
+        Cited { redacted: item.redacted, layer: item.layer(), episode: item.episode, step: item.step }
+    }
+}
+
 /// The attributes of every item of a state.
 #[derive(Default)]
 pub(crate) struct AttributeStore {
@@ -155,6 +170,15 @@ impl AttributeStore {
         match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
             (Some(changed), _) => Ok((changed.lsn, changed.redacted)),
             (None, Some(chunk)) => chunk.place_of(id.0),
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
+    /// What a citation of an item says of it.
+    pub(crate) fn cited(&self, id: ItemId) -> Result<Cited> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => Ok(Cited::from(changed.as_ref())),
+            (None, Some(chunk)) => chunk.cited(id.0),
             (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
         }
     }

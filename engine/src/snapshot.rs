@@ -1,6 +1,7 @@
 //! Snapshots: a consistent view that never changes and holds up nobody.
 
 use crate::answer::Citation;
+use crate::attributes::Cited;
 use crate::content::{Content, ContentReader};
 use crate::database::Inner;
 use crate::edge::Edge;
@@ -281,29 +282,23 @@ impl Snapshot {
     }
 
     fn check_span(&self, id: ItemId, pointer: &PointerRecord) -> Result<Citation> {
-        let attributes = self.state.attributes(id)?;
+        let cited = self.state.cited(id)?;
         let content = match self.content(id) {
             Ok(content) => Some(content),
             Err(error) if is_damage(&error) => None,
             Err(error) => return Err(error),
         };
-        self.cite(id, &attributes, content.as_ref(), pointer)
+        self.cite(id, cited, content.as_ref(), pointer)
     }
 
     /// A pointer with what its target holds; nothing where that cannot be read as it was written.
-    fn cite(
-        &self,
-        id: ItemId,
-        attributes: &Attributes,
-        content: Option<&Content>,
-        pointer: &PointerRecord,
-    ) -> Result<Citation> {
+    fn cite(&self, id: ItemId, cited: Cited, content: Option<&Content>, pointer: &PointerRecord) -> Result<Citation> {
         let field = content.and_then(|content| content.field(&pointer.field));
         let bytes = field.map(|field| field_bytes(&field.value));
         let span =
             bytes.and_then(|bytes| bytes.get(usize::try_from(pointer.start).ok()?..usize::try_from(pointer.end).ok()?));
         let verdict = match (content, span) {
-            _ if attributes.redacted => Verdict::Redacted,
+            _ if cited.redacted => Verdict::Redacted,
             (None, _) => Verdict::Mismatch,
             (Some(_), None) => Verdict::Unresolved,
             (Some(_), Some(span)) if blake3::hash(span).as_bytes() != &pointer.hash => Verdict::Mismatch,
@@ -311,9 +306,8 @@ impl Snapshot {
         };
         let text = span.filter(|_| verdict == Verdict::Ok).map(|span| String::from_utf8_lossy(span).into_owned());
         let record = content.map(|content| &content.record);
-        let episode = || {
-            attributes.episode.and_then(|episode| self.state.episode_id(episode).ok()).map(|id| id.as_ref().to_owned())
-        };
+        let episode =
+            || cited.episode.and_then(|episode| self.state.episode_id(episode).ok()).map(|id| id.as_ref().to_owned());
         let target = match record {
             Some(record) => match self.moved_key(id)? {
                 Some(moved) => moved,
@@ -326,8 +320,8 @@ impl Snapshot {
             tool: record.and_then(|record| record.tool.clone()),
             log_id: record
                 .and_then(|record| record.log_id.clone())
-                .or_else(|| if attributes.layer() == Layer::Trace { episode() } else { None }),
-            step: attributes.step.filter(|_| attributes.layer() == Layer::Trace),
+                .or_else(|| if cited.layer == Layer::Trace { episode() } else { None }),
+            step: cited.step.filter(|_| cited.layer == Layer::Trace),
             field: pointer.field.clone(),
             start: pointer.start,
             end: pointer.end,
@@ -379,7 +373,7 @@ impl Snapshot {
             end: text.len() as u64,
             hash: *blake3::hash(text.as_bytes()).as_bytes(),
         };
-        self.cite(id, attributes, Some(content), &pointer)
+        self.cite(id, Cited::from(attributes), Some(content), &pointer)
     }
 }
 

@@ -10,7 +10,7 @@
 //! 3. Between checkpoints every change stands in the overlay; a checkpoint moves it into derived files without
 //!    changing any answer.
 
-use crate::attributes::{AttributeStore, AttributesSavepoint};
+use crate::attributes::{AttributeStore, AttributesSavepoint, Cited};
 use crate::edge::Edge;
 use crate::history::{Changes, Totals};
 use crate::item::{Attributes, ItemId, Layer};
@@ -255,6 +255,12 @@ impl State {
     pub(crate) fn place_of(&self, id: ItemId) -> Result<(u64, bool)> {
         self.check_bound(id)?;
         self.attributes.place_of(id)
+    }
+
+    /// What a citation says of an item below the bound.
+    pub(crate) fn cited(&self, id: ItemId) -> Result<Cited> {
+        self.check_bound(id)?;
+        self.attributes.cited(id)
     }
 
     /// When an item below the bound happened: its step and its time.

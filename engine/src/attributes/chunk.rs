@@ -4,6 +4,7 @@
 //! attribute; a byte or a number that says nothing is the greatest of its type, and bits of `flags` say whether step and
 //! time are there.
 
+use super::Cited;
 use super::select::SetCache;
 use crate::item::{Attributes, Kind, Layer, Origin, Source, Status, Support};
 use crate::record::bad_byte;
@@ -155,6 +156,17 @@ impl Chunk {
         let step = if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None };
         let time = if flags & flag::TIME != 0 { Some(self.value(self.layout.time, id)?) } else { None };
         Ok((step, time))
+    }
+
+    /// What a citation of an item says of it.
+    pub(super) fn cited(&self, id: u32) -> Result<Cited> {
+        let flags = self.value(self.layout.flags, id)?;
+        Ok(Cited {
+            redacted: flags & flag::REDACTED != 0,
+            layer: self.kind(id)?.layer(),
+            episode: self.optional(self.layout.episode, id)?,
+            step: if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None },
+        })
     }
 
     /// The kind of an item.
