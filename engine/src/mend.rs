@@ -194,10 +194,10 @@ fn from_log(inner: &Inner, state: &State, segment: &VectorSegment) -> Result<Row
     let reader = ContentReader { log: Arc::clone(&inner.log), own: OwnItems::new() };
     let mut rows = Rows::new(segment.spec());
     for id in segment.ids()? {
-        match reader.read(state, ItemId(*id)) {
+        match reader.read(state, ItemId(id)) {
             Ok(content) => {
                 if let Some(bytes) = &content.record.vector {
-                    rows.push(*id, &space.decode(bytes)?)?;
+                    rows.push(id, &space.decode(bytes)?)?;
                 }
             }
             Err(error) if is_damage(&error) => {}

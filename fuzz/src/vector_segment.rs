@@ -12,8 +12,10 @@ use holotype_index::{
 use crate::input::Input;
 use crate::sections::{IDENTITY, seal, unseal};
 
-const TAGS: [[u8; 4]; 11] =
-    [*b"HEAD", *b"IDS ", *b"VECS", *b"SCAL", *b"CODE", *b"CERR", *b"MEAN", *b"LNK0", *b"UPPR", *b"SUMS", *b"CALB"];
+const TAGS: [[u8; 4]; 12] = [
+    *b"HEAD", *b"IDS ", *b"VECS", *b"SCAL", *b"CODE", *b"CERR", *b"MEAN", *b"LNK0", *b"UPPR", *b"MEMB", *b"SUMS",
+    *b"CALB",
+];
 const DIM: usize = 3;
 
 /// Seals the sections, opens the segment for the space the first byte picks, and searches it in every way.
@@ -25,7 +27,7 @@ pub fn target(data: &[u8]) {
     let spec = specs()[usize::from(input.byte()) % 9];
     let file = seal(&mut input, KIND, VERSION, &TAGS);
     let Ok(segment) = VectorSegment::open(file, &spec) else { return };
-    let ids = segment.ids().expect("they were checked").to_vec();
+    let ids = segment.ids().expect("they were checked");
     assert_eq!(ids.len(), segment.len());
     // Blocks are checked as they are read, against checksums that the input brings as well.
     let _ = segment.unreachable_ids();

@@ -17,6 +17,7 @@ pub(crate) fn scan(rows: &RowsView<'_>, query: &ExactQuery, filter: Option<&Bits
     match filter {
         None => scan_all(rows, query, top),
         Some(filter) => {
+            rows.touch_ids(0, rows.len());
             let positions = matching(rows.ids(), filter).map(|at| at as u32);
             scan_positions(rows, query, positions, top)
         }

@@ -21,7 +21,7 @@ use crate::bitmap::Bits;
 use crate::error::Result;
 use crate::flat;
 use crate::hit::{Hit, TopHits};
-use crate::hnsw::filter::{Matcher, Plan};
+use crate::hnsw::filter::{Matcher, Members, Plan};
 use crate::hnsw::search::{Walker, key, node_of};
 use crate::hnsw::stream::Walk;
 use crate::hnsw::visited::Scratch;
@@ -138,7 +138,7 @@ enum Found<'a> {
     Nothing,
     /// Keys of distance and position, nearest first.
     Listed {
-        rows: RowsView<'a>,
+        rows: Box<RowsView<'a>>,
         keys: BinaryHeap<Reverse<u64>>,
     },
     Walked(Box<Walked<'a>>),
@@ -164,7 +164,8 @@ impl<'a> Source<'a> {
     ) -> Result<Option<Source<'a>>> {
         let rows = segment.rows()?;
         let count = segment.len() as u64;
-        let matching = options.filter.map_or(count, |filter| segment.members().count(filter));
+        let members = segment.members()?;
+        let matching = options.filter.map_or(count, |filter| members.count(filter));
         if matching == 0 {
             return Ok(None);
         }
@@ -180,12 +181,12 @@ impl<'a> Source<'a> {
             // A walk that has to find all matches meets everything else on its way.
             && Plan::choose(matching, count, options.ef, || false) != Plan::Collecting
         {
-            let keys = compare(&walkable, &code, segment, filter);
+            let keys = compare(&walkable, &code, members, filter);
             let compared = keys.len() as u64;
-            let found = Found::Listed { rows, keys };
+            let found = Found::Listed { rows: Box::new(rows), keys };
             return Ok(Some(Source { segment: Some(segment), scored: BinaryHeap::new(), compared, found }));
         }
-        let matcher = filter.map(|filter| segment.members().matcher(rows.ids(), filter));
+        let matcher = filter.map(|filter| members.matcher(&rows, filter));
         let mut scratch = segment.pool().take();
         let walker = Walker { codes: walkable.codes, query: &code };
         let walk = Walk::start(&walker, walkable.graph, options.ef, &mut scratch);
@@ -206,14 +207,14 @@ impl<'a> Source<'a> {
         while self.scored.len() < SCORED_AHEAD {
             let next = match &mut self.found {
                 Found::Nothing => None,
-                Found::Listed { rows, keys } => keys.pop().map(|Reverse(key)| (*rows, node_of(key))),
+                Found::Listed { rows, keys } => keys.pop().map(|Reverse(key)| (**rows, node_of(key))),
                 Found::Walked(walked) => walked.next().map(|position| (walked.rows, position)),
             };
             let Some((rows, position)) = next else {
                 return;
             };
             let score = query.score(&rows, position as usize);
-            self.scored.push(Better(Hit { id: rows.ids()[position as usize], score }));
+            self.scored.push(Better(Hit { id: rows.id(position as usize), score }));
             self.compared += 1;
         }
     }
@@ -225,7 +226,7 @@ impl Walked<'_> {
         let walker = Walker { codes: self.walkable.codes, query: &self.code };
         loop {
             let (position, _) = self.walk.next(&walker, &mut self.scratch)?;
-            if self.matcher.is_none_or(|matcher| matcher.matches(position)) {
+            if self.matcher.as_ref().is_none_or(|matcher| matcher.matches(position)) {
                 return Some(position);
             }
         }
@@ -240,8 +241,8 @@ impl Drop for Walked<'_> {
 }
 
 /// The codes of everything in `filter`, compared.
-fn compare(walkable: &Walkable<'_>, code: &[i8], segment: &VectorSegment, filter: &Bits) -> BinaryHeap<Reverse<u64>> {
-    let positions: Vec<u32> = segment.members().positions(filter).collect();
+fn compare(walkable: &Walkable<'_>, code: &[i8], members: Members<'_>, filter: &Bits) -> BinaryHeap<Reverse<u64>> {
+    let positions: Vec<u32> = members.positions(filter).collect();
     let mut distances = Vec::new();
     walkable.codes.distances(code, &positions, &mut distances);
     let keys = positions.iter().zip(&distances).map(|(position, distance)| Reverse(key(*distance, *position)));

@@ -324,6 +324,8 @@ impl<'a> Codes<'a> {
 pub(crate) struct CodeErrors<'a> {
     pub(crate) largest: f32,
     pub(crate) parts: &'a [u8],
+    /// Where the parts are checked as they are read.
+    pub(crate) guard: Option<Guarded<'a>>,
 }
 
 /// What codes prove about the similarity of vectors to a query.
@@ -399,6 +401,9 @@ impl<'a> CodeBounds<'a> {
     /// The least and the most that the score of the vector at `position` can be.
     #[inline]
     pub(crate) fn similarity(&self, position: u32, distance: i32) -> (f32, f32) {
+        if let Some(guard) = &self.errors.guard {
+            guard.touch(position as usize, 1);
+        }
         let slack = f32::from(self.errors.parts[position as usize]) * self.slack.0 + self.slack.1;
         match self.codes.metric {
             Metric::L2 => {
@@ -513,7 +518,7 @@ mod tests {
                 let bytes = quantizer.encode_rows(&rows.view());
                 let (largest, parts) = quantizer.errors(&rows.view(), &bytes);
                 let codes = Codes::new(16, metric, &bytes);
-                let errors = CodeErrors { largest, parts: &parts };
+                let errors = CodeErrors { largest, parts: &parts, guard: None };
                 for length in [0.0, 0.4, 9.0] {
                     let asked: Vec<f32> = (0..16).map(|d| wave(d * 3 + 1) * length).collect();
                     let exact = crate::rows::ExactQuery::new(rows.spec(), &asked).unwrap();

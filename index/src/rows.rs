@@ -120,7 +120,7 @@ impl Rows {
             Vectors::F16(all) => VectorsView::F16(all),
             Vectors::I8 { codes, scales } => VectorsView::I8 { codes, scales },
         };
-        RowsView { spec: self.spec, ids: &self.ids, vectors, guard: None }
+        RowsView { spec: self.spec, ids: &self.ids, vectors, guards: [None; 2], first: 0 }
     }
 }
 
@@ -130,8 +130,10 @@ pub struct RowsView<'a> {
     spec: VectorSpec,
     ids: &'a [u32],
     vectors: VectorsView<'a>,
-    /// Where the vectors are checked as they are read: the guard, and the position of the first row in its section.
-    guard: Option<(Guarded<'a>, usize)>,
+    /// Where vectors and ids are checked as they are read.
+    guards: [Option<Guarded<'a>>; 2],
+    /// The position of the first row in the guarded sections.
+    first: usize,
 }
 
 /// The encoded vectors of a [`RowsView`].
@@ -157,21 +159,39 @@ impl<'a> RowsView<'a> {
             }
         };
         assert_eq!(count, ids.len() * spec.dim, "one vector for each id");
-        Self { spec, ids, vectors, guard: None }
+        Self { spec, ids, vectors, guards: [None; 2], first: 0 }
     }
 
     /// The same rows, checked as they are read. Whoever reads asks the guard for damage in the end.
-    pub(crate) fn guarded(self, guard: Option<Guarded<'a>>) -> Self {
-        Self { guard: guard.map(|guard| (guard, 0)), ..self }
+    pub(crate) fn guarded(self, vectors: Option<Guarded<'a>>, ids: Option<Guarded<'a>>) -> Self {
+        Self { guards: [vectors, ids], first: 0, ..self }
     }
 
     /// Checks `count` rows from `position` on, where that is still to be done; says whether they are as they were written.
     #[inline]
     fn touch(&self, position: usize, count: usize) -> bool {
-        self.guard.as_ref().is_none_or(|(guard, first)| {
+        let vectors = self.guards[0].as_ref().is_none_or(|guard| {
             let width = self.spec.dim * self.spec.encoding.component_len();
-            guard.touch((first + position) * width, count * width)
-        })
+            guard.touch((self.first + position) * width, count * width)
+        });
+        self.touch_ids(position, count) && vectors
+    }
+
+    /// The same of their ids alone.
+    #[inline]
+    pub(crate) fn touch_ids(&self, position: usize, count: usize) -> bool {
+        let ids = self.guards[1].as_ref();
+        ids.is_none_or(|guard| guard.touch((self.first + position) * size_of::<u32>(), count * size_of::<u32>()))
+    }
+
+    /// The id at `position`.
+    ///
+    /// # Panics
+    /// When there is no such position.
+    #[inline]
+    pub(crate) fn id(&self, position: usize) -> u32 {
+        self.touch_ids(position, 1);
+        self.ids[position]
     }
 
     /// Whether the vector at `position` is as it was written.
@@ -194,7 +214,7 @@ impl<'a> RowsView<'a> {
         self.ids.is_empty()
     }
 
-    /// The ids, ascending.
+    /// The ids, ascending; as [`RowsView::id`] only what was touched is sure to be as it was written.
     pub fn ids(&self) -> &'a [u32] {
         self.ids
     }
@@ -227,8 +247,7 @@ impl<'a> RowsView<'a> {
                 VectorsView::I8 { codes: &codes[start * dim..end * dim], scales: &scales[start..end] }
             }
         };
-        let guard = self.guard.map(|(guard, first)| (guard, first + start));
-        Self { spec: self.spec, ids: &self.ids[start..end], vectors, guard }
+        Self { ids: &self.ids[start..end], vectors, first: self.first + start, ..*self }
     }
 
     /// The length of the longest vector, rounded up; 1 is enough under cosine, and nothing is looked at.

@@ -12,7 +12,7 @@ use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::flat;
 use crate::hit::{Hit, TopHits};
-use crate::hnsw::filter::Plan;
+use crate::hnsw::filter::{Members, Plan};
 use crate::hnsw::search::{Beam, Walker, share_around};
 use crate::quantize::Likely;
 use crate::rows::{ExactQuery, RowsView};
@@ -208,10 +208,10 @@ impl VectorIndex {
             .collect();
         let mut found: Vec<(usize, usize)> = Vec::with_capacity(ids.len());
         for segment in &self.segments {
-            let rows = segment.rows()?;
+            let (rows, members) = (segment.rows()?, segment.members()?);
             let unscored = ids.iter().zip(&scores).enumerate().filter(|(_, (_, score))| score.is_none());
             found.clear();
-            found.extend(unscored.filter_map(|(at, (id, _))| Some((at, segment.members().position(*id)? as usize))));
+            found.extend(unscored.filter_map(|(at, (id, _))| Some((at, members.position(*id)? as usize))));
             let mut to_come = found.iter().map(|(_, position)| *position);
             to_come.by_ref().take(query.ahead()).for_each(|position| query.prefetch(&rows, position));
             for (at, position) in &found {
@@ -235,7 +235,7 @@ impl VectorIndex {
         }
         for segment in &self.segments {
             let rows = segment.rows()?;
-            if let Some(at) = segment.members().position(id) {
+            if let Some(at) = segment.members()?.position(id) {
                 rows.decode(at as usize, &mut vector);
                 segment.damage()?;
                 return Ok(Some(vector));
@@ -253,7 +253,7 @@ impl VectorIndex {
             return Ok(true);
         }
         for segment in &self.segments {
-            if segment.members().position(id).is_some() {
+            if segment.members()?.position(id).is_some() {
                 return Ok(true);
             }
         }
@@ -294,14 +294,15 @@ fn search_around(
 ) -> Result<PartSearch> {
     let rows = segment.rows()?;
     let (mut matching, mut compared) = (0, 0);
-    for (position, id) in (0..).zip(rows.ids()) {
-        if filter.is_some_and(|filter| !filter.contains(*id)) {
+    // The set of ids was checked altogether, the list of them may be what is damaged.
+    for (position, id) in segment.members()?.ids().enumerate() {
+        if filter.is_some_and(|filter| !filter.contains(id)) {
             continue;
         }
         matching += 1;
         if rows.is_whole(position) {
             compared += 1;
-            top.push(Hit { id: *id, score: query.score(&rows, position) });
+            top.push(Hit { id, score: query.score(&rows, position) });
         }
     }
     let count = segment.len() as u64;
@@ -317,9 +318,9 @@ fn search_sound(
     options: &SearchOptions<'_>,
     top: &mut TopHits,
 ) -> Result<PartSearch> {
-    let rows = segment.rows()?;
+    let (rows, members) = (segment.rows()?, segment.members()?);
     let count = segment.len() as u64;
-    let matching = options.filter.map_or(count, |filter| segment.members().count(filter));
+    let matching = options.filter.map_or(count, |filter| members.count(filter));
     // A filter that lets everything through is none.
     let filter = options.filter.filter(|_| matching < count);
     let walkable = if options.exact { None } else { segment.walkable()? };
@@ -327,12 +328,12 @@ fn search_sound(
         (Some(_), _) if matching == 0 => (Strategy::Skip, 0),
         (None, None) => (Strategy::Scan, flat::scan(&rows, query, None, top)),
         (Some(filter), None) => {
-            let positions = segment.members().positions(filter);
+            let positions = members.positions(filter);
             (Strategy::ScanMatching, flat::scan_positions(&rows, query, positions, top))
         }
         (filter, Some(walkable)) => {
             let ef = options.ef.max(k);
-            walk_segment(segment, &walkable, &rows, query, filter.map(|filter| (filter, matching)), k, ef, top)
+            walk_segment(segment, &walkable, &rows, query, filter.map(|filter| (filter, members, matching)), k, ef, top)
         }
     };
     segment.damage()?;
@@ -355,7 +356,7 @@ fn walk_segment(
     walkable: &Walkable<'_>,
     rows: &RowsView<'_>,
     query: &ExactQuery,
-    filter: Option<(&Bits, u64)>,
+    filter: Option<(&Bits, Members<'_>, u64)>,
     k: usize,
     ef: usize,
     top: &mut TopHits,
@@ -366,12 +367,11 @@ fn walk_segment(
     let graph = &walkable.graph;
     segment.check_ahead();
     segment.pool().with(|scratch| {
-        let Some((filter, matching)) = filter else {
+        let Some((filter, members, matching)) = filter else {
             let compared = walker.search(graph, ef, scratch);
             return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, likely, k, top));
         };
-        let members = segment.members();
-        let matcher = members.matcher(rows.ids(), filter);
+        let matcher = members.matcher(rows, filter);
         let share = matching as f64 / segment.len() as f64;
         let (mut near, mut steps) = (graph.entry, 0);
         let plan = Plan::choose(matching, segment.len() as u64, ef, || {
@@ -411,7 +411,7 @@ fn rescore(found: &Beam, rows: &RowsView<'_>, query: &ExactQuery, likely: Likely
             break;
         }
         to_come.next().into_iter().for_each(|position| query.prefetch(rows, position));
-        top.push(Hit { id: rows.ids()[position as usize], score: query.score(rows, position as usize) });
+        top.push(Hit { id: rows.id(position as usize), score: query.score(rows, position as usize) });
         scored += 1;
     }
     scored

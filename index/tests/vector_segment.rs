@@ -98,15 +98,37 @@ fn every_flipped_byte_and_every_cut_is_noticed() {
     }
 }
 
-/// Whether byte `at` is in no section, by the frame's directory.
-fn padding(bytes: &[u8], at: usize) -> bool {
+#[test]
+fn what_grows_with_a_segment_is_not_read_when_it_is_opened() {
+    let rows = rows(spec(Metric::L2, Encoding::F16), &clusters(2600, 35), |i| i as u32 * 3);
+    let bytes = build_segment(&rows, IDENTITY, &options()).unwrap().into_bytes();
+    let grow = [b"VECS", b"CODE", b"LNK0", b"IDS ", b"CERR", b"UPPR"];
+    for (tag, section) in sections(&bytes).filter(|(tag, _)| grow.contains(tag)) {
+        let mut flipped = bytes.clone();
+        flipped[section.start + section.len() / 2] ^= 1;
+        let segment = open_bytes(flipped, &rows.spec()).unwrap();
+        segment.damage().unwrap();
+        assert!(matches!(segment.check_all(), Err(Error::Corrupt { .. })), "{}", tag.escape_ascii());
+        assert!(segment.damage().is_err());
+    }
+    assert_eq!(sections(&bytes).filter(|(tag, _)| grow.contains(tag)).count(), grow.len());
+}
+
+/// The tag and the place of each section, by the frame's directory.
+fn sections(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], std::ops::Range<usize>)> {
     let count = u32::from_le_bytes(bytes[44..48].try_into().unwrap()) as usize;
     let entries = (0..count).map(|i| &bytes[64 + i * 32..][..32]);
-    let mut sections = entries.map(|entry| {
+    entries.map(|entry| {
         let start = u64::from_le_bytes(entry[8..16].try_into().unwrap()) as usize;
-        start..start + u64::from_le_bytes(entry[16..24].try_into().unwrap()) as usize
-    });
-    at >= 64 + count * 32 && !sections.any(|section| section.contains(&at))
+        let len = u64::from_le_bytes(entry[16..24].try_into().unwrap()) as usize;
+        (entry.first_chunk().unwrap(), start..start + len)
+    })
+}
+
+/// Whether byte `at` is in no section.
+fn padding(bytes: &[u8], at: usize) -> bool {
+    let head = 64 + sections(bytes).count() * 32;
+    at >= head && !sections(bytes).any(|(_, section)| section.contains(&at))
 }
 
 /// A segment with good checksums and one section that means nothing.
@@ -114,7 +136,9 @@ fn forged(tag: [u8; 4], change: impl Fn(&mut Vec<u8>)) -> Result<VectorSegment, 
     let rows = rows(spec(Metric::L2, Encoding::I8), &clusters(520, 33), |i| i as u32 * 5);
     let whole = segment(&rows);
     let mut forged = SegmentFileWriter::new(layout::KIND, layout::VERSION, IDENTITY);
-    for name in [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"CERR", b"MEAN", b"LNK0", b"UPPR", b"SUMS", b"CALB"] {
+    for name in
+        [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"CERR", b"MEAN", b"LNK0", b"UPPR", b"MEMB", b"SUMS", b"CALB"]
+    {
         let mut bytes = whole.file().section(*name).unwrap().to_vec();
         if *name == tag {
             change(&mut bytes);
@@ -127,7 +151,9 @@ fn forged(tag: [u8; 4], change: impl Fn(&mut Vec<u8>)) -> Result<VectorSegment, 
 #[test]
 fn sections_that_disagree_are_refused_even_with_good_checksums() {
     assert!(forged(*b"none", |_| ()).is_ok());
-    for tag in [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"CERR", b"MEAN", b"LNK0", b"UPPR", b"SUMS", b"CALB"] {
+    for tag in
+        [b"HEAD", b"IDS ", b"VECS", b"SCAL", b"CODE", b"CERR", b"MEAN", b"LNK0", b"UPPR", b"MEMB", b"SUMS", b"CALB"]
+    {
         assert!(forged(*tag, |bytes| bytes.truncate(bytes.len() - 4)).is_err(), "{} cut", tag.escape_ascii());
         assert!(forged(*tag, |bytes| bytes.extend([0; 4])).is_err(), "{} longer", tag.escape_ascii());
     }
@@ -140,6 +166,7 @@ fn sections_that_disagree_are_refused_even_with_good_checksums() {
         (b"VECS", 4, 1 << 30),
         (b"UPPR", 0, 400_000_000),
         (b"UPPR", 4, 519),
+        (b"MEMB", 0, 2),
         (b"HEAD", 8, 519),
         (b"HEAD", 24, 9),
         (b"HEAD", 32, 12345),

@@ -3,6 +3,7 @@
 use super::order::{GovernedWeights, ScalarOrder};
 use super::{Best, Certificate, Governed, GovernedOptions, Search};
 use crate::error::Result;
+use crate::hnsw::filter::Members;
 use crate::quantize::CodeBounds;
 use crate::rows::{ExactQuery, RowsView};
 use crate::segment::VectorSegment;
@@ -49,6 +50,7 @@ pub(super) struct Visitor<'a> {
 
 struct Part<'a> {
     segment: &'a VectorSegment,
+    members: Members<'a>,
     rows: RowsView<'a>,
     coded: Option<CodeBounds<'a>>,
     /// Of the items at hand, those that are here: positions, and with each the id and its scalar terms.
@@ -63,8 +65,8 @@ impl<'a> Visitor<'a> {
         for segment in index.segments() {
             let coded = segment.walkable()?.map(|walkable| walkable.bounds(&query));
             length = length.max(segment.longest());
-            let rows = segment.rows()?;
-            parts.push(Part { segment, rows, coded, positions: Vec::new(), items: Vec::new() });
+            let (rows, members) = (segment.rows()?, segment.members()?);
+            parts.push(Part { segment, members, rows, coded, positions: Vec::new(), items: Vec::new() });
         }
         let range = match index.spec().metric {
             Metric::Cosine => (-1.0, 1.0),
@@ -121,7 +123,7 @@ impl<'a> Visitor<'a> {
             if terms + most < threshold {
                 continue;
             }
-            let place = self.parts.iter_mut().find_map(|part| Some((part.segment.members().position(*id)?, part)));
+            let place = self.parts.iter_mut().find_map(|part| Some((part.members.position(*id)?, part)));
             match place {
                 Some((position, part)) => {
                     part.positions.push(position);
@@ -173,6 +175,7 @@ impl<'a> Visitor<'a> {
         let Self { parts, query, weight, distances, compared, .. } = self;
         for Part { rows, coded, .. } in parts.iter() {
             let ids = rows.ids();
+            rows.touch_ids(0, ids.len());
             *compared += ids.len() as u64;
             for start in (0..ids.len()).step_by(CHUNK) {
                 let ids = &ids[start..(start + CHUNK).min(ids.len())];
@@ -215,7 +218,7 @@ impl<'a> Visitor<'a> {
     /// The items that are in no segment.
     fn scan_rest(&mut self, order: &ScalarOrder, weights: &GovernedWeights, best: &mut Best<'_>) {
         for id in order.ids() {
-            let stored = self.parts.iter().any(|part| part.segment.members().position(*id).is_some());
+            let stored = self.parts.iter().any(|part| part.members.position(*id).is_some());
             if stored || !best.lets_through(*id) {
                 continue;
             }

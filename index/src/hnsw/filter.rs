@@ -10,6 +10,8 @@
 //! ids at a time; the position of an id is the number of the segment's ids below it.
 
 use crate::bitmap::Bits;
+use crate::distance::kernels;
+use crate::rows::RowsView;
 
 /// From this share on, walking over nodes that do not match costs less than stepping over them.
 const COLLECT_SHARE: f64 = 0.2;
@@ -66,40 +68,111 @@ impl Plan {
 }
 
 /// The ids of a segment as a set.
-#[derive(Clone, Debug)]
-pub(crate) struct Members {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Members<'a> {
     first: u32,
     last: u32,
     /// `None` when they are all the ids from the first to the last.
-    set: Option<Ranked>,
+    set: Option<Ranked<'a>>,
 }
 
-/// A set, and how many of it lie before each of its blocks.
-#[derive(Clone, Debug)]
-struct Ranked {
-    bits: Bits,
+/// A set, and how many of it lie before each of its blocks, from the block of the first id on.
+#[derive(Clone, Copy, Debug)]
+struct Ranked<'a> {
+    blocks: &'a [u64],
+    below: &'a [u32],
+}
+
+/// A set that is not all ids from the first to the last, as section `MEMB` holds it.
+#[derive(Debug)]
+pub(crate) struct MemberWords {
+    blocks: Vec<u64>,
     below: Vec<u32>,
 }
 
-impl Ranked {
-    fn new(bits: Bits) -> Self {
-        let mut count = 0;
-        let below = bits.blocks().iter().map(|block| {
-            let below = count;
-            count += block.count_ones();
-            below
-        });
-        let below = below.collect();
-        Self { bits, below }
+impl MemberWords {
+    /// Of `ids`, ascending; nothing when they are dense or none.
+    pub(crate) fn of(ids: &[u32]) -> Option<Self> {
+        let (first, last) = (*ids.first()?, *ids.last()?);
+        if (last - first) as usize + 1 == ids.len() {
+            return None;
+        }
+        let mut blocks = vec![0u64; block_count(first, last)];
+        for id in ids {
+            blocks[(id / 64 - first / 64) as usize] |= 1 << (id % 64);
+        }
+        let below = ranks(&blocks).collect();
+        Some(Self { blocks, below })
+    }
+
+    /// The set, whose least and greatest ids are these.
+    pub(crate) fn view(&self, first: u32, last: u32) -> Members<'_> {
+        Members { first, last, set: Some(Ranked { blocks: &self.blocks, below: &self.below }) }
+    }
+
+    /// The bytes of section `MEMB`.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        [bytemuck::cast_slice(&self.blocks), bytemuck::cast_slice::<_, u8>(&self.below)].concat()
     }
 }
 
-impl Members {
-    /// Of `ids`, ascending, at least one.
-    pub(crate) fn new(ids: &[u32]) -> Self {
-        let (first, last) = (ids.first().copied().unwrap_or(0), ids.last().copied().unwrap_or(0));
-        let dense = (last - first) as usize + 1 == ids.len();
-        Self { first, last, set: (!dense).then(|| Ranked::new(ids.iter().copied().collect())) }
+/// How many blocks there are from the one of the first id to that of the last.
+fn block_count(first: u32, last: u32) -> usize {
+    (last / 64).saturating_sub(first / 64) as usize + 1
+}
+
+/// How many ids lie before each block.
+fn ranks(blocks: &[u64]) -> impl Iterator<Item = u32> + '_ {
+    blocks.iter().scan(0, |count, block| {
+        let below = *count;
+        *count += block.count_ones();
+        Some(below)
+    })
+}
+
+impl<'a> Members<'a> {
+    /// All ids from the first to the last.
+    pub(crate) fn dense(first: u32, last: u32) -> Self {
+        Self { first, last, set: None }
+    }
+
+    /// The set that `bytes` hold, of `count` ids of which these are the least and the greatest.
+    ///
+    /// # Errors
+    /// What is wrong with them, and where.
+    pub(crate) fn decode(first: u32, last: u32, bytes: &'a [u8]) -> Result<Self, (usize, String)> {
+        let expected = block_count(first, last);
+        let (blocks, below) = bytes.split_at_checked(expected * 8).unwrap_or((&[], &[]));
+        let (blocks, below) = (bytemuck::try_cast_slice(blocks), bytemuck::try_cast_slice(below));
+        match (blocks, below) {
+            (Ok(blocks), Ok(below)) if below.len() == expected => {
+                Ok(Self { first, last, set: Some(Ranked { blocks, below }) })
+            }
+            _ => Err((0, format!("{} bytes for {expected} blocks", bytes.len()))),
+        }
+    }
+
+    /// Whether it is a set of `count` ids, of which the first and the last are the least and the greatest.
+    ///
+    /// # Errors
+    /// What is wrong, and at which byte of section `MEMB`.
+    pub(crate) fn check(&self, count: usize) -> Result<(), (usize, String)> {
+        let Some(Ranked { blocks, below }) = self.set else {
+            return Ok(());
+        };
+        if let Some(at) = ranks(blocks).zip(below).position(|(rank, below)| rank != *below) {
+            return Err(((blocks.len() * 2 + at) * 4, "a count does not fit the ids before it".to_owned()));
+        }
+        let found: u64 = blocks.iter().map(|block| u64::from(block.count_ones())).sum();
+        if found != count as u64 {
+            return Err((0, format!("{found} ids, not {count}")));
+        }
+        let least = blocks.first().map_or(64, |block| block.trailing_zeros());
+        let greatest = blocks.last().map_or(64, |block| block.leading_zeros());
+        if (least, greatest) != (self.first % 64, 63 - self.last % 64) {
+            return Err((0, "the first or the last id is another".to_owned()));
+        }
+        Ok(())
     }
 
     /// The position of `id`, if it is here.
@@ -108,25 +181,35 @@ impl Members {
         match &self.set {
             None => (self.first..=self.last).contains(&id).then(|| id - self.first),
             Some(set) => {
-                let block = set.bits.blocks().get(id as usize / 64)?;
+                let at = (id / 64).checked_sub(self.first / 64)? as usize;
+                let block = set.blocks.get(at)?;
                 let bit = 1u64 << (id % 64);
-                (block & bit != 0).then(|| set.below[id as usize / 64] + (block & (bit - 1)).count_ones())
+                (block & bit != 0).then(|| set.below[at] + (block & (bit - 1)).count_ones())
             }
         }
+    }
+
+    /// The ids, ascending.
+    pub(crate) fn ids(self) -> impl Iterator<Item = u32> + 'a {
+        let (first, last) = (self.first as usize / 64, self.last as usize / 64);
+        (first..=last).flat_map(move |at| Ones(self.block(at)).map(move |bit| at as u32 * 64 + bit))
     }
 
     /// How many are in `filter`.
     pub(crate) fn count(&self, filter: &Bits) -> u64 {
         match &self.set {
-            Some(set) => set.bits.and_count(filter),
+            Some(set) => {
+                let filter = filter.blocks().get(self.first as usize / 64..).unwrap_or_default();
+                kernels().and_count(set.blocks, filter)
+            }
             None => filter.count_in(self.first..self.last.saturating_add(1)),
         }
     }
 
     /// The positions of those in `filter`, ascending.
-    pub(crate) fn positions<'a>(&'a self, filter: &'a Bits) -> impl Iterator<Item = u32> + 'a {
+    pub(crate) fn positions(self, filter: &'a Bits) -> impl Iterator<Item = u32> + 'a {
         let mut below = 0;
-        self.blocks(filter).flat_map(move |(_, members, both)| {
+        self.blocks(filter).flat_map(move |(members, both)| {
             let base = below;
             below += members.count_ones();
             Ones(both).map(move |bit| base + (members & ((1 << bit) - 1)).count_ones())
@@ -134,10 +217,10 @@ impl Members {
     }
 
     /// Positions spread evenly over those in `filter`, of which there are `matching`.
-    pub(crate) fn spread(&self, filter: &Bits, matching: u64) -> Vec<u32> {
+    pub(crate) fn spread(self, filter: &'a Bits, matching: u64) -> Vec<u32> {
         let mut seeds = Vec::with_capacity(SEEDS as usize);
         let (mut below, mut met, mut next) = (0, 0, 0);
-        for (_, members, both) in self.blocks(filter) {
+        for (members, both) in self.blocks(filter) {
             let here = u64::from(both.count_ones());
             while next < met + here {
                 let bit = Ones(both).nth((next - met) as usize).unwrap_or(0);
@@ -151,26 +234,33 @@ impl Members {
         seeds
     }
 
-    /// For each block of 64 ids from the first to the last: its place, the members in it, and those in `filter` too.
-    fn blocks<'a>(&'a self, filter: &'a Bits) -> impl Iterator<Item = (usize, u64, u64)> + 'a {
+    /// The members in the block of 64 ids at that place.
+    #[inline]
+    fn block(&self, at: usize) -> u64 {
+        let (first, last) = (self.first as usize / 64, self.last as usize / 64);
+        match &self.set {
+            Some(set) => set.blocks.get(at.wrapping_sub(first)).copied().unwrap_or(0),
+            None => {
+                let from = if at == first { self.first % 64 } else { 0 };
+                let to = if at == last { self.last % 64 } else { 63 };
+                (u64::MAX << from) & (u64::MAX >> (63 - to))
+            }
+        }
+    }
+
+    /// For each block of 64 ids from the first to the last: the members in it, and those in `filter` too.
+    fn blocks(self, filter: &'a Bits) -> impl Iterator<Item = (u64, u64)> + 'a {
         let (first, last) = (self.first as usize / 64, self.last as usize / 64);
         (first..=last).map(move |at| {
-            let members = match &self.set {
-                Some(set) => set.bits.blocks().get(at).copied().unwrap_or(0),
-                None => {
-                    let from = if at == first { self.first % 64 } else { 0 };
-                    let to = if at == last { self.last % 64 } else { 63 };
-                    (u64::MAX << from) & (u64::MAX >> (63 - to))
-                }
-            };
+            let members = self.block(at);
             let filter = filter.blocks().get(at).copied().unwrap_or(0);
-            (at, members, members & filter)
+            (members, members & filter)
         })
     }
 
-    /// What asks `filter` about positions; `ids` are the segment's.
-    pub(crate) fn matcher<'a>(&self, ids: &'a [u32], filter: &'a Bits) -> Matcher<'a> {
-        Matcher { filter, ids: self.set.is_some().then_some(ids), first: self.first }
+    /// What asks `filter` about positions; `rows` are the segment's.
+    pub(crate) fn matcher(&self, rows: &RowsView<'a>, filter: &'a Bits) -> Matcher<'a> {
+        Matcher { filter, rows: self.set.is_some().then_some(*rows), first: self.first }
     }
 }
 
@@ -192,7 +282,7 @@ impl Iterator for Ones {
 pub(crate) struct Matcher<'a> {
     filter: &'a Bits,
     /// `None` when the id is the first plus the position.
-    ids: Option<&'a [u32]>,
+    rows: Option<RowsView<'a>>,
     first: u32,
 }
 
@@ -200,7 +290,7 @@ impl Matcher<'_> {
     /// Whether the vector at `position` matches.
     #[inline]
     pub(crate) fn matches(&self, position: u32) -> bool {
-        let id = self.ids.map_or(self.first + position, |ids| ids[position as usize]);
+        let id = self.rows.as_ref().map_or(self.first + position, |rows| rows.id(position as usize));
         self.filter.contains(id)
     }
 }
@@ -212,6 +302,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::rows::Rows;
+    use crate::spec::{Encoding, Metric, VectorSpec};
 
     fn case() -> impl Strategy<Value = (Vec<u32>, BTreeSet<u32>)> {
         let sparse = proptest::collection::btree_set(0u32..2000, 1..300).prop_map(|ids| ids.into_iter().collect());
@@ -224,18 +316,50 @@ mod tests {
         #[test]
         fn counts_positions_and_matches_agree_with_the_lists((ids, wanted) in case()) {
             let filter: Bits = wanted.iter().copied().collect();
-            let members = Members::new(&ids);
+            let words = MemberWords::of(&ids);
+            let (first, last) = (ids[0], ids[ids.len() - 1]);
+            let members = words.as_ref().map_or(Members::dense(first, last), |words| words.view(first, last));
+            prop_assert_eq!(members.check(ids.len()), Ok(()));
+            prop_assert!(members.ids().eq(ids.iter().copied()));
             let want: Vec<u32> = (0..ids.len() as u32).filter(|at| wanted.contains(&ids[*at as usize])).collect();
             prop_assert_eq!(members.count(&filter), want.len() as u64);
             let place = |id: u32| ids.binary_search(&id).ok().map(|at| at as u32);
             prop_assert!((0..2100).all(|id| members.position(id) == place(id)));
             prop_assert_eq!(members.positions(&filter).collect::<Vec<_>>(), want.clone());
-            let matcher = members.matcher(&ids, &filter);
+            let mut rows = Rows::new(VectorSpec::new(1, Metric::Dot, Encoding::F32).unwrap());
+            ids.iter().for_each(|id| rows.push(*id, &[1.0]).unwrap());
+            let view = rows.view();
+            let matcher = members.matcher(&view, &filter);
             prop_assert!((0..ids.len() as u32).all(|at| matcher.matches(at) == want.contains(&at)));
             let seeds = members.spread(&filter, want.len() as u64);
             prop_assert_eq!(seeds.len() as u64, SEEDS.min(want.len() as u64));
             prop_assert!(seeds.is_sorted_by(|a, b| a < b));
             prop_assert!(seeds.iter().all(|seed| want.contains(seed)));
+        }
+    }
+
+    #[test]
+    fn a_set_is_read_as_it_was_written_and_any_other_is_refused() {
+        let ids: Vec<u32> = (0..300).map(|i| i * i % 7 + i * 7 + 130).collect();
+        let (first, last) = (ids[0], ids[299]);
+        // On a boundary of eight bytes, as a section is.
+        let mut written = MemberWords::of(&ids).unwrap().encode();
+        let len = written.len();
+        written.resize(len.next_multiple_of(8), 0);
+        let written: Vec<u64> = written.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let bytes = bytemuck::cast_slice::<u64, u8>(&written);
+        assert_eq!(len, block_count(first, last) * 12);
+        assert!(Members::decode(first, last, &bytes[..len]).unwrap().ids().eq(ids.iter().copied()));
+        assert!(Members::decode(first, last, &bytes[..len - 4]).is_err());
+        for bit in 0..len * 8 {
+            let mut other = written.clone();
+            bytemuck::cast_slice_mut::<u64, u8>(&mut other)[bit / 8] ^= 1 << (bit % 8);
+            let other = &bytemuck::cast_slice::<u64, u8>(&other)[..len];
+            assert!(Members::decode(first, last, other).unwrap().check(300).is_err(), "bit {bit}");
+        }
+        for (first, last, count) in [(first + 1, last, 300), (first, last - 1, 300), (first, last, 299)] {
+            let set = Members::decode(first, last, &bytes[..len]);
+            assert!(set.and_then(|set| set.check(count)).is_err());
         }
     }
 

@@ -6,8 +6,9 @@
 //! 2. The nodes of a level are nodes of the level below; the entry point is on the highest.
 //! 3. Every node can be reached from the entry point along links of level 0.
 //!
-//! [`UpperLevel::check`] and [`check_links`] hold a graph read from a file against 1 and 2; 3 is what the build makes
-//! sure of and only recall depends on.
+//! [`UpperLevel::check`] and [`check_links`] hold a graph read from a file against 1 and 2, where all of it is read; a walk
+//! takes a number of an upper level that leads nowhere for damage when it meets it. 3 is what the build makes sure of and
+//! only recall depends on.
 
 use crate::error::{Error, Result};
 use crate::segment::guard::Guarded;
@@ -35,17 +36,24 @@ pub(crate) struct LevelView<'a> {
     links: &'a [u32],
     width: usize,
     guard: Option<Guarded<'a>>,
+    /// Of an upper level, its first word in the guarded section.
+    start: usize,
+    /// Of an upper level, how many nodes there are on level 0 and on the level below.
+    nodes: [usize; 2],
 }
 
 impl<'a> LevelView<'a> {
     /// Level 0.
     pub(crate) fn ground(links: &'a [u32], m0: usize, guard: Option<Guarded<'a>>) -> Self {
-        Self { positions: None, down: &[], links, width: m0, guard }
+        Self { positions: None, down: &[], links, width: m0, guard, start: 0, nodes: [0; 2] }
     }
 
     /// The list of a node with its filling; nothing where it is damaged.
     #[inline]
     fn list(&self, index: u32) -> &'a [u32] {
+        if self.positions.is_some() {
+            return self.upper_list(index);
+        }
         let start = index as usize * self.width;
         if let Some(guard) = &self.guard
             && !guard.touch(start * 4, self.width * 4)
@@ -53,6 +61,37 @@ impl<'a> LevelView<'a> {
             return &[];
         }
         &self.links[start..][..self.width]
+    }
+
+    /// The list of a node of an upper level; nothing where it is damaged or leads nowhere.
+    fn upper_list(&self, index: u32) -> &'a [u32] {
+        let start = index as usize * self.width;
+        let list = &self.links[start..][..self.width];
+        let Some(guard) = &self.guard else {
+            return list;
+        };
+        let at = (self.start + self.down.len() * 2 + start) * 4;
+        if !guard.touch(at, self.width * 4) {
+            return &[];
+        }
+        if list.iter().any(|link| *link != NO_LINK && *link as usize >= self.len()) {
+            guard.refuse(at);
+            return &[];
+        }
+        list
+    }
+
+    /// A number of an upper level, `word` words after its first, that must be below `bound`; 0 where it is not.
+    fn upper_number(&self, number: u32, word: usize, bound: usize) -> u32 {
+        let Some(guard) = &self.guard else {
+            return number;
+        };
+        let at = (self.start + word) * 4;
+        if guard.touch(at, 4) && (number as usize) < bound {
+            return number;
+        }
+        guard.refuse(at);
+        0
     }
 
     /// How many links a node may have.
@@ -64,15 +103,18 @@ impl<'a> LevelView<'a> {
     /// The index of a node in the level below.
     #[inline]
     pub(crate) fn down(&self, index: u32) -> u32 {
-        self.down[index as usize]
+        self.upper_number(self.down[index as usize], self.down.len() + index as usize, self.nodes[1])
     }
 
     /// The index of the node at `position`.
     pub(crate) fn index_of(&self, position: u32) -> Option<u32> {
-        match self.positions {
-            None => Some(position),
-            Some(positions) => positions.binary_search(&position).ok().map(|at| at as u32),
+        let Some(positions) = self.positions else {
+            return Some(position);
+        };
+        if self.guard.as_ref().is_some_and(|guard| !guard.touch(self.start * 4, positions.len() * 4)) {
+            return None;
         }
+        positions.binary_search(&position).ok().map(|at| at as u32)
     }
 
     /// The position of the node with that index, if the level has so many.
@@ -83,7 +125,7 @@ impl<'a> LevelView<'a> {
         }
     }
 
-    /// The positions of its nodes; `None` at level 0, which has all.
+    /// The positions of its nodes, as they stand; `None` at level 0, which has all.
     pub(crate) fn positions(&self) -> Option<&'a [u32]> {
         self.positions
     }
@@ -105,7 +147,10 @@ impl Level for LevelView<'_> {
 
     #[inline]
     fn position(&self, index: u32) -> u32 {
-        self.positions.map_or(index, |positions| positions[index as usize])
+        let Some(positions) = self.positions else {
+            return index;
+        };
+        self.upper_number(positions[index as usize], index as usize, self.nodes[0])
     }
 
     #[inline]
@@ -132,8 +177,17 @@ pub(crate) struct UpperLevel {
 }
 
 impl UpperLevel {
-    /// Finds the levels in the words of `UPPR` and checks that all of their numbers are in bounds.
-    pub(crate) fn check(words: &[u32], levels: u32, count: usize, m: usize) -> Result<Vec<Self>> {
+    /// Finds the levels in the words of `UPPR`, of which `touch` says whether one is as it was written.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when there are not as many levels, each within the one below.
+    pub(crate) fn find(
+        words: &[u32],
+        levels: u32,
+        count: usize,
+        m: usize,
+        touch: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Self>> {
         let bad = |at: usize, what: String| Error::corrupt("UPPR", at * 4, what);
         let mut found: Vec<Self> = Vec::new();
         let mut at = 0;
@@ -143,22 +197,30 @@ impl UpperLevel {
                 return Err(bad(at, format!("level {level} is missing")));
             };
             let (start, end) = (at + 1, (at + 1).saturating_add(size.saturating_mul(m + 2)));
-            if size == 0 || size > below || end > words.len() {
+            if !touch(at) || size == 0 || size > below || end > words.len() {
                 return Err(bad(at, format!("level {level} has {size} nodes, the one below {below}")));
             }
-            let this = Self { start, count: size };
-            let view = this.view(words, m);
-            let below = match found.last() {
-                None => LevelView::ground(&[], 1, None),
-                Some(level) => level.view(words, m),
-            };
-            this.check_nodes(view, below, count, level)?;
-            check_links("UPPR", view.links, size, m)?;
-            found.push(this);
+            found.push(Self { start, count: size });
             at = end;
         }
         if at != words.len() {
             return Err(bad(at, format!("{} words follow the last level", words.len() - at)));
+        }
+        Ok(found)
+    }
+
+    /// Finds the levels in the words of `UPPR` and checks that all of their numbers are in bounds.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with where one is not.
+    pub(crate) fn check(words: &[u32], levels: u32, count: usize, m: usize) -> Result<Vec<Self>> {
+        let found = Self::find(words, levels, count, m, |_| true)?;
+        let mut below = LevelView::ground(&[], 1, None);
+        for (level, this) in (1..).zip(&found) {
+            let view = this.view(words, m, None, [0; 2]);
+            this.check_nodes(view, below, count, level)?;
+            check_links("UPPR", view.links, this.count, m)?;
+            below = view;
         }
         Ok(found)
     }
@@ -179,9 +241,10 @@ impl UpperLevel {
         Ok(())
     }
 
-    fn view<'a>(&self, words: &'a [u32], m: usize) -> LevelView<'a> {
+    fn view<'a>(&self, words: &'a [u32], m: usize, guard: Option<Guarded<'a>>, nodes: [usize; 2]) -> LevelView<'a> {
         let part = |from: usize, len: usize| &words[self.start + from * self.count..][..len * self.count];
-        LevelView { positions: Some(part(0, 1)), down: part(1, 1), links: part(2, m), width: m, guard: None }
+        let (positions, down, links) = (Some(part(0, 1)), part(1, 1), part(2, m));
+        LevelView { positions, down, links, width: m, guard, start: self.start, nodes }
     }
 }
 
@@ -216,6 +279,8 @@ pub(crate) struct GraphView<'a> {
     /// Where `links` are checked as they are read.
     pub(crate) guard: Option<Guarded<'a>>,
     pub(crate) upper: &'a [u32],
+    /// Where `upper` is checked as it is read.
+    pub(crate) upper_guard: Option<Guarded<'a>>,
     pub(crate) levels: &'a [UpperLevel],
 }
 
@@ -235,7 +300,11 @@ impl<'a> GraphView<'a> {
     pub(crate) fn level(&self, level: usize) -> LevelView<'a> {
         match level.checked_sub(1) {
             None => self.ground(),
-            Some(above) => self.levels[above].view(self.upper, self.m),
+            Some(above) => {
+                let ground = self.links.len() / self.m0;
+                let below = above.checked_sub(1).map_or(ground, |below| self.levels[below].count);
+                self.levels[above].view(self.upper, self.m, self.upper_guard, [ground, below])
+            }
         }
     }
 
@@ -297,6 +366,7 @@ impl Graph {
             links: &self.links,
             guard: None,
             upper: &self.upper,
+            upper_guard: None,
             levels: &self.levels,
         }
     }
@@ -305,6 +375,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::guard::{self, Guard, Holds};
 
     const X: u32 = NO_LINK;
 
@@ -351,6 +422,23 @@ mod tests {
         }
         assert!(check_links("LNK0", &[X, 1, X, X], 2, 2).is_err(), "filling in front");
         assert!(check_links("LNK0", &[0, X, X, X], 2, 2).is_err(), "a link to itself");
+    }
+
+    #[test]
+    fn a_walk_takes_what_leads_nowhere_for_damage() {
+        let graph = graph();
+        // A position, a place in the level below and a link of level 1, in words whose checksum is good.
+        for (at, value) in [(1, 1), (1, 4), (3, 4), (5, 2)] {
+            let mut words = graph.upper.clone();
+            words[at] = value;
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let sums: Vec<u32> = guard::sums(&bytes).collect();
+            let guard = Guard::new("UPPR", 0, bytes.len());
+            let upper_guard = Some(guard.over(&bytes, &sums, Holds::Bytes));
+            let level = GraphView { upper: &words, upper_guard, ..graph.view() }.level(1);
+            assert!(level.position(0) < 4 && level.down(0) < 4 && level.links(0).iter().all(|link| *link < 2));
+            assert_eq!(guard.damage().is_ok(), words == graph.upper, "word {at} as {value}");
+        }
     }
 
     #[test]

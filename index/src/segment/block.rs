@@ -81,7 +81,7 @@ impl Block {
         }
         let spec = rows.spec();
         let codes = Codes::new(spec.dim, spec.metric, &coded.codes);
-        let errors = CodeErrors { largest: coded.largest_error, parts: &coded.error_parts };
+        let errors = CodeErrors { largest: coded.largest_error, parts: &coded.error_parts, guard: None };
         let bounds = CodeBounds::new(&coded.quantizer, codes, errors, coded.longest, query.vector());
         let mut distances = Vec::with_capacity(CHUNK);
         for start in (0..ids.len()).step_by(CHUNK) {
@@ -160,7 +160,7 @@ mod tests {
         let threshold = top.threshold().unwrap();
         let coded = block.coded.as_ref().unwrap();
         let codes = Codes::new(DIM, Metric::Cosine, &coded.codes);
-        let errors = CodeErrors { largest: coded.largest_error, parts: &coded.error_parts };
+        let errors = CodeErrors { largest: coded.largest_error, parts: &coded.error_parts, guard: None };
         let bounds = CodeBounds::new(&coded.quantizer, codes, errors, coded.longest, query.vector());
         let mut distances = Vec::new();
         bounds.distances_from(0, 1024, &mut distances);

@@ -1,7 +1,7 @@
 //! Large sections are checked block by block, when a block is first read.
 //!
 //! Opening a segment must not read all of it, and no answer may come from bytes that are not those that were written. So
-//! section `SUMS` holds a CRC32 of every 4 KiB of the sections that searches read here and there, and whoever reads such
+//! section `SUMS` holds a CRC32 of every 4 KiB of the sections that grow with the segment, and whoever reads such
 //! a section touches the blocks first. A block that fails is remembered: the search goes on over bytes that may mean
 //! anything, which every reader stands, and is refused at its end.
 //!
@@ -9,11 +9,13 @@
 //! checked and nothing is asked any more.
 //!
 //! Invariants:
-//! 1. A set bit says that its block was found as it should be: its checksum, and every link within the segment.
+//! 1. A set bit says that its block was found as it should be: its checksum, every link within the segment, every id the one
+//!    that has its place.
 //! 2. Where [`Guarded::touch`] says no, the bytes are not used as places to look at, and [`Guard::damage`] says so.
 
 use super::layout::NO_LINK;
 use crate::error::{Error, Result};
+use crate::hnsw::filter::Members;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes that one checksum covers.
@@ -67,9 +69,15 @@ impl Guard {
         self.left.load(Ordering::Acquire) == 0
     }
 
-    /// The guarded section; `links` gives the number of nodes, where the section holds links.
-    pub(crate) fn over<'a>(&'a self, bytes: &'a [u8], sums: &'a [u32], links: Option<u32>) -> Guarded<'a> {
-        Guarded { guard: self, bytes, sums, links }
+    /// The guarded section.
+    pub(crate) fn over<'a>(&'a self, bytes: &'a [u8], sums: &'a [u32], holds: Holds<'a>) -> Guarded<'a> {
+        Guarded { guard: self, bytes, sums, holds }
+    }
+
+    /// Remembers that the block is damaged.
+    fn refuse(&self, block: usize) {
+        // The first that was met stays.
+        let _ = self.damaged.compare_exchange(NONE, block, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether a block that was touched is not as it should be.
@@ -84,13 +92,24 @@ impl Guard {
     }
 }
 
+/// What the bytes of a section must be besides those that were written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Holds<'a> {
+    /// Anything.
+    Bytes,
+    /// Links to so many nodes.
+    Links(u32),
+    /// The ids of these, in order.
+    Ids(Members<'a>),
+}
+
 /// A section that is checked as it is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guarded<'a> {
     guard: &'a Guard,
     bytes: &'a [u8],
     sums: &'a [u32],
-    links: Option<u32>,
+    holds: Holds<'a>,
 }
 
 impl Guarded<'_> {
@@ -99,6 +118,12 @@ impl Guarded<'_> {
     pub(crate) fn touch(&self, start: usize, len: usize) -> bool {
         let last = (start + len).saturating_sub(1) / BLOCK_LEN;
         (start / BLOCK_LEN..=last).all(|block| self.is_checked(block) || self.check(block))
+    }
+
+    /// Remembers that the byte at `at` says what cannot be.
+    #[cold]
+    pub(crate) fn refuse(&self, at: usize) {
+        self.guard.refuse(at / BLOCK_LEN);
     }
 
     /// Checks all that is left.
@@ -128,10 +153,11 @@ impl Guarded<'_> {
         let start = block * BLOCK_LEN;
         let bytes = self.bytes.get(start..(start + BLOCK_LEN).min(self.bytes.len()));
         let sum = self.sums.get(self.guard.first + block);
-        let fine = bytes.zip(sum).is_some_and(|(bytes, sum)| crc32fast::hash(bytes) == *sum && self.leads(bytes));
+        let fine =
+            bytes.zip(sum).is_some_and(|(bytes, sum)| crc32fast::hash(bytes) == *sum && self.is_sound(start, bytes));
         if !fine {
-            let first = self.guard.damaged.compare_exchange(NONE, block, Ordering::Relaxed, Ordering::Relaxed);
-            return first.is_ok_and(|_| false);
+            self.guard.refuse(block);
+            return false;
         }
         let bit = 1u64 << (block % 64);
         if let Some(word) = self.guard.checked.get(block / 64)
@@ -142,22 +168,29 @@ impl Guarded<'_> {
         true
     }
 
-    /// Whether every link of a block leads to a node.
-    fn leads(&self, bytes: &[u8]) -> bool {
-        let Some(count) = self.links else {
-            return true;
-        };
+    /// Whether a block that begins at `start` holds what it should.
+    fn is_sound(&self, start: usize, bytes: &[u8]) -> bool {
         let (words, rest) = bytes.as_chunks::<4>();
-        // One more than a link is at most the count, and 0 for none. Nothing stops early, so many are compared at once.
-        let next = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes).wrapping_add(1);
-        const { assert!(NO_LINK.wrapping_add(1) == 0) };
-        rest.is_empty() && words.iter().map(next).fold(0, u32::max) <= count
+        match self.holds {
+            Holds::Bytes => true,
+            Holds::Links(count) => {
+                // One more than a link is at most the count, and 0 for none. Nothing stops early, so many are compared at once.
+                let next = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes).wrapping_add(1);
+                const { assert!(NO_LINK.wrapping_add(1) == 0) };
+                rest.is_empty() && words.iter().map(next).fold(0, u32::max) <= count
+            }
+            Holds::Ids(members) => {
+                let mut ids = (start as u32 / 4..).zip(words.iter().map(|bytes| u32::from_le_bytes(*bytes)));
+                rest.is_empty() && ids.all(|(position, id)| members.position(id) == Some(position))
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hnsw::filter::MemberWords;
 
     #[test]
     fn a_flipped_bit_is_met_where_it_is_and_nowhere_else() {
@@ -167,18 +200,18 @@ mod tests {
         let mut flipped = bytes.clone();
         flipped[BLOCK_LEN * 2 + 5] ^= 1;
         let guard = Guard::new("VECS", 2, bytes.len());
-        let section = guard.over(&flipped, &all, None);
+        let section = guard.over(&flipped, &all, Holds::Bytes);
         assert!(section.touch(10, 20) && section.touch(BLOCK_LEN - 1, 2));
         assert!(guard.damage().is_ok());
         assert!(!section.touch(BLOCK_LEN * 2 - 1, 2));
         assert!(matches!(guard.damage(), Err(Error::Corrupt { offset: 8192, .. })));
         assert!(section.touch(bytes.len() - 1, 1) && !section.touch_all() && !guard.is_done());
         let guard = Guard::new("VECS", 2, bytes.len());
-        let section = guard.over(&bytes, &all, None);
+        let section = guard.over(&bytes, &all, Holds::Bytes);
         section.advance();
         assert!(guard.is_done() && guard.damage().is_ok() && section.touch_all());
         let cut = Guard::new("VECS", 2, bytes.len());
-        assert!(!cut.over(&bytes, &all[..4], None).touch_all(), "a missing checksum is none");
+        assert!(!cut.over(&bytes, &all[..4], Holds::Bytes).touch_all(), "a missing checksum is none");
     }
 
     #[test]
@@ -188,7 +221,23 @@ mod tests {
             bytes[BLOCK_LEN + 8..][..4].copy_from_slice(&link.to_le_bytes());
             let all: Vec<u32> = sums(&bytes).collect();
             let guard = Guard::new("LNK0", 0, bytes.len());
-            assert_eq!(guard.over(&bytes, &all, Some(10)).touch(BLOCK_LEN, 4), fine);
+            assert_eq!(guard.over(&bytes, &all, Holds::Links(10)).touch(BLOCK_LEN, 4), fine);
+        }
+    }
+
+    #[test]
+    fn ids_that_are_not_those_of_their_places_are_damage_even_with_a_good_checksum() {
+        let ids: Vec<u32> = (0..1500).map(|i| i * 3 + 7).collect();
+        let words = MemberWords::of(&ids).unwrap();
+        let members = words.view(ids[0], ids[1499]);
+        for (at, id, fine) in [(0, 7, true), (3, 17, false), (1400, 7, false), (1499, u32::MAX, false)] {
+            let mut ids = ids.clone();
+            ids[at] = id;
+            let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+            let all: Vec<u32> = sums(&bytes).collect();
+            let guard = Guard::new("IDS ", 0, bytes.len());
+            assert_eq!(guard.over(&bytes, &all, Holds::Ids(members)).touch(at * 4, 4), fine, "{id} at {at}");
+            assert_eq!(guard.damage().is_ok(), fine);
         }
     }
 }

@@ -14,7 +14,8 @@
 //! | `MEAN` | dim * f32: taken off before coding | with a graph, metric l2 |
 //! | `LNK0` | count * m0 * u32: positions linked at level 0, filled up with `u32::MAX` | with a graph |
 //! | `UPPR` | the levels above 0, lowest first, see below | with a graph |
-//! | `SUMS` | u32 CRC32s of every 4,096 bytes, and of what is left, of `VECS`, then of `CODE`, then of `LNK0` | with a graph |
+//! | `MEMB` | the ids as a set, see below | with a graph, unless the ids are all from the first to the last |
+//! | `SUMS` | u32 CRC32s of every 4,096 bytes, and of what is left, of `VECS`, then of `CODE`, `LNK0`, `IDS `, `CERR` and `UPPR` | with a graph |
 //! | `CALB` | pairs of u32 ef and f32 recall@10 measured at the build on vectors held back till last, both ascending | with a graph |
 //!
 //! `HEAD`, 64 bytes:
@@ -46,6 +47,9 @@
 //! below each of the first l of the numbers (2^64 - 1) / m, that / m, and so on, divisions rounded down, where mix is the
 //! generator splitmix64: the finaliser, after 0x9e3779b97f4a7c15 was added; but none is above level 31. A merge relies on
 //! that.
+//!
+//! `MEMB` holds u64 words, of which bit i % 64 of number i / 64 - first id / 64 says whether id i is there, up to the word of
+//! the last id; then for each of them as u32 how many ids there are in the words before.
 
 use crate::error::{Error, Result};
 use crate::spec::{Encoding, MAX_DIM, Metric, VectorSpec};
@@ -64,6 +68,7 @@ pub(crate) const CODE_ERRORS: [u8; 4] = *b"CERR";
 pub(crate) const MEAN: [u8; 4] = *b"MEAN";
 pub(crate) const LINKS: [u8; 4] = *b"LNK0";
 pub(crate) const UPPER: [u8; 4] = *b"UPPR";
+pub(crate) const MEMBERS: [u8; 4] = *b"MEMB";
 pub(crate) const SUMS: [u8; 4] = *b"SUMS";
 pub(crate) const CALIBRATION: [u8; 4] = *b"CALB";
 
@@ -184,6 +189,10 @@ impl Head {
         if count == 0 || count as usize > MAX_COUNT {
             return bad(COUNT, format!("{count} vectors"));
         }
+        let (first_id, last_id) = (u32_at(FIRST_ID), u32_at(LAST_ID));
+        if last_id.checked_sub(first_id).is_none_or(|span| span < count - 1) {
+            return bad(FIRST_ID, format!("{count} ids from {first_id} to {last_id}"));
+        }
         let longest = f32_at(LONGEST);
         if !(longest.is_finite() && longest >= 0.0) {
             return bad(LONGEST, format!("longest vector {longest}"));
@@ -220,14 +229,7 @@ impl Head {
                 return bad(CODE_ERROR, format!("largest error {}", graph.code_error));
             }
         }
-        Ok(Self {
-            spec: VectorSpec { dim, metric, encoding },
-            count,
-            first_id: u32_at(FIRST_ID),
-            last_id: u32_at(LAST_ID),
-            longest,
-            graph,
-        })
+        Ok(Self { spec: VectorSpec { dim, metric, encoding }, count, first_id, last_id, longest, graph })
     }
 }
 

@@ -32,6 +32,10 @@ pub fn merge_segments(
         return Err(Error::Mismatch { expected: spec.to_string(), found: other.spec().to_string() });
     }
     let views: Vec<RowsView<'_>> = segments.iter().map(|segment| segment.rows()).collect::<Result<_>>()?;
+    for (view, segment) in views.iter().zip(segments) {
+        view.touch_ids(0, view.len());
+        segment.damage()?;
+    }
     let order = id_order(&views, keep)?;
     let mut rows = Rows::new(spec);
     for run in order.chunk_by(|a, b| a.segment == b.segment && a.position + 1 == b.position) {

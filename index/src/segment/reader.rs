@@ -1,18 +1,21 @@
 //! Reads a `.vseg` in place.
 //!
 //! No answer comes from, and no index runs past, bytes that are not what they should be. Opening checks the header, the
-//! length of every section against it, that ids ascend and that the levels above 0 stay within the segment; a segment
-//! without a graph, which is small, is checked altogether. What is large (vectors, codes, links of level 0) is checked
-//! block by block as it is read ([`guard`]), so that opening takes no longer for it: whoever has read asks for the damage
-//! met ([`VectorSegment::damage`]) before an answer goes out.
+//! length of every section against it, the set of the ids and where the levels above 0 lie; a segment without a graph, which
+//! is small, is checked altogether. What grows with the segment (vectors, codes, their errors, ids, links of all levels) is
+//! checked block by block as it is read ([`guard`]), so that opening hardly takes longer for it: whoever has read asks for
+//! the damage met ([`VectorSegment::damage`]) before an answer goes out.
+//!
+//! Cost of opening: what a thousandth of the file takes to read, for the checksums of its blocks, and an eighth of a byte an
+//! id where ids are not dense, half as much again for their ranks.
 
 use holotype_storage::segment_file::SegmentFile;
 
-use super::guard::{self, Guard, Guarded};
+use super::guard::{self, Guard, Guarded, Holds};
 use super::layout::{self, GraphHead, Head};
 use crate::error::{Error, Result};
 use crate::hnsw::calibrate::{Measured, ef_for};
-use crate::hnsw::filter::Members;
+use crate::hnsw::filter::{MemberWords, Members};
 use crate::hnsw::graph::{GraphView, UpperLevel};
 use crate::hnsw::params::Params;
 use crate::hnsw::visited::Pool;
@@ -25,7 +28,8 @@ use crate::spec::{Encoding, Metric, VectorSpec};
 pub struct VectorSegment {
     file: SegmentFile,
     head: Head,
-    members: Members,
+    /// The ids, where no section holds them as a set and they are not dense.
+    members: Option<MemberWords>,
     graph: Option<GraphParts>,
     pool: Pool,
 }
@@ -37,10 +41,21 @@ struct GraphParts {
     quantizer: Quantizer,
     levels: Vec<UpperLevel>,
     calibration: Vec<Measured>,
-    vectors: Guard,
-    codes: Guard,
-    links: Guard,
+    guards: [Guard; GUARDED.len()],
 }
+
+/// The sections that are checked as they are read, in the order in which `SUMS` covers them.
+const GUARDED: [([u8; 4], &str); 6] = [
+    (layout::VECTORS, "VECS"),
+    (layout::CODES, "CODE"),
+    (layout::LINKS, "LNK0"),
+    (layout::IDS, "IDS "),
+    (layout::CODE_ERRORS, "CERR"),
+    (layout::UPPER, "UPPR"),
+];
+
+/// Where the levels above 0 are among them. What they hold is looked at whenever it is read, whatever was checked.
+const UPPER: usize = 5;
 
 /// A segment's graph with all that a walk needs.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +98,8 @@ impl VectorSegment {
         if head.spec != *spec {
             return Err(Error::Mismatch { expected: spec.to_string(), found: head.spec.to_string() });
         }
-        let mut segment = Self { file, head, members: Members::new(&[]), graph: None, pool: Pool::default() };
-        segment.members = Members::new(segment.check_ids()?);
+        let mut segment = Self { file, head, members: None, graph: None, pool: Pool::default() };
+        segment.members = segment.check_ids()?;
         segment.check_vectors()?;
         if let Some(graph) = head.graph {
             segment.graph = Some(segment.check_graph(graph)?);
@@ -123,16 +138,16 @@ impl VectorSegment {
     /// # Errors
     /// [`Error::Corrupt`] with where it is.
     pub fn damage(&self) -> Result<()> {
-        let Some(GraphParts { vectors, codes, links, .. }) = &self.graph else {
-            return Ok(());
-        };
-        [vectors, codes, links].into_iter().try_for_each(Guard::damage)
+        self.guards().try_for_each(Guard::damage)
     }
 
     /// Whether everything was read and found as it was written.
     pub(crate) fn is_checked(&self) -> bool {
-        let parts = self.graph.iter();
-        parts.flat_map(|parts| [&parts.vectors, &parts.codes, &parts.links]).all(Guard::is_done)
+        self.guards().all(Guard::is_done)
+    }
+
+    fn guards(&self) -> impl Iterator<Item = &Guard> {
+        self.graph.iter().flat_map(|parts| &parts.guards)
     }
 
     /// Checks what has not been read yet.
@@ -143,7 +158,11 @@ impl VectorSegment {
         for guarded in self.guarded()?.into_iter().flatten() {
             guarded.touch_all();
         }
-        self.damage()
+        self.damage()?;
+        match &self.graph {
+            Some(parts) => self.check_levels(&parts.head),
+            None => Ok(()),
+        }
     }
 
     /// Checks a little of what has not been read yet, so that later searches need not.
@@ -153,25 +172,25 @@ impl VectorSegment {
         }
     }
 
-    /// Vectors, codes and links, where they are not all checked yet.
-    fn guarded(&self) -> Result<[Option<Guarded<'_>>; 3]> {
+    /// The sections of [`GUARDED`], where they are not all checked yet.
+    fn guarded(&self) -> Result<[Option<Guarded<'_>>; GUARDED.len()]> {
+        let mut all = [None; GUARDED.len()];
         let Some(parts) = &self.graph else {
-            return Ok([None; 3]);
+            return Ok(all);
         };
         let sums = self.array(layout::SUMS, "SUMS")?;
-        let over = |guard: &'_ Guard, tag, links| -> Result<_> {
-            Ok(if guard.is_done() { None } else { Some((self.file.unchecked_section(tag)?, links)) })
-        };
-        let [vectors, codes, links] = [
-            over(&parts.vectors, layout::VECTORS, None)?,
-            over(&parts.codes, layout::CODES, None)?,
-            over(&parts.links, layout::LINKS, Some(self.head.count))?,
-        ];
-        Ok([
-            vectors.map(|(bytes, links)| parts.vectors.over(bytes, sums, links)),
-            codes.map(|(bytes, links)| parts.codes.over(bytes, sums, links)),
-            links.map(|(bytes, links)| parts.links.over(bytes, sums, links)),
-        ])
+        for (at, ((guarded, guard), (tag, _))) in all.iter_mut().zip(&parts.guards).zip(GUARDED).enumerate() {
+            if at != UPPER && guard.is_done() {
+                continue;
+            }
+            let holds = match tag {
+                layout::LINKS => Holds::Links(self.head.count),
+                layout::IDS => Holds::Ids(self.members()?),
+                _ => Holds::Bytes,
+            };
+            *guarded = Some(guard.over(self.file.unchecked_section(tag)?, sums, holds));
+        }
+        Ok(all)
     }
 
     /// The exact vectors with their ids. What is read of them is checked then; ask [`VectorSegment::damage`] afterwards.
@@ -187,8 +206,8 @@ impl VectorSegment {
                 scales: self.array(layout::SCALES, "SCAL")?,
             },
         };
-        let [guard, ..] = self.guarded()?;
-        Ok(RowsView::new(self.head.spec, self.ids()?, vectors).guarded(guard))
+        let [of_vectors, _, _, of_ids, ..] = self.guarded()?;
+        Ok(RowsView::new(self.head.spec, self.large(layout::IDS, "IDS ")?, vectors).guarded(of_vectors, of_ids))
     }
 
     /// No vector is longer.
@@ -200,13 +219,24 @@ impl VectorSegment {
     ///
     /// # Errors
     /// A storage error when the file is damaged.
-    pub fn ids(&self) -> Result<&[u32]> {
-        self.array(layout::IDS, "IDS ")
+    pub fn ids(&self) -> Result<Vec<u32>> {
+        Ok(self.members()?.ids().collect())
     }
 
     /// Its ids as a set.
-    pub(crate) fn members(&self) -> &Members {
-        &self.members
+    ///
+    /// # Errors
+    /// A storage error when the file is damaged.
+    pub(crate) fn members(&self) -> Result<Members<'_>> {
+        let Head { first_id, last_id, count, .. } = self.head;
+        if let Some(words) = &self.members {
+            return Ok(words.view(first_id, last_id));
+        }
+        if last_id - first_id == count - 1 {
+            return Ok(Members::dense(first_id, last_id));
+        }
+        let bytes = self.file.section(layout::MEMBERS)?;
+        Members::decode(first_id, last_id, bytes).map_err(|(at, what)| Error::corrupt("MEMB", at, what))
     }
 
     /// Memory for searches.
@@ -223,7 +253,7 @@ impl VectorSegment {
             return Ok(None);
         };
         let (spec, head) = (self.head.spec, &parts.head);
-        let [_, codes, guard] = self.guarded()?;
+        let [_, codes, guard, _, errors, upper_guard] = self.guarded()?;
         let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).guarded(codes);
         let graph = GraphView {
             m: head.m as usize,
@@ -231,10 +261,12 @@ impl VectorSegment {
             entry: head.entry,
             links: self.large(layout::LINKS, "LNK0")?,
             guard,
-            upper: self.array(layout::UPPER, "UPPR")?,
+            upper: self.large(layout::UPPER, "UPPR")?,
+            upper_guard,
             levels: &parts.levels,
         };
-        let errors = CodeErrors { largest: head.code_error, parts: self.array(layout::CODE_ERRORS, "CERR")? };
+        let parts_of_largest = self.large(layout::CODE_ERRORS, "CERR")?;
+        let errors = CodeErrors { largest: head.code_error, parts: parts_of_largest, guard: errors };
         Ok(Some(Walkable {
             params: params(head),
             quantizer: &parts.quantizer,
@@ -253,10 +285,10 @@ impl VectorSegment {
         let Some(walkable) = self.walkable()? else {
             return Ok(Vec::new());
         };
-        let ids = self.ids()?;
-        let positions = walkable.graph.unreachable();
+        let rows = self.rows()?;
+        let unreachable = walkable.graph.unreachable().into_iter().map(|position| rows.id(position as usize)).collect();
         self.damage()?;
-        Ok(positions.into_iter().map(|position| ids[position as usize]).collect())
+        Ok(unreachable)
     }
 
     /// The smallest ef that reached `recall` when the segment was built, or twice the largest that was tried. `None`
@@ -265,16 +297,23 @@ impl VectorSegment {
         ef_for(&self.graph.as_ref()?.calibration, recall)
     }
 
-    fn check_ids(&self) -> Result<&[u32]> {
-        let ids = self.ids()?;
+    /// Checks the set of ids, and makes one where no section holds it.
+    fn check_ids(&self) -> Result<Option<MemberWords>> {
+        let ids: &[u32] = self.large(layout::IDS, "IDS ")?;
         self.expect_len("IDS ", ids.len(), self.len())?;
+        if self.head.graph.is_some() {
+            let members = self.members()?;
+            members.check(self.len()).map_err(|(at, what)| Error::corrupt("MEMB", at, what))?;
+            return Ok(None);
+        }
+        let ids: &[u32] = self.array(layout::IDS, "IDS ")?;
         if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
             return Err(Error::corrupt("IDS ", at * 4, format!("{} before {}", ids[at], ids[at + 1])));
         }
         if (ids.first(), ids.last()) != (Some(&self.head.first_id), Some(&self.head.last_id)) {
             return Err(Error::corrupt("HEAD", 0, "the first or the last id disagrees with the list"));
         }
-        Ok(ids)
+        Ok(MemberWords::of(ids))
     }
 
     fn check_vectors(&self) -> Result<()> {
@@ -304,7 +343,7 @@ impl VectorSegment {
         let spec = self.head.spec;
         let codes: &[i8] = self.large(layout::CODES, "CODE")?;
         self.expect_len("CODE", codes.len(), self.len() * spec.dim)?;
-        let errors: &[u8] = self.array(layout::CODE_ERRORS, "CERR")?;
+        let errors: &[u8] = self.large(layout::CODE_ERRORS, "CERR")?;
         self.expect_len("CERR", errors.len(), self.len())?;
         let mut mean: &[f32] = &[];
         if spec.metric == Metric::L2 {
@@ -314,14 +353,12 @@ impl VectorSegment {
         let links: &[u32] = self.large(layout::LINKS, "LNK0")?;
         self.expect_len("LNK0", links.len(), self.len() * head.m0 as usize)?;
         let mut blocks = 0;
-        let mut guard = |tag, name| -> Result<Guard> {
+        let mut guards = Vec::with_capacity(GUARDED.len());
+        for (tag, name) in GUARDED {
             let len = self.file.unchecked_section(tag)?.len();
-            let guard = Guard::new(name, blocks, len);
+            guards.push(Guard::new(name, blocks, len));
             blocks += guard::block_count(len);
-            Ok(guard)
-        };
-        let (vectors, codes) = (guard(layout::VECTORS, "VECS")?, guard(layout::CODES, "CODE")?);
-        let links = guard(layout::LINKS, "LNK0")?;
+        }
         let sums: &[u32] = self.array(layout::SUMS, "SUMS")?;
         self.expect_len("SUMS", sums.len(), blocks)?;
         let calibration: &[u32] = self.array(layout::CALIBRATION, "CALB")?;
@@ -330,30 +367,33 @@ impl VectorSegment {
             return Err(Error::corrupt("CALB", 0, "half a pair at the end"));
         }
         let calibration = calibration.iter().map(|[ef, recall]| Measured { ef: *ef, recall: f32::from_bits(*recall) });
-        Ok(GraphParts {
-            head,
-            quantizer: Quantizer::new(spec.metric, head.code_scale, mean.to_vec()),
-            levels: self.check_levels(&head)?,
-            calibration: calibration.collect(),
-            vectors,
-            codes,
-            links,
-        })
+        let Ok(guards) = guards.try_into() else {
+            return Err(Error::corrupt("SUMS", 0, "there is another number of sections"));
+        };
+        let quantizer = Quantizer::new(spec.metric, head.code_scale, mean.to_vec());
+        let calibration = calibration.collect();
+        let mut parts = GraphParts { head, quantizer, levels: Vec::new(), calibration, guards };
+        parts.levels = self.find_levels(&parts)?;
+        Ok(parts)
     }
 
-    fn check_levels(&self, head: &GraphHead) -> Result<Vec<UpperLevel>> {
-        let (words, m) = (self.array(layout::UPPER, "UPPR")?, head.m as usize);
-        let levels = UpperLevel::check(words, head.levels, self.len(), m)?;
-        let (ids, params) = (self.ids()?, params(head));
-        let graph = GraphView {
-            m,
-            m0: head.m0 as usize,
-            entry: head.entry,
-            links: &[],
-            guard: None,
-            upper: words,
-            levels: &levels,
-        };
+    /// Finds the levels above 0, and the entry point on the highest; the rest of them is checked as it is read.
+    fn find_levels(&self, parts: &GraphParts) -> Result<Vec<UpperLevel>> {
+        let (words, head) = (self.large(layout::UPPER, "UPPR")?, &parts.head);
+        let sums = self.array(layout::SUMS, "SUMS")?;
+        let guard = parts.guards[UPPER].over(self.file.unchecked_section(layout::UPPER)?, sums, Holds::Bytes);
+        let touch = |word: usize| guard.touch(word * 4, 4);
+        let levels = UpperLevel::find(words, head.levels, self.len(), head.m as usize, touch)?;
+        self.check_entry(&self.levels(head, words, Some(guard), &levels))?;
+        Ok(levels)
+    }
+
+    /// Checks all that the levels above 0 hold.
+    fn check_levels(&self, head: &GraphHead) -> Result<()> {
+        let words = self.large(layout::UPPER, "UPPR")?;
+        let levels = UpperLevel::check(words, head.levels, self.len(), head.m as usize)?;
+        let (ids, params) = (self.large::<u32>(layout::IDS, "IDS ")?, params(head));
+        let graph = self.levels(head, words, None, &levels);
         for level in 1..=graph.top() {
             // A merge puts each node on the levels that its id gives it.
             let positions = graph.level(level).positions().unwrap_or_default();
@@ -362,10 +402,26 @@ impl VectorSegment {
                 return Err(Error::corrupt("UPPR", 0, what));
             }
         }
-        if graph.level(graph.top()).index_of(head.entry).is_none() {
-            return Err(Error::corrupt("UPPR", 0, "the entry point is not on the highest level"));
+        self.check_entry(&graph)
+    }
+
+    fn check_entry(&self, graph: &GraphView<'_>) -> Result<()> {
+        match graph.level(graph.top()).index_of(graph.entry) {
+            Some(_) => Ok(()),
+            None => Err(Error::corrupt("UPPR", 0, "the entry point is not on the highest level")),
         }
-        Ok(levels)
+    }
+
+    /// A graph of no level but those above 0.
+    fn levels<'a>(
+        &self,
+        head: &GraphHead,
+        upper: &'a [u32],
+        upper_guard: Option<Guarded<'a>>,
+        levels: &'a [UpperLevel],
+    ) -> GraphView<'a> {
+        let (m, m0, entry) = (head.m as usize, head.m0 as usize, head.entry);
+        GraphView { m, m0, entry, links: &[], guard: None, upper, upper_guard, levels }
     }
 
     fn expect_len(&self, section: &'static str, found: usize, expected: usize) -> Result<()> {

@@ -9,6 +9,7 @@ use super::layout::{self, GraphHead, Head};
 use crate::error::{Error, Result};
 use crate::hnsw::build::{self, Base, HeldBack};
 use crate::hnsw::calibrate::{self, Measured};
+use crate::hnsw::filter::MemberWords;
 use crate::hnsw::graph::{Graph, GraphView};
 use crate::hnsw::params::Params;
 use crate::quantize::{Codes, Quantizer};
@@ -159,15 +160,25 @@ pub(super) fn write_graph(
     });
     let mut file = write_rows(&head, rows, identity);
     file.section(layout::CODES, bytemuck::cast_slice(codes).to_vec());
-    file.section(layout::CODE_ERRORS, errors);
+    file.section(layout::CODE_ERRORS, errors.clone());
     if !quantizer.mean().is_empty() {
         file.section(layout::MEAN, bytemuck::cast_slice(quantizer.mean()).to_vec());
     }
     file.section(layout::LINKS, bytemuck::cast_slice(&graph.links).to_vec());
     file.section(layout::UPPER, bytemuck::cast_slice(&graph.upper).to_vec());
-    let vectors = vector_bytes(&rows.view());
-    let sections = [vectors, bytemuck::cast_slice(codes), bytemuck::cast_slice(&graph.links)];
-    file.section(layout::SUMS, sections.into_iter().flat_map(guard::sums).flat_map(u32::to_le_bytes).collect());
+    if let Some(members) = MemberWords::of(rows.ids()) {
+        file.section(layout::MEMBERS, members.encode());
+    }
+    let sections = [
+        vector_bytes(&rows.view()),
+        bytemuck::cast_slice(codes),
+        bytemuck::cast_slice(&graph.links),
+        bytemuck::cast_slice(rows.ids()),
+        &errors,
+        bytemuck::cast_slice(&graph.upper),
+    ];
+    let sums = sections.into_iter().flat_map(guard::sums).flat_map(u32::to_le_bytes).collect();
+    file.section(layout::SUMS, sums);
     let pairs = calibration.iter();
     let pairs = pairs.flat_map(|measured| [measured.ef, measured.recall.to_bits()]);
     file.section(layout::CALIBRATION, pairs.flat_map(u32::to_le_bytes).collect());
