@@ -97,16 +97,18 @@ impl Wide for f32 {
     }
 }
 
+// Under the current rounding, which widening has no use for, a conversion may read its halves from memory itself;
+// `_mm512_cvtph_ps` names a rounding, cannot, and takes a shuffle more.
 impl Wide for f16 {
     #[inline(always)]
     unsafe fn whole(at: *const Self) -> __m512 {
         // SAFETY: see the trait.
-        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(at.cast())) }
+        unsafe { _mm512_cvt_roundph_ps::<_MM_FROUND_CUR_DIRECTION>(_mm256_loadu_si256(at.cast())) }
     }
     #[inline(always)]
     unsafe fn part(at: *const Self, n: usize) -> __m512 {
         // SAFETY: see the trait; masked lanes are not read.
-        unsafe { _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask16(n), at.cast())) }
+        unsafe { _mm512_cvt_roundph_ps::<_MM_FROUND_CUR_DIRECTION>(_mm256_maskz_loadu_epi16(mask16(n), at.cast())) }
     }
 }
 
