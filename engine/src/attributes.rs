@@ -29,7 +29,7 @@ use holotype_storage::segment_file::SegmentFile;
 use select::Changed;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
-use usual::Usual;
+use usual::{Before, Usual};
 
 /// A scalar attribute that a filter can test as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +119,8 @@ struct Derived {
     /// Both maps laid out for selecting.
     changed: OnceLock<Changed>,
     usual: OnceLock<Arc<Usual>>,
+    /// The usual sets as they were before the last changes.
+    before: Option<Before>,
 }
 
 /// Where a store stood, to come back to.
@@ -216,7 +218,7 @@ impl AttributeStore {
 
     /// Gives an item its attributes, the next one or one there is.
     pub(crate) fn set(&mut self, id: ItemId, attributes: Attributes) {
-        self.changes();
+        self.changes(Some(id.0));
         let replaced = self.current.insert(id.0, Arc::new(attributes));
         if self.savepoints > 0 {
             self.replaced.push((id.0, replaced));
@@ -225,7 +227,7 @@ impl AttributeStore {
 
     /// Says where the record of an item that is new in this state came to stand.
     pub(crate) fn place(&mut self, id: ItemId, lsn: u64) -> Result<()> {
-        self.changes();
+        self.changes(None);
         let Some(attributes) = self.current.get_mut(&id.0) else {
             return Err(Error::Corrupt { what: format!("item {id} has no attributes") });
         };
@@ -259,22 +261,27 @@ impl AttributeStore {
 
     /// Takes back every change since a savepoint, and ends it.
     pub(crate) fn roll_back(&mut self, savepoint: AttributesSavepoint) {
-        self.changes();
         while self.replaced.len() > savepoint.0 {
-            match self.replaced.pop() {
-                Some((id, Some(attributes))) => self.current.insert(id, attributes),
-                Some((id, None)) => self.current.remove(&id),
-                None => break,
+            let Some((id, replaced)) = self.replaced.pop() else { break };
+            self.changes(Some(id));
+            match replaced {
+                Some(attributes) => self.current.insert(id, attributes),
+                None => self.current.remove(&id),
             };
         }
         self.release(savepoint);
     }
 
-    /// Notes that the changes are about to be others; copies of this store keep what they derived.
-    fn changes(&mut self) {
+    /// Notes that the maps are about to be others, and which item then has other attributes; copies of this store keep what
+    /// they derived.
+    fn changes(&mut self, item: Option<u32>) {
         let derived = &self.derived;
         if derived.changed.get().is_some() || derived.usual.get().is_some() || Arc::strong_count(derived) > 1 {
-            self.derived = Arc::default();
+            let before = Before::of(derived.usual.get(), derived.before.as_ref());
+            self.derived = Arc::new(Derived { before, ..Derived::default() });
+        }
+        if let (Some(item), Some(derived)) = (item, Arc::get_mut(&mut self.derived)) {
+            derived.before = derived.before.take().and_then(|before| before.with(item));
         }
     }
 
@@ -305,7 +312,7 @@ impl AttributeStore {
     /// Sets the changes so far aside for a checkpoint to write; later ones gather anew.
     pub(crate) fn freeze(&mut self) {
         debug_assert!(self.frozen.is_empty(), "one checkpoint at a time");
-        self.changes();
+        self.changes(None);
         self.frozen = std::mem::take(&mut self.current);
     }
 
@@ -334,7 +341,7 @@ impl AttributeStore {
 
     /// Puts the frozen changes back under the later ones, after a checkpoint that failed.
     pub(crate) fn unfreeze(&mut self) {
-        self.changes();
+        self.changes(None);
         let later = std::mem::replace(&mut self.current, std::mem::take(&mut self.frozen));
         for (id, attributes) in later {
             self.current.insert(id, attributes);
@@ -358,7 +365,7 @@ impl AttributeStore {
             }
         }
         self.chunks = Arc::new(chunks);
-        self.changes();
+        self.changes(None);
         self.frozen = BufferedMap::default();
     }
 }
