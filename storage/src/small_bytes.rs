@@ -9,8 +9,6 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::log_page::field;
-
 /// The longest bytes kept in place.
 pub(crate) const MAX_INLINE_LEN: usize = 22;
 
@@ -99,6 +97,7 @@ impl PartialOrd for SmallBytes {
 impl Ord for SmallBytes {
     /// As slices are ordered. Behind its length an array is zero, so that of two in place the greater number, read from the
     /// front, is the greater one; where they are equal, the shorter is the beginning of the longer.
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Kept::Inline { len, bytes }, Kept::Inline { len: other_len, bytes: other }) => {
@@ -110,8 +109,13 @@ impl Ord for SmallBytes {
 }
 
 /// The bytes as numbers, the first the most significant. The last two of them share two bytes.
+#[inline]
 fn numbers(bytes: &[u8; MAX_INLINE_LEN]) -> [u64; 3] {
-    [0, 8, MAX_INLINE_LEN - 8].map(|at| u64::from_be_bytes(field(bytes, at)))
+    let number = u64::from_be_bytes;
+    match (bytes.as_chunks().0, bytes.last_chunk()) {
+        ([first, second], Some(last)) => [number(*first), number(*second), number(*last)],
+        _ => [0; 3],
+    }
 }
 
 impl std::hash::Hash for SmallBytes {
