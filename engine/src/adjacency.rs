@@ -9,7 +9,7 @@
 //! 2. What changed since the checkpoint is not in here: who asks for such an item's edges scans rows
 //!    ([`State::edges_out`], [`State::edges_in`]).
 //!
-//! Cost: 12 bytes an edge end, of at most [`MOST_ENDS`], and 1,100 bytes for the two blocks of 128 items.
+//! Cost: 16 bytes an edge end, of at most [`MOST_ENDS`] (64 MiB), and 1,100 bytes for the two blocks of 128 items.
 
 use crate::item::ItemId;
 use crate::state::{EdgeEnd, State};
