@@ -232,9 +232,9 @@ impl NewFiles<'_> {
         if kept > 0 {
             let (path, identity) = self.name(Form::Words, place);
             let sources: Vec<&WordSegment> = go.iter().map(AsRef::as_ref).collect();
-            let file = merge_word_segments(analyzer, &sources, Some(&self.keep), identity)?;
-            file.write(self.inner.files.vfs.as_ref(), &path)?;
-            let file = SegmentFile::open(self.inner.files.vfs.as_ref(), &path, WORD_SEGMENT_KIND, &identity)?;
+            let vfs = self.inner.files.vfs.as_ref();
+            merge_word_segments(analyzer, &sources, Some(&self.keep), identity, vfs, &path)?;
+            let file = SegmentFile::open(vfs, &path, WORD_SEGMENT_KIND, &identity)?;
             stay.push(Arc::new(WordSegment::open(file)?));
         }
         Ok(LayerWords { analyzer, segments: Arc::new(stay), tails: vec![Arc::new(WordTail::new(analyzer))] })

@@ -244,7 +244,10 @@ impl<'a> Sealer<'a> {
         place: u32,
         sealed: &mut Sealed,
     ) -> Result<Arc<WordSegment>> {
-        self.word_segment(place, sealed, |identity| Ok(merge_word_segments(analyzer, &sources, None, identity)?))
+        let (path, identity) = self.name(Form::Words, place, sealed);
+        let vfs = self.files.vfs.as_ref();
+        merge_word_segments(analyzer, &sources, None, identity, vfs, &path)?;
+        checked(SegmentFile::open(vfs, &path, WORD_SEGMENT_KIND, &identity)?)
     }
 }
 

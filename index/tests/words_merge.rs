@@ -2,11 +2,13 @@
 
 mod words_model;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use holotype_index::Error;
 use holotype_index::bitmap::Bits;
 use holotype_index::words::{Analyzer, BulkWords, Stemming, WordIndex, WordSegment, merge_word_segments};
+use holotype_storage::vfs::{SimVfs, Vfs};
 use proptest::prelude::*;
 use words_model::*;
 
@@ -27,7 +29,7 @@ proptest! {
         let parts: Vec<Arc<WordSegment>> = (0..4).map(|place| segment_of(analyzer, part(place))).collect();
         let parts: Vec<&WordSegment> = parts.iter().map(|part| &**part).collect();
         let keep: Option<Bits> = keep.map(|keep| keep.into_iter().collect());
-        let merged = merge_word_segments(analyzer, &parts, keep.as_ref(), IDENTITY).unwrap().into_bytes();
+        let merged = merged(analyzer, &parts, keep.as_ref()).unwrap();
 
         let kept: Vec<Document> =
             documents.into_iter().filter(|document| keep.as_ref().is_none_or(|keep| keep.contains(document.id))).collect();
@@ -75,6 +77,16 @@ proptest! {
     }
 }
 
+/// The bytes of the file that a merge writes.
+fn merged(analyzer: Analyzer, parts: &[&WordSegment], keep: Option<&Bits>) -> Result<Vec<u8>, Error> {
+    let (vfs, path) = (SimVfs::new(), Path::new("/merged.wseg"));
+    let len = merge_word_segments(analyzer, parts, keep, IDENTITY, &vfs, path);
+    let len = len.inspect_err(|_| assert!(vfs.list(Path::new("/")).unwrap().is_empty(), "what failed is removed"))?;
+    let bytes = vfs.bytes(path).unwrap();
+    assert_eq!(bytes.len() as u64, len);
+    Ok(bytes)
+}
+
 fn segment_from(bytes: Vec<u8>) -> Arc<WordSegment> {
     let kind = holotype_index::words::WORD_SEGMENT_KIND;
     let file = holotype_storage::segment_file::SegmentFile::from_bytes(bytes, kind, &IDENTITY).unwrap();
@@ -87,10 +99,10 @@ fn what_does_not_belong_together_is_refused() {
     let none = Analyzer::new(Stemming::None);
     let document = |id| Document { id, pieces: vec![("some text".into(), 1.0)] };
     let (a, b) = (segment_of(english, [&document(1)]), segment_of(none, [&document(2)]));
-    let mismatch = merge_word_segments(english, &[&a, &b], None, IDENTITY).unwrap_err();
+    let mismatch = merged(english, &[&a, &b], None).unwrap_err();
     assert!(matches!(&mismatch, Error::Mismatch { .. }), "{mismatch}");
     assert!(mismatch.to_string().contains("analyser 1 (none)"), "{mismatch}");
-    let twice = merge_word_segments(english, &[&a, &a], None, IDENTITY).unwrap_err();
+    let twice = merged(english, &[&a, &a], None).unwrap_err();
     assert!(matches!(twice, Error::IdOrder { previous: 1, next: 1 }));
     assert!(matches!(WordIndex::new(english, vec![a, b], vec![], 9), Err(Error::Mismatch { .. })));
     let tails = vec![tail_of(none, [])];
@@ -99,7 +111,7 @@ fn what_does_not_belong_together_is_refused() {
 
 #[test]
 fn nothing_merges_to_nothing() {
-    let empty = opened(merge_word_segments(Analyzer::default(), &[], None, IDENTITY).unwrap());
+    let empty = segment_from(merged(Analyzer::default(), &[], None).unwrap());
     assert_eq!((empty.document_count(), empty.term_count(), empty.posting_count()), (0, 0, 0));
     let index = WordIndex::new(Analyzer::default(), vec![empty], vec![], u32::MAX).unwrap();
     assert_eq!(index.top(&index.query("anything"), None, 10).unwrap(), []);

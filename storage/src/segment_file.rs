@@ -43,12 +43,16 @@
 //! 4. A section's checksum covers whose it is and where: bytes that a stray write brought from
 //!    another file or another place do not pass.
 
+mod stream;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::features::{Access, Features, UPGRADE_OR_REBUILD};
-use crate::vfs::{Mapping, OpenMode, Vfs};
+use crate::vfs::{Mapping, Vfs};
+
+pub use stream::SegmentFileStream;
 
 /// Which file this is: what a reader must expect to find, or else refuse the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,71 +108,64 @@ impl SegmentFileWriter {
     /// # Errors
     /// [`Error::Io`]; nothing then stands under `path` that was not there before.
     pub fn write(self, vfs: &dyn Vfs, path: &Path) -> Result<u64> {
-        let temporary = temporary_name(path);
-        let moved = self.write_temporary(vfs, &temporary).and_then(|file_len| {
-            vfs.rename(&temporary, path).map_err(Error::io(path, "rename"))?;
-            Ok(file_len)
-        });
-        let Ok(file_len) = moved else {
-            // The first error is the one that matters; what cannot be removed now is at the next write.
-            let _ = vfs.remove(&temporary);
-            return moved;
-        };
-        let directory = path.parent().unwrap_or(Path::new(""));
-        vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))?;
-        Ok(file_len)
-    }
-
-    fn write_temporary(&self, vfs: &dyn Vfs, path: &Path) -> Result<u64> {
-        match vfs.remove(path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io(path, "remove")(source));
-            }
-            _ => {}
+        let lens: Vec<_> = self.sections.iter().map(|(tag, bytes)| (*tag, Some(bytes.len() as u64))).collect();
+        let mut file = SegmentFileStream::create(vfs, path, (self.kind, self.version), self.identity, &lens)?;
+        for (number, (_, bytes)) in self.sections.iter().enumerate() {
+            file.append(number, bytes)?;
         }
-        let file = vfs.open(path, OpenMode::CreateNew).map_err(Error::io(path, "create"))?;
-        let write = |bytes: &[u8], offset: u64| file.write_at(bytes, offset).map_err(Error::io(path, "write"));
-        let (head, file_len) = self.head();
-        write(&head, 0)?;
-        let mut offset = head.len() as u64;
-        for (_, section) in &self.sections {
-            write(section, offset)?;
-            let padding = section.len().next_multiple_of(ALIGNMENT) - section.len();
-            write(&[0; ALIGNMENT][..padding], offset + section.len() as u64)?;
-            offset += (section.len() + padding) as u64;
-        }
-        file.sync().map_err(Error::io(path, "sync"))?;
-        Ok(file_len)
+        file.finish()
     }
 
     /// Header and directory, padded to where the first section starts, and the file's length.
     fn head(&self) -> (Vec<u8>, u64) {
-        let directory_end = HEADER_LEN + self.sections.len() * ENTRY_LEN;
-        let mut head = vec![0; directory_end];
-        put(&mut head, HEADER_MAGIC, &MAGIC);
-        put(&mut head, HEADER_KIND, &self.kind);
-        put(&mut head, HEADER_FRAME_VERSION, &FRAME_VERSION.to_le_bytes());
-        put(&mut head, HEADER_VERSION, &self.version.to_le_bytes());
-        put(&mut head, HEADER_DATABASE, &self.identity.database);
-        put(&mut head, HEADER_GENERATION, &self.identity.generation.to_le_bytes());
-        put(&mut head, HEADER_PLACE, &self.identity.place.to_le_bytes());
-        put(&mut head, HEADER_SECTION_COUNT, &(self.sections.len() as u32).to_le_bytes());
-        let mut offset = directory_end.next_multiple_of(ALIGNMENT);
-        for (i, (tag, bytes)) in self.sections.iter().enumerate() {
-            let entry = HEADER_LEN + i * ENTRY_LEN;
-            let crc = section_crc(&self.identity, *tag, offset as u64, bytes);
-            put(&mut head, entry + ENTRY_TAG, tag);
-            put(&mut head, entry + ENTRY_CRC, &crc.to_le_bytes());
-            put(&mut head, entry + ENTRY_OFFSET, &(offset as u64).to_le_bytes());
-            put(&mut head, entry + ENTRY_SECTION_LEN, &(bytes.len() as u64).to_le_bytes());
-            offset += bytes.len().next_multiple_of(ALIGNMENT);
+        let mut offset = head_len(self.sections.len()) as u64;
+        let mut placed = Vec::with_capacity(self.sections.len());
+        for (tag, bytes) in &self.sections {
+            let mut crc = section_hasher(&self.identity, *tag, offset);
+            crc.update(bytes);
+            placed.push(Placed { tag: *tag, crc: crc.finalize(), offset, len: bytes.len() as u64 });
+            offset += bytes.len().next_multiple_of(ALIGNMENT) as u64;
         }
-        put(&mut head, HEADER_FILE_LEN, &(offset as u64).to_le_bytes());
-        let crc = head_crc(&head);
-        put(&mut head, HEADER_CRC, &crc.to_le_bytes());
-        head.resize(directory_end.next_multiple_of(ALIGNMENT), 0);
-        (head, offset as u64)
+        (encode_head(self.kind, self.version, &self.identity, &placed, offset), offset)
     }
+}
+
+/// Where a section stands, and its checksum.
+struct Placed {
+    tag: [u8; 4],
+    crc: u32,
+    offset: u64,
+    len: u64,
+}
+
+/// Where the first of so many sections starts.
+fn head_len(sections: usize) -> usize {
+    (HEADER_LEN + sections * ENTRY_LEN).next_multiple_of(ALIGNMENT)
+}
+
+/// Header and directory, padded to where the first section starts.
+fn encode_head(kind: [u8; 4], version: u32, identity: &FileIdentity, sections: &[Placed], file_len: u64) -> Vec<u8> {
+    let mut head = vec![0; HEADER_LEN + sections.len() * ENTRY_LEN];
+    put(&mut head, HEADER_MAGIC, &MAGIC);
+    put(&mut head, HEADER_KIND, &kind);
+    put(&mut head, HEADER_FRAME_VERSION, &FRAME_VERSION.to_le_bytes());
+    put(&mut head, HEADER_VERSION, &version.to_le_bytes());
+    put(&mut head, HEADER_DATABASE, &identity.database);
+    put(&mut head, HEADER_GENERATION, &identity.generation.to_le_bytes());
+    put(&mut head, HEADER_PLACE, &identity.place.to_le_bytes());
+    put(&mut head, HEADER_SECTION_COUNT, &(sections.len() as u32).to_le_bytes());
+    for (i, section) in sections.iter().enumerate() {
+        let entry = HEADER_LEN + i * ENTRY_LEN;
+        put(&mut head, entry + ENTRY_TAG, &section.tag);
+        put(&mut head, entry + ENTRY_CRC, &section.crc.to_le_bytes());
+        put(&mut head, entry + ENTRY_OFFSET, &section.offset.to_le_bytes());
+        put(&mut head, entry + ENTRY_SECTION_LEN, &section.len.to_le_bytes());
+    }
+    put(&mut head, HEADER_FILE_LEN, &file_len.to_le_bytes());
+    let crc = head_crc(&head);
+    put(&mut head, HEADER_CRC, &crc.to_le_bytes());
+    head.resize(head_len(sections.len()), 0);
+    head
 }
 
 /// A derived file, mapped, its header and directory checked.
@@ -500,14 +497,20 @@ fn head_crc(head: &[u8]) -> u32 {
 }
 
 fn section_crc(identity: &FileIdentity, tag: [u8; 4], offset: u64, bytes: &[u8]) -> u32 {
+    let mut hasher = section_hasher(identity, tag, offset);
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+/// What begins the checksum of a section; its bytes follow.
+fn section_hasher(identity: &FileIdentity, tag: [u8; 4], offset: u64) -> crc32fast::Hasher {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&identity.database);
     hasher.update(&identity.generation.to_le_bytes());
     hasher.update(&identity.place.to_le_bytes());
     hasher.update(&tag);
     hasher.update(&offset.to_le_bytes());
-    hasher.update(bytes);
-    hasher.finalize()
+    hasher
 }
 
 pub(crate) fn temporary_name(path: &Path) -> PathBuf {

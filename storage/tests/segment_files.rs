@@ -5,7 +5,7 @@ use std::path::Path;
 
 use holotype_storage::Error;
 use holotype_storage::columns::{Columns, ColumnsWriter, MAX_IDS, ZONE_IDS};
-use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter, is_temporary};
+use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileStream, SegmentFileWriter, is_temporary};
 use holotype_storage::vfs::{Failure, OsVfs, SimVfs, Vfs};
 use proptest::prelude::*;
 
@@ -200,6 +200,36 @@ fn a_failing_call_leaves_the_old_file_and_no_other() {
             }
             Err(other) => panic!("call {call}: {other}"),
         }
+    }
+}
+
+#[test]
+fn a_file_is_the_same_however_it_is_written() {
+    let sections: Vec<Vec<u8>> = [100, 0, 64, 700_000, 3, 300_000, 70_000]
+        .iter()
+        .map(|len: &usize| (0..*len).map(|at| (at * 7 + len) as u8).collect())
+        .collect();
+    let tags: Vec<[u8; 4]> = (0..sections.len()).map(|number| [b't', b'a', b'g', b'0' + number as u8]).collect();
+    let mut writer = SegmentFileWriter::new(KIND, 5, IDENTITY);
+    tags.iter().zip(&sections).for_each(|(tag, bytes)| writer.section(*tag, bytes.clone()));
+    let at_once = writer.into_bytes();
+    let mut lens: Vec<_> = tags.iter().zip(&sections).map(|(tag, bytes)| (*tag, Some(bytes.len() as u64))).collect();
+    lens.last_mut().unwrap().1 = None;
+    let path = Path::new("/a.test");
+    for piece in [1_000, 65_537, 300_000] {
+        let sim = SimVfs::new();
+        let mut stream = SegmentFileStream::create(&sim, path, (KIND, 5), IDENTITY, &lens).unwrap();
+        // Side by side, the last first.
+        for start in (0..700_000).step_by(piece) {
+            for (number, bytes) in sections.iter().enumerate().rev() {
+                stream.append(number, &bytes[start.min(bytes.len())..(start + piece).min(bytes.len())]).unwrap();
+            }
+        }
+        assert!(sim.list(Path::new("/")).unwrap().iter().all(|name| is_temporary(name)));
+        assert_eq!(stream.finish().unwrap(), at_once.len() as u64);
+        assert!(sim.bytes(path).unwrap() == at_once, "in pieces of {piece}");
+        drop(SegmentFileStream::create(&sim, path, (KIND, 5), IDENTITY, &lens).unwrap());
+        assert_eq!(sim.list(Path::new("/")).unwrap(), ["a.test"], "what is not finished leaves nothing");
     }
 }
 

@@ -12,9 +12,10 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::analyse::Analyzer;
 use super::postings::Posting;
-use super::segment::{Builder, Number};
+use super::segment::Number;
 use super::tail::WordTail;
 use super::vocabulary::Vocabulary;
+use super::writer::{Builder, InMemory};
 use crate::error::Result;
 
 /// Terms that take more than this are forgotten before the next segment.
@@ -75,7 +76,7 @@ impl BulkWords {
             }
         }
         terms.sort_unstable_by_key(|(key, _)| *key);
-        let mut builder = Builder::new(analyzer.id(), ids, lens);
+        let mut builder = Builder::new(InMemory::default(), analyzer.id(), &ids, lens)?;
         let mut merged: Vec<Posting> = Vec::new();
         for (key, list) in terms {
             merged.clear();
@@ -87,9 +88,9 @@ impl BulkWords {
                     _ => merged.push(*posting),
                 }
             }
-            builder.term(key.as_bytes(), &merged);
+            builder.term(key.as_bytes(), &merged)?;
         }
-        builder.finish(identity)
+        Ok(builder.finish()?.into_file(identity))
     }
 }
 

@@ -1,15 +1,23 @@
-//! Several word segments become one.
+//! Several word segments become one, written as it is made.
 //!
-//! The dictionaries are merged in one ordered pass; a posting changes only its local id. So a term's frequencies, the
+//! The dictionaries are walked side by side, in order; a posting changes only its local id. So a term's frequencies, the
 //! documents' lengths and every score stay as they were. The order of the segments and of their ids does not matter.
 //!
-//! Cost: every posting is decoded and encoded once; memory for one posting list and 4 bytes a document besides the result.
+//! The walk is made twice: once to count, which says where every section stands, and once to write. The first reads postings
+//! only of segments that lose documents.
+//!
+//! Cost: every posting is decoded and encoded once. Memory for the postings of one term, 12 bytes a document, and the
+//! stream's buffers; the size of the dictionaries and of all postings together does not matter.
 
-use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
+use std::path::Path;
+
+use holotype_storage::segment_file::FileIdentity;
+use holotype_storage::vfs::Vfs;
 
 use super::analyse::Analyzer;
-use super::postings::{List, Posting};
-use super::segment::{Builder, Lookup, WordSegment};
+use super::postings::{List, Posting, Stored};
+use super::segment::{Lookup, Number, WordSegment};
+use super::writer::{Builder, Lengths};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 
@@ -20,69 +28,140 @@ const DROPPED: u32 = u32::MAX;
 struct Source<'a> {
     lookup: Lookup<'a>,
     next: u32,
+    term: Option<(&'a [u8], Stored<'a>)>,
     places: Vec<u32>,
+    /// Whether its next term is the one at hand.
+    is_here: bool,
+    /// Whether none of its documents is left out.
+    whole: bool,
 }
 
 impl<'a> Source<'a> {
-    fn key(&self) -> Option<&'a [u8]> {
-        self.lookup.term(self.next).map(|(key, _)| key)
+    /// It, with its list of the term at hand, if it has that.
+    fn here(&self) -> Option<(&Self, Stored<'a>)> {
+        self.term.filter(|_| self.is_here).map(|(_, list)| (self, list))
+    }
+
+    fn go_to(&mut self, term: u32) {
+        self.next = term;
+        self.term = self.lookup.term(term);
+    }
+
+    /// Shows what is kept of a list, with its new places.
+    fn each_kept(&self, list: Stored<'_>, see: &mut impl FnMut(Posting)) -> Result<()> {
+        List::Stored(list).each(u32::MAX, &mut |posting| {
+            let place = self.places.get(posting.local as usize).copied().unwrap_or(DROPPED);
+            if place != DROPPED {
+                see(Posting { local: place, ..posting });
+            }
+        })
     }
 }
 
-/// The segment of all documents of `segments`, without those that `keep` leaves out.
+/// Writes the segment of all documents of `segments`, without those that `keep` leaves out, to `path`. Returns its length.
 ///
 /// # Errors
 /// [`Error::Mismatch`] for a segment of another analyser, [`Error::IdOrder`] for a document in two segments,
-/// [`Error::Corrupt`] for damage.
+/// [`Error::Corrupt`] for damage, [`Error::TooMany`] past the limits of a segment, and of the disk; nothing then stands under
+/// `path` that was not there before.
 pub fn merge_word_segments(
     analyzer: Analyzer,
     segments: &[&WordSegment],
     keep: Option<&Bits>,
     identity: FileIdentity,
-) -> Result<SegmentFileWriter> {
+    vfs: &dyn Vfs,
+    path: &Path,
+) -> Result<u64> {
     let analyzer = analyzer.id();
     if let Some(other) = segments.iter().find(|segment| segment.analyzer() != analyzer) {
         return Err(Error::Mismatch { expected: analyzer.to_string(), found: other.analyzer().to_string() });
     }
     let mut sources = Vec::with_capacity(segments.len());
-    let mut documents = Vec::new();
-    for (i, segment) in segments.iter().enumerate() {
-        let (ids, lens) = (segment.ids()?, segment.stored_lens()?);
-        documents.extend(ids.zip(lens).enumerate().map(|(local, (id, len))| (id, i, local, *len)));
+    for segment in segments {
         let places = vec![DROPPED; segment.document_count() as usize];
-        sources.push(Source { lookup: segment.lookup()?, next: 0, places });
+        sources.push(Source { lookup: segment.lookup()?, next: 0, term: None, places, is_here: false, whole: true });
     }
-    documents.sort_unstable_by_key(|(id, ..)| *id);
-    if let Some([(previous, ..), (next, ..)]) = documents.array_windows().find(|[a, b]| a.0 == b.0) {
-        return Err(Error::IdOrder { previous: *previous, next: *next });
-    }
-    documents.retain(|(id, ..)| keep.is_none_or(|keep| keep.contains(*id)));
-    for (place, (_, source, local, _)) in documents.iter().enumerate() {
-        sources[*source].places[*local] = place as u32;
-    }
-    let ids = documents.iter().map(|(id, ..)| id.to_le_bytes()).collect();
-    let lens = documents.iter().map(|(.., len)| *len).collect();
-    let mut builder = Builder::new(analyzer, ids, lens);
-    drop(documents);
+    let (ids, lens) = documents(segments, keep, &mut sources)?;
 
-    let mut postings = Vec::new();
-    while let Some(key) = sources.iter().filter_map(Source::key).min() {
-        postings.clear();
-        for source in &mut sources {
-            if let Some((found, list)) = source.lookup.term(source.next)
-                && found == key
-            {
-                source.next += 1;
-                List::Stored(list).each(u32::MAX, &mut |posting| {
-                    let place = source.places.get(posting.local as usize).copied().unwrap_or(DROPPED);
-                    if place != DROPPED {
-                        postings.push(Posting { local: place, ..posting });
-                    }
-                })?;
+    let mut lengths = Lengths::of_documents(ids.len());
+    each_term(&mut sources, |key, sources| {
+        let mut count = 0u64;
+        for (source, list) in sources.iter().filter_map(Source::here) {
+            match source.whole {
+                true => count += u64::from(list.count),
+                false => source.each_kept(list, &mut |_| count += 1)?,
             }
         }
+        lengths.add(key, count);
+        Ok(())
+    })?;
+
+    let mut builder = Builder::new(lengths.create(vfs, path, identity)?, analyzer, &ids, lens)?;
+    drop(ids);
+    let mut postings = Vec::new();
+    each_term(&mut sources, |key, sources| {
+        postings.clear();
+        for (source, list) in sources.iter().filter_map(Source::here) {
+            source.each_kept(list, &mut |posting| postings.push(posting))?;
+        }
+        // Nothing to do where the segments follow one another.
         postings.sort_unstable_by_key(|posting| posting.local);
-        builder.term(key, &postings);
+        builder.term(key, &postings)
+    })?;
+    Ok(builder.finish()?.finish()?)
+}
+
+/// Ids and lengths of the documents that are kept, by id; notes in the sources where each goes, and puts those in the order of
+/// their first documents.
+fn documents(
+    segments: &[&WordSegment],
+    keep: Option<&Bits>,
+    sources: &mut Vec<Source<'_>>,
+) -> Result<(Vec<Number>, Vec<Number>)> {
+    let mut runs = Vec::with_capacity(segments.len());
+    for (segment, source) in segments.iter().zip(sources.drain(..)) {
+        runs.push((segment.stored_ids()?, segment.stored_lens()?, 0, source));
     }
-    builder.finish(identity)
+    let count = runs.iter().map(|(ids, ..)| ids.len()).sum();
+    let (mut ids, mut lens) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let id_at = |ids: &[Number], at: usize| ids.get(at).map(|id| u32::from_le_bytes(*id));
+    runs.sort_by_key(|(ids, ..)| id_at(ids, 0));
+    let mut before = None;
+    while let Some((id, run)) =
+        runs.iter().enumerate().filter_map(|(run, (ids, _, at, _))| Some((id_at(ids, *at)?, run))).min()
+    {
+        let (run_ids, run_lens, at, source) = &mut runs[run];
+        if let Some(previous) = before.filter(|before| *before >= id) {
+            return Err(Error::IdOrder { previous, next: id });
+        }
+        before = Some(id);
+        if keep.is_none_or(|keep| keep.contains(id)) {
+            source.places[*at] = ids.len() as u32;
+            ids.push(run_ids[*at]);
+            lens.push(run_lens[*at]);
+        } else {
+            source.whole = false;
+        }
+        *at += 1;
+    }
+    sources.extend(runs.into_iter().map(|(.., source)| source));
+    Ok((ids, lens))
+}
+
+/// Shows every term of the sources in order; those that have it say so ([`Source::here`]).
+fn each_term<'a, F>(sources: &mut [Source<'a>], mut see: F) -> Result<()>
+where
+    F: FnMut(&'a [u8], &[Source<'a>]) -> Result<()>,
+{
+    sources.iter_mut().for_each(|source| source.go_to(0));
+    while let Some(key) = sources.iter().filter_map(|source| source.term.map(|(key, _)| key)).min() {
+        for source in sources.iter_mut() {
+            source.is_here = source.term.is_some_and(|(found, _)| found == key);
+        }
+        see(key, sources)?;
+        for source in sources.iter_mut().filter(|source| source.is_here) {
+            source.go_to(source.next + 1);
+        }
+    }
+    Ok(())
 }

@@ -38,6 +38,7 @@ mod segment;
 mod stop;
 mod tail;
 mod vocabulary;
+mod writer;
 
 use std::sync::Arc;
 

@@ -52,16 +52,16 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
+use holotype_storage::segment_file::SegmentFile;
 
 use super::analyse::AnalyzerId;
 use super::lens::{LenClasses, Lens};
-use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Block, List, Posting, Stored, encode};
+use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Block, List, Posting, Stored};
 use crate::error::{Error, Result};
 
 /// The kind of a word segment's file.
 pub const WORD_SEGMENT_KIND: [u8; 4] = *b"WSEG";
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 const HEAD: [u8; 4] = *b"HEAD";
 const IDS: [u8; 4] = *b"IDS ";
@@ -70,6 +70,26 @@ const TERM: [u8; 4] = *b"TERM";
 const TEXT: [u8; 4] = *b"TEXT";
 const BLKS: [u8; 4] = *b"BLKS";
 const POST: [u8; 4] = *b"POST";
+
+/// The sections in the order in which they stand.
+pub(super) const SECTIONS: [[u8; 4]; 7] = [HEAD, IDS, LENS, TERM, TEXT, BLKS, POST];
+
+/// A section, by its number in that order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Head,
+    Ids,
+    Lens,
+    Terms,
+    Text,
+    Blocks,
+    Postings,
+}
+
+impl Section {
+    pub(super) const ALL: [Self; SECTIONS.len()] =
+        [Self::Head, Self::Ids, Self::Lens, Self::Terms, Self::Text, Self::Blocks, Self::Postings];
+}
 
 const HEAD_ANALYZER: usize = 0;
 const HEAD_DOCUMENTS: usize = HEAD_ANALYZER + 4;
@@ -84,7 +104,7 @@ const TERM_LIST: usize = 0;
 const TERM_TEXT: usize = TERM_LIST + 8;
 const TERM_BLOCK: usize = TERM_TEXT + 4;
 const TERM_COUNT: usize = TERM_BLOCK + 4;
-const TERM_LEN: usize = TERM_COUNT + 4;
+pub(super) const TERM_LEN: usize = TERM_COUNT + 4;
 const _: () = assert!(TERM_LEN == 20);
 
 /// Every so many documents the lengths before are summed up in memory.
@@ -119,17 +139,41 @@ struct Checked {
     lens: LenClasses,
 }
 
+/// What section `HEAD` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) analyzer: AnalyzerId,
+    pub(super) documents: u32,
+    pub(super) terms: u32,
+    pub(super) postings: u64,
+    pub(super) total_len: u64,
+}
+
+impl Head {
+    pub(super) const LEN: usize = HEAD_LEN;
+
+    pub(super) fn encode(&self) -> [u8; HEAD_LEN] {
+        let mut bytes = [0; HEAD_LEN];
+        bytes[HEAD_ANALYZER..HEAD_DOCUMENTS].copy_from_slice(&self.analyzer.0.to_le_bytes());
+        bytes[HEAD_DOCUMENTS..HEAD_TERMS].copy_from_slice(&self.documents.to_le_bytes());
+        bytes[HEAD_TERMS..HEAD_ZERO].copy_from_slice(&self.terms.to_le_bytes());
+        bytes[HEAD_POSTINGS..HEAD_TOTAL_LEN].copy_from_slice(&self.postings.to_le_bytes());
+        bytes[HEAD_TOTAL_LEN..].copy_from_slice(&self.total_len.to_le_bytes());
+        bytes
+    }
+}
+
 /// One entry of the dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    list: u64,
-    text: u32,
-    block: u32,
-    count: u32,
+pub(super) struct Entry {
+    pub(super) list: u64,
+    pub(super) text: u32,
+    pub(super) block: u32,
+    pub(super) count: u32,
 }
 
 impl Entry {
-    fn encode(&self) -> [u8; TERM_LEN] {
+    pub(super) fn encode(&self) -> [u8; TERM_LEN] {
         let mut bytes = [0; TERM_LEN];
         bytes[TERM_LIST..TERM_TEXT].copy_from_slice(&self.list.to_le_bytes());
         bytes[TERM_TEXT..TERM_BLOCK].copy_from_slice(&self.text.to_le_bytes());
@@ -443,90 +487,6 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Writes a segment, term by term.
-#[derive(Debug)]
-pub(super) struct Builder {
-    analyzer: AnalyzerId,
-    ids: Vec<Number>,
-    lens: Vec<Number>,
-    terms: Vec<u8>,
-    text: Vec<u8>,
-    blocks: Vec<u8>,
-    postings: Vec<u8>,
-    posting_count: u64,
-}
-
-impl Builder {
-    /// Begins a segment over these documents, whose ids ascend.
-    pub(super) fn new(analyzer: AnalyzerId, ids: Vec<Number>, lens: Vec<Number>) -> Self {
-        debug_assert_eq!(ids.len(), lens.len());
-        Self {
-            analyzer,
-            ids,
-            lens,
-            terms: Vec::new(),
-            text: Vec::new(),
-            blocks: Vec::new(),
-            postings: Vec::new(),
-            posting_count: 0,
-        }
-    }
-
-    /// Adds a term, greater than the one before, with its postings; one without postings is left out.
-    pub(super) fn term(&mut self, key: &[u8], postings: &[Posting]) {
-        if postings.is_empty() {
-            return;
-        }
-        self.entry(postings.len() as u32);
-        self.text.extend_from_slice(key);
-        let len_of = |local: u32| self.lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len));
-        let blocks = encode(postings, &len_of, &mut self.postings);
-        self.blocks.extend(blocks.iter().flat_map(Block::encode));
-        self.posting_count += postings.len() as u64;
-    }
-
-    /// The finished file.
-    ///
-    /// # Errors
-    /// [`Error::TooMany`] when the terms' texts or the block entries outgrow 32-bit offsets.
-    pub(super) fn finish(mut self, identity: FileIdentity) -> Result<SegmentFileWriter> {
-        for found in [self.text.len(), self.blocks.len() / BLOCK_ENTRY_LEN] {
-            let max = u32::MAX as usize;
-            if found > max {
-                return Err(Error::TooMany { found, max });
-            }
-        }
-        let term_count = (self.terms.len() / TERM_LEN) as u32;
-        self.entry(0);
-        let mut head = vec![0; HEAD_LEN];
-        head[HEAD_ANALYZER..HEAD_DOCUMENTS].copy_from_slice(&self.analyzer.0.to_le_bytes());
-        head[HEAD_DOCUMENTS..HEAD_TERMS].copy_from_slice(&(self.ids.len() as u32).to_le_bytes());
-        head[HEAD_TERMS..HEAD_ZERO].copy_from_slice(&term_count.to_le_bytes());
-        head[HEAD_POSTINGS..HEAD_TOTAL_LEN].copy_from_slice(&self.posting_count.to_le_bytes());
-        head[HEAD_TOTAL_LEN..].copy_from_slice(&sum(&self.lens).to_le_bytes());
-
-        let mut file = SegmentFileWriter::new(WORD_SEGMENT_KIND, VERSION, identity);
-        file.section(HEAD, head);
-        file.section(IDS, self.ids.into_flattened());
-        file.section(LENS, self.lens.into_flattened());
-        file.section(TERM, self.terms);
-        file.section(TEXT, self.text);
-        file.section(BLKS, self.blocks);
-        file.section(POST, self.postings);
-        Ok(file)
-    }
-
-    fn entry(&mut self, count: u32) {
-        let entry = Entry {
-            list: self.postings.len() as u64,
-            text: self.text.len() as u32,
-            block: (self.blocks.len() / BLOCK_ENTRY_LEN) as u32,
-            count,
-        };
-        self.terms.extend_from_slice(&entry.encode());
-    }
-}
-
 /// Checks one entry against the next and its block entries against the list.
 fn check_term(
     entry: &Entry,
@@ -560,7 +520,7 @@ fn check_term(
     Ok(())
 }
 
-fn sum(numbers: &[Number]) -> u64 {
+pub(super) fn sum(numbers: &[Number]) -> u64 {
     numbers.iter().map(|number| u64::from(u32::from_le_bytes(*number))).sum()
 }
 
@@ -578,24 +538,28 @@ fn u64_at<const N: usize>(bytes: &[u8; N], offset: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use holotype_storage::segment_file::FileIdentity;
+
     use super::*;
-    use crate::words::postings::ONCE;
+    use crate::words::postings::{ONCE, Posting};
+    use crate::words::writer::{Builder, InMemory};
 
     const IDENTITY: FileIdentity = FileIdentity { database: [9; 16], generation: 1, place: 0 };
 
     fn built() -> Vec<u8> {
-        let numbers = |numbers: &[u32]| numbers.iter().map(|number| number.to_le_bytes()).collect();
+        let numbers = |numbers: &[u32]| -> Vec<Number> { numbers.iter().map(|number| number.to_le_bytes()).collect() };
         let once = |locals: std::ops::Range<u32>| -> Vec<Posting> {
             locals.map(|local| Posting { local, frequency: ONCE }).collect()
         };
         let ids: Vec<u32> = (0..130).map(|local| 5 + 2 * local).collect();
         let mut lens = vec![ONCE; 130];
         lens[0] = 3 * ONCE;
-        let mut builder = Builder::new(AnalyzerId(0x101), numbers(&ids), numbers(&lens));
-        builder.term(b"all", &once(0..130));
-        builder.term(b"none", &[]);
-        builder.term(b"one", &[Posting { local: 2, frequency: 40 }]);
-        builder.finish(IDENTITY).unwrap().into_bytes()
+        let analyzer = AnalyzerId(0x101);
+        let mut builder = Builder::new(InMemory::default(), analyzer, &numbers(&ids), numbers(&lens)).unwrap();
+        builder.term(b"all", &once(0..130)).unwrap();
+        builder.term(b"none", &[]).unwrap();
+        builder.term(b"one", &[Posting { local: 2, frequency: 40 }]).unwrap();
+        builder.finish().unwrap().into_file(IDENTITY).into_bytes()
     }
 
     #[test]

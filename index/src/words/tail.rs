@@ -20,8 +20,9 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::analyse::Analyzer;
 use super::postings::{ONCE, Posting};
-use super::segment::{Builder, Number};
+use super::segment::Number;
 use super::vocabulary::Vocabulary;
+use super::writer::{Builder, InMemory};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 
@@ -289,7 +290,8 @@ impl TailIndex {
         let mut terms: Vec<(&str, &[Posting])> =
             self.vocabulary.terms().filter_map(|(key, list)| Some((key, &**self.lists.get(list as usize)?))).collect();
         terms.sort_unstable_by_key(|(key, _)| *key);
-        let mut builder = Builder::new(analyzer.id(), ids, lens);
+        let mut builder = Builder::new(InMemory::default(), analyzer.id(), &ids, lens)?;
+        drop(ids);
         let mut postings = Vec::new();
         for (key, list) in terms {
             let here = match list.last() {
@@ -299,15 +301,15 @@ impl TailIndex {
                 _ => list,
             };
             if keep.is_none() {
-                builder.term(key.as_bytes(), here);
+                builder.term(key.as_bytes(), here)?;
                 continue;
             }
             let kept = |posting: &Posting| Some(Posting { local: places[posting.local as usize]?, ..*posting });
             postings.clear();
             postings.extend(here.iter().filter_map(kept));
-            builder.term(key.as_bytes(), &postings);
+            builder.term(key.as_bytes(), &postings)?;
         }
-        builder.finish(identity)
+        Ok(builder.finish()?.into_file(identity))
     }
 }
 

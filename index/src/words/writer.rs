@@ -1,0 +1,189 @@
+//! Laying a word segment down, term by term: in memory, or in a file as it comes.
+//!
+//! Both get the same bytes. In memory the sections may grow as they like; in a file each has its place, so their lengths are
+//! counted beforehand ([`Lengths`]).
+
+use std::path::Path;
+
+use holotype_storage::segment_file::{FileIdentity, SegmentFileStream, SegmentFileWriter};
+use holotype_storage::vfs::Vfs;
+
+use super::analyse::AnalyzerId;
+use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Posting, encode};
+use super::segment::{Entry, Head, Number, SECTIONS, Section, TERM_LEN, VERSION, WORD_SEGMENT_KIND, sum};
+use crate::error::{Error, Result};
+
+/// Where the sections of a segment go.
+pub(super) trait Output {
+    /// Adds bytes to a section.
+    fn put(&mut self, section: Section, bytes: &[u8]) -> Result<()>;
+}
+
+/// Sections in memory.
+#[derive(Debug, Default)]
+pub(super) struct InMemory([Vec<u8>; SECTIONS.len()]);
+
+impl InMemory {
+    /// The sections as a file.
+    pub(super) fn into_file(self, identity: FileIdentity) -> SegmentFileWriter {
+        let mut file = SegmentFileWriter::new(WORD_SEGMENT_KIND, VERSION, identity);
+        for (tag, bytes) in SECTIONS.into_iter().zip(self.0) {
+            file.section(tag, bytes);
+        }
+        file
+    }
+}
+
+impl Output for InMemory {
+    fn put(&mut self, section: Section, bytes: &[u8]) -> Result<()> {
+        self.0[section as usize].extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Output for SegmentFileStream<'_> {
+    fn put(&mut self, section: Section, bytes: &[u8]) -> Result<()> {
+        Ok(self.append(section as usize, bytes)?)
+    }
+}
+
+/// How long the sections of a segment become.
+#[derive(Debug)]
+pub(super) struct Lengths {
+    documents: usize,
+    terms: u64,
+    text: u64,
+    blocks: u64,
+}
+
+impl Lengths {
+    /// Of so many documents, and no term yet.
+    pub(super) fn of_documents(documents: usize) -> Self {
+        Self { documents, terms: 0, text: 0, blocks: 0 }
+    }
+
+    /// Counts a term with so many postings.
+    pub(super) fn add(&mut self, key: &[u8], postings: u64) {
+        if postings > 0 {
+            self.terms += 1;
+            self.text += key.len() as u64;
+            self.blocks += block_entries(postings);
+        }
+    }
+
+    /// A file with room for just that, to lay the segment down in.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] past the limits of a segment, and of the disk.
+    pub(super) fn create<'v>(
+        &self,
+        vfs: &'v dyn Vfs,
+        path: &Path,
+        identity: FileIdentity,
+    ) -> Result<SegmentFileStream<'v>> {
+        check_limits(self.text, self.blocks)?;
+        let documents = size_of::<Number>() as u64 * self.documents as u64;
+        let len = |section: Section| match section {
+            Section::Head => Some(Head::LEN as u64),
+            Section::Ids | Section::Lens => Some(documents),
+            Section::Terms => Some(TERM_LEN as u64 * (self.terms + 1)),
+            Section::Text => Some(self.text),
+            Section::Blocks => Some(BLOCK_ENTRY_LEN as u64 * self.blocks),
+            Section::Postings => None,
+        };
+        let sections = Section::ALL.map(|section| (SECTIONS[section as usize], len(section)));
+        Ok(SegmentFileStream::create(vfs, path, (WORD_SEGMENT_KIND, VERSION), identity, &sections)?)
+    }
+}
+
+/// How many block entries a list of so many postings has.
+fn block_entries(postings: u64) -> u64 {
+    if postings > BLOCK_LEN as u64 { postings.div_ceil(BLOCK_LEN as u64) } else { 0 }
+}
+
+/// What entries of the dictionary say in 32 bits has to fit there.
+fn check_limits(text: u64, blocks: u64) -> Result<()> {
+    let max = u32::MAX as usize;
+    match [text, blocks].into_iter().find(|found| *found > max as u64) {
+        Some(found) => Err(Error::TooMany { found: usize::try_from(found).unwrap_or(usize::MAX), max }),
+        None => Ok(()),
+    }
+}
+
+/// Lays a segment down.
+#[derive(Debug)]
+pub(super) struct Builder<O> {
+    output: O,
+    analyzer: AnalyzerId,
+    lens: Vec<Number>,
+    terms: u32,
+    postings: u64,
+    /// What the sections have come to.
+    list_len: u64,
+    text_len: u64,
+    blocks: u64,
+    /// The list at hand.
+    list: Vec<u8>,
+}
+
+impl<O: Output> Builder<O> {
+    /// Begins a segment over these documents, whose ids ascend.
+    ///
+    /// # Errors
+    /// Of the output.
+    pub(super) fn new(mut output: O, analyzer: AnalyzerId, ids: &[Number], lens: Vec<Number>) -> Result<Self> {
+        debug_assert_eq!(ids.len(), lens.len());
+        output.put(Section::Ids, ids.as_flattened())?;
+        output.put(Section::Lens, lens.as_flattened())?;
+        let (terms, postings, list_len, text_len, blocks) = (0, 0, 0, 0, 0);
+        Ok(Self { output, analyzer, lens, terms, postings, list_len, text_len, blocks, list: Vec::new() })
+    }
+
+    /// Adds a term, greater than the one before, with its postings; one without postings is left out.
+    ///
+    /// # Errors
+    /// Of the output.
+    pub(super) fn term(&mut self, key: &[u8], postings: &[Posting]) -> Result<()> {
+        if postings.is_empty() {
+            return Ok(());
+        }
+        self.entry(postings.len() as u32)?;
+        self.list.clear();
+        let len_of = |local: u32| self.lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len));
+        let blocks = encode(postings, &len_of, &mut self.list);
+        self.output.put(Section::Text, key)?;
+        for block in &blocks {
+            self.output.put(Section::Blocks, &block.encode())?;
+        }
+        self.output.put(Section::Postings, &self.list)?;
+        self.terms += 1;
+        self.postings += postings.len() as u64;
+        self.list_len += self.list.len() as u64;
+        self.text_len += key.len() as u64;
+        self.blocks += blocks.len() as u64;
+        Ok(())
+    }
+
+    /// The output with everything in it.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] when the terms' texts or the block entries outgrow 32-bit offsets, and of the output.
+    pub(super) fn finish(mut self) -> Result<O> {
+        check_limits(self.text_len, self.blocks)?;
+        self.entry(0)?;
+        let head = Head {
+            analyzer: self.analyzer,
+            documents: self.lens.len() as u32,
+            terms: self.terms,
+            postings: self.postings,
+            total_len: sum(&self.lens),
+        };
+        self.output.put(Section::Head, &head.encode())?;
+        Ok(self.output)
+    }
+
+    fn entry(&mut self, count: u32) -> Result<()> {
+        let entry = Entry { list: self.list_len, text: self.text_len as u32, block: self.blocks as u32, count };
+        self.output.put(Section::Terms, &entry.encode())
+    }
+}

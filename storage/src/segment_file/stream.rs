@@ -1,0 +1,168 @@
+//! Writing a derived file in pieces: its sections grow side by side, each in its own place, through a small buffer.
+//!
+//! Where a section stands depends on how long those before it are, so all lengths but the last are told beforehand. Checksums
+//! are made as the bytes come; the head is written at the end. The bytes are the ones that [`SegmentFileWriter`] writes of
+//! the same sections.
+//!
+//! 1. The file has a temporary name until [`SegmentFileStream::finish`] has synced it; without that it is removed.
+//! 2. Memory: 256 KiB for each section that grows.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{ALIGNMENT, FileIdentity, Placed, encode_head, head_len, section_hasher, temporary_name};
+use crate::error::{Error, Result};
+use crate::vfs::{OpenMode, Vfs, VfsFile};
+
+/// Bytes of a section that are gathered before they are written.
+const BUFFER_LEN: usize = 256 << 10;
+
+/// A derived file being written.
+pub struct SegmentFileStream<'v> {
+    vfs: &'v dyn Vfs,
+    path: PathBuf,
+    kind: [u8; 4],
+    version: u32,
+    identity: FileIdentity,
+    temporary: Temporary<'v>,
+    sections: Vec<Growing>,
+}
+
+/// A section that grows.
+struct Growing {
+    tag: [u8; 4],
+    offset: u64,
+    /// How long it becomes; of the last section only the end says.
+    len: Option<u64>,
+    written: u64,
+    buffer: Vec<u8>,
+    crc: crc32fast::Hasher,
+}
+
+/// A file under a temporary name, which goes unless it is given another.
+struct Temporary<'v> {
+    vfs: &'v dyn Vfs,
+    path: PathBuf,
+    file: Arc<dyn VfsFile>,
+    renamed: bool,
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // What cannot be removed now is at the next write.
+            let _ = self.vfs.remove(&self.path);
+        }
+    }
+}
+
+impl std::fmt::Debug for SegmentFileStream<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SegmentFileStream").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<'v> SegmentFileStream<'v> {
+    /// Begins the file at `path`, with sections of these tags and lengths. The last may be of any length.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    ///
+    /// # Panics
+    /// If another length than the last is not given, or a tag is given twice.
+    pub fn create(
+        vfs: &'v dyn Vfs,
+        path: &Path,
+        (kind, version): ([u8; 4], u32),
+        identity: FileIdentity,
+        sections: &[([u8; 4], Option<u64>)],
+    ) -> Result<Self> {
+        let temporary = temporary_name(path);
+        match vfs.remove(&temporary) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io(&temporary, "remove")(source));
+            }
+            _ => {}
+        }
+        let file = vfs.open(&temporary, OpenMode::CreateNew).map_err(Error::io(&temporary, "create"))?;
+        let temporary = Temporary { vfs, path: temporary, file, renamed: false };
+        let mut growing: Vec<Growing> = Vec::with_capacity(sections.len());
+        let mut offset = Some(head_len(sections.len()) as u64);
+        for (tag, len) in sections {
+            assert!(growing.iter().all(|other| other.tag != *tag), "one section to a tag");
+            let at = offset.expect("only the last section is of any length");
+            let crc = section_hasher(&identity, *tag, at);
+            growing.push(Growing { tag: *tag, offset: at, len: *len, written: 0, buffer: Vec::new(), crc });
+            offset = len.map(|len| (at + len).next_multiple_of(ALIGNMENT as u64));
+        }
+        Ok(Self { vfs, path: path.to_owned(), kind, version, identity, temporary, sections: growing })
+    }
+
+    /// Adds bytes to the section of this number, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    ///
+    /// # Panics
+    /// If the section becomes longer than it was said to be, or there is none.
+    pub fn append(&mut self, section: usize, bytes: &[u8]) -> Result<()> {
+        let section = &mut self.sections[section];
+        let len = section.written + (section.buffer.len() + bytes.len()) as u64;
+        assert!(section.len.is_none_or(|most| len <= most), "a section is as long as it was said to be");
+        if section.buffer.is_empty() && bytes.len() >= BUFFER_LEN {
+            return section.write(&self.temporary, bytes);
+        }
+        section.buffer.extend_from_slice(bytes);
+        if section.buffer.len() >= BUFFER_LEN { section.flush(&self.temporary) } else { Ok(()) }
+    }
+
+    /// Writes what is left and the head, syncs the file, moves it to its path and syncs the directory. Returns its length in
+    /// bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; nothing then stands under its path that was not there before.
+    ///
+    /// # Panics
+    /// If a section is shorter than it was said to be.
+    pub fn finish(mut self) -> Result<u64> {
+        let Temporary { file, path: temporary, .. } = &self.temporary;
+        let write = |bytes: &[u8], offset| file.write_at(bytes, offset).map_err(Error::io(temporary, "write"));
+        let mut file_len = head_len(self.sections.len()) as u64;
+        let mut placed = Vec::with_capacity(self.sections.len());
+        for section in &mut self.sections {
+            section.flush(&self.temporary)?;
+            assert!(section.len.is_none_or(|len| len == section.written), "a section is as long as it was said to be");
+            let end = section.offset + section.written;
+            file_len = end.next_multiple_of(ALIGNMENT as u64);
+            write(&[0; ALIGNMENT][..(file_len - end) as usize], end)?;
+            let crc = std::mem::take(&mut section.crc).finalize();
+            placed.push(Placed { tag: section.tag, crc, offset: section.offset, len: section.written });
+        }
+        write(&encode_head(self.kind, self.version, &self.identity, &placed, file_len), 0)?;
+        file.sync().map_err(Error::io(temporary, "sync"))?;
+        self.vfs.rename(temporary, &self.path).map_err(Error::io(&self.path, "rename"))?;
+        self.temporary.renamed = true;
+        let directory = self.path.parent().unwrap_or(Path::new(""));
+        self.vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))?;
+        Ok(file_len)
+    }
+}
+
+impl Growing {
+    fn flush(&mut self, to: &Temporary<'_>) -> Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if !buffer.is_empty() {
+            self.write(to, &buffer)?;
+        }
+        buffer.clear();
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    fn write(&mut self, to: &Temporary<'_>, bytes: &[u8]) -> Result<()> {
+        to.file.write_at(bytes, self.offset + self.written).map_err(Error::io(&to.path, "write"))?;
+        self.crc.update(bytes);
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+}
