@@ -160,7 +160,8 @@ fn freeze(inner: &Inner) -> Result<Option<Frozen>> {
     let rows = state.rows.freeze();
     state.attributes.freeze();
     for layer in &mut state.layers {
-        layer.words.tails.push(Arc::new(WordTail::new(layer.words.analyzer)));
+        let next = layer.words.tails.last().map_or_else(|| WordTail::new(layer.words.analyzer), |last| last.next());
+        layer.words.tails.push(Arc::new(next));
     }
     writer.checkpoint_running = true;
     writer.tail_records = 0;

@@ -29,12 +29,8 @@
 //! 6. Terms are cut at 96 bytes, wholes are of at most 16 words, a word has at most 16 parts.
 //!
 //! Cost: linear in the text, whatever it is. Text is taken in windows of at most 64 KiB, cut at white space where there
-//! is any, so that memory does not grow with it. Stems are remembered (at most 16,384), for English repeats itself.
+//! is any, so that memory does not grow with it. Stems are remembered (`stems`), for English repeats itself.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use unicode_segmentation::UnicodeSegmentation;
@@ -44,6 +40,8 @@ use super::letters::{
     is_single_character, is_suffix, lower_into, plain_into, without_contraction,
 };
 
+use super::stems::Stems;
+
 /// The longest term in bytes; longer ones are cut.
 pub const MAX_TERM_LEN: usize = 96;
 /// What opens a surface term.
@@ -52,8 +50,6 @@ pub const SURFACE_MARK: char = '=';
 const WINDOW_LEN: usize = 64 << 10;
 const MAX_WHOLE_WORDS: usize = 16;
 const MAX_PARTS: usize = 16;
-const MAX_STEMS: usize = 16 << 10;
-const STEM_LEN: std::ops::RangeInclusive<usize> = 3..=32;
 /// Raised whenever the same text would give other terms.
 const RULES_VERSION: u32 = 1;
 
@@ -159,7 +155,12 @@ impl Analyzer {
 
     /// The working state for analysing many texts.
     pub fn start(&self) -> Analysis {
-        Analysis::new(*self)
+        self.start_with(Stems::new(self.stemming))
+    }
+
+    /// The same, with stems that were found elsewhere.
+    pub(super) fn start_with(&self, stems: Stems) -> Analysis {
+        Analysis::new(stems)
     }
 
     /// The terms of one text, in order.
@@ -184,7 +185,7 @@ pub struct Analysis {
 
 impl std::fmt::Debug for Analysis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Analysis").field("stems", &self.stems.found.len()).finish_non_exhaustive()
+        f.debug_struct("Analysis").field("stems", &self.stems).finish_non_exhaustive()
     }
 }
 
@@ -199,9 +200,9 @@ struct Compound {
 }
 
 impl Analysis {
-    fn new(analyzer: Analyzer) -> Self {
+    fn new(stems: Stems) -> Self {
         Self {
-            stems: Stems::new(analyzer.stemming),
+            stems,
             key: String::new(),
             plain: String::new(),
             folded: String::new(),
@@ -300,8 +301,7 @@ impl Analysis {
         lower_into(&self.plain, &mut self.whole);
         if compound.words > 1 && compound.only_hyphens && !compound.digits {
             self.whole.retain(|sign| !matches!(sign, '-' | '\u{2010}' | '\''));
-            let stem = self.stems.stem(&self.whole);
-            sink.term(Term { key: cut(stem), role: Role::Whole });
+            self.stems.stem(&self.whole, |stem| sink.term(Term { key: cut(stem), role: Role::Whole }));
         } else {
             sink.term(Term { key: cut(&self.whole), role: Role::Whole });
         }
@@ -359,17 +359,18 @@ impl Analysis {
         if key.is_empty() || sink.remembers(key) {
             return;
         }
-        let stem = self.stems.stem(key);
-        sink.term(Term { key: stem, role: Role::Word });
-        if stem != key {
+        let differs = self.stems.stem(key, |stem| {
+            sink.term(Term { key: stem, role: Role::Word });
+            stem != key
+        });
+        if differs {
             self.whole.clear();
             self.whole.push(SURFACE_MARK);
             self.whole.push_str(key);
             sink.term(Term { key: cut(&self.whole), role: Role::Surface });
         }
         if !key.is_ascii() && fold_into(key, &mut self.folded) {
-            let stem = self.stems.stem(cut(&self.folded));
-            sink.term(Term { key: stem, role: Role::Folded });
+            self.stems.stem(cut(&self.folded), |stem| sink.term(Term { key: stem, role: Role::Folded }));
         }
         sink.learn(key);
     }
@@ -385,50 +386,8 @@ impl Analysis {
         let of = parts().count() as u8;
         for part in parts() {
             lower_into(part, &mut self.whole);
-            let stem = self.stems.stem(cut(&self.whole));
-            sink.term(Term { key: stem, role: Role::Part { of } });
+            self.stems.stem(cut(&self.whole), |stem| sink.term(Term { key: stem, role: Role::Part { of } }));
         }
-    }
-}
-
-/// The stemmer and the stems it has found.
-struct Stems {
-    stemmer: Option<Stemmer>,
-    /// Words and where their stems stand in `found`.
-    known: HashMap<Box<str>, usize, RandomState>,
-    found: Vec<Box<str>>,
-}
-
-impl Stems {
-    fn new(stemming: Stemming) -> Self {
-        let stemmer = match stemming {
-            Stemming::English => Some(Stemmer::create(Algorithm::English)),
-            Stemming::None => None,
-        };
-        Self { stemmer, known: HashMap::default(), found: Vec::new() }
-    }
-
-    /// The stem of a lower-cased word; words of other than ASCII letters are their own.
-    fn stem<'a>(&'a mut self, word: &'a str) -> &'a str {
-        let Some(stemmer) = &self.stemmer else {
-            return word;
-        };
-        if !STEM_LEN.contains(&word.len()) || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            return word;
-        }
-        let place = match self.known.get(word) {
-            Some(place) => *place,
-            None => {
-                if self.found.len() >= MAX_STEMS {
-                    self.known.clear();
-                    self.found.clear();
-                }
-                self.known.insert(word.into(), self.found.len());
-                self.found.push(stemmer.stem(word).into());
-                self.found.len() - 1
-            }
-        };
-        &self.found[place]
     }
 }
 

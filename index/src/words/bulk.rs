@@ -13,6 +13,7 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 use super::analyse::Analyzer;
 use super::postings::Posting;
 use super::segment::Number;
+use super::stems::Stems;
 use super::tail::WordTail;
 use super::vocabulary::Vocabulary;
 use super::writer::{Builder, InMemory};
@@ -35,7 +36,12 @@ impl BulkWords {
     /// Nothing is known yet.
     #[must_use]
     pub fn new(analyzer: Analyzer) -> Self {
-        Self { analyzer, vocabulary: Vocabulary::new(analyzer), numbers: Vec::new(), found: Vec::new() }
+        Self {
+            analyzer,
+            vocabulary: Vocabulary::new(analyzer, Stems::new(analyzer.stemming())),
+            numbers: Vec::new(),
+            found: Vec::new(),
+        }
     }
 
     /// The segment of all documents of a tail, which must be below `bound`.

@@ -35,6 +35,7 @@ mod part;
 mod postings;
 mod query;
 mod segment;
+mod stems;
 mod stop;
 mod tail;
 mod vocabulary;

@@ -21,6 +21,7 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 use super::analyse::Analyzer;
 use super::postings::{ONCE, Posting};
 use super::segment::Number;
+use super::stems::Stems;
 use super::vocabulary::Vocabulary;
 use super::writer::{Builder, InMemory};
 use crate::bitmap::Bits;
@@ -39,6 +40,7 @@ pub const MAX_WEIGHT: f32 = 64.0;
 #[derive(Debug)]
 pub struct WordTail {
     analyzer: Analyzer,
+    stems: Stems,
     queue: Mutex<Queue>,
     index: RwLock<TailIndex>,
     /// The index's `byte_len`, to be read without it.
@@ -87,8 +89,18 @@ pub(super) struct TailIndex {
 impl WordTail {
     /// An empty tail.
     pub fn new(analyzer: Analyzer) -> Self {
+        Self::with(analyzer, Stems::new(analyzer.stemming()))
+    }
+
+    /// An empty tail for what comes after this one, with the stems that were found so far.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        Self::with(self.analyzer, self.stems.clone())
+    }
+
+    fn with(analyzer: Analyzer, stems: Stems) -> Self {
         let index = TailIndex {
-            vocabulary: Vocabulary::new(analyzer),
+            vocabulary: Vocabulary::new(analyzer, stems.clone()),
             lists: Vec::new(),
             numbers: Vec::new(),
             ids: Vec::new(),
@@ -96,7 +108,7 @@ impl WordTail {
             sums: vec![0],
             byte_len: 0,
         };
-        Self { analyzer, queue: Mutex::default(), index: RwLock::new(index), analysed_len: AtomicUsize::new(0) }
+        Self { analyzer, stems, queue: Mutex::default(), index: RwLock::new(index), analysed_len: AtomicUsize::new(0) }
     }
 
     /// The analyser of its documents.

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::analyse::{Analysis, Analyzer, Role, Sink, Term};
+use super::stems::Stems;
 
 /// The most words that are remembered.
 const MAX_WORDS: usize = 64 << 10;
@@ -38,8 +39,8 @@ struct Numbers {
 }
 
 impl Vocabulary {
-    pub(super) fn new(analyzer: Analyzer) -> Self {
-        Self { analysis: analyzer.start(), numbers: Numbers::default() }
+    pub(super) fn new(analyzer: Analyzer, stems: Stems) -> Self {
+        Self { analysis: analyzer.start_with(stems), numbers: Numbers::default() }
     }
 
     /// How many terms there are; they have the numbers below that.
@@ -130,6 +131,7 @@ fn inline(word: &str) -> Option<[u64; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::analyse::Stemming;
     use super::*;
 
     /// A text met again gives the same terms, and as many words, as an analysis that remembers nothing.
@@ -138,7 +140,7 @@ mod tests {
         let text = "Running runs ran, running cafés café a_b UA123 extraordinarily extraordinarily-long abcdefghijklmno \
                     abcdefghijklmnop don't naïvetés 東京 running";
         let expected = Analyzer::default().analyze(text);
-        let mut vocabulary = Vocabulary::new(Analyzer::default());
+        let mut vocabulary = Vocabulary::new(Analyzer::default(), Stems::new(Stemming::English));
         for _ in 0..3 {
             let mut found = Vec::new();
             let words = vocabulary.number_terms(text, &mut found);
