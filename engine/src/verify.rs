@@ -13,13 +13,16 @@ mod pace;
 pub(crate) use pace::Pace;
 pub use pace::VerifyOptions;
 
-use crate::database::Holotype;
+use crate::database::{Holotype, empty_state};
 use crate::item::ItemId;
+use crate::opening::catalog_options;
 use crate::provenance::{Verdict, hex};
 use crate::record::Record;
 use crate::snapshot::{Snapshot, is_damage};
 use crate::tables::{self, ManifestRow, PageRow};
 use crate::{Error, Result};
+use holotype_storage::catalog::Catalog;
+use holotype_storage::features::Access;
 use holotype_storage::log::Head;
 use holotype_storage::verified::{self, Verified};
 use holotype_storage::{Damage, SoundSegment, codec};
@@ -343,12 +346,13 @@ fn verify_manifest(snapshot: &Snapshot, open: &BTreeSet<PathBuf>, report: &mut V
     }
     report.checked.push(("files of the manifest".to_owned(), count));
     let there = inner.files.derived_files()?;
-    // A checkpoint that ended meanwhile removed what it replaced.
-    let is_newest = Arc::ptr_eq(&inner.published.load(), state);
-    for path in open.iter().filter(|path| is_newest && !there.contains(*path)) {
-        let file = path.display().to_string();
-        let missing = holotype_storage::Error::MissingFile { path: path.clone() };
-        report.faults.push(derived(file, &missing));
+    let gone: Vec<&PathBuf> = open.iter().filter(|path| !there.contains(*path)).collect();
+    if !gone.is_empty() {
+        let wanted = wanted(snapshot)?;
+        for path in gone.into_iter().filter(|path| wanted.contains(*path)) {
+            let missing = holotype_storage::Error::MissingFile { path: path.clone() };
+            report.faults.push(derived(path.display().to_string(), &missing));
+        }
     }
     let left: Vec<&PathBuf> = there.iter().filter(|path| !open.contains(*path)).collect();
     if let Some(first) = left.first() {
@@ -359,6 +363,25 @@ fn verify_manifest(snapshot: &Snapshot, open: &BTreeSet<PathBuf>, report: &mut V
         ));
     }
     Ok(())
+}
+
+/// The files that must be there now. A checkpoint that ended meanwhile, here or in the process that writes, removed what it
+/// replaced, once its manifest did not name it any more.
+fn wanted(snapshot: &Snapshot) -> Result<BTreeSet<PathBuf>> {
+    let inner = &snapshot.inner;
+    let newest = if inner.options.read_only {
+        let options = catalog_options(&inner.options);
+        let (vfs, path, database) = (inner.files.vfs.as_ref(), inner.files.catalog(), inner.log.database());
+        let catalog = Catalog::open(vfs, &path, database, &options, Access::Read)?;
+        Arc::new(empty_state(Some(&catalog))?)
+    } else {
+        inner.published.load_full()
+    };
+    let mut wanted = BTreeSet::new();
+    for (_, value) in newest.scan(tables::MANIFEST, &[])? {
+        wanted.insert(inner.files.of_manifest(&codec::decode(&value)?, inner.log.database())?.1);
+    }
+    Ok(wanted)
 }
 
 /// Checks that each record of the log can be decoded; part of `verify log`.

@@ -102,6 +102,27 @@ fn a_reader_moves_forward_and_its_snapshots_stay() {
 }
 
 #[test]
+fn a_reader_that_stays_behind_misses_nothing_that_its_writer_replaced() {
+    let (sim, path) = on_sim();
+    let writer = Holotype::create_on(Arc::clone(&sim), path, to_create()).unwrap();
+    write(&writer, 1, Durability::Sync);
+    writer.compact().unwrap();
+    let reader = Holotype::open_on(Arc::clone(&sim), path, to_read()).unwrap();
+    let of_reader = sim.list(&path.join("columns")).unwrap();
+    write(&writer, 2, Durability::Sync);
+    writer.compact().unwrap();
+    let of_writer = sim.list(&path.join("columns")).unwrap();
+    assert!(of_reader.iter().any(|file| !of_writer.contains(file)), "{of_reader:?} {of_writer:?}");
+    assert_eq!(faults(&reader), Vec::<String>::new());
+    // What the newest manifest names is missed.
+    writer.close().unwrap();
+    let reader = Holotype::open_on(Arc::clone(&sim), path, to_read()).unwrap();
+    sim.remove(&path.join("columns").join(&of_writer[0])).unwrap();
+    let faults = faults(&reader);
+    assert!(faults.iter().any(|fault| fault.contains(&of_writer[0])), "{faults:?}");
+}
+
+#[test]
 fn a_reader_never_sees_what_is_not_durable() {
     let (sim, path) = on_sim();
     let options = Options { checkpoint_records: 1_000, checkpoint_bytes: 1 << 20, ..to_create() };
