@@ -83,7 +83,9 @@ impl Cell {
             (_, Cell::List(_)) => other.order(self).reverse(),
             (Cell::Integer(a), Cell::Integer(b)) => a.cmp(b),
             (Cell::Number(_) | Cell::Integer(_), Cell::Number(_) | Cell::Integer(_)) => {
-                self.as_number().unwrap_or(f64::NAN).total_cmp(&other.as_number().unwrap_or(f64::NAN))
+                // The two zeros are one number.
+                let number = |cell: &Cell| cell.as_number().unwrap_or(f64::NAN) + 0.0;
+                number(self).total_cmp(&number(other))
             }
             _ => sort(self).cmp(&sort(other)).then_with(|| self.compare(other).unwrap_or(Ordering::Equal)),
         }
@@ -271,6 +273,15 @@ mod tests {
         assert!(!holds(&Cell::text("cheap"), Op::Gt, &value(400)));
         assert!(holds(&Cell::text("450"), Op::Eq, &Value::Text("450".into())));
         assert!(holds(&Cell::Integer(3), Op::Ne, &value(4)));
+    }
+
+    #[test]
+    fn the_order_agrees_with_comparing() {
+        let numbers = [-1.5, -0.0, 0.0, 0.25, 3.0].map(Cell::Number);
+        for (a, b) in numbers.iter().flat_map(|a| numbers.iter().map(move |b| (a, b))) {
+            assert_eq!(Some(a.order(b)), a.compare(b), "{a:?} {b:?}");
+        }
+        assert_eq!(Cell::Integer(3).order(&Cell::Number(3.0)), Ordering::Equal);
     }
 
     #[test]

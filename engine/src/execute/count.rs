@@ -10,10 +10,17 @@ use crate::reader::Standing;
 use crate::snapshot::Snapshot;
 use holotype_query::ast::{Bucket, Count, Interval, Measure, Thing};
 use holotype_query::{MeasureKind, Name, Noun, Spanned};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-/// One group: the cells it goes by, how many rows, and what was measured.
+/// The groups in order of what they go by.
+type Groups = BTreeMap<By, Group>;
+
+/// What a group goes by. Groups are in order of it; what is absent comes last.
+struct By(Vec<Option<Cell>>);
+
+/// How many rows a group has, and what was measured of them.
 struct Group {
-    by: Vec<Option<Cell>>,
     count: u64,
     measured: Vec<Measured>,
 }
@@ -37,10 +44,10 @@ impl Measured {
         };
         let replaces =
             |other: &Option<Cell>, wanted| other.as_ref().is_none_or(|other| cell.compare(other) == Some(wanted));
-        if replaces(&self.least, std::cmp::Ordering::Less) {
+        if replaces(&self.least, Ordering::Less) {
             self.least = Some(cell.clone());
         }
-        if replaces(&self.greatest, std::cmp::Ordering::Greater) {
+        if replaces(&self.greatest, Ordering::Greater) {
             self.greatest = Some(cell);
         }
     }
@@ -59,13 +66,13 @@ impl Measured {
 pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
     let snapshot = &snapshot.at(count.listing.as_of.as_ref())?;
     let buckets: &[Spanned<Bucket>] = count.group.as_ref().map_or(&[], |group| &group.node);
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups = Groups::new();
     let standing = standing(snapshot, &count.listing)?;
     match count.thing.node {
         Thing::Noun(noun) if !matches!(noun, Noun::Pages | Noun::Episodes) => {
             let found = items(snapshot, &standing, noun, &count.listing)?;
             if buckets.is_empty() && count.measures.is_empty() {
-                groups.push(Group { by: Vec::new(), count: found.count(), measured: Vec::new() });
+                groups.insert(By(Vec::new()), Group { count: found.count(), measured: Vec::new() });
             } else {
                 add_items(snapshot, &standing, found.iter(), count, buckets, &mut groups)?;
             }
@@ -77,9 +84,8 @@ pub(super) fn run(snapshot: &Snapshot, count: &Count) -> Result<Table> {
         }
     }
     if groups.is_empty() && buckets.is_empty() {
-        groups.push(Group { by: Vec::new(), count: 0, measured: vec![Measured::default(); count.measures.len()] });
+        groups.insert(By(Vec::new()), Group { count: 0, measured: vec![Measured::default(); count.measures.len()] });
     }
-    groups.sort_by(|a, b| order(&a.by, &b.by));
     Ok(to_table(count, buckets, groups))
 }
 
@@ -89,7 +95,7 @@ fn add_items(
     ids: impl Iterator<Item = ItemId>,
     count: &Count,
     buckets: &[Spanned<Bucket>],
-    groups: &mut Vec<Group>,
+    groups: &mut Groups,
 ) -> Result<()> {
     for id in ids {
         let view = ItemView::new(snapshot, standing, id)?;
@@ -102,19 +108,17 @@ fn add_items(
     Ok(())
 }
 
-fn add_row(row: &Cells, count: &Count, buckets: &[Spanned<Bucket>], groups: &mut Vec<Group>) {
+fn add_row(row: &Cells, count: &Count, buckets: &[Spanned<Bucket>], groups: &mut Groups) {
     let of = |name: &Name| named(row, name);
     let by = buckets.iter().map(|bucket| bucketed(of(&bucket.node.name.node), &bucket.node)).collect();
     add(groups, by, count.measures.iter().map(|measure| of(&measure.node.name.node)).collect());
 }
 
-fn add(groups: &mut Vec<Group>, by: Vec<Option<Cell>>, cells: Vec<Option<Cell>>) {
-    let at = groups.iter().position(|group| group.by == by).unwrap_or_else(|| {
-        groups.push(Group { by, count: 0, measured: vec![Measured::default(); cells.len()] });
-        groups.len() - 1
-    });
-    groups[at].count += 1;
-    for (measured, cell) in groups[at].measured.iter_mut().zip(cells) {
+fn add(groups: &mut Groups, by: Vec<Option<Cell>>, cells: Vec<Option<Cell>>) {
+    let fresh = || Group { count: 0, measured: vec![Measured::default(); cells.len()] };
+    let group = groups.entry(By(by)).or_insert_with(fresh);
+    group.count += 1;
+    for (measured, cell) in group.measured.iter_mut().zip(cells) {
         if let Some(cell) = cell {
             measured.add(cell);
         }
@@ -136,28 +140,42 @@ fn bucketed(cell: Option<Cell>, bucket: &Bucket) -> Option<Cell> {
     }
 }
 
-/// Groups in order of what they go by; what is absent comes last.
-fn order(a: &[Option<Cell>], b: &[Option<Cell>]) -> std::cmp::Ordering {
-    use std::cmp::Ordering;
-    let pairs = a.iter().zip(b).map(|pair| match pair {
-        (Some(a), Some(b)) => a.order(b),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    });
-    pairs.fold(Ordering::Equal, Ordering::then)
+impl Ord for By {
+    fn cmp(&self, other: &By) -> Ordering {
+        let pairs = self.0.iter().zip(&other.0).map(|pair| match pair {
+            (Some(a), Some(b)) => a.order(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        });
+        pairs.fold(Ordering::Equal, Ordering::then)
+    }
 }
 
-fn to_table(count: &Count, buckets: &[Spanned<Bucket>], groups: Vec<Group>) -> Table {
+impl PartialOrd for By {
+    fn partial_cmp(&self, other: &By) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for By {
+    fn eq(&self, other: &By) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for By {}
+
+fn to_table(count: &Count, buckets: &[Spanned<Bucket>], groups: Groups) -> Table {
     let name = |measure: &Measure| format!("{}.{}", measure.kind, measure.name.node.0.join("."));
     let by = buckets.iter().map(|bucket| bucket.node.name.node.0.join("."));
     let measures = count.measures.iter().map(|measure| name(&measure.node));
     let columns = by.chain(["count".to_owned()]).chain(measures).collect();
-    let row = |group: Group| {
+    let row = |(by, group): (By, Group)| {
         let values =
             count.measures.iter().zip(&group.measured).map(|(measure, measured)| measured.value(measure.node.kind));
         let values: Vec<Option<Cell>> = values.collect();
-        group.by.into_iter().chain([Some(Cell::count(group.count))]).chain(values).collect()
+        by.0.into_iter().chain([Some(Cell::count(group.count))]).chain(values).collect()
     };
     Table { verb: "count", columns, rows: groups.into_iter().map(row).collect(), ..Table::default() }
 }
