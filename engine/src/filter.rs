@@ -279,26 +279,16 @@ impl Filter<'_> {
 
     /// The items of which a claim lost, among what the reader can see.
     fn conflicted(&self) -> Result<Bits> {
-        let mut lost = self.select(Column::Conflict, &|_| true)?;
         if self.sees_every_claim() {
-            return Ok(lost);
+            return self.select(Column::Conflict, &|_| true);
         }
-        let mut again = Vec::new();
+        let mut lost = Vec::new();
         for key in self.state().contests()? {
-            let contest = self.state().contest(&key)?;
-            if contest.rivals.iter().any(|rival| self.standing.is_ahead(&rival.attributes)) {
-                again.extend(contest.rivals.iter().map(|rival| rival.item.0));
-            }
+            let contest = self.state().contest(&key)?.seen_by(self.standing);
+            let losers = contest.rivals.iter().filter(|rival| contest.winner_over(rival).is_some());
+            lost.extend(losers.map(|rival| rival.item.0));
         }
-        let again: Bits = again.into_iter().collect();
-        let mut still = Vec::new();
-        for id in again.iter() {
-            if self.state().conflict_seen(ItemId(id), self.standing)?.is_some() {
-                still.push(id);
-            }
-        }
-        lost = lost.and_not(&again);
-        Ok(lost.or(&still.into_iter().collect()))
+        Ok(lost.into_iter().collect())
     }
 
     /// The items that are stale by any criterion of the window that is on.
