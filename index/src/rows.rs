@@ -214,7 +214,7 @@ impl<'a> RowsView<'a> {
         self.ids.is_empty()
     }
 
-    /// The ids, ascending; as [`RowsView::id`] only what was touched is sure to be as it was written.
+    /// The ids, ascending; only what was touched is sure to be as it was written.
     pub fn ids(&self) -> &'a [u32] {
         self.ids
     }
