@@ -1,7 +1,7 @@
 //! Claims, and which of them is believed.
 
 use super::values::shown;
-use super::{Exported, Listed};
+use super::{Exported, Listed, Standing};
 use holotype::cell::Cell;
 use holotype::query::ast::{Find, Returns};
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ impl Exported {
         let mut rows = Vec::new();
         for (nth, claim) in self.claims.iter().enumerate() {
             let mut row = claim.clone();
-            row.extend(self.winner_over(nth).map(|winner| ("won".to_owned(), winner)));
+            row.extend(self.winner_over(nth, &|_| true).map(|winner| ("won".to_owned(), winner)));
             let holds = |filter: &holotype::query::ast::Predicate| {
                 super::holds(&|name| row.get(name).cloned(), &|_| panic!("claims are no items"), filter)
             };
@@ -35,12 +35,22 @@ impl Exported {
         Listed { columns: names.iter().map(|name| name.node.0.join(".")).collect(), rows }
     }
 
-    /// The key of the item whose claim is believed instead of this one.
-    fn winner_over(&self, nth: usize) -> Option<Cell> {
-        let item = |nth: usize| {
-            let key = self.claims[nth]["item"].to_string();
-            self.ids().find(|id| self.text(*id, "key") == Some(&key)).expect("an item makes the claim")
-        };
+    /// Whether a claim of an item lost, among what is not ahead of a reader.
+    pub(super) fn is_conflicted(&self, id: u32, standing: &Standing) -> bool {
+        let is_seen = |id| !self.is_ahead(id, standing);
+        is_seen(id)
+            && (0..self.claims.len()).any(|nth| self.claimant(nth) == id && self.winner_over(nth, &is_seen).is_some())
+    }
+
+    /// The item that makes a claim.
+    fn claimant(&self, nth: usize) -> u32 {
+        let key = self.claims[nth]["item"].to_string();
+        self.ids().find(|id| self.text(*id, "key") == Some(&key)).expect("an item makes the claim")
+    }
+
+    /// The key of the item whose claim is believed instead of this one, among those that are seen.
+    fn winner_over(&self, nth: usize, is_seen: &dyn Fn(u32) -> bool) -> Option<Cell> {
+        let item = |nth: usize| self.claimant(nth);
         let arena = |nth: usize| {
             let (id, claim) = (item(nth), &self.claims[nth]);
             let everywhere = claim["scope"].to_string() == "global";
@@ -51,8 +61,8 @@ impl Exported {
         if !self.is(item(nth), "active") {
             return None;
         }
-        let rivals =
-            (0..self.claims.len()).filter(|other| arena(*other) == arena(nth) && self.is(item(*other), "active"));
+        let competes = |other: &usize| arena(*other) == arena(nth) && self.is(item(*other), "active");
+        let rivals = (0..self.claims.len()).filter(|other| competes(other) && is_seen(item(*other)));
         let rank = |nth: &usize| {
             let id = item(*nth);
             let status = ["success", "unknown", "failed"].iter().position(|of| Some(*of) == self.text(id, "status"));

@@ -232,7 +232,7 @@ impl Exported {
         match flaw.kind {
             FlawKind::Failed => self.text(id, "status") == Some("failed"),
             FlawKind::Stale => self.is_stale(id, flaw, standing),
-            FlawKind::Conflicted => self.cell(id, "conflict").is_some(),
+            FlawKind::Conflicted => self.is_conflicted(id, standing),
             FlawKind::Weakened => self.text(id, "support") == Some("weakened"),
             FlawKind::Unsupported => self.text(id, "support") == Some("unsupported"),
             FlawKind::Ungrounded => self.is(id, "ungrounded"),

@@ -442,7 +442,7 @@ impl Exported {
         in_scope && active && !self.is(id, "redacted") && !self.is_ahead(id, standing)
     }
 
-    fn is_ahead(&self, id: u32, standing: &Standing) -> bool {
+    pub(super) fn is_ahead(&self, id: u32, standing: &Standing) -> bool {
         let own = texts(self.cell(id, "episode")).into_iter().next();
         self.layer(id) != "theme"
             && standing.episode.is_some()
