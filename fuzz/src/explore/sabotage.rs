@@ -213,13 +213,16 @@ impl Sites {
 /// The runs of a subject that mutants are tried on, and who notices each.
 ///
 /// # Errors
-/// When a run fails, or is noticed unchanged.
+/// When a run fails, or is noticed unchanged; when the program was built without line tables.
 pub fn try_mutants<S: Subject>(
     subject: &S,
     units: &[Vec<Step>],
     limits: &Limits,
     jobs: usize,
 ) -> Result<BTreeMap<Mutant, Verdict>, String> {
+    if !has_line_tables() {
+        return Err("built without line tables, which tell sites apart: set debug = \"line-tables-only\"".to_owned());
+    }
     let sites = Arc::new(Sites::default());
     let world = |sim: &SimVfs| sites.world(sim);
     let mut runs = Vec::new();
@@ -320,6 +323,18 @@ fn kind(operation: &Operation) -> String {
         Operation::Remove(path) => format!("remove {}", of(path)),
         Operation::SyncDir(_) | Operation::FailedSyncDir(_) => "sync directory".to_owned(),
     }
+}
+
+/// Whether this program knows the file and line of its own code.
+fn has_line_tables() -> bool {
+    let mut found = false;
+    backtrace::trace(|frame| {
+        backtrace::resolve_frame(frame, |symbol| {
+            found |= symbol.lineno().is_some() && symbol.filename().is_some_and(|file| file.ends_with("sabotage.rs"));
+        });
+        !found
+    });
+    found
 }
 
 /// The functions of ours that the caller is in, innermost first. What redb does in one call of ours is one site.
