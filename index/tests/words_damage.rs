@@ -2,6 +2,7 @@
 
 mod words_model;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,6 +96,18 @@ fn every_flipped_bit_under_a_good_checksum_is_survived() {
     assert!(refused > read, "{refused} refused, {read} read");
 }
 
+/// What holds of hits whatever a segment says: finite scores, the best first, each id once and below the bound.
+fn assert_hits(answers: &[Vec<Hit>]) {
+    for (nth, hits) in answers.iter().enumerate() {
+        let bound = if nth < answers.len() / 2 { u32::MAX } else { 301 };
+        let ids: BTreeSet<u32> = hits.iter().map(|hit| hit.id).collect();
+        assert_eq!(ids.len(), hits.len(), "{hits:?}");
+        assert!(ids.iter().all(|id| *id < bound), "{hits:?}");
+        assert!(hits.iter().all(|hit| hit.score.is_finite()), "{hits:?}");
+        assert!(hits.is_sorted_by(|a, b| a.score >= b.score), "{hits:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_sections_are_survived(
@@ -109,7 +122,10 @@ proptest! {
             sections[which].truncate(at);
         }
         sections[which].splice(at.., bytes);
-        let _ = answers(sealed(sections));
+        match answers(sealed(sections)) {
+            Ok(found) => assert_hits(&found),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
     }
 }
 

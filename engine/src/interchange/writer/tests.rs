@@ -2,6 +2,7 @@
 
 use super::super::json::Parser;
 use super::super::line::*;
+use super::super::reader::{LineError, LineReader};
 use super::super::vocabulary as words;
 use super::*;
 use proptest::prelude::*;
@@ -11,6 +12,14 @@ fn text_of(line: &Line) -> String {
     let mut out = Vec::new();
     encode(line, &mut out).unwrap_or_else(|error| panic!("{line:?}: {error}"));
     String::from_utf8(out).unwrap()
+}
+
+/// An error says what is wrong, in which line, and where in it.
+#[track_caller]
+fn assert_told(error: &LineError, line: u64, text: &str) {
+    assert!(!error.message.is_empty());
+    assert_eq!(error.line, line);
+    assert!((1..=text.chars().count() as u64 + 1).contains(&error.column), "{error:?} {text:?}");
 }
 
 #[track_caller]
@@ -349,11 +358,19 @@ proptest! {
 
     #[test]
     fn noise_is_refused_and_never_a_panic(text in "[{}\\[\\]\":,0-9a-z \\\\]{0,40}", line in line(), at: prop::sample::Index) {
-        let _ = Line::parse(&text, 1);
+        if let Err(error) = Line::parse(&text, 1) {
+            assert_told(&error, 1, &text);
+        }
         let mut damaged = text_of(&line).into_bytes();
         let at = at.index(damaged.len());
         damaged[at] ^= 1;
-        let mut reader = super::super::reader::LineReader::new(damaged.as_slice());
-        while let Ok(Some(_)) = reader.read() {}
+        let mut reader = LineReader::new(damaged.as_slice());
+        while let Some((number, read)) = reader.read().unwrap() {
+            match read {
+                // Another line, if it is one, is written and read like any.
+                Ok(other) => prop_assert_eq!(Line::parse(&text_of(&other), number), Ok(other)),
+                Err(error) => assert_told(&error, number, &String::from_utf8_lossy(&damaged)),
+            }
+        }
     }
 }
