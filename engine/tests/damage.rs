@@ -41,6 +41,12 @@ fn a_database_damaged_beside_its_checkpoint_still_opens_for_reading() {
     assert!(report.faults.iter().any(|fault| fault.page == Some(1) && fault.offset.is_some()), "{:?}", report.faults);
 }
 
+#[track_caller]
+fn assert_clean(database: &Holotype) {
+    let report = database.verify(&mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.faults);
+}
+
 const COUNT: u32 = 2_300;
 
 /// A closed database with so many vectors that they have a graph.
@@ -152,8 +158,7 @@ fn damaged_vectors_are_asked_around_and_made_again() {
                 let answer = near(&database, *n);
                 assert_eq!((keys(&answer), answer.notes.len()), (expected.clone(), 0), "{answer:?}");
             }
-            let report = database.verify(&mut |_, _| {}).unwrap();
-            assert!(report.is_clean(), "{:?}", report.faults);
+            assert_clean(&database);
             database.close().unwrap();
         }
         assert_ne!(section(&path, tag).0, whole, "a file of its own");
@@ -177,8 +182,7 @@ fn verifying_has_damaged_vectors_made_again() {
     let report = database.verify(&mut |_, _| {}).unwrap();
     assert!(report.faults.iter().any(|fault| fault.file.ends_with(".vseg")), "{:?}", report.faults);
     database.checkpoint().unwrap();
-    let report = database.verify(&mut |_, _| {}).unwrap();
-    assert!(report.is_clean(), "{:?}", report.faults);
+    assert_clean(&database);
     assert_eq!(near(&database, 9_999).rows[0].key, "new");
     assert_eq!(near(&database, 5).rows[0].key, "t5");
     database.close().unwrap();
@@ -266,8 +270,7 @@ fn damaged_words_are_left_out_and_made_again() {
             let answer = by_words(&database, *n);
             assert_eq!((keys(&answer), answer.notes.len()), (expected.clone(), 0), "{tag:?}: {answer:?}");
         }
-        let report = database.verify(&mut |_, _| {}).unwrap();
-        assert!(report.is_clean(), "{:?}", report.faults);
+        assert_clean(&database);
         database.close().unwrap();
         let made = files(&path, "wseg");
         assert!(made.len() == 1 && made != whole, "a file of its own in the place of the damaged one");
@@ -298,8 +301,7 @@ fn a_checkpoint_that_meets_damaged_words_makes_all_of_them_again() {
         let answer = by_words(&database, n);
         assert_eq!((answer.rows[0].key.as_str(), answer.notes.len()), (key, 0), "{answer:?}");
     }
-    let report = database.verify(&mut |_, _| {}).unwrap();
-    assert!(report.is_clean(), "{:?}", report.faults);
+    assert_clean(&database);
     database.close().unwrap();
     let database = Holotype::open(&path, Options::default()).unwrap();
     assert_eq!(database.report().rebuilt, None);
@@ -319,8 +321,7 @@ fn verifying_has_damaged_words_made_again() {
     let report = database.verify(&mut |_, _| {}).unwrap();
     assert!(report.faults.iter().any(|fault| fault.file.ends_with(".wseg")), "{:?}", report.faults);
     database.checkpoint().unwrap();
-    let report = database.verify(&mut |_, _| {}).unwrap();
-    assert!(report.is_clean(), "{:?}", report.faults);
+    assert_clean(&database);
     let after = files(&path, "wseg");
     assert!(after.len() == 2 && after[0] == before[0] && after[1] != before[1], "{before:?} {after:?}");
     for (n, key) in [(7, "t7"), (5_999, "t5999")] {
@@ -351,8 +352,7 @@ fn forgetting_and_compacting_do_without_damaged_words() {
         let database = Holotype::open(&path, Options::default()).unwrap();
         database.compact().unwrap();
         assert_eq!(by_words(&database, 9).rows[0].key, "t9");
-        let report = database.verify(&mut |_, _| {}).unwrap();
-        assert!(report.is_clean(), "{:?}", report.faults);
+        assert_clean(&database);
         database.close().unwrap();
     }
 }

@@ -5,8 +5,8 @@ use holotype_index::words::Stemming;
 use holotype_index::words::analyse::{MAX_TERM_LEN, Role, SURFACE_MARK};
 use proptest::prelude::*;
 
-/// Analyses the text; the terms and the words among them.
-fn counts(analyzer: Analyzer, text: &str) -> (usize, usize) {
+/// Analyses the text and checks what holds of any; gives the numbers of terms and of words among them.
+fn assert_in_proportion(analyzer: Analyzer, text: &str) -> (usize, usize) {
     let (mut terms, mut words) = (0, 0);
     analyzer.start().run(text, &mut |term| {
         assert!(!term.key.is_empty() && term.key.len() <= MAX_TERM_LEN, "{:?}", term.key);
@@ -26,18 +26,18 @@ proptest! {
 
     #[test]
     fn any_text(text in any::<String>()) {
-        counts(Analyzer::new(Stemming::English), &text);
-        counts(Analyzer::new(Stemming::None), &text);
+        assert_in_proportion(Analyzer::new(Stemming::English), &text);
+        assert_in_proportion(Analyzer::new(Stemming::None), &text);
     }
 
     #[test]
     fn any_text_near_the_rules(text in "[a-cA-C0-9 .,:'’_/@#$%+=-]{0,60}") {
-        counts(Analyzer::default(), &text);
+        assert_in_proportion(Analyzer::default(), &text);
     }
 
     #[test]
     fn any_text_of_awkward_signs(text in "[a´ßİıςΣ́̇\u{ad}\u{200d}東ですﬁ①ﷺ½€%'-]{0,40}") {
-        counts(Analyzer::default(), &text);
+        assert_in_proportion(Analyzer::default(), &text);
     }
 
     /// The order and number of words do not depend on what separates them.
@@ -85,7 +85,7 @@ fn hostile_texts_take_linear_work() {
     ];
     for text in texts {
         let text = text.repeat(long / text.len());
-        counts(Analyzer::default(), &text);
+        assert_in_proportion(Analyzer::default(), &text);
     }
 }
 
@@ -93,9 +93,9 @@ fn hostile_texts_take_linear_work() {
 fn the_largest_text_is_analysed() {
     let words = "The flight UA123 to Málaga leaves at 10:30. ";
     let text = words.repeat((16 << 20) / words.len());
-    let (_, found) = counts(Analyzer::default(), &text);
+    let (_, found) = assert_in_proportion(Analyzer::default(), &text);
     assert_eq!(found, 9 * ((16 << 20) / words.len()));
     // One word of 16 MiB: a few cut terms.
-    let (terms, _) = counts(Analyzer::default(), &"x".repeat(16 << 20));
+    let (terms, _) = assert_in_proportion(Analyzer::default(), &"x".repeat(16 << 20));
     assert!(terms <= 2 * ((16 << 20) / (64 << 10)));
 }

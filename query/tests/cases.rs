@@ -41,7 +41,8 @@ fn outcome(source: &str) -> String {
     }
 }
 
-fn run(file: &str) {
+/// Each case of a file has the outcome that stands beside it.
+fn assert_cases(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(file);
     let text = std::fs::read_to_string(&path).expect("the file of cases is there");
     let cases = read_cases(&text);
@@ -68,42 +69,42 @@ fn run(file: &str) {
 
 #[test]
 fn recall() {
-    run("recall.txt");
+    assert_cases("recall.txt");
 }
 
 #[test]
 fn listings() {
-    run("listings.txt");
+    assert_cases("listings.txt");
 }
 
 #[test]
 fn predicates() {
-    run("predicates.txt");
+    assert_cases("predicates.txt");
 }
 
 #[test]
 fn writes() {
-    run("writes.txt");
+    assert_cases("writes.txt");
 }
 
 #[test]
 fn values() {
-    run("values.txt");
+    assert_cases("values.txt");
 }
 
 #[test]
 fn names() {
-    run("names.txt");
+    assert_cases("names.txt");
 }
 
 #[test]
 fn scripts() {
-    run("scripts.txt");
+    assert_cases("scripts.txt");
 }
 
 #[test]
 fn grammar() {
-    run("grammar.txt");
+    assert_cases("grammar.txt");
 }
 
 /// Each production of the reference's grammar has a source that it accepts and one that it refuses.

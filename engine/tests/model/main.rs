@@ -36,6 +36,6 @@ proptest! {
 
     #[test]
     fn the_engine_does_what_the_model_does(ops in vec(op(), 1..90)) {
-        Bench::new().run(&ops);
+        Bench::new().assert_agreement(&ops);
     }
 }

@@ -60,7 +60,8 @@ impl Bench {
         Bench { sim, database: Some(database), model, kept: Vec::new(), said: BTreeMap::new() }
     }
 
-    pub(crate) fn run(&mut self, ops: &[Op]) {
+    /// Does the operations to both, and compares what they say after each transaction and, of the past, at the end.
+    pub(crate) fn assert_agreement(&mut self, ops: &[Op]) {
         let mut ops = ops.iter().peekable();
         while ops.peek().is_some() {
             let mut model = self.model.clone();
