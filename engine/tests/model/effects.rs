@@ -20,22 +20,16 @@ pub(crate) fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
             let text = text(*words, id);
             let spoken = tool.map_or_else(|| text.clone(), |tool| format!("{tool}: {text}"));
             let item = MItem {
-                kind: Kind::Turn,
                 key: name(model, *key, id)?,
-                text,
                 episode: Some(at),
                 step: Some(step),
                 time: Some(time.unwrap_or(CLOCK)),
                 version: version.map(|version| format!("v{version}")).or(row.version),
                 status: Some(status.unwrap_or(Status::Unknown)),
                 source: *source,
-                page: None,
-                active: true,
-                ungrounded: false,
-                utility: 0.0,
-                pointers: Vec::new(),
                 vector: *vector,
                 tokens: spoken.chars().count().div_ceil(4) as u64,
+                ..MItem::new(Kind::Turn, text)
             };
             model.items.push(item);
             model.episodes[at].open_page.push(id);
@@ -71,25 +65,14 @@ pub(crate) fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
             }
             let key = name(model, *key, id)?;
             let episode = episode.map(|episode| model.episode(episode));
-            let text = text(7, id);
-            let tokens = text.chars().count().div_ceil(4) as u64;
             model.items.push(MItem {
-                kind: *kind,
                 key,
-                text,
                 episode,
-                step: None,
                 time: *time,
-                version: None,
                 status: *status,
                 source: *source,
-                page: None,
-                active: true,
                 ungrounded: *ungrounded,
-                utility: 0.0,
-                pointers: Vec::new(),
-                vector: false,
-                tokens,
+                ..MItem::new(*kind, text(7, id))
             });
             for pointer in pointers {
                 model.add_pointer(id, pointer);
@@ -112,28 +95,10 @@ pub(crate) fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
             if pointers.is_empty() && !ungrounded {
                 return None;
             }
-            let text = text(3, id);
-            let tokens = text.chars().count().div_ceil(4) as u64;
             model.items[old].key = None;
             model.items[old].active = false;
-            model.items.push(MItem {
-                kind: Kind::Fact,
-                key: Some(key.clone()),
-                text,
-                episode: None,
-                step: None,
-                time: None,
-                version: None,
-                status: None,
-                source: None,
-                page: None,
-                active: true,
-                ungrounded: *ungrounded,
-                utility: 0.0,
-                pointers: Vec::new(),
-                vector: false,
-                tokens,
-            });
+            let fact = MItem::new(Kind::Fact, text(3, id));
+            model.items.push(MItem { key: Some(key.clone()), ungrounded: *ungrounded, ..fact });
             model.keys.insert(key, id);
             for pointer in pointers {
                 model.add_pointer(id, pointer);

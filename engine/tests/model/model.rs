@@ -23,6 +23,30 @@ pub(crate) struct MItem {
     pub(crate) tokens: u64,
 }
 
+impl MItem {
+    /// An active item that says nothing but its kind and text.
+    pub(crate) fn new(kind: Kind, text: String) -> Self {
+        MItem {
+            kind,
+            key: None,
+            tokens: text.chars().count().div_ceil(4) as u64,
+            text,
+            episode: None,
+            step: None,
+            time: None,
+            version: None,
+            status: None,
+            source: None,
+            page: None,
+            active: true,
+            ungrounded: false,
+            utility: 0.0,
+            pointers: Vec::new(),
+            vector: false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum MPointer {
     Span(usize, u64, u64),
