@@ -11,6 +11,7 @@ use crate::record::FieldValue;
 use crate::snapshot::Snapshot;
 use holotype_query::Name;
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 /// The columns `find` returns of an item when it is asked for no others, in order.
 pub(crate) const ITEM_COLUMNS: &[&str] = &[
@@ -217,7 +218,7 @@ impl<'a> ItemView<'a> {
 /// The cells of an item under named columns.
 pub(crate) fn cells(view: &ItemView<'_>, columns: &[String]) -> Result<Vec<Option<Cell>>> {
     let cell = |name: &String| match name.strip_prefix("fields.") {
-        Some(field) => view.get(&Name(vec!["fields".to_owned(), field.to_owned()])),
+        Some(field) => view.get(&Name(Arc::new(["fields".to_owned(), field.to_owned()]))),
         None => view.named(name),
     };
     columns.iter().map(cell).collect()

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::span::Spanned;
 use crate::time;
@@ -48,13 +49,13 @@ impl<T> Arg<T> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(
     /// The parts between the dots; the first is a word, none is missing.
-    pub Vec<String>,
+    pub Arc<[String]>,
 );
 
 impl Name {
     /// The name when it has a single part.
     pub fn word(&self) -> Option<&str> {
-        match self.0.as_slice() {
+        match &*self.0 {
             [word] => Some(word),
             _ => None,
         }
@@ -62,7 +63,7 @@ impl Name {
 
     /// The field's name when this is `fields.NAME`.
     pub fn field(&self) -> Option<&str> {
-        match self.0.as_slice() {
+        match &*self.0 {
             [first, field] if first == "fields" => Some(field),
             _ => None,
         }
@@ -72,7 +73,7 @@ impl Name {
 impl From<&str> for Name {
     /// The name with this one part.
     fn from(word: &str) -> Name {
-        Name(vec![word.to_owned()])
+        Name(Arc::new([word.to_owned()]))
     }
 }
 

@@ -84,15 +84,23 @@ pub fn bind(statement: &Statement, params: &Params) -> Result<Statement, Errors>
 pub(crate) struct Binder<'p> {
     params: &'p Params,
     dimension: Option<usize>,
-    /// The names of the parameters met, whether given or not.
-    pub(crate) used: BTreeSet<String>,
+    /// The names of the parameters met that are given, each as often as it was met.
+    used: Vec<&'p str>,
+    /// The names of the parameters met that are not given.
+    pub(crate) missing: BTreeSet<String>,
     pub(crate) errors: Collector,
 }
 
 impl<'p> Binder<'p> {
     /// A binder that, given a dimension, also refuses vectors of another.
     pub(crate) fn new(params: &'p Params, dimension: Option<usize>) -> Binder<'p> {
-        Binder { params, dimension, used: BTreeSet::new(), errors: Collector::default() }
+        Binder { params, dimension, used: Vec::new(), missing: BTreeSet::new(), errors: Collector::default() }
+    }
+
+    /// The names of the parameters that were given and not met, ascending.
+    pub(crate) fn unused(&mut self) -> Vec<&'p str> {
+        self.used.sort_unstable();
+        self.params.keys().map(String::as_str).filter(|name| self.used.binary_search(name).is_err()).collect()
     }
 
     /// A copy of `statement` with its parameters filled in, as far as that goes without
@@ -114,8 +122,8 @@ impl<'p> Binder<'p> {
         let Arg::Param(name) = arg else {
             return;
         };
-        self.used.insert(name.clone());
-        let Some(value) = self.params.get(name) else {
+        let Some((known, value)) = self.params.get_key_value(name) else {
+            self.missing.insert(name.clone());
             let given = self.params.keys().map(String::as_str);
             let error = Error::new("missing-parameter", span, format!("${name} is not given"))
                 .expected(wanted)
@@ -123,6 +131,7 @@ impl<'p> Binder<'p> {
             self.errors.push(error);
             return;
         };
+        self.used.push(known);
         match read(value, name) {
             Ok(value) => *arg = Arg::Value(value),
             Err(misfit) => {

@@ -6,6 +6,8 @@
 
 mod predicate;
 
+use std::fmt;
+
 use crate::ast::{
     Assignment, Clauses, Count, Explain, Flaw, ForgetTarget, Interval, Listing, MarkStatement, Marking, Merge,
     OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Stage, Statement, Term,
@@ -57,10 +59,9 @@ impl Checker {
         let mut binder = Binder::new(params, dimension);
         let bound: Vec<Statement> = script.statements.iter().map(|statement| binder.statement(statement)).collect();
         bound.iter().for_each(|statement| self.statement(statement));
-        for name in params.keys().filter(|name| !binder.used.contains(*name)) {
-            let used = binder.used.iter().filter(|used| !params.contains_key(*used));
+        for name in binder.unused() {
             let error = Error::new("unused-parameter", Span::default(), format!("${name} is given, but not used"));
-            self.errors.push(error.nearest(nearest(name, used.map(String::as_str))));
+            self.errors.push(error.nearest(nearest(name, binder.missing.iter().map(String::as_str))));
         }
         self.errors.append(binder.errors);
         bound
@@ -330,7 +331,7 @@ impl Checker {
 
     fn claims<'a>(&mut self, values: impl Iterator<Item = &'a Spanned<Arg<Value>>>) {
         for value in values {
-            self.value_of("the claim", Type::Any, value);
+            self.value_of(&"the claim", Type::Any, value);
         }
     }
 
@@ -429,10 +430,10 @@ impl Checker {
 
     /// Checks the value of something called `name`.
     fn value(&mut self, name: &Name, ty: Type, value: &Spanned<Arg<Value>>) {
-        self.value_of(&format!("`{name}`"), ty, value);
+        self.value_of(&format_args!("`{name}`"), ty, value);
     }
 
-    fn value_of(&mut self, what: &str, ty: Type, value: &Spanned<Arg<Value>>) {
+    fn value_of(&mut self, what: &dyn fmt::Display, ty: Type, value: &Spanned<Arg<Value>>) {
         let Arg::Value(literal) = &value.node else {
             return;
         };

@@ -1,5 +1,7 @@
 //! Checks of conditions: the attribute is there, and its value is one of its values.
 
+use std::fmt;
+
 use super::Checker;
 use crate::ast::{Predicate, Test};
 use crate::attributes::{Attribute, Mismatch, Subject, Type};
@@ -54,7 +56,7 @@ impl Checker {
             Test::Claims { value, .. } => {
                 self.item_test("claims", test.span, subject);
                 if let Some((_, value)) = value {
-                    self.value_of("the claim", Type::Any, value);
+                    self.value_of(&"the claim", Type::Any, value);
                 }
             }
         }
@@ -87,7 +89,7 @@ impl Checker {
 }
 
 /// Says what is wrong with a value of `what`, whose values are of type `ty`.
-pub(super) fn mismatch(what: &str, ty: Type, value: &Value, mismatch: Mismatch, span: Span) -> Error {
+pub(super) fn mismatch(what: &dyn fmt::Display, ty: Type, value: &Value, mismatch: Mismatch, span: Span) -> Error {
     match mismatch {
         Mismatch::Type => {
             let error = Error::new("wrong-type", span, format!("{what} does not take {value}")).expected(ty.expected());
