@@ -31,6 +31,8 @@
 //! Cost: linear in the text, whatever it is. Text is taken in windows of at most 64 KiB, cut at white space where there
 //! is any, so that memory does not grow with it. Stems are remembered (`stems`), for English repeats itself.
 
+mod ascii;
+
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use unicode_segmentation::UnicodeSegmentation;
@@ -40,6 +42,7 @@ use super::letters::{
     is_single_character, is_suffix, lower_into, plain_into, without_contraction,
 };
 
+use super::short::Short;
 use super::stems::Stems;
 
 /// The longest term in bytes; longer ones are cut.
@@ -110,13 +113,26 @@ pub(super) trait Sink {
     /// Takes a term.
     fn term(&mut self, term: Term<'_>);
 
-    /// Takes all terms of a lower-cased word, if it remembers them. If not, they come, and then [`Sink::learn`].
-    fn remembers(&mut self, _word: &str) -> bool {
+    /// Takes all terms of a lower-cased word or a piece of text, if it remembers them. If not, they come, and then
+    /// [`Sink::learn`].
+    fn remembers(&mut self, _short: Short) -> bool {
         false
     }
 
-    /// The terms since it did not remember this word were those of the word.
-    fn learn(&mut self, _word: &str) {}
+    /// How much it has taken.
+    fn taken(&self) -> Taken {
+        Taken::default()
+    }
+
+    /// The terms since it had taken so much were those of this word or piece.
+    fn learn(&mut self, _short: Short, _since: Taken) {}
+}
+
+/// How many terms a sink has taken, and how many words among them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken {
+    pub(super) terms: usize,
+    pub(super) words: u32,
 }
 
 struct Each<'a>(&'a mut dyn FnMut(Term<'_>));
@@ -233,22 +249,6 @@ impl Analysis {
         }
     }
 
-    /// Nothing in ASCII joins over white space, and between two of them stands mostly one plain word.
-    fn ascii_window(&mut self, text: &str, sink: &mut impl Sink) {
-        for chunk in text.split_ascii_whitespace() {
-            match plain_word(chunk) {
-                Some(word) if word.as_bytes()[0].is_ascii_lowercase() => self.letters(word, sink),
-                Some(word) => {
-                    let mut key = std::mem::take(&mut self.key);
-                    lower_into(word, &mut key);
-                    self.letters(&key, sink);
-                    self.key = key;
-                }
-                None => self.window(chunk, sink),
-            }
-        }
-    }
-
     fn window(&mut self, text: &str, sink: &mut impl Sink) {
         let mut compound = Compound::default();
         let mut last_single = None;
@@ -356,9 +356,14 @@ impl Analysis {
     /// A finished word: its stem, its surface where that differs, its form without accents where it has any.
     fn letters(&mut self, key: &str, sink: &mut impl Sink) {
         let key = cut(key);
-        if key.is_empty() || sink.remembers(key) {
-            return;
+        let short = Short::word(key);
+        if !key.is_empty() && !short.is_some_and(|short| sink.remembers(short)) {
+            self.new_word(key, short, sink);
         }
+    }
+
+    fn new_word(&mut self, key: &str, short: Option<Short>, sink: &mut impl Sink) {
+        let since = sink.taken();
         let differs = self.stems.stem(key, |stem| {
             sink.term(Term { key: stem, role: Role::Word });
             stem != key
@@ -372,7 +377,9 @@ impl Analysis {
         if !key.is_ascii() && fold_into(key, &mut self.folded) {
             self.stems.stem(cut(&self.folded), |stem| sink.term(Term { key: stem, role: Role::Folded }));
         }
-        sink.learn(key);
+        if let Some(short) = short {
+            sink.learn(short, since);
+        }
     }
 
     fn parts(&mut self, word: &str, pieces: &[(usize, usize)], least_letters: usize, sink: &mut impl Sink) {
@@ -459,15 +466,6 @@ fn window_end(text: &str) -> usize {
     let most = text.floor_char_boundary(WINDOW_LEN);
     let window = &text[..most];
     window.char_indices().rev().find(|(_, sign)| sign.is_whitespace()).map_or(most, |(at, sign)| at + sign.len_utf8())
-}
-
-/// The word in what stands between white space, if it is one of ASCII letters, small but for the first, with nothing but
-/// punctuation after it.
-fn plain_word(chunk: &str) -> Option<&str> {
-    let small = chunk.bytes().skip(1).take_while(u8::is_ascii_lowercase).count();
-    let (word, rest) = chunk.split_at_checked(1 + small)?;
-    let ends = rest.bytes().all(|sign| matches!(sign, b'.' | b',' | b';' | b':' | b'!' | b'?'));
-    (ends && word.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)).then_some(word)
 }
 
 fn cut(term: &str) -> &str {
@@ -561,63 +559,6 @@ mod tests {
             .map(|(text, terms, found)| format!("{text:?}\n  wanted {terms}\n  found  {found}"))
             .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    }
-
-    #[test]
-    fn what_ascii_alone_may_skip_changes_nothing() {
-        let chunks = [
-            "the",
-            "The",
-            "I",
-            "a",
-            "cats",
-            "Running",
-            "usa.",
-            "etc...",
-            "what?!",
-            "no;",
-            "USA",
-            "iPhone",
-            "don't",
-            "e.g.",
-            "10:30",
-            "x,",
-            "x,y",
-            "a-b",
-            "$5",
-            "#tag",
-            "well-known",
-            "Mc",
-            "McDonald",
-            ".",
-            "...",
-            "_",
-            "a_",
-            "B12",
-            "A.",
-            "%",
-            "so:",
-            "\u{b}tab",
-            "a\u{b}b",
-            "\0",
-            "a\0",
-            "=",
-            "'s",
-            "it's",
-        ];
-        let mut random = 1_u32;
-        for _ in 0..300 {
-            let mut text = String::new();
-            for _ in 0..12 {
-                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                text.push_str(chunks[(random >> 8) as usize % chunks.len()]);
-                text.push_str([" ", "  ", "\n", "\t", "\r\n", "\u{c}"][(random >> 24) as usize % 6]);
-            }
-            let mut whole = Vec::new();
-            let each = &mut |term: Term<'_>| whole.push((term.key.to_owned(), term.role));
-            Analyzer::default().start().window(&text, &mut Each(each));
-            assert_eq!(Analyzer::default().analyze(&text), whole, "{text:?}");
-        }
     }
 
     #[test]

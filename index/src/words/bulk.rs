@@ -27,7 +27,6 @@ const MAX_VOCABULARY_BYTES: usize = 8 << 20;
 pub struct BulkWords {
     analyzer: Analyzer,
     vocabulary: Vocabulary,
-    numbers: Vec<u32>,
     /// The postings of all documents with their terms, as they come.
     found: Vec<(u32, Posting)>,
 }
@@ -36,12 +35,7 @@ impl BulkWords {
     /// Nothing is known yet.
     #[must_use]
     pub fn new(analyzer: Analyzer) -> Self {
-        Self {
-            analyzer,
-            vocabulary: Vocabulary::new(analyzer, Stems::new(analyzer.stemming())),
-            numbers: Vec::new(),
-            found: Vec::new(),
-        }
+        Self { analyzer, vocabulary: Vocabulary::new(analyzer, Stems::new(analyzer.stemming())), found: Vec::new() }
     }
 
     /// The segment of all documents of a tail, which must be below `bound`.
@@ -57,16 +51,16 @@ impl BulkWords {
         if self.analyzer != analyzer || self.vocabulary.byte_len() > MAX_VOCABULARY_BYTES {
             *self = Self::new(analyzer);
         }
-        let Self { vocabulary, numbers, found, .. } = self;
+        let Self { vocabulary, found, .. } = self;
         found.clear();
         let mut ids: Vec<Number> = Vec::with_capacity(documents.len());
         let mut lens: Vec<Number> = Vec::with_capacity(documents.len());
         for (local, document) in (0_u32..).zip(&documents) {
             let mut len = 0_u32;
             for (text, weight) in &document.pieces {
-                let words = vocabulary.number_terms(text, numbers);
+                let posting = Posting { local, frequency: *weight };
+                let words = vocabulary.number_terms(text, |term| found.push((term, posting)));
                 len = len.saturating_add(words.saturating_mul(*weight));
-                found.extend(numbers.drain(..).map(|term| (term, Posting { local, frequency: *weight })));
             }
             ids.push(document.id.to_le_bytes());
             lens.push(len.to_le_bytes());

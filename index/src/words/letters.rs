@@ -122,3 +122,30 @@ pub(super) fn is_single_character(word: &str) -> bool {
             .chars()
             .all(|sign| sign >= '\u{0e00}' && sign.is_alphabetic() && !sign.is_lowercase() && !sign.is_uppercase())
 }
+
+/// The word in what stands between white space, if it is one of ASCII letters, small but for the first, with nothing but
+/// punctuation after it.
+pub(super) fn plain_word(chunk: &str) -> Option<&str> {
+    let small = chunk.bytes().skip(1).take_while(u8::is_ascii_lowercase).count();
+    let (word, rest) = chunk.split_at_checked(1 + small)?;
+    let ends = rest.bytes().all(ends_sentence);
+    (ends && word.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)).then_some(word)
+}
+
+/// What comes after the end of a word, if that is nothing but punctuation and then white space or the end.
+pub(super) fn after_word(mut text: &[u8]) -> Option<&[u8]> {
+    while let [sign, after @ ..] = text {
+        if sign.is_ascii_whitespace() {
+            return Some(after);
+        }
+        if !ends_sentence(*sign) {
+            return None;
+        }
+        text = after;
+    }
+    Some(text)
+}
+
+fn ends_sentence(sign: u8) -> bool {
+    matches!(sign, b'.' | b',' | b';' | b':' | b'!' | b'?')
+}

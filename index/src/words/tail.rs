@@ -19,6 +19,7 @@ use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::analyse::Analyzer;
+use super::growing::GrowingLists;
 use super::postings::{ONCE, Posting};
 use super::segment::Number;
 use super::stems::Stems;
@@ -75,15 +76,12 @@ impl Queued {
 #[derive(Debug)]
 pub(super) struct TailIndex {
     vocabulary: Vocabulary,
-    /// The postings of each term, by its number.
-    lists: Vec<Vec<Posting>>,
-    /// The numbers of the terms of the piece at hand.
-    numbers: Vec<u32>,
+    /// The postings of the terms, by their numbers.
+    lists: GrowingLists,
     ids: Vec<Number>,
     lens: Vec<Number>,
     /// The total length of the first `i` documents.
     sums: Vec<u64>,
-    byte_len: usize,
 }
 
 impl WordTail {
@@ -101,12 +99,10 @@ impl WordTail {
     fn with(analyzer: Analyzer, stems: Stems) -> Self {
         let index = TailIndex {
             vocabulary: Vocabulary::new(analyzer, stems.clone()),
-            lists: Vec::new(),
-            numbers: Vec::new(),
+            lists: GrowingLists::default(),
             ids: Vec::new(),
             lens: Vec::new(),
             sums: vec![0],
-            byte_len: 0,
         };
         Self { analyzer, stems, queue: Mutex::default(), index: RwLock::new(index), analysed_len: AtomicUsize::new(0) }
     }
@@ -185,7 +181,7 @@ impl WordTail {
         for document in &documents {
             index.add(document);
         }
-        self.analysed_len.store(index.byte_len, Ordering::Relaxed);
+        self.analysed_len.store(index.byte_len(), Ordering::Relaxed);
         // A text counts as waiting until it counts in the index, so that no memory is overlooked in between.
         self.queue().text_len -= documents.iter().map(Queued::text_len).sum::<usize>();
         more
@@ -244,41 +240,28 @@ impl TailIndex {
         self.sums[count]
     }
 
-    /// The postings of the term in the first `count` documents.
-    pub(super) fn find(&self, key: &str, count: usize) -> Option<&[Posting]> {
-        let list = self.lists.get(self.vocabulary.number(key)? as usize)?;
-        let here = list.partition_point(|posting| (posting.local as usize) < count);
-        (here > 0).then(|| &list[..here])
+    /// The postings of the term in the first `count` documents, if there are any.
+    pub(super) fn find(&self, key: &str, count: usize) -> Option<Vec<Posting>> {
+        let mut postings = Vec::new();
+        self.lists.copy_into(self.vocabulary.number(key)?, count as u32, &mut postings);
+        (!postings.is_empty()).then_some(postings)
     }
 
     fn add(&mut self, document: &Queued) {
-        let Self { vocabulary, lists, numbers, .. } = self;
+        let Self { vocabulary, lists, .. } = self;
         let local = self.ids.len() as u32;
         let mut len = 0u32;
-        let mut grown = 0;
         for (text, weight) in &document.pieces {
-            let before = vocabulary.byte_len();
-            let words = vocabulary.number_terms(text, numbers);
+            let words = vocabulary.number_terms(text, |number| lists.add(number, local, *weight));
             len = len.saturating_add(words.saturating_mul(*weight));
-            lists.resize_with(vocabulary.term_count(), Vec::new);
-            for number in numbers.drain(..) {
-                let Some(list) = lists.get_mut(number as usize) else { continue };
-                match list.last_mut() {
-                    Some(last) if last.local == local => {
-                        last.frequency = last.frequency.saturating_add(*weight);
-                    }
-                    _ => {
-                        grown += size_of::<Posting>();
-                        list.push(Posting { local, frequency: *weight });
-                    }
-                }
-            }
-            grown += vocabulary.byte_len() - before;
         }
         self.ids.push(document.id.to_le_bytes());
         self.lens.push(len.to_le_bytes());
         self.sums.push(self.sums[local as usize] + u64::from(len));
-        self.byte_len += grown + DOCUMENT_BYTES;
+    }
+
+    fn byte_len(&self) -> usize {
+        self.vocabulary.byte_len() + self.lists.byte_len() + self.ids.len() * DOCUMENT_BYTES
     }
 
     fn build(
@@ -299,26 +282,21 @@ impl TailIndex {
                 lens.push(*len);
             }
         }
-        let mut terms: Vec<(&str, &[Posting])> =
-            self.vocabulary.terms().filter_map(|(key, list)| Some((key, &**self.lists.get(list as usize)?))).collect();
+        let mut terms: Vec<(&str, u32)> = self.vocabulary.terms().collect();
         terms.sort_unstable_by_key(|(key, _)| *key);
         let mut builder = Builder::new(InMemory::default(), analyzer.id(), &ids, lens)?;
         drop(ids);
         let mut postings = Vec::new();
         for (key, list) in terms {
-            let here = match list.last() {
-                Some(last) if last.local as usize >= count => {
-                    &list[..list.partition_point(|posting| (posting.local as usize) < count)]
-                }
-                _ => list,
-            };
-            if keep.is_none() {
-                builder.term(key.as_bytes(), here)?;
-                continue;
-            }
-            let kept = |posting: &Posting| Some(Posting { local: places[posting.local as usize]?, ..*posting });
             postings.clear();
-            postings.extend(here.iter().filter_map(kept));
+            self.lists.copy_into(list, count as u32, &mut postings);
+            if keep.is_some() {
+                postings.retain_mut(|posting| {
+                    let place = places[posting.local as usize];
+                    posting.local = place.unwrap_or_default();
+                    place.is_some()
+                });
+            }
             builder.term(key.as_bytes(), &postings)?;
         }
         Ok(builder.finish()?.into_file(identity))

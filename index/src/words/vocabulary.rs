@@ -2,21 +2,21 @@
 //!
 //! The same words come again and again. What a word gives depends on nothing else, so the numbers of its terms are kept
 //! beside the word itself, in one entry that a look-up finds without following a pointer: otherwise each word costs a look-up
-//! of its stem, of the stem's term and of the surface's, each of them several misses of the cache.
+//! of its stem, of the stem's term and of the surface's, each of them several misses of the cache. So are those of a short
+//! piece of text between spaces, such as `(don't`, which would otherwise be taken apart by UAX #29 each time.
 //!
-//! Cost: 32 bytes for each of at most [`MAX_WORDS`] remembered words; memory for each distinct term.
+//! Cost: 32 bytes for each of at most [`MAX_WORDS`] remembered words and pieces; memory for each distinct term.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::analyse::{Analysis, Analyzer, Role, Sink, Term};
+use super::analyse::{Analysis, Analyzer, Role, Sink, Taken, Term};
+use super::short::Short;
 use super::stems::Stems;
 
-/// The most words that are remembered.
+/// The most words and pieces that are remembered.
 const MAX_WORDS: usize = 64 << 10;
-/// The longest of them in bytes.
-const MAX_WORD_LEN: usize = 15;
 /// The most terms of one of them.
 const MAX_TERMS: usize = 3;
 /// No term.
@@ -34,8 +34,15 @@ pub(super) struct Vocabulary {
 #[derive(Debug, Default)]
 struct Numbers {
     terms: HashMap<Box<str>, u32, RandomState>,
-    words: HashMap<[u64; 2], [u32; MAX_TERMS], RandomState>,
+    words: HashMap<Short, Gave, RandomState>,
     byte_len: usize,
+}
+
+/// What a word or a piece of text gave: terms, and words among them.
+#[derive(Clone, Copy, Debug)]
+struct Gave {
+    terms: [u32; MAX_TERMS],
+    words: u32,
 }
 
 impl Vocabulary {
@@ -63,47 +70,66 @@ impl Vocabulary {
         self.numbers.terms.iter().map(|(key, number)| (&**key, *number))
     }
 
-    /// Appends the numbers of the terms of a text, in order, giving new ones where needed; returns how many words it has.
-    pub(super) fn number_terms(&mut self, text: &str, found: &mut Vec<u32>) -> u32 {
-        let mut numbering = Numbering { numbers: &mut self.numbers, start: found.len(), found, words: 0 };
+    /// Hands on the numbers of the terms of a text, in order, giving new ones where needed; returns how many words it has.
+    pub(super) fn number_terms(&mut self, text: &str, take: impl FnMut(u32)) -> u32 {
+        let taken = Taken::default();
+        let mut numbering = Numbering { numbers: &mut self.numbers, take, taken, last: [NONE; MAX_TERMS] };
         self.analysis.run_into(text, &mut numbering);
-        numbering.words
+        numbering.taken.words
     }
 }
 
 /// The numbers of one text's terms.
-struct Numbering<'a> {
+struct Numbering<'a, T> {
     numbers: &'a mut Numbers,
-    found: &'a mut Vec<u32>,
-    words: u32,
-    /// Where the terms of the word begin that is not known.
-    start: usize,
+    take: T,
+    taken: Taken,
+    /// The last terms, in order.
+    last: [u32; MAX_TERMS],
 }
 
-impl Sink for Numbering<'_> {
+impl<T: FnMut(u32)> Numbering<'_, T> {
+    #[inline]
+    fn give(&mut self, number: u32) {
+        let [_, before, last] = self.last;
+        self.last = [before, last, number];
+        self.taken.terms += 1;
+        (self.take)(number);
+    }
+}
+
+impl<T: FnMut(u32)> Sink for Numbering<'_, T> {
     fn term(&mut self, term: Term<'_>) {
-        self.words = self.words.saturating_add(u32::from(term.role == Role::Word));
-        self.found.push(self.numbers.number(term.key));
+        self.taken.words = self.taken.words.saturating_add(u32::from(term.role == Role::Word));
+        let number = self.numbers.number(term.key);
+        self.give(number);
     }
 
-    fn remembers(&mut self, word: &str) -> bool {
-        self.start = self.found.len();
-        let Some(known) = inline(word).and_then(|word| self.numbers.words.get(&word)) else { return false };
-        // One by one: an iterator that filters does not say how many come, and costs as much again as the look-up.
-        known.iter().filter(|number| **number != NONE).for_each(|number| self.found.push(*number));
-        self.words = self.words.saturating_add(1);
+    #[inline]
+    fn remembers(&mut self, short: Short) -> bool {
+        let Some(known) = self.numbers.words.get(&short).copied() else { return false };
+        for number in known.terms {
+            if number == NONE {
+                break;
+            }
+            self.give(number);
+        }
+        self.taken.words = self.taken.words.saturating_add(known.words);
         true
     }
 
-    fn learn(&mut self, word: &str) {
-        let gave = self.found.get(self.start..).unwrap_or_default();
-        let mut numbers = [NONE; MAX_TERMS];
-        if let (Some(word), Some(place)) = (inline(word), numbers.get_mut(..gave.len()))
-            && self.numbers.words.len() < MAX_WORDS
-        {
-            place.copy_from_slice(gave);
-            self.numbers.words.insert(word, numbers);
+    fn taken(&self) -> Taken {
+        self.taken
+    }
+
+    fn learn(&mut self, short: Short, since: Taken) {
+        let count = self.taken.terms - since.terms;
+        if count > MAX_TERMS || self.numbers.words.len() >= MAX_WORDS {
+            return;
         }
+        let mut terms = [NONE; MAX_TERMS];
+        terms[..count].copy_from_slice(&self.last[MAX_TERMS - count..]);
+        self.numbers.words.insert(short, Gave { terms, words: self.taken.words - since.words });
     }
 }
 
@@ -120,44 +146,47 @@ impl Numbers {
     }
 }
 
-/// A short word and its length in sixteen bytes.
-fn inline(word: &str) -> Option<[u64; 2]> {
-    let mut bytes = [0; MAX_WORD_LEN + 1];
-    bytes.get_mut(..word.len()).filter(|_| word.len() <= MAX_WORD_LEN)?.copy_from_slice(word.as_bytes());
-    bytes[MAX_WORD_LEN] = word.len() as u8;
-    let (halves, _) = bytes.as_chunks();
-    Some([u64::from_le_bytes(*halves.first()?), u64::from_le_bytes(*halves.last()?)])
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::analyse::Stemming;
     use super::*;
+    use proptest::prelude::*;
+
+    fn numbered(vocabulary: &mut Vocabulary, text: &str) -> (Vec<String>, u32) {
+        let mut found = Vec::new();
+        let words = vocabulary.number_terms(text, |number| found.push(number));
+        let mut keys = vec![""; vocabulary.term_count()];
+        vocabulary.terms().for_each(|(key, number)| keys[number as usize] = key);
+        (found.iter().map(|number| keys[*number as usize].to_owned()).collect(), words)
+    }
+
+    fn analysed(text: &str) -> (Vec<String>, u32) {
+        let terms = Analyzer::default().analyze(text);
+        let words = terms.iter().filter(|(_, role)| *role == Role::Word).count();
+        (terms.into_iter().map(|(key, _)| key).collect(), words as u32)
+    }
 
     /// A text met again gives the same terms, and as many words, as an analysis that remembers nothing.
     #[test]
     fn what_is_remembered_is_what_was_given() {
         let text = "Running runs ran, running cafés café a_b UA123 extraordinarily extraordinarily-long abcdefghijklmno \
                     abcdefghijklmnop don't naïvetés 東京 running";
-        let expected = Analyzer::default().analyze(text);
         let mut vocabulary = Vocabulary::new(Analyzer::default(), Stems::new(Stemming::English));
         for _ in 0..3 {
-            let mut found = Vec::new();
-            let words = vocabulary.number_terms(text, &mut found);
-            let mut keys = vec![""; vocabulary.term_count()];
-            vocabulary.terms().for_each(|(key, number)| keys[number as usize] = key);
-            let found: Vec<&str> = found.iter().map(|number| keys[*number as usize]).collect();
-            assert_eq!(found, expected.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
-            assert_eq!(words as usize, expected.iter().filter(|(_, role)| *role == Role::Word).count());
+            assert_eq!(numbered(&mut vocabulary, text), analysed(text));
         }
         assert_eq!(vocabulary.number("run"), Some(0));
         assert_eq!(vocabulary.number("runs"), None);
     }
-
-    #[test]
-    fn long_words_are_not_kept_inline_and_lengths_tell_words_apart() {
-        assert_eq!(inline("abcdefghijklmnop"), None);
-        assert_ne!(inline("a"), inline("a\0"));
-        assert!(inline("abcdefghijklmno").is_some());
+    proptest! {
+        #[test]
+        fn any_texts_give_what_an_analysis_gives_that_remembers_nothing(
+            texts in proptest::collection::vec("([a-c'.@_0-2-]{0,5}[ (]|\\PC{0,6}){0,12}", 1..6)
+        ) {
+            let mut vocabulary = Vocabulary::new(Analyzer::default(), Stems::new(Stemming::English));
+            for text in &texts {
+                prop_assert_eq!(numbered(&mut vocabulary, text), analysed(text));
+            }
+        }
     }
 }
