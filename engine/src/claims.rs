@@ -24,7 +24,8 @@
 //! 1. Every claim stands in the contest that its item's episode and version put it in, once the state is settled.
 //! 2. `conflict` is a function of the claims and the attributes of the items that make them.
 //!
-//! Cost: a changed item costs a pass over the contests it takes part in.
+//! Cost: a changed item costs a pass over the contests it takes part in; a question of a reader whom items are ahead of, a pass
+//! over the claims of its episode and the global ones.
 
 use crate::Result;
 use crate::item::{Attributes, ItemId, Layer, Status, Support};
@@ -32,8 +33,10 @@ use crate::reader::Standing;
 use crate::score::{Reads, Scalars, Weights};
 use crate::state::State;
 use crate::tables::{self, ClaimRow};
+use holotype_index::bitmap::Bits;
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 /// How near in S winner and runner-up must be for a contest to be open (ours).
 pub(crate) const TAU: f32 = 0.1;
@@ -89,6 +92,11 @@ impl Contest {
         self.rivals.iter().find(|rival| rival.item != winner.item && !rival.agrees_with(winner))
     }
 
+    /// The winner over the claim of that number.
+    fn winner_over_claim(&self, number: u32) -> Option<ItemId> {
+        self.winner_over(self.rivals.iter().find(|rival| rival.claim.number == number)?)
+    }
+
     /// The same contest among what a reader can see.
     pub(crate) fn seen_by(mut self, standing: &Standing) -> Contest {
         self.rivals.retain(|rival| !standing.is_ahead(&rival.attributes));
@@ -104,6 +112,24 @@ impl Contest {
             weights.parts(&undecided, standing, 0.0, 0.0, 0).sum()
         };
         alike && (score(winner) - score(other)).abs() < TAU
+    }
+}
+
+/// How contests end for a reader, where that may differ from what the columns tell.
+#[derive(Debug, Default)]
+pub(crate) struct Losses(BTreeMap<u32, Option<ItemId>>);
+
+impl Losses {
+    /// The item that won over a claim of this one; `known` is what won in the end.
+    pub(crate) fn of(&self, id: ItemId, known: Option<u32>) -> Option<ItemId> {
+        self.0.get(&id.0).copied().unwrap_or(known.map(ItemId))
+    }
+
+    /// The items of which a claim lost, of those that did in the end.
+    pub(crate) fn among(&self, known: &Bits) -> Bits {
+        let met: Bits = self.0.keys().copied().collect();
+        let lost: Bits = self.0.iter().filter(|(_, loss)| loss.is_some()).map(|(item, _)| *item).collect();
+        known.and_not(&met).or(&lost)
     }
 }
 
@@ -143,8 +169,12 @@ impl State {
 
     /// The active claims of a contest, best first.
     pub(crate) fn contest(&self, key: &[u8]) -> Result<Contest> {
-        let mut rivals = Vec::new();
-        for claim in self.members(key)? {
+        self.contest_among(self.members(key)?)
+    }
+
+    fn contest_among(&self, claims: Vec<ClaimRow>) -> Result<Contest> {
+        let mut rivals = Vec::with_capacity(claims.len());
+        for claim in claims {
             let item = ItemId(claim.item);
             let attributes = self.attributes(item)?;
             if attributes.active && !attributes.redacted {
@@ -157,8 +187,19 @@ impl State {
 
     /// Every contest, by key.
     pub(crate) fn contests(&self) -> Result<BTreeSet<Vec<u8>>> {
-        let rows = self.scan(tables::RIVALS, &[])?;
-        Ok(rows.into_iter().filter_map(|(key, _)| Some(key.get(..key.len().checked_sub(4)?)?.to_vec())).collect())
+        Ok(self.contests_under(&[])?.into_keys().collect())
+    }
+
+    /// The contests whose keys begin so, each with the numbers of its claims.
+    fn contests_under(&self, prefix: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u32>>> {
+        let mut contests: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
+        for (mut key, _) in self.scan(tables::RIVALS, prefix)? {
+            let Some(at) = key.len().checked_sub(4) else { continue };
+            let number = tables::number_at(&key, at);
+            key.truncate(at);
+            contests.entry(key).or_default().extend(number);
+        }
+        Ok(contests)
     }
 
     fn members(&self, key: &[u8]) -> Result<Vec<ClaimRow>> {
@@ -172,13 +213,71 @@ impl State {
         Ok(claims)
     }
 
-    /// The item that won over a claim of this one among what a reader can see.
-    pub(crate) fn conflict_seen(&self, id: ItemId, standing: &Standing) -> Result<Option<ItemId>> {
-        for claim in self.claims_of(id)? {
-            let Some(key) = self.contest_of(claim.number)? else { continue };
-            let contest = self.contest(&key)?.seen_by(standing);
-            let own = contest.rivals.iter().find(|rival| rival.claim.number == claim.number);
-            if let Some(winner) = own.and_then(|own| contest.winner_over(own)) {
+    /// How contests end for a reader whom these items are ahead of.
+    ///
+    /// Only contests that one of them takes part in may end otherwise than for everyone: those of the reader's episode, and
+    /// the global ones.
+    pub(crate) fn losses_seen(&self, standing: &Standing, ahead: &Bits) -> Result<Losses> {
+        let mut losses = Losses::default();
+        let Some(episode) = standing.episode.filter(|_| self.meta.claims > 0 && !ahead.is_empty()) else {
+            return Ok(losses);
+        };
+        let local = [&[0], &episode.to_be_bytes()[..]].concat();
+        // Of items of the episode, every claim is among these.
+        let mut claims: BTreeMap<u32, Vec<(u32, Vec<u8>)>> = BTreeMap::new();
+        let mut elsewhere = BTreeSet::new();
+        let mut decided = BTreeMap::new();
+        for prefix in [&local[..], &[1]] {
+            for (key, numbers) in self.contests_under(prefix)? {
+                let mut members = Vec::with_capacity(numbers.len());
+                for number in numbers {
+                    members.extend(self.claim(number)?);
+                }
+                for claim in &members {
+                    claims.entry(claim.item).or_default().push((claim.number, key.clone()));
+                }
+                if !members.iter().any(|claim| ahead.contains(claim.item)) {
+                    continue;
+                }
+                for claim in members.iter().filter(|_| prefix == [1]) {
+                    if self.attributes(ItemId(claim.item))?.episode != Some(episode) {
+                        elsewhere.insert(claim.item);
+                    }
+                }
+                losses.0.extend(members.iter().map(|claim| (claim.item, None)));
+                members.retain(|claim| !ahead.contains(claim.item));
+                decided.insert(key, self.contest_among(members)?);
+            }
+        }
+        for (item, loss) in losses.0.iter_mut().filter(|(item, _)| !ahead.contains(**item)) {
+            let mut stated = claims.remove(item).unwrap_or_default();
+            if elsewhere.contains(item) {
+                stated.clear();
+                for claim in self.claims_of(ItemId(*item))? {
+                    stated.extend(self.contest_of(claim.number)?.map(|key| (claim.number, key)));
+                }
+            }
+            stated.sort_unstable();
+            *loss = self.first_loss(stated, &mut decided)?;
+        }
+        Ok(losses)
+    }
+
+    /// The winner over the first claim that lost, of claims with their contests.
+    fn first_loss(
+        &self,
+        claims: impl IntoIterator<Item = (u32, Vec<u8>)>,
+        decided: &mut BTreeMap<Vec<u8>, Contest>,
+    ) -> Result<Option<ItemId>> {
+        for (number, key) in claims {
+            let contest = match decided.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let contest = self.contest(new.key())?;
+                    new.insert(contest)
+                }
+            };
+            if let Some(winner) = contest.winner_over_claim(number) {
                 return Ok(Some(winner));
             }
         }
@@ -249,18 +348,8 @@ impl State {
         if !attributes.active || attributes.redacted {
             return Ok(None);
         }
-        for claim in self.claims_of(id)? {
-            let key = contest_key(&claim, attributes);
-            if !decided.contains_key(&key) {
-                decided.insert(key.clone(), self.contest(&key)?);
-            }
-            let Some(contest) = decided.get(&key) else { continue };
-            let own = contest.rivals.iter().find(|rival| rival.claim.number == claim.number);
-            if let Some(winner) = own.and_then(|own| contest.winner_over(own)) {
-                return Ok(Some(winner));
-            }
-        }
-        Ok(None)
+        let claims = self.claims_of(id)?;
+        self.first_loss(claims.iter().map(|claim| (claim.number, contest_key(claim, attributes))), decided)
     }
 }
 

@@ -8,6 +8,7 @@
 
 use crate::attributes::{Column, Wanted};
 use crate::cell::{self, Cell};
+use crate::claims::Losses;
 use crate::edge::Edge;
 use crate::item::{ItemId, Kind, Layer, Status, Support};
 use crate::item_view::ItemView;
@@ -18,6 +19,8 @@ use crate::{Error, Result, tables};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
 use holotype_query::{FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
+use std::cell::OnceCell;
+use std::sync::Arc;
 
 /// A pass over a column looks at so many items in the time that asking one item takes.
 const ITEMS_A_QUESTION: u64 = 512;
@@ -26,9 +29,15 @@ const ITEMS_A_QUESTION: u64 = 512;
 pub(crate) struct Filter<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) standing: &'a Standing,
+    ahead: OnceCell<Bits>,
+    losses: OnceCell<Arc<Losses>>,
 }
 
-impl Filter<'_> {
+impl<'a> Filter<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, standing: &'a Standing) -> Filter<'a> {
+        Filter { snapshot, standing, ahead: OnceCell::new(), losses: OnceCell::new() }
+    }
+
     fn state(&self) -> &State {
         &self.snapshot.state
     }
@@ -102,8 +111,7 @@ impl Filter<'_> {
                 Ok(match flaw.kind {
                     FlawKind::Failed => attributes.status == Some(Status::Failed),
                     FlawKind::Stale => self.standing.is_stale(attributes, &window(self.state(), flaw)?),
-                    FlawKind::Conflicted if self.sees_every_claim() => attributes.conflict.is_some(),
-                    FlawKind::Conflicted => self.conflicted()?.contains(view.id.0),
+                    FlawKind::Conflicted => self.losses()?.of(view.id, attributes.conflict).is_some(),
                     FlawKind::Weakened => attributes.support == Support::Weakened,
                     FlawKind::Unsupported => attributes.support == Support::Unsupported,
                     FlawKind::Ungrounded => attributes.ungrounded,
@@ -272,23 +280,43 @@ impl Filter<'_> {
         }
     }
 
-    /// Whether no claim lies ahead of the reader, so that the columns tell who lost.
-    fn sees_every_claim(&self) -> bool {
-        self.state().meta.claims == 0 || self.standing.episode.is_none()
+    /// The items that lie ahead of the reader, in the reader's own episode.
+    pub(crate) fn ahead(&self) -> Result<&Bits> {
+        if let Some(ahead) = self.ahead.get() {
+            return Ok(ahead);
+        }
+        let mut ahead = Bits::new();
+        if let Some(episode) = self.standing.episode {
+            let reader = &self.standing.reader;
+            if let Some(step) = reader.step {
+                let next = i64::try_from(step).unwrap_or(i64::MAX).saturating_add(1);
+                ahead = ahead.or(&self.select_wanted(Column::Step, Wanted::Within(next, i64::MAX))?);
+            }
+            if let Some(time) = reader.time {
+                let later = Wanted::Within(time.saturating_add(1), i64::MAX);
+                ahead = ahead.or(&self.select_wanted(Column::Time, later)?);
+            }
+            let themes = self.state().attributes.layer(Layer::Theme, self.state().bound())?;
+            ahead = ahead.and(&self.of_episode(episode)?).and_not(&themes);
+        }
+        Ok(self.ahead.get_or_init(|| ahead))
+    }
+
+    /// How contests of claims end for the reader.
+    pub(crate) fn losses(&self) -> Result<&Arc<Losses>> {
+        if let Some(losses) = self.losses.get() {
+            return Ok(losses);
+        }
+        let losses = match self.state().meta.claims {
+            0 => Losses::default(),
+            _ => self.state().losses_seen(self.standing, self.ahead()?)?,
+        };
+        Ok(self.losses.get_or_init(|| Arc::new(losses)))
     }
 
     /// The items of which a claim lost, among what the reader can see.
     fn conflicted(&self) -> Result<Bits> {
-        if self.sees_every_claim() {
-            return self.select(Column::Conflict, &|_| true);
-        }
-        let mut lost = Vec::new();
-        for key in self.state().contests()? {
-            let contest = self.state().contest(&key)?.seen_by(self.standing);
-            let losers = contest.rivals.iter().filter(|rival| contest.winner_over(rival).is_some());
-            lost.extend(losers.map(|rival| rival.item.0));
-        }
-        Ok(lost.into_iter().collect())
+        Ok(self.losses()?.among(&self.select(Column::Conflict, &|_| true)?))
     }
 
     /// The items that are stale by any criterion of the window that is on.

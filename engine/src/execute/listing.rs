@@ -59,7 +59,7 @@ impl Found {
 
 /// The items of a noun in a listing's scope that its predicate holds for. A listing hides nothing.
 pub(super) fn items(snapshot: &Snapshot, standing: &Standing, noun: Noun, listing: &Listing) -> Result<Found> {
-    let filter = Filter { snapshot, standing };
+    let filter = Filter::new(snapshot, standing);
     let scope = listing.scope.as_ref().map(|scope| &scope.node);
     let Some(predicate) = &listing.filter else {
         return among(&filter, noun, scope).map(Found::Many);
@@ -95,7 +95,7 @@ fn among(filter: &Filter<'_>, noun: Noun, scope: Option<&Scope>) -> Result<Bits>
 pub(super) fn explain(snapshot: &Snapshot, noun: Noun, listing: &Listing) -> Result<Steps> {
     let snapshot = &snapshot.at(listing.as_of.as_ref())?;
     let standing = standing(snapshot, listing)?;
-    let filter = Filter { snapshot, standing: &standing };
+    let filter = Filter::new(snapshot, &standing);
     let mut steps = Steps::new();
     let mut step = |name: &str, detail: String| steps.push((name.to_owned(), detail));
     let sought = match &listing.filter {

@@ -34,7 +34,7 @@ pub(super) fn run(snapshot: &Snapshot, walk: &Walk) -> Result<Table> {
     let verb = if walk.towards_sources { "sources" } else { "dependents" };
     let reached = reach(snapshot, walk)?;
     let standing = standing(snapshot, &walk.listing)?;
-    let filter = Filter { snapshot, standing: &standing };
+    let filter = Filter::new(snapshot, &standing);
     let ids = reached.iter().map(|reached| reached.id.0).collect();
     let mut kept = filter.scope(walk.listing.scope.as_ref().map(|scope| &scope.node))?.and(&ids);
     if let Some(predicate) = &walk.listing.filter {

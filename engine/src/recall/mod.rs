@@ -440,7 +440,7 @@ fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
 /// A row added by `expand`; nothing, and a note, where its bytes cannot be read as they were written.
 fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<String>) -> Result<Option<Row>> {
     let mut scalars = snapshot.state.attributes.scalars(id, snapshot.state.layer_of(id)?, Reads::ALL)?;
-    scalars.conflict = plan.conflict_of(snapshot, id, scalars.conflict)?.map(|winner| winner.0);
+    scalars.conflict = plan.conflict_of(id, scalars.conflict).map(|winner| winner.0);
     let content = match snapshot.content(id) {
         Ok(content) => content,
         Err(error) if is_damage(&error) => {

@@ -7,6 +7,7 @@
 
 use super::places;
 use crate::attributes::{Column, Wanted};
+use crate::claims::Losses;
 use crate::filter::{Filter, episode_numbers};
 use crate::item::{ItemId, Layer};
 use crate::reader::{Reader, Standing};
@@ -118,8 +119,8 @@ pub(crate) struct Plan {
     pub(crate) visible: Arc<Bits>,
     /// What the predicate holds for of that, where there is one.
     pub(crate) wanted: Option<Bits>,
-    /// Nothing lies ahead of the reader.
-    pub(crate) sees_all: bool,
+    /// How contests of claims end for the reader.
+    losses: Arc<Losses>,
     /// Any claim was ever made.
     has_claims: bool,
     /// What of that is a trace, and what a recall.
@@ -153,7 +154,7 @@ impl Plan {
         let (text, vector) = query_of(snapshot, recall, &mut notes)?;
         let scope = clauses.scope.as_ref().map(|scope| &scope.node);
         let standing = standing(snapshot, clauses)?;
-        let filter = Filter { snapshot, standing: &standing };
+        let filter = Filter::new(snapshot, &standing);
         let sets = Sets::new(&filter, scope, clauses)?;
         let exclusions = exclusions(&filter, clauses)?;
         let wanted = match &clauses.filter {
@@ -217,7 +218,7 @@ impl Plan {
             recalls: sets.of(&filter, Noun::Recalls)?,
             visible: sets.visible,
             wanted,
-            sees_all: sets.sees_all,
+            losses: Arc::clone(filter.losses()?),
             has_claims: snapshot.state.meta.claims > 0,
             inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
@@ -243,11 +244,8 @@ impl Plan {
     }
 
     /// The item that won over a claim of this one, as far as the reader can see; `known` is what won in the end.
-    pub(crate) fn conflict_of(&self, snapshot: &Snapshot, id: ItemId, known: Option<u32>) -> Result<Option<ItemId>> {
-        if self.sees_all {
-            return Ok(known.map(ItemId));
-        }
-        snapshot.state.conflict_seen(id, &self.standing)
+    pub(crate) fn conflict_of(&self, id: ItemId, known: Option<u32>) -> Option<ItemId> {
+        self.losses.of(id, known)
     }
 
     /// The names of the exclusions that keep an item out.
@@ -344,8 +342,6 @@ struct Sets {
     visible: Arc<Bits>,
     /// All that is active and not redacted is visible, so the sets at hand serve.
     usual: bool,
-    /// Nothing lies ahead of the reader.
-    sees_all: bool,
 }
 
 impl Sets {
@@ -354,7 +350,7 @@ impl Sets {
         let bound = state.bound();
         let inactive = includes(clauses, FlawKind::Inactive);
         if matches!(scope, None | Some(Scope::All)) && !inactive && filter.standing.episode.is_none() {
-            return Ok(Sets { visible: state.attributes.usual(bound).visible()?, usual: true, sees_all: true });
+            return Ok(Sets { visible: state.attributes.usual(bound).visible()?, usual: true });
         }
         let within = |column, low, high| state.attributes.select_wanted(column, bound, Wanted::Within(low, high));
         let mut visible = filter.scope(scope)?;
@@ -368,23 +364,8 @@ impl Sets {
         } else {
             visible = visible.and(&*state.attributes.usual(bound).visible()?);
         }
-        let standing = filter.standing;
-        let mut sees_all = true;
-        if let Some(episode) = standing.episode {
-            let mut ahead = Bits::new();
-            if let Some(step) = standing.reader.step {
-                let next = i64::try_from(step).unwrap_or(i64::MAX).saturating_add(1);
-                ahead = ahead.or(&within(Column::Step, next, i64::MAX)?);
-            }
-            if let Some(time) = standing.reader.time {
-                ahead = ahead.or(&within(Column::Time, time.saturating_add(1), i64::MAX)?);
-            }
-            let here = within(Column::Episode, i64::from(episode), i64::from(episode))?;
-            let ahead = ahead.and(&here).and_not(&state.attributes.layer(Layer::Theme, bound)?);
-            visible = visible.and_not(&ahead);
-            sees_all = ahead.is_empty();
-        }
-        Ok(Sets { visible: Arc::new(visible), usual: false, sees_all })
+        let visible = visible.and_not(filter.ahead()?);
+        Ok(Sets { visible: Arc::new(visible), usual: false })
     }
 
     /// What is visible of a noun.

@@ -109,7 +109,7 @@ fn rank_layer(
     let reads = plan.reads();
     for (index, (id, found)) in candidates.into_iter().enumerate() {
         let mut scalars = snapshot.state.attributes.scalars(ItemId(id), layer, reads)?;
-        scalars.conflict = plan.conflict_of(snapshot, ItemId(id), scalars.conflict)?.map(|winner| winner.0);
+        scalars.conflict = plan.conflict_of(ItemId(id), scalars.conflict).map(|winner| winner.0);
         let relaxed = plan.flaws_of(ItemId(id));
         let parts = plan.weights.parts(&scalars, &plan.standing, similarity[index], words[index], relaxed.len());
         scored.push(Scored { id: ItemId(id), scalars, parts, score: parts.sum(), found, relaxed });
