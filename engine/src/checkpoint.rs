@@ -22,6 +22,7 @@ use crate::{Error, Result};
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
 use holotype_index::words::{WORD_SEGMENT_KIND, WordSegment, WordTail};
 use holotype_index::{VectorSegment, VectorTail};
+use holotype_storage::SmallBytes;
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
@@ -192,8 +193,9 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
     let manifest = sealed.manifest_rows()?;
     let tree = tree::new_rows(&inner.log, state)?;
     let meta = (RowKey::new(tables::META, &[]), Some(codec::encode(&state.meta)?));
-    let rows = frozen.rows.iter().map(|(key, value)| (key.clone(), value.map(|value| value.to_vec())));
-    frozen.catalog.checkpoint(rows.chain(manifest).chain(tree).chain([meta]), &applied)?;
+    let rows = frozen.rows.iter().map(|(key, value)| (key.clone(), value.cloned()));
+    let others = manifest.into_iter().chain(tree).chain([meta]).map(|(key, value)| (key, value.map(SmallBytes::from)));
+    frozen.catalog.checkpoint(rows.chain(others), &applied)?;
     Ok(Written { chunks, layers, sealed })
 }
 

@@ -30,6 +30,7 @@ use crate::{Error, Result};
 use crossbeam::channel::{Receiver, Sender};
 use holotype_index::TailView;
 use holotype_index::words::{Analyzer, BulkWords, WordSegment, WordTail};
+use holotype_storage::SmallBytes;
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::features::Access;
@@ -353,8 +354,9 @@ impl Round {
     fn write(self, sealer: Sealer<'_>, catalog: &Catalog) -> Result<Written> {
         let mut sealed = Sealed::default();
         let chunks = sealer.chunks(&self.attributes, self.bound, &mut sealed)?;
-        let rows = self.rows.iter().map(|(key, value)| (key.clone(), value.map(|value| value.to_vec())));
-        catalog.checkpoint(rows.chain(self.tree), &self.applied)?;
+        let rows = self.rows.iter().map(|(key, value)| (key.clone(), value.cloned()));
+        let tree = self.tree.into_iter().map(|(key, value)| (key, value.map(SmallBytes::from)));
+        catalog.checkpoint(rows.chain(tree), &self.applied)?;
         Ok((chunks, sealed))
     }
 }

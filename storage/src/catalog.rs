@@ -4,20 +4,20 @@
 //! error the engine answers by building a new one. It is written only by checkpoints, one redb
 //! transaction each, which carry the position of the log they stand for ([`Applied`]).
 //!
-//! Two redb tables, keys and values plain bytes:
+//! Two redb tables, keys and values plain bytes (blocks: see [`blocks`]):
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `rows` | table number (1 byte), key | value, CRC32 |
+//! | `blocks` | fence | the rows up to the fence; CRC32 |
 //! | `meta` | `format` | version, u32: 1; compatible, read-compatible and incompatible features, u32 each; CRC32 |
 //! | `meta` | `database` | database id, 16 bytes; CRC32 |
 //! | `meta` | `applied`, `previous` | position u64, commit u64, head 32 bytes, the log's own state; CRC32 |
 //!
 //! The CRC32 (little-endian, as every integer here) is over the redb table's first letter, the
-//! length of the key (u32), the key and the value: a row under another key is not a row.
+//! length of the key (u32), the key and the value: a value under another key is none.
 //!
 //! 1. A checkpoint happens whole or not at all: rows and `applied` change together.
-//! 2. Every row is checked on each read. redb does not check its pages on ordinary reads.
+//! 2. Every block is checked on each read of a row in it. redb does not check its pages on ordinary reads.
 //! 3. Up to [`CatalogOptions::check_len`] bytes the whole file is checked when it is opened, so that
 //!    rows that went missing are noticed too. Past it, damage to redb's own pages may go unseen
 //!    until [`Catalog::verify`].
@@ -37,6 +37,7 @@
 //! of these bytes others hold. So a snapshot costs the writer the pages freed since, and nothing else.
 
 mod backend;
+mod blocks;
 mod rows;
 
 use std::fmt::Debug;
@@ -52,6 +53,7 @@ use redb::{
 };
 
 use self::backend::{VfsBackend, WriterByte, copy_at_rest};
+use self::blocks::Stopped;
 pub(crate) use self::rows::BaseRows;
 use self::rows::BytesTable;
 pub use self::rows::CatalogSnapshot;
@@ -134,9 +136,10 @@ impl Catalog {
         let catalog = Self::open_writer(path, file, options)?;
         catalog.write(|transaction| {
             let mut meta = transaction.open_table(META)?;
-            transaction.open_table(ROWS)?;
+            transaction.open_table(BLOCKS)?;
             put_meta(&mut meta, META_FORMAT, &encode_format())?;
-            put_meta(&mut meta, META_DATABASE, &database)
+            put_meta(&mut meta, META_DATABASE, &database)?;
+            Ok(())
         })?;
         Ok(catalog)
     }
@@ -220,20 +223,16 @@ impl Catalog {
     ///
     /// # Errors
     /// [`Error::Io`], after which the catalog must be opened again; the old rows stand.
+    /// [`Error::DamagedFile`] when rows beside the changed ones are damaged.
     /// [`Error::ReadOnly`] for a catalog opened for reading.
     pub fn checkpoint<V: AsRef<[u8]>>(
         &self,
         changes: impl IntoIterator<Item = (RowKey, Option<V>)>,
         applied: &Applied,
     ) -> Result<()> {
+        let changes = blocks::in_order(changes);
         self.write(|transaction| {
-            let mut rows = transaction.open_table(ROWS)?;
-            for (key, value) in changes {
-                match value {
-                    Some(value) => rows.insert(key.flat(), &*seal(ROWS_DOMAIN, key.flat(), value.as_ref()))?,
-                    None => rows.remove(key.flat())?,
-                };
-            }
+            blocks::merge(&mut transaction.open_table(BLOCKS)?, BLOCKS_DOMAIN, &changes)?;
             let mut meta = transaction.open_table(META)?;
             // Copied unopened: the seal names the key, so it is made anew.
             let last = meta
@@ -242,7 +241,8 @@ impl Catalog {
             if let Some(last) = last {
                 put_meta(&mut meta, META_PREVIOUS, &last)?;
             }
-            put_meta(&mut meta, META_APPLIED, &encode_applied(applied))
+            put_meta(&mut meta, META_APPLIED, &encode_applied(applied))?;
+            Ok(())
         })
     }
 
@@ -252,12 +252,12 @@ impl Catalog {
     /// [`Error::DamagedFile`], [`Error::Io`].
     pub fn snapshot(&self) -> Result<CatalogSnapshot> {
         // One transaction for both: a writer in another process may be at a checkpoint.
-        let (rows, meta) = self.guard(|| {
+        let (blocks, meta) = self.guard(|| {
             let transaction = self.redb.begin_read()?;
-            Ok((transaction.open_table(ROWS)?, transaction.open_table(META)?))
+            Ok((transaction.open_table(BLOCKS)?, transaction.open_table(META)?))
         })?;
         let applied = self.decode_meta(META_APPLIED, self.meta_in(&meta, META_APPLIED)?)?;
-        Ok(CatalogSnapshot::new(self.path.clone(), Arc::clone(&self.file), rows, applied, self.redb.keep()))
+        Ok(CatalogSnapshot::new(self.path.clone(), Arc::clone(&self.file), blocks, applied, self.redb.keep()))
     }
 
     /// Reads every row and checks it. Returns how many there are.
@@ -355,16 +355,19 @@ impl Catalog {
     }
 
     /// Runs `change` in a durable transaction that is taken back if it fails.
-    fn write(&self, change: impl FnOnce(&redb::WriteTransaction) -> Result<(), redb::Error>) -> Result<()> {
+    fn write(&self, change: impl FnOnce(&redb::WriteTransaction) -> Result<(), Stopped>) -> Result<()> {
         let Redb::Writer(writing) = &self.redb else {
             return Err(Error::ReadOnly);
         };
         self.guard(|| {
             let mut transaction = writing.database.begin_write()?;
             transaction.set_quick_repair(true);
-            change(&transaction)?;
-            Ok(transaction.commit()?)
-        })
+            match change(&transaction) {
+                Ok(()) => Ok(Ok(transaction.commit()?)),
+                Err(Stopped::Redb(error)) => Err(error),
+                Err(Stopped::Damaged(table)) => Ok(Err(rows::damaged_rows(&self.path, table))),
+            }
+        })?
     }
 
     fn guard<T>(&self, call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
@@ -378,9 +381,9 @@ impl Debug for Catalog {
     }
 }
 
-const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows");
+const BLOCKS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("blocks");
 const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
-const ROWS_DOMAIN: u8 = b'r';
+const BLOCKS_DOMAIN: u8 = b'b';
 const META_DOMAIN: u8 = b'm';
 const META_FORMAT: &[u8] = b"format";
 const META_DATABASE: &[u8] = b"database";
@@ -390,8 +393,6 @@ const FORMAT: u32 = 1;
 const FORMAT_LEN: usize = 16;
 
 const CRC_LEN: usize = 4;
-/// A row whose checksum is over no more bytes is put together for it.
-const SHORT_ROW_LEN: usize = 64;
 
 /// The writer's database, open until the last snapshot of it is gone, even when another catalog has taken its place.
 struct Writing {
@@ -504,31 +505,18 @@ fn decode_format(bytes: &[u8]) -> Option<(u32, Features)> {
 
 /// The checksum that makes a value this key's.
 fn crc(domain: u8, key: &[u8], value: &[u8]) -> u32 {
-    let len = (key.len() as u32).to_le_bytes();
-    // Most rows are short, and one call for the whole of a row takes a third of what one for each part does.
-    let mut short = [0; SHORT_ROW_LEN];
-    if let Some(row) = short.get_mut(..1 + len.len() + key.len() + value.len()) {
-        let (front, rest) = row.split_at_mut(1 + len.len());
-        let (of_key, of_value) = rest.split_at_mut(key.len());
-        front[0] = domain;
-        front[1..].copy_from_slice(&len);
-        of_key.copy_from_slice(key);
-        of_value.copy_from_slice(value);
-        return crc32fast::hash(row);
-    }
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[domain]);
-    hasher.update(&len);
+    hasher.update(&(key.len() as u32).to_le_bytes());
     hasher.update(key);
     hasher.update(value);
     hasher.finalize()
 }
 
-fn seal(domain: u8, key: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut sealed = Vec::with_capacity(value.len() + CRC_LEN);
-    sealed.extend_from_slice(value);
-    sealed.extend_from_slice(&crc(domain, key, value).to_le_bytes());
-    sealed
+/// Adds the checksum to a value.
+fn put_seal(domain: u8, key: &[u8], value: &mut Vec<u8>) {
+    let crc = crc(domain, key, value);
+    value.extend_from_slice(&crc.to_le_bytes());
 }
 
 /// The value, if its checksum matches.
@@ -542,7 +530,9 @@ fn put_meta(
     key: &'static [u8],
     value: &[u8],
 ) -> Result<(), redb::Error> {
-    meta.insert(key, &*seal(META_DOMAIN, key, value))?;
+    let mut sealed = value.to_vec();
+    put_seal(META_DOMAIN, key, &mut sealed);
+    meta.insert(key, &*sealed)?;
     Ok(())
 }
 

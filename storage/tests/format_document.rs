@@ -7,6 +7,7 @@ fn every_layout_in_the_code_stands_in_the_document() {
         ("segment_file", include_str!("../src/segment_file.rs")),
         ("columns", include_str!("../src/columns.rs")),
         ("catalog", include_str!("../src/catalog.rs")),
+        ("blocks", include_str!("../src/catalog/blocks.rs")),
         ("lock", include_str!("../src/lock.rs")),
     ];
     for (module, source) in modules {

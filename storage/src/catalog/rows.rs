@@ -1,7 +1,7 @@
 //! The rows of a catalog at one moment, and what is derived from them.
 //!
-//! Every row is checked when it is read, and redb's panics are caught. Both cost little for a row that is looked up and much
-//! for one of many, so [`CatalogSnapshot::each`] reads many under one guard and copies none.
+//! Every block of rows is checked when it is read, and redb's panics are caught. [`CatalogSnapshot::each`] reads many rows under
+//! one guard and copies none.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -11,7 +11,8 @@ use std::sync::{Arc, OnceLock};
 
 use redb::{OwnedRange, ReadOnlyTable, ReadableTableMetadata};
 
-use super::{Applied, ROWS_DOMAIN, guard, open_seal};
+use super::blocks::Block;
+use super::{Applied, BLOCKS_DOMAIN, guard};
 use crate::error::{Error, Result};
 use crate::overlay::{flat_bounds, flat_key};
 use crate::vfs::VfsFile;
@@ -25,7 +26,7 @@ pub struct CatalogSnapshot {
 struct Snapshot {
     path: PathBuf,
     file: Arc<dyn VfsFile>,
-    table: BytesTable,
+    blocks: BytesTable,
     applied: Option<Applied>,
     /// Closing a database ends its readers, so this keeps it open, whatever becomes of the catalog.
     _keep: Option<Arc<dyn Send + Sync>>,
@@ -38,11 +39,11 @@ impl CatalogSnapshot {
     pub(super) fn new(
         path: PathBuf,
         file: Arc<dyn VfsFile>,
-        table: BytesTable,
+        blocks: BytesTable,
         applied: Option<Applied>,
         keep: Option<Arc<dyn Send + Sync>>,
     ) -> Self {
-        Self { inner: Arc::new(Snapshot { path, file, table, applied, _keep: keep, derived: OnceLock::new() }) }
+        Self { inner: Arc::new(Snapshot { path, file, blocks, applied, _keep: keep, derived: OnceLock::new() }) }
     }
 
     /// The position of the log these rows stand for; none before the first checkpoint.
@@ -65,23 +66,34 @@ impl CatalogSnapshot {
     /// # Errors
     /// [`Error::DamagedFile`] for the first fault; what `on_bytes` returns.
     pub fn verify<E: From<Error>>(&self, on_bytes: &mut dyn FnMut(u64) -> Result<(), E>) -> Result<u64, E> {
-        let mut count = 0;
-        for row in self.range_flat(Bound::Unbounded, Bound::Unbounded)? {
-            let (key, value) = row?;
-            // The way down to a row goes through other bytes than the way along.
-            if self.get_flat(&key)?.as_deref() != Some(&*value) {
-                return Err(Error::damaged_file(&self.inner.path, "a row cannot be found by its key").into());
+        let (mut rows, mut count, mut before) = (0, 0, None);
+        let path = &self.inner.path;
+        let mut blocks = guard(path, || Ok(self.inner.blocks.range_owned::<&[u8]>(..)?))?;
+        while let Some((fence, sealed)) = next_block(path, &mut blocks)? {
+            let damaged = || damaged_rows(path, fence.first().copied().unwrap_or_default());
+            let block = Block::open(BLOCKS_DOMAIN, &fence, &sealed).ok_or_else(damaged)?;
+            if !block.is_in_order(before.as_deref(), &fence) {
+                return Err(Error::damaged_file(path, "its rows are not in order").into());
+            }
+            // The way down to a block goes through other bytes than the way along.
+            for at in [0, block.len() - 1] {
+                let (key, value) = block.row(at).ok_or_else(damaged)?;
+                if self.get_flat(key)?.as_deref() != Some(value) {
+                    return Err(Error::damaged_file(path, "a row cannot be found by its key").into());
+                }
             }
             count += 1;
-            on_bytes((key.len() + value.len()) as u64)?;
+            rows += block.len() as u64;
+            on_bytes(sealed.len() as u64)?;
+            before = Some(fence);
         }
-        // redb keeps this number apart from the rows.
-        let expected = guard(&self.inner.path, || Ok(self.inner.table.len()?))?;
+        // redb keeps this number apart from the blocks.
+        let expected = guard(path, || Ok(self.inner.blocks.len()?))?;
         if count != expected {
-            let what = format!("it has {count} rows instead of {expected}");
-            return Err(Error::damaged_file(&self.inner.path, what).into());
+            let what = format!("it has {count} blocks of rows instead of {expected}");
+            return Err(Error::damaged_file(path, what).into());
         }
-        Ok(count)
+        Ok(rows)
     }
 
     /// The value of a row.
@@ -93,8 +105,14 @@ impl CatalogSnapshot {
     }
 
     pub(crate) fn get_flat(&self, flat: &[u8]) -> Result<Option<Vec<u8>>> {
-        let sealed = guard(&self.inner.path, || Ok(self.inner.table.get(flat)?.map(|sealed| sealed.value().to_vec())))?;
-        sealed.map(|sealed| unseal_row(&self.inner.path, flat, sealed)).transpose()
+        let path = &self.inner.path;
+        guard(path, || {
+            let Some(block) = self.inner.blocks.range::<&[u8]>(flat..)?.next() else { return Ok(Ok(None)) };
+            let (fence, sealed) = block?;
+            let found = Block::open(BLOCKS_DOMAIN, fence.value(), sealed.value()).and_then(|block| block.find(flat));
+            let damaged = || damaged_rows(path, flat.first().copied().unwrap_or_default());
+            Ok(found.map(|value| value.map(<[u8]>::to_vec)).ok_or_else(damaged))
+        })?
     }
 
     /// Shows the rows of a table between two keys, ascending, where they lie: key without its table, and value.
@@ -110,16 +128,25 @@ impl CatalogSnapshot {
         mut see: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let (from, to) = flat_bounds(table, from, to);
-        let (path, bounds) = (&self.inner.path, (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)));
+        let (from, to) = (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
+        let path = &self.inner.path;
         guard(path, || {
-            for row in self.inner.table.range::<&[u8]>(bounds)? {
-                let (flat, sealed) = row?;
-                let seen = match open_seal(ROWS_DOMAIN, flat.value(), sealed.value()) {
-                    Some(value) => see(flat.value().get(1..).unwrap_or_default(), value),
-                    None => Err(damaged_row(path, flat.value()).into()),
+            for block in self.inner.blocks.range::<&[u8]>((from, Bound::Unbounded))? {
+                let (fence, sealed) = block?;
+                let damaged = || damaged_rows(path, table);
+                let Some(block) = Block::open(BLOCKS_DOMAIN, fence.value(), sealed.value()) else {
+                    return Ok(Err(damaged().into()));
                 };
-                if seen.is_err() {
-                    return Ok(seen);
+                let Some(first) = first_in(&block, from) else { return Ok(Err(damaged().into())) };
+                for at in first..block.len() {
+                    let Some((flat, value)) = block.row(at) else { return Ok(Err(damaged().into())) };
+                    if is_past(flat, to) {
+                        return Ok(Ok(()));
+                    }
+                    let seen = see(flat.get(1..).unwrap_or_default(), value);
+                    if seen.is_err() {
+                        return Ok(seen);
+                    }
                 }
             }
             Ok(Ok(()))
@@ -140,8 +167,14 @@ impl CatalogSnapshot {
 
     /// The rows between two keys that carry their table's number in front.
     pub(crate) fn range_flat(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<BaseRows> {
-        let rows = guard(&self.inner.path, || Ok(self.inner.table.range_owned::<&[u8]>((from, to))?))?;
-        Ok(BaseRows { rows, path: self.inner.path.clone() })
+        let path = self.inner.path.clone();
+        let blocks = guard(&path, || Ok(self.inner.blocks.range_owned::<&[u8]>((from, Bound::Unbounded))?))?;
+        let mut rows = BaseRows { blocks, block: Vec::new(), at: 0, to: to.map(<[u8]>::to_vec), path };
+        if rows.load()? {
+            let first = Block::checked(&rows.block).and_then(|block| first_in(&block, from));
+            rows.at = first.ok_or_else(|| damaged_rows(&rows.path, first_of(from)))?;
+        }
+        Ok(rows)
     }
 }
 
@@ -153,27 +186,49 @@ impl Debug for CatalogSnapshot {
 
 /// Rows in order: table number and key in one piece, and value.
 pub(crate) struct BaseRows {
-    rows: OwnedRange<&'static [u8], &'static [u8]>,
+    blocks: OwnedRange<&'static [u8], &'static [u8]>,
+    /// The block the next row stands in, checked; empty before the first and after the last.
+    block: Vec<u8>,
+    at: usize,
+    to: Bound<Vec<u8>>,
     path: PathBuf,
+}
+
+impl BaseRows {
+    /// Goes on to the next block, if there is one.
+    fn load(&mut self) -> Result<bool> {
+        self.at = 0;
+        self.block.clear();
+        let Some((fence, sealed)) = next_block(&self.path, &mut self.blocks)? else { return Ok(false) };
+        if Block::open(BLOCKS_DOMAIN, &fence, &sealed).is_none() {
+            return Err(damaged_rows(&self.path, fence.first().copied().unwrap_or_default()));
+        }
+        self.block = sealed;
+        Ok(true)
+    }
 }
 
 impl Iterator for BaseRows {
     type Item = Result<(Vec<u8>, Vec<u8>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let row = guard(&self.path, || {
-            let Some(row) = self.rows.next() else {
-                return Ok(None);
-            };
-            let (key, sealed) = row?;
-            Ok(Some((key.value().to_vec(), sealed.value().to_vec())))
-        });
-        match row {
-            Ok(row) => row.map(|(key, sealed)| {
-                let value = unseal_row(&self.path, &key, sealed)?;
-                Ok((key, value))
-            }),
-            Err(error) => Some(Err(error)),
+        loop {
+            let block = Block::checked(&self.block)?;
+            if self.at < block.len() {
+                let Some((key, value)) = block.row(self.at) else {
+                    self.block.clear();
+                    return Some(Err(damaged_rows(&self.path, 0)));
+                };
+                if is_past(key, self.to.as_ref().map(Vec::as_slice)) {
+                    self.block.clear();
+                    return None;
+                }
+                self.at += 1;
+                return Some(Ok((key.to_vec(), value.to_vec())));
+            }
+            if let Err(error) = self.load() {
+                return Some(Err(error));
+            }
         }
     }
 }
@@ -184,15 +239,47 @@ impl Debug for BaseRows {
     }
 }
 
-fn unseal_row(path: &Path, flat: &[u8], mut sealed: Vec<u8>) -> Result<Vec<u8>> {
-    let Some(len) = open_seal(ROWS_DOMAIN, flat, &sealed).map(<[u8]>::len) else {
-        return Err(damaged_row(path, flat));
-    };
-    sealed.truncate(len);
-    Ok(sealed)
+/// A fence and what stands under it.
+type Sealed = (Vec<u8>, Vec<u8>);
+
+/// The next block, unchecked.
+fn next_block(path: &Path, blocks: &mut OwnedRange<&'static [u8], &'static [u8]>) -> Result<Option<Sealed>> {
+    guard(path, || {
+        let Some(block) = blocks.next() else { return Ok(None) };
+        let (fence, sealed) = block?;
+        Ok(Some((fence.value().to_vec(), sealed.value().to_vec())))
+    })
 }
 
-fn damaged_row(path: &Path, flat: &[u8]) -> Error {
-    let table = flat.first().copied().unwrap_or_default();
-    Error::damaged_file(path, format!("the checksum of a row of table {table} does not match"))
+/// The number of the first row of a block at or after a bound; nothing in a block that is none.
+fn first_in(block: &Block<'_>, from: Bound<&[u8]>) -> Option<usize> {
+    match from {
+        Bound::Unbounded => Some(0),
+        Bound::Included(from) => block.position(from),
+        Bound::Excluded(from) => {
+            let at = block.position(from)?;
+            let is_it = block.row(at).is_some_and(|(key, _)| key == from);
+            Some(at + usize::from(is_it))
+        }
+    }
+}
+
+fn is_past(key: &[u8], to: Bound<&[u8]>) -> bool {
+    match to {
+        Bound::Unbounded => false,
+        Bound::Included(to) => key > to,
+        Bound::Excluded(to) => key >= to,
+    }
+}
+
+/// The number of the table that a bound lies in.
+fn first_of(bound: Bound<&[u8]>) -> u8 {
+    match bound {
+        Bound::Unbounded => 0,
+        Bound::Included(key) | Bound::Excluded(key) => key.first().copied().unwrap_or_default(),
+    }
+}
+
+pub(super) fn damaged_rows(path: &Path, table: u8) -> Error {
+    Error::damaged_file(path, format!("the checksum of rows of table {table} does not match"))
 }

@@ -1,0 +1,392 @@
+//! Rows packed into blocks: what redb keeps is some twenty rows at a time.
+//!
+//! A tree that holds rows of some forty bytes one by one spends more on finding each its place, and on copying the page it
+//! stands in, than on the row. A checkpoint brings thousands of rows, most of them beside each other, so that here they are
+//! merged, block by block, and each block is one entry of redb with one checksum.
+//!
+//! A block's key is its *fence*: no row of the block is above it, and every row of the next block is. Its value:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 4 | number of rows, n |
+//! | 4 | 8 n | for each row: where its key ends and where its value ends, u32 each, counted from the first key |
+//! | 4 + 8 n | | the rows, each its key and its value |
+//! | last 4 | 4 | CRC32, as of all that the catalog holds |
+//!
+//! 1. The rows of a block ascend, and there is at least one.
+//! 2. The rows of a block are at or below its fence and above the fence before.
+//! 3. A block of more than [`MAX_BLOCK_LEN`] bytes and more than one row is cut into equal ones, which may each be longer by
+//!    one row. Nothing joins blocks that became small.
+//!
+//! Cost: of a row that is read, one look-up in redb, one checksum over the block, and a binary search in it; of a checkpoint,
+//! two such look-ups for each block it touches.
+
+use redb::{ReadableTable, Table};
+
+use super::{CRC_LEN, open_seal, put_seal};
+use crate::overlay::RowKey;
+
+/// What a block takes before it is cut: four of them fill a page of redb's.
+const MAX_BLOCK_LEN: usize = 960;
+
+const COUNT_LEN: usize = 4;
+const END_LEN: usize = 8;
+const _: () = assert!(COUNT_LEN + END_LEN == 12);
+
+/// A change of a row: its value, or nothing for one that is deleted.
+pub(super) type Change<V> = (RowKey, Option<V>);
+
+/// A row: its key with the table's number in front, and its value.
+type Row<'a> = (&'a [u8], &'a [u8]);
+
+/// The rows of a block.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a> {
+    ends: &'a [[u8; END_LEN]],
+    rows: &'a [u8],
+}
+
+impl<'a> Block<'a> {
+    /// The block under a fence, if its checksum matches and it is one.
+    pub(super) fn open(domain: u8, fence: &[u8], sealed: &'a [u8]) -> Option<Self> {
+        Self::parse(open_seal(domain, fence, sealed)?)
+    }
+
+    /// The same of one whose checksum was found to match.
+    pub(super) fn checked(sealed: &'a [u8]) -> Option<Self> {
+        Self::parse(sealed.get(..sealed.len().checked_sub(CRC_LEN)?)?)
+    }
+
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (count, rest) = bytes.split_first_chunk::<COUNT_LEN>()?;
+        let count = u32::from_le_bytes(*count) as usize;
+        let (ends, rows) = rest.split_at_checked(count.checked_mul(END_LEN)?)?;
+        Some(Self { ends: ends.as_chunks().0, rows })
+    }
+
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A row by its number in the block; nothing where there is none.
+    pub(super) fn row(&self, at: usize) -> Option<Row<'a>> {
+        let start = match at.checked_sub(1) {
+            Some(before) => self.ends_of(before)?.1,
+            None => 0,
+        };
+        let (key_end, end) = self.ends_of(at)?;
+        Some((self.rows.get(start..key_end)?, self.rows.get(key_end..end)?))
+    }
+
+    fn ends_of(&self, at: usize) -> Option<(usize, usize)> {
+        let [a, b, c, d, e, f, g, h] = *self.ends.get(at)?;
+        Some((u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]) as usize))
+    }
+
+    /// The number of the first row whose key is not below `key`; nothing in a block that is none.
+    pub(super) fn position(&self, key: &[u8]) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.row(middle)?.0 < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+
+    /// The value of the row with that key: `Some(None)` without one, nothing in a block that is none.
+    pub(super) fn find(&self, key: &[u8]) -> Option<Option<&'a [u8]>> {
+        let at = self.position(key)?;
+        if at == self.len() {
+            return Some(None);
+        }
+        let (found, value) = self.row(at)?;
+        Some((found == key).then_some(value))
+    }
+
+    /// Whether its rows ascend, above `before` and up to `fence`, and nothing is left over.
+    pub(super) fn is_in_order(&self, before: Option<&[u8]>, fence: &[u8]) -> bool {
+        let mut last = before;
+        let mut len = 0;
+        for at in 0..self.len() {
+            let Some((key, value)) = self.row(at) else { return false };
+            if last.is_some_and(|last| key <= last) {
+                return false;
+            }
+            last = Some(key);
+            len += key.len() + value.len();
+        }
+        self.len() > 0 && len == self.rows.len() && last.is_some_and(|last| last <= fence)
+    }
+}
+
+/// What stops the writing of changes.
+pub(super) enum Stopped {
+    Redb(redb::Error),
+    /// Something that is to be changed is damaged: the table's number of a row there.
+    Damaged(u8),
+}
+
+impl<E: Into<redb::Error>> From<E> for Stopped {
+    fn from(error: E) -> Self {
+        Stopped::Redb(error.into())
+    }
+}
+
+/// Puts changes in the order of their rows, and keeps the last of each row.
+pub(super) fn in_order<V>(changes: impl IntoIterator<Item = Change<V>>) -> Vec<Change<V>> {
+    let mut changes: Vec<Change<V>> = changes.into_iter().collect();
+    if !changes.is_sorted_by(|one, other| one.0 < other.0) {
+        changes.sort_by(|one, other| one.0.cmp(&other.0));
+        changes.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                std::mem::swap(later, kept);
+            }
+            same
+        });
+    }
+    changes
+}
+
+/// Merges changes, which are in order, into the blocks of a table.
+pub(super) fn merge<V: AsRef<[u8]>>(
+    table: &mut Table<'_, &'static [u8], &'static [u8]>,
+    domain: u8,
+    mut changes: &[Change<V>],
+) -> Result<(), Stopped> {
+    let (mut fence, mut sealed, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some((first, _)) = changes.first() {
+        fence.clear();
+        sealed.clear();
+        let own = {
+            // What comes after all fences joins the last block.
+            let found = match table.range::<&[u8]>(first.flat()..)?.next() {
+                Some(found) => Some(found?),
+                None => table.last()?,
+            };
+            if let Some((key, value)) = found {
+                fence.extend_from_slice(key.value());
+                sealed.extend_from_slice(value.value());
+            }
+            match first.flat() <= fence.as_slice() {
+                true => changes.partition_point(|(key, _)| key.flat() <= fence.as_slice()),
+                false => changes.len(),
+            }
+        };
+        let (here, later) = changes.split_at(own);
+        let damaged = || Stopped::Damaged(first.table());
+        let old = match sealed.is_empty() {
+            true => None,
+            false => Some(Block::open(domain, &fence, &sealed).ok_or_else(damaged)?),
+        };
+        let rows = merged(old, here).ok_or_else(damaged)?;
+        let mut is_kept = false;
+        for piece in cut(&rows) {
+            let Some(&(last, _)) = piece.last() else { continue };
+            // The last block keeps the fence there is, so that its place in redb stays the same.
+            let is_last = rows.last().is_some_and(|(key, _)| *key == last);
+            let of_piece = if is_last { last.max(&fence) } else { last };
+            is_kept |= of_piece == fence.as_slice();
+            encode(piece, &mut out);
+            put_seal(domain, of_piece, &mut out);
+            table.insert(of_piece, out.as_slice())?;
+        }
+        if old.is_some() && !is_kept {
+            table.remove(fence.as_slice())?;
+        }
+        changes = later;
+    }
+    Ok(())
+}
+
+/// The rows of a block with changes in them; nothing of a block that is none.
+fn merged<'a, V: AsRef<[u8]>>(old: Option<Block<'a>>, changes: &'a [Change<V>]) -> Option<Vec<Row<'a>>> {
+    let count = old.map_or(0, |old| old.len());
+    let mut rows = Vec::with_capacity(count + changes.len());
+    let mut at = 0;
+    for (key, value) in changes {
+        let key = key.flat();
+        while let Some(old) = old.filter(|_| at < count) {
+            let row = old.row(at)?;
+            if row.0 > key {
+                break;
+            }
+            at += 1;
+            if row.0 < key {
+                rows.push(row);
+            }
+        }
+        if let Some(value) = value {
+            rows.push((key, value.as_ref()));
+        }
+    }
+    while let Some(old) = old.filter(|_| at < count) {
+        rows.push(old.row(at)?);
+        at += 1;
+    }
+    Some(rows)
+}
+
+fn len_of(rows: &[Row<'_>]) -> usize {
+    rows.iter().map(|(key, value)| END_LEN + key.len() + value.len()).sum()
+}
+
+/// Writes a block, but for its checksum.
+fn encode(rows: &[Row<'_>], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&(rows.len() as u32).to_le_bytes());
+    let mut end = 0;
+    for (key, value) in rows {
+        for len in [key.len(), value.len()] {
+            end += len;
+            out.extend_from_slice(&(end as u32).to_le_bytes());
+        }
+    }
+    for (key, value) in rows {
+        out.extend_from_slice(key);
+        out.extend_from_slice(value);
+    }
+}
+
+/// Cuts rows into blocks of about the same length.
+fn cut<'r, 'a>(rows: &'r [Row<'a>]) -> impl Iterator<Item = &'r [Row<'a>]> {
+    let len = len_of(rows);
+    let count = len.div_ceil(MAX_BLOCK_LEN);
+    let (mut rest, mut before, mut number) = (rows, 0, 0_usize);
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        number += 1;
+        let until = len.saturating_mul(number) / count.max(1);
+        let mut taken = 0;
+        while taken < rest.len() && (before < until || taken == 0) {
+            before += len_of(&rest[taken..=taken]);
+            taken += 1;
+        }
+        let (piece, later) = rest.split_at(taken);
+        rest = later;
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use redb::backends::InMemoryBackend;
+    use redb::{Builder, Database, TableDefinition};
+    use std::collections::BTreeMap;
+
+    const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("blocks");
+    const DOMAIN: u8 = b'b';
+
+    fn database() -> Database {
+        Builder::new().create_with_backend(InMemoryBackend::new()).unwrap()
+    }
+
+    fn write(database: &Database, changes: &[Change<Vec<u8>>]) {
+        let transaction = database.begin_write().unwrap();
+        let mut table = transaction.open_table(TABLE).unwrap();
+        assert!(merge(&mut table, DOMAIN, changes).is_ok());
+        drop(table);
+        transaction.commit().unwrap();
+    }
+
+    /// Every block as it is, after a look at what must hold of all.
+    fn read(database: &Database) -> (BTreeMap<Vec<u8>, Vec<u8>>, Vec<usize>) {
+        let transaction = database.begin_write().unwrap();
+        let table = transaction.open_table(TABLE).unwrap();
+        let (mut rows, mut lens, mut before) = (BTreeMap::new(), Vec::new(), None);
+        for block in table.iter().unwrap() {
+            let (fence, sealed) = block.unwrap();
+            let (fence, sealed) = (fence.value().to_vec(), sealed.value());
+            let block = Block::open(DOMAIN, &fence, sealed).unwrap();
+            assert!(block.is_in_order(before.as_deref(), &fence));
+            for at in 0..block.len() {
+                let (key, value) = block.row(at).unwrap();
+                assert_eq!(block.find(key), Some(Some(value)));
+                rows.insert(key.to_vec(), value.to_vec());
+            }
+            assert_eq!(block.row(block.len()), None);
+            lens.push(sealed.len());
+            before = Some(fence);
+        }
+        (rows, lens)
+    }
+
+    #[test]
+    fn the_bytes_of_a_block() {
+        let mut out = Vec::new();
+        encode(&[(b"\x01a", b"xyz"), (b"\x01bc", b"")], &mut out);
+        let expected = [&2_u32.to_le_bytes()[..], &[2, 5, 8, 8].map(u32::to_le_bytes).concat(), b"\x01axyz\x01bc"];
+        assert_eq!(out, expected.concat());
+        put_seal(DOMAIN, b"\x01bc", &mut out);
+        let crc = crc32fast::hash(&[&b"b\x03\0\0\0\x01bc"[..], &expected.concat()].concat());
+        assert_eq!(out.last_chunk(), Some(&crc.to_le_bytes()));
+        assert!(Block::open(DOMAIN, b"\x01bc", &out).is_some());
+        assert!(Block::open(DOMAIN, b"\x01bd", &out).is_none(), "under another fence");
+    }
+
+    #[test]
+    fn bytes_that_are_no_block_are_none() {
+        for bytes in [&b""[..], b"\x01\0\0", b"\x01\0\0\0\0\0\0\0", b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0"] {
+            assert!(Block::parse(bytes).is_none(), "{bytes:?}");
+        }
+        // Ends that lie outside, or before the beginning.
+        for ends in [[1_u32, 9], [9, 9], [1, 0]] {
+            let bytes = [&1_u32.to_le_bytes()[..], &ends.map(u32::to_le_bytes).concat(), b"ab"].concat();
+            let block = Block::parse(&bytes).unwrap();
+            assert_eq!((block.row(0), block.find(b"a")), (None, None));
+            assert!(!block.is_in_order(None, b"z"));
+        }
+    }
+
+    #[test]
+    fn rows_that_come_in_order_fill_their_blocks() {
+        let database = database();
+        for round in 0..10_u32 {
+            let of = |i: u32| (RowKey::new(1, &(round * 1000 + i).to_be_bytes()), Some(vec![7; 20]));
+            write(&database, &(0..1000).map(of).collect::<Vec<_>>());
+        }
+        let (rows, lens) = read(&database);
+        assert_eq!(rows.len(), 10_000);
+        let full = lens.iter().filter(|len| (MAX_BLOCK_LEN * 9 / 10..MAX_BLOCK_LEN + 50).contains(*len)).count();
+        assert!(full * 10 > lens.len() * 9, "{lens:?}");
+    }
+
+    proptest! {
+        /// Whatever is written, the blocks hold what an ordinary map does.
+        #[test]
+        fn blocks_are_a_map(
+            rounds in proptest::collection::vec(
+                proptest::collection::vec((0_u8..3, 0_u16..600, proptest::option::of(0_usize..40), any::<bool>()), 0..200),
+                0..8,
+            )
+        ) {
+            let (database, mut model) = (database(), BTreeMap::new());
+            for round in rounds {
+                let change = |(table, key, len, long): (u8, u16, Option<usize>, bool)| {
+                    let len = len.map(|len| if long && len == 39 { 3000 } else { len });
+                    (RowKey::new(table, &key.to_be_bytes()), len.map(|len| vec![len as u8; len]))
+                };
+                let changes: Vec<Change<Vec<u8>>> = round.into_iter().map(change).collect();
+                for (key, value) in &changes {
+                    match value {
+                        Some(value) => model.insert(key.flat().to_vec(), value.clone()),
+                        None => model.remove(key.flat()),
+                    };
+                }
+                write(&database, &in_order(changes));
+                let (rows, lens) = read(&database);
+                prop_assert_eq!(&rows, &model);
+                prop_assert!(lens.iter().all(|len| *len < MAX_BLOCK_LEN + 3100));
+            }
+        }
+    }
+}
