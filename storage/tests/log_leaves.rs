@@ -83,6 +83,25 @@ fn leaves_are_the_records_in_order() {
 }
 
 #[test]
+fn what_is_known_without_reading_is_what_is_read() {
+    let sim = SimVfs::new();
+    let log = written(&sim);
+    let all: Vec<_> = log.leaves(Lsn(0), log.end()).collect::<Result<_, _>>().unwrap();
+    let first = all.iter().position(|leaf| log.recent_leaves(leaf.lsn, log.end()).is_some()).unwrap();
+    assert!((1..all.len() - 40).contains(&first), "this log was opened in between, and knows from there on");
+    assert_eq!(log.recent_leaves(Lsn(0), log.end()), None);
+    for (at, leaf) in all.iter().enumerate().skip(first) {
+        assert_eq!(log.recent_leaves(leaf.lsn, log.end()).unwrap(), all[at..], "from {}", leaf.lsn);
+        assert_eq!(log.recent_leaves(leaf.end, log.end()).unwrap(), all[at + 1..], "behind {}", leaf.lsn);
+        let last = all[(at + 40).min(all.len() - 1)];
+        let until = log.recent_leaves(leaf.lsn, last.lsn).unwrap();
+        assert_eq!(until, log.leaves(leaf.lsn, last.lsn).collect::<Result<Vec<_>, _>>().unwrap());
+        assert_eq!(log.recent_leaves(leaf.lsn, leaf.lsn), Some(Vec::new()));
+    }
+    assert_eq!(opened(&sim).recent_leaves(all[first].lsn, log.end()), None, "of another's records nothing is known");
+}
+
+#[test]
 fn other_places_and_changed_bytes_are_errors() {
     let sim = SimVfs::new();
     let log = written(&sim);

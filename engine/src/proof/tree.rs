@@ -203,10 +203,18 @@ fn extent(state: &State) -> Result<ExtentRow> {
 pub(crate) fn new_rows(log: &Log, state: &State) -> Result<Vec<(RowKey, Option<Vec<u8>>)>> {
     let mut rows = Vec::new();
     let start = extent(state)?;
-    let end = make_rows(log, state, start, state.head.position, &mut |_| Ok(()), &mut |key, value| {
+    let mut on_row = |key: &[u8], value: &[u8]| {
         rows.push((RowKey::new(tables::TREE, key), Some(value.to_vec())));
         Ok(())
-    })?;
+    };
+    let end = match log.recent_leaves(Lsn(start.position), state.head.position) {
+        Some(leaves) => {
+            let mut blocks = Blocks { extent: start, ..Blocks::default() };
+            leaves.into_iter().try_for_each(|leaf| blocks.push(leaf, state, &mut on_row))?;
+            blocks.extent
+        }
+        None => make_rows(log, state, start, state.head.position, &mut |_| Ok(()), &mut on_row)?,
+    };
     if end != start {
         rows.push((RowKey::new(tables::TREE, &key(0, 0)), Some(codec::encode(&end)?)));
     }

@@ -4,7 +4,7 @@
 //! found in its own page, whatever the log's length. Reading hashes on from a place goes page by page and checks each record's
 //! CRC and nothing more: that the pages form a chain is the business of opening and of [`Log::verify`].
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::segment::Segment;
 use super::{Log, Lsn, damage_at, scanner};
@@ -66,6 +66,14 @@ impl Log {
     pub fn leaves(&self, from: Lsn, to: Lsn) -> Leaves<'_> {
         let limit = to.0.min(self.end().0);
         Leaves { log: self, segments: self.table.all(), position: from.0, limit, unit: None }
+    }
+
+    /// The same, as far as it is known without reading: nothing where this log was not the one that appended them all, or where
+    /// they were appended too long ago.
+    #[must_use]
+    pub fn recent_leaves(&self, from: Lsn, to: Lsn) -> Option<Vec<Leaf>> {
+        let writer = self.writer.as_ref()?;
+        writer.lock().unwrap_or_else(PoisonError::into_inner).recent_leaves(from, to)
     }
 
     /// How many records stand before a position where one begins or ends: the number of the record at `lsn`, counted from 0;

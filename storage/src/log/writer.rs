@@ -10,11 +10,13 @@
 //!    without reading to the end of a segment that is empty for the most part.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
 use super::commit::{Close, Commit, STORED_CLOSE_LEN, STORED_COMMIT_LEN};
 use super::group_commit::GroupCommit;
+use super::leaves::Leaf;
 use super::prepare::{Preparer, Spare};
 use super::redaction::{Erasing, Erasure, Intent, Redacted, STORED_DONE_LEN};
 use super::segment::{HEADER_LEN, Segment, SegmentHeader};
@@ -33,6 +35,9 @@ const KEPT_BUFFER_LEN: usize = 1 << 20;
 
 /// How far what is written may be ahead of what is durable, in bytes.
 pub(crate) const MAX_AHEAD: usize = 4 << 20;
+
+/// How many of the newest records' hashes are kept: what a checkpoint asks for, so that it need not read and hash them again.
+const RECENT_LEAVES: usize = 1 << 15;
 
 /// What stays the same while a log is open.
 #[derive(Clone, Debug)]
@@ -116,6 +121,8 @@ pub(crate) struct Writer {
     preparer: Preparer,
     max_segment_len: u64,
     buffer: Vec<u8>,
+    /// The newest records this writer appended, without a gap.
+    recent: VecDeque<Leaf>,
     closed: bool,
 }
 
@@ -139,11 +146,20 @@ impl Writer {
         preparer: Preparer,
         max_segment_len: u64,
     ) -> Self {
-        Self { geometry, tip, segment, file, preparer, max_segment_len, buffer: Vec::new(), closed: false }
+        let (buffer, recent) = (Vec::new(), VecDeque::new());
+        Self { geometry, tip, segment, file, preparer, max_segment_len, buffer, recent, closed: false }
     }
 
     pub(crate) fn tip(&self) -> &Tip {
         &self.tip
+    }
+
+    /// The records from `from` on, where one begins or ends, up to the one that ends at `to`; nothing when the first of them is
+    /// not kept any more.
+    pub(crate) fn recent_leaves(&self, from: Lsn, to: Lsn) -> Option<Vec<Leaf>> {
+        self.recent.front().filter(|first| first.lsn <= from)?;
+        let [start, end] = [from, to].map(|at| self.recent.partition_point(|leaf| leaf.lsn < at));
+        Some(self.recent.range(start..end.max(start)).copied().collect())
     }
 
     /// Appends one transaction.
@@ -273,11 +289,12 @@ impl Writer {
             tip: self.tip.clone(),
             done: Vec::new(),
             piece: first,
+            leaves: Vec::new(),
             preparer: &mut self.preparer,
             max_segment_len: self.max_segment_len,
         };
         let filled = fill(&mut layout);
-        let Layout { tip, mut done, piece, .. } = layout;
+        let Layout { tip, mut done, piece, leaves, .. } = layout;
         done.push(piece);
         let result = match filled {
             Ok(value) => self.write(group, &done).map(|()| value),
@@ -287,6 +304,9 @@ impl Writer {
             }
         };
         if result.is_ok() {
+            self.recent
+                .drain(..(self.recent.len() + leaves.len()).saturating_sub(RECENT_LEAVES).min(self.recent.len()));
+            self.recent.extend(leaves);
             self.advance(group, table, tip, &done);
         }
         self.keep_buffer(done);
@@ -364,6 +384,7 @@ struct Layout<'a> {
     tip: Tip,
     done: Vec<Piece>,
     piece: Piece,
+    leaves: Vec<Leaf>,
     preparer: &'a mut Preparer,
     max_segment_len: u64,
 }
@@ -397,10 +418,13 @@ impl Layout<'_> {
         let place = self.place(lsn);
         record::set_crc(&mut self.piece.bytes[start..], &self.geometry.seed, place);
         self.tip.push(r, encoded.len());
+        let mut end = lsn + encoded.len() as u64;
         if encoded.len() > self.geometry.page.capacity() {
             let run_len = self.geometry.page.run_pages(encoded.len()) * self.geometry.page.len();
-            self.seal_until(lsn, lsn + run_len as u64);
+            end = lsn + run_len as u64;
+            self.seal_until(lsn, end);
         }
+        self.leaves.push(Leaf { lsn: Lsn(lsn), end: Lsn(end), hash: r });
         lsn
     }
 
