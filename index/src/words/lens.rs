@@ -4,12 +4,14 @@
 //! lengths take and that much nearer to the core; for the rest it says to look where the lengths are kept.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::segment::Number;
 
 /// The class of all lengths that have none of their own.
 const OTHER: u8 = u8::MAX;
+
+/// From here on a length has no class: 4,096 words.
+const LONG: u32 = 1 << 16;
 
 /// Which of a segment's common lengths each document has.
 #[derive(Debug)]
@@ -20,13 +22,15 @@ pub(super) struct LenClasses {
 }
 
 impl LenClasses {
-    /// Of all lengths of a segment. The first that are met have classes.
+    /// Of all lengths of a segment. The first that are met, of those below [`LONG`], have classes.
     pub(super) fn new(lens: &[Number]) -> Self {
-        let mut numbers = HashMap::new();
+        let lens = || lens.iter().map(|len| u32::from_le_bytes(*len));
+        let bound = lens().filter(|len| *len < LONG).max().map_or(0, |longest| longest as usize + 1);
+        let mut numbers: Vec<Option<u8>> = vec![None; bound];
         let mut common = Vec::new();
-        let mut class_of = |len: &Number| {
-            let len = u32::from_le_bytes(*len);
-            *numbers.entry(len).or_insert_with(|| {
+        let mut class_of = |len: u32| {
+            let Some(number) = numbers.get_mut(len as usize) else { return OTHER };
+            *number.get_or_insert_with(|| {
                 let class = u8::try_from(common.len()).unwrap_or(OTHER);
                 if class != OTHER {
                     common.push(len);
@@ -34,7 +38,7 @@ impl LenClasses {
                 class
             })
         };
-        let classes = lens.iter().map(&mut class_of).collect();
+        let classes = lens().map(&mut class_of).collect();
         Self { classes, lens: common }
     }
 }
