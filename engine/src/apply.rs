@@ -221,7 +221,9 @@ impl State {
         row.newest_time = row.newest_time.max(attributes.time);
         self.set_episode(number, row)?;
         let tool = attributes.tool.filter(|_| record.tool.as_deref() != Some(""));
-        self.put_new_number(tables::TRACE, tables::trace(tool, log, record.step.unwrap_or(0)), record.id);
+        let step = record.step.unwrap_or(0);
+        self.put_new_number(tables::TRACE, tables::trace(tool, log, step), record.id);
+        self.note_trace(tool, log, step);
         Ok(())
     }
 

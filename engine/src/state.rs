@@ -28,6 +28,7 @@ use holotype_storage::overlay::{self, View};
 use imbl::OrdSet;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 /// One end of an edge as a walk sees it.
@@ -98,6 +99,16 @@ pub(crate) struct HotEpisode {
     log: Option<u32>,
     /// Its row says something older.
     ahead: bool,
+    /// Steps that nothing happened at yet, so that one trace after another need not be looked for.
+    free: Option<FreeSteps>,
+}
+
+/// No trace of a tool in a log has this step or one above.
+#[derive(Clone, Copy)]
+struct FreeSteps {
+    tool: Option<u32>,
+    log: u32,
+    from: u64,
 }
 
 /// Where a state stood within a transaction, to come back to. The indexes of the layers are not in it: what a transaction
@@ -353,14 +364,14 @@ impl State {
     /// Changes an episode. Its row follows when the state is settled, or when another episode is changed.
     pub(crate) fn set_episode(&mut self, number: u32, row: EpisodeRow) -> Result<()> {
         let same = self.hot.as_ref().filter(|hot| hot.number == number);
-        let log = match same {
-            Some(hot) => hot.log,
+        let (log, free) = match same {
+            Some(hot) => (hot.log, hot.free),
             None => {
                 self.write_hot_episode()?;
-                None
+                (None, None)
             }
         };
-        self.hot = Some(HotEpisode { number, row: Arc::new(row), log, ahead: true });
+        self.hot = Some(HotEpisode { number, row: Arc::new(row), log, ahead: true, free });
         Ok(())
     }
 
@@ -418,6 +429,41 @@ impl State {
             None => None,
         };
         self.get(tables::TRACE, &tables::trace(tool, log, step))
+    }
+
+    /// Whether there is a trace of this tool, log and step. Where one trace of an episode follows another, remembers from where
+    /// on steps are free.
+    pub(crate) fn has_trace(&mut self, episode: u32, tool: Option<&str>, log: Option<u32>, step: u64) -> Result<bool> {
+        let Some(log) = log else { return Ok(false) };
+        let tool = match tool.filter(|tool| !tool.is_empty()).map(|tool| self.symbol(tool)).transpose()? {
+            Some(None) => return Ok(false),
+            known => known.flatten(),
+        };
+        let row = tables::trace(tool, log, step);
+        let Some(hot) = self.hot.as_mut().filter(|hot| hot.number == episode) else {
+            return self.has(tables::TRACE, &row);
+        };
+        match hot.free.filter(|free| free.tool == tool && free.log == log) {
+            Some(free) if step >= free.from => Ok(false),
+            Some(_) => self.has(tables::TRACE, &row),
+            None => {
+                let last = tables::trace(tool, log, u64::MAX);
+                let mut rows = self.rows.range(tables::TRACE, Bound::Included(&row), Bound::Included(&last));
+                let found = rows.next().transpose()?;
+                if found.is_none() {
+                    hot.free = Some(FreeSteps { tool, log, from: step });
+                }
+                Ok(found.is_some_and(|(key, _)| key == row))
+            }
+        }
+    }
+
+    /// Notes that a trace was written.
+    pub(crate) fn note_trace(&mut self, tool: Option<u32>, log: u32, step: u64) {
+        let free = self.hot.as_mut().and_then(|hot| hot.free.as_mut());
+        if let Some(free) = free.filter(|free| free.tool == tool && free.log == log) {
+            free.from = free.from.max(step.saturating_add(1));
+        }
     }
 
     pub(crate) fn page_number(&self, key: &str) -> Result<Option<u32>> {

@@ -242,7 +242,7 @@ impl<'db> Transaction<'db> {
         let row = self.state.episode(episode)?;
         let step = trace.step.unwrap_or_else(|| row.newest_step.map_or(0, |step| step + 1));
         let log = self.state.log_symbol(episode, trace.log_id.as_deref())?;
-        if self.state.trace(trace.tool.as_deref(), log, step)?.is_some() {
+        if self.state.has_trace(episode, trace.tool.as_deref(), log, step)? {
             let tool = trace.tool.unwrap_or_default();
             return Err(Error::DuplicateTrace { tool, log_id: trace.log_id.unwrap_or_else(|| row.id.clone()), step });
         }
@@ -566,7 +566,7 @@ impl<'db> Transaction<'db> {
         // Every record has its own place in the transaction, so that only keys from elsewhere can be in the way.
         let can_be_taken = self.takes_engine_keys || self.number() <= self.state.meta.foreign_keys;
         loop {
-            let key = format!("~{}.{n}", self.number());
+            let key = engine_key(self.number(), n);
             if !can_be_taken || self.state.item_by_key(&key)?.is_none() {
                 return Ok(key);
             }
@@ -636,6 +636,25 @@ fn has_content(record: &ItemRecord) -> bool {
     record.vector.is_some() || record.speaker.is_some() || record.fields.iter().any(says)
 }
 
+/// `~COMMIT.N`, put together without the formatter: nearly every item gets one.
+fn engine_key(commit: u64, n: usize) -> String {
+    let mut bytes = [0; 42];
+    let mut start = bytes.len();
+    for (mut number, sign) in [(n as u64, b'.'), (commit, b'~')] {
+        loop {
+            start -= 1;
+            bytes[start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        start -= 1;
+        bytes[start] = sign;
+    }
+    bytes[start..].iter().map(|byte| char::from(*byte)).collect()
+}
+
 /// Refuses a name that is empty or too long.
 fn check_name(what: &str, name: &str) -> Result<()> {
     if name.is_empty() || name.len() > MAX_KEY_LEN || name.contains('\0') {
@@ -656,4 +675,16 @@ fn check_fields(fields: &[Field]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::engine_key;
+
+    #[test]
+    fn a_key_of_the_engine_names_commit_and_place() {
+        for (commit, n) in [(1, 0), (10, 9), (907, 100), (u64::MAX, usize::MAX)] {
+            assert_eq!(engine_key(commit, n), format!("~{commit}.{n}"));
+        }
+    }
 }

@@ -1,9 +1,13 @@
 //! The life of a database through its public face: write, read, close, open, lose every derived file, rebuild.
 
 use holotype::{
-    Durability, Edge, Holotype, Kind, Mark, NewRecall, NewTrace, Options, Pointer, Source, Space, Status, Support,
+    Durability, Edge, Error, Holotype, Kind, Mark, NewRecall, NewTrace, Options, Pointer, Source, Space, Status,
+    Support,
 };
+use holotype_storage::vfs::SimVfs;
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 fn write_story(path: &Path) -> Holotype {
     let database = Holotype::create(path, Options::with_space(Space::new("test", 3))).unwrap();
@@ -147,4 +151,47 @@ fn keys_that_begin_with_a_tilde_are_the_engines_own() {
     let id = transaction.record(NewTrace::turn("trip-42", "hello")).unwrap();
     transaction.commit(Durability::Sync).unwrap();
     assert!(database.snapshot().key_of(id).unwrap().starts_with('~'));
+}
+
+/// A trace is one of its tool, log and step, whatever the order they come in, who else writes in between, and what was taken
+/// back: held against a set.
+#[test]
+fn a_tool_log_and_step_are_taken_once() {
+    let options = Options { checkpoint_records: 40, ..Options::default() };
+    let database = Holotype::create_on(Arc::new(SimVfs::new()), "/taken.holo", options).unwrap();
+    let (mut taken, mut seed) = (BTreeSet::new(), 7_u64);
+    for _ in 0..60 {
+        let mut transaction = database.begin().unwrap();
+        let before = taken.clone();
+        for _ in 0..10 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let pick = |shift: u32, of: u64| (seed >> shift) % of;
+            // Mostly one after another, in one episode.
+            let episode = ["a", "a", "a", "b"][pick(33, 4) as usize];
+            let log = [None, None, None, Some("a"), Some("b"), Some("c")][pick(37, 6) as usize];
+            let tool = [None, None, Some("x"), Some("y")][pick(41, 4) as usize];
+            let newest = taken.iter().map(|(_, _, step)| *step).max().unwrap_or(0);
+            let step = if pick(45, 3) > 0 { newest + pick(47, 2) } else { pick(50, newest + 1) };
+            let mut trace = NewTrace::turn(episode, "said").step(step);
+            if let Some(tool) = tool {
+                trace = trace.tool(tool);
+            }
+            if let Some(log) = log {
+                trace = trace.log_id(log);
+            }
+            let free = taken.insert((tool, log.unwrap_or(episode), step));
+            match transaction.record(trace) {
+                Ok(_) => assert!(free, "{tool:?} {log:?} {step} of {episode} was taken"),
+                Err(Error::DuplicateTrace { .. }) => assert!(!free, "{tool:?} {log:?} {step} of {episode} was free"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        if seed % 5 == 0 {
+            drop(transaction);
+            taken = before;
+        } else {
+            transaction.commit(Durability::Sync).unwrap();
+        }
+    }
+    assert!(taken.len() > 200, "{} traces", taken.len());
 }

@@ -121,8 +121,9 @@ pub(crate) struct Writer {
     preparer: Preparer,
     max_segment_len: u64,
     buffer: Vec<u8>,
-    /// The newest records this writer appended, without a gap.
+    /// The newest records this writer appended: all from `recent_from` on.
     recent: VecDeque<Leaf>,
+    recent_from: Lsn,
     closed: bool,
 }
 
@@ -147,7 +148,8 @@ impl Writer {
         max_segment_len: u64,
     ) -> Self {
         let (buffer, recent) = (Vec::new(), VecDeque::new());
-        Self { geometry, tip, segment, file, preparer, max_segment_len, buffer, recent, closed: false }
+        let recent_from = Lsn(if tip.records == 0 { 0 } else { tip.position });
+        Self { geometry, tip, segment, file, preparer, max_segment_len, buffer, recent, recent_from, closed: false }
     }
 
     pub(crate) fn tip(&self) -> &Tip {
@@ -157,7 +159,9 @@ impl Writer {
     /// The records from `from` on, where one begins or ends, up to the one that ends at `to`; nothing when the first of them is
     /// not kept any more.
     pub(crate) fn recent_leaves(&self, from: Lsn, to: Lsn) -> Option<Vec<Leaf>> {
-        self.recent.front().filter(|first| first.lsn <= from)?;
+        if from < self.recent_from {
+            return None;
+        }
         let [start, end] = [from, to].map(|at| self.recent.partition_point(|leaf| leaf.lsn < at));
         Some(self.recent.range(start..end.max(start)).copied().collect())
     }
@@ -304,9 +308,7 @@ impl Writer {
             }
         };
         if result.is_ok() {
-            self.recent
-                .drain(..(self.recent.len() + leaves.len()).saturating_sub(RECENT_LEAVES).min(self.recent.len()));
-            self.recent.extend(leaves);
+            self.keep_leaves(leaves);
             self.advance(group, table, tip, &done);
         }
         self.keep_buffer(done);
@@ -354,6 +356,14 @@ impl Writer {
         if self.segment.end() - self.tip.position < self.segment.len / 2 {
             let len = next_len(self.segment.len, self.max_segment_len);
             self.preparer.prefetch(self.segment.number + 1, len);
+        }
+    }
+
+    fn keep_leaves(&mut self, leaves: Vec<Leaf>) {
+        self.recent.extend(leaves);
+        let too_many = self.recent.len().saturating_sub(RECENT_LEAVES);
+        if let Some(last) = self.recent.drain(..too_many).next_back() {
+            self.recent_from = last.end;
         }
     }
 
