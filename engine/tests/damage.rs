@@ -230,6 +230,16 @@ fn by_words(database: &Holotype, n: u32) -> Answer {
     }
 }
 
+/// What `why not` says of an item in the recall of [`by_words`].
+fn why_not(database: &Holotype, key: &str, n: u32) -> Vec<String> {
+    let params = Params::from([("q".to_owned(), ParamValue::Text(sentence(n)))]);
+    let statement = format!("why not '{key}' in recall $q through traces 5 by words limit 5");
+    match database.snapshot().query(&statement, &params).unwrap().pop() {
+        Some(Output::Table(table)) => table.notes,
+        other => panic!("why not gave {other:?}"),
+    }
+}
+
 fn flip(file: &Path, tag: &[u8; 4]) {
     let mut bytes = std::fs::read(file).unwrap();
     let section = section_of(file, tag);
@@ -259,6 +269,8 @@ fn damaged_words_are_left_out_and_made_again() {
             let answer = by_words(&database, 7);
             assert!(answer.notes.iter().any(|note| note.contains(TOLD) && note.contains("rebuild")), "{answer:?}");
             assert_eq!(answer.certificate, "limited");
+            let notes = why_not(&database, "t7", 7);
+            assert!(notes[0].starts_with("t7 is not in the answer") && notes[1].contains(TOLD), "{notes:?}");
             database.close().unwrap();
         }
         let database = Holotype::open(&path, Options::default()).unwrap();
@@ -270,6 +282,7 @@ fn damaged_words_are_left_out_and_made_again() {
             let answer = by_words(&database, *n);
             assert_eq!((keys(&answer), answer.notes.len()), (expected.clone(), 0), "{tag:?}: {answer:?}");
         }
+        assert_eq!(why_not(&database, "t7", 7).len(), 1);
         assert_clean(&database);
         database.close().unwrap();
         let made = files(&path, "wseg");

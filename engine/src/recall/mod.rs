@@ -343,7 +343,7 @@ fn answer(
 }
 
 /// What is wrong with the vectors and words that were asked, and what becomes of it.
-fn damaged(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
+pub(super) fn damaged(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     let remedy = match snapshot.inner.options.read_only {
         true => "opening it for writing, or `holotype rebuild`, makes the file again from the log",
         false => "the file is being made again from the log",

@@ -6,7 +6,7 @@
 use super::contest::OpenContests;
 use super::plan::{Plan, StagePlan};
 use super::words::WordIndexes;
-use super::{gather_and_rank, select};
+use super::{damaged, gather_and_rank, select};
 use crate::Result;
 use crate::answer::Table;
 use crate::cell::Cell;
@@ -75,7 +75,8 @@ fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
         (None, reason) => format!("{key} is not in the answer: {}", reason.unwrap_or_default()),
     };
     let columns = ["test", "passed", "detail"].map(str::to_owned).to_vec();
-    Ok(Table { verb: "why", columns, rows: findings.rows, notes: vec![verdict], failed: false })
+    let notes = [vec![verdict], damaged(snapshot, &plan)].concat();
+    Ok(Table { verb: "why", columns, rows: findings.rows, notes, failed: false })
 }
 
 fn visible(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<()> {
