@@ -16,7 +16,7 @@
 //! 1. The rows of a block ascend, and there is at least one.
 //! 2. The rows of a block are at or below its fence and above the fence before.
 //! 3. A block of more than [`MAX_BLOCK_LEN`] bytes and more than one row is cut into equal ones, which may each be longer by
-//!    one row. Nothing joins blocks that became small.
+//!    one row; a row longer than that stands alone where it is cut. Nothing joins blocks that became small.
 //!
 //! Cost: of a row that is read, one look-up in redb, one checksum over the block, and a binary search in it; of a checkpoint,
 //! two such look-ups for each block it touches.
@@ -253,24 +253,26 @@ fn encode(rows: &[Row<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// Cuts rows into blocks of about the same length.
+/// Cuts rows into blocks of about the same length. One that is longer than a block stands alone: whoever reads a row beside
+/// it does not check it too.
 fn cut<'r, 'a>(rows: &'r [Row<'a>]) -> impl Iterator<Item = &'r [Row<'a>]> {
-    let len = len_of(rows);
-    let count = len.div_ceil(MAX_BLOCK_LEN);
-    let (mut rest, mut before, mut number) = (rows, 0, 0_usize);
+    let (mut rest, mut rest_len) = (rows, len_of(rows));
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        number += 1;
-        let until = len.saturating_mul(number) / count.max(1);
-        let mut taken = 0;
-        while taken < rest.len() && (before < until || taken == 0) {
-            before += len_of(&rest[taken..=taken]);
-            taken += 1;
+        let wanted = rest_len / rest_len.div_ceil(MAX_BLOCK_LEN).max(1);
+        let (mut len, mut count) = (0, 0);
+        for row in rest {
+            let row_len = len_of(std::slice::from_ref(row));
+            if count > 0 && (len >= wanted || row_len > MAX_BLOCK_LEN) {
+                break;
+            }
+            len += row_len;
+            count += 1;
         }
-        let (piece, later) = rest.split_at(taken);
-        rest = later;
+        let (piece, later) = rest.split_at(count);
+        (rest, rest_len) = (later, rest_len - len);
         Some(piece)
     })
 }
@@ -348,6 +350,19 @@ mod tests {
     }
 
     #[test]
+    fn a_long_row_stands_alone_and_does_not_part_those_behind_it() {
+        let value = |len: usize| vec![0; len];
+        let (long, short) = (value(50_000), value(20));
+        let mut rows: Vec<Row<'_>> = vec![(b"k", &short); 200];
+        rows[100] = (b"k", &long);
+        let pieces: Vec<&[Row<'_>]> = cut(&rows).collect();
+        assert_eq!(pieces.concat(), rows);
+        let of_long: Vec<_> = pieces.iter().filter(|piece| piece.contains(&rows[100])).collect();
+        assert_eq!(of_long, [&&rows[100..=100]]);
+        assert!(pieces.len() < 10, "{} pieces", pieces.len());
+    }
+
+    #[test]
     fn rows_that_come_in_order_fill_their_blocks() {
         let database = database();
         for round in 0..10_u32 {
@@ -385,7 +400,7 @@ mod tests {
                 write(&database, &in_order(changes));
                 let (rows, lens) = read(&database);
                 prop_assert_eq!(&rows, &model);
-                prop_assert!(lens.iter().all(|len| *len < MAX_BLOCK_LEN + 3100));
+                prop_assert!(lens.iter().all(|len| *len < 3100));
             }
         }
     }
