@@ -31,6 +31,7 @@ mod small_bytes;
 pub mod verified;
 mod verify;
 pub mod vfs;
+mod zeros;
 
 pub use buffered_map::{BufferedMap, Entries};
 pub use chain::Hash;

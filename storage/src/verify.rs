@@ -15,6 +15,7 @@ use crate::log::scanner::{Fault, Scanner, Step};
 use crate::log::segment::{HEADER_LEN, HeaderState, Segment};
 use crate::log::writer::Geometry;
 use crate::log::{Lsn, Transaction, damage_at};
+use crate::zeros;
 
 /// What verifying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -251,7 +252,7 @@ impl Verifying<'_> {
                 }
                 other => other?,
             }
-            if let Some(at) = first_used(bytes) {
+            if let Some(at) = zeros::first_used(bytes) {
                 let what = "a byte that was never used is not zero".into();
                 return Ok(Some(Fault { position: position + at as u64, what }));
             }
@@ -302,31 +303,5 @@ impl Verifying<'_> {
             self.report.not_checked.push(format!("the header of {}", path.display()));
         }
         Ok(self.report)
-    }
-}
-
-/// Where the first byte stands that is not zero. Whole blocks are looked at together, for nearly all are zero to their end.
-fn first_used(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 64;
-    let is_used = |block: &[u8]| block.iter().fold(0, |all, byte| all | byte) != 0;
-    let start = bytes.chunks(BLOCK).position(is_used)? * BLOCK;
-    let at = bytes.get(start..)?.iter().position(|&byte| byte != 0)?;
-    Some(start + at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::first_used;
-
-    #[test]
-    fn the_first_byte_used_is_found_wherever_it_stands() {
-        for len in [0, 1, 63, 64, 65, 200] {
-            assert_eq!(first_used(&vec![0; len]), None);
-            for at in 0..len {
-                let mut bytes = vec![0; len];
-                bytes[at..].fill(7);
-                assert_eq!(first_used(&bytes), Some(at), "{len}");
-            }
-        }
     }
 }

@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::log_page::PageSize;
 use crate::record::Record;
 use crate::vfs::{OpenMode, Vfs};
+use crate::zeros;
 
 /// How much is read at once when looking for the last byte.
 const READ_LEN: u64 = 256 << 10;
@@ -210,7 +211,7 @@ impl Salvage {
             while position < end {
                 let mut bytes = vec![0; (end - position).min(READ_LEN) as usize];
                 segment.read(&mut bytes, position - segment.first)?;
-                if let Some(at) = bytes.iter().rposition(|&byte| byte != 0) {
+                if let Some(at) = zeros::last_used(&bytes) {
                     last = position + at as u64 + 1;
                 }
                 position += bytes.len() as u64;

@@ -24,6 +24,7 @@ use crate::record::{
     self, ALIGNMENT, FIRST_RESERVED_KIND, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, PREFIX_LEN, Parsed,
     Place, Record, RecordView,
 };
+use crate::zeros;
 
 /// What a scanner came to.
 #[derive(Debug)]
@@ -439,7 +440,7 @@ impl Scanner {
         let at_footer = unit.end() - FOOTER_LEN as u64;
         let fault = |position, what: &str| Step::Fault(Fault { position, what: what.into() });
         let gap = unit.bytes.get(within..unit.records_len()).unwrap_or_default();
-        if gap.iter().any(|&byte| byte != 0) || footer.used_len as usize != within {
+        if !zeros::is_zero(gap) || footer.used_len as usize != within {
             return fault(self.tip.position, "the records of a sealed page end too early");
         }
         if self.known.page {

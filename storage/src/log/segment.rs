@@ -204,8 +204,10 @@ pub(crate) fn file_name(number: u64) -> String {
 /// The number in a segment file's name.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log")?;
+    // As it is written: ten digits, or more that do not begin with a zero.
+    let is_own = digits.len() == 10 || (digits.len() > 10 && !digits.starts_with('0'));
     let number = digits.parse().ok().filter(|&number| number > 0)?;
-    (file_name(number) == name).then_some(number)
+    (is_own && digits.bytes().all(|digit| digit.is_ascii_digit())).then_some(number)
 }
 
 /// A segment of an open log.

@@ -12,6 +12,7 @@ use crate::log::segment::{HeaderState, Segment};
 use crate::log::writer::MAX_AHEAD;
 use crate::log::{Lsn, damage_at};
 use crate::record::{self, ALIGNMENT, KIND_CLOSE, KIND_COMMIT, Parsed, Place};
+use crate::zeros;
 
 /// What lies behind the position where checking ended.
 #[derive(Debug)]
@@ -68,9 +69,7 @@ impl Opening {
             };
             segment.read(bytes, start - segment.first)?;
             let skip = from.saturating_sub(start) as usize;
-            // A fold that looks at every byte is many times as fast as a search that may end at each.
-            let used = bytes.iter().fold(0, |seen, byte| seen | byte) != 0;
-            if used && let Some(last) = bytes.iter().rposition(|&byte| byte != 0).filter(|&last| last >= skip) {
+            if let Some(last) = zeros::last_used(bytes).filter(|&last| last >= skip) {
                 behind.end = behind.end.max(start + last as u64 + 1);
                 for at in (skip.next_multiple_of(ALIGNMENT)..=last).step_by(ALIGNMENT) {
                     let rest = bytes.get(at..).unwrap_or_default();

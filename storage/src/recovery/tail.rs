@@ -64,7 +64,7 @@ impl Opening {
         let file = self.vfs.open(&unfinished, OpenMode::CreateNew).map_err(fail("create"))?;
         let mut crc = crc32fast::Hasher::new();
         let mut at = QUARANTINE_HEADER_LEN as u64;
-        let mut bytes = vec![0; COPY_LEN];
+        let mut bytes = vec![0; COPY_LEN.min((to - from) as usize)];
         for segment in &self.segments {
             let end = to.min(segment.first + segment.len.min(segment.file_len));
             let mut position = from.max(segment.first);
@@ -114,7 +114,7 @@ impl Opening {
         };
         let end = to.min(segment.end());
         let file = segment.file()?;
-        let zeros = vec![0; COPY_LEN];
+        let zeros = vec![0; COPY_LEN.min(end.saturating_sub(from) as usize)];
         let mut position = from;
         while position < end {
             let len = (end - position).min(COPY_LEN as u64) as usize;

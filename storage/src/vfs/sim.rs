@@ -37,6 +37,7 @@ mod content;
 mod crash;
 mod disk;
 mod history;
+mod names;
 
 use std::collections::HashSet;
 use std::io;
@@ -48,7 +49,7 @@ pub use self::crash::{Crash, CrashStates};
 pub use self::history::Replay;
 
 use self::crash::Fates;
-use self::disk::{Disk, parent_of};
+use self::disk::{Disk, is_same, parent_of};
 use self::history::{Change, Tagger};
 use super::whole_calls::{read_whole, repeated, write_whole};
 use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
@@ -63,15 +64,15 @@ pub struct SimVfs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A directory and those above it were made.
-    CreateDir(PathBuf),
+    CreateDir(Arc<Path>),
     /// A directory is removed; like its creation, that is durable at once.
-    RemoveDir(PathBuf),
+    RemoveDir(Arc<Path>),
     /// A file came to be under this name.
-    Create(PathBuf),
+    Create(Arc<Path>),
     /// Bytes were written to the file that had this name when it was opened.
     Write {
         /// The name the file was opened under.
-        path: PathBuf,
+        path: Arc<Path>,
         /// Where they went.
         offset: u64,
         /// The bytes.
@@ -80,22 +81,22 @@ pub enum Operation {
     /// A file was cut or grown.
     SetLen {
         /// The name the file was opened under.
-        path: PathBuf,
+        path: Arc<Path>,
         /// Its new length.
         len: u64,
     },
     /// A file's content and length were made durable.
-    Sync(PathBuf),
+    Sync(Arc<Path>),
     /// A sync failed: what was not durable never will be.
-    FailedSync(PathBuf),
+    FailedSync(Arc<Path>),
     /// A file was moved.
-    Rename(PathBuf, PathBuf),
+    Rename(Arc<Path>, Arc<Path>),
     /// A name was removed.
-    Remove(PathBuf),
+    Remove(Arc<Path>),
     /// A directory's names were made durable.
-    SyncDir(PathBuf),
+    SyncDir(Arc<Path>),
     /// A sync of a directory failed: the names that were not durable never will be.
-    FailedSyncDir(PathBuf),
+    FailedSyncDir(Arc<Path>),
 }
 
 /// How a failing call fails.
@@ -237,7 +238,7 @@ impl SimVfs {
     /// The names of all files, ascending.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
-        self.state().disk.names.keys().cloned().collect()
+        self.state().disk.names.iter().map(|(path, _)| path.to_owned()).collect()
     }
 
     /// A file's content as reads see it.
@@ -262,13 +263,11 @@ impl SimVfs {
     pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> io::Result<()> {
         let mut state = self.state();
         let file = state.disk.file_named(path)?;
-        let file = &mut state.disk.files[file];
         let at = usize::try_from(offset).map_err(io::Error::other)?;
-        if !file.cached.flip(at, mask) {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        match state.disk.files[file].flip(at, mask) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
         }
-        file.durable.flip(at, mask);
-        Ok(())
     }
 
     /// The state, of which a test is about to make something: where the auditor objects that is for nothing.
@@ -323,7 +322,7 @@ impl Vfs for SimVfs {
                     state.writable()?;
                     state.disk.directory(parent_of(path))?;
                     let file = state.disk.files.len();
-                    state.record(file, Operation::Create(path.to_owned()));
+                    state.record(file, Operation::Create(path.into()));
                     file
                 }
                 (_, Err(missing)) => return Err(missing),
@@ -335,7 +334,7 @@ impl Vfs for SimVfs {
             };
             state.next_handle += 1;
             let handle = state.next_handle;
-            let file = SimFile { vfs: self.clone(), file, handle, path: path.to_owned(), mode };
+            let file = SimFile { vfs: self.clone(), file, handle, path: path.into(), mode };
             Ok(Arc::new(file) as Arc<dyn VfsFile>)
         })
     }
@@ -346,7 +345,7 @@ impl Vfs for SimVfs {
                 return Ok(false);
             }
             state.writable()?;
-            state.record(0, Operation::CreateDir(path.to_owned()));
+            state.record(0, Operation::CreateDir(path.into()));
             Ok(true)
         })
     }
@@ -356,7 +355,7 @@ impl Vfs for SimVfs {
             state.writable()?;
             let file = state.disk.file_named(from)?;
             state.disk.directory(parent_of(to))?;
-            state.record(file, Operation::Rename(from.to_owned(), to.to_owned()));
+            state.record(file, Operation::Rename(from.into(), to.into()));
             Ok(())
         })
     }
@@ -365,7 +364,7 @@ impl Vfs for SimVfs {
         self.call(|state| {
             state.writable()?;
             let file = state.disk.file_named(path)?;
-            state.record(file, Operation::Remove(path.to_owned()));
+            state.record(file, Operation::Remove(path.into()));
             Ok(())
         })
     }
@@ -374,11 +373,12 @@ impl Vfs for SimVfs {
         self.call(|state| {
             state.writable()?;
             state.disk.directory(path)?;
-            let within = |other: &PathBuf| other != path && other.starts_with(path);
-            if state.disk.names.keys().any(within) || state.disk.directories.iter().any(within) {
+            let within = |other: &Path| other != path && other.starts_with(path);
+            let directories = state.disk.directories.iter().map(|other| &**other);
+            if state.disk.names.iter().map(|(path, _)| path).chain(directories).any(within) {
                 return Err(io::ErrorKind::DirectoryNotEmpty.into());
             }
-            state.record(0, Operation::RemoveDir(path.to_owned()));
+            state.record(0, Operation::RemoveDir(path.into()));
             Ok(())
         })
     }
@@ -386,7 +386,7 @@ impl Vfs for SimVfs {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.call(|state| {
             state.disk.directory(dir)?;
-            let names = state.disk.names.keys().filter(|path| parent_of(path) == dir);
+            let names = state.disk.names.iter().map(|(path, _)| path).filter(|path| is_same(parent_of(path), dir));
             Ok(names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
         })
     }
@@ -397,12 +397,12 @@ impl Vfs for SimVfs {
             match state.count() {
                 Ok(()) => {
                     state.disk.directory(dir)?;
-                    state.record(0, Operation::SyncDir(dir.to_owned()));
+                    state.record(0, Operation::SyncDir(dir.into()));
                     Ok(())
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
                 Err(error) => {
-                    state.record(0, Operation::FailedSyncDir(dir.to_owned()));
+                    state.record(0, Operation::FailedSyncDir(dir.into()));
                     Err(error)
                 }
             }
@@ -429,7 +429,7 @@ struct SimFile {
     vfs: SimVfs,
     file: usize,
     handle: u64,
-    path: PathBuf,
+    path: Arc<Path>,
     mode: OpenMode,
 }
 
@@ -496,7 +496,7 @@ impl VfsFile for SimFile {
             }
             if len > 0 {
                 let bytes = bytes[..len].into();
-                state.record(self.file, Operation::Write { path: self.path.clone(), offset, bytes });
+                state.record(self.file, Operation::Write { path: Arc::clone(&self.path), offset, bytes });
             }
             outcome.map(|()| len)
         })
@@ -512,7 +512,7 @@ impl VfsFile for SimFile {
             if len > state.room(self.file) {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            state.record(self.file, Operation::SetLen { path: self.path.clone(), len });
+            state.record(self.file, Operation::SetLen { path: Arc::clone(&self.path), len });
             Ok(())
         })
     }
@@ -521,7 +521,7 @@ impl VfsFile for SimFile {
         repeated(|| {
             let mut state = self.vfs.state();
             let outcome = state.count();
-            let path = self.path.clone();
+            let path = Arc::clone(&self.path);
             let operation = match &outcome {
                 Ok(()) => Operation::Sync(path),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return outcome,

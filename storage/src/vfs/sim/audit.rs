@@ -18,7 +18,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::Operation;
-use super::disk::{Disk, File, Pending, parent_of};
+use super::disk::{Disk, File, Pending, is_same, parent_of};
+use crate::zeros;
 
 const LOG: &str = "log";
 const DERIVED: [&str; 3] = ["cseg", "vseg", "wseg"];
@@ -54,8 +55,7 @@ fn written(disk: &Disk, file: usize, path: &Path, offset: u64, bytes: &[u8]) -> 
     let root = parent_of(path);
     if is_segment(path) {
         let header = (offset == 0 && bytes.starts_with(SEGMENT_MAGIC)).then(|| begun(disk, file, path)).flatten();
-        let zeroed =
-            bytes.iter().all(|&byte| byte == 0) && !disk.files[file].cached.is_blank(offset as usize, bytes.len());
+        let zeroed = zeros::is_zero(bytes) && !disk.files[file].cached.is_blank(offset as usize, bytes.len());
         let erased = zeroed.then(|| unfinished_quarantine(disk, path)).flatten();
         return header.or(erased).or_else(|| {
             let stated = stated_durable(bytes).max()?;
@@ -70,7 +70,7 @@ fn written(disk: &Disk, file: usize, path: &Path, offset: u64, bytes: &[u8]) -> 
     if is_catalog(path) {
         let applied = applied_position(bytes)?;
         let unnamed = disk.pending_names.iter().filter_map(|name| name.begins.as_ref());
-        let unnamed = unnamed.map(|(path, _)| path).find(|path| path.starts_with(root) && is_derived(path));
+        let unnamed = unnamed.map(|(name, _)| name.path()).find(|path| path.starts_with(root) && is_derived(path));
         return match (not_durable(disk, &log, applied), unnamed) {
             (Some(why), _) => Some(format!("it states position {applied}, but {why}")),
             (None, Some(path)) => Some(format!("it is written before the name {} is durable", path.display())),
@@ -82,19 +82,19 @@ fn written(disk: &Disk, file: usize, path: &Path, offset: u64, bytes: &[u8]) -> 
 
 /// What is wrong about beginning a segment now.
 fn begun(disk: &Disk, file: usize, path: &Path) -> Option<String> {
-    if disk.durable_names.get(path) != Some(&file) {
+    if disk.durable_names.get(path) != Some(file) {
         return Some("it is begun before its name is durable".to_owned());
     }
     let number: u64 = path.file_stem()?.to_str()?.parse().ok()?;
     let previous = path.with_file_name(format!("{:010}.log", number.checked_sub(1)?));
-    let unsynced = disk.names.get(&previous).is_some_and(|&file| !disk.files[file].pending.is_empty());
+    let unsynced = disk.names.get(&previous).is_some_and(|file| !disk.files[file].pending.is_empty());
     unsynced.then(|| "it is begun before the segment before it is synced".to_owned())
 }
 
 /// The first new bytes of the log below `position` that no sync covered.
 fn not_durable(disk: &Disk, log: &Path, position: u64) -> Option<String> {
-    let segments = disk.names.iter().filter(|(path, _)| parent_of(path) == log && is_segment(path));
-    for (path, &file) in segments {
+    let segments = disk.names.iter().filter(|(path, _)| is_segment(path) && is_same(parent_of(path), log));
+    for (path, file) in segments {
         let file = &disk.files[file];
         let Some(first) = first_position(file) else { continue };
         for pending in &file.pending {
@@ -111,7 +111,7 @@ fn not_durable(disk: &Disk, log: &Path, position: u64) -> Option<String> {
 
 /// Whether bytes go where nothing stood before.
 fn is_new(file: &File, offset: u64, bytes: &[u8]) -> bool {
-    bytes.iter().any(|&byte| byte != 0) && file.durable.is_blank(offset as usize, bytes.len())
+    !zeros::is_zero(bytes) && file.durable.is_blank(offset as usize, bytes.len())
 }
 
 fn first_position(file: &File) -> Option<u64> {
@@ -141,7 +141,7 @@ fn applied_position(bytes: &[u8]) -> Option<u64> {
 }
 
 fn unfinished_quarantine(disk: &Disk, segment: &Path) -> Option<String> {
-    let mut begun = disk.pending_names.iter().filter_map(|name| name.begins.as_ref()).map(|(path, _)| path);
+    let mut begun = disk.pending_names.iter().filter_map(|name| name.begins.as_ref()).map(|(name, _)| name.path());
     let quarantine = begun.find(|path| parent_of(path) == parent_of(segment) && is_quarantine(path))?;
     Some(format!("it is removed or zeroed before the name {} is durable", quarantine.display()))
 }

@@ -1,19 +1,35 @@
-//! What a simulated file holds: pages shared copy-on-write, so that a copy costs pointers and a change costs its pages, and a
+//! What a simulated file holds: pages shared copy-on-write, so that a copy costs a pointer and a change costs its pages, and a
 //! fingerprint that is computed for changed pages only.
 //!
 //! 1. There are `len / PAGE_LEN` pages, rounded up; bytes behind `len` in the last one are zero.
-//! 2. A page's hash is 0 until someone asks for it, and again after every change.
+//! 2. The hash of a page and the fingerprint of a content are 0 until someone asks for them, and again after every change.
+//! 3. A page that is written whole with zeros is the one page of zeros there is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+
+use crate::zeros::is_zero;
 
 pub(super) const PAGE_LEN: usize = 4096;
 
 /// The bytes of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
+    pages: Arc<Pages>,
+}
+
+#[derive(Debug, Default)]
+struct Pages {
     pages: Vec<Arc<Page>>,
     len: usize,
+    fingerprint: AtomicU64,
+}
+
+impl Clone for Pages {
+    /// They are only copied to be changed, so the copy begins without a fingerprint.
+    fn clone(&self) -> Self {
+        Self { pages: self.pages.clone(), len: self.len, fingerprint: AtomicU64::new(0) }
+    }
 }
 
 #[derive(Debug)]
@@ -37,18 +53,18 @@ impl Content {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.pages.len
     }
 
     /// Copies bytes from `offset` to `buf` and says how many there were.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
         let Ok(start) = usize::try_from(offset) else { return 0 };
-        let len = buf.len().min(self.len.saturating_sub(start));
+        let len = buf.len().min(self.len().saturating_sub(start));
         let mut done = 0;
         while done < len {
             let (page, within) = ((start + done) / PAGE_LEN, (start + done) % PAGE_LEN);
             let step = (len - done).min(PAGE_LEN - within);
-            buf[done..done + step].copy_from_slice(&self.pages[page].bytes[within..within + step]);
+            buf[done..done + step].copy_from_slice(&self.pages.pages[page].bytes[within..within + step]);
             done += step;
         }
         len
@@ -56,45 +72,48 @@ impl Content {
 
     /// Writes at `offset`, growing with zeros up to there if need be.
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
-        if offset + bytes.len() > self.len {
-            self.resize(offset + bytes.len());
+        let pages = self.pages_mut();
+        if offset + bytes.len() > pages.len {
+            pages.resize(offset + bytes.len());
         }
         let mut done = 0;
         while done < bytes.len() {
             let (page, within) = ((offset + done) / PAGE_LEN, (offset + done) % PAGE_LEN);
             let step = (bytes.len() - done).min(PAGE_LEN - within);
-            let page = self.page_mut(page);
-            page[within..within + step].copy_from_slice(&bytes[done..done + step]);
+            let part = &bytes[done..done + step];
+            match <&[u8; PAGE_LEN]>::try_from(part) {
+                Ok(whole) => pages.pages[page] = page_of(whole),
+                Err(_) => pages.page_mut(page)[within..within + step].copy_from_slice(part),
+            }
             done += step;
         }
     }
 
     /// Cuts, or grows with zeros.
     pub(super) fn resize(&mut self, len: usize) {
-        if len < self.len && !len.is_multiple_of(PAGE_LEN) {
-            self.page_mut(len / PAGE_LEN)[len % PAGE_LEN..].fill(0);
+        if len != self.len() {
+            self.pages_mut().resize(len);
         }
-        self.pages.resize_with(len.div_ceil(PAGE_LEN), zero_page);
-        self.len = len;
     }
 
     /// Changes a byte, if there is one at `at`.
     pub(super) fn flip(&mut self, at: usize, mask: u8) -> bool {
-        let there = at < self.len;
+        let there = at < self.len();
         if there {
-            self.page_mut(at / PAGE_LEN)[at % PAGE_LEN] ^= mask;
+            self.pages_mut().page_mut(at / PAGE_LEN)[at % PAGE_LEN] ^= mask;
         }
         there
     }
 
     /// Whether all of a range is zero or behind the end.
     pub(super) fn is_blank(&self, offset: usize, len: usize) -> bool {
-        let end = self.len.min(offset.saturating_add(len));
+        let end = self.len().min(offset.saturating_add(len));
         let mut at = offset;
         while at < end {
             let within = at % PAGE_LEN;
             let step = (end - at).min(PAGE_LEN - within);
-            if self.pages[at / PAGE_LEN].bytes[within..within + step].iter().any(|&byte| byte != 0) {
+            let page = &self.pages.pages[at / PAGE_LEN];
+            if !Arc::ptr_eq(page, zero_page()) && !is_zero(&page.bytes[within..within + step]) {
                 return false;
             }
             at += step;
@@ -103,15 +122,40 @@ impl Content {
     }
 
     pub(super) fn to_vec(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.len];
+        let mut bytes = vec![0; self.len()];
         self.read(0, &mut bytes);
         bytes
     }
 
     /// Equal for equal bytes, and for other bytes as good as never.
     pub(super) fn fingerprint(&self) -> u64 {
-        let pages = self.pages.iter().enumerate();
-        pages.fold(mix(self.len as u64), |sum, (at, page)| sum.wrapping_add(mix(page.hash() ^ (at as u64) << 1)))
+        match self.pages.fingerprint.load(Ordering::Relaxed) {
+            0 => {
+                let pages = self.pages.pages.iter().enumerate();
+                let sum = pages.fold(mix(self.len() as u64), |sum, (at, page)| {
+                    sum.wrapping_add(mix(page.hash() ^ (at as u64) << 1))
+                });
+                self.pages.fingerprint.store(sum, Ordering::Relaxed);
+                sum
+            }
+            known => known,
+        }
+    }
+
+    fn pages_mut(&mut self) -> &mut Pages {
+        let pages = Arc::make_mut(&mut self.pages);
+        *pages.fingerprint.get_mut() = 0;
+        pages
+    }
+}
+
+impl Pages {
+    fn resize(&mut self, len: usize) {
+        if len < self.len && !len.is_multiple_of(PAGE_LEN) {
+            self.page_mut(len / PAGE_LEN)[len % PAGE_LEN..].fill(0);
+        }
+        self.pages.resize_with(len.div_ceil(PAGE_LEN), || Arc::clone(zero_page()));
+        self.len = len;
     }
 
     fn page_mut(&mut self, at: usize) -> &mut [u8; PAGE_LEN] {
@@ -134,9 +178,16 @@ impl Page {
     }
 }
 
-fn zero_page() -> Arc<Page> {
+fn zero_page() -> &'static Arc<Page> {
     static ZERO: OnceLock<Arc<Page>> = OnceLock::new();
-    Arc::clone(ZERO.get_or_init(|| Arc::new(Page { bytes: [0; PAGE_LEN], hash: AtomicU64::new(0) })))
+    ZERO.get_or_init(|| Arc::new(Page { bytes: [0; PAGE_LEN], hash: AtomicU64::new(0) }))
+}
+
+fn page_of(bytes: &[u8; PAGE_LEN]) -> Arc<Page> {
+    match is_zero(bytes) {
+        true => Arc::clone(zero_page()),
+        false => Arc::new(Page { bytes: *bytes, hash: AtomicU64::new(0) }),
+    }
 }
 
 /// Four lanes of multiply and rotate, which the processor runs side by side.

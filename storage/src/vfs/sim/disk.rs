@@ -1,25 +1,27 @@
 //! The simulated disk itself: contents, names, and what of them is durable. What a crash leaves of it is decided
 //! operation by operation in [`super::crash`]; the fault model stands at the head of the module above.
 
-use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{Hash, Hasher};
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Operation;
 use super::content::{Content, mix};
 use super::crash::{Fates, KEPT, LOST, kept_sectors, sectors};
+use super::names::{Name, Names};
+
+/// So many different contents that crashes left of a file are kept for when they come again.
+const KEPT_CONTENTS: usize = 1 << 12;
 
 /// The files and names of a disk, and what of them is durable: everything a crash decides over.
 #[derive(Clone, Debug)]
 pub(super) struct Disk {
     /// Files by number; they are never taken out, so that handles of removed files keep working.
     pub(super) files: Vec<File>,
-    pub(super) directories: Arc<BTreeSet<PathBuf>>,
-    pub(super) names: BTreeMap<PathBuf, usize>,
-    pub(super) durable_names: BTreeMap<PathBuf, usize>,
+    pub(super) directories: Arc<BTreeSet<Arc<Path>>>,
+    pub(super) names: Names,
+    pub(super) durable_names: Names,
     pub(super) pending_names: Vec<PendingName>,
 }
 
@@ -28,7 +30,15 @@ pub(super) struct File {
     pub(super) cached: Content,
     pub(super) durable: Content,
     pub(super) pending: Vec<Pending>,
+    /// Whether a sync failed: then `cached` is more than `durable` with everything pending.
+    has_lost: bool,
+    /// What crashes left of it since the last sync, by the fates of what was pending; nothing while nothing is.
+    left: Option<Arc<Mutex<Left>>>,
 }
+
+/// Contents by the fates that lead to them, a number whose lowest digit is the oldest operation's fate. An operation that is
+/// lost is the digit 0 and changes nothing, so the numbers stay right as more operations come.
+type Left = BTreeMap<u128, Content>;
 
 /// An uncovered change of a file.
 #[derive(Clone, Debug)]
@@ -40,18 +50,18 @@ pub(super) enum Pending {
 /// An uncovered change of a directory: names that end, and a name that begins.
 #[derive(Clone, Debug)]
 pub(super) struct PendingName {
-    pub(super) directory: PathBuf,
-    pub(super) ends: Option<(PathBuf, usize)>,
-    pub(super) begins: Option<(PathBuf, usize)>,
+    pub(super) directory: Arc<Path>,
+    pub(super) ends: Option<(Name, usize)>,
+    pub(super) begins: Option<(Name, usize)>,
 }
 
 impl Default for Disk {
     fn default() -> Self {
         Self {
             files: Vec::new(),
-            directories: Arc::new(BTreeSet::from([PathBuf::from("/")])),
-            names: BTreeMap::new(),
-            durable_names: BTreeMap::new(),
+            directories: Arc::new(BTreeSet::from([Path::new("/").into()])),
+            names: Names::default(),
+            durable_names: Names::default(),
             pending_names: Vec::new(),
         }
     }
@@ -59,7 +69,7 @@ impl Default for Disk {
 
 impl Disk {
     pub(super) fn file_named(&self, path: &Path) -> io::Result<usize> {
-        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.names.get(path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     pub(super) fn directory(&self, path: &Path) -> io::Result<()> {
@@ -68,49 +78,48 @@ impl Disk {
     }
 
     pub(super) fn is_named(&self, file: usize) -> bool {
-        self.names.values().any(|&named| named == file)
+        self.names.files().any(|named| named == file)
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
-        self.names.values().map(|&file| self.files[file].cached.len() as u64).sum()
+        self.names.files().map(|file| self.files[file].cached.len() as u64).sum()
     }
 
     pub(super) fn replace(&mut self, path: &Path, content: &[u8]) {
         self.files.push(File::durable(Content::from_bytes(content)));
-        self.names.insert(path.to_owned(), self.files.len() - 1);
-        self.durable_names.insert(path.to_owned(), self.files.len() - 1);
+        let name = Name::new(path);
+        self.names.insert(name.clone(), self.files.len() - 1);
+        self.durable_names.insert(name, self.files.len() - 1);
     }
 
     /// Carries out a change; `file` is the one it is about, and for a new file the next free number.
     pub(super) fn apply(&mut self, file: usize, operation: &Operation) {
         match operation {
             Operation::CreateDir(path) => {
-                Arc::make_mut(&mut self.directories).extend(path.ancestors().map(Path::to_owned));
+                Arc::make_mut(&mut self.directories).extend(path.ancestors().map(Arc::from));
             }
             Operation::RemoveDir(path) => {
                 Arc::make_mut(&mut self.directories).remove(path);
             }
             Operation::Create(path) => {
                 self.files.push(File::default());
-                self.names.insert(path.clone(), file);
-                self.note_name(path, None, Some((path.clone(), file)));
+                let name = Name::new(path);
+                self.names.insert(name.clone(), file);
+                self.note_name(path, None, Some((name, file)));
             }
             Operation::Write { offset, bytes, .. } => self.files[file].write(*offset, bytes),
             Operation::SetLen { len, .. } => self.files[file].set_len(*len),
-            Operation::Sync(_) => {
-                let File { durable, pending, .. } = &mut self.files[file];
-                persist(durable, pending, &mut Fates::Always(KEPT));
-                pending.clear();
-            }
-            Operation::FailedSync(_) => self.files[file].pending.clear(),
+            Operation::Sync(_) => self.files[file].sync(),
+            Operation::FailedSync(_) => self.files[file].lose(),
             Operation::Rename(from, to) => {
+                let (begins, ends) = (Name::new(to), Name::new(from));
                 self.names.remove(from);
-                self.names.insert(to.clone(), file);
-                self.note_name(to, Some((from.clone(), file)), Some((to.clone(), file)));
+                self.names.insert(begins.clone(), file);
+                self.note_name(to, Some((ends, file)), Some((begins, file)));
             }
             Operation::Remove(path) => {
                 self.names.remove(path);
-                self.note_name(path, Some((path.clone(), file)), None);
+                self.note_name(path, Some((Name::new(path), file)), None);
             }
             Operation::SyncDir(directory) => {
                 for name in self.take_names(directory) {
@@ -124,13 +133,13 @@ impl Disk {
     /// Takes out the uncovered changes of a directory.
     fn take_names(&mut self, directory: &Path) -> Vec<PendingName> {
         let (taken, left) =
-            std::mem::take(&mut self.pending_names).into_iter().partition(|name| name.directory == directory);
+            std::mem::take(&mut self.pending_names).into_iter().partition(|name| is_same(&name.directory, directory));
         self.pending_names = left;
         taken
     }
 
-    fn note_name(&mut self, path: &Path, ends: Option<(PathBuf, usize)>, begins: Option<(PathBuf, usize)>) {
-        let directory = parent_of(path).to_owned();
+    fn note_name(&mut self, path: &Path, ends: Option<(Name, usize)>, begins: Option<(Name, usize)>) {
+        let directory = parent_of(path).into();
         self.pending_names.push(PendingName { directory, ends, begins });
     }
 
@@ -143,21 +152,21 @@ impl Disk {
             }
         }
         // Every file in question draws its fates, also one that then no name leads to: the draws stay in step.
-        let contents = self.files.iter().zip(self.in_question()).map(|(file, in_question)| {
-            let mut content = file.durable.clone();
-            if in_question {
-                persist(&mut content, &file.pending, fates);
-            }
-            content
+        let mut drawn = Vec::new();
+        let contents = self.files.iter().zip(self.in_question()).map(|(file, in_question)| match in_question {
+            true => file.left(fates, &mut drawn),
+            false => file.durable.clone(),
         });
         let contents: Vec<Content> = contents.collect();
-        let mut left = Self { directories: Arc::clone(&self.directories), ..Self::default() };
-        for (path, file) in names {
-            left.files.push(File::durable(contents[file].clone()));
-            left.names.insert(path, left.files.len() - 1);
+        let files = names.files().map(|file| File::durable(contents[file].clone())).collect();
+        let names = names.renumbered();
+        Self {
+            files,
+            directories: Arc::clone(&self.directories),
+            durable_names: names.clone(),
+            names,
+            pending_names: Vec::new(),
         }
-        left.durable_names = left.names.clone();
-        left
     }
 
     /// How many fates each uncovered operation may meet, in the order [`Disk::crashed`] draws them.
@@ -171,7 +180,7 @@ impl Disk {
     fn in_question(&self) -> Vec<bool> {
         let begun = self.pending_names.iter().filter_map(|name| name.begins.as_ref());
         let mut in_question = vec![false; self.files.len()];
-        for &file in self.durable_names.values().chain(begun.map(|(_, file)| file)) {
+        for file in self.durable_names.files().chain(begun.map(|(_, file)| *file)) {
             in_question[file] = !self.files[file].pending.is_empty();
         }
         in_question
@@ -179,45 +188,98 @@ impl Disk {
 
     /// Equal for disks with the same names and bytes, as reads see them.
     pub(super) fn fingerprint(&self) -> u64 {
-        let files = self.names.iter().map(|(path, &file)| {
-            let mut hasher = DefaultHasher::new();
-            path.as_os_str().as_encoded_bytes().hash(&mut hasher);
-            mix(hasher.finish() ^ self.files[file].cached.fingerprint())
-        });
+        let files = self.names.hashes().map(|(name, file)| mix(name ^ self.files[file].cached.fingerprint()));
         files.fold(0, u64::wrapping_add)
     }
 }
 
 impl PendingName {
-    fn persist(&self, names: &mut BTreeMap<PathBuf, usize>) {
-        if let Some((path, file)) = &self.ends
-            && names.get(path) == Some(file)
+    fn persist(&self, names: &mut Names) {
+        if let Some((name, file)) = &self.ends
+            && names.get(name.path()) == Some(*file)
         {
-            names.remove(path);
+            names.remove(name.path());
         }
-        if let Some((path, file)) = &self.begins {
-            names.insert(path.clone(), *file);
+        if let Some((name, file)) = &self.begins {
+            names.insert(name.clone(), *file);
         }
     }
 }
 
 impl File {
     fn durable(content: Content) -> Self {
-        Self { cached: content.clone(), durable: content, pending: Vec::new() }
+        Self { cached: content.clone(), durable: content, ..Self::default() }
     }
 
     fn write(&mut self, offset: u64, bytes: &Arc<[u8]>) {
         let end = offset as usize + bytes.len();
         if end > self.cached.len() {
-            self.pending.push(Pending::Length(end as u64));
+            self.note(Pending::Length(end as u64));
         }
         self.cached.write(offset as usize, bytes);
-        self.pending.push(Pending::Bytes { offset, bytes: Arc::clone(bytes) });
+        self.note(Pending::Bytes { offset, bytes: Arc::clone(bytes) });
     }
 
     fn set_len(&mut self, len: u64) {
         self.cached.resize(len as usize);
-        self.pending.push(Pending::Length(len));
+        self.note(Pending::Length(len));
+    }
+
+    fn note(&mut self, operation: Pending) {
+        self.left.get_or_insert_default();
+        self.pending.push(operation);
+    }
+
+    /// Makes everything durable that is pending.
+    fn sync(&mut self) {
+        if self.has_lost {
+            let all = vec![KEPT; self.pending.len()];
+            persist(&mut self.durable, &self.pending, &all);
+        } else {
+            self.durable = self.cached.clone();
+        }
+        self.pending.clear();
+        self.left = None;
+    }
+
+    /// Nothing that is pending becomes durable any more.
+    fn lose(&mut self) {
+        self.has_lost |= !self.pending.is_empty();
+        self.pending.clear();
+        self.left = None;
+    }
+
+    /// Changes a byte of what is cached and what is durable.
+    pub(super) fn flip(&mut self, at: usize, mask: u8) -> bool {
+        self.durable.flip(at, mask);
+        self.left = self.left.take().map(|_| Arc::default());
+        self.cached.flip(at, mask)
+    }
+
+    /// What is left of it when what is pending met the fates drawn for it.
+    fn left(&self, fates: &mut Fates, drawn: &mut Vec<usize>) -> Content {
+        drawn.clear();
+        let (mut number, mut radix) = (Some(0_u128), Some(1_u128));
+        for operation in &self.pending {
+            let (count, weight) = (operation.fate_count(), radix);
+            let fate = fates.draw(count);
+            drawn.push(fate);
+            if fate != LOST {
+                number = number.zip(weight).and_then(|(number, weight)| number.checked_add(weight * fate as u128));
+            }
+            radix = weight.and_then(|weight| weight.checked_mul(count as u128));
+        }
+        let persisted = || {
+            let mut content = self.durable.clone();
+            persist(&mut content, &self.pending, drawn);
+            content
+        };
+        let (Some(number), Some(left)) = (number, &self.left) else { return persisted() };
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.len() >= KEPT_CONTENTS {
+            left.clear();
+        }
+        left.entry(number).or_insert_with(persisted).clone()
     }
 }
 
@@ -235,11 +297,10 @@ impl Pending {
 }
 
 /// Carries over to `content` what its fate leaves of each operation.
-fn persist(content: &mut Content, pending: &[Pending], fates: &mut Fates) {
+fn persist(content: &mut Content, pending: &[Pending], fates: &[usize]) {
     let mut len = content.len();
     let mut lengths_persist = true;
-    for operation in pending {
-        let fate = fates.draw(operation.fate_count());
+    for (operation, &fate) in pending.iter().zip(fates) {
         match operation {
             Pending::Length(new) => {
                 lengths_persist &= fate != LOST;
@@ -263,7 +324,63 @@ fn persist(content: &mut Content, pending: &[Pending], fates: &mut Fates) {
     content.resize(len);
 }
 
+/// Whether two paths are the same; most are so byte by byte, which is quicker to see.
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    one.as_os_str() == other.as_os_str() || one == other
+}
+
 /// The directory that holds `path`.
 pub(super) fn parent_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file(steps: &[(u8, u64, usize)]) -> File {
+        let mut file = File::default();
+        for &(kind, at, len) in steps {
+            match kind {
+                0 => file.set_len(at),
+                1 => file.sync(),
+                2 => file.lose(),
+                _ => file.write(at, &vec![kind; len].into()),
+            }
+        }
+        file
+    }
+
+    fn persisted(file: &File, fates: &mut Fates) -> Content {
+        let drawn: Vec<usize> = file.pending.iter().map(|operation| fates.draw(operation.fate_count())).collect();
+        let mut content = file.durable.clone();
+        persist(&mut content, &file.pending, &drawn);
+        content
+    }
+
+    proptest! {
+        /// What is kept of earlier crashes is what this one leaves, also when operations came since; and a sync makes durable
+        /// what a crash that keeps everything leaves.
+        #[test]
+        fn what_is_kept_is_what_is_left(
+            steps in prop::collection::vec((0..8_u8, 0..9000_u64, 1..3000_usize), 1..12),
+            more in prop::collection::vec((3..8_u8, 0..9000_u64, 1..3000_usize), 1..3),
+            choices in prop::collection::vec(0..200_u64, 1..20),
+        ) {
+            let mut file = file(&steps);
+            for step in 0..=more.len() {
+                for &choice in &choices {
+                    let left = file.left(&mut Fates::Enumerated(choice), &mut Vec::new());
+                    prop_assert_eq!(left.to_vec(), persisted(&file, &mut Fates::Enumerated(choice)).to_vec());
+                }
+                if let Some(&(kind, at, len)) = more.get(step) {
+                    file.write(at, &vec![kind; len].into());
+                }
+            }
+            let kept = persisted(&file, &mut Fates::Always(KEPT)).to_vec();
+            file.sync();
+            prop_assert_eq!(file.durable.to_vec(), kept);
+        }
+    }
 }
