@@ -2,21 +2,27 @@
 //! [--mutants]`.
 //!
 //! Explores every sequence of up to three steps of the log, of two of catalog and engine, then sequences drawn from the seed,
-//! until there are `N` different states, and prints what it did as one line of JSON. Fails at the first state that is not as
-//! it must be.
+//! until there are `N` different states, and prints what it did as one line of JSON. Once a minute it says on standard error
+//! how far it is, so a run that is cut short has its figures too. Fails at the first state that is not as it must be.
 //!
 //! `explore --mutants` tries the mutants of the protocol instead, and fails when one that is not known to be equivalent goes
 //! unnoticed: one line of JSON a mutant.
 
 use std::env;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
 use holotype_fuzz::explore::sabotage::{equivalent, try_mutants};
-use holotype_fuzz::explore::{Counts, Limits, Progress, Step, Subject, drawn, sequences};
+use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, sequences};
+
+/// However many states are asked for, so many are of the engine and of the catalog unless these are asked for by name: the
+/// rest of a long run is of the log.
+const MOST_OF_ENGINE: u64 = 60_000;
+const MOST_OF_CATALOG: u64 = 250_000;
 
 struct Arguments {
     states: u64,
@@ -72,26 +78,29 @@ fn explore(arguments: &Arguments) -> Result<(), String> {
     let started = Instant::now();
     let mut all = Counts::default();
     let mut parts = Vec::new();
+    let disks = Disks::new();
     // A state of the engine costs as much as a hundred of the log, so most are of the log.
-    let share =
-        |percent: u64| if arguments.only.is_some() { arguments.states } else { arguments.states * percent / 1000 };
+    let share = |per_mille: u64| match arguments.only {
+        Some(_) => arguments.states,
+        None => arguments.states * per_mille / 1000,
+    };
     if wanted("engine") {
-        part(&EngineSubject, share(15), 2, arguments, &mut all, &mut parts)?;
+        part(&EngineSubject, share(15).min(MOST_OF_ENGINE), 2, arguments, &disks, &mut all, &mut parts)?;
     }
     if wanted("catalog") {
-        part(&CatalogSubject, share(35), 2, arguments, &mut all, &mut parts)?;
+        part(&CatalogSubject, share(35).min(MOST_OF_CATALOG), 2, arguments, &disks, &mut all, &mut parts)?;
     }
     if wanted("log") {
-        let rest = arguments.states.saturating_sub(all.states);
-        part(&LogSubject, rest, 3, arguments, &mut all, &mut parts)?;
+        let rest = arguments.states.saturating_sub(all.different);
+        part(&LogSubject, rest, 3, arguments, &disks, &mut all, &mut parts)?;
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        r#"{{"explore":{},"seed":{},"jobs":{},"seconds":{seconds:.1},"states_per_second":{:.0},{}}}"#,
+        r#"{{"explore":{},"seed":{},"jobs":{},"seconds":{seconds:.1},"different_per_second":{:.0},{}}}"#,
         all.to_json(),
         arguments.seed,
         arguments.jobs,
-        all.states as f64 / seconds,
+        all.different as f64 / seconds,
         parts.join(",")
     );
     Ok(())
@@ -168,30 +177,43 @@ fn part<S: Subject>(
     states: u64,
     longest: u32,
     arguments: &Arguments,
+    disks: &Disks,
     all: &mut Counts,
     parts: &mut Vec<String>,
 ) -> Result<(), String> {
     let started = Instant::now();
+    let told = Mutex::new(started);
+    let tell = |counts: &Counts| {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.elapsed() >= Duration::from_secs(60) {
+            *told = Instant::now();
+            eprintln!("{} after {:.0} s: {}", subject.name(), started.elapsed().as_secs_f64(), counts.to_json());
+        }
+    };
     let kinds = subject.steps().len();
     let short: Vec<Vec<Step>> = sequences(kinds, longest).collect();
     let (exhaustive, sampled) = subject.limits();
-    let mut counts = Progress::new(u64::MAX)
-        .run(subject, arguments.jobs, |number| Some((short.get(number as usize)?.clone(), exhaustive)))?;
+    let unit = |number: u64| Some((short.get(number as usize)?.clone(), exhaustive));
+    let mut counts = Progress::new(u64::MAX, disks).run(subject, arguments.jobs, unit, tell)?;
     eprintln!(
-        "{}: {} sequences of up to {longest} steps, {} states in {:.1} s",
+        "{}: {} sequences of up to {longest} steps, {} different states in {:.1} s",
         subject.name(),
         counts.units,
-        counts.states,
+        counts.different,
         started.elapsed().as_secs_f64()
     );
-    let left = states.saturating_sub(counts.states);
+    let left = states.saturating_sub(counts.different);
     let seed = |number: u64| arguments.seed.wrapping_mul(1 << 40).wrapping_add(number);
-    let drawn = Progress::new(left).run(subject, arguments.jobs, |number| {
-        (left > 0).then(|| (drawn(kinds, subject.writes(), seed(number)), sampled))
+    let unit = |number| (left > 0).then(|| (drawn(kinds, subject.writes(), seed(number)), sampled));
+    let before = counts;
+    let drawn = Progress::new(left, disks).run(subject, arguments.jobs, unit, |drawn| {
+        let mut counts = before;
+        counts.add(drawn);
+        tell(&counts);
     })?;
     counts.add(&drawn);
     let seconds = started.elapsed().as_secs_f64();
-    eprintln!("{}: {} states in {seconds:.1} s", subject.name(), counts.states);
+    eprintln!("{}: {} different states in {seconds:.1} s", subject.name(), counts.different);
     parts.push(format!(r#""{}":{}"#, subject.name(), counts.to_json()));
     all.add(&counts);
     Ok(())

@@ -3,7 +3,7 @@
 use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
-use holotype_fuzz::explore::{Counts, Limits, Progress, Subject, drawn, sequences};
+use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Subject, drawn, sequences};
 
 /// Every step alone, and some drawn sequences.
 fn explore<S: Subject>(subject: &S, sequences_drawn: u64, limits: Limits) -> Counts {
@@ -13,8 +13,10 @@ fn explore<S: Subject>(subject: &S, sequences_drawn: u64, limits: Limits) -> Cou
     let units: Vec<_> = alone.chain(drawn).collect();
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let unit = |number| Some((units.get(number as usize)?.clone(), limits));
-    let counts = Progress::new(u64::MAX).run(subject, jobs, unit).unwrap_or_else(|why| panic!("{why}"));
+    let counts =
+        Progress::new(u64::MAX, &Disks::new()).run(subject, jobs, unit, |_| ()).unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(counts.units, units.len() as u64);
+    assert!(counts.different * 2 > counts.states, "{counts:?}");
     counts
 }
 

@@ -58,7 +58,7 @@ impl Subject for CatalogSubject {
         let mut legs = vec![Leg::new(disk, 0, vec![Rows::new(), Rows::new()])];
         for &step in steps {
             let leg = legs.last_mut().ok_or("there is a leg")?;
-            leg.last_step = leg.disk.history().len();
+            leg.last_step = leg.disk.history_len();
             match step.kind {
                 4 => {
                     drop(catalog);

@@ -74,7 +74,7 @@ impl Subject for EngineSubject {
         legs[0].promise(1);
         for &step in steps {
             let leg = legs.last_mut().ok_or("there is a leg")?;
-            leg.last_step = leg.disk.history().len();
+            leg.last_step = leg.disk.history_len();
             let newest = leg.truth.commits.len() as u32 - 1;
             match step.kind {
                 0..=4 => {
@@ -84,8 +84,8 @@ impl Subject for EngineSubject {
                         _ => Durability::None,
                     };
                     let mut transaction = database.begin().map_err(said)?;
-                    write(&mut transaction, step, newest, leg.truth.commits.last().map_or(0, Vec::len))
-                        .map_err(said)?;
+                    let items = leg.truth.commits.last().map_or(&[][..], Vec::as_slice);
+                    write(&mut transaction, step, newest, items).map_err(said)?;
                     let commit = transaction.commit(durability).map_err(said)?;
                     // Readers see what is not yet durable only when nobody waits for it; so the truth comes from the state.
                     let snapshot = database.snapshot();
@@ -112,9 +112,7 @@ impl Subject for EngineSubject {
                     leg.promise(newest);
                 }
                 9 => {
-                    let items = leg.truth.commits.last().map_or(0, Vec::len);
-                    if items > 0 {
-                        let some = ItemId((step.salt as usize % items) as u32);
+                    if let Some(some) = some_item(leg.truth.commits.last().map_or(&[][..], Vec::as_slice), step) {
                         let forget = Forget::because("it was asked for");
                         let forget = if step.salt % 2 == 1 { forget.cascade() } else { forget };
                         database.forget(&[some], &forget).map_err(said)?;
@@ -199,7 +197,7 @@ impl Subject for EngineSubject {
             return Ok(());
         }
         let mut transaction = database.begin().map_err(said)?;
-        let items = truth.commits.get(before as usize).map_or(0, Vec::len);
+        let items = truth.commits.get(before as usize).map_or(&[][..], Vec::as_slice);
         write(&mut transaction, Step { kind: 0, salt: 77 }, 9_999, items).map_err(said)?;
         transaction.commit(Durability::Sync).map_err(said)?;
         let seen = see_all(&database.snapshot()).map_err(said)?;
@@ -233,20 +231,26 @@ fn said(error: holotype::Error) -> String {
     error.to_string()
 }
 
-/// What a step writes, after so many commits and items.
-fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: usize) -> holotype::Result<()> {
+/// One of the items, but none that was forgotten: nothing can be said of those.
+fn some_item(items: &[Seen], step: Step) -> Option<ItemId> {
+    let known: Vec<usize> = (0..items.len()).filter(|&at| !items[at].text.is_empty()).collect();
+    let chosen = known.get((step.salt as usize).checked_rem(known.len())?)?;
+    Some(ItemId(*chosen as u32))
+}
+
+/// What a step writes, after so many commits, where these items are.
+fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: &[Seen]) -> holotype::Result<()> {
     let key = format!("k{commit}");
-    let some = ItemId((step.salt as usize % items.max(1)) as u32);
-    match step.kind {
-        2 if items > 0 => {
+    match (step.kind, some_item(items, step)) {
+        (2, Some(some)) => {
             let fact = NewRecall::fact(format!("fact of {commit}")).key(key).from(Pointer::to_item(some));
             transaction.remember(fact.vector(vec![0.5, commit as f32]))?;
         }
-        3 if items > 0 => {
+        (3, Some(some)) => {
             transaction.mark(some, Mark::Status(Status::Failed), Some(format!("looked at in {commit}")))?;
             transaction.episode("e", EpisodeChange { open: Some(false), ..EpisodeChange::default() })?;
         }
-        4 => {
+        (4, _) => {
             for n in 0..3 {
                 let trace = NewTrace::turn("e", "much ".repeat(2_000)).key(format!("{key}-{n}"));
                 transaction.record(trace.vector(vec![1.0, n as f32]))?;

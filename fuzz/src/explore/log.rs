@@ -1,6 +1,7 @@
 //! The log under the explorer: pages of 4 KiB, segments of four, so that few steps reach everything.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions};
 use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs as _};
@@ -43,7 +44,7 @@ pub struct LogSubject;
 /// The transactions written, and the log as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
-    transactions: Vec<Vec<NewRecord>>,
+    transactions: Vec<Arc<[NewRecord]>>,
 }
 
 impl Subject for LogSubject {
@@ -99,7 +100,7 @@ impl Subject for LogSubject {
         let (mut log, mut legs) = created(world, disk, &options)?;
         for step in steps {
             let leg = legs.last_mut().ok_or("there is a leg")?;
-            leg.last_step = leg.disk.history().len();
+            leg.last_step = leg.disk.history_len();
             match take(world, log, leg, step).map_err(|error| format!("{}: {error}", STEPS[step.kind]))? {
                 (next, None) => log = next,
                 (next, Some(leg)) => {
@@ -231,7 +232,7 @@ fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Resul
             for _ in 0..2 {
                 let new = records(step.salt, lens);
                 // What failed may be there or not: the next leg begins with what is.
-                leg.truth.transactions.push(new.clone());
+                leg.truth.transactions.push(Arc::clone(&new));
                 if log.append(&new, 1).and_then(|appended| log.sync_to(appended.end)).is_err() {
                     break;
                 }
@@ -287,7 +288,7 @@ fn opened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, Reco
                 && transaction
                     .records
                     .iter()
-                    .zip(written)
+                    .zip(written.iter())
                     .all(|(found, new)| (found.kind, &found.payload) == (new.kind, &new.payload))
         });
         found += 1;
@@ -305,7 +306,7 @@ fn opened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, Reco
 }
 
 /// Records of these payload lengths, their bytes made from `seed`.
-fn records(seed: u64, lens: &[usize]) -> Vec<NewRecord> {
+fn records(seed: u64, lens: &[usize]) -> Arc<[NewRecord]> {
     let record = |(at, &len): (usize, &usize)| NewRecord {
         kind: 1 + at as u8,
         payload: (0..len).map(|i| (i as u8).wrapping_mul(31) ^ (seed >> (i % 8 * 8)) as u8).collect(),

@@ -20,14 +20,15 @@
 //! Some of the recoveries are crashed in turn, at each change they make.
 //!
 //! A state whose disk is the same, byte for byte, as one already opened in the same leg is a duplicate. It is not counted
-//! and not opened again, but what was found there is held against what is promised here.
+//! and not opened again, but what was found there is held against what is promised here. Another leg may come to the same
+//! disk; it is opened there too, for what was written may be another, but it is not counted as different ([`Disks`]).
 
 pub mod catalog;
 pub mod engine;
 pub mod log;
 pub mod sabotage;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -152,8 +153,10 @@ pub struct Counts {
     pub points: u64,
     /// Those of which every state was taken.
     pub exhausted_points: u64,
-    /// Different states opened, those of crashed recoveries among them.
+    /// States opened, each different from all others of its leg, those of crashed recoveries among them.
     pub states: u64,
+    /// Of these the ones no other leg had come to.
+    pub different: u64,
     /// Of these the states of crashed recoveries.
     pub recovery_states: u64,
     /// States that had been seen before in the same leg.
@@ -169,6 +172,7 @@ impl Counts {
         self.points += other.points;
         self.exhausted_points += other.exhausted_points;
         self.states += other.states;
+        self.different += other.different;
         self.recovery_states += other.recovery_states;
         self.duplicates += other.duplicates;
         self.outcomes += other.outcomes;
@@ -178,11 +182,12 @@ impl Counts {
     #[must_use]
     pub fn to_json(&self) -> String {
         format!(
-            r#"{{"units":{},"points":{},"exhausted_points":{},"states":{},"recovery_states":{},"duplicates":{},"outcomes":{}}}"#,
+            r#"{{"units":{},"points":{},"exhausted_points":{},"states":{},"different":{},"recovery_states":{},"duplicates":{},"outcomes":{}}}"#,
             self.units,
             self.points,
             self.exhausted_points,
             self.states,
+            self.different,
             self.recovery_states,
             self.duplicates,
             self.outcomes
@@ -242,14 +247,21 @@ impl Random {
 ///
 /// # Errors
 /// The first thing that is not as promised, with where it is.
-pub fn explore<S: Subject>(subject: &S, world: World<'_>, steps: &[Step], limits: &Limits) -> Result<Counts, String> {
+pub fn explore<S: Subject>(
+    subject: &S,
+    world: World<'_>,
+    steps: &[Step],
+    limits: &Limits,
+    disks: &Disks,
+) -> Result<Counts, String> {
     let told = || {
         let names = steps.iter().map(|step| format!("{}({})", subject.steps()[step.kind], step.salt));
         format!("{}: {}", subject.name(), names.collect::<Vec<_>>().join(", "))
     };
     let explored = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let legs = subject.run(world, steps).map_err(|why| format!("running: {why}"))?;
-        explore_legs(subject, world, &legs, limits, &Edit { order: &|_| None, objections: Mutex::default() })
+        let edit = Edit { order: &|_| None, objections: Mutex::default() };
+        explore_legs(subject, world, &legs, limits, &edit, disks)
     }));
     match explored {
         Ok(explored) => explored.map_err(|why: String| format!("{}: {why}", told())),
@@ -290,12 +302,13 @@ pub(crate) fn explore_legs<S: Subject>(
     legs: &[Leg<S::Truth>],
     limits: &Limits,
     edit: &Edit<'_>,
+    disks: &Disks,
 ) -> Result<Counts, String> {
     let mut counts = Counts { units: 1, ..Counts::default() };
     let last = legs.len().saturating_sub(1);
     for (number, leg) in legs.iter().enumerate() {
         if number == last || !limits.only_last_step {
-            let mut exploring = Exploring::new(subject, world, leg, limits, edit);
+            let mut exploring = Exploring::new(subject, world, leg, limits, edit, disks);
             exploring.all_points().map_err(|why| format!("leg {number}, {why}"))?;
             counts.add(&exploring.counts);
         }
@@ -309,6 +322,7 @@ struct Exploring<'e, S: Subject> {
     truth: &'e S::Truth,
     limits: &'e Limits,
     edit: &'e Edit<'e>,
+    disks: &'e Disks,
     /// The disk of the leg and what was promised, as edited.
     disk: SimVfs,
     promises: Vec<(usize, u32)>,
@@ -321,14 +335,22 @@ struct Exploring<'e, S: Subject> {
 }
 
 impl<'e, S: Subject> Exploring<'e, S> {
-    fn new(subject: &'e S, world: World<'e>, leg: &'e Leg<S::Truth>, limits: &'e Limits, edit: &'e Edit<'e>) -> Self {
+    fn new(
+        subject: &'e S,
+        world: World<'e>,
+        leg: &'e Leg<S::Truth>,
+        limits: &'e Limits,
+        edit: &'e Edit<'e>,
+        disks: &'e Disks,
+    ) -> Self {
         let (disk, order) = edit.apply(&leg.disk);
         // A promise stands behind as many changes as are left of those it stood behind.
         let moved = |len: usize| order.as_ref().map_or(len, |order| order.iter().filter(|&&at| at < len).count());
         let promises = leg.promises.iter().map(|&(len, promised)| (moved(len), promised)).collect();
         let last_step = moved(leg.last_step);
         let (seen, outcomes, counts) = (HashMap::new(), HashMap::new(), Counts::default());
-        Self { subject, world, truth: &leg.truth, limits, edit, disk, promises, last_step, seen, outcomes, counts }
+        let truth = &leg.truth;
+        Self { subject, world, truth, limits, edit, disks, disk, promises, last_step, seen, outcomes, counts }
     }
 
     fn promised_at(&self, history_len: usize) -> u32 {
@@ -380,6 +402,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
             return enough(progress, promised).map(|()| None);
         }
         self.counts.states += 1;
+        self.counts.different += u64::from(self.disks.is_new(print));
         let found = self.subject.open(self.world, state, self.truth)?;
         let progress = found.map_or(0, |found| found.progress);
         self.seen.insert(print, progress);
@@ -435,32 +458,61 @@ fn told(operation: Option<&holotype_storage::vfs::Operation>) -> String {
     }
 }
 
-/// What several threads share that explore units one after another until there are enough states.
+/// The fingerprints of all disks that a run of the explorer came to: eight bytes each and the room of a hash table.
 #[derive(Debug)]
-pub struct Progress {
+pub struct Disks {
+    parts: Vec<Mutex<HashSet<u64>>>,
+}
+
+impl Disks {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { parts: (0..64).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Notes a disk, and says whether nobody had come to it.
+    fn is_new(&self, print: u64) -> bool {
+        let part = &self.parts[print as usize % self.parts.len()];
+        part.lock().unwrap_or_else(PoisonError::into_inner).insert(print)
+    }
+}
+
+impl Default for Disks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What several threads share that explore units one after another until there are enough different states.
+#[derive(Debug)]
+pub struct Progress<'d> {
     next: AtomicU64,
     enough: u64,
-    states: AtomicU64,
+    disks: &'d Disks,
+    different: AtomicU64,
     stop: AtomicBool,
     counts: Mutex<Counts>,
     failure: Mutex<Option<String>>,
 }
 
-impl Progress {
-    /// Until there are so many states.
+impl<'d> Progress<'d> {
+    /// Until there are so many states that none of `disks` is the same as.
     #[must_use]
-    pub fn new(enough: u64) -> Self {
+    pub fn new(enough: u64, disks: &'d Disks) -> Self {
         Self {
             next: AtomicU64::new(0),
             enough,
-            states: AtomicU64::new(0),
+            disks,
+            different: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             counts: Mutex::default(),
             failure: Mutex::default(),
         }
     }
 
-    /// Explores units on `jobs` threads: `unit` gives the unit with a number, or nothing when there are no more.
+    /// Explores units on `jobs` threads: `unit` gives the unit with a number, or nothing when there are no more; `so_far` is
+    /// told after each what was done.
     ///
     /// # Errors
     /// The first failure.
@@ -469,16 +521,19 @@ impl Progress {
         subject: &S,
         jobs: usize,
         unit: impl Fn(u64) -> Option<(Vec<Step>, Limits)> + Sync,
+        so_far: impl Fn(&Counts) + Sync,
     ) -> Result<Counts, String> {
         std::thread::scope(|scope| {
             for _ in 0..jobs {
                 scope.spawn(|| {
-                    while !self.stop.load(Ordering::Relaxed) && self.states.load(Ordering::Relaxed) < self.enough {
+                    while !self.stop.load(Ordering::Relaxed) && self.different.load(Ordering::Relaxed) < self.enough {
                         let Some((steps, limits)) = unit(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
-                        match explore(subject, &plain, &steps, &limits) {
+                        match explore(subject, &plain, &steps, &limits, self.disks) {
                             Ok(counts) => {
-                                self.states.fetch_add(counts.states, Ordering::Relaxed);
-                                self.counts.lock().unwrap_or_else(PoisonError::into_inner).add(&counts);
+                                self.different.fetch_add(counts.different, Ordering::Relaxed);
+                                let mut all = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+                                all.add(&counts);
+                                so_far(&all);
                             }
                             Err(why) => {
                                 self.stop.store(true, Ordering::Relaxed);

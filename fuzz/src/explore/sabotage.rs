@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holotype_storage::vfs::{Operation, SimVfs, Vfs};
 
-use super::{Edit, Limits, Step, Subject, explore_legs};
+use super::{Disks, Edit, Limits, Step, Subject, explore_legs};
 
 /// How many functions make a site.
 const DEPTH: usize = 4;
@@ -238,7 +238,8 @@ pub fn try_mutants<S: Subject>(
             met.lock().unwrap_or_else(PoisonError::into_inner).extend(sites.mutants(disk));
             None
         };
-        explore_legs(subject, &world, &legs, limits, &Edit { order: &order, objections: Mutex::default() })?;
+        let edit = Edit { order: &order, objections: Mutex::default() };
+        explore_legs(subject, &world, &legs, limits, &edit, &Disks::new())?;
         runs.push(legs);
     }
     let mutants = Mutex::new(mutants.into_iter());
@@ -270,7 +271,7 @@ fn try_mutant<S: Subject>(
     let edit = Edit { order: &order, objections: Mutex::default() };
     let crash = runs.iter().find_map(|legs| {
         let explored = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            explore_legs(subject, &world, legs, limits, &edit)
+            explore_legs(subject, &world, legs, limits, &edit, &Disks::new())
         }));
         match explored {
             Ok(Ok(_)) => None,
