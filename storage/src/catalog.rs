@@ -4,7 +4,7 @@
 //! error the engine answers by building a new one. It is written only by checkpoints, one redb
 //! transaction each, which carry the position of the log they stand for ([`Applied`]).
 //!
-//! Two redb tables, keys and values plain bytes (blocks: see [`blocks`]):
+//! Two redb tables, keys and values plain bytes (blocks: see `catalog/blocks.rs`):
 //!
 //! | table | key | value |
 //! |---|---|---|
