@@ -99,13 +99,13 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..4_000)) {
-        survives(&String::from_utf8_lossy(&bytes));
+        assert_survives(&String::from_utf8_lossy(&bytes));
     }
 
     /// Words of the language in any order get further into the parser than bytes do.
     #[test]
     fn no_words_make_the_parser_panic(words in prop::collection::vec(trees::scrap(), 0..300)) {
-        survives(&words.join(" "));
+        assert_survives(&words.join(" "));
     }
 }
 
@@ -127,13 +127,13 @@ proptest! {
             }
         }
         source.truncate(source.floor_char_boundary(MAX_SOURCE_LEN));
-        survives(&source);
+        assert_survives(&source);
     }
 }
 
 /// Whatever `source` is, it parses to something that can be printed, or to errors that
 /// can be shown.
-fn survives(source: &str) {
+fn assert_survives(source: &str) {
     match parse(source) {
         Ok(script) => {
             let text = format(&script);

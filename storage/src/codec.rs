@@ -147,7 +147,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = decode::<(Vec<String>, Option<Vec<u64>>, Shape)>(&bytes);
+            // What is no value is refused; what is one is written and read like any.
+            if let Ok(value) = decode::<(Vec<String>, Option<Vec<u64>>, Shape)>(&bytes) {
+                prop_assert_eq!(decode::<(Vec<String>, Option<Vec<u64>>, Shape)>(&encode(&value).unwrap()).unwrap(), value);
+            }
         }
 
         #[test]
