@@ -1,0 +1,177 @@
+//! Whatever is spoiled, everything else is read: each record in turn, and each page.
+
+mod log_fixture;
+
+use holotype_storage::Error;
+use holotype_storage::log::{Leaf, Log, Lsn, SalvageReport, Salvaged};
+use holotype_storage::vfs::{Crash, SimVfs};
+use log_fixture::{PAGE, create, dir, disk, open, read_only, records, segment_path};
+
+/// What can be told apart of a record: its place, type and payload.
+type Told = (Lsn, u8, Vec<u8>);
+
+/// A closed log: its disk, its records, and the places of these and of the log's own.
+struct Written {
+    sim: SimVfs,
+    records: Vec<Told>,
+    leaves: Vec<Leaf>,
+    segments: u64,
+}
+
+fn written() -> Written {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    for (number, lens) in [&[100, 0, 700][..], &[3000, 700], &[6000, 40], &[40; 10], &[2500; 4], &[], &[3900, 1000, 17]]
+        .into_iter()
+        .enumerate()
+    {
+        log.append(&records(number as u8, lens), 1_000 + number as i64).unwrap();
+        if number == 3 {
+            log.seal().unwrap();
+        }
+    }
+    let records = log.scan(Lsn(0)).unwrap().flat_map(|transaction| told(transaction.unwrap().records)).collect();
+    log.close().unwrap();
+    let leaves = log.leaves(Lsn(0), log.end()).collect::<Result<_, _>>().unwrap();
+    let segments = log.segments().len() as u64;
+    Written { sim, records, leaves, segments }
+}
+
+fn told(records: Vec<holotype_storage::Record>) -> Vec<Told> {
+    records.into_iter().map(|record| (record.lsn, record.kind, record.payload)).collect()
+}
+
+fn salvage(sim: &SimVfs, durable: Lsn) -> (SalvageReport, Vec<Salvaged>) {
+    let mut found = Vec::new();
+    let report = Log::salvage::<Error>(disk(sim), dir(), durable, &mut |salvaged| {
+        found.push(salvaged);
+        Ok(())
+    });
+    (report.unwrap(), found)
+}
+
+impl Written {
+    /// The file a position lies in, and where: segments are of four pages or, for a long run, more.
+    fn place(&self, position: u64) -> (std::path::PathBuf, u64) {
+        let mut first = 0;
+        for number in 1..=self.segments {
+            let len = self.sim.bytes(&segment_path(number)).unwrap().len() as u64;
+            if position < first + len {
+                return (segment_path(number), position - first);
+            }
+            first += len;
+        }
+        unreachable!("no segment holds {position}")
+    }
+
+    fn assert_told(&self, found: &[Salvaged], lost: impl Fn(&Told) -> bool, context: &str) {
+        let found: Vec<Told> = found.iter().flat_map(|salvaged| told(salvaged.records.clone())).collect();
+        let expected: Vec<&Told> = self.records.iter().filter(|record| !lost(record)).collect();
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{context}");
+    }
+}
+
+#[test]
+fn a_sound_log_is_told_whole() {
+    let written = written();
+    let (report, found) = salvage(&written.sim, Lsn(0));
+    written.assert_told(&found, |_| false, "sound");
+    let clocks: Vec<_> = found.iter().map(|salvaged| salvaged.time_us).collect();
+    assert_eq!(clocks, (1_000..1_007).map(Some).collect::<Vec<_>>());
+    let end = written.leaves.last().unwrap().end;
+    let expected = SalvageReport { page_size: PAGE as u32, records: 24, end, ..SalvageReport::default() };
+    assert_eq!((report, written.records.len()), (expected, 24));
+}
+
+#[test]
+fn a_spoiled_record_takes_no_other_with_it() {
+    let written = written();
+    for (at, leaf) in written.leaves.iter().enumerate() {
+        let spoiled = written.sim.crash(Crash::Keep);
+        let (path, offset) = written.place(leaf.lsn.0);
+        spoiled.flip(&path, offset + 13, 4).unwrap();
+        let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+        let context = format!("record {at} at {}: {report:?}", leaf.lsn);
+        written.assert_told(&found, |record| record.0 == leaf.lsn, &context);
+        let is_own = written.records.iter().all(|record| record.0 != leaf.lsn);
+        assert_eq!(report.records as usize, written.records.len() - usize::from(!is_own), "{context}");
+        let [lost] = &report.unreadable[..] else { panic!("{context}") };
+        assert_eq!(lost.position, leaf.lsn.0, "{context}");
+        match written.leaves.get(at + 1) {
+            Some(next) if next.lsn == leaf.end => assert_eq!(lost.len, next.lsn.0 - leaf.lsn.0, "{context}"),
+            Some(next) => assert!((1..=next.lsn.0 - leaf.lsn.0).contains(&lost.len), "{context}"),
+            None => assert!((1..=leaf.end.0 - leaf.lsn.0).contains(&lost.len), "{context}"),
+        }
+        // A transaction is told with its clock unless its commit record is the one that is lost.
+        let known = found.iter().filter(|salvaged| salvaged.time_us.is_some()).count();
+        let is_commit = is_own && at + 1 < written.leaves.len();
+        assert_eq!(known, 7 - usize::from(is_commit), "{context}");
+    }
+}
+
+#[test]
+fn a_page_of_zeros_takes_its_own_records_only() {
+    let written = written();
+    let mut first = 0;
+    for number in 1..=written.segments {
+        let content = written.sim.bytes(&segment_path(number)).unwrap();
+        for page in 1..content.len() as u64 / PAGE {
+            let (from, to) = (first + page * PAGE, first + (page + 1) * PAGE);
+            let spoiled = written.sim.crash(Crash::Keep);
+            let mut changed = content.clone();
+            changed[(from - first) as usize..(to - first) as usize].fill(0);
+            spoiled.replace(&segment_path(number), &changed);
+            let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+            let hits = |leaf: &Leaf| leaf.lsn.0 < to && from < leaf.end.0;
+            let lost: Vec<Lsn> = written.leaves.iter().filter(|leaf| hits(leaf)).map(|leaf| leaf.lsn).collect();
+            let context = format!("page {page} of segment {number}: {report:?}");
+            written.assert_told(&found, |record| lost.contains(&record.0), &context);
+            let is_last = lost.last() == written.leaves.last().map(|leaf| &leaf.lsn);
+            assert_eq!(report.unreadable.is_empty(), lost.is_empty() || is_last, "{context}");
+        }
+        first += content.len() as u64;
+    }
+}
+
+#[test]
+fn a_missing_file_takes_its_own_records_only() {
+    let written = written();
+    let mut first = 0;
+    for number in 1..=written.segments {
+        let to = first + written.sim.bytes(&segment_path(number)).unwrap().len() as u64;
+        let spoiled = written.sim.crash(Crash::Keep);
+        disk(&spoiled).remove(&segment_path(number)).unwrap();
+        let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+        let context = format!("segment {number}: {report:?}");
+        written.assert_told(&found, |record| (first..to).contains(&record.0.0), &context);
+        if number < written.segments {
+            let [lost] = &report.unreadable[..] else { panic!("{context}") };
+            assert_eq!((lost.position, lost.len), (first, to - first), "{context}");
+            assert_eq!(lost.what, format!("log segment {number} is missing"));
+        }
+        first = to;
+    }
+}
+
+/// Records without a commit are told as far as they are known to have been durable.
+#[test]
+fn a_tail_without_its_commit_is_told_if_it_was_durable() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    log.append(&records(1, &[10]), 5).unwrap();
+    let appended = log.append(&records(2, &[20, 30]), 6).unwrap();
+    log.sync_to(log.end()).unwrap();
+    let commit = log.leaves(Lsn(0), log.end()).last().unwrap().unwrap().lsn;
+    drop(log);
+    // Its commit record was never written.
+    let mut content = sim.bytes(&segment_path(1)).unwrap();
+    content[commit.0 as usize..].fill(0);
+    sim.replace(&segment_path(1), &content);
+    assert_eq!(open(&sim, &read_only()).transactions.len(), 1);
+    for (durable, count) in [(Lsn(0), 0), (appended.lsns[0], 0), (appended.lsns[1], 1), (commit, 2)] {
+        let (report, found) = salvage(&sim, durable);
+        assert_eq!((report.unreadable.len(), report.records), (0, 1 + count), "{durable}");
+        let tail: usize = found[1..].iter().map(|salvaged| salvaged.records.len()).sum();
+        assert_eq!((found[0].time_us, tail as u64), (Some(5), count), "{durable}");
+    }
+}
