@@ -19,7 +19,7 @@ impl Log {
     /// `from`, in order. A position before the present end changes nothing and calls back with what is there.
     ///
     /// # Errors
-    /// [`Error::CheckpointMismatch`] when `from` is not a commit of this log; [`Error::Damaged`]; [`Error::Io`], also for a
+    /// [`Error::CheckpointMismatch`] when `from` is not a commit of this log, or is none and its beginning was cut off; [`Error::Damaged`]; [`Error::Io`], also for a
     /// file that vanished meanwhile; what the callback returns. What was seen before an error stays as it was.
     pub fn follow<E: From<Error>>(
         &self,
@@ -29,6 +29,10 @@ impl Log {
     ) -> Result<(), E> {
         let limit = durable.max(self.end()).max(from.map_or(Lsn(0), |from| from.position)).0;
         let floor = Self::floor_in(&*self.vfs()?, &self.dir)?.filter(|floor| floor.until.position.0 <= limit);
+        if let (None, Some(floor)) = (from, &floor) {
+            let why = format!("the log begins behind position {}", floor.head.position);
+            return Err(Error::CheckpointMismatch { position: Lsn(0), why }.into());
+        }
         let segments = self.reload(limit, floor.as_ref())?;
         let mut scanner = recovery::enter(&self.geometry, &segments, from, limit)?;
         let table = SegmentTable::new(segments.clone());
