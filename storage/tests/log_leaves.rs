@@ -22,6 +22,10 @@ fn written(sim: &SimVfs) -> Log {
         if number % 19 == 3 {
             records.insert(0, NewRecord { kind: 3, payload: vec![7; 4_000 + number * 200] });
         }
+        if number % 29 == 5 {
+            // Just what a page has room for, and eight bytes more.
+            records.push(NewRecord { kind: 4, payload: vec![9; 3_972 + number % 2] });
+        }
         log.append(&records, number as i64).unwrap();
         if number % 23 == 22 {
             log.seal().unwrap();
@@ -48,14 +52,17 @@ fn leaves_are_the_records_in_order() {
     let all: Vec<_> = log.leaves(Lsn(0), log.end()).collect::<Result<_, _>>().unwrap();
     let mut places = all.iter();
     let mut commits = 0;
+    let mut told = Vec::new();
     for transaction in log.scan(Lsn(0)).unwrap() {
         let transaction = transaction.unwrap();
+        told.extend(transaction.leaves);
         commits += 1;
         for record in &transaction.records {
             let leaf = places.find(|leaf| leaf.lsn == record.lsn).expect("in order");
             assert_eq!(leaf.hash, record.hash);
         }
     }
+    assert_eq!(told, all, "transactions come with the same");
     let records: usize = log.scan(Lsn(0)).unwrap().map(|transaction| transaction.unwrap().records.len()).sum();
     assert_eq!(all.len(), records + commits + 1, "one close record");
     for (number, leaf) in all.iter().enumerate() {
@@ -99,6 +106,25 @@ fn what_is_known_without_reading_is_what_is_read() {
         assert_eq!(log.recent_leaves(leaf.lsn, leaf.lsn), Some(Vec::new()));
     }
     assert_eq!(opened(&sim).recent_leaves(all[first].lsn, log.end()), None, "of another's records nothing is known");
+}
+
+#[test]
+fn a_new_log_knows_all_and_an_opened_one_what_is_new() {
+    let sim = SimVfs::new();
+    let options = LogOptions { page_size: 4096, first_segment_len: 16 << 10, ..LogOptions::new([5; 16]) };
+    let log = Log::create(Arc::new(sim.clone()), Path::new("/log"), &options).unwrap();
+    log.append(&[NewRecord { kind: 1, payload: vec![1; 10] }], 0).unwrap();
+    let all: Vec<_> = log.leaves(Lsn(0), log.end()).collect::<Result<_, _>>().unwrap();
+    assert_eq!(log.recent_leaves(Lsn(0), log.end()), Some(all));
+    log.sync_to(log.end()).unwrap();
+    drop(log);
+    let log = opened(&sim);
+    let from = log.end();
+    assert_eq!(log.recent_leaves(from, from), Some(Vec::new()));
+    log.append(&[NewRecord { kind: 1, payload: vec![2; 10] }], 0).unwrap();
+    let new: Vec<_> = log.leaves(from, log.end()).collect::<Result<_, _>>().unwrap();
+    assert_eq!((new.len(), log.recent_leaves(from, log.end())), (2, Some(new)));
+    assert_eq!(log.recent_leaves(Lsn(from.0 - 8), log.end()), None);
 }
 
 #[test]
