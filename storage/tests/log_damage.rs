@@ -244,6 +244,51 @@ fn the_last_commit_of_a_closed_log_is_not_a_tail() {
     assert_eq!(verified.commits, closed.written.len() as u64 - 1);
 }
 
+/// Nothing of ours changes the length of a file that is there.
+#[test]
+fn a_prepared_file_that_changed_its_length_is_noticed() {
+    let cases =
+        [(0, false), (PAGE, false), (2 * PAGE - 1, false), (2 * PAGE, true), (2 * PAGE + 1, false), (3 * PAGE, true)];
+    for (len, sound) in cases {
+        let sim = SimVfs::new();
+        let log = create(&sim);
+        log.append(&records(1, &[10]), 1).unwrap();
+        log.sync_to(log.end()).unwrap();
+        drop(log);
+        sim.replace(&segment_path(2), &vec![0; len as usize]);
+        match try_open(&sim, None, &writable()).0 {
+            Ok(_) => assert!(sound, "{len}"),
+            Err(Error::Damaged(damage)) => assert_eq!((sound, damage.file), (false, segment_path(2)), "{len}"),
+            Err(error) => panic!("{len}: {error}"),
+        }
+    }
+}
+
+/// Behind a close record nobody looks who knows that nobody wrote since; everybody else does, and finds a torn append.
+#[test]
+fn what_lies_behind_the_end_is_looked_for_unless_it_cannot_be() {
+    for (is_closed, gap) in [(true, 600), (true, 3), (false, 600)] {
+        let sim = SimVfs::new();
+        let log = create(&sim);
+        log.append(&records(1, &[10]), 1).unwrap();
+        log.sync_to(log.end()).unwrap();
+        if is_closed {
+            log.close().unwrap();
+        }
+        let end = log.end();
+        drop(log);
+        sim.flip(&segment_path(1), end.0 + gap, 0x10).unwrap();
+        for (closed_hint, durable_hint) in [(true, Some(end)), (true, None), (false, Some(end)), (true, Some(Lsn(8)))] {
+            let options = OpenOptions { closed_hint, durable_hint, ..writable() };
+            let copy = sim.crash(Crash::Keep);
+            let report = open(&copy, &options).report;
+            let trusted = is_closed && gap > 8 && closed_hint && durable_hint == Some(end);
+            assert_eq!(report.tail.is_none(), trusted, "{is_closed} {gap} {options:?}");
+            assert_eq!((report.end, report.closed), (end, is_closed));
+        }
+    }
+}
+
 /// A hint from outside the log proves what the log alone cannot.
 #[test]
 fn a_durable_hint_tells_damage_from_a_tail() {

@@ -112,6 +112,10 @@ impl State {
     fn segment(&mut self, number: u64, first: u64, previous_end: u64, file: &[u8]) -> u64 {
         assert_eq!(&file[..8], b"HOLO-LOG");
         assert_eq!((u32_at(file, 8), u32_at(file, 16), u32_at(file, 20), u32_at(file, 24)), (1, 0, 0, 0));
+        let version =
+            [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH")];
+        let [major, minor, patch] = version.map(|number| number.parse::<u32>().unwrap());
+        assert_eq!(u32_at(file, 12), major * 65_536 + minor * 256 + patch);
         assert_eq!((u32_at(file, 28), &file[32..48]), (PAGE as u32, [7; 16].as_slice()));
         assert_eq!((u64_at(file, 48), u64_at(file, 56)), (number, first));
         assert_eq!((u64_at(file, 64), u64_at(file, 72)), (file.len() as u64, previous_end));

@@ -4,10 +4,11 @@ mod log_fixture;
 
 use std::sync::Arc;
 
+use holotype_storage::features::Access;
 use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions, Transaction};
 use holotype_storage::vfs::{OsVfs, SimVfs, Vfs};
 use holotype_storage::{Error, NewRecord};
-use log_fixture::{Opened, create, holds, open, records, try_open, writable};
+use log_fixture::{Opened, PAGE, create, dir, holds, open, read_only, records, segment_path, try_open, writable};
 use proptest::prelude::*;
 
 fn record(kind: u8, len: usize, fill: u8) -> NewRecord {
@@ -67,6 +68,31 @@ fn then() -> impl Strategy<Value = Then> {
 /// Short ones, some that just fit a page or just do not, and some that take several.
 fn payload_len() -> impl Strategy<Value = usize> {
     prop_oneof![3 => 0_usize..200, 1 => 3900_usize..4100, 1 => 0_usize..20_000]
+}
+
+#[test]
+fn a_log_says_whose_it_is_and_which_segments_it_uses() {
+    let sim = SimVfs::new();
+    let identify = |sim: &SimVfs| Log::identify(sim, dir(), Access::Write);
+    sim.create_dir(dir()).unwrap();
+    assert_eq!(identify(&sim).unwrap(), None);
+    let log = create(&sim);
+    assert_eq!((identify(&sim).unwrap(), log.database(), log.page_size()), (Some([7; 16]), [7; 16], PAGE as u32));
+    assert_eq!(format!("{} {}", Lsn(12), log.head().commit), "12 0");
+    // Just full, and sealed: the next record begins the next segment.
+    log.append(&records(1, &[3_900, 3_900, 3_700]), 1).unwrap();
+    log.seal().unwrap();
+    log.sync_to(log.end()).unwrap();
+    let full = log.end();
+    assert_eq!((full.0, log.segments()), (4 * PAGE, vec![1]));
+    log.append(&records(2, &[10]), 1).unwrap();
+    log.sync_to(log.end()).unwrap();
+    assert_eq!(log.segments(), [1, 2]);
+    drop(log);
+    let reader = open(&sim, &OpenOptions { durable_hint: Some(full), ..read_only() }).log;
+    assert_eq!((reader.end(), reader.segments()), (full, vec![1]));
+    sim.flip(&segment_path(1), 40, 1).unwrap();
+    assert_eq!(identify(&sim).unwrap(), None, "its header cannot be read");
 }
 
 proptest! {

@@ -284,7 +284,7 @@ fn is_copy(vfs: &dyn Vfs, path: &Path, segment: &Segment) -> Result<bool> {
 mod tests {
     use super::*;
     use crate::format_doc;
-    use crate::vfs::SimVfs;
+    use crate::vfs::{Failure, SimVfs};
 
     fn head(position: u64, commit: u64, byte: u8) -> Head {
         Head { position: Lsn(position), commit: CommitNo(commit), hash: [byte; 32] }
@@ -358,5 +358,57 @@ mod tests {
             assert!(Floor::read(&sim, dir).is_err(), "bit {bit}");
             sim.flip(&dir.join(NAME), bit / 8, 1 << (bit % 8)).unwrap();
         }
+    }
+
+    #[test]
+    fn fields_that_contradict_each_other_are_refused() {
+        let good = floor();
+        let parse = |floor: Floor| Floor::parse(&floor.encode(&[7; 16]));
+        let at = |position| Head { position: Lsn(position), ..good.head };
+        let also_good = [
+            Floor { leaves: good.first, ..good },
+            Floor { records: 0, leaves: Lsn(0), ..good },
+            Floor { from: good.head, until: good.head, ..good },
+        ];
+        for floor in also_good {
+            assert_eq!(parse(floor), Ok((floor, [7; 16])));
+        }
+        let wrong = [
+            Floor { segment: 0, ..good },
+            Floor { records: good.records - 1, ..good },
+            Floor { leaves: Lsn(good.first.0 - 8), ..good },
+            Floor { from: at(good.head.position.0 - 8), ..good },
+            Floor { until: at(good.from.position.0 - 8), ..good },
+            Floor { first: good.head.position, leaves: good.head.position, ..good },
+        ];
+        for floor in wrong {
+            assert_eq!(parse(floor), Err("its fields contradict each other".into()), "{floor:?}");
+        }
+    }
+
+    #[test]
+    fn a_newer_floor_is_told_from_a_damaged_one() {
+        let sim = SimVfs::new();
+        let dir = Path::new("/log");
+        sim.create_dir(dir).unwrap();
+        floor().write(&sim, dir, &[7; 16]).unwrap();
+        let written = sim.bytes(&dir.join(NAME)).unwrap();
+        for (version, magic, newer) in
+            [(2_u32, b'H', true), (0xffff, b'H', true), (0x1_0000, b'H', false), (2, b'h', false)]
+        {
+            let mut bytes = written.clone();
+            bytes[0] = magic;
+            bytes[VERSION_AT..RESERVED_AT].copy_from_slice(&version.to_le_bytes());
+            sim.replace(&dir.join(NAME), &bytes);
+            match Floor::read(&sim, dir) {
+                Err(Error::NewerFormat { .. }) => assert!(newer, "{version}"),
+                Err(Error::DamagedFloor { .. }) => assert!(!newer, "{version}"),
+                other => panic!("{version}: {other:?}"),
+            }
+        }
+        sim.replace(&dir.join(NAME), &written);
+        sim.fail_at(sim.calls(), Failure::Io, false);
+        let unread = Floor::read(&sim, dir);
+        assert!(matches!(unread, Err(Error::Io { .. })), "one that cannot be opened is not missing: {unread:?}");
     }
 }

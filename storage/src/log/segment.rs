@@ -466,9 +466,27 @@ mod tests {
     #[test]
     fn names_are_exact() {
         assert_eq!(file_name(1), "0000000001.log");
-        assert_eq!(number_of("0000000042.log"), Some(42));
-        for other in ["42.log", "0000000000.log", "0000000042.log.tmp", "+000000042.log", "quarantine-1.bin"] {
+        for number in [42, 9_999_999_999, 10_000_000_000, u64::MAX] {
+            assert_eq!(number_of(&file_name(number)), Some(number));
+        }
+        for other in
+            ["42.log", "00000000042.log", "0000000000.log", "0000000042.log.tmp", "+000000042.log", "quarantine-1.bin"]
+        {
             assert_eq!(number_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_just_possible_is_taken() {
+        for (first, len, possible) in [
+            (4096, 2 * 4096, true),
+            (MAX_FIRST, MAX_SEGMENT_LEN, true),
+            (MAX_FIRST + 4096, 2 * 4096, false),
+            (4096, MAX_SEGMENT_LEN + 4096, false),
+        ] {
+            let header = SegmentHeader { first, len, ..header() };
+            let parsed = SegmentHeader::parse(&header.encode());
+            assert_eq!(parsed == HeaderState::Valid(header), possible, "{len} bytes at {first}");
         }
     }
 }

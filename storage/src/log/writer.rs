@@ -539,3 +539,99 @@ fn salts(count: usize) -> Result<Vec<Salt>> {
         Ok(ready.split_off(ready.len() - count))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::log::{Log, LogOptions};
+    use crate::vfs::SimVfs;
+
+    /// Types and payloads to append, made from where the log ends.
+    type Own = fn(&Tip) -> Vec<(u8, Vec<u8>)>;
+
+    /// Appends records as they are given behind one commit, and says what reading the log finds wrong with them.
+    fn read_back(own: Own) -> Option<String> {
+        let sim = SimVfs::new();
+        let log = Log::create(Arc::new(sim.clone()), Path::new("/log"), &LogOptions::new([7; 16])).unwrap();
+        log.append(&[NewRecord { kind: 1, payload: vec![1] }], 5).unwrap();
+        let fill = |layout: &mut Layout<'_>| {
+            for (kind, payload) in own(&layout.tip) {
+                layout.make_room(record::stored_len(payload.len()))?;
+                layout.put_own(kind, &[3; SALT_LEN], &payload);
+            }
+            Ok(())
+        };
+        log.writer().unwrap().extend(&log.group, &log.table, fill).unwrap();
+        let found = log.scan(Lsn(0)).unwrap().find_map(Result::err);
+        // The disk objects as well, to what is called durable.
+        drop(log);
+        let _ = sim.objections();
+        match found {
+            Some(Error::Damaged(damage)) => Some(damage.what),
+            None => None,
+            Some(other) => panic!("{other}"),
+        }
+    }
+
+    fn close(tip: &Tip) -> Close {
+        Close { number: tip.commit, synced: tip.position, head: tip.head }
+    }
+
+    fn commit(tip: &Tip) -> Commit {
+        let transaction = TransactionHash::new().finish();
+        let (number, time_us) = (tip.commit + 1, tip.time_us);
+        let stated = Commit { number, record_count: 0, time_us, synced: tip.position, transaction, head: [0; 32] };
+        Commit { head: tip.head_of(&stated), ..stated }
+    }
+
+    fn done(tip: &Tip) -> Redacted {
+        Redacted { commit: tip.commit, synced: tip.position }
+    }
+
+    /// The log's own records, their checksums right and their contents as they are or as they cannot be.
+    #[test]
+    fn own_records_that_cannot_be_are_noticed() {
+        let sound: [Own; 3] = [
+            |tip| vec![(KIND_CLOSE, close(tip).encode().to_vec())],
+            |tip| vec![(KIND_COMMIT, commit(tip).encode().to_vec())],
+            |tip| vec![(KIND_REDACTED, done(tip).encode().to_vec())],
+        ];
+        for own in sound {
+            assert_eq!(read_back(own), None);
+        }
+        let wrong: [(Own, &str); 17] = [
+            (|_| vec![(0xf7, Vec::new())], "unknown log record type 0xf7"),
+            (|_| vec![(KIND_CLOSE, Vec::new())], "wrong layout"),
+            (|_| vec![(KIND_COMMIT, Vec::new())], "wrong layout"),
+            (|_| vec![(KIND_REDACT, Vec::new())], "wrong layout"),
+            (|_| vec![(KIND_REDACTED, Vec::new())], "wrong layout"),
+            (|tip| vec![(1, vec![9]), (KIND_CLOSE, close(tip).encode().to_vec())], "inside a transaction"),
+            (|tip| vec![(1, vec![9]), (KIND_REDACTED, done(tip).encode().to_vec())], "inside a transaction"),
+            (|tip| vec![(KIND_CLOSE, Close { number: 2, ..close(tip) }.encode().to_vec())], "of commit 2, after 1"),
+            (|tip| vec![(KIND_CLOSE, Close { head: [1; 32], ..close(tip) }.encode().to_vec())], "of commit 1, after 1"),
+            (|tip| vec![(KIND_CLOSE, Close { synced: tip.position + 1, ..close(tip) }.encode().to_vec())], "as synced"),
+            (
+                |tip| vec![(KIND_REDACTED, Redacted { synced: tip.position + 1, ..done(tip) }.encode().to_vec())],
+                "as synced",
+            ),
+            (|tip| vec![(KIND_REDACTED, Redacted { commit: 2, ..done(tip) }.encode().to_vec())], "after commit 1"),
+            (|tip| vec![(KIND_COMMIT, Commit { number: 3, ..commit(tip) }.encode().to_vec())], "commit 3 follows"),
+            (|tip| vec![(KIND_COMMIT, Commit { time_us: 4, ..commit(tip) }.encode().to_vec())], "goes back"),
+            (
+                |tip| vec![(KIND_COMMIT, Commit { record_count: 1, ..commit(tip) }.encode().to_vec())],
+                "0 records, states 1",
+            ),
+            (
+                |tip| vec![(KIND_COMMIT, Commit { transaction: [1; 32], ..commit(tip) }.encode().to_vec())],
+                "do not have its hash",
+            ),
+            (|tip| vec![(KIND_COMMIT, Commit { head: [1; 32], ..commit(tip) }.encode().to_vec())], "does not follow"),
+        ];
+        for (own, expected) in wrong {
+            let found = read_back(own).unwrap_or_default();
+            assert!(found.contains(expected), "{found:?}, not {expected:?}");
+        }
+    }
+}
