@@ -247,7 +247,7 @@ impl Verifying<'_> {
             let Some(bytes) = bytes.get_mut(..len) else { break };
             match segment.read(bytes, position - segment.first) {
                 Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    let what = format!("the file ends at byte {}", segment.file_len);
+                    let what = format!("the file ends within the {len} bytes from here");
                     return Ok(Some(Fault { position, what }));
                 }
                 other => other?,

@@ -113,3 +113,12 @@ fn the_next_segment_is_prepared_when_half_of_this_one_is_used() {
     }
     assert_eq!(sim.bytes(&segment_path(2)).unwrap(), [0; 8 * PAGE as usize]);
 }
+
+#[test]
+fn the_first_segment_is_of_whole_pages_and_at_least_four() {
+    for (asked, len) in [(1, 4 * PAGE), (4 * PAGE, 4 * PAGE), (5 * PAGE + 1, 6 * PAGE)] {
+        let sim = SimVfs::new();
+        drop(Log::create(disk(&sim), dir(), &LogOptions { first_segment_len: asked, ..small_options() }).unwrap());
+        assert_eq!(sim.bytes(&segment_path(1)).unwrap().len() as u64, len);
+    }
+}
