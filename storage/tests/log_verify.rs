@@ -89,3 +89,31 @@ fn a_reader_says_what_it_cannot_check() {
         assert!(report.not_checked[0].starts_with(&format!("what lies behind position {}", log.end())), "{report:?}");
     }
 }
+
+/// One spoiled record is one fault, and costs the checks of its own transaction; a commit record those of the next one too.
+#[test]
+fn a_spoiled_record_is_one_fault() {
+    let sim = SimVfs::new();
+    let log = written(&sim);
+    log.append(&records(4, &[50, 60]), 4).unwrap();
+    log.append(&records(5, &[70]), 5).unwrap();
+    log.sync_to(log.end()).unwrap();
+    let transactions: Vec<_> = log.scan(Lsn(0)).unwrap().map(Result::unwrap).collect();
+    for (at, transaction) in transactions.iter().enumerate() {
+        for leaf in &transaction.leaves {
+            let (number, offset) = (leaf.lsn.0 / (4 * PAGE) + 1, leaf.lsn.0 % (4 * PAGE));
+            sim.flip(&segment_path(number), offset + 14, 0x40).unwrap();
+            let report = verify(&log);
+            let [fault] = &report.faults[..] else { panic!("{}: {report:?}", leaf.lsn) };
+            assert_eq!((fault.position, &fault.file), (leaf.lsn, &segment_path(number)));
+            let is_commit = transaction.records.iter().all(|record| record.lsn != leaf.lsn);
+            let lost = if is_commit { at..at + 2 } else { at..at + 1 };
+            let whole = transactions.iter().enumerate().filter(|(other, _)| !lost.contains(other));
+            let (commits, records) = whole
+                .fold((0, 0), |(commits, records), (_, whole)| (commits + 1, records + whole.records.len() as u64));
+            assert_eq!((report.commits, report.records), (commits, records), "{}: {report:?}", leaf.lsn);
+            sim.flip(&segment_path(number), offset + 14, 0x40).unwrap();
+        }
+    }
+    assert!(verify(&log).is_clean());
+}
