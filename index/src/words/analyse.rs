@@ -113,6 +113,9 @@ pub(super) trait Sink {
     /// Takes a term.
     fn term(&mut self, term: Term<'_>);
 
+    /// Gets ready for a lower-cased word, which is one of the next to come.
+    fn expect(&mut self, _short: Short) {}
+
     /// Takes all terms of a lower-cased word or a piece of text, if it remembers them. If not, they come, and then
     /// [`Sink::learn`].
     fn remembers(&mut self, _short: Short) -> bool {
@@ -216,7 +219,7 @@ struct Compound {
 }
 
 impl Analysis {
-    fn new(stems: Stems) -> Self {
+    pub(super) fn new(stems: Stems) -> Self {
         Self {
             stems,
             key: String::new(),
@@ -225,6 +228,11 @@ impl Analysis {
             whole: String::new(),
             pieces: Vec::new(),
         }
+    }
+
+    /// Its stems.
+    pub(super) fn stems(&self) -> &Stems {
+        &self.stems
     }
 
     /// Hands the terms of `text` to `each`, in order; extras follow the word they belong to, wholes their last word.

@@ -19,9 +19,6 @@ use super::vocabulary::Vocabulary;
 use super::writer::{Builder, InMemory};
 use crate::error::Result;
 
-/// Terms that take more than this are forgotten before the next segment.
-const MAX_VOCABULARY_BYTES: usize = 8 << 20;
-
 /// Makes one segment after the other.
 #[derive(Debug)]
 pub struct BulkWords {
@@ -48,7 +45,7 @@ impl BulkWords {
             // Some were analysed already.
             return tail.build(bound, None, identity);
         };
-        if self.analyzer != analyzer || self.vocabulary.byte_len() > MAX_VOCABULARY_BYTES {
+        if self.analyzer != analyzer || self.vocabulary.is_too_large() {
             *self = Self::new(analyzer);
         }
         let Self { vocabulary, found, .. } = self;

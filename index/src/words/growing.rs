@@ -1,22 +1,34 @@
-//! Posting lists that grow side by side, in one arena.
+//! Posting lists that grow side by side, as the bytes they become in a segment.
 //!
-//! A list is a chain of chunks of 2, 4, 8, … and at last 128 slots. A chunk is filled to its end; when one posting more comes,
-//! the posting in its last slot moves to the beginning of a new chunk, and the slot says where that is.
+//! Adding a posting costs what it waits for memory: the lists of all words that texts hold together are more than is near to
+//! the core. So a list's head is one line of the cache and takes its newest postings itself; when it is full they move
+//! to the arena, all at once. The posting of the newest document stands beside them, for its frequency may still rise.
 //!
-//! ```text
-//! slots: [ a0 → ][ b0 b1 ][ a1 a2 a3 → ][ a4 a5 .. .. .. .. .. .. ]
-//!             └────────────┘        └─────┘
-//! ```
+//! | offset | size | field of a head |
+//! |---|---|---|
+//! | 0 | 4 | where its first chunk begins |
+//! | 4 | 4 | where its next byte goes, in its last chunk |
+//! | 8 | 4 | the document that the gap to the newest posting counts from |
+//! | 12 | 8 | the newest posting |
+//! | 20 | 4 | how many postings there are, the newest among them |
+//! | 24 | 2 | free bytes of the last chunk |
+//! | 26 | 2 | length of the last chunk; 0 when there is none |
+//! | 28 | 1 | how many bytes stand in the head |
+//! | 29 | 35 | those |
 //!
-//! So adding to a list costs one miss of the cache for its head and one for the slot, and no allocation.
+//! A chunk has 64, 128, … and at last 1,024 bytes, the last four of which say where the next one begins.
 //!
-//! Cost: 8 bytes a posting and as much again at most for room, 16 bytes a list.
+//! Cost: a byte or two a posting and as much again at most for room, 64 bytes a list; adding misses the cache once.
 
-use super::postings::Posting;
+use super::postings::{MAX_POSTING_LEN, ONCE, Posting, each_posting, put_posting};
 
-/// Slots of a list's first chunk, and of its largest ones.
-const FIRST_CHUNK: u16 = 2;
-const LARGEST_CHUNK: u16 = 128;
+/// The lengths of a list's first chunk, and of its largest ones.
+const FIRST_CHUNK: u16 = 64;
+const LARGEST_CHUNK: u16 = 1024;
+/// What a chunk's end takes, to say where the next one begins.
+const LINK_LEN: usize = 4;
+/// Bytes that stand in a head.
+const HELD_LEN: usize = 35;
 /// No document.
 const NONE: u32 = u32::MAX;
 
@@ -24,130 +36,232 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(super) struct GrowingLists {
     heads: Vec<Head>,
-    slots: Vec<Posting>,
+    arena: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Head {
-    /// Where its first chunk begins.
     first: u32,
-    /// Where the next posting goes.
     next: u32,
-    /// The document of its last posting.
-    last_local: u32,
-    /// Free slots of its last chunk, and all of them.
+    /// The least document that the newest posting could be of.
+    least: u32,
+    newest: Posting,
+    count: u32,
     room: u16,
     chunk: u16,
+    held_len: u8,
+    held: [u8; HELD_LEN],
 }
 
-const EMPTY: Head = Head { first: 0, next: 0, last_local: NONE, room: 0, chunk: 0 };
+const _: () = assert!(size_of::<Head>() == 64);
 
-const EMPTY_CHUNK: [Posting; LARGEST_CHUNK as usize] = [Posting { local: 0, frequency: 0 }; LARGEST_CHUNK as usize];
+const EMPTY: Head = Head {
+    first: 0,
+    next: 0,
+    least: 0,
+    newest: Posting { local: NONE, frequency: 0 },
+    count: 0,
+    room: 0,
+    chunk: 0,
+    held_len: 0,
+    held: [0; HELD_LEN],
+};
 
 impl GrowingLists {
-    /// About how many bytes of memory the postings take.
+    /// About how many bytes of memory the lists take.
     pub(super) fn byte_len(&self) -> usize {
-        self.slots.len() * size_of::<Posting>()
+        self.heads.len() * size_of::<Head>() + self.arena.len()
+    }
+
+    /// How many lists there are.
+    pub(super) fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Adds an empty list, and says which.
+    pub(super) fn add_list(&mut self) -> u32 {
+        self.heads.push(EMPTY);
+        self.heads.len() as u32 - 1
+    }
+
+    /// Has a list's head fetched from memory.
+    #[inline]
+    pub(super) fn prefetch(&self, list: u32) {
+        if let Some(head) = self.heads.get(list as usize) {
+            crate::distance::prefetch(std::slice::from_ref(head));
+        }
     }
 
     /// Adds an occurrence to a list, in a document that is not before its last one.
     #[inline]
     pub(super) fn add(&mut self, list: u32, local: u32, weight: u32) {
-        let list = list as usize;
-        if list >= self.heads.len() {
-            self.heads.resize(list + 1, EMPTY);
-        }
-        let head = &mut self.heads[list];
-        if head.last_local == local {
-            if let Some(last) = self.slots.get_mut(head.next as usize - 1) {
-                last.frequency = last.frequency.saturating_add(weight);
-            }
+        let head = &mut self.heads[list as usize];
+        if head.newest.local == local {
+            head.newest.frequency = head.newest.frequency.saturating_add(weight);
             return;
         }
-        if head.room == 0 {
-            Self::add_chunk(head, &mut self.slots);
+        if head.count > 0 {
+            head.settle(&mut self.arena);
         }
-        if let Some(slot) = self.slots.get_mut(head.next as usize) {
-            *slot = Posting { local, frequency: weight };
+        head.newest = Posting { local, frequency: weight };
+        head.count += 1;
+    }
+
+    /// Appends a list to `bytes`, as a segment holds it, and says how many postings it has.
+    pub(super) fn encode_into(&self, list: u32, bytes: &mut Vec<u8>) -> u32 {
+        let Some(head) = self.heads.get(list as usize).filter(|head| head.count > 0) else { return 0 };
+        let (mut start, mut chunk, end) = (head.first as usize, FIRST_CHUNK, head.next as usize);
+        if head.chunk > 0 {
+            loop {
+                let link = start + usize::from(chunk) - LINK_LEN;
+                if (start..=link).contains(&end) {
+                    bytes.extend_from_slice(self.arena.get(start..end).unwrap_or_default());
+                    break;
+                }
+                bytes.extend_from_slice(self.arena.get(start..link).unwrap_or_default());
+                let Some(link) = self.arena.get(link..).and_then(<[u8]>::first_chunk) else { break };
+                start = u32::from_le_bytes(*link) as usize;
+                chunk = (2 * chunk).min(LARGEST_CHUNK);
+            }
         }
-        head.next += 1;
-        head.room -= 1;
-        head.last_local = local;
+        bytes.extend_from_slice(head.held());
+        put_posting(head.newest.local - head.least, head.newest.frequency, |byte| bytes.push(byte));
+        head.count
+    }
+
+    /// The postings of a list in documents before `bound`.
+    pub(super) fn postings(&self, list: u32, bound: u32) -> Vec<Posting> {
+        let mut bytes = Vec::new();
+        let mut postings = Vec::with_capacity(self.encode_into(list, &mut bytes) as usize);
+        each_posting(&bytes, |posting| {
+            let is_below = posting.local < bound;
+            if is_below {
+                postings.push(posting);
+            }
+            is_below
+        });
+        postings
+    }
+}
+
+impl Head {
+    fn held(&self) -> &[u8] {
+        self.held.get(..usize::from(self.held_len)).unwrap_or_default()
+    }
+
+    /// The newest posting stays as it is.
+    #[inline]
+    fn settle(&mut self, arena: &mut Vec<u8>) {
+        let Posting { local, frequency } = self.newest;
+        let gap = local - self.least;
+        match self.held.get_mut(usize::from(self.held_len)) {
+            Some(byte) if gap < 64 && frequency == ONCE => {
+                *byte = (gap as u8) << 1 | 1;
+                self.held_len += 1;
+            }
+            _ => self.settle_long(arena),
+        }
+        self.least = local + 1;
     }
 
     #[inline(never)]
-    fn add_chunk(head: &mut Head, slots: &mut Vec<Posting>) {
-        let start = u32::try_from(slots.len()).expect("a tail has no 32 GiB of postings");
-        let last = (head.next as usize).checked_sub(1).filter(|_| head.chunk > 0);
-        head.chunk = if head.chunk == 0 { FIRST_CHUNK } else { (2 * head.chunk).min(LARGEST_CHUNK) };
-        slots.extend_from_slice(&EMPTY_CHUNK[..head.chunk as usize]);
-        (head.next, head.room) = (start, head.chunk);
-        match last {
-            Some(last) => {
-                slots[start as usize] = std::mem::replace(&mut slots[last], Posting { local: start, frequency: 0 });
-                head.next += 1;
-                head.room -= 1;
+    fn settle_long(&mut self, arena: &mut Vec<u8>) {
+        if usize::from(self.held_len) + MAX_POSTING_LEN > HELD_LEN {
+            self.spill(arena);
+        }
+        put_posting(self.newest.local - self.least, self.newest.frequency, |byte| {
+            self.held[usize::from(self.held_len)] = byte;
+            self.held_len += 1;
+        });
+    }
+
+    /// Moves what the head holds to the arena.
+    fn spill(&mut self, arena: &mut Vec<u8>) {
+        let held = self.held;
+        let mut rest = &held[..usize::from(std::mem::take(&mut self.held_len))];
+        while !rest.is_empty() {
+            if self.room == 0 {
+                self.add_chunk(arena);
             }
-            None => head.first = start,
+            let (here, after) = rest.split_at(rest.len().min(usize::from(self.room)));
+            arena[self.next as usize..][..here.len()].copy_from_slice(here);
+            self.next += here.len() as u32;
+            self.room -= here.len() as u16;
+            rest = after;
         }
     }
 
-    /// Appends the postings of a list in documents before `bound` to `postings`.
-    pub(super) fn copy_into(&self, list: u32, bound: u32, postings: &mut Vec<Posting>) {
-        let Some(head) = self.heads.get(list as usize).filter(|head| head.chunk > 0) else { return };
-        let (mut start, mut chunk, end) = (head.first as usize, FIRST_CHUNK, head.next as usize);
-        loop {
-            let is_last = (start + 1..=start + chunk as usize).contains(&end);
-            let stop = if is_last { end } else { start + chunk as usize - 1 };
-            let here = self.slots.get(start..stop).unwrap_or_default();
-            let below = here.partition_point(|posting| posting.local < bound);
-            postings.extend_from_slice(&here[..below]);
-            if is_last || below < here.len() {
-                return;
-            }
-            let Some(link) = self.slots.get(stop) else { return };
-            start = link.local as usize;
-            chunk = (2 * chunk).min(LARGEST_CHUNK);
+    fn add_chunk(&mut self, arena: &mut Vec<u8>) {
+        let start = u32::try_from(arena.len()).expect("a tail has no 4 GiB of postings");
+        if self.chunk == 0 {
+            self.first = start;
+            self.chunk = FIRST_CHUNK;
+        } else {
+            arena[self.next as usize..][..LINK_LEN].copy_from_slice(&start.to_le_bytes());
+            self.chunk = (2 * self.chunk).min(LARGEST_CHUNK);
         }
+        arena.resize(arena.len() + usize::from(self.chunk), 0);
+        (self.next, self.room) = (start, self.chunk - LINK_LEN as u16);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::postings::encode;
     use super::*;
 
     /// Against a vector for each list, with every bound, over the ends of chunks of every size.
     #[test]
     fn lists_are_those_of_vectors() {
         const LISTS: u32 = 7;
+        const DOCUMENTS: u32 = 3_000;
         let mut lists = GrowingLists::default();
+        (0..LISTS).for_each(|list| assert_eq!(lists.add_list(), list));
         let mut vectors = vec![Vec::<Posting>::new(); LISTS as usize];
         let mut number = 1_u32;
-        for local in 0..700 {
+        for local in 0..DOCUMENTS {
             for _ in 0..6 {
                 number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 // The smaller the number the more often it comes.
-                let (list, weight) = ((number >> 8) % LISTS * ((number >> 16) % LISTS) / LISTS, 1 + (number >> 24));
+                let list = (number >> 8) % LISTS * ((number >> 16) % LISTS) / LISTS;
+                let weight = if number >> 31 == 0 { ONCE } else { 1 + (number >> 20) };
                 lists.add(list, local, weight);
                 match vectors[list as usize].last_mut().filter(|last| last.local == local) {
                     Some(last) => last.frequency += weight,
                     None => vectors[list as usize].push(Posting { local, frequency: weight }),
                 }
             }
-        }
-        let mut found = Vec::new();
-        for (list, vector) in (0..).zip(&vectors) {
-            for bound in 0..=700 {
-                found.clear();
-                lists.copy_into(list, bound, &mut found);
-                let below = vector.partition_point(|posting| posting.local < bound);
-                assert_eq!(found, vector[..below], "list {list} below {bound}");
+            if local % 97 == 0 || local + 1 == DOCUMENTS {
+                for (list, vector) in (0..).zip(&vectors) {
+                    let (mut found, mut wanted) = (Vec::new(), Vec::new());
+                    assert_eq!(lists.encode_into(list, &mut found) as usize, vector.len());
+                    encode(vector, &mut wanted);
+                    assert_eq!(found, wanted, "list {list} of {local}");
+                }
             }
         }
-        found.clear();
-        lists.copy_into(LISTS, 700, &mut found);
-        assert_eq!(found, []);
-        assert!(vectors.iter().any(|vector| vector.len() > 600) && vectors.iter().any(|vector| vector.len() < 200));
-        assert!(lists.byte_len() < 3 * 8 * vectors.iter().map(Vec::len).sum::<usize>());
+        for (list, vector) in (0..).zip(&vectors) {
+            for bound in (0..=DOCUMENTS).step_by(7) {
+                let below = vector.partition_point(|posting| posting.local < bound);
+                assert_eq!(lists.postings(list, bound), vector[..below], "list {list} below {bound}");
+            }
+        }
+        assert_eq!(lists.postings(LISTS, DOCUMENTS), []);
+        assert!(vectors.iter().any(|vector| vector.len() > 2_500) && vectors.iter().any(|vector| vector.len() < 500));
+        assert!(lists.byte_len() < 5 * vectors.iter().map(Vec::len).sum::<usize>());
+    }
+
+    /// A newest document of the highest number, and a frequency that can rise no further.
+    #[test]
+    fn the_longest_postings_have_room() {
+        let mut lists = GrowingLists::default();
+        let list = lists.add_list();
+        for local in [0, u32::MAX / 2, u32::MAX - 1] {
+            lists.add(list, local, u32::MAX);
+            lists.add(list, local, 1);
+        }
+        let wanted = [0, u32::MAX / 2, u32::MAX - 1].map(|local| Posting { local, frequency: u32::MAX });
+        assert_eq!(lists.postings(0, u32::MAX), wanted);
     }
 }

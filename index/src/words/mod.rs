@@ -35,6 +35,7 @@ mod merge;
 mod part;
 mod postings;
 mod query;
+mod remembered;
 mod segment;
 mod short;
 mod stems;

@@ -42,8 +42,7 @@ impl<'a> Part<'a> {
     pub(super) fn of_tail(tail: &WordTail, query: &WordQuery, bound: u32) -> Self {
         let index = tail.index_below(bound);
         let count = index.count_below(bound);
-        let lists: Vec<Option<List<'a>>> =
-            query.terms().iter().map(|term| index.find(&term.key, count).map(List::Memory)).collect();
+        let lists = tail.lists(&index, query, count).into_iter().map(|list| list.map(List::Memory)).collect();
         let (ids, lens) = index.documents(count);
         Self {
             bound: count as u32,

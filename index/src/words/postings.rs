@@ -21,10 +21,13 @@
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::segment::Number;
 use crate::error::{Error, Result};
 
 /// Postings to a block.
 pub(super) const BLOCK_LEN: usize = 128;
+/// The longest posting, in bytes.
+pub(super) const MAX_POSTING_LEN: usize = 10;
 /// One occurrence at weight one.
 pub(super) const ONCE: u32 = 16;
 
@@ -71,37 +74,62 @@ impl Block {
     }
 }
 
-/// Appends the postings to `bytes`, block by block; a block's offset counts from where the list starts. A list of one block
-/// gives none: it has no entry.
-///
-/// The postings ascend; `len_of` gives the length of a document.
-pub(super) fn encode(postings: &[Posting], len_of: &dyn Fn(u32) -> u32, bytes: &mut Vec<u8>) -> Vec<Block> {
-    let start = bytes.len();
-    let has_entries = postings.len() > BLOCK_LEN;
-    let mut blocks = Vec::with_capacity(if has_entries { postings.len().div_ceil(BLOCK_LEN) } else { 0 });
+/// Appends the postings, which ascend, to `bytes`.
+pub(super) fn encode(postings: &[Posting], bytes: &mut Vec<u8>) {
+    bytes.reserve(postings.len());
     let mut next = 0;
-    for block in postings.chunks(BLOCK_LEN) {
-        let offset = (bytes.len() - start) as u32;
-        for posting in block {
-            let gap = u64::from(posting.local - next) << 1;
-            next = posting.local + 1;
-            if posting.frequency == ONCE {
-                put_varint(bytes, gap | 1);
-            } else {
-                put_varint(bytes, gap);
-                put_varint(bytes, u64::from(posting.frequency));
-            }
-        }
-        if has_entries {
-            blocks.push(Block {
-                offset,
-                last_local: next - 1,
-                max_frequency: block.iter().map(|posting| posting.frequency).max().unwrap_or(0),
-                min_len: block.iter().map(|posting| len_of(posting.local)).min().unwrap_or(0),
-            });
+    for Posting { local, frequency } in postings {
+        put_posting(local - next, *frequency, |byte| bytes.push(byte));
+        next = local + 1;
+    }
+}
+
+/// Encodes a posting that many documents past the least that it could be of.
+#[inline]
+pub(super) fn put_posting(gap: u32, frequency: u32, mut put: impl FnMut(u8)) {
+    let once = frequency == ONCE;
+    put_varint(u64::from(gap) << 1 | u64::from(once), &mut put);
+    if !once {
+        put_varint(u64::from(frequency), &mut put);
+    }
+}
+
+/// Shows the postings of a whole list, just encoded, for as long as `see` says.
+pub(super) fn each_posting(mut bytes: &[u8], mut see: impl FnMut(Posting) -> bool) {
+    let mut next = 0;
+    while let Some(head) = take_varint(&mut bytes) {
+        let frequency = if head & 1 == 1 { Some(u64::from(ONCE)) } else { take_varint(&mut bytes) };
+        let posting = Posting { local: next + (head >> 1) as u32, frequency: frequency.unwrap_or(0) as u32 };
+        next = posting.local + 1;
+        if !see(posting) {
+            return;
         }
     }
-    blocks
+}
+
+/// The entries of the blocks of a whole list of `count` postings, in documents of these lengths. A list of one block has no
+/// entry.
+///
+/// # Errors
+/// [`Error::Corrupt`] where the bytes are not such a list.
+pub(super) fn blocks_of(bytes: &[u8], count: usize, lens: &[Number]) -> Result<Vec<Block>> {
+    let has_entries = count > BLOCK_LEN;
+    let mut blocks = Vec::with_capacity(if has_entries { count.div_ceil(BLOCK_LEN) } else { 0 });
+    let mut block = Block { offset: 0, last_local: 0, max_frequency: 0, min_len: u32::MAX };
+    let mut left = count;
+    let last = (lens.len() as u32).saturating_sub(1);
+    decode_each(bytes, count, 0, last, 0, |Posting { local, frequency }, end| {
+        left -= 1;
+        if has_entries {
+            block.max_frequency = block.max_frequency.max(frequency);
+            block.min_len = block.min_len.min(lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len)));
+            if left == 0 || (count - left).is_multiple_of(BLOCK_LEN) {
+                blocks.push(Block { last_local: local, ..block });
+                block = Block { offset: end as u32, last_local: local, max_frequency: 0, min_len: u32::MAX };
+            }
+        }
+    })?;
+    Ok(blocks)
 }
 
 /// Decodes the `count` postings of one block and adds them to `block`.
@@ -116,6 +144,19 @@ fn decode_block(
     block: &mut Vec<Posting>,
 ) -> Result<()> {
     block.reserve(count);
+    decode_each(bytes, count, first, last, offset, |posting, _| block.push(posting))
+}
+
+/// Decodes the `count` postings of some bytes, as [`decode_block`], and shows each with where it ends.
+#[inline]
+fn decode_each(
+    bytes: &[u8],
+    count: usize,
+    first: u32,
+    last: u32,
+    offset: usize,
+    mut see: impl FnMut(Posting, usize),
+) -> Result<()> {
     let mut rest = bytes;
     let mut next = u64::from(first);
     for _ in 0..count {
@@ -130,7 +171,7 @@ fn decode_block(
         next = local + 1;
         match (u32::try_from(local), u32::try_from(frequency)) {
             (Ok(local), Ok(frequency)) if local <= last && frequency > 0 => {
-                block.push(Posting { local, frequency });
+                see(Posting { local, frequency }, bytes.len() - rest.len());
             }
             _ => return Err(fault("a posting is outside its block")),
         }
@@ -367,12 +408,13 @@ fn fault(offset: usize, what: &str) -> Error {
     Error::corrupt("POST", offset, what)
 }
 
-fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
+#[inline]
+fn put_varint(mut value: u64, put: &mut impl FnMut(u8)) {
     while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
+        put(value as u8 | 0x80);
         value >>= 7;
     }
-    bytes.push(value as u8);
+    put(value as u8);
 }
 
 /// At most five bytes, which is all that 33 bits need.
@@ -425,10 +467,9 @@ mod tests {
         let mut bytes = Vec::new();
         let postings = [(0, 16), (1, 16), (200, 16), (201, 48), (u32::MAX - 1, u32::MAX)]
             .map(|(local, frequency)| Posting { local, frequency });
-        let blocks = encode(&postings, &|local| local / 2 + 7, &mut bytes);
+        encode(&postings, &mut bytes);
         let wanted = [1, 1, 0x8d, 0x03, 0, 48, 0xe8, 0xfc, 0xff, 0xff, 0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f];
         assert_eq!(bytes, wanted);
-        assert_eq!(blocks, []);
     }
 
     proptest! {
@@ -442,7 +483,9 @@ mod tests {
             let postings: Vec<Posting> =
                 frequencies.iter().map(|(&local, &frequency)| Posting { local, frequency }).collect();
             let mut bytes = Vec::new();
-            let blocks = encode(&postings, &|local| local % 100, &mut bytes);
+            encode(&postings, &mut bytes);
+            let lens: Vec<Number> = (0..100_000u32).map(|local| (local % 100).to_le_bytes()).collect();
+            let blocks = blocks_of(&bytes, postings.len(), &lens).unwrap();
             let many = postings.len() > BLOCK_LEN;
             prop_assert_eq!(blocks.len(), if many { postings.len().div_ceil(BLOCK_LEN) } else { 0 });
             for (block, entry) in postings.chunks(BLOCK_LEN).zip(&blocks) {

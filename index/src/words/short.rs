@@ -34,6 +34,9 @@ impl Hash for Short {
 }
 
 impl Short {
+    /// No word: the empty one.
+    pub(super) const NOTHING: Self = Self { low: 0, high: 0 };
+
     /// A word.
     pub(super) fn word(word: &str) -> Option<Self> {
         let mut bytes = [0; MAX_LEN + 1];

@@ -8,13 +8,17 @@
 //! every posting list, and of the running sum of the lengths. A view is a bound on the id and costs nothing; its answers
 //! do not change while pushes go on.
 //!
-//! Two locks: `queue`, held for a copy, and `index`, held to read for a copy of the few lists that a query asks for and to
-//! write for the analysis of a few documents. Who needs both takes `index` first, so that queued documents enter the index
-//! in order.
+//! A tail and those that come after it have one vocabulary, for texts mostly have the words of those before: to meet a word for
+//! the first time costs ten times what it costs to meet it again. A tail's lists have numbers of their own, so that it takes
+//! memory for the terms of its own documents only, and four bytes for each of the others.
+//!
+//! Three locks: `queue`, held for a copy, and `index` and `vocabulary`, held to read for a copy of the few lists that a query
+//! asks for and to write for the analysis of a few documents. Who needs more than one takes `index` first, so that queued
+//! documents enter the index in order.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
@@ -22,6 +26,7 @@ use super::analyse::Analyzer;
 use super::growing::GrowingLists;
 use super::postings::{ONCE, Posting};
 use super::segment::Number;
+use super::query::WordQuery;
 use super::stems::Stems;
 use super::vocabulary::Vocabulary;
 use super::writer::{Builder, InMemory};
@@ -41,7 +46,7 @@ pub const MAX_WEIGHT: f32 = 64.0;
 #[derive(Debug)]
 pub struct WordTail {
     analyzer: Analyzer,
-    stems: Stems,
+    vocabulary: Arc<RwLock<Vocabulary>>,
     queue: Mutex<Queue>,
     index: RwLock<TailIndex>,
     /// The index's `byte_len`, to be read without it.
@@ -75,36 +80,58 @@ impl Queued {
 /// What was analysed.
 #[derive(Debug)]
 pub(super) struct TailIndex {
-    vocabulary: Vocabulary,
-    /// The postings of the terms, by their numbers.
+    /// The postings of the terms.
     lists: GrowingLists,
+    /// By a term's number in the vocabulary, its list; [`NONE`] where it has none yet.
+    list_of: Vec<u32>,
+    /// The terms of the text at hand.
+    terms: Vec<u32>,
+    /// What the vocabulary grew by.
+    terms_len: usize,
     ids: Vec<Number>,
     lens: Vec<Number>,
     /// The total length of the first `i` documents.
     sums: Vec<u64>,
 }
 
+/// No list.
+const NONE: u32 = u32::MAX;
+
+/// Terms and their lists, copied out of a vocabulary that goes on growing.
+struct Terms {
+    text: Vec<u8>,
+    /// A term's first eight bytes, by which most terms are told apart, where it stands in the text, its length and its list.
+    entries: Vec<(u64, usize, usize, u32)>,
+}
+
 impl WordTail {
     /// An empty tail.
     pub fn new(analyzer: Analyzer) -> Self {
-        Self::with(analyzer, Stems::new(analyzer.stemming()))
+        let vocabulary = Vocabulary::new(analyzer, Stems::new(analyzer.stemming()));
+        Self::with(analyzer, Arc::new(RwLock::new(vocabulary)))
     }
 
-    /// An empty tail for what comes after this one, with the stems that were found so far.
+    /// An empty tail for what comes after this one, to which the words that were met so far are known.
     #[must_use]
     pub fn next(&self) -> Self {
-        Self::with(self.analyzer, self.stems.clone())
+        let vocabulary = self.vocabulary();
+        let afresh = vocabulary.is_too_large().then(|| Arc::new(RwLock::new(vocabulary.afresh())));
+        drop(vocabulary);
+        Self::with(self.analyzer, afresh.unwrap_or_else(|| Arc::clone(&self.vocabulary)))
     }
 
-    fn with(analyzer: Analyzer, stems: Stems) -> Self {
+    fn with(analyzer: Analyzer, vocabulary: Arc<RwLock<Vocabulary>>) -> Self {
         let index = TailIndex {
-            vocabulary: Vocabulary::new(analyzer, stems.clone()),
             lists: GrowingLists::default(),
+            list_of: Vec::new(),
+            terms: Vec::new(),
+            terms_len: 0,
             ids: Vec::new(),
             lens: Vec::new(),
             sums: vec![0],
         };
-        Self { analyzer, stems, queue: Mutex::default(), index: RwLock::new(index), analysed_len: AtomicUsize::new(0) }
+        let (queue, index) = (Mutex::default(), RwLock::new(index));
+        Self { analyzer, vocabulary, queue, index, analysed_len: AtomicUsize::new(0) }
     }
 
     /// The analyser of its documents.
@@ -178,8 +205,11 @@ impl WordTail {
             let documents: Vec<Queued> = queue.documents.drain(..count).collect();
             (documents, !queue.documents.is_empty())
         };
-        for document in &documents {
-            index.add(document);
+        if !documents.is_empty() {
+            let mut vocabulary = self.vocabulary.write().expect("an analysis does not panic");
+            let len_before = vocabulary.byte_len();
+            documents.iter().for_each(|document| index.add(document, &mut vocabulary));
+            index.terms_len += vocabulary.byte_len() - len_before;
         }
         self.analysed_len.store(index.byte_len(), Ordering::Relaxed);
         // A text counts as waiting until it counts in the index, so that no memory is overlooked in between.
@@ -195,7 +225,9 @@ impl WordTail {
     /// # Errors
     /// [`Error::TooMany`] past the limits of a segment.
     pub fn build(&self, bound: u32, keep: Option<&Bits>, identity: FileIdentity) -> Result<SegmentFileWriter> {
-        self.index_below(bound).build(self.analyzer, bound, keep, identity)
+        let index = self.index_below(bound);
+        let terms = index.terms(&self.vocabulary());
+        index.build(self.analyzer, &terms, bound, keep, identity)
     }
 
     /// All documents, taken out, if none was analysed yet.
@@ -213,6 +245,18 @@ impl WordTail {
             self.catch_up_some();
         }
         self.read()
+    }
+
+    /// The first documents, those of the index, up to `count`: their postings of the query's terms.
+    pub(super) fn lists(&self, index: &TailIndex, query: &WordQuery, count: usize) -> Vec<Option<Vec<Posting>>> {
+        let vocabulary = self.vocabulary();
+        let numbers: Vec<Option<u32>> = query.terms().iter().map(|term| vocabulary.number(&term.key)).collect();
+        drop(vocabulary);
+        numbers.into_iter().map(|number| index.postings(number?, count)).collect()
+    }
+
+    fn vocabulary(&self) -> RwLockReadGuard<'_, Vocabulary> {
+        self.vocabulary.read().expect("an analysis does not panic")
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -241,18 +285,32 @@ impl TailIndex {
     }
 
     /// The postings of the term in the first `count` documents, if there are any.
-    pub(super) fn find(&self, key: &str, count: usize) -> Option<Vec<Posting>> {
-        let mut postings = Vec::new();
-        self.lists.copy_into(self.vocabulary.number(key)?, count as u32, &mut postings);
+    fn postings(&self, number: u32, count: usize) -> Option<Vec<Posting>> {
+        let list = *self.list_of.get(number as usize)?;
+        let postings = self.lists.postings(list, count as u32);
         (!postings.is_empty()).then_some(postings)
     }
 
-    fn add(&mut self, document: &Queued) {
-        let Self { vocabulary, lists, .. } = self;
+    fn add(&mut self, document: &Queued, vocabulary: &mut Vocabulary) {
+        let Self { lists, list_of, terms, .. } = self;
         let local = self.ids.len() as u32;
         let mut len = 0u32;
         for (text, weight) in &document.pieces {
-            let words = vocabulary.number_terms(text, |number| lists.add(number, local, *weight));
+            terms.clear();
+            let words = vocabulary.number_terms(text, |number| terms.push(number));
+            if list_of.len() < vocabulary.term_count() {
+                list_of.resize(vocabulary.term_count(), NONE);
+            }
+            // The lists are fetched side by side, and not each when the one before it is there.
+            for term in terms.iter_mut() {
+                let list = &mut list_of[*term as usize];
+                if *list == NONE {
+                    *list = lists.add_list();
+                }
+                *term = *list;
+                lists.prefetch(*list);
+            }
+            terms.iter().for_each(|list| lists.add(*list, local, *weight));
             len = len.saturating_add(words.saturating_mul(*weight));
         }
         self.ids.push(document.id.to_le_bytes());
@@ -261,12 +319,30 @@ impl TailIndex {
     }
 
     fn byte_len(&self) -> usize {
-        self.vocabulary.byte_len() + self.lists.byte_len() + self.ids.len() * DOCUMENT_BYTES
+        let list_of = self.list_of.len() * size_of::<u32>();
+        self.terms_len + list_of + self.lists.byte_len() + self.ids.len() * DOCUMENT_BYTES
+    }
+
+    /// The terms that have lists.
+    fn terms(&self, vocabulary: &Vocabulary) -> Terms {
+        let mut terms = Terms { text: Vec::new(), entries: Vec::with_capacity(self.lists.len()) };
+        for (key, number) in vocabulary.terms() {
+            if let Some(list) = self.list_of.get(number as usize).filter(|list| **list != NONE) {
+                let key = key.as_bytes();
+                let mut first = [0; 8];
+                let start = terms.text.len();
+                terms.text.extend_from_slice(key);
+                first.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+                terms.entries.push((u64::from_be_bytes(first), start, key.len(), *list));
+            }
+        }
+        terms
     }
 
     fn build(
         &self,
         analyzer: Analyzer,
+        terms: &Terms,
         bound: u32,
         keep: Option<&Bits>,
         identity: FileIdentity,
@@ -282,14 +358,18 @@ impl TailIndex {
                 lens.push(*len);
             }
         }
-        let mut terms: Vec<(&str, u32)> = self.vocabulary.terms().collect();
-        terms.sort_unstable_by_key(|(key, _)| *key);
         let mut builder = Builder::new(InMemory::default(), analyzer.id(), &ids, lens)?;
         drop(ids);
-        let mut postings = Vec::new();
-        for (key, list) in terms {
-            postings.clear();
-            self.lists.copy_into(list, count as u32, &mut postings);
+        let all = keep.is_none() && count == self.ids.len();
+        let mut bytes = Vec::new();
+        for (key, list) in terms.sorted() {
+            if all {
+                bytes.clear();
+                let count = self.lists.encode_into(list, &mut bytes);
+                builder.encoded_term(key, count, &bytes)?;
+                continue;
+            }
+            let mut postings = self.lists.postings(list, count as u32);
             if keep.is_some() {
                 postings.retain_mut(|posting| {
                     let place = places[posting.local as usize];
@@ -297,9 +377,19 @@ impl TailIndex {
                     place.is_some()
                 });
             }
-            builder.term(key.as_bytes(), &postings)?;
+            builder.term(key, &postings)?;
         }
         Ok(builder.finish()?.into_file(identity))
+    }
+}
+
+impl Terms {
+    /// The terms in order with their lists.
+    fn sorted(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        let key = |start: usize, len: usize| self.text.get(start..start + len).unwrap_or_default();
+        let mut entries = self.entries.clone();
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1, a.2).cmp(key(b.1, b.2))));
+        entries.into_iter().map(move |(_, start, len, list)| (key(start, len), list))
     }
 }
 

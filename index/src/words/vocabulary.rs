@@ -1,28 +1,28 @@
 //! The terms of a tail, numbered as they come, and what short words gave when they were met before.
 //!
 //! The same words come again and again. What a word gives depends on nothing else, so the numbers of its terms are kept
-//! beside the word itself, in one entry that a look-up finds without following a pointer: otherwise each word costs a look-up
-//! of its stem, of the stem's term and of the surface's, each of them several misses of the cache. So are those of a short
-//! piece of text between spaces, such as `(don't`, which would otherwise be taken apart by UAX #29 each time.
+//! beside the word itself (`remembered`): otherwise each word costs a look-up of its stem, of the stem's term and of the
+//! surface's, each of them several misses of the cache. So are those of a short piece of text between spaces, such as
+//! `(don't`, which would otherwise be taken apart by UAX #29 each time.
 //!
-//! Cost: 32 bytes for each of at most [`MAX_WORDS`] remembered words and pieces; memory for each distinct term.
+//! A vocabulary serves one tail after the other, whose texts have mostly the same words, until it is
+//! [too large](Vocabulary::is_too_large).
+//!
+//! Cost: memory for each distinct term and for what is remembered.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
 use super::analyse::{Analysis, Analyzer, Role, Sink, Taken, Term};
+use super::remembered::{Gave, MAX_TERMS, NONE, Remembered};
 use super::short::Short;
 use super::stems::Stems;
 
-/// The most words and pieces that are remembered.
-const MAX_WORDS: usize = 64 << 10;
-/// The most terms of one of them.
-const MAX_TERMS: usize = 3;
-/// No term.
-const NONE: u32 = u32::MAX;
-/// What a term costs besides its text and postings: its place in the map, its list, and the word that gave it.
-const TERM_BYTES: usize = 112;
+/// A vocabulary that takes more than this serves no other tail.
+const MAX_KEPT_BYTES: usize = 8 << 20;
+/// What a term costs besides its text and postings: its place in the map, and the word that gave it.
+const TERM_BYTES: usize = 96;
 
 /// The terms of a growing index and their numbers.
 #[derive(Debug)]
@@ -34,20 +34,24 @@ pub(super) struct Vocabulary {
 #[derive(Debug, Default)]
 struct Numbers {
     terms: HashMap<Box<str>, u32, RandomState>,
-    words: HashMap<Short, Gave, RandomState>,
+    words: Remembered,
     byte_len: usize,
-}
-
-/// What a word or a piece of text gave: terms, and words among them.
-#[derive(Clone, Copy, Debug)]
-struct Gave {
-    terms: [u32; MAX_TERMS],
-    words: u32,
 }
 
 impl Vocabulary {
     pub(super) fn new(analyzer: Analyzer, stems: Stems) -> Self {
         Self { analysis: analyzer.start_with(stems), numbers: Numbers::default() }
+    }
+
+    /// An empty one with the same analyser, and with the stems that were found so far.
+    pub(super) fn afresh(&self) -> Self {
+        let analysis = Analysis::new(self.analysis.stems().clone());
+        Self { analysis, numbers: Numbers::default() }
+    }
+
+    /// Whether it has grown so large that one of fewer terms would do better.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.numbers.byte_len > MAX_KEPT_BYTES
     }
 
     /// How many terms there are; they have the numbers below that.
@@ -106,8 +110,13 @@ impl<T: FnMut(u32)> Sink for Numbering<'_, T> {
     }
 
     #[inline]
+    fn expect(&mut self, short: Short) {
+        self.numbers.words.prefetch(short);
+    }
+
+    #[inline]
     fn remembers(&mut self, short: Short) -> bool {
-        let Some(known) = self.numbers.words.get(&short).copied() else { return false };
+        let Some(known) = self.numbers.words.get(short) else { return false };
         for number in known.terms {
             if number == NONE {
                 break;
@@ -124,7 +133,7 @@ impl<T: FnMut(u32)> Sink for Numbering<'_, T> {
 
     fn learn(&mut self, short: Short, since: Taken) {
         let count = self.taken.terms - since.terms;
-        if count > MAX_TERMS || self.numbers.words.len() >= MAX_WORDS {
+        if count > MAX_TERMS {
             return;
         }
         let mut terms = [NONE; MAX_TERMS];

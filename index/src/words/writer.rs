@@ -9,7 +9,7 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFileStream, SegmentFil
 use holotype_storage::vfs::Vfs;
 
 use super::analyse::AnalyzerId;
-use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Posting, encode};
+use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Posting, blocks_of, encode};
 use super::segment::{Entry, Head, Number, SECTIONS, Section, TERM_LEN, VERSION, WORD_SEGMENT_KIND, sum};
 use crate::error::{Error, Result};
 
@@ -122,7 +122,7 @@ pub(super) struct Builder<O> {
     list_len: u64,
     text_len: u64,
     blocks: u64,
-    /// The list at hand.
+    /// The list at hand, while it is encoded.
     list: Vec<u8>,
 }
 
@@ -144,21 +144,32 @@ impl<O: Output> Builder<O> {
     /// # Errors
     /// Of the output.
     pub(super) fn term(&mut self, key: &[u8], postings: &[Posting]) -> Result<()> {
-        if postings.is_empty() {
+        let mut list = std::mem::take(&mut self.list);
+        list.clear();
+        encode(postings, &mut list);
+        let added = self.encoded_term(key, postings.len() as u32, &list);
+        self.list = list;
+        added
+    }
+
+    /// The same, with so many postings that are encoded already.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where they are not, and of the output.
+    pub(super) fn encoded_term(&mut self, key: &[u8], count: u32, list: &[u8]) -> Result<()> {
+        if count == 0 {
             return Ok(());
         }
-        self.entry(postings.len() as u32)?;
-        self.list.clear();
-        let len_of = |local: u32| self.lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len));
-        let blocks = encode(postings, &len_of, &mut self.list);
+        let blocks = blocks_of(list, count as usize, &self.lens)?;
+        self.entry(count)?;
         self.output.put(Section::Text, key)?;
         for block in &blocks {
             self.output.put(Section::Blocks, &block.encode())?;
         }
-        self.output.put(Section::Postings, &self.list)?;
+        self.output.put(Section::Postings, list)?;
         self.terms += 1;
-        self.postings += postings.len() as u64;
-        self.list_len += self.list.len() as u64;
+        self.postings += u64::from(count);
+        self.list_len += list.len() as u64;
         self.text_len += key.len() as u64;
         self.blocks += blocks.len() as u64;
         Ok(())

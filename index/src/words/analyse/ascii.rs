@@ -1,16 +1,22 @@
 //! Text of ASCII, mostly without taking it apart by UAX #29: most of what stands between two spaces is one plain word.
 //!
 //! A short plain word is found and put in small letters sixteen bytes at a time ([`Short`]), and what it gave before is known to
-//! a sink that remembers; so is what any other short piece between spaces gave. The rest goes the general way.
+//! a sink that remembers; so is what any other short piece between spaces gave. The rest goes the general way. What is known of a
+//! word is mostly far away in memory, so some words are found before the first of them is asked for.
 
 use super::super::letters::{after_word, lower_into, plain_word};
 use super::super::short::Short;
 use super::{Analysis, Sink};
 
+/// How many words are found before they are asked for.
+const AHEAD: usize = 16;
+
 impl Analysis {
     /// Nothing in ASCII joins over white space, and between two of them stands mostly one plain word.
     pub(super) fn ascii_window(&mut self, text: &str, sink: &mut impl Sink) {
         let mut rest = text.as_bytes();
+        let mut words = [Short::NOTHING; AHEAD];
+        let mut count = 0;
         while let [first, after @ ..] = rest {
             if first.is_ascii_whitespace() {
                 rest = after;
@@ -19,10 +25,18 @@ impl Analysis {
             let short = Short::leading(rest);
             match short.and_then(|word| Some((word, after_word(rest.get(word.len()..)?)?))) {
                 Some((word, after)) => {
-                    self.short(word, sink);
+                    if count == AHEAD {
+                        words.iter().for_each(|word| self.short(*word, sink));
+                        count = 0;
+                    }
+                    sink.expect(word);
+                    words[count] = word;
+                    count += 1;
                     rest = after;
                 }
                 None => {
+                    words.iter().take(count).for_each(|word| self.short(*word, sink));
+                    count = 0;
                     let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
                     let (chunk, after) = rest.split_at(end);
                     self.chunk(std::str::from_utf8(chunk).expect("it is ASCII"), sink);
@@ -30,6 +44,7 @@ impl Analysis {
                 }
             }
         }
+        words.iter().take(count).for_each(|word| self.short(*word, sink));
     }
 
     /// What stands between white space and is not a short plain word.
