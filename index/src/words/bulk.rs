@@ -11,6 +11,7 @@
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::analyse::Analyzer;
+use super::encoded::Encoded;
 use super::postings::Posting;
 use super::segment::Number;
 use super::stems::Stems;
@@ -75,6 +76,7 @@ impl BulkWords {
         terms.sort_unstable_by_key(|(key, _)| *key);
         let mut builder = Builder::new(InMemory::default(), analyzer.id(), &ids, lens)?;
         let mut merged: Vec<Posting> = Vec::new();
+        let mut encoded = Encoded::default();
         for (key, list) in terms {
             merged.clear();
             for posting in list {
@@ -85,7 +87,8 @@ impl BulkWords {
                     _ => merged.push(*posting),
                 }
             }
-            builder.term(key.as_bytes(), &merged)?;
+            encoded.set(&merged, builder.lens());
+            builder.term(key.as_bytes(), &encoded)?;
         }
         Ok(builder.finish()?.into_file(identity))
     }

@@ -3,10 +3,13 @@
 //! The dictionaries are walked side by side, in order; a posting changes only its local id. So a term's frequencies, the
 //! documents' lengths and every score stay as they were. The order of the segments and of their ids does not matter.
 //!
+//! Where the segments follow one another, and each keeps its documents, lists are put together as they are
+//! (`encoded`); otherwise posting by posting.
+//!
 //! The walk is made twice: once to count, which says where every section stands, and once to write. The first reads postings
 //! only of segments that lose documents.
 //!
-//! Cost: every posting is decoded and encoded once. Memory for the postings of one term, 12 bytes a document, and the
+//! Cost: every posting is decoded once, and encoded where it moves among others. Memory for the postings of one term, 12 bytes a document, and the
 //! stream's buffers; the size of the dictionaries and of all postings together does not matter.
 
 use std::path::Path;
@@ -15,6 +18,7 @@ use holotype_storage::segment_file::FileIdentity;
 use holotype_storage::vfs::Vfs;
 
 use super::analyse::Analyzer;
+use super::encoded::Encoded;
 use super::postings::{List, Posting, Stored};
 use super::segment::{Lookup, Number, WordSegment};
 use super::writer::{Builder, Lengths};
@@ -30,6 +34,8 @@ struct Source<'a> {
     next: u32,
     term: Option<(&'a [u8], Stored<'a>)>,
     places: Vec<u32>,
+    /// By how much its documents move, if that is the same for all.
+    shift: Option<u32>,
     /// Whether its next term is the one at hand.
     is_here: bool,
     /// Whether none of its documents is left out.
@@ -45,6 +51,12 @@ impl<'a> Source<'a> {
     fn go_to(&mut self, term: u32) {
         self.next = term;
         self.term = self.lookup.term(term);
+    }
+
+    fn find_shift(&mut self) {
+        let first = self.places.first().copied().unwrap_or(0);
+        let in_a_row = self.whole && self.places.iter().zip(first..).all(|(place, wanted)| *place == wanted);
+        self.shift = in_a_row.then_some(first);
     }
 
     /// Shows what is kept of a list, with its new places.
@@ -79,7 +91,15 @@ pub fn merge_word_segments(
     let mut sources = Vec::with_capacity(segments.len());
     for segment in segments {
         let places = vec![DROPPED; segment.document_count() as usize];
-        sources.push(Source { lookup: segment.lookup()?, next: 0, term: None, places, is_here: false, whole: true });
+        sources.push(Source {
+            lookup: segment.lookup()?,
+            next: 0,
+            term: None,
+            places,
+            shift: None,
+            is_here: false,
+            whole: true,
+        });
     }
     let (ids, lens) = documents(segments, keep, &mut sources)?;
 
@@ -98,15 +118,25 @@ pub fn merge_word_segments(
 
     let mut builder = Builder::new(lengths.create(vfs, path, identity)?, analyzer, &ids, lens)?;
     drop(ids);
+    sources.iter_mut().for_each(Source::find_shift);
     let mut postings = Vec::new();
+    let mut encoded = Encoded::default();
     each_term(&mut sources, |key, sources| {
+        let here = || sources.iter().filter_map(Source::here);
+        if here().all(|(source, _)| source.shift.is_some()) {
+            encoded.begin(here().map(|(_, list)| list.count).sum());
+            for (source, list) in here() {
+                encoded.append(&list, source.shift.unwrap_or(0), builder.lens())?;
+            }
+            return builder.term(key, &encoded);
+        }
         postings.clear();
-        for (source, list) in sources.iter().filter_map(Source::here) {
+        for (source, list) in here() {
             source.each_kept(list, &mut |posting| postings.push(posting))?;
         }
-        // Nothing to do where the segments follow one another.
         postings.sort_unstable_by_key(|posting| posting.local);
-        builder.term(key, &postings)
+        encoded.set(&postings, builder.lens());
+        builder.term(key, &encoded)
     })?;
     Ok(builder.finish()?.finish()?)
 }

@@ -28,6 +28,7 @@ mod backward;
 mod best;
 mod bm25;
 mod bulk;
+mod encoded;
 mod growing;
 mod lens;
 mod letters;

@@ -21,7 +21,6 @@
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::segment::Number;
 use crate::error::{Error, Result};
 
 /// Postings to a block.
@@ -41,7 +40,7 @@ pub(super) struct Posting {
 }
 
 /// Where a block is and what bounds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Block {
     /// Where its bytes start, from the start of the list.
     pub(super) offset: u32,
@@ -74,16 +73,6 @@ impl Block {
     }
 }
 
-/// Appends the postings, which ascend, to `bytes`.
-pub(super) fn encode(postings: &[Posting], bytes: &mut Vec<u8>) {
-    bytes.reserve(postings.len());
-    let mut next = 0;
-    for Posting { local, frequency } in postings {
-        put_posting(local - next, *frequency, |byte| bytes.push(byte));
-        next = local + 1;
-    }
-}
-
 /// Encodes a posting that many documents past the least that it could be of.
 #[inline]
 pub(super) fn put_posting(gap: u32, frequency: u32, mut put: impl FnMut(u8)) {
@@ -107,31 +96,6 @@ pub(super) fn each_posting(mut bytes: &[u8], mut see: impl FnMut(Posting) -> boo
     }
 }
 
-/// The entries of the blocks of a whole list of `count` postings, in documents of these lengths. A list of one block has no
-/// entry.
-///
-/// # Errors
-/// [`Error::Corrupt`] where the bytes are not such a list.
-pub(super) fn blocks_of(bytes: &[u8], count: usize, lens: &[Number]) -> Result<Vec<Block>> {
-    let has_entries = count > BLOCK_LEN;
-    let mut blocks = Vec::with_capacity(if has_entries { count.div_ceil(BLOCK_LEN) } else { 0 });
-    let mut block = Block { offset: 0, last_local: 0, max_frequency: 0, min_len: u32::MAX };
-    let mut left = count;
-    let last = (lens.len() as u32).saturating_sub(1);
-    decode_each(bytes, count, 0, last, 0, |Posting { local, frequency }, end| {
-        left -= 1;
-        if has_entries {
-            block.max_frequency = block.max_frequency.max(frequency);
-            block.min_len = block.min_len.min(lens.get(local as usize).map_or(0, |len| u32::from_le_bytes(*len)));
-            if left == 0 || (count - left).is_multiple_of(BLOCK_LEN) {
-                blocks.push(Block { last_local: local, ..block });
-                block = Block { offset: end as u32, last_local: local, max_frequency: 0, min_len: u32::MAX };
-            }
-        }
-    })?;
-    Ok(blocks)
-}
-
 /// Decodes the `count` postings of one block and adds them to `block`.
 ///
 /// They lie in `first..=last`; `offset` is where the bytes stand in their section, for the error.
@@ -149,7 +113,7 @@ fn decode_block(
 
 /// Decodes the `count` postings of some bytes, as [`decode_block`], and shows each with where it ends.
 #[inline]
-fn decode_each(
+pub(super) fn decode_each(
     bytes: &[u8],
     count: usize,
     first: u32,
@@ -453,6 +417,8 @@ fn take_last_varint(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::encoded::Encoded;
+    use super::super::segment::Number;
     use super::*;
 
     static DAMAGED: AtomicBool = AtomicBool::new(false);
@@ -464,12 +430,12 @@ mod tests {
 
     #[test]
     fn the_bytes_are_pinned() {
-        let mut bytes = Vec::new();
+        let mut encoded = Encoded::default();
         let postings = [(0, 16), (1, 16), (200, 16), (201, 48), (u32::MAX - 1, u32::MAX)]
             .map(|(local, frequency)| Posting { local, frequency });
-        encode(&postings, &mut bytes);
+        encoded.set(&postings, &[]);
         let wanted = [1, 1, 0x8d, 0x03, 0, 48, 0xe8, 0xfc, 0xff, 0xff, 0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f];
-        assert_eq!(bytes, wanted);
+        assert_eq!(encoded.bytes(), wanted);
     }
 
     proptest! {
@@ -482,19 +448,13 @@ mod tests {
             let list_keys: Vec<u32> = frequencies.keys().copied().collect();
             let postings: Vec<Posting> =
                 frequencies.iter().map(|(&local, &frequency)| Posting { local, frequency }).collect();
-            let mut bytes = Vec::new();
-            encode(&postings, &mut bytes);
             let lens: Vec<Number> = (0..100_000u32).map(|local| (local % 100).to_le_bytes()).collect();
-            let blocks = blocks_of(&bytes, postings.len(), &lens).unwrap();
-            let many = postings.len() > BLOCK_LEN;
-            prop_assert_eq!(blocks.len(), if many { postings.len().div_ceil(BLOCK_LEN) } else { 0 });
-            for (block, entry) in postings.chunks(BLOCK_LEN).zip(&blocks) {
-                prop_assert!(block.iter().all(|posting| posting.frequency <= entry.max_frequency));
-                prop_assert!(block.iter().all(|posting| posting.local % 100 >= entry.min_len));
-            }
+            let mut encoded = Encoded::default();
+            encoded.set(&postings, &lens);
+            let blocks = encoded.blocks();
             let entries: Vec<_> = blocks.iter().map(Block::encode).collect();
-            prop_assert!(entries.iter().zip(&blocks).all(|(entry, block)| Block::decode(entry) == *block));
-            let stored = list(&bytes, &entries, postings.len());
+            prop_assert!(entries.iter().zip(blocks).all(|(entry, block)| Block::decode(entry) == *block));
+            let stored = list(encoded.bytes(), &entries, postings.len());
             let memory = List::Memory(postings.clone());
             for list in [&stored, &memory] {
                 for bound in [0, 1, bound, 99_999, 100_000, u32::MAX] {

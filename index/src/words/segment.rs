@@ -541,6 +541,7 @@ mod tests {
     use holotype_storage::segment_file::FileIdentity;
 
     use super::*;
+    use crate::words::encoded::Encoded;
     use crate::words::postings::{ONCE, Posting};
     use crate::words::writer::{Builder, InMemory};
 
@@ -548,17 +549,18 @@ mod tests {
 
     fn built() -> Vec<u8> {
         let numbers = |numbers: &[u32]| -> Vec<Number> { numbers.iter().map(|number| number.to_le_bytes()).collect() };
-        let once = |locals: std::ops::Range<u32>| -> Vec<Posting> {
-            locals.map(|local| Posting { local, frequency: ONCE }).collect()
-        };
         let ids: Vec<u32> = (0..130).map(|local| 5 + 2 * local).collect();
         let mut lens = vec![ONCE; 130];
         lens[0] = 3 * ONCE;
         let analyzer = AnalyzerId(0x101);
         let mut builder = Builder::new(InMemory::default(), analyzer, &numbers(&ids), numbers(&lens)).unwrap();
-        builder.term(b"all", &once(0..130)).unwrap();
-        builder.term(b"none", &[]).unwrap();
-        builder.term(b"one", &[Posting { local: 2, frequency: 40 }]).unwrap();
+        let all: Vec<Posting> = (0..130).map(|local| Posting { local, frequency: ONCE }).collect();
+        let lists = [(&b"all"[..], &all[..]), (b"none", &[]), (b"one", &[Posting { local: 2, frequency: 40 }])];
+        for (key, postings) in lists {
+            let mut list = Encoded::default();
+            list.set(postings, builder.lens());
+            builder.term(key, &list).unwrap();
+        }
         builder.finish().unwrap().into_file(IDENTITY).into_bytes()
     }
 

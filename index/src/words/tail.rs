@@ -23,10 +23,11 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::analyse::Analyzer;
+use super::encoded::Encoded;
 use super::growing::GrowingLists;
 use super::postings::{ONCE, Posting};
-use super::segment::Number;
 use super::query::WordQuery;
+use super::segment::Number;
 use super::stems::Stems;
 use super::vocabulary::Vocabulary;
 use super::writer::{Builder, InMemory};
@@ -361,23 +362,22 @@ impl TailIndex {
         let mut builder = Builder::new(InMemory::default(), analyzer.id(), &ids, lens)?;
         drop(ids);
         let all = keep.is_none() && count == self.ids.len();
-        let mut bytes = Vec::new();
+        let mut encoded = Encoded::default();
         for (key, list) in terms.sorted() {
             if all {
-                bytes.clear();
-                let count = self.lists.encode_into(list, &mut bytes);
-                builder.encoded_term(key, count, &bytes)?;
-                continue;
+                encoded.set_encoded(builder.lens(), |bytes| self.lists.encode_into(list, bytes))?;
+            } else {
+                let mut postings = self.lists.postings(list, count as u32);
+                if keep.is_some() {
+                    postings.retain_mut(|posting| {
+                        let place = places[posting.local as usize];
+                        posting.local = place.unwrap_or_default();
+                        place.is_some()
+                    });
+                }
+                encoded.set(&postings, builder.lens());
             }
-            let mut postings = self.lists.postings(list, count as u32);
-            if keep.is_some() {
-                postings.retain_mut(|posting| {
-                    let place = places[posting.local as usize];
-                    posting.local = place.unwrap_or_default();
-                    place.is_some()
-                });
-            }
-            builder.term(key, &postings)?;
+            builder.term(key, &encoded)?;
         }
         Ok(builder.finish()?.into_file(identity))
     }

@@ -9,7 +9,8 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFileStream, SegmentFil
 use holotype_storage::vfs::Vfs;
 
 use super::analyse::AnalyzerId;
-use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN, Posting, blocks_of, encode};
+use super::encoded::Encoded;
+use super::postings::{BLOCK_ENTRY_LEN, BLOCK_LEN};
 use super::segment::{Entry, Head, Number, SECTIONS, Section, TERM_LEN, VERSION, WORD_SEGMENT_KIND, sum};
 use crate::error::{Error, Result};
 
@@ -122,8 +123,6 @@ pub(super) struct Builder<O> {
     list_len: u64,
     text_len: u64,
     blocks: u64,
-    /// The list at hand, while it is encoded.
-    list: Vec<u8>,
 }
 
 impl<O: Output> Builder<O> {
@@ -136,42 +135,33 @@ impl<O: Output> Builder<O> {
         output.put(Section::Ids, ids.as_flattened())?;
         output.put(Section::Lens, lens.as_flattened())?;
         let (terms, postings, list_len, text_len, blocks) = (0, 0, 0, 0, 0);
-        Ok(Self { output, analyzer, lens, terms, postings, list_len, text_len, blocks, list: Vec::new() })
+        Ok(Self { output, analyzer, lens, terms, postings, list_len, text_len, blocks })
+    }
+
+    /// The lengths of its documents.
+    pub(super) fn lens(&self) -> &[Number] {
+        &self.lens
     }
 
     /// Adds a term, greater than the one before, with its postings; one without postings is left out.
     ///
     /// # Errors
     /// Of the output.
-    pub(super) fn term(&mut self, key: &[u8], postings: &[Posting]) -> Result<()> {
-        let mut list = std::mem::take(&mut self.list);
-        list.clear();
-        encode(postings, &mut list);
-        let added = self.encoded_term(key, postings.len() as u32, &list);
-        self.list = list;
-        added
-    }
-
-    /// The same, with so many postings that are encoded already.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] where they are not, and of the output.
-    pub(super) fn encoded_term(&mut self, key: &[u8], count: u32, list: &[u8]) -> Result<()> {
-        if count == 0 {
+    pub(super) fn term(&mut self, key: &[u8], list: &Encoded) -> Result<()> {
+        if list.count() == 0 {
             return Ok(());
         }
-        let blocks = blocks_of(list, count as usize, &self.lens)?;
-        self.entry(count)?;
+        self.entry(list.count())?;
         self.output.put(Section::Text, key)?;
-        for block in &blocks {
+        for block in list.blocks() {
             self.output.put(Section::Blocks, &block.encode())?;
         }
-        self.output.put(Section::Postings, list)?;
+        self.output.put(Section::Postings, list.bytes())?;
         self.terms += 1;
-        self.postings += u64::from(count);
-        self.list_len += list.len() as u64;
+        self.postings += u64::from(list.count());
+        self.list_len += list.bytes().len() as u64;
         self.text_len += key.len() as u64;
-        self.blocks += blocks.len() as u64;
+        self.blocks += list.blocks().len() as u64;
         Ok(())
     }
 
