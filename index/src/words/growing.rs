@@ -93,6 +93,17 @@ impl GrowingLists {
         }
     }
 
+    /// Has the ends of a list's bytes fetched from memory.
+    #[inline]
+    pub(super) fn prefetch_bytes(&self, list: u32) {
+        let Some(head) = self.heads.get(list as usize).filter(|head| head.chunk > 0) else { return };
+        for place in [head.first, head.next - 1] {
+            if let Some(byte) = self.arena.get(place as usize) {
+                crate::distance::prefetch(std::slice::from_ref(byte));
+            }
+        }
+    }
+
     /// Adds an occurrence to a list, in a document that is not before its last one.
     #[inline]
     pub(super) fn add(&mut self, list: u32, local: u32, weight: u32) {
@@ -155,10 +166,15 @@ impl Head {
     fn settle(&mut self, arena: &mut Vec<u8>) {
         let Posting { local, frequency } = self.newest;
         let gap = local - self.least;
-        match self.held.get_mut(usize::from(self.held_len)) {
-            Some(byte) if gap < 64 && frequency == ONCE => {
+        let free = self.held.get_mut(usize::from(self.held_len)..).unwrap_or_default();
+        match free {
+            [byte, ..] if gap < 1 << 6 && frequency == ONCE => {
                 *byte = (gap as u8) << 1 | 1;
                 self.held_len += 1;
+            }
+            [low, high, ..] if gap < 1 << 13 && frequency == ONCE => {
+                (*low, *high) = ((gap as u8) << 1 | 0x81, (gap >> 6) as u8);
+                self.held_len += 2;
             }
             _ => self.settle_long(arena),
         }

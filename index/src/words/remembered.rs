@@ -7,9 +7,7 @@
 //! Cost: 32 bytes an entry, of which at most three in four are taken; [`MAX_LEN`] entries at most. When those are taken, all
 //! are forgotten: what comes again is soon known again.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::RandomState;
+use std::hash::{BuildHasher, RandomState};
 
 use super::short::Short;
 
@@ -40,12 +38,20 @@ const _: () = assert!(size_of::<Entry>() == 32);
 const FREE: Entry = Entry { short: Short::NOTHING, gave: Gave { terms: [NONE; MAX_TERMS], words: 0 } };
 
 /// Words and pieces with what they gave.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Remembered {
     /// A power of two of them, or none.
     entries: Vec<Entry>,
     taken: usize,
-    hasher: RandomState,
+    /// What a hash begins with, so that no text can be made whose words all have one place.
+    seeds: [u64; 2],
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        let random = RandomState::new();
+        Self { entries: Vec::new(), taken: 0, seeds: [0, 1].map(|seed: u64| random.hash_one(seed)) }
+    }
 }
 
 impl Remembered {
@@ -103,7 +109,7 @@ impl Remembered {
 
     #[inline]
     fn place(&self, short: Short) -> usize {
-        self.hasher.hash_one(short) as usize & self.entries.len().wrapping_sub(1)
+        short.hash(self.seeds) as usize & self.entries.len().wrapping_sub(1)
     }
 }
 

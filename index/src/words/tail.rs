@@ -95,6 +95,9 @@ pub(super) struct TailIndex {
     sums: Vec<u64>,
 }
 
+/// How many lists are laid down between fetching one from memory and needing it.
+const AHEAD: usize = 8;
+
 /// No list.
 const NONE: u32 = u32::MAX;
 
@@ -363,11 +366,19 @@ impl TailIndex {
         drop(ids);
         let all = keep.is_none() && count == self.ids.len();
         let mut encoded = Encoded::default();
-        for (key, list) in terms.sorted() {
+        let terms = terms.sorted();
+        for (i, (key, list)) in terms.iter().enumerate() {
+            // The lists lie here and there: what comes is fetched while the one at hand is laid down.
+            if let Some((_, list)) = terms.get(i + 2 * AHEAD) {
+                self.lists.prefetch(*list);
+            }
+            if let Some((_, list)) = terms.get(i + AHEAD) {
+                self.lists.prefetch_bytes(*list);
+            }
             if all {
-                encoded.set_encoded(builder.lens(), |bytes| self.lists.encode_into(list, bytes))?;
+                encoded.set_encoded(builder.lens(), |bytes| self.lists.encode_into(*list, bytes))?;
             } else {
-                let mut postings = self.lists.postings(list, count as u32);
+                let mut postings = self.lists.postings(*list, count as u32);
                 if keep.is_some() {
                     postings.retain_mut(|posting| {
                         let place = places[posting.local as usize];
@@ -385,11 +396,11 @@ impl TailIndex {
 
 impl Terms {
     /// The terms in order with their lists.
-    fn sorted(&self) -> impl Iterator<Item = (&[u8], u32)> {
+    fn sorted(&self) -> Vec<(&[u8], u32)> {
         let key = |start: usize, len: usize| self.text.get(start..start + len).unwrap_or_default();
         let mut entries = self.entries.clone();
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1, a.2).cmp(key(b.1, b.2))));
-        entries.into_iter().map(move |(_, start, len, list)| (key(start, len), list))
+        entries.into_iter().map(|(_, start, len, list)| (key(start, len), list)).collect()
     }
 }
 
