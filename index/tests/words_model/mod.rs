@@ -189,11 +189,14 @@ pub(crate) fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-5 * (1.0 + a.abs().max(b.abs()))
 }
 
-/// Whether the hits are the naive ones up to rounding, in an order that rounding allows.
+/// Whether the hits are the naive ones up to rounding, in an order that rounding allows. Each term's score is rounded to a part
+/// in 2^23 of what all terms could bring together, so that sums are exact: of a long question more than a score's own digits.
 pub(crate) fn agrees(hits: &[Hit], wanted: &[(u32, f64)]) -> bool {
     let scores: BTreeMap<u32, f64> = wanted.iter().copied().collect();
     hits.len() == wanted.len()
-        && hits.iter().all(|hit| scores.get(&hit.id).is_some_and(|score| near(f64::from(hit.score), *score)))
+        && hits.iter().all(|hit| {
+            scores.get(&hit.id).is_some_and(|score| (f64::from(hit.score) - score).abs() <= 1e-4 * (1.0 + score))
+        })
         && hits.is_sorted_by(|a, b| a.best_first(b).is_lt())
 }
 
