@@ -144,6 +144,9 @@ impl Lock {
         };
         // Held while writing, so that the block written last is the one noted last.
         let mut status = written.lock().unwrap_or_else(PoisonError::into_inner);
+        if status.durable >= durable && status.closed == closed {
+            return Ok(());
+        }
         (status.durable, status.closed) = (durable, closed);
         file.write_at(&encode(&status), 0).map_err(Error::io(&self.path, "write"))
     }

@@ -25,6 +25,8 @@ struct Gate {
     closed: Mutex<bool>,
     changed: Condvar,
     syncs: AtomicUsize,
+    /// The most syncs of one file that ran at the same time.
+    at_once: AtomicUsize,
 }
 
 impl Gate {
@@ -44,11 +46,13 @@ impl Gate {
 struct GatedFile {
     file: Arc<dyn VfsFile>,
     gate: Arc<Gate>,
+    running: AtomicUsize,
 }
 
 impl Vfs for Gated {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
-        Ok(Arc::new(GatedFile { file: self.sim.open(path, mode)?, gate: Arc::clone(&self.gate) }))
+        let file = self.sim.open(path, mode)?;
+        Ok(Arc::new(GatedFile { file, gate: Arc::clone(&self.gate), running: AtomicUsize::new(0) }))
     }
     fn create_dir(&self, path: &Path) -> io::Result<bool> {
         self.sim.create_dir(path)
@@ -90,8 +94,14 @@ impl VfsFile for GatedFile {
         self.file.set_len(len)
     }
     fn sync(&self) -> io::Result<()> {
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.gate.at_once.fetch_max(running, Ordering::SeqCst);
         self.gate.pass();
-        self.file.sync()
+        // Others may come meanwhile.
+        (0..20).for_each(|_| std::thread::yield_now());
+        let synced = self.file.sync();
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        synced
     }
     fn try_lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<bool> {
         self.file.try_lock(range, kind)
@@ -133,6 +143,27 @@ fn commits_that_arrive_during_a_sync_share_the_next() {
         assert_eq!(log.durable(), *ends.last().unwrap());
     });
     assert_eq!(gate.syncs.load(Ordering::SeqCst) - before, 2);
+}
+
+/// Two syncs at once could share a failure out so that one of them reports success.
+#[test]
+fn one_sync_runs_at_a_time_however_many_wait() {
+    let gate = Arc::new(Gate::default());
+    let vfs = Gated { sim: SimVfs::new(), gate: Arc::clone(&gate) };
+    let log = Log::create(Arc::new(vfs), dir(), &LogOptions::new([7; 16])).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let log = &log;
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    let appended = log.append(&records(thread, &[100]), 0).unwrap();
+                    log.sync_to(appended.end).unwrap();
+                    assert!(log.durable() >= appended.end);
+                }
+            });
+        }
+    });
+    assert_eq!(gate.at_once.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -1,16 +1,21 @@
 //! One fdatasync for many commits.
 //!
-//! Whoever needs a position to be durable either finds that it is, or leads a sync of everything written so far, or waits
-//! for the leader and looks again. Those that arrive while a sync runs therefore share the next one.
+//! Whoever needs a position to be durable either finds that it is, or leads a sync of everything written so far, or stands in
+//! line while another one leads. The leader wakes those that its sync covered, and before them the first that it did not: that
+//! one leads the next sync, which all the others in line share. Nobody is woken for nothing: with many writers, waking them
+//! all to look takes longer than a sync.
 //!
 //! 1. `durable` only ever holds an end of the log that was written before a sync began that then succeeded.
 //! 2. After a failed write or sync nothing is believed any more: every waiting and later call fails until the log is
 //!    opened again. A failed fdatasync may have dropped the very pages a second one would report as written.
 //! 3. Only one sync runs at a time: a failure is reported to one caller only, and no other sync may succeed in its place.
+//! 4. While anybody stands in line, somebody leads or was told to: nobody is forgotten.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 
 use crate::error::{Error, Result};
 use crate::log::Lsn;
@@ -19,7 +24,6 @@ use crate::vfs::VfsFile;
 #[derive(Debug)]
 pub(crate) struct GroupCommit {
     state: Mutex<State>,
-    changed: Condvar,
     /// Copies of what `state` holds, to be read without it.
     written: AtomicU64,
     durable: AtomicU64,
@@ -32,19 +36,68 @@ struct State {
     path: PathBuf,
     written: u64,
     durable: u64,
-    syncing: bool,
-    /// How many wait to hear of a change: telling nobody is a system call too, and a lone writer would make one a commit.
-    waiting: usize,
+    /// Somebody leads, or was told to.
+    led: bool,
+    line: VecDeque<Arc<Waiter>>,
     poison: Option<Arc<str>>,
+}
+
+/// One that stands in line.
+#[derive(Debug)]
+struct Waiter {
+    /// What it wants to be durable; nothing when it wants to lead.
+    target: Option<u64>,
+    thread: Thread,
+    call: AtomicU8,
+}
+
+/// Not called yet.
+const IN_LINE: u8 = 0;
+/// What it waits for is durable, or never will be.
+const DONE: u8 = 1;
+const LEADS: u8 = 2;
+
+impl Waiter {
+    fn call(&self, call: u8) {
+        self.call.store(call, Ordering::Release);
+        self.thread.unpark();
+    }
+
+    fn wait(&self) -> u8 {
+        loop {
+            match self.call.load(Ordering::Acquire) {
+                IN_LINE => std::thread::park(),
+                call => return call,
+            }
+        }
+    }
+}
+
+/// The lead: it ends when this goes, and the next one gets it.
+struct Lead<'a>(&'a GroupCommit);
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        let (durable, poisoned) = (state.durable, state.poison.is_some());
+        let is_done = |waiter: &Arc<Waiter>| waiter.target.is_some_and(|target| poisoned || target <= durable);
+        let (done, line): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut state.line).into_iter().partition(is_done);
+        state.line = line;
+        let leader = state.line.pop_front();
+        state.led = leader.is_some();
+        drop(state);
+        leader.iter().for_each(|waiter| waiter.call(LEADS));
+        done.iter().for_each(|waiter| waiter.call(DONE));
+    }
 }
 
 impl GroupCommit {
     /// Everything up to `end`, in `file` and those before it, is durable.
     pub(crate) fn new(file: Arc<dyn VfsFile>, path: PathBuf, end: u64) -> Self {
-        let state = State { file, path, written: end, durable: end, syncing: false, waiting: 0, poison: None };
+        let line = VecDeque::new();
+        let state = State { file, path, written: end, durable: end, led: false, line, poison: None };
         Self {
             state: Mutex::new(state),
-            changed: Condvar::new(),
             written: AtomicU64::new(end),
             durable: AtomicU64::new(end),
         }
@@ -83,61 +136,26 @@ impl GroupCommit {
 
     /// Returns once everything up to `target` is durable.
     pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
-        if self.durable() >= target {
-            return Ok(());
-        }
-        let mut state = self.state();
-        loop {
-            if state.durable >= target {
-                return Ok(());
+        while self.durable() < target {
+            let state = self.state();
+            state.check_target(target)?;
+            if let Some(_lead) = self.lead(state, Some(target)) {
+                self.sync_written(target)?;
             }
-            state.check()?;
-            if target > state.written {
-                let why = format!("cannot be synced: the log ends at {}", state.written);
-                return Err(Error::NoRecord { lsn: Lsn(target), why });
-            }
-            state = if state.syncing { self.wait(state) } else { self.lead(state)? };
         }
+        Ok(())
     }
 
-    /// Syncs a file whose last bytes are written but not published, before another one is begun.
-    pub(crate) fn sync_file(&self, file: &Arc<dyn VfsFile>, path: &Path) -> Result<()> {
-        let mut state = self.state();
-        while state.syncing {
-            state = self.wait(state);
-        }
-        state.check()?;
-        state.syncing = true;
-        drop(state);
-        let synced = file.sync();
-        let mut state = self.state();
-        state.syncing = false;
-        let result = synced.map_err(|error| state.poison(format!("{}: cannot sync: {error}", path.display())));
-        self.tell(&state);
-        result
-    }
-
-    /// A write failed: what is in the files is not known any more.
-    pub(crate) fn poison(&self, why: &Error) -> Error {
-        let mut state = self.state();
-        let error = state.poison(why.to_string());
-        self.tell(&state);
-        error
-    }
-
-    /// The failure that stopped the log, if one has.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.state().check()
-    }
-
-    fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+    /// Syncs everything written so far, by the one who leads.
+    fn sync_written(&self, target: u64) -> Result<()> {
+        let state = self.state();
+        // It may have been a while since it came.
+        state.check_target(target)?;
         let (file, end) = (Arc::clone(&state.file), state.written);
-        state.syncing = true;
         drop(state);
         let synced = file.sync();
         let mut state = self.state();
-        state.syncing = false;
-        let result = match synced {
+        match synced {
             Ok(()) => {
                 state.durable = state.durable.max(end);
                 self.durable.store(state.durable, Ordering::Release);
@@ -147,23 +165,41 @@ impl GroupCommit {
                 let why = format!("{}: cannot sync: {error}", state.path.display());
                 Err(state.poison(why))
             }
-        };
-        self.tell(&state);
-        result.map(|()| state)
-    }
-
-    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        state.waiting += 1;
-        let mut state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        state.waiting -= 1;
-        state
-    }
-
-    /// Wakes those that wait, if there are any.
-    fn tell(&self, state: &State) {
-        if state.waiting > 0 {
-            self.changed.notify_all();
         }
+    }
+
+    /// Syncs a file whose last bytes are written but not published, before another one is begun.
+    pub(crate) fn sync_file(&self, file: &Arc<dyn VfsFile>, path: &Path) -> Result<()> {
+        loop {
+            let Some(_lead) = self.lead(self.state(), None) else { continue };
+            self.check()?;
+            let synced = file.sync();
+            let failed = |error| self.state().poison(format!("{}: cannot sync: {error}", path.display()));
+            return synced.map_err(failed);
+        }
+    }
+
+    /// A write failed: what is in the files is not known any more.
+    pub(crate) fn poison(&self, why: &Error) -> Error {
+        let mut state = self.state();
+        state.poison(why.to_string())
+    }
+
+    /// The failure that stopped the log, if one has.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.state().check()
+    }
+
+    /// Waits for the lead; without it, until the target is durable or the log poisoned.
+    fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>, target: Option<u64>) -> Option<Lead<'a>> {
+        if !state.led {
+            state.led = true;
+            return Some(Lead(self));
+        }
+        let waiter = Arc::new(Waiter { target, thread: std::thread::current(), call: AtomicU8::new(IN_LINE) });
+        state.line.push_back(Arc::clone(&waiter));
+        drop(state);
+        (waiter.wait() == LEADS).then(|| Lead(self))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -178,6 +214,16 @@ impl State {
             Some(why) => Err(Error::Poisoned { why: Arc::clone(why) }),
             None => Ok(()),
         }
+    }
+
+    /// Whether a sync can make everything up to there durable.
+    fn check_target(&self, target: u64) -> Result<()> {
+        self.check()?;
+        if target > self.written {
+            let why = format!("cannot be synced: the log ends at {}", self.written);
+            return Err(Error::NoRecord { lsn: Lsn(target), why });
+        }
+        Ok(())
     }
 
     /// The first failure is the one that is told.
