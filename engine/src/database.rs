@@ -27,6 +27,7 @@ use crate::state::State;
 use crate::tables::Meta;
 use crate::transaction::Transaction;
 use crate::word_worker::WordWorker;
+use crate::writer_lock::WriterLock;
 use crate::{Error, Result};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use holotype_storage::catalog::{Catalog, CatalogOptions};
@@ -66,7 +67,7 @@ pub(crate) struct Inner {
     pub(crate) log: Arc<Log>,
     /// The writer's; readers have the rows they read in their states.
     pub(crate) catalog: ArcSwapOption<Catalog>,
-    pub(crate) writer: Mutex<Writer>,
+    writer: WriterLock,
     pub(crate) published: ArcSwap<State>,
     pub(crate) report: OpenReport,
     /// Appended states whose turn to be seen has not come, oldest first.
@@ -233,7 +234,7 @@ impl Holotype {
             options,
             log: Arc::new(log),
             catalog: ArcSwapOption::new(catalog.map(Arc::new)),
-            writer: Mutex::new(writer),
+            writer: WriterLock::new(writer),
             published: ArcSwap::new(state),
             report,
             pending: Mutex::default(),
@@ -355,9 +356,9 @@ impl Inner {
         *self.past.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The writer's lock. A panic of another thread left the writer's state as it was at its last append.
+    /// Waits for the writer's lock.
     pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 
     /// Takes over a transaction that was appended: readers see it once it is as durable as asked.

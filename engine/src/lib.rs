@@ -104,6 +104,7 @@ mod transaction;
 pub mod typed;
 mod verify;
 mod word_worker;
+mod writer_lock;
 
 pub use holotype_query as query;
 

@@ -96,11 +96,7 @@ impl GroupCommit {
     pub(crate) fn new(file: Arc<dyn VfsFile>, path: PathBuf, end: u64) -> Self {
         let line = VecDeque::new();
         let state = State { file, path, written: end, durable: end, led: false, line, poison: None };
-        Self {
-            state: Mutex::new(state),
-            written: AtomicU64::new(end),
-            durable: AtomicU64::new(end),
-        }
+        Self { state: Mutex::new(state), written: AtomicU64::new(end), durable: AtomicU64::new(end) }
     }
 
     pub(crate) fn written(&self) -> u64 {
