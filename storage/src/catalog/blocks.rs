@@ -163,26 +163,27 @@ pub(super) fn merge<V: AsRef<[u8]>>(
     while let Some((first, _)) = changes.first() {
         fence.clear();
         sealed.clear();
-        let own = {
+        let (own, stands) = {
             // What comes after all fences joins the last block.
             let found = match table.range::<&[u8]>(first.flat()..)?.next() {
                 Some(found) => Some(found?),
                 None => table.last()?,
             };
-            if let Some((key, value)) = found {
+            if let Some((key, value)) = &found {
                 fence.extend_from_slice(key.value());
                 sealed.extend_from_slice(value.value());
             }
-            match first.flat() <= fence.as_slice() {
+            let own = match first.flat() <= fence.as_slice() {
                 true => changes.partition_point(|(key, _)| key.flat() <= fence.as_slice()),
                 false => changes.len(),
-            }
+            };
+            (own, found.is_some())
         };
         let (here, later) = changes.split_at(own);
         let damaged = || Stopped::Damaged(first.table());
-        let old = match sealed.is_empty() {
-            true => None,
-            false => Some(Block::open(domain, &fence, &sealed).ok_or_else(damaged)?),
+        let old = match stands {
+            true => Some(Block::open(domain, &fence, &sealed).ok_or_else(damaged)?),
+            false => None,
         };
         let rows = merged(old, here).ok_or_else(damaged)?;
         let mut is_kept = false;
@@ -346,6 +347,19 @@ mod tests {
             let block = Block::parse(&bytes).unwrap();
             assert_eq!((block.row(0), block.find(b"a")), (None, None));
             assert!(!block.is_in_order(None, b"z"));
+        }
+    }
+
+    #[test]
+    fn a_damaged_block_is_not_written_over() {
+        let change = [(RowKey::new(1, b"a"), Some(vec![1]))];
+        for damaged in [&b""[..], b"\x01\0\0", &[0; 60]] {
+            let database = database();
+            let transaction = database.begin_write().unwrap();
+            let mut table = transaction.open_table(TABLE).unwrap();
+            table.insert(&b"\x01z"[..], damaged).unwrap();
+            assert!(matches!(merge(&mut table, DOMAIN, &change), Err(Stopped::Damaged(1))), "{damaged:?}");
+            assert_eq!(table.get(&b"\x01z"[..]).unwrap().unwrap().value(), damaged);
         }
     }
 
