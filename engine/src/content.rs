@@ -78,7 +78,7 @@ impl ContentReader {
     }
 
     fn record(&self, lsn: u64) -> Result<Record> {
-        let record = match (self.log.read(Lsn(lsn)), self.log.floor()) {
+        let record = match (self.log.payload(Lsn(lsn)), self.log.floor()) {
             // What it says is told again elsewhere, which a state from before does not know.
             (Err(holotype_storage::Error::NoRecord { .. }), Some(floor)) if lsn < floor.first.0 => {
                 let what = "what this snapshot is to read".to_owned();
@@ -86,10 +86,10 @@ impl ContentReader {
             }
             (read, _) => read?,
         };
-        if record.is_redacted() {
+        if record.redacted {
             return Err(Error::SnapshotForgotten);
         }
-        Record::decode(record.kind, &record.payload)?.innermost()
+        Record::decode(record.kind, &record.bytes)?.innermost()
     }
 
     fn join_chunks(&self, state: &State, record: Arc<ItemRecord>) -> Result<Arc<ItemRecord>> {

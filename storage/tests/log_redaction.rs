@@ -90,6 +90,8 @@ fn erased_records_are_gone_and_all_hashes_hold() {
     assert!(!stands_anywhere(&sim));
     assert_eq!(verified(&log), 3);
     let after = log.read(story.secrets[1]).unwrap();
+    let says = log.payload(story.secrets[1]).unwrap();
+    assert!(says.redacted && says.bytes.is_empty() && says.kind == after.kind);
     assert!(after.is_redacted() && after.payload.is_empty() && after.instead.is_none());
     assert_eq!((after.hash, after.kind), (before.hash, before.kind));
 

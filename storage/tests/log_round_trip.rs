@@ -117,6 +117,8 @@ proptest! {
             prop_assert_eq!((appended.commit.0, appended.time_us), (number as u64 + 1, clock));
             for (lsn, new) in appended.lsns.iter().zip(&new) {
                 let read = log.read(*lsn).unwrap();
+                let payload = log.payload(*lsn).unwrap();
+                assert_eq!((payload.kind, &payload.bytes, payload.redacted), (read.kind, &read.payload, false));
                 prop_assert_eq!((read.lsn, read.kind, &read.payload), (*lsn, new.kind, &new.payload));
             }
             written.push(new);

@@ -135,11 +135,11 @@ impl Needed<'_> {
         let state = &self.snapshot.state;
         let lsn = Lsn(state.attributes(item)?.lsn);
         self.add(lsn, item);
-        let record = self.snapshot.inner.log.read(lsn)?;
-        if record.is_redacted() {
+        let record = self.snapshot.inner.log.payload(lsn)?;
+        if record.redacted {
             return Ok(Vec::new());
         }
-        let record = Record::decode(record.kind, &record.payload)?;
+        let record = Record::decode(record.kind, &record.bytes)?;
         if let Record::Restated(restated) = &record {
             self.add(Lsn(restated.lsn), item);
         }

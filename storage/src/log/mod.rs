@@ -67,6 +67,7 @@ use crate::vfs::{OpenMode, Vfs};
 use group_commit::GroupCommit;
 use open_files::OpenFiles;
 use prepare::Preparer;
+pub use reader::Payload;
 use reader::SegmentTable;
 use scanner::{Entry, Scanner, Step};
 use segment::{HeaderState, Segment, SegmentHeader, file_name};
@@ -397,6 +398,14 @@ impl Log {
     /// [`Error::NoRecord`] for a position that cannot hold one, [`Error::Damaged`] for bytes that are none, [`Error::Io`].
     pub fn read(&self, lsn: Lsn) -> Result<Record> {
         reader::read(&self.geometry, &self.table, self.group.written(), lsn)
+    }
+
+    /// What the record at `lsn` says, its framing and checksum checked as by [`Log::read`], which makes its hash besides.
+    ///
+    /// # Errors
+    /// As [`Log::read`].
+    pub fn payload(&self, lsn: Lsn) -> Result<Payload> {
+        reader::read_payload(&self.geometry, &self.table, self.group.written(), lsn)
     }
 
     /// All transactions after `from`, the position of a [`Head`], or `Lsn(0)` for all there are (of a log with a floor: all after

@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::Lsn;
 use super::segment::Segment;
 use super::writer::Geometry;
+use crate::chain::Hash;
 use crate::error::{Error, Result};
-use crate::record::{self, ALIGNMENT, PREFIX_LEN, Parsed, Place, Record};
+use crate::record::{self, ALIGNMENT, FLAG_REDACTED, PREFIX_LEN, Parsed, Place, Record, RecordView};
 
 /// How much is read before the record's length is known: most records are shorter.
 const FIRST_READ_LEN: usize = 2 << 10;
@@ -48,13 +49,46 @@ impl SegmentTable {
     }
 }
 
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// What the bytes are.
+    pub kind: u8,
+    /// The bytes; none when they were erased.
+    pub bytes: Vec<u8>,
+    /// Whether they were.
+    pub redacted: bool,
+}
+
 /// The record at `lsn`, in a log that ends at `end`.
 pub(crate) fn read(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Record> {
-    let read = read_once(geometry, table, end, lsn);
+    read_as(geometry, table, end, lsn, None, |view| view.to_record(lsn))
+}
+
+/// What the record at `lsn` says. Its hash, which costs more than all else, is left out.
+pub(crate) fn read_payload(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Payload> {
+    let take = |view: RecordView<'_>| Payload {
+        kind: view.kind,
+        bytes: view.payload.to_vec(),
+        redacted: view.flags & FLAG_REDACTED != 0,
+    };
+    read_as(geometry, table, end, lsn, Some(Hash::default()), take)
+}
+
+/// What `take` makes of the record at `lsn`, whose hash may be given.
+fn read_as<T>(
+    geometry: &Geometry,
+    table: &SegmentTable,
+    end: u64,
+    lsn: Lsn,
+    hash: Option<Hash>,
+    take: impl Fn(RecordView<'_>) -> T,
+) -> Result<T> {
+    let read = read_once(geometry, table, end, lsn, hash, &take);
     if let Err(Error::Damaged(_)) = read {
         // It may have been read while it was being erased.
         geometry.erasing.wait();
-        return read_once(geometry, table, end, lsn);
+        return read_once(geometry, table, end, lsn, hash, &take);
     }
     read
 }
@@ -74,7 +108,14 @@ pub(crate) fn fetch_stand_ins(geometry: &Geometry, table: &SegmentTable, records
     Ok(())
 }
 
-fn read_once(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Record> {
+fn read_once<T>(
+    geometry: &Geometry,
+    table: &SegmentTable,
+    end: u64,
+    lsn: Lsn,
+    hash: Option<Hash>,
+    take: impl Fn(RecordView<'_>) -> T,
+) -> Result<T> {
     let none = |why: &str| Error::NoRecord { lsn, why: why.into() };
     if lsn.0 >= end {
         return Err(none("the log ends before it"));
@@ -107,8 +148,8 @@ fn read_once(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> R
         }
         _ => &*first,
     };
-    match record::parse(bytes, &geometry.seed, Place { segment: segment.number, offset }) {
-        Parsed::Record(view) => Ok(view.to_record(lsn)),
+    match record::parse_hashed(bytes, &geometry.seed, Place { segment: segment.number, offset }, hash) {
+        Parsed::Record(view) => Ok(take(view)),
         Parsed::Blank => Err(Error::Damaged(segment.damage(lsn.0, page, "a record was here and is zero now"))),
         Parsed::Fault(what) => Err(Error::Damaged(segment.damage(lsn.0, page, what))),
     }
