@@ -102,14 +102,18 @@ impl Bits {
 
     /// How many ids of the set lie in `range`.
     pub fn count_in(&self, range: std::ops::Range<u32>) -> u64 {
-        let below = |bound: u32| -> u64 {
-            let whole = (bound / BLOCK_BITS) as usize;
-            let full = self.blocks.get(..whole).unwrap_or(&self.blocks);
-            let full = kernels().and_count(full, full);
-            let part = self.blocks.get(whole).map_or(0, |block| block & ((1u64 << (bound % BLOCK_BITS)) - 1));
-            full + u64::from(part.count_ones())
+        if range.is_empty() {
+            return 0;
+        }
+        let at = |bound: u32| (bound / BLOCK_BITS) as usize;
+        // Those in the bound's block that lie before it.
+        let part = |bound: u32| {
+            let block = self.blocks.get(at(bound)).copied().unwrap_or(0);
+            u64::from((block & ((1u64 << (bound % BLOCK_BITS)) - 1)).count_ones())
         };
-        below(range.end).saturating_sub(below(range.start))
+        let end = at(range.end).min(self.blocks.len());
+        let whole = self.blocks.get(at(range.start)..end).unwrap_or_default();
+        (kernels().and_count(whole, whole) + part(range.end)).saturating_sub(part(range.start))
     }
 
     /// The ids, ascending.

@@ -72,13 +72,13 @@ impl Block {
     /// Offers every vector that `filter` lets through and that may be among the best; returns how many it lets through.
     pub(super) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
         let (rows, ids) = (self.rows.view(), self.rows.ids());
-        let Some(coded) = &self.coded else {
-            return flat::scan(&rows, query, filter, top);
+        let matching = filter.map_or(ids.len(), |filter| count_in(filter, ids));
+        // A filter that lets everything through is none.
+        let filter = filter.filter(|_| matching < ids.len());
+        let coded = match &self.coded {
+            Some(coded) if matching >= ids.len() / SPARSE => coded,
+            _ => return flat::scan(&rows, query, filter, top),
         };
-        let matching = filter.map_or(ids.len(), |filter| ids.iter().filter(|id| filter.contains(**id)).count());
-        if matching < ids.len() / SPARSE {
-            return flat::scan(&rows, query, filter, top);
-        }
         let spec = rows.spec();
         let codes = Codes::new(spec.dim, spec.metric, &coded.codes);
         let errors = CodeErrors { largest: coded.largest_error, parts: &coded.error_parts, guard: None };
@@ -102,6 +102,16 @@ impl Block {
             }
         }
         matching as u64
+    }
+}
+
+/// How many of `ids`, which ascend, are in `filter`.
+fn count_in(filter: &Bits, ids: &[u32]) -> usize {
+    match ids {
+        [first, .., last] if (last - first) as usize + 1 == ids.len() => {
+            filter.count_in(*first..last.saturating_add(1)) as usize
+        }
+        _ => ids.iter().filter(|id| filter.contains(**id)).count(),
     }
 }
 

@@ -66,7 +66,7 @@ impl VectorTail {
 
     /// What is in the tail now.
     pub fn view(&self) -> TailView {
-        TailView { spec: self.spec, blocks: self.lock().clone() }
+        TailView { spec: self.spec, blocks: Arc::new(self.lock().clone()) }
     }
 
     /// Drops the vectors up to and including `id`, which a segment has taken over. Views keep what they show.
@@ -104,7 +104,7 @@ impl VectorTail {
 /// A tail that goes on from what a view shows; the view does not change.
 impl From<TailView> for VectorTail {
     fn from(view: TailView) -> Self {
-        Self { spec: view.spec, blocks: Mutex::new(view.blocks) }
+        Self { spec: view.spec, blocks: Mutex::new(Arc::unwrap_or_clone(view.blocks)) }
     }
 }
 
@@ -123,17 +123,17 @@ fn carry(spec: VectorSpec, blocks: &mut Vec<Arc<Block>>) {
     }
 }
 
-/// What was in a tail at one moment.
+/// What was in a tail at one moment. A copy is a pointer.
 #[derive(Clone, Debug)]
 pub struct TailView {
     spec: VectorSpec,
-    blocks: Vec<Arc<Block>>,
+    blocks: Arc<Vec<Arc<Block>>>,
 }
 
 impl TailView {
     /// A view of nothing.
     pub fn empty(spec: VectorSpec) -> Self {
-        Self { spec, blocks: Vec::new() }
+        Self { spec, blocks: Arc::default() }
     }
 
     /// The space.
@@ -159,7 +159,7 @@ impl TailView {
     /// The same view without the ids above `id`: the part that is to be sealed.
     pub fn through(&self, id: u32) -> TailView {
         let mut blocks = Vec::new();
-        for block in &self.blocks {
+        for block in self.blocks.iter() {
             let rows = block.rows();
             let kept = rows.ids().partition_point(|other| *other <= id);
             if kept == rows.len() {
@@ -170,13 +170,13 @@ impl TailView {
                 blocks.push(Arc::new(Block::uncoded(part)));
             }
         }
-        TailView { spec: self.spec, blocks }
+        TailView { spec: self.spec, blocks: Arc::new(blocks) }
     }
 
     /// Everything it shows, as one block: what a segment is built from.
     pub fn to_rows(&self) -> Rows {
         let mut rows = Rows::new(self.spec);
-        for block in &self.blocks {
+        for block in self.blocks.iter() {
             rows.append(block.rows().view());
         }
         rows
