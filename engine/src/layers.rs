@@ -50,7 +50,7 @@ impl LayerIndex {
     /// The vectors as one index, if the database has a space.
     pub(crate) fn vector_index(&self) -> Result<Option<VectorIndex>> {
         let Some(vectors) = &self.vectors else { return Ok(None) };
-        Ok(Some(VectorIndex::new(vectors.segments.as_ref().clone(), vectors.tail.clone())?))
+        Ok(Some(VectorIndex::shared(Arc::clone(&vectors.segments), vectors.tail.clone())?))
     }
 
     /// The words of the documents below the bound, without those in segments that turn out to be damaged.

@@ -6,6 +6,7 @@
 //! Scores are exact: a graph walks on scan codes, but what it finds is scored again from the stored vectors. So scores
 //! of different parts compare, and an answer does not change when its vector moves from the tail to a segment.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::bitmap::Bits;
@@ -106,11 +107,11 @@ pub struct Search {
     pub parts: Vec<PartSearch>,
 }
 
-/// A layer's vectors at one moment.
+/// A layer's vectors at one moment. A copy is two pointers.
 #[derive(Clone, Debug)]
 pub struct VectorIndex {
     spec: VectorSpec,
-    segments: Vec<Arc<VectorSegment>>,
+    segments: Arc<Vec<Arc<VectorSegment>>>,
     tail: TailView,
 }
 
@@ -120,6 +121,14 @@ impl VectorIndex {
     /// # Errors
     /// [`Error::Mismatch`] when they are not all of one space.
     pub fn new(segments: Vec<Arc<VectorSegment>>, tail: TailView) -> Result<Self> {
+        Self::shared(Arc::new(segments), tail)
+    }
+
+    /// The same of a list of segments that others hold too.
+    ///
+    /// # Errors
+    /// As [`VectorIndex::new`].
+    pub fn shared(segments: Arc<Vec<Arc<VectorSegment>>>, tail: TailView) -> Result<Self> {
         let spec = tail.spec();
         if let Some(other) = segments.iter().find(|segment| segment.spec() != spec) {
             return Err(Error::Mismatch { expected: spec.to_string(), found: other.spec().to_string() });
@@ -163,8 +172,10 @@ impl VectorIndex {
         if k == 0 {
             return Ok(Search::default());
         }
+        let held = self.len();
         for (at, segment) in self.segments.iter().enumerate() {
-            parts.push(search_segment(segment, at, &query, k, &options, &mut top)?);
+            let share = Share::of(segment.len(), held, k);
+            parts.push(search_segment(segment, at, &query, share, &options, &mut top)?);
         }
         if !self.tail.is_empty() {
             let compared = self.tail.scan(&query, options.filter, &mut top);
@@ -179,7 +190,14 @@ impl VectorIndex {
                 compared,
             });
         }
-        Ok(Search { hits: top.into_sorted(), parts })
+        let mut hits = top.into_sorted();
+        for (segment, part) in self.segments.iter().zip(&mut parts) {
+            let share = Share::of(segment.len(), held, k);
+            if part.strategy == Strategy::Walk && share.is_used_up(segment, &hits)? {
+                hits = search_again(segment, part, &query, k, &options, hits)?;
+            }
+        }
+        Ok(Search { hits, parts })
     }
 
     /// The ef with which every segment reached `recall` (of the best 10) when it was built; `None` when no segment has
@@ -207,7 +225,7 @@ impl VectorIndex {
             })
             .collect();
         let mut found: Vec<(usize, usize)> = Vec::with_capacity(ids.len());
-        for segment in &self.segments {
+        for segment in self.segments.iter() {
             let (rows, members) = (segment.rows()?, segment.members()?);
             let unscored = ids.iter().zip(&scores).enumerate().filter(|(_, (_, score))| score.is_none());
             found.clear();
@@ -233,7 +251,7 @@ impl VectorIndex {
             rows.view().decode(at, &mut vector);
             return Ok(Some(vector));
         }
-        for segment in &self.segments {
+        for segment in self.segments.iter() {
             let rows = segment.rows()?;
             if let Some(at) = segment.members()?.position(id) {
                 rows.decode(at as usize, &mut vector);
@@ -252,7 +270,7 @@ impl VectorIndex {
         if self.tail.locate(id).is_some() {
             return Ok(true);
         }
-        for segment in &self.segments {
+        for segment in self.segments.iter() {
             if segment.members()?.position(id).is_some() {
                 return Ok(true);
             }
@@ -261,23 +279,87 @@ impl VectorIndex {
     }
 }
 
+/// How many of the best `k` are looked for in one part of an index. Where ids fall into parts at random, a part with a share
+/// p of all vectors has k p of them, give or take the square root of k p (1 - p). Where they do not, a part may turn out to
+/// have as many as were looked for in it, and is searched for all of them.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    k: usize,
+    wanted: usize,
+}
+
+/// Standard deviations that are looked for besides what is expected.
+const DEVIATIONS: f64 = 2.0;
+
+/// No walk keeps fewer candidates.
+const LEAST_EF: usize = 16;
+
+impl Share {
+    /// All of them.
+    fn whole(k: usize) -> Self {
+        Self { k, wanted: k }
+    }
+
+    /// Those in `count` of `all` vectors.
+    fn of(count: usize, all: usize, k: usize) -> Self {
+        let (share, most) = (count as f64 / all.max(1) as f64, k as f64);
+        let wanted = most * share + DEVIATIONS * (most * share * (1.0 - share)).sqrt();
+        Self { k, wanted: (wanted.ceil() as usize).min(k) }
+    }
+
+    /// As many candidates for each that is wanted as `ef` are for k.
+    fn ef(&self, ef: usize) -> usize {
+        (ef as f64 * self.wanted as f64 / self.k as f64).ceil().max(LEAST_EF as f64).min(ef as f64) as usize
+    }
+
+    /// Whether fewer than k were looked for in `segment`, and all of them are among the best.
+    fn is_used_up(&self, segment: &VectorSegment, hits: &[Hit]) -> Result<bool> {
+        if self.wanted == self.k {
+            return Ok(false);
+        }
+        let members = segment.members()?;
+        let given = hits.iter().filter(|hit| members.position(hit.id).is_some()).count();
+        Ok(given >= self.wanted)
+    }
+}
+
+/// Searches a segment for all of the best `k`, of which `hits` are known.
+fn search_again(
+    segment: &VectorSegment,
+    part: &mut PartSearch,
+    query: &ExactQuery,
+    k: usize,
+    options: &SearchOptions<'_>,
+    hits: Vec<Hit>,
+) -> Result<Vec<Hit>> {
+    let Part::Segment(at) = part.part else { return Ok(hits) };
+    let mut own = TopHits::new(k);
+    let again = search_segment(segment, at, query, Share::whole(k), options, &mut own)?;
+    *part = PartSearch { compared: again.compared + part.compared, ..again };
+    let known: HashSet<u32> = hits.iter().map(|hit| hit.id).collect();
+    let mut top = TopHits::new(k);
+    let new = own.into_sorted().into_iter().filter(|hit| !known.contains(&hit.id));
+    hits.iter().copied().chain(new).for_each(|hit| top.push(hit));
+    Ok(top.into_sorted())
+}
+
 /// Searches one segment, and offers what it finds to `top`.
 fn search_segment(
     segment: &VectorSegment,
     at: usize,
     query: &ExactQuery,
-    k: usize,
+    share: Share,
     options: &SearchOptions<'_>,
     top: &mut TopHits,
 ) -> Result<PartSearch> {
     if !options.around_damage {
-        return search_sound(segment, at, query, k, options, top);
+        return search_sound(segment, at, query, share, options, top);
     }
     if segment.damage().is_ok() {
         // What is offered before damage is met may have come from it.
         let before = (!segment.is_checked()).then(|| top.clone());
-        match search_sound(segment, at, query, k, options, top) {
-            Err(Error::Corrupt { .. }) => *top = before.unwrap_or_else(|| TopHits::new(k)),
+        match search_sound(segment, at, query, share, options, top) {
+            Err(Error::Corrupt { .. }) => *top = before.unwrap_or_else(|| TopHits::new(share.k)),
             done => return done,
         }
     }
@@ -314,7 +396,7 @@ fn search_sound(
     segment: &VectorSegment,
     at: usize,
     query: &ExactQuery,
-    k: usize,
+    share: Share,
     options: &SearchOptions<'_>,
     top: &mut TopHits,
 ) -> Result<PartSearch> {
@@ -332,7 +414,8 @@ fn search_sound(
             (Strategy::ScanMatching, flat::scan_positions(&rows, query, positions, top))
         }
         (filter, Some(walkable)) => {
-            let ef = options.ef.max(k);
+            let k = share.k;
+            let ef = if filter.is_none() { share.ef(options.ef.max(k)) } else { options.ef.max(k) };
             walk_segment(segment, &walkable, &rows, query, filter.map(|filter| (filter, members, matching)), k, ef, top)
         }
     };

@@ -3,7 +3,9 @@
 mod clusters;
 
 use clusters::{clusters, index, options, recall, rows, segment, spec};
-use holotype_index::{BuildOptions, Encoding, Metric, SearchOptions, Strategy, build_segment};
+use holotype_index::{BuildOptions, Encoding, Metric, Rows, SearchOptions, Strategy, VectorIndex, build_segment};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 #[test]
 fn recall_at_10_is_at_least_95_percent_for_every_metric_and_encoding() {
@@ -93,5 +95,44 @@ fn questions_from_outside_find_as_much_as_was_asked_for() {
             .sum();
         let recall = found as f32 / (outside.len() * 10) as f32;
         assert!(recall >= asked - 0.01, "{recall} with ef {ef}, {asked} asked for");
+    }
+}
+
+/// Two segments, the second with a fifth of the vectors; a vector belongs to it by `is_late`.
+fn in_two(vectors: &[Vec<f32>], is_late: impl Fn(usize) -> bool) -> VectorIndex {
+    let spec = spec(Metric::Cosine, Encoding::F16);
+    let part = |late: bool| {
+        let mut rows = Rows::new(spec);
+        for (i, vector) in vectors.iter().enumerate().filter(|(i, _)| is_late(*i) == late) {
+            rows.push(i as u32, vector).unwrap();
+        }
+        segment(&rows)
+    };
+    index(vec![part(false), part(true)])
+}
+
+#[test]
+fn a_small_segment_is_walked_less_far_and_nothing_is_missed_for_it() {
+    let (vectors, queries) = (clusters(5000, 11), clusters(80, 12));
+    let search = |index: &VectorIndex, query: &[f32]| index.search(query, 10, SearchOptions::default()).unwrap();
+    // Vectors lie in the segments at random: the small one is walked less far than if it were alone.
+    let at_random = in_two(&vectors, |i| i % 7 == 3 || i % 11 == 5);
+    let found = recall(&at_random, &queries, SearchOptions::default());
+    assert!(found >= 0.95, "{found}");
+    let tail = holotype_index::TailView::empty(spec(Metric::Cosine, Encoding::F16));
+    let alone = VectorIndex::new(vec![Arc::clone(&at_random.segments()[1])], tail).unwrap();
+    let compared = |index: &VectorIndex, part: usize| -> u64 {
+        queries.iter().map(|query| search(index, query).parts[part].compared).sum()
+    };
+    let (beside, alone) = (compared(&at_random, 1), compared(&alone, 0));
+    assert!(beside * 5 < alone * 4, "{beside} compared beside a larger one, {alone} alone");
+    // The small one holds some clusters whole, so that all that is near a query may lie in it.
+    let by_cluster = in_two(&vectors, |i| i % 40 < 8);
+    let found = recall(&by_cluster, &queries, SearchOptions::default());
+    assert!(found >= 0.95, "{found}");
+    for query in &queries {
+        let hits = search(&by_cluster, query).hits;
+        let ids: HashSet<u32> = hits.iter().map(|hit| hit.id).collect();
+        assert_eq!((hits.len(), ids.len()), (10, 10));
     }
 }
