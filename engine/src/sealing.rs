@@ -1,7 +1,10 @@
 //! From memory to derived files: tails of vectors and words become segments, changed attributes chunks of columns.
 //!
-//! A checkpoint seals what was set aside; a rebuild seals as it goes. Segments of a layer are merged so that each is at least
-//! twice as large as the next: there are few, and each item is rewritten a logarithmic number of times.
+//! A checkpoint seals what was set aside; a rebuild seals as it goes. Segments of a layer are merged so that each is several
+//! times as large as the next: there are few, and each item is rewritten a logarithmic number of times. Where each is n times as
+//! large as the next, an item is copied some (n + 1) / 2 times on each of log_n levels, which is about as often for 8 as for 2.
+//! What a merge of vectors takes is linking the smaller ones into the graph of the largest: with 8, fewer are linked again, and a
+//! search walks fewer graphs.
 
 use crate::Result;
 use crate::attributes::{AttributeStore, Chunk};
@@ -21,6 +24,10 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWrite
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A segment absorbs one that is not more than so many times as large.
+const ABSORBED_VECTORS: usize = 8;
+const ABSORBED_WORDS: usize = 2;
 
 /// The most segments a layer may have; more are merged.
 pub(crate) const MAX_SEGMENTS: usize = 8;
@@ -142,7 +149,8 @@ impl<'a> Sealer<'a> {
         if vectors.tail.is_empty() {
             return Ok(Some(Arc::clone(&vectors.segments)));
         }
-        let (absorbed, mut segments) = split_to_merge(&vectors.segments, vectors.tail.len(), |segment| segment.len());
+        let (absorbed, mut segments) =
+            split_to_merge(&vectors.segments, vectors.tail.len(), ABSORBED_VECTORS, |segment| segment.len());
         let options = BuildOptions { threads: self.options.background_threads.max(1), ..BuildOptions::default() };
         let (path, identity) = self.name(Form::Vectors, place, sealed);
         let spec = vectors.tail.spec();
@@ -195,8 +203,9 @@ impl<'a> Sealer<'a> {
         for tail in layer.words.tails.iter().filter(|tail| tail.document_count() > 0) {
             let mut absorbed = Vec::new();
             if !hurry || segments.len() >= MAX_SEGMENTS {
-                (absorbed, segments) =
-                    split_to_merge(&segments, tail.document_count(), |segment| segment.document_count() as usize);
+                (absorbed, segments) = split_to_merge(&segments, tail.document_count(), ABSORBED_WORDS, |segment| {
+                    segment.document_count() as usize
+                });
             }
             segments.push(if absorbed.is_empty() {
                 self.word_tail(tail, place, bound, sealed)?
@@ -259,11 +268,16 @@ fn checked(file: SegmentFile) -> Result<Arc<WordSegment>> {
 }
 
 /// Which segments, oldest first, a new one of `count` should absorb, and which stay: it absorbs every newest one that is not
-/// more than twice as large as what it would join, and the rest of them all when there would be too many.
-fn split_to_merge<T: Clone>(segments: &[T], count: usize, size: impl Fn(&T) -> usize) -> (Vec<T>, Vec<T>) {
+/// more than so many times as large as what it would join, and the rest of them all when there would be too many.
+fn split_to_merge<T: Clone>(
+    segments: &[T],
+    count: usize,
+    times: usize,
+    size: impl Fn(&T) -> usize,
+) -> (Vec<T>, Vec<T>) {
     let mut joined = count;
     let mut keep = segments.len();
-    while keep > 0 && (size(&segments[keep - 1]) <= 2 * joined || keep >= MAX_SEGMENTS) {
+    while keep > 0 && (size(&segments[keep - 1]) <= times * joined || keep >= MAX_SEGMENTS) {
         joined += size(&segments[keep - 1]);
         keep -= 1;
     }
