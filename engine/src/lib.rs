@@ -69,6 +69,7 @@ mod limits;
 mod lineage;
 mod mend;
 mod names;
+mod nearest;
 mod new_item;
 mod opening;
 mod options;

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | writes | a trace with a vector, committed with `sync`, then a recall near that vector, which must find it; beside each commit the same bytes into a file that is there already, and fdatasync |
 //! | mixed | nine recalls of ten rows, then a commit without sync, over and over, on one thread |
-//! | mixed-index | the same of the vector index alone, ef 64, which is what libraries of vectors offer: nine searches, then a vector more in the tail |
+//! | mixed-nearest | the same with `Snapshot::nearest` in the place of recalls: numbers and scores of items, as libraries of vectors answer |
+//! | mixed-index | the same of the vector index alone, with no database around it: nine searches, then a vector more in the tail |
 //!
 //! Operations are counted by the clock and by processor time, which is what an unshared core would give; that of the whole
 //! process, background work included.
@@ -19,7 +20,7 @@ use crate::measure::{cpu_time, quantile_us, round};
 use crate::random::Random;
 use holotype::answer::Output;
 use holotype::query::{ParamValue, Params};
-use holotype::{Durability, Encoding, Holotype, NewTrace, Options, Snapshot, Space};
+use holotype::{Durability, Encoding, Holotype, Layer, NewTrace, Options, Prepared, Snapshot, Space};
 use holotype_index::segment::layout;
 use holotype_index::{
     BuildOptions, Metric, Rows, SearchOptions, VectorIndex, VectorSegment, VectorSpec, VectorTail, build_segment,
@@ -36,6 +37,8 @@ const DIM: usize = 384;
 const CENTRES: usize = 200;
 /// Bytes of a trace's text.
 const TEXT: usize = 256;
+/// What is asked with a vector.
+const NEAREST: &str = "recall near $v through traces 10 by near pool 10 score similarity 1 limit 10";
 /// Traces of a commit, while the database is filled.
 const BATCH: u32 = 1000;
 const READS_A_WRITE: u32 = 9;
@@ -56,7 +59,13 @@ pub(super) fn run(dir: &Path, held: u32, count: u32) -> Result<()> {
     }
     database.checkpoint()?;
     synced(&database, &mut source, temporary.path(), held, count)?;
-    mixed(&database, &mut source, held, count)?;
+    let statement = database.prepare(NEAREST)?;
+    mixed("mixed", &database, &mut source, held, count, |snapshot, vector| {
+        nearest(snapshot, &statement, vector).map(|keys| keys.len())
+    })?;
+    mixed("mixed-nearest", &database, &mut source, held, count, |snapshot, vector| {
+        Ok(snapshot.nearest(Layer::Trace, &vector, 10)?.len())
+    })?;
     database.close()?;
     of_index(&mut source, held, count)
 }
@@ -67,6 +76,7 @@ fn synced(database: &Holotype, source: &mut Source, dir: &Path, held: u32, count
     let raw_file = File::create(dir.join("raw"))?;
     raw_file.write_all_at(&vec![0; bytes.len() * count as usize], 0)?;
     raw_file.sync_all()?;
+    let statement = database.prepare(NEAREST)?;
     let (mut commits, mut raws, mut recalls) = (Vec::new(), Vec::new(), Vec::new());
     for at in 0..count {
         let started = Instant::now();
@@ -81,7 +91,7 @@ fn synced(database: &Holotype, source: &mut Source, dir: &Path, held: u32, count
         transaction.commit(Durability::Sync)?;
         commits.push(started.elapsed());
         let started = Instant::now();
-        let nearest = nearest(&database.snapshot(), vector)?;
+        let nearest = nearest(&database.snapshot(), &statement, vector)?;
         recalls.push(started.elapsed());
         if !nearest.contains(&key) {
             return Err(format!("{key} was committed, and the next recall finds {nearest:?}").into());
@@ -98,7 +108,14 @@ fn synced(database: &Holotype, source: &mut Source, dir: &Path, held: u32, count
     Ok(())
 }
 
-fn mixed(database: &Holotype, source: &mut Source, held: u32, count: u32) -> Result<()> {
+fn mixed(
+    phase: &str,
+    database: &Holotype,
+    source: &mut Source,
+    held: u32,
+    count: u32,
+    ask: impl Fn(&Snapshot, Vec<f32>) -> Result<usize>,
+) -> Result<()> {
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     // Making vectors at random takes as long as finding some.
     let asked: Vec<Vec<f32>> = (0..count * READS_A_WRITE).map(|_| source.vector()).collect();
@@ -108,7 +125,9 @@ fn mixed(database: &Holotype, source: &mut Source, held: u32, count: u32) -> Res
         for vector in vectors {
             let vector = vector.clone();
             let asked = Instant::now();
-            nearest(&database.snapshot(), vector)?;
+            if ask(&database.snapshot(), vector)? != 10 {
+                return Err(format!("{phase}: ten were asked for").into());
+            }
             reads.push(asked.elapsed());
         }
         let began = Instant::now();
@@ -117,7 +136,7 @@ fn mixed(database: &Holotype, source: &mut Source, held: u32, count: u32) -> Res
         transaction.commit(Durability::None)?;
         writes.push(began.elapsed());
     }
-    print_mixed("mixed", held, count, (started.elapsed(), cpu_time() - cpu_before), &reads, &writes);
+    print_mixed(phase, held, count, (started.elapsed(), cpu_time() - cpu_before), &reads, &writes);
     Ok(())
 }
 
@@ -129,11 +148,11 @@ fn of_index(source: &mut Source, held: u32, count: u32) -> Result<()> {
     }
     let file = build_segment(&rows, IDENTITY, &BuildOptions::default())?.into_bytes();
     let file = SegmentFile::from_bytes(file, layout::KIND, &IDENTITY)?;
-    let segments = vec![Arc::new(VectorSegment::open(file, &spec)?)];
+    let segments = Arc::new(vec![Arc::new(VectorSegment::open(file, &spec)?)]);
     let tail = VectorTail::new(spec);
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     let vectors: Vec<Vec<f32>> = (0..count * (READS_A_WRITE + 1)).map(|_| source.vector()).collect();
-    let mut index = VectorIndex::new(segments.clone(), tail.view())?;
+    let mut index = VectorIndex::shared(Arc::clone(&segments), tail.view())?;
     let (started, cpu_before) = (Instant::now(), cpu_time());
     for (id, vectors) in (held..).zip(vectors.chunks(READS_A_WRITE as usize + 1)) {
         let Some((new, asked)) = vectors.split_last() else { continue };
@@ -144,7 +163,7 @@ fn of_index(source: &mut Source, held: u32, count: u32) -> Result<()> {
         }
         let began = Instant::now();
         tail.push(id, new)?;
-        index = VectorIndex::new(segments.clone(), tail.view())?;
+        index = VectorIndex::shared(Arc::clone(&segments), tail.view())?;
         writes.push(began.elapsed());
     }
     print_mixed("mixed-index", held, count, (started.elapsed(), cpu_time() - cpu_before), &reads, &writes);
@@ -171,10 +190,9 @@ fn print_mixed(
 }
 
 /// The keys of the ten nearest traces.
-fn nearest(snapshot: &Snapshot, vector: Vec<f32>) -> Result<Vec<String>> {
+fn nearest(snapshot: &Snapshot, statement: &Prepared, vector: Vec<f32>) -> Result<Vec<String>> {
     let params = Params::from([("v".to_owned(), ParamValue::Vector(vector))]);
-    let statement = "recall near $v through traces 10 by near pool 10 score similarity 1 limit 10";
-    match snapshot.query(statement, &params)?.pop() {
+    match snapshot.run(statement, &params)?.pop() {
         Some(Output::Answer(answer)) => Ok(answer.rows.into_iter().map(|row| row.key).collect()),
         _ => Err("a recall gave no answer".into()),
     }

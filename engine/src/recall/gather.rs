@@ -9,15 +9,12 @@ use super::words::Words;
 use crate::Result;
 use crate::edge::Edge;
 use crate::item::{ItemId, Kind, Layer};
+use crate::nearest;
 use crate::snapshot::Snapshot;
 use holotype_index::bitmap::Bits;
 use holotype_index::words::Scorer;
-use holotype_index::{SearchOptions, Strategy};
 use holotype_query::Channel;
 use std::collections::{BTreeSet, HashMap};
-
-/// How many candidates a graph walk keeps.
-const EF: usize = 64;
 
 /// Below this share of what may be routed through, rows are looked for by themselves.
 const FEW_ROWS: f64 = 0.35;
@@ -138,14 +135,7 @@ fn near(
     steps: &mut Vec<String>,
 ) -> Result<Vec<u32>> {
     let (Some(vector), false) = (&asked.vector, filter.is_empty()) else { return Ok(Vec::new()) };
-    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(Vec::new()) };
-    snapshot.tick()?;
-    let options = SearchOptions { ef: EF.max(most), filter: Some(filter), exact: false, around_damage: true };
-    let found = index.search(vector, most, options)?;
-    if found.parts.iter().any(|part| part.strategy == Strategy::AroundDamage) {
-        snapshot.inner.mend_soon();
-    }
-    snapshot.look_at(found.parts.iter().map(|part| part.compared).sum())?;
+    let Some(found) = nearest::search(snapshot, layer, vector, most, filter)? else { return Ok(Vec::new()) };
     for part in &found.parts {
         steps.push(format!(
             "near: {} ({} of {} match, {} compared)",
