@@ -74,6 +74,21 @@ impl Beam {
         self.cursor = self.cursor.min(at);
     }
 
+    /// Leaves only the best of what was gathered, in no order; returns the key that others must lie below to be kept.
+    fn cut(&mut self) -> u64 {
+        if self.keys.len() <= self.limit {
+            return u64::MAX;
+        }
+        let Some(last) = self.limit.checked_sub(1) else {
+            self.keys.clear();
+            return 0;
+        };
+        let (_, bound, _) = self.keys.select_nth_unstable(last);
+        let bound = *bound;
+        self.keys.truncate(self.limit);
+        bound
+    }
+
     /// Adds a node by its key; returns the key that this puts out of the beam, which may be the same one.
     #[inline]
     pub(super) fn exchange(&mut self, key: u64) -> Option<u64> {
@@ -334,7 +349,8 @@ impl Walker<'_> {
         compared
     }
 
-    /// The best `ef` of the nodes at `positions`, into `found`, by comparing all of them.
+    /// The best `ef` of the nodes at `positions`, into `found`, by comparing all of them. They are put in order at the end: of
+    /// thousands, most that would be let in on the way are put out again.
     pub(crate) fn scan(
         &self,
         graph: &GraphView<'_>,
@@ -345,18 +361,23 @@ impl Walker<'_> {
         const CHUNK: usize = 256;
         let ground = graph.ground();
         scratch.found.reset(ef);
-        let mut compared = 0;
+        let (mut compared, mut bound) = (0, u64::MAX);
         loop {
             scratch.nodes.clear();
             scratch.nodes.extend(positions.by_ref().take(CHUNK));
             if scratch.nodes.is_empty() {
-                return compared;
+                break;
             }
             compared += self.compare(&ground, scratch);
-            for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
-                scratch.found.push(*distance, *node);
+            let keys = scratch.nodes.iter().zip(&scratch.distances).map(|(node, distance)| key(*distance, *node));
+            scratch.found.keys.extend(keys.filter(|key| *key < bound));
+            if scratch.found.keys.len() >= 2 * ef {
+                bound = scratch.found.cut();
             }
         }
+        scratch.found.cut();
+        scratch.found.keys.sort_unstable();
+        compared
     }
 }
 
@@ -430,6 +451,26 @@ mod tests {
     use super::*;
 
     proptest! {
+        /// Cut again and again on the way or not, what stays are the best.
+        #[test]
+        fn the_best_of_what_was_gathered_stay(
+            keys in proptest::collection::hash_set(any::<u64>(), 0..300),
+            limit in 0usize..40,
+        ) {
+            let mut beam = Beam::default();
+            beam.reset(limit);
+            let mut bound = u64::MAX;
+            let mut sorted: Vec<u64> = keys.into_iter().collect();
+            for some in sorted.chunks(7) {
+                beam.keys.extend(some.iter().filter(|key| **key < bound));
+                bound = bound.min(beam.cut());
+            }
+            beam.keys.sort_unstable();
+            sorted.sort_unstable();
+            sorted.truncate(limit);
+            prop_assert_eq!(beam.keys, sorted);
+        }
+
         #[test]
         fn a_beam_is_the_start_of_the_sorted_list(
             distances in proptest::collection::vec(any::<i32>(), 0..200),
