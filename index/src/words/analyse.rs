@@ -31,10 +31,9 @@
 //! Cost: linear in the text, whatever it is. Text is taken in windows of at most 64 KiB, cut at white space where there
 //! is any, so that memory does not grow with it. Stems are remembered (`stems`), for English repeats itself.
 
-mod ascii;
+mod chunks;
 
 use unicode_normalization::char::is_combining_mark;
-use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::letters::{
@@ -246,17 +245,11 @@ impl Analysis {
         while !rest.is_empty() {
             let (window, after) = rest.split_at(window_end(rest));
             rest = after;
-            if window.is_ascii() {
-                self.ascii_window(window, sink);
-            } else if is_nfkc_quick(window.chars()) == IsNormalized::Yes {
-                self.window(window, sink);
-            } else {
-                let normal: String = window.nfkc().collect();
-                self.window(&normal, sink);
-            }
+            self.chunks(window, sink);
         }
     }
 
+    /// The terms of a text in NFKC, by UAX #29.
     fn window(&mut self, text: &str, sink: &mut impl Sink) {
         let mut compound = Compound::default();
         let mut last_single = None;

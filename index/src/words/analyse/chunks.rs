@@ -1,8 +1,13 @@
-//! Text of ASCII, mostly without taking it apart by UAX #29: most of what stands between two spaces is one plain word.
+//! Text chunk by chunk, mostly without taking it apart by UAX #29: most of what stands between two spaces is one plain word.
+//!
+//! Nothing joins over white space of ASCII: no word of UAX #29 has any in it but as its end, nothing composes with it, and what
+//! combines with the sign before it goes no further. So one dash or accent in a text costs no more than the chunk it stands in.
 //!
 //! A short plain word is found and put in small letters sixteen bytes at a time ([`Short`]), and what it gave before is known to
 //! a sink that remembers; so is what any other short piece between spaces gave. The rest goes the general way. What is known of a
 //! word is mostly far away in memory, so some words are found before the first of them is asked for.
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 use super::super::letters::{after_word, lower_into, plain_word};
 use super::super::short::Short;
@@ -12,8 +17,8 @@ use super::{Analysis, Sink};
 const AHEAD: usize = 16;
 
 impl Analysis {
-    /// Nothing in ASCII joins over white space, and between two of them stands mostly one plain word.
-    pub(super) fn ascii_window(&mut self, text: &str, sink: &mut impl Sink) {
+    /// The terms of a text, from one white space to the next.
+    pub(super) fn chunks(&mut self, text: &str, sink: &mut impl Sink) {
         let mut rest = text.as_bytes();
         let mut words = [Short::NOTHING; AHEAD];
         let mut count = 0;
@@ -37,10 +42,10 @@ impl Analysis {
                 None => {
                     words.iter().take(count).for_each(|word| self.short(*word, sink));
                     count = 0;
-                    let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-                    let (chunk, after) = rest.split_at(end);
-                    self.chunk(std::str::from_utf8(chunk).expect("it is ASCII"), sink);
-                    rest = after;
+                    let (start, len) = (text.len() - rest.len(), rest.iter().position(u8::is_ascii_whitespace));
+                    let (chunk, after) = text[start..].split_at(len.unwrap_or(rest.len()));
+                    self.chunk(chunk, sink);
+                    rest = after.as_bytes();
                 }
             }
         }
@@ -52,7 +57,7 @@ impl Analysis {
         if let Some(piece) = Short::piece(chunk) {
             if !sink.remembers(piece) {
                 let since = sink.taken();
-                self.window(chunk, sink);
+                self.any_chunk(chunk, sink);
                 sink.learn(piece, since);
             }
         } else if let Some(word) = plain_word(chunk) {
@@ -61,7 +66,17 @@ impl Analysis {
             self.letters(&key, sink);
             self.key = key;
         } else {
+            self.any_chunk(chunk, sink);
+        }
+    }
+
+    /// What stands between white space, the general way.
+    fn any_chunk(&mut self, chunk: &str, sink: &mut impl Sink) {
+        if chunk.is_ascii() || is_nfkc_quick(chunk.chars()) == IsNormalized::Yes {
             self.window(chunk, sink);
+        } else {
+            let normal: String = chunk.nfkc().collect();
+            self.window(&normal, sink);
         }
     }
 
@@ -79,11 +94,21 @@ impl Analysis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Analyzer, Each, Term};
+    use super::super::{Analyzer, Each, Role, Term};
+    use super::*;
     use proptest::prelude::*;
 
+    /// A text taken apart as a whole.
+    fn whole(text: &str) -> Vec<(String, Role)> {
+        let mut terms = Vec::new();
+        let each = &mut |term: Term<'_>| terms.push((term.key.to_owned(), term.role));
+        let normal: String = text.nfkc().collect();
+        Analyzer::default().start().window(&normal, &mut Each(each));
+        terms
+    }
+
     #[test]
-    fn what_ascii_alone_may_skip_changes_nothing() {
+    fn what_chunks_may_skip_changes_nothing() {
         let chunks = [
             "the",
             "The",
@@ -123,29 +148,58 @@ mod tests {
             "=",
             "'s",
             "it's",
+            "na\u{ef}ve",
+            "nai\u{308}ve",
+            "\u{308}x",
+            "\u{a8}x",
+            "\u{2014}",
+            "so\u{2014}and",
+            "\u{201c}Quoted\u{201d}",
+            "don\u{2019}t",
+            "a\u{200d}b",
+            "\u{200d}",
+            "\u{1f1e9}",
+            "\u{1f1e9}\u{1f1ea}",
+            "\u{1f44d}\u{1f3fd}",
+            "\u{fb01}ne",
+            "\u{ff21}\u{ff22}",
+            "\u{6771}\u{4eac}",
+            "\u{30ab}\u{30bf}",
+            "\u{e01}\u{e33}",
+            "a\u{a0}b",
+            "a\u{3000}b",
+            "\u{645}\u{631}",
+            "\u{5d0}\"\u{5d1}",
+            "\u{430}.",
+            "1\u{66b}5",
+            "\u{2028}x",
+            "\u{85}",
+            "\u{feff}word",
+            "word\u{ad}",
         ];
         let mut random = 1_u32;
-        for _ in 0..300 {
+        for _ in 0..2_000 {
             let mut text = String::new();
             for _ in 0..12 {
                 random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 text.push_str(chunks[(random >> 8) as usize % chunks.len()]);
                 text.push_str([" ", "  ", "\n", "\t", "\r\n", "\u{c}"][(random >> 24) as usize % 6]);
             }
-            let mut whole = Vec::new();
-            let each = &mut |term: Term<'_>| whole.push((term.key.to_owned(), term.role));
-            Analyzer::default().start().window(&text, &mut Each(each));
-            assert_eq!(Analyzer::default().analyze(&text), whole, "{text:?}");
+            assert_eq!(Analyzer::default().analyze(&text), whole(&text), "{text:?}");
         }
     }
 
     proptest! {
         #[test]
         fn any_ascii_gives_what_the_general_way_gives(text in "([a-zA-Z]{0,18}[ -~]{0,3}[ \\t]{0,2}|[\0-\x7f]{0,20}){0,8}") {
-            let mut whole = Vec::new();
-            let each = &mut |term: Term<'_>| whole.push((term.key.to_owned(), term.role));
-            Analyzer::default().start().window(&text, &mut Each(each));
-            prop_assert_eq!(Analyzer::default().analyze(&text), whole);
+            prop_assert_eq!(Analyzer::default().analyze(&text), whole(&text));
+        }
+
+        #[test]
+        fn any_text_gives_what_it_gives_as_a_whole(
+            text in "([a-zA-Z]{0,18}[ -~]{0,2}[\\pM\\pP\\p{Cf}]{0,2}[ \\t\\n]{0,2}|\\PC{0,9}[ \r]{0,2}|[\0-\u{7ff}]{0,20}){0,8}",
+        ) {
+            prop_assert_eq!(Analyzer::default().analyze(&text), whole(&text));
         }
     }
 }
