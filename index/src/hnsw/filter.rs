@@ -377,7 +377,8 @@ mod tests {
         assert_eq!(Plan::choose(10_000, 12_000, 64, || true), Plan::Scan);
         assert_eq!(Plan::choose(70_000, 100_000, 64, || true), Plan::Matching { away: true });
         assert_eq!(Plan::choose(100, 100_000, 64, || panic!("few are scanned wherever they are")), Plan::Scan);
-        assert_eq!(Plan::choose(10_000, 60_000, 64, || false), Plan::Scan);
+        assert_eq!(Plan::choose(10_000, 60_000, 64, || false), Plan::Collecting);
+        assert_eq!(Plan::choose(5_000, 60_000, 64, || false), Plan::Scan);
         assert_eq!(Plan::choose(20_000, 4_000_000, 64, || false), Plan::Scan);
         assert_eq!(Plan::choose(20_000, 200_000, 5_000, || false), Plan::Scan);
     }
