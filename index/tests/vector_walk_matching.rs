@@ -1,4 +1,4 @@
-//! The walk over matching vectors, which only filters of many matches and a small share of a segment need.
+//! Filters of many matches: walks over all vectors where the query is among them, scans and walks over the matches where not.
 //!
 //! The vectors are few-dimensional, so that a segment large enough for this strategy is built quickly.
 
@@ -34,7 +34,11 @@ fn walks_over_matches_keep_recall_for_filters_spread_out_near_and_far() {
     for (name, filter) in [("spread", spread), ("near", near), ("far", far), ("most and far", most_far)] {
         let options = SearchOptions { filter: Some(&filter), ..SearchOptions::default() };
         let search = index.search(&queries[0], 10, options).unwrap();
-        let expected = if name == "far" { Strategy::ScanMatching } else { Strategy::WalkMatching };
+        let expected = match name {
+            "far" => Strategy::ScanMatching,
+            "most and far" => Strategy::WalkMatching,
+            _ => Strategy::WalkCollecting,
+        };
         assert_eq!(search.parts[0].strategy, expected, "{name}");
         let recall = clusters::recall(&index, &queries, options);
         assert!(recall >= 0.95, "{name}: {recall}");
