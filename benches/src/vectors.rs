@@ -79,6 +79,9 @@ pub(crate) struct Arguments {
     /// The folder to write in; it must lie on the disk that is meant. Files made there are removed.
     #[arg(long, default_value = ".", requires = "writes")]
     dir: PathBuf,
+    /// Only these phases: writes, mixed, mixed-nearest, mixed-index.
+    #[arg(long, value_name = "PHASE", value_delimiter = ',', requires = "writes")]
+    phases: Vec<String>,
     #[command(flatten)]
     data: Option<Data>,
     /// How many neighbours are asked for.
@@ -135,7 +138,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return kernels::run(dim as usize, arguments.far_mib as usize);
     }
     if let Some(count) = arguments.writes {
-        return writes::run(&arguments.dir, arguments.held, count);
+        return writes::run(&arguments.dir, arguments.held, count, &arguments.phases);
     }
     let data = arguments.data.as_ref().ok_or("--base, --queries and --truth are expected")?;
     let base = NpyReader::open(&data.base)?;

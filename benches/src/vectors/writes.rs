@@ -8,7 +8,9 @@
 //! | mixed-index | the same of the vector index alone, with no database around it: nine searches, then a vector more in the tail |
 //!
 //! Operations are counted by the clock and by processor time, which is what an unshared core would give; that of the whole
-//! process, background work included.
+//! process, background work included. Besides, what a read and a write take of the thread that does them, and what all other
+//! threads take a write: checkpoints and merges. At the end of a mix `segments` are the vectors in each, oldest first, those
+//! without a graph below zero, and `tail` those in none.
 //!
 //! The database holds clustered vectors made here, checkpointed before anything is measured. A vector that the next recall
 //! does not find is an error.
@@ -16,7 +18,7 @@
 use super::IDENTITY;
 use crate::Result;
 use crate::append::text;
-use crate::measure::{cpu_time, quantile_us, round};
+use crate::measure::{cpu_time, quantile_us, round, thread_cpu_time};
 use crate::random::Random;
 use holotype::answer::Output;
 use holotype::query::{ParamValue, Params};
@@ -43,8 +45,15 @@ const NEAREST: &str = "recall near $v through traces 10 by near pool 10 score si
 const BATCH: u32 = 1000;
 const READS_A_WRITE: u32 = 9;
 
-/// Fills a database with `held` vectors and writes `count` more, each way.
-pub(super) fn run(dir: &Path, held: u32, count: u32) -> Result<()> {
+/// The phases, in the order in which they run.
+const PHASES: [&str; 4] = ["writes", "mixed", "mixed-nearest", "mixed-index"];
+
+/// Fills a database with `held` vectors and writes `count` more, in each of `phases`; in all, where there are none.
+pub(super) fn run(dir: &Path, held: u32, count: u32, phases: &[String]) -> Result<()> {
+    if let Some(unknown) = phases.iter().find(|phase| !PHASES.contains(&phase.as_str())) {
+        return Err(format!("{unknown} is no phase: {} are", PHASES.join(", ")).into());
+    }
+    let asked_for = |phase: &str| phases.is_empty() || phases.iter().any(|asked| asked == phase);
     let temporary = tempfile::Builder::new().prefix("holotype-bench-").tempdir_in(dir)?;
     let space = Space::new("bench", DIM).encoding(Encoding::F16);
     let database = Holotype::create(temporary.path().join("writes.holo"), Options::with_space(space))?;
@@ -58,16 +67,25 @@ pub(super) fn run(dir: &Path, held: u32, count: u32) -> Result<()> {
         transaction.commit(Durability::None)?;
     }
     database.checkpoint()?;
-    synced(&database, &mut source, temporary.path(), held, count)?;
-    let statement = database.prepare(NEAREST)?;
-    mixed("mixed", &database, &mut source, held, count, |snapshot, vector| {
-        nearest(snapshot, &statement, vector).map(|keys| keys.len())
-    })?;
-    mixed("mixed-nearest", &database, &mut source, held, count, |snapshot, vector| {
-        Ok(snapshot.nearest(Layer::Trace, &vector, 10)?.len())
-    })?;
+    if asked_for("writes") {
+        synced(&database, &mut source, temporary.path(), held, count)?;
+    }
+    if asked_for("mixed") {
+        let statement = database.prepare(NEAREST)?;
+        mixed("mixed", &database, &mut source, held, count, |snapshot, vector| {
+            nearest(snapshot, &statement, vector).map(|keys| keys.len())
+        })?;
+    }
+    if asked_for("mixed-nearest") {
+        mixed("mixed-nearest", &database, &mut source, held, count, |snapshot, vector| {
+            Ok(snapshot.nearest(Layer::Trace, &vector, 10)?.len())
+        })?;
+    }
     database.close()?;
-    of_index(&mut source, held, count)
+    if asked_for("mixed-index") {
+        of_index(&mut source, held, count)?;
+    }
+    Ok(())
 }
 
 fn synced(database: &Holotype, source: &mut Source, dir: &Path, held: u32, count: u32) -> Result<()> {
@@ -116,11 +134,10 @@ fn mixed(
     count: u32,
     ask: impl Fn(&Snapshot, Vec<f32>) -> Result<usize>,
 ) -> Result<()> {
-    let (mut reads, mut writes) = (Vec::new(), Vec::new());
     // Making vectors at random takes as long as finding some.
     let asked: Vec<Vec<f32>> = (0..count * READS_A_WRITE).map(|_| source.vector()).collect();
     let traces: Vec<NewTrace> = (0..count).map(|_| source.trace("mixed").0).collect();
-    let (started, cpu_before) = (Instant::now(), cpu_time());
+    let mut times = Times::start();
     for (trace, vectors) in traces.into_iter().zip(asked.chunks(READS_A_WRITE as usize)) {
         for vector in vectors {
             let vector = vector.clone();
@@ -128,16 +145,37 @@ fn mixed(
             if ask(&database.snapshot(), vector)? != 10 {
                 return Err(format!("{phase}: ten were asked for").into());
             }
-            reads.push(asked.elapsed());
+            times.reads.push(asked.elapsed());
         }
+        times.reads_end();
         let began = Instant::now();
         let mut transaction = database.begin()?;
         transaction.record(trace)?;
         transaction.commit(Durability::None)?;
-        writes.push(began.elapsed());
+        times.writes.push(began.elapsed());
+        times.write_ends();
     }
-    print_mixed(phase, held, count, (started.elapsed(), cpu_time() - cpu_before), &reads, &writes);
+    let parts = parts(&database.snapshot())?;
+    times.print(phase, held, count, &parts);
     Ok(())
+}
+
+/// The vectors of the traces in each segment, below zero where it has no graph, and in the tail.
+fn parts(snapshot: &Snapshot) -> Result<(Vec<i64>, i64)> {
+    let (mut segments, mut tail) = (Vec::new(), 0);
+    for output in snapshot.query("show segments", &Params::new())? {
+        let Output::Table(table) = output else { continue };
+        for (layer, form, part, items, _) in table.typed::<(String, String, String, u64, Option<u64>)>()? {
+            let items = i64::try_from(items)?;
+            match (layer.as_str(), form.as_str(), part.as_str()) {
+                ("trace", "vectors", "graph") => segments.push(items),
+                ("trace", "vectors", "flat") => segments.push(-items),
+                ("trace", "vectors", "tail") => tail = items,
+                _ => {}
+            }
+        }
+    }
+    Ok((segments, tail))
 }
 
 fn of_index(source: &mut Source, held: u32, count: u32) -> Result<()> {
@@ -150,43 +188,83 @@ fn of_index(source: &mut Source, held: u32, count: u32) -> Result<()> {
     let file = SegmentFile::from_bytes(file, layout::KIND, &IDENTITY)?;
     let segments = Arc::new(vec![Arc::new(VectorSegment::open(file, &spec)?)]);
     let tail = VectorTail::new(spec);
-    let (mut reads, mut writes) = (Vec::new(), Vec::new());
     let vectors: Vec<Vec<f32>> = (0..count * (READS_A_WRITE + 1)).map(|_| source.vector()).collect();
     let mut index = VectorIndex::shared(Arc::clone(&segments), tail.view())?;
-    let (started, cpu_before) = (Instant::now(), cpu_time());
+    let mut times = Times::start();
     for (id, vectors) in (held..).zip(vectors.chunks(READS_A_WRITE as usize + 1)) {
         let Some((new, asked)) = vectors.split_last() else { continue };
         for vector in asked {
             let began = Instant::now();
             index.search(vector, 10, SearchOptions::default())?;
-            reads.push(began.elapsed());
+            times.reads.push(began.elapsed());
         }
+        times.reads_end();
         let began = Instant::now();
         tail.push(id, new)?;
         index = VectorIndex::shared(Arc::clone(&segments), tail.view())?;
-        writes.push(began.elapsed());
+        times.writes.push(began.elapsed());
+        times.write_ends();
     }
-    print_mixed("mixed-index", held, count, (started.elapsed(), cpu_time() - cpu_before), &reads, &writes);
+    times.print("mixed-index", held, count, &(vec![i64::from(held)], i64::from(count)));
     Ok(())
 }
 
-fn print_mixed(
-    phase: &str,
-    held: u32,
-    count: u32,
-    (wall, cpu): (Duration, Duration),
-    reads: &[Duration],
-    writes: &[Duration],
-) {
-    let operations = f64::from(count * (READS_A_WRITE + 1));
-    let line = json!({
-        "bench": "vectors", "engine": "holotype", "phase": phase, "held": held, "dim": DIM, "writes": count,
-        "operations_per_s": round(operations / wall.as_secs_f64(), 1),
-        "operations_per_cpu_s": round(operations / cpu.as_secs_f64(), 1),
-        "read_p50_us": quantile_us(reads, 0.5), "read_p99_us": quantile_us(reads, 0.99),
-        "write_p50_us": quantile_us(writes, 0.5), "write_p99_us": quantile_us(writes, 0.99),
-    });
-    println!("{line}");
+/// How long reads and writes take, and what they take of the processor.
+struct Times {
+    started: Instant,
+    all_before: Duration,
+    /// What this thread had used of the processor when the last reads or the last write ended.
+    own_before: Duration,
+    own_reads: Duration,
+    own_writes: Duration,
+    reads: Vec<Duration>,
+    writes: Vec<Duration>,
+}
+
+impl Times {
+    fn start() -> Self {
+        Self {
+            started: Instant::now(),
+            all_before: cpu_time(),
+            own_before: thread_cpu_time(),
+            own_reads: Duration::ZERO,
+            own_writes: Duration::ZERO,
+            reads: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+
+    fn own_since(&mut self) -> Duration {
+        let now = thread_cpu_time();
+        now - std::mem::replace(&mut self.own_before, now)
+    }
+
+    fn reads_end(&mut self) {
+        let reads = self.own_since();
+        self.own_reads += reads;
+    }
+
+    fn write_ends(&mut self) {
+        let write = self.own_since();
+        self.own_writes += write;
+    }
+
+    fn print(&self, phase: &str, held: u32, count: u32, (segments, tail): &(Vec<i64>, i64)) {
+        let (wall, all) = (self.started.elapsed(), cpu_time() - self.all_before);
+        let operations = f64::from(count * (READS_A_WRITE + 1));
+        let each = |time: Duration, of: u32| round(time.as_secs_f64() * 1e6 / f64::from(of), 1);
+        let line = json!({
+            "bench": "vectors", "engine": "holotype", "phase": phase, "held": held, "dim": DIM, "writes": count,
+            "operations_per_s": round(operations / wall.as_secs_f64(), 1),
+            "operations_per_cpu_s": round(operations / all.as_secs_f64(), 1),
+            "read_cpu_us": each(self.own_reads, count * READS_A_WRITE), "write_cpu_us": each(self.own_writes, count),
+            "background_cpu_us_a_write": each(all.saturating_sub(self.own_reads + self.own_writes), count),
+            "read_p50_us": quantile_us(&self.reads, 0.5), "read_p99_us": quantile_us(&self.reads, 0.99),
+            "write_p50_us": quantile_us(&self.writes, 0.5), "write_p99_us": quantile_us(&self.writes, 0.99),
+            "segments": segments, "tail": tail,
+        });
+        println!("{line}");
+    }
 }
 
 /// The keys of the ten nearest traces.
