@@ -7,10 +7,14 @@
 
 use crate::bitmap::Bits;
 use crate::hit::{Hit, TopHits};
+use crate::quantize::CodeBounds;
 use crate::rows::{ExactQuery, RowsView};
 
 /// Rows scored in one kernel call.
 const CHUNK: usize = 256;
+
+/// Where less than one in so many vectors may be an answer, only those are compared, and codes are of no use.
+pub(crate) const SPARSE: usize = 8;
 
 /// Compares every vector of `rows` that `filter` lets through, and returns how many that were.
 pub(crate) fn scan(rows: &RowsView<'_>, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
@@ -26,6 +30,36 @@ pub(crate) fn scan(rows: &RowsView<'_>, query: &ExactQuery, filter: Option<&Bits
 
 fn scan_all(rows: &RowsView<'_>, query: &ExactQuery, top: &mut TopHits) -> u64 {
     scan_run(rows, query, &mut [0.0; CHUNK], top)
+}
+
+/// Offers every vector of `rows` that `filter` lets through and that may be among the best: what a scan finds, at less than
+/// half the cost. What `bounds` prove rules most of them out without a look at the exact vectors.
+pub(crate) fn scan_coded(
+    rows: &RowsView<'_>,
+    bounds: &CodeBounds<'_>,
+    query: &ExactQuery,
+    filter: Option<&Bits>,
+    top: &mut TopHits,
+) {
+    let ids = rows.ids();
+    let mut distances = Vec::with_capacity(CHUNK);
+    for start in (0..ids.len()).step_by(CHUNK) {
+        let end = (start + CHUNK).min(ids.len());
+        let Some(threshold) = top.threshold() else {
+            scan(&rows.slice(start, end), query, filter, top);
+            continue;
+        };
+        bounds.distances_from(start, end - start, &mut distances);
+        let cutoff = bounds.cutoff(threshold);
+        for (position, distance) in (start..end).zip(&distances) {
+            let may_be_best = *distance <= cutoff
+                && filter.is_none_or(|filter| filter.contains(ids[position]))
+                && top.threshold().is_none_or(|least| bounds.similarity(position as u32, *distance).1 >= least);
+            if may_be_best {
+                top.push(Hit { id: ids[position], score: query.score(rows, position) });
+            }
+        }
+    }
 }
 
 /// Compares every vector of `rows`, as many at a time as `scores` holds.

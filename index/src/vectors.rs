@@ -406,8 +406,14 @@ fn search_sound(
     // A filter that lets everything through is none.
     let filter = options.filter.filter(|_| matching < count);
     let walkable = if options.exact { None } else { segment.walkable()? };
+    let by_codes = !options.exact && walkable.is_none() && matching >= count / flat::SPARSE as u64;
+    let bounds = if by_codes { segment.bounds(query)? } else { None };
     let (strategy, compared) = match (filter, walkable) {
         (Some(_), _) if matching == 0 => (Strategy::Skip, 0),
+        (filter, None) if let Some(bounds) = &bounds => {
+            flat::scan_coded(&rows, bounds, query, filter, top);
+            (if filter.is_some() { Strategy::ScanMatching } else { Strategy::Scan }, matching)
+        }
         (None, None) => (Strategy::Scan, flat::scan(&rows, query, None, top)),
         (Some(filter), None) => {
             let positions = members.positions(filter);

@@ -2,7 +2,8 @@
 
 mod clusters;
 
-use clusters::{IDENTITY, clusters, index, options, rows, segment, spec};
+use clusters::{IDENTITY, clusters, index, open, options, rows, segment, spec};
+use holotype_index::bitmap::Bits;
 use holotype_index::segment::layout;
 use holotype_index::{
     BuildOptions, Encoding, Error, Metric, SearchOptions, Strategy, VectorSegment, VectorSpec, build_segment,
@@ -95,6 +96,48 @@ fn every_flipped_byte_and_every_cut_is_noticed() {
     assert!(went_around > 100, "{went_around} searches went around damage");
     for len in 0..bytes.len() {
         assert!(open_bytes(bytes[..len].to_vec(), &spec).is_err(), "cut to {len}");
+    }
+}
+
+#[test]
+fn a_segment_without_a_graph_is_scanned_by_its_codes_and_nothing_else_is_found() {
+    let vectors = clusters(900, 36);
+    let flat = BuildOptions { graph_from: usize::MAX, ..options() };
+    for (metric, encoding) in [Metric::Cosine, Metric::Dot, Metric::L2]
+        .into_iter()
+        .flat_map(|metric| [Encoding::F32, Encoding::F16, Encoding::I8].map(|encoding| (metric, encoding)))
+    {
+        let rows = rows(spec(metric, encoding), &vectors[..850], |i| i as u32 * 2);
+        let segment = open(build_segment(&rows, IDENTITY, &flat).unwrap(), &rows.spec());
+        assert!(!segment.has_graph() && segment.file().section(*b"CODE").is_ok());
+        let index = index(vec![segment]);
+        let filters: [fn(u32) -> bool; 4] = [|_| true, |id| id % 3 == 0, |id| id > 100, |id| id % 100 == 0];
+        for (query, filter) in vectors[840..].iter().zip(filters.into_iter().cycle()) {
+            let filter: Bits = (0..1700).filter(|id| filter(*id)).collect();
+            for (filter, k) in [(None, 10), (Some(&filter), 1), (Some(&filter), 10), (Some(&filter), 900)] {
+                let options = SearchOptions { filter, ..SearchOptions::default() };
+                let found = index.search(query, k, options).unwrap();
+                assert_eq!(found, index.search(query, k, SearchOptions { exact: true, ..options }).unwrap());
+            }
+        }
+    }
+    let few = rows(spec(Metric::Cosine, Encoding::F16), &vectors[..100], |i| i as u32);
+    assert!(open(build_segment(&few, IDENTITY, &flat).unwrap(), &few.spec()).file().section(*b"CODE").is_err());
+}
+
+#[test]
+fn every_flipped_byte_of_a_segment_without_a_graph_is_noticed_when_it_is_opened() {
+    let spec = VectorSpec::new(2, Metric::L2, Encoding::I8).unwrap();
+    let mut rows = holotype_index::Rows::new(spec);
+    for id in 0..260u32 {
+        rows.push(id * 3, &[(id % 7) as f32, (id % 11) as f32]).unwrap();
+    }
+    let bytes = build_segment(&rows, IDENTITY, &BuildOptions::default()).unwrap().into_bytes();
+    assert!(sections(&bytes).any(|(tag, _)| tag == b"CERR"));
+    for at in (0..bytes.len()).filter(|at| !padding(&bytes, *at)) {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x10;
+        assert!(open_bytes(flipped, &spec).is_err(), "byte {at} of {}", bytes.len());
     }
 }
 

@@ -63,7 +63,7 @@ impl<'a> Visitor<'a> {
         let mut parts = Vec::with_capacity(index.segments().len());
         let mut length = index.tail().longest();
         for segment in index.segments() {
-            let coded = segment.walkable()?.map(|walkable| walkable.bounds(&query));
+            let coded = segment.bounds(&query)?;
             length = length.max(segment.longest());
             let (rows, members) = (segment.rows()?, segment.members()?);
             parts.push(Part { segment, members, rows, coded, positions: Vec::new(), items: Vec::new() });

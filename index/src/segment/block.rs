@@ -9,7 +9,7 @@
 
 use crate::bitmap::Bits;
 use crate::flat;
-use crate::hit::{Hit, TopHits};
+use crate::hit::TopHits;
 use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer};
 use crate::rows::{ExactQuery, Rows};
 
@@ -18,12 +18,6 @@ const CODED_FROM: usize = 512;
 
 /// Vectors that the scale of a block's codes is learnt from.
 const SAMPLE: usize = 128;
-
-/// Rows compared in one kernel call.
-const CHUNK: usize = 256;
-
-/// Where less than one in so many vectors may be an answer, only those are compared.
-const SPARSE: usize = 8;
 
 /// Vectors that no longer change.
 #[derive(Debug)]
@@ -76,31 +70,14 @@ impl Block {
         // A filter that lets everything through is none.
         let filter = filter.filter(|_| matching < ids.len());
         let coded = match &self.coded {
-            Some(coded) if matching >= ids.len() / SPARSE => coded,
+            Some(coded) if matching >= ids.len() / flat::SPARSE => coded,
             _ => return flat::scan(&rows, query, filter, top),
         };
         let spec = rows.spec();
         let codes = Codes::new(spec.dim, spec.metric, &coded.codes);
         let errors = CodeErrors { largest: coded.largest_error, parts: &coded.error_parts, guard: None };
         let bounds = CodeBounds::new(&coded.quantizer, codes, errors, coded.longest, query.vector());
-        let mut distances = Vec::with_capacity(CHUNK);
-        for start in (0..ids.len()).step_by(CHUNK) {
-            let end = (start + CHUNK).min(ids.len());
-            let Some(threshold) = top.threshold() else {
-                flat::scan(&rows.slice(start, end), query, filter, top);
-                continue;
-            };
-            bounds.distances_from(start, end - start, &mut distances);
-            let cutoff = bounds.cutoff(threshold);
-            for (position, distance) in (start..end).zip(&distances) {
-                let may_be_best = *distance <= cutoff
-                    && filter.is_none_or(|filter| filter.contains(ids[position]))
-                    && top.threshold().is_none_or(|least| bounds.similarity(position as u32, *distance).1 >= least);
-                if may_be_best {
-                    top.push(Hit { id: ids[position], score: query.score(&rows, position) });
-                }
-            }
-        }
+        flat::scan_coded(&rows, &bounds, query, filter, top);
         matching as u64
     }
 }

@@ -9,9 +9,9 @@
 //! | `IDS ` | count * u32: ids, ascending | always |
 //! | `VECS` | count * dim components in the encoding | always |
 //! | `SCAL` | count * f32: scale of each vector | encoding i8 |
-//! | `CODE` | count * dim * i8: scan codes | with a graph |
-//! | `CERR` | count * u8: how far the code is from the vector, in parts of 255 of the largest error, rounded up | with a graph |
-//! | `MEAN` | dim * f32: taken off before coding | with a graph, metric l2 |
+//! | `CODE` | count * dim * i8: scan codes | with scan codes |
+//! | `CERR` | count * u8: how far the code is from the vector, in parts of 255 of the largest error, rounded up | with scan codes |
+//! | `MEAN` | dim * f32: taken off before coding | with scan codes, metric l2 |
 //! | `LNK0` | count * m0 * u32: positions linked at level 0, filled up with `u32::MAX` | with a graph |
 //! | `UPPR` | the levels above 0, lowest first, see below | with a graph |
 //! | `MEMB` | the ids as a set, see below | with a graph, unless the ids are all from the first to the last |
@@ -25,20 +25,20 @@
 //! | 0 | 4 | dim |
 //! | 4 | 1 | metric: 0 cosine, 1 dot, 2 l2 |
 //! | 5 | 1 | encoding of `VECS`: 0 f32, 1 f16, 2 i8 |
-//! | 6 | 1 | scan codes: 0 none, 1 i8 with one scale |
+//! | 6 | 1 | scan codes: 0 none, 1 i8 with one scale; a graph has them |
 //! | 7 | 1 | order of positions: 0 by id |
 //! | 8 | 4 | count |
-//! | 12 | 4 | m, links a node above level 0; 0 without a graph |
+//! | 12 | 4 | m, links a node above level 0; 0 without a graph, like all up to the seed |
 //! | 16 | 4 | m0, links a node at level 0 |
 //! | 20 | 4 | ef_construction |
 //! | 24 | 4 | levels above 0 |
 //! | 28 | 4 | entry point: a position that is on the highest level |
 //! | 32 | 8 | seed of the levels |
-//! | 40 | 4 | f32: scale of the scan codes |
+//! | 40 | 4 | f32: scale of the scan codes; 0 without them |
 //! | 44 | 4 | first id |
 //! | 48 | 4 | last id |
 //! | 52 | 4 | f32: length of the longest vector, rounded up |
-//! | 56 | 4 | f32: largest distance of a vector from what its code stands for, rounded up; 0 without a graph |
+//! | 56 | 4 | f32: largest distance of a vector from what its code stands for, rounded up; 0 without scan codes |
 //! | 60 | 4 | zero |
 //!
 //! `UPPR` holds for each level its node count n as u32 and then three arrays of u32: n positions, ascending; n indices
@@ -118,7 +118,17 @@ pub(crate) struct Head {
     pub(crate) last_id: u32,
     /// No vector is longer.
     pub(crate) longest: f32,
+    /// Always there with a graph, which is walked on them.
+    pub(crate) codes: Option<CodesHead>,
     pub(crate) graph: Option<GraphHead>,
+}
+
+/// What the header says about the scan codes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CodesHead {
+    pub(crate) scale: f32,
+    /// No vector is further from what its code stands for.
+    pub(crate) error: f32,
 }
 
 /// What the header says about the graph.
@@ -130,9 +140,6 @@ pub(crate) struct GraphHead {
     pub(crate) levels: u32,
     pub(crate) entry: u32,
     pub(crate) seed: u64,
-    pub(crate) code_scale: f32,
-    /// No vector is further from what its code stands for.
-    pub(crate) code_error: f32,
 }
 
 impl Head {
@@ -148,16 +155,18 @@ impl Head {
         put(LAST_ID, &self.last_id.to_le_bytes());
         put(LONGEST, &self.longest.to_le_bytes());
         put(CODE_TYPE, &[CODES_NONE]);
-        if let Some(graph) = &self.graph {
+        if let Some(codes) = &self.codes {
             put(CODE_TYPE, &[CODES_I8]);
+            put(CODE_SCALE, &codes.scale.to_le_bytes());
+            put(CODE_ERROR, &codes.error.to_le_bytes());
+        }
+        if let Some(graph) = &self.graph {
             put(M, &graph.m.to_le_bytes());
             put(M0, &graph.m0.to_le_bytes());
             put(EF_CONSTRUCTION, &graph.ef_construction.to_le_bytes());
             put(LEVELS, &graph.levels.to_le_bytes());
             put(ENTRY, &graph.entry.to_le_bytes());
             put(SEED, &graph.seed.to_le_bytes());
-            put(CODE_SCALE, &graph.code_scale.to_le_bytes());
-            put(CODE_ERROR, &graph.code_error.to_le_bytes());
         }
         bytes
     }
@@ -197,21 +206,31 @@ impl Head {
         if !(longest.is_finite() && longest >= 0.0) {
             return bad(LONGEST, format!("longest vector {longest}"));
         }
-        let graph = match bytes[CODE_TYPE] {
+        let codes = match bytes[CODE_TYPE] {
             CODES_NONE => None,
-            CODES_I8 => Some(GraphHead {
-                m: u32_at(M),
-                m0: u32_at(M0),
-                ef_construction: u32_at(EF_CONSTRUCTION),
-                levels: u32_at(LEVELS),
-                entry: u32_at(ENTRY),
-                seed: u64::from_le_bytes(array(bytes, SEED)),
-                code_scale: f32_at(CODE_SCALE),
-                code_error: f32_at(CODE_ERROR),
-            }),
+            CODES_I8 => Some(CodesHead { scale: f32_at(CODE_SCALE), error: f32_at(CODE_ERROR) }),
             other => return bad(CODE_TYPE, format!("scan codes of type {other}")),
         };
+        if let Some(codes) = &codes {
+            if !(codes.scale.is_finite() && codes.scale > 0.0) {
+                return bad(CODE_SCALE, format!("scale {}", codes.scale));
+            }
+            if !(codes.error.is_finite() && codes.error >= 0.0) {
+                return bad(CODE_ERROR, format!("largest error {}", codes.error));
+            }
+        }
+        let graph = bytes[M..CODE_SCALE].iter().any(|byte| *byte != 0).then(|| GraphHead {
+            m: u32_at(M),
+            m0: u32_at(M0),
+            ef_construction: u32_at(EF_CONSTRUCTION),
+            levels: u32_at(LEVELS),
+            entry: u32_at(ENTRY),
+            seed: u64::from_le_bytes(array(bytes, SEED)),
+        });
         if let Some(graph) = &graph {
+            if codes.is_none() {
+                return bad(CODE_TYPE, "a graph without scan codes".to_owned());
+            }
             let links = 1..=MAX_LINKS as u32;
             if !links.contains(&graph.m) || !links.contains(&graph.m0) {
                 return bad(M, format!("m {} and m0 {}", graph.m, graph.m0));
@@ -222,14 +241,8 @@ impl Head {
             if graph.entry >= count {
                 return bad(ENTRY, format!("entry point {} of {count}", graph.entry));
             }
-            if !(graph.code_scale.is_finite() && graph.code_scale > 0.0) {
-                return bad(CODE_SCALE, format!("scale {}", graph.code_scale));
-            }
-            if !(graph.code_error.is_finite() && graph.code_error >= 0.0) {
-                return bad(CODE_ERROR, format!("largest error {}", graph.code_error));
-            }
         }
-        Ok(Self { spec: VectorSpec { dim, metric, encoding }, count, first_id, last_id, longest, graph })
+        Ok(Self { spec: VectorSpec { dim, metric, encoding }, count, first_id, last_id, longest, codes, graph })
     }
 }
 
@@ -249,6 +262,7 @@ mod tests {
             first_id: 17,
             last_id: 2017,
             longest: 2.0,
+            codes: Some(CodesHead { scale: 0.5, error: 1.0 }),
             graph: Some(GraphHead {
                 m: 16,
                 m0: 32,
@@ -256,8 +270,6 @@ mod tests {
                 levels: 2,
                 entry: 999,
                 seed: 0x0102_0304_0506_0708,
-                code_scale: 0.5,
-                code_error: 1.0,
             }),
         }
     }
@@ -266,8 +278,12 @@ mod tests {
     fn the_header_reads_back() {
         let head = head();
         assert_eq!(Head::decode(&head.encode()).unwrap(), head);
-        let flat = Head { graph: None, ..head };
+        let coded = Head { graph: None, ..head };
+        assert_eq!(Head::decode(&coded.encode()).unwrap(), coded);
+        let flat = Head { codes: None, ..coded };
         assert_eq!(Head::decode(&flat.encode()).unwrap(), flat);
+        let on_nothing = Head { codes: None, ..head };
+        assert!(Head::decode(&on_nothing.encode()).is_err());
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct VectorSegment {
     head: Head,
     /// The ids, where no section holds them as a set and they are not dense.
     members: Option<MemberWords>,
+    /// Where there are scan codes.
+    quantizer: Option<Quantizer>,
     graph: Option<GraphParts>,
     pool: Pool,
 }
@@ -38,7 +40,6 @@ pub struct VectorSegment {
 #[derive(Debug)]
 struct GraphParts {
     head: GraphHead,
-    quantizer: Quantizer,
     levels: Vec<UpperLevel>,
     calibration: Vec<Measured>,
     guards: [Guard; GUARDED.len()],
@@ -63,20 +64,14 @@ pub(crate) struct Walkable<'a> {
     pub(crate) params: Params,
     pub(crate) quantizer: &'a Quantizer,
     pub(crate) codes: Codes<'a>,
-    pub(crate) errors: CodeErrors<'a>,
     longest: f32,
     pub(crate) graph: GraphView<'a>,
 }
 
-impl<'a> Walkable<'a> {
+impl Walkable<'_> {
     /// What the codes likely say about similarities to `query`.
     pub(crate) fn likely(&self, query: &ExactQuery) -> Likely {
         self.quantizer.likely(query.vector(), self.longest)
-    }
-
-    /// What the codes prove about similarities to `query`.
-    pub(crate) fn bounds(&self, query: &ExactQuery) -> CodeBounds<'a> {
-        CodeBounds::new(self.quantizer, self.codes, self.errors, self.longest, query.vector())
     }
 }
 
@@ -98,9 +93,10 @@ impl VectorSegment {
         if head.spec != *spec {
             return Err(Error::Mismatch { expected: spec.to_string(), found: head.spec.to_string() });
         }
-        let mut segment = Self { file, head, members: None, graph: None, pool: Pool::default() };
+        let mut segment = Self { file, head, members: None, quantizer: None, graph: None, pool: Pool::default() };
         segment.members = segment.check_ids()?;
         segment.check_vectors()?;
+        segment.quantizer = segment.check_codes()?;
         if let Some(graph) = head.graph {
             segment.graph = Some(segment.check_graph(graph)?);
         }
@@ -249,11 +245,11 @@ impl VectorSegment {
     /// # Errors
     /// A storage error when the file is damaged.
     pub(crate) fn walkable(&self) -> Result<Option<Walkable<'_>>> {
-        let Some(parts) = &self.graph else {
+        let (Some(parts), Some(quantizer)) = (&self.graph, &self.quantizer) else {
             return Ok(None);
         };
         let (spec, head) = (self.head.spec, &parts.head);
-        let [_, codes, guard, _, errors, upper_guard] = self.guarded()?;
+        let [_, codes, guard, _, _, upper_guard] = self.guarded()?;
         let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).guarded(codes);
         let graph = GraphView {
             m: head.m as usize,
@@ -265,16 +261,21 @@ impl VectorSegment {
             upper_guard,
             levels: &parts.levels,
         };
-        let parts_of_largest = self.large(layout::CODE_ERRORS, "CERR")?;
-        let errors = CodeErrors { largest: head.code_error, parts: parts_of_largest, guard: errors };
-        Ok(Some(Walkable {
-            params: params(head),
-            quantizer: &parts.quantizer,
-            codes,
-            errors,
-            longest: self.head.longest,
-            graph,
-        }))
+        Ok(Some(Walkable { params: params(head), quantizer, codes, longest: self.head.longest, graph }))
+    }
+
+    /// What the scan codes prove about similarities to `query`, where there are any.
+    ///
+    /// # Errors
+    /// A storage error when the file is damaged.
+    pub(crate) fn bounds(&self, query: &ExactQuery) -> Result<Option<CodeBounds<'_>>> {
+        let (Some(head), Some(quantizer)) = (self.head.codes, &self.quantizer) else {
+            return Ok(None);
+        };
+        let (spec, [_, codes, _, _, guard, _]) = (self.head.spec, self.guarded()?);
+        let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).guarded(codes);
+        let errors = CodeErrors { largest: head.error, parts: self.large(layout::CODE_ERRORS, "CERR")?, guard };
+        Ok(Some(CodeBounds::new(quantizer, codes, errors, self.head.longest, query.vector())))
     }
 
     /// The ids that no walk from the entry point can reach: none in a segment as it was built. None without a graph.
@@ -339,8 +340,14 @@ impl VectorSegment {
         }
     }
 
-    fn check_graph(&self, head: GraphHead) -> Result<GraphParts> {
-        let spec = self.head.spec;
+    fn check_codes(&self) -> Result<Option<Quantizer>> {
+        let (Some(head), spec) = (self.head.codes, self.head.spec) else {
+            return Ok(None);
+        };
+        if self.head.graph.is_none() {
+            self.file.section(layout::CODES)?;
+            self.file.section(layout::CODE_ERRORS)?;
+        }
         let codes: &[i8] = self.large(layout::CODES, "CODE")?;
         self.expect_len("CODE", codes.len(), self.len() * spec.dim)?;
         let errors: &[u8] = self.large(layout::CODE_ERRORS, "CERR")?;
@@ -350,6 +357,10 @@ impl VectorSegment {
             mean = self.array(layout::MEAN, "MEAN")?;
             self.expect_len("MEAN", mean.len(), spec.dim)?;
         }
+        Ok(Some(Quantizer::new(spec.metric, head.scale, mean.to_vec())))
+    }
+
+    fn check_graph(&self, head: GraphHead) -> Result<GraphParts> {
         let links: &[u32] = self.large(layout::LINKS, "LNK0")?;
         self.expect_len("LNK0", links.len(), self.len() * head.m0 as usize)?;
         let mut blocks = 0;
@@ -370,9 +381,8 @@ impl VectorSegment {
         let Ok(guards) = guards.try_into() else {
             return Err(Error::corrupt("SUMS", 0, "there is another number of sections"));
         };
-        let quantizer = Quantizer::new(spec.metric, head.code_scale, mean.to_vec());
         let calibration = calibration.collect();
-        let mut parts = GraphParts { head, quantizer, levels: Vec::new(), calibration, guards };
+        let mut parts = GraphParts { head, levels: Vec::new(), calibration, guards };
         parts.levels = self.find_levels(&parts)?;
         Ok(parts)
     }

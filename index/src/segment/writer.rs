@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::guard;
-use super::layout::{self, GraphHead, Head};
+use super::layout::{self, CodesHead, GraphHead, Head};
 use crate::error::{Error, Result};
 use crate::hnsw::build::{self, Base, HeldBack};
 use crate::hnsw::calibrate::{self, Measured};
@@ -14,6 +14,9 @@ use crate::hnsw::graph::{Graph, GraphView};
 use crate::hnsw::params::Params;
 use crate::quantize::{Codes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
+
+/// A segment of fewer vectors has no scan codes: coding the query would cost more than they save.
+const CODED_FROM: usize = 256;
 
 /// How far a build or a merge has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +90,7 @@ impl BuildOptions<'_> {
 pub fn build_segment(rows: &Rows, identity: FileIdentity, options: &BuildOptions<'_>) -> Result<SegmentFileWriter> {
     let head = head(rows)?;
     if rows.len() < options.graph_from {
-        return Ok(write_rows(&head, rows, identity));
+        return Ok(write_flat(head, rows, identity));
     }
     write_graph(head, rows, identity, &link(rows, None, options.params()?, options)?)
 }
@@ -136,7 +139,7 @@ pub(super) fn head(rows: &Rows) -> Result<Head> {
     }
     let longest = rows.view().longest();
     let (count, first_id, last_id) = (rows.len() as u32, *first_id, *last_id);
-    Ok(Head { spec: rows.spec(), count, first_id, last_id, longest, graph: None })
+    Ok(Head { spec: rows.spec(), count, first_id, last_id, longest, codes: None, graph: None })
 }
 
 /// All sections of a segment with a graph.
@@ -147,7 +150,8 @@ pub(super) fn write_graph(
     walkable: &Walkable,
 ) -> Result<SegmentFileWriter> {
     let Walkable { params, quantizer, codes, graph, calibration } = walkable;
-    let (code_error, errors) = quantizer.errors(&rows.view(), codes);
+    let (error, errors) = quantizer.errors(&rows.view(), codes);
+    head.codes = Some(CodesHead { scale: quantizer.scale(), error });
     head.graph = Some(GraphHead {
         m: params.m as u32,
         m0: params.m0 as u32,
@@ -155,15 +159,9 @@ pub(super) fn write_graph(
         levels: graph.view().top() as u32,
         entry: graph.entry,
         seed: params.seed,
-        code_scale: quantizer.scale(),
-        code_error,
     });
     let mut file = write_rows(&head, rows, identity);
-    file.section(layout::CODES, bytemuck::cast_slice(codes).to_vec());
-    file.section(layout::CODE_ERRORS, errors.clone());
-    if !quantizer.mean().is_empty() {
-        file.section(layout::MEAN, bytemuck::cast_slice(quantizer.mean()).to_vec());
-    }
+    write_codes(&mut file, quantizer, codes, &errors);
     file.section(layout::LINKS, bytemuck::cast_slice(&graph.links).to_vec());
     file.section(layout::UPPER, bytemuck::cast_slice(&graph.upper).to_vec());
     if let Some(members) = MemberWords::of(rows.ids()) {
@@ -185,8 +183,32 @@ pub(super) fn write_graph(
     Ok(file)
 }
 
+/// All sections of a segment without a graph, with scan codes where there are enough vectors.
+fn write_flat(mut head: Head, rows: &Rows, identity: FileIdentity) -> SegmentFileWriter {
+    if rows.len() < CODED_FROM {
+        return write_rows(&head, rows, identity);
+    }
+    let view = rows.view();
+    let quantizer = Quantizer::train(&view);
+    let codes = quantizer.encode_rows(&view);
+    let (error, errors) = quantizer.errors(&view, &codes);
+    head.codes = Some(CodesHead { scale: quantizer.scale(), error });
+    let mut file = write_rows(&head, rows, identity);
+    write_codes(&mut file, &quantizer, &codes, &errors);
+    file
+}
+
+/// The sections of scan codes.
+fn write_codes(file: &mut SegmentFileWriter, quantizer: &Quantizer, codes: &[i8], errors: &[u8]) {
+    file.section(layout::CODES, bytemuck::cast_slice(codes).to_vec());
+    file.section(layout::CODE_ERRORS, errors.to_vec());
+    if !quantizer.mean().is_empty() {
+        file.section(layout::MEAN, bytemuck::cast_slice(quantizer.mean()).to_vec());
+    }
+}
+
 /// The sections that every segment has.
-pub(super) fn write_rows(head: &Head, rows: &Rows, identity: FileIdentity) -> SegmentFileWriter {
+fn write_rows(head: &Head, rows: &Rows, identity: FileIdentity) -> SegmentFileWriter {
     let mut file = SegmentFileWriter::new(layout::KIND, layout::VERSION, identity);
     file.section(layout::HEAD, head.encode());
     file.section(layout::IDS, bytemuck::cast_slice(rows.ids()).to_vec());
