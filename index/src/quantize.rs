@@ -98,6 +98,21 @@ impl Quantizer {
         code
     }
 
+    /// What bounds need of a prepared query.
+    pub(crate) fn query_code(&self, query: &[f32]) -> QueryCode {
+        let (code, scale) = (self.encode_query(query), self.query_scale(query));
+        let squares: i64 = code.iter().map(|c| i64::from(i32::from(*c).pow(2))).sum();
+        let mut centred = query.to_vec();
+        self.centre(&mut centred);
+        QueryCode {
+            of_code: (squares as f64).sqrt() * f64::from(scale),
+            error: error(&centred, scale, &code),
+            length: error(query, 0.0, &code),
+            code,
+            scale,
+        }
+    }
+
     /// How far each vector is from what its code stands for: the largest distance, and each in parts of 255 of that,
     /// rounded up.
     pub(crate) fn errors(&self, rows: &RowsView<'_>, codes: &[i8]) -> (f32, Vec<u8>) {
@@ -345,6 +360,19 @@ pub(crate) struct CodeErrors<'a> {
     pub(crate) guard: Option<Guarded<'a>>,
 }
 
+/// A query by the codes of one quantizer.
+#[derive(Clone, Debug)]
+pub(crate) struct QueryCode {
+    code: Vec<i8>,
+    scale: f32,
+    /// The length of what the code stands for.
+    of_code: f64,
+    /// How far the query is from that.
+    error: f64,
+    /// The length of the query.
+    length: f64,
+}
+
 /// What codes prove about the similarity of vectors to a query.
 ///
 /// With e the error of a vector's code and e_q that of the query's, by the triangle inequality:
@@ -370,27 +398,19 @@ impl<'a> CodeBounds<'a> {
         codes: Codes<'a>,
         errors: CodeErrors<'a>,
         longest: f32,
-        query: &[f32],
+        query: &QueryCode,
     ) -> Self {
-        let code = quantizer.encode_query(query);
-        let scale = quantizer.query_scale(query);
-        let squares: i64 = code.iter().map(|c| i64::from(i32::from(*c).pow(2))).sum();
-        let of_code = (squares as f64).sqrt() * f64::from(scale);
-        let mut centred = query.to_vec();
-        quantizer.centre(&mut centred);
-        let own = error(&centred, scale, &code);
         let part = f64::from(errors.largest) / 255.0;
         let (step, slack) = match codes.metric {
-            Metric::L2 => (quantizer.scale, (part, own)),
+            Metric::L2 => (quantizer.scale, (part, query.error)),
             Metric::Cosine | Metric::Dot => {
                 // What is compared with was summed up in single precision.
-                let length = error(query, 0.0, &code);
-                let rounding = length * f64::from(longest) * 1e-5;
-                (quantizer.scale * scale, (part * of_code, own * f64::from(longest) + rounding))
+                let rounding = query.length * f64::from(longest) * 1e-5;
+                (quantizer.scale * query.scale, (part * query.of_code, query.error * f64::from(longest) + rounding))
             }
         };
         let slack = ((slack.0 * ROUNDED) as f32, (slack.1 * ROUNDED) as f32);
-        Self { codes, errors, query: code, step, slack }
+        Self { codes, errors, query: query.code.clone(), step, slack }
     }
 
     /// The integer distances to the vectors at `positions`.
@@ -542,7 +562,13 @@ mod tests {
                 for length in [0.0, 0.4, 9.0] {
                     let asked: Vec<f32> = (0..16).map(|d| wave(d * 3 + 1) * length).collect();
                     let exact = crate::rows::ExactQuery::new(rows.spec(), &asked).unwrap();
-                    let bounds = CodeBounds::new(&quantizer, codes, errors, rows.view().longest(), exact.vector());
+                    let bounds = CodeBounds::new(
+                        &quantizer,
+                        codes,
+                        errors,
+                        rows.view().longest(),
+                        &quantizer.query_code(exact.vector()),
+                    );
                     let (mut all, mut listed) = (Vec::new(), Vec::new());
                     bounds.distances_from(0, 200, &mut all);
                     bounds.distances(&(0..200).collect::<Vec<_>>(), &mut listed);

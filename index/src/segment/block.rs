@@ -7,17 +7,23 @@
 //! Cost: codes take half a byte for each byte of f16, and about 2 us a vector to make; a scan takes 1 us and then a
 //! comparison of codes for each vector.
 
+use std::sync::Arc;
+
 use crate::bitmap::Bits;
 use crate::flat;
 use crate::hit::TopHits;
-use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer};
-use crate::rows::{ExactQuery, Rows};
+use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, QueryCode};
+use crate::rows::{ExactQuery, Rows, RowsView};
+use crate::spec::VectorSpec;
 
-/// Fewer vectors than this have no codes: coding the query would cost more than codes save.
-const CODED_FROM: usize = 512;
+/// Fewer vectors than this have no codes: making them would cost more than they save.
+const CODED_FROM: usize = 64;
 
 /// Vectors that the scale of a block's codes is learnt from.
 const SAMPLE: usize = 128;
+
+/// A scale that lets codes be so many times as far from their vectors as they were where it was learnt is learnt anew.
+const WORSE: f32 = 1.25;
 
 /// Vectors that no longer change.
 #[derive(Debug)]
@@ -29,28 +35,73 @@ pub(super) struct Block {
 /// The codes of a block, and what bounds are reckoned from.
 #[derive(Debug)]
 struct Coded {
-    quantizer: Quantizer,
+    trained: Arc<Trained>,
     codes: Vec<i8>,
     largest_error: f32,
     error_parts: Vec<u8>,
     longest: f32,
 }
 
+/// What blocks are coded by, several of them by the same: a query is then coded once for them all.
+#[derive(Debug)]
+pub(super) struct Trained {
+    quantizer: Quantizer,
+    /// The vectors it was learnt from, and how far from one of them its code was.
+    on: usize,
+    error: f32,
+}
+
+/// A query as the blocks have it that were coded by the same.
+pub(super) struct Asked<'a> {
+    trained: &'a Arc<Trained>,
+    code: QueryCode,
+}
+
 impl Coded {
-    fn new(rows: &Rows) -> Self {
+    /// Codes `rows` by what is at hand, if that was learnt from enough and does nearly as well here.
+    fn new(rows: &Rows, at_hand: Option<&Arc<Trained>>) -> Self {
         let view = rows.view();
+        if let Some(trained) = at_hand.filter(|trained| trained.on >= rows.len().min(SAMPLE)) {
+            let coded = Self::by(Arc::clone(trained), &view);
+            if coded.largest_error <= trained.error * WORSE {
+                return coded;
+            }
+        }
         let quantizer = Quantizer::train_on(&view, SAMPLE);
-        let codes = quantizer.encode_rows(&view);
-        let (largest_error, error_parts) = quantizer.errors(&view, &codes);
-        Self { quantizer, codes, largest_error, error_parts, longest: view.longest() }
+        let (codes, largest_error, error_parts) = codes(&quantizer, &view);
+        let trained = Arc::new(Trained { quantizer, on: rows.len(), error: largest_error });
+        Self { trained, codes, largest_error, error_parts, longest: view.longest() }
+    }
+
+    fn by(trained: Arc<Trained>, view: &RowsView<'_>) -> Self {
+        let (codes, largest_error, error_parts) = codes(&trained.quantizer, view);
+        Self { trained, codes, largest_error, error_parts, longest: view.longest() }
+    }
+
+    fn bounds(&self, spec: VectorSpec, query: &QueryCode) -> CodeBounds<'_> {
+        let codes = Codes::new(spec.dim, spec.metric, &self.codes);
+        let errors = CodeErrors { largest: self.largest_error, parts: &self.error_parts, guard: None };
+        CodeBounds::new(&self.trained.quantizer, codes, errors, self.longest, query)
     }
 }
 
+/// The codes of vectors, the largest error, and each in parts of that.
+fn codes(quantizer: &Quantizer, view: &RowsView<'_>) -> (Vec<i8>, f32, Vec<u8>) {
+    let codes = quantizer.encode_rows(view);
+    let (largest, parts) = quantizer.errors(view, &codes);
+    (codes, largest, parts)
+}
+
 impl Block {
-    /// A block of `rows`, coded where that pays.
-    pub(super) fn new(rows: Rows) -> Self {
-        let coded = (rows.len() >= CODED_FROM).then(|| Coded::new(&rows));
+    /// A block of `rows`, coded where that pays, by what is `at_hand` if that will do.
+    pub(super) fn new(rows: Rows, at_hand: Option<&Arc<Trained>>) -> Self {
+        let coded = (rows.len() >= CODED_FROM).then(|| Coded::new(&rows, at_hand));
         Self { rows, coded }
+    }
+
+    /// What it is coded by.
+    pub(super) fn trained(&self) -> Option<&Arc<Trained>> {
+        self.coded.as_ref().map(|coded| &coded.trained)
     }
 
     /// A block that is not scanned often.
@@ -64,7 +115,14 @@ impl Block {
     }
 
     /// Offers every vector that `filter` lets through and that may be among the best; returns how many it lets through.
-    pub(super) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
+    /// `asked` is the query as the block before had it, if it had codes.
+    pub(super) fn scan<'a>(
+        &'a self,
+        query: &ExactQuery,
+        filter: Option<&Bits>,
+        asked: &mut Option<Asked<'a>>,
+        top: &mut TopHits,
+    ) -> u64 {
         let (rows, ids) = (self.rows.view(), self.rows.ids());
         let matching = filter.map_or(ids.len(), |filter| count_in(filter, ids));
         // A filter that lets everything through is none.
@@ -73,11 +131,12 @@ impl Block {
             Some(coded) if matching >= ids.len() / flat::SPARSE => coded,
             _ => return flat::scan(&rows, query, filter, top),
         };
-        let spec = rows.spec();
-        let codes = Codes::new(spec.dim, spec.metric, &coded.codes);
-        let errors = CodeErrors { largest: coded.largest_error, parts: &coded.error_parts, guard: None };
-        let bounds = CodeBounds::new(&coded.quantizer, codes, errors, coded.longest, query.vector());
-        flat::scan_coded(&rows, &bounds, query, filter, top);
+        let trained = &coded.trained;
+        if asked.as_ref().is_some_and(|asked| !Arc::ptr_eq(asked.trained, trained)) {
+            *asked = None;
+        }
+        let asked = asked.get_or_insert_with(|| Asked { trained, code: trained.quantizer.query_code(query.vector()) });
+        flat::scan_coded(&rows, &coded.bounds(rows.spec(), &asked.code), query, filter, top);
         matching as u64
     }
 }
@@ -95,7 +154,7 @@ fn count_in(filter: &Bits, ids: &[u32]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Encoding, Metric, VectorSpec};
+    use crate::spec::{Encoding, Metric};
 
     /// Vectors around a few centres, some of them ten times as long.
     fn vector(i: usize, dim: usize) -> Vec<f32> {
@@ -114,7 +173,7 @@ mod tests {
                 for i in 0..1500 {
                     rows.push(i * 2, &vector(i as usize, DIM)).unwrap();
                 }
-                let block = Block::new(rows);
+                let block = Block::new(rows, None);
                 assert!(block.coded.is_some());
                 let rows = block.rows.view();
                 for (asked, k) in [(3, 1), (1000, 10), (2222, 10), (5, 300), (7, 1500)] {
@@ -124,7 +183,7 @@ mod tests {
                         for filter in [None, Some(&filter)] {
                             let (mut want, mut found) = (TopHits::new(k), TopHits::new(k));
                             let count = flat::scan(&rows, &query, filter, &mut want);
-                            assert_eq!(block.scan(&query, filter, &mut found), count);
+                            assert_eq!(block.scan(&query, filter, &mut None, &mut found), count);
                             assert_eq!(found.into_sorted(), want.into_sorted(), "{metric:?} {encoding:?} {asked} {k}");
                         }
                     }
@@ -134,21 +193,49 @@ mod tests {
     }
 
     #[test]
+    fn blocks_alike_are_coded_by_the_same_and_others_are_not() {
+        const DIM: usize = 24;
+        let block = |first: usize, count: usize, times: f32, at_hand: Option<&Arc<Trained>>| {
+            let mut rows = Rows::new(VectorSpec::new(DIM, Metric::Dot, Encoding::F16).unwrap());
+            for i in first..first + count {
+                let vector: Vec<f32> = vector(i, DIM).iter().map(|x| x * times).collect();
+                rows.push(i as u32, &vector).unwrap();
+            }
+            Block::new(rows, at_hand)
+        };
+        let small = block(0, 64, 1.0, None);
+        let large = block(0, 512, 1.0, small.trained());
+        let trained = |block: &Block| Arc::clone(block.trained().unwrap());
+        assert!(!Arc::ptr_eq(&trained(&small), &trained(&large)), "a few were learnt from");
+        let like = block(512, 64, 1.0, large.trained());
+        assert!(Arc::ptr_eq(&trained(&like), &trained(&large)));
+        let longer = block(576, 64, 30.0, large.trained());
+        assert!(!Arc::ptr_eq(&trained(&longer), &trained(&large)), "the codes of longer vectors are further off");
+        let blocks = [&large, &like, &longer, &small];
+        let query = ExactQuery::new(large.rows.spec(), &vector(99, DIM)).unwrap();
+        let (mut want, mut found, mut asked) = (TopHits::new(9), TopHits::new(9), None);
+        for block in blocks {
+            flat::scan(&block.rows.view(), &query, None, &mut want);
+            block.scan(&query, None, &mut asked, &mut found);
+        }
+        assert_eq!(found.into_sorted(), want.into_sorted());
+    }
+
+    #[test]
     fn codes_rule_most_of_a_block_out() {
         const DIM: usize = 64;
         let mut rows = Rows::new(VectorSpec::new(DIM, Metric::Cosine, Encoding::F16).unwrap());
         for i in 0..1024 {
             rows.push(i, &vector(i as usize, DIM)).unwrap();
         }
-        let block = Block::new(rows);
+        let block = Block::new(rows, None);
         let query = ExactQuery::new(block.rows.spec(), &vector(41, DIM)).unwrap();
         let mut top = TopHits::new(10);
-        block.scan(&query, None, &mut top);
+        block.scan(&query, None, &mut None, &mut top);
         let threshold = top.threshold().unwrap();
         let coded = block.coded.as_ref().unwrap();
-        let codes = Codes::new(DIM, Metric::Cosine, &coded.codes);
-        let errors = CodeErrors { largest: coded.largest_error, parts: &coded.error_parts, guard: None };
-        let bounds = CodeBounds::new(&coded.quantizer, codes, errors, coded.longest, query.vector());
+        let code = coded.trained.quantizer.query_code(query.vector());
+        let bounds = coded.bounds(block.rows.spec(), &code);
         let mut distances = Vec::new();
         bounds.distances_from(0, 1024, &mut distances);
         let left = (0..).zip(&distances).filter(|(at, distance)| bounds.similarity(*at, **distance).1 >= threshold);

@@ -275,7 +275,7 @@ impl VectorSegment {
         let (spec, [_, codes, _, _, guard, _]) = (self.head.spec, self.guarded()?);
         let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).guarded(codes);
         let errors = CodeErrors { largest: head.error, parts: self.large(layout::CODE_ERRORS, "CERR")?, guard };
-        Ok(Some(CodeBounds::new(quantizer, codes, errors, self.head.longest, query.vector())))
+        Ok(Some(CodeBounds::new(quantizer, codes, errors, self.head.longest, &quantizer.query_code(query.vector()))))
     }
 
     /// The ids that no walk from the entry point can reach: none in a segment as it was built. None without a graph.

@@ -59,7 +59,7 @@ impl VectorTail {
         if let Some(previous) = last.filter(|last| *last >= id) {
             return Err(Error::IdOrder { previous, next: id });
         }
-        blocks.push(Arc::new(Block::new(block)));
+        blocks.push(Arc::new(Block::new(block, None)));
         carry(self.spec, &mut blocks);
         Ok(())
     }
@@ -80,7 +80,7 @@ impl VectorTail {
             if taken > 0 {
                 let mut rest = Rows::new(self.spec);
                 rest.append(rows.view().slice(taken, rows.len()));
-                *first = Arc::new(Block::new(rest));
+                *first = Arc::new(Block::new(rest, first.trained()));
             }
         }
     }
@@ -116,10 +116,11 @@ fn carry(spec: VectorSpec, blocks: &mut Vec<Arc<Block>>) {
             return;
         }
         let mut joined = Rows::new(spec);
-        for block in blocks.drain(start..) {
-            joined.append(block.rows().view());
-        }
-        blocks.push(Arc::new(Block::new(joined)));
+        blocks[start..].iter().for_each(|block| joined.append(block.rows().view()));
+        let at_hand = blocks.iter().rev().find_map(|block| block.trained());
+        let joined = Block::new(joined, at_hand);
+        blocks.truncate(start);
+        blocks.push(Arc::new(joined));
     }
 }
 
@@ -189,7 +190,8 @@ impl TailView {
 
     /// Compares every vector that `filter` lets through; returns how many that were.
     pub(crate) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
-        self.blocks.iter().map(|block| block.scan(query, filter, top)).sum()
+        let mut asked = None;
+        self.blocks.iter().map(|block| block.scan(query, filter, &mut asked, top)).sum()
     }
 
     /// The block and position of `id`.
