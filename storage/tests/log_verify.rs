@@ -2,8 +2,10 @@
 
 mod log_fixture;
 
-use holotype_storage::log::{Log, Lsn, OpenOptions};
-use holotype_storage::vfs::{OpenMode, SimVfs, Vfs};
+use std::path::Path;
+
+use holotype_storage::log::{Erase, Log, Lsn, OpenOptions};
+use holotype_storage::vfs::{Crash, OpenMode, SimVfs, Vfs};
 use holotype_storage::{SoundSegment, VerifyReport};
 use log_fixture::{PAGE, create, open, read_only, records, segment_path};
 
@@ -16,6 +18,14 @@ fn written(sim: &SimVfs) -> Log {
     log.sync_to(log.end()).unwrap();
     assert!((8 * PAGE..11 * PAGE).contains(&log.end().0), "{}", log.end());
     log
+}
+
+/// Makes these the bytes of an open file from an offset on.
+fn put(sim: &SimVfs, path: &Path, offset: u64, bytes: &[u8]) {
+    let old = sim.bytes(path).unwrap();
+    for (at, (old, new)) in (offset..).zip(old[offset as usize..].iter().zip(bytes)) {
+        sim.flip(path, at, old ^ new).unwrap();
+    }
 }
 
 fn verify(log: &Log) -> VerifyReport {
@@ -116,4 +126,119 @@ fn a_spoiled_record_is_one_fault() {
         }
     }
     assert!(verify(&log).is_clean());
+}
+
+/// A page of bytes that mean nothing, and one of zeros, are one fault each, there; all that can be read is checked.
+#[test]
+fn a_page_that_is_gone_is_one_fault() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    for number in 0..8 {
+        log.append(&records(number, &[2_500]), 1).unwrap();
+    }
+    log.sync_to(log.end()).unwrap();
+    let pages: Vec<u64> = log.scan(Lsn(0)).unwrap().map(|found| found.unwrap().records[0].lsn.0).collect();
+    assert!(pages.iter().all(|page| page.is_multiple_of(PAGE)), "each has a page of its own: {pages:?}");
+    for (at, &page) in pages.iter().enumerate() {
+        for junk in [0xff, 0] {
+            let (path, offset) = (segment_path(page / (4 * PAGE) + 1), page % (4 * PAGE));
+            let sound = sim.bytes(&path).unwrap();
+            let len = PAGE.min(log.end().0 - page);
+            put(&sim, &path, offset, &vec![junk; len as usize]);
+            let report = verify(&log);
+            let places: Vec<u64> = report.faults.iter().map(|fault| fault.position.0).collect();
+            assert_eq!(places, [page], "{junk:#x} in {page}: {report:?}");
+            // The next commit record is the first of its page's records that is known to follow from nothing.
+            let lost = if at + 1 < pages.len() { 2 } else { 1 };
+            assert!(report.commits + lost >= pages.len() as u64, "{junk:#x} in {page}: {report:?}");
+            put(&sim, &path, 0, &sound);
+        }
+    }
+    assert!(verify(&log).is_clean());
+}
+
+/// Two pages in a row, of the first of which the footer is left, are one fault too: what that says is not what comes before
+/// the page behind them.
+#[test]
+fn two_pages_that_are_gone_are_one_fault() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    for number in 0..4 {
+        log.append(&records(number, &[2_500]), 1).unwrap();
+    }
+    log.sync_to(log.end()).unwrap();
+    put(&sim, &segment_path(1), PAGE, &vec![0xff; PAGE as usize - 96]);
+    put(&sim, &segment_path(1), 2 * PAGE, &vec![0xff; PAGE as usize]);
+    let report = verify(&log);
+    let [fault] = &report.faults[..] else { panic!("{report:?}") };
+    assert_eq!((fault.position.0, report.pages, report.commits), (PAGE, 1, 1), "{report:?}");
+}
+
+/// Where a header cannot be read, the next one says where its own segment begins, whatever the file's length is now.
+#[test]
+fn a_spoiled_header_moves_no_other_segment() {
+    let sim = SimVfs::new();
+    drop(written(&sim));
+    for len in [4 * PAGE, 3 * PAGE] {
+        let path = segment_path(2);
+        let mut content = sim.bytes(&path).unwrap();
+        content.truncate(len as usize);
+        content[100] ^= 1;
+        let spoiled = sim.crash(Crash::Keep);
+        spoiled.replace(&path, &content);
+        let report = verify(&open(&spoiled, &read_only()).log);
+        let files: Vec<_> = report.faults.iter().map(|fault| &fault.file).collect();
+        assert!(files.iter().all(|file| **file == path) && !files.is_empty(), "{report:?}");
+        assert!(report.sound.iter().any(|sound| sound.number == 3), "{report:?}");
+        assert_eq!(report.not_checked.iter().filter(|what| what.ends_with("0000000002.log")).count(), 1, "{report:?}");
+    }
+}
+
+/// Behind a redaction of which nothing can be read, what it says is done is left open, and the next transaction is checked.
+#[test]
+fn a_spoiled_redaction_is_one_fault() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let secret = log.append(&records(1, &[100]), 1).unwrap().lsns[0];
+    let begun = log.end();
+    let (appended, redaction) =
+        log.append_redaction(&records(2, &[10, 20]), &[Erase { lsn: secret, instead: None }], 2).unwrap();
+    log.complete_redaction(&redaction).unwrap();
+    log.append(&records(3, &[30]), 3).unwrap();
+    log.sync_to(log.end()).unwrap();
+    let from = begun.0 + 56;
+    put(&sim, &segment_path(1), from, &vec![0xff; (appended.end.0 - from) as usize]);
+    let report = verify(&log);
+    let [fault] = &report.faults[..] else { panic!("{report:?}") };
+    assert_eq!(fault.position.0, from);
+    // The first one, and not the last: which number it must have only the spoiled one says.
+    assert_eq!((report.commits, report.records, report.redacted), (2, 2, 0), "{report:?}");
+    assert_eq!(report.not_checked, ["whether the 1 erased records were named by a redaction"]);
+}
+
+/// What a redaction named must be erased when it says that it is done, even if it was not when it was first read.
+#[test]
+fn a_record_that_is_erased_meanwhile_is_looked_at_again() {
+    for finished in [true, false] {
+        let sim = SimVfs::new();
+        let log = create(&sim);
+        let secret = log.append(&records(1, &[100]), 1).unwrap().lsns[0];
+        log.append(&records(2, &[3_900, 3_900]), 2).unwrap();
+        let before = sim.bytes(&segment_path(1)).unwrap();
+        let (_, redaction) = log.append_redaction(&[], &[Erase { lsn: secret, instead: None }], 3).unwrap();
+        log.complete_redaction(&redaction).unwrap();
+        let erased = sim.bytes(&segment_path(1)).unwrap();
+        let at = secret.0 as usize..secret.0 as usize + 128;
+        put(&sim, &segment_path(1), secret.0, &before[at]);
+        let report = log
+            .verify(&mut |done, _| {
+                if finished && done > 2 * PAGE {
+                    put(&sim, &segment_path(1), 0, &erased);
+                }
+            })
+            .unwrap();
+        let faults: Vec<Lsn> = report.faults.iter().map(|fault| fault.position).collect();
+        let expected = if finished { (vec![], 1) } else { (vec![secret], 0) };
+        assert_eq!((faults, report.redacted), expected, "{report:?}");
+    }
 }

@@ -68,12 +68,10 @@ pub(crate) enum Entry {
 /// Which parts of the scanner's state are known.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// `tip.chain`.
+    /// `tip.chain` and `tip.records`: what a sealed page or a segment's header says. Never known without `page`.
     chain: bool,
     /// `tip.open`: all records of the page so far.
     page: bool,
-    /// `tip.records`.
-    records: bool,
     /// `tip.commit` and what goes with it.
     commit: bool,
     /// `pending`: all records since the last commit.
@@ -111,7 +109,7 @@ impl Scanner {
     pub(crate) fn at_start(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64) -> Self {
         let first = segments.first().map_or(0, |segment| segment.first);
         let tip = Tip::genesis(&geometry.database, first + geometry.page.bytes());
-        let known = Known { chain: true, page: true, records: true, commit: true, transaction: true };
+        let known = Known { chain: true, page: true, commit: true, transaction: true };
         Self {
             geometry,
             segments,
@@ -136,7 +134,7 @@ impl Scanner {
     pub(crate) fn at_rest(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64) -> Self {
         let mut scanner = Self::at_start(geometry, segments, limit);
         if let Some(first) = scanner.segment().map(Arc::clone).filter(|first| first.number > 1) {
-            scanner.known = Known { chain: false, page: true, records: false, commit: false, transaction: false };
+            scanner.known = Known { chain: false, page: true, commit: false, transaction: false };
             scanner.enter_segment(&first);
         }
         scanner
@@ -195,6 +193,7 @@ impl Scanner {
         self.leaves.clear();
         self.erasures.clear();
         self.intents = 0;
+        self.hash.restart();
     }
 
     /// The index of the segment it is in.
@@ -268,7 +267,7 @@ impl Scanner {
 
     /// Goes on behind a fault: at the next record of the page, or of a later one.
     pub(crate) fn resume(&mut self) -> Result<()> {
-        self.known = Known { transaction: false, page: false, records: false, commit: false, chain: false };
+        self.known = Known { chain: false, page: false, commit: false, transaction: false };
         self.forget_pending();
         if let Some(unit) = self.unit.take() {
             let within = self.geometry_within(&unit);
@@ -400,7 +399,7 @@ impl Scanner {
         if self.known.transaction && commit.transaction != self.hash.finish() {
             return Err(format!("the records of commit {} do not have its hash", commit.number));
         }
-        if self.known.chain && self.known.page && commit.head != self.tip.head_of(commit) {
+        if self.known.chain && commit.head != self.tip.head_of(commit) {
             return Err(format!("the head of commit {} does not follow from what is before it", commit.number));
         }
         if commit.synced > self.tip.position {
@@ -452,12 +451,10 @@ impl Scanner {
                 return fault(at_footer, "the page's records do not have its Merkle root");
             }
         }
-        if self.known.page && self.known.records && footer.first_record != self.tip.first_of_page() {
+        if self.known.chain && footer.first_record != self.tip.first_of_page() {
             return fault(at_footer, "the page states another number of records before it");
         }
-        let known = self.known.chain;
-        let expected = crate::chain::chain(&self.tip.chain, &footer.root);
-        if known && footer.chain != expected {
+        if self.known.chain && footer.chain != crate::chain::chain(&self.tip.chain, &footer.root) {
             return fault(at_footer, "the chain is broken");
         }
         self.adopt(footer, unit.end());
@@ -469,7 +466,7 @@ impl Scanner {
         self.tip.sealed(end);
         self.tip.chain = footer.chain;
         self.tip.records = footer.first_record.wrapping_add(footer.record_count.into());
-        (self.known.chain, self.known.page, self.known.records) = (true, true, true);
+        (self.known.chain, self.known.page) = (true, true);
     }
 
     fn adopt_footer(&mut self, unit: &Unit) {
@@ -519,10 +516,10 @@ impl Scanner {
         if header.previous_end != blank_from {
             return fault(format!("the segment before ends at {blank_from}, not at {}", header.previous_end));
         }
-        if self.known.chain && self.known.page && header.chain != self.tip.chain {
+        if self.known.chain && header.chain != self.tip.chain {
             return fault("the chain is broken between two segments".into());
         }
-        if self.known.records && header.records != self.tip.records {
+        if self.known.chain && header.records != self.tip.records {
             return fault(format!("{} records come before it, it states {}", self.tip.records, header.records));
         }
         if self.known.commit && (header.commit, header.time_us) != (self.tip.commit, self.tip.time_us) {
@@ -541,7 +538,7 @@ impl Scanner {
         if let Some(header) = segment.valid_header() {
             self.tip.chain = header.chain;
             self.tip.records = header.records;
-            (self.known.chain, self.known.page, self.known.records) = (true, true, true);
+            (self.known.chain, self.known.page) = (true, true);
         }
     }
 
@@ -680,8 +677,7 @@ impl Scanner {
         let records = unit.bytes.get(..unit.records_len())?;
         (from.next_multiple_of(ALIGNMENT)..records.len().saturating_sub(PREFIX_LEN)).step_by(ALIGNMENT).find(|&at| {
             let place = self.place(segment, unit.start + at as u64);
-            record::claimed_len(&records[at..]).is_some()
-                && matches!(record::parse(&records[at..], &self.geometry.seed, place), Parsed::Record(_))
+            matches!(record::parse(&records[at..], &self.geometry.seed, place), Parsed::Record(_))
         })
     }
 
