@@ -191,9 +191,10 @@ impl SegmentHeader {
 }
 
 fn written_by() -> u32 {
-    let number = |text: &str| text.parse::<u32>().unwrap_or(0);
-    let (major, minor) = (number(env!("CARGO_PKG_VERSION_MAJOR")), number(env!("CARGO_PKG_VERSION_MINOR")));
-    major << 16 | minor << 8 | number(env!("CARGO_PKG_VERSION_PATCH"))
+    let number = |text: &str| text.parse().unwrap_or(0);
+    let major = number(env!("CARGO_PKG_VERSION_MAJOR"));
+    let (minor, patch) = (number(env!("CARGO_PKG_VERSION_MINOR")), number(env!("CARGO_PKG_VERSION_PATCH")));
+    u32::from_be_bytes([0, major, minor, patch])
 }
 
 /// The name of a segment's file.
@@ -319,22 +320,22 @@ pub(crate) fn place_in_row(segments: &mut [Segment], first: u64) {
         .map(|header| header.map(|header| header.first))
         .collect();
     let mut expected = first;
-    let mut certain = true;
     for (at, segment) in segments.iter_mut().enumerate() {
         segment.first = expected;
-        match (&segment.header, stated.get(at).copied().flatten()) {
-            (HeaderState::Valid(header), Some(first)) if first == expected || (!certain && first > expected) => {
-                (segment.first, segment.len, certain) = (first, header.len, true);
+        let certain = match (&segment.header, stated.get(at).copied().flatten()) {
+            (HeaderState::Valid(header), Some(first)) if first == expected => {
+                segment.len = header.len;
+                true
             }
             (HeaderState::Valid(header), _) => {
                 segment.header = HeaderState::Fault(format!(
                     "the header is of segment {} at position {}, expected segment {} at {expected}",
                     header.number, header.first, segment.number
                 ));
-                certain = false;
+                false
             }
-            _ => certain = false,
-        }
+            _ => false,
+        };
         let next = stated.get(at + 1).copied().flatten().filter(|&next| next >= segment.first);
         if !certain {
             let whole_pages = segment.file_len.checked_next_multiple_of(page_size.into());

@@ -137,7 +137,7 @@ impl Opening {
         let page = self.geometry.page.bytes();
         match &segment.header {
             HeaderState::Valid(header) => segment.file_len != header.len,
-            _ => segment.file_len < 2 * page || !segment.file_len.is_multiple_of(page),
+            _ => segment.file_len <= page || !segment.file_len.is_multiple_of(page),
         }
     }
 }

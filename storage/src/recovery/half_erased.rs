@@ -80,7 +80,7 @@ fn prove(mut trial: Scanner, mut found: BTreeMap<u64, Patches>) -> Result<Patche
     let mut proven = Patches::new();
     loop {
         match trial.step()? {
-            Step::Transaction { transaction, erasures, .. } if !erasures.is_empty() => {
+            Step::Transaction { transaction, .. } => {
                 proven.extend(found.remove(&transaction.number.0).unwrap_or_default());
             }
             Step::Fault(_) | Step::End | Step::Limit => break,
