@@ -139,3 +139,69 @@ fn every_page_of_another_log_is_noticed() {
         }
     }
 }
+
+/// Behind a record that cannot be read its page's footer still says what the next page must follow from.
+#[test]
+fn behind_a_spoiled_record_a_page_of_another_log_is_still_noticed() {
+    let written = |bytes: u8| {
+        let sim = SimVfs::new();
+        let log = Log::create(disk(&sim), dir(), &small_options()).unwrap();
+        for _ in 0..3 {
+            log.append(&[NewRecord { kind: 1, payload: vec![bytes; 2_500] }], 1).unwrap();
+        }
+        log.sync_to(log.end()).unwrap();
+        let start = log.scan(Lsn(0)).unwrap().map(|transaction| transaction.unwrap().records[0].lsn.0);
+        assert_eq!(start.collect::<Vec<_>>(), [PAGE, 2 * PAGE, 3 * PAGE]);
+        log.close().unwrap();
+        sim
+    };
+    let (sim, foreign) = (written(1), written(2));
+    let foreign = &foreign.bytes(&segment_path(1)).unwrap()[3 * PAGE as usize..];
+    // One record, or all of the page before the footer, and of the page before that.
+    let (record, page, before) = (2 * PAGE..2 * PAGE + 1, 2 * PAGE..3 * PAGE - 96, PAGE..2 * PAGE - 96);
+    for spoiled in [vec![record], vec![page.clone()], vec![before, page]] {
+        let mut bytes = sim.bytes(&segment_path(1)).unwrap();
+        bytes[3 * PAGE as usize..].copy_from_slice(foreign);
+        for range in &spoiled {
+            bytes[range.start as usize..range.end as usize].fill(0xff);
+        }
+        let copy = sim.crash(Crash::Keep);
+        copy.replace(&segment_path(1), &bytes);
+        let reader = try_open(&copy, None, &OpenOptions { read_only: true, ..writable() }).0.unwrap().0;
+        let faults = reader.verify(&mut |_, _| {}).unwrap().faults;
+        let pages: BTreeSet<u64> = faults.iter().map(|fault| fault.position.0 / PAGE).collect();
+        assert!(pages.contains(&(spoiled[0].start / PAGE)) && pages.contains(&3), "{spoiled:?}: {faults:?}");
+    }
+}
+
+/// A footer and a segment of another log are told where they stand.
+#[test]
+fn what_is_of_another_log_is_told_where_it_stands() {
+    let [ours, twin, other] = [[7; 16], [7; 16], [8; 16]].map(|database| {
+        let sim = SimVfs::new();
+        let log = Log::create(disk(&sim), dir(), &LogOptions { database, ..small_options() }).unwrap();
+        for _ in 0..5 {
+            log.append(&records(3, &[2_500]), 1).unwrap();
+        }
+        log.close().unwrap();
+        (sim, log.end())
+    });
+    let ((ours, end), (twin, _), (other, _)) = (ours, twin, other);
+    let options = OpenOptions { durable_hint: Some(end), ..writable() };
+    let told = |path: &PathBuf, from: &SimVfs, range: std::ops::Range<usize>| {
+        let spoiled = ours.crash(Crash::Keep);
+        let mut bytes = spoiled.bytes(path).unwrap();
+        bytes[range.clone()].copy_from_slice(&from.bytes(path).unwrap()[range]);
+        spoiled.replace(path, &bytes);
+        match try_open(&spoiled, None, &options).0 {
+            Err(Error::Damaged(damage)) => damage,
+            opened => panic!("{opened:?}"),
+        }
+    };
+    // Salts differ, so the footers of two logs of the same records do.
+    let page = PAGE as usize;
+    let damage = told(&segment_path(1), &twin, 2 * page - 96..2 * page);
+    assert_eq!((damage.position.0, damage.offset, damage.file), (2 * PAGE - 96, 2 * PAGE - 96, segment_path(1)));
+    let damage = told(&segment_path(2), &other, 0..4 * page);
+    assert!(damage.what.contains("another database"), "{damage}");
+}

@@ -153,6 +153,33 @@ fn a_missing_file_takes_its_own_records_only() {
     }
 }
 
+/// A length that cannot be, and one that leaves a file that was cut, hide nothing behind them.
+#[test]
+fn a_spoiled_length_takes_no_other_record_with_it() {
+    let written = written();
+    for (leaf, (byte, mask)) in written.leaves.iter().flat_map(|leaf| [(1, 0x40), (2, 0x80)].map(|flip| (leaf, flip))) {
+        let spoiled = written.sim.crash(Crash::Keep);
+        let (path, offset) = written.place(leaf.lsn.0);
+        spoiled.flip(&path, offset + byte, mask).unwrap();
+        let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+        written.assert_told(&found, |record| record.0 == leaf.lsn, &format!("{}: {report:?}", leaf.lsn));
+    }
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    log.append(&records(1, &[100]), 1).unwrap();
+    log.seal().unwrap();
+    log.append(&records(2, &[200]), 2).unwrap();
+    log.sync_to(log.end()).unwrap();
+    drop(log);
+    let mut content = sim.bytes(&segment_path(1)).unwrap();
+    content.truncate(3 * PAGE as usize);
+    content[PAGE as usize + 1] = 0x20;
+    sim.replace(&segment_path(1), &content);
+    let (report, found) = salvage(&sim, Lsn(0));
+    assert_eq!((report.unreadable[0].position.to_string(), report.records), (PAGE.to_string(), 1), "{report:?}");
+    assert_eq!(found[0].records[0].payload.len(), 200);
+}
+
 /// Records without a commit are told as far as they are known to have been durable.
 #[test]
 fn a_tail_without_its_commit_is_told_if_it_was_durable() {
