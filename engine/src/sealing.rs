@@ -29,6 +29,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ABSORBED_VECTORS: usize = 8;
 const ABSORBED_WORDS: usize = 2;
 
+/// A layer without a graph is searched exactly, and stays that way until a scan takes long. Beside a graph there is nothing to
+/// keep: a segment of so many vectors has one too, for it is walked in a quarter of the time that a scan of its codes takes.
+const GRAPH_BESIDE_ANOTHER: usize = 512;
+
 /// The most segments a layer may have; more are merged.
 pub(crate) const MAX_SEGMENTS: usize = 8;
 
@@ -151,7 +155,10 @@ impl<'a> Sealer<'a> {
         }
         let (absorbed, mut segments) =
             split_to_merge(&vectors.segments, vectors.tail.len(), ABSORBED_VECTORS, |segment| segment.len());
-        let options = BuildOptions { threads: self.options.background_threads.max(1), ..BuildOptions::default() };
+        let mut options = BuildOptions { threads: self.options.background_threads.max(1), ..BuildOptions::default() };
+        if vectors.segments.iter().any(|segment| segment.has_graph()) {
+            options.graph_from = GRAPH_BESIDE_ANOTHER;
+        }
         let (path, identity) = self.name(Form::Vectors, place, sealed);
         let spec = vectors.tail.spec();
         let graph_from = if absorbed.is_empty() { options.graph_from } else { usize::MAX };
@@ -282,4 +289,40 @@ fn split_to_merge<T: Clone>(
         keep -= 1;
     }
     (segments[keep..].to_vec(), segments[..keep].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Durability, Holotype, NewTrace, Options, Space};
+    use holotype_query::Params;
+    use holotype_storage::vfs::SimVfs;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_small_segment_has_a_graph_where_another_has_one() {
+        const DIM: usize = 4;
+        let options = Options::with_space(Space::new("test", DIM));
+        let database = Holotype::create_on(Arc::new(SimVfs::new()), "/db", options).unwrap();
+        let mut next = 0_u32;
+        let mut parts_after = |count: u32| {
+            let mut transaction = database.begin().unwrap();
+            for _ in 0..count {
+                let vector = (0..DIM as u32).map(|d| (((next * 7 + d) * (d + 3)) as f32 * 0.37).sin()).collect();
+                transaction.record(NewTrace::turn("e", "a text").vector(vector)).unwrap();
+                next += 1;
+            }
+            transaction.commit(Durability::None).unwrap();
+            database.checkpoint().unwrap();
+            let shown = database.snapshot().query("show segments", &Params::new()).unwrap().pop();
+            let Some(crate::answer::Output::Table(table)) = shown else { panic!("no table of segments") };
+            let rows = table.typed::<(String, String, String, u64, Option<u64>)>().unwrap().into_iter();
+            let vectors = rows.filter(|(layer, form, ..)| layer == "trace" && form == "vectors");
+            vectors.map(|(_, _, part, items, _)| (part, items)).filter(|(_, items)| *items > 0).collect::<Vec<_>>()
+        };
+        let part = |part: &str, items| (part.to_owned(), items);
+        assert_eq!(parts_after(600), [part("flat", 600)]);
+        assert_eq!(parts_after(5200), [part("graph", 5800)]);
+        assert_eq!(parts_after(10), [part("graph", 5800), part("flat", 10)]);
+        assert_eq!(parts_after(590), [part("graph", 5800), part("graph", 600)]);
+    }
 }
