@@ -7,7 +7,7 @@
 //! An ef between two that were measured is found along the straight line between them. Recall rises ever more slowly with
 //! ef, so that errs on the side of more.
 //!
-//! Cost: a scan a question, and about 4,000 comparisons.
+//! Cost: a scan of the codes a question, and about 4,000 comparisons.
 
 use super::graph::GraphView;
 use super::params::Params;
@@ -16,7 +16,7 @@ use super::visited::Scratch;
 use crate::error::Result;
 use crate::flat;
 use crate::hit::{Hit, TopHits};
-use crate::quantize::{Codes, Quantizer, sample_positions};
+use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, sample_positions};
 use crate::rows::{ExactQuery, RowsView};
 use crate::segment::BuildOptions;
 
@@ -40,6 +40,17 @@ pub(crate) struct Measured {
     pub(crate) recall: f32,
 }
 
+/// The vectors of a segment and their codes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coded<'a> {
+    pub(crate) rows: RowsView<'a>,
+    pub(crate) quantizer: &'a Quantizer,
+    pub(crate) codes: Codes<'a>,
+    pub(crate) errors: CodeErrors<'a>,
+    /// No vector is longer.
+    pub(crate) longest: f32,
+}
+
 /// The positions that are held back, ascending: of nodes that are on level 0 only, so that walks go down as they will.
 pub(crate) fn held_back(ids: &[u32], params: &Params) -> Vec<u32> {
     let wanted = QUESTIONS.min(ids.len() / ONE_IN);
@@ -55,15 +66,13 @@ pub(crate) fn held_back(ids: &[u32], params: &Params) -> Vec<u32> {
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled).
 pub(crate) fn measure(
-    rows: &RowsView<'_>,
-    quantizer: &Quantizer,
-    codes: Codes<'_>,
+    coded: &Coded<'_>,
     graph: &GraphView<'_>,
     held: &[u32],
     options: &BuildOptions<'_>,
 ) -> Result<Vec<Measured>> {
     options.check_cancelled()?;
-    let questions = each(held, options.threads, |position, _| Question::new(rows, quantizer, held, *position));
+    let questions = each(held, options.threads, |position, _| Question::new(coded, held, *position));
     let questions: Vec<Question> = questions.into_iter().collect::<Result<_>>()?;
     let wanted: usize = questions.iter().map(|question| question.count).sum();
     if wanted == 0 {
@@ -73,7 +82,9 @@ pub(crate) fn measure(
     let mut measured: Vec<Measured> = Vec::new();
     for ef in EFS {
         options.check_cancelled()?;
-        let ask = |question: &Question, scratch: &mut Scratch| question.found(rows, codes, graph, ef as usize, scratch);
+        let ask = |question: &Question, scratch: &mut Scratch| {
+            question.found(&coded.rows, coded.codes, graph, ef as usize, scratch)
+        };
         let found: usize = each(&questions, options.threads, ask).into_iter().sum();
         // Chance may let a larger ef find less; what is kept ascends.
         let floor = measured.last().map_or(0.0, |last| last.recall);
@@ -110,13 +121,16 @@ struct Question {
 }
 
 impl Question {
-    fn new(rows: &RowsView<'_>, quantizer: &Quantizer, held: &[u32], position: u32) -> Result<Self> {
+    fn new(coded: &Coded<'_>, held: &[u32], position: u32) -> Result<Self> {
+        let (rows, quantizer) = (&coded.rows, coded.quantizer);
         let mut vector = vec![0.0; rows.spec().dim];
         rows.decode(position as usize, &mut vector);
         let query = ExactQuery::new(rows.spec(), &vector)?;
         // Some of the nearest may be held back too.
         let mut top = TopHits::new(K * 2);
-        flat::scan(rows, &query, None, &mut top);
+        let code = quantizer.query_code(query.vector());
+        let bounds = CodeBounds::new(quantizer, coded.codes, coded.errors, coded.longest, &code);
+        flat::scan_coded(rows, &bounds, &query, None, &mut top);
         let linked = |hit: &Hit| rows.position(hit.id).is_some_and(|at| held.binary_search(&(at as u32)).is_err());
         let nearest: Vec<Hit> = top.into_sorted().into_iter().filter(linked).take(K).collect();
         let least = nearest.last().map_or(f32::INFINITY, |last| last.score);

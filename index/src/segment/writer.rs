@@ -8,11 +8,11 @@ use super::guard;
 use super::layout::{self, CodesHead, GraphHead, Head};
 use crate::error::{Error, Result};
 use crate::hnsw::build::{self, Base, HeldBack};
-use crate::hnsw::calibrate::{self, Measured};
+use crate::hnsw::calibrate::{self, Coded, Measured};
 use crate::hnsw::filter::MemberWords;
 use crate::hnsw::graph::{Graph, GraphView};
 use crate::hnsw::params::Params;
-use crate::quantize::{Codes, Quantizer};
+use crate::quantize::{CodeErrors, Codes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 
 /// A segment of fewer vectors has no scan codes: coding the query would cost more than they save.
@@ -100,6 +100,8 @@ pub(super) struct Walkable {
     pub(super) params: Params,
     pub(super) quantizer: Quantizer,
     pub(super) codes: Vec<i8>,
+    /// How far codes are from their vectors at most, and each in parts of that.
+    pub(super) errors: (f32, Vec<u8>),
     pub(super) graph: Graph,
     pub(super) calibration: Vec<Measured>,
 }
@@ -114,11 +116,14 @@ pub(super) fn link(
     let (spec, view) = (rows.spec(), rows.view());
     let quantizer = Quantizer::train(&view);
     let codes = quantizer.encode_rows(&view);
+    let errors = quantizer.errors(&view, &codes);
     let coded = Codes::new(spec.dim, spec.metric, &codes);
+    let of_codes = CodeErrors { largest: errors.0, parts: &errors.1, guard: None };
+    let asked = Coded { rows: view, quantizer: &quantizer, codes: coded, errors: of_codes, longest: view.longest() };
     let positions = calibrate::held_back(rows.ids(), &params);
     let mut calibration = Vec::new();
     let mut without = |graph: &GraphView<'_>| {
-        calibration = calibrate::measure(&view, &quantizer, coded, graph, &positions, options)?;
+        calibration = calibrate::measure(&asked, graph, &positions, options)?;
         Ok(())
     };
     let held = Some(HeldBack { positions: &positions, without: &mut without });
@@ -126,7 +131,7 @@ pub(super) fn link(
         None => build::build(coded, rows.ids(), params, held, options)?,
         Some(base) => build::extend(coded, rows.ids(), base, params, held, options)?,
     };
-    Ok(Walkable { params, quantizer, codes, graph, calibration })
+    Ok(Walkable { params, quantizer, codes, errors, graph, calibration })
 }
 
 /// The header of a segment of `rows`, without a graph.
@@ -149,9 +154,8 @@ pub(super) fn write_graph(
     identity: FileIdentity,
     walkable: &Walkable,
 ) -> Result<SegmentFileWriter> {
-    let Walkable { params, quantizer, codes, graph, calibration } = walkable;
-    let (error, errors) = quantizer.errors(&rows.view(), codes);
-    head.codes = Some(CodesHead { scale: quantizer.scale(), error });
+    let Walkable { params, quantizer, codes, errors: (error, errors), graph, calibration } = walkable;
+    head.codes = Some(CodesHead { scale: quantizer.scale(), error: *error });
     head.graph = Some(GraphHead {
         m: params.m as u32,
         m0: params.m0 as u32,
@@ -161,7 +165,7 @@ pub(super) fn write_graph(
         seed: params.seed,
     });
     let mut file = write_rows(&head, rows, identity);
-    write_codes(&mut file, quantizer, codes, &errors);
+    write_codes(&mut file, quantizer, codes, errors);
     file.section(layout::LINKS, bytemuck::cast_slice(&graph.links).to_vec());
     file.section(layout::UPPER, bytemuck::cast_slice(&graph.upper).to_vec());
     if let Some(members) = MemberWords::of(rows.ids()) {
@@ -172,7 +176,7 @@ pub(super) fn write_graph(
         bytemuck::cast_slice(codes),
         bytemuck::cast_slice(&graph.links),
         bytemuck::cast_slice(rows.ids()),
-        &errors,
+        errors,
         bytemuck::cast_slice(&graph.upper),
     ];
     let sums = sections.into_iter().flat_map(guard::sums).flat_map(u32::to_le_bytes).collect();
