@@ -258,7 +258,9 @@ fn a_prepared_file_that_changed_its_length_is_noticed() {
         sim.replace(&segment_path(2), &vec![0; len as usize]);
         match try_open(&sim, None, &writable()).0 {
             Ok(_) => assert!(sound, "{len}"),
-            Err(Error::Damaged(damage)) => assert_eq!((sound, damage.file), (false, segment_path(2)), "{len}"),
+            Err(Error::Damaged(damage)) => {
+                assert_eq!((sound, damage.file, damage.offset), (false, segment_path(2), len), "{len}");
+            }
             Err(error) => panic!("{len}: {error}"),
         }
     }
@@ -277,6 +279,8 @@ fn what_lies_behind_the_end_is_looked_for_unless_it_cannot_be() {
         }
         let end = log.end();
         drop(log);
+        // The next file is prepared, which says nothing.
+        sim.replace(&segment_path(2), &[0; 4 * PAGE as usize]);
         sim.flip(&segment_path(1), end.0 + gap, 0x10).unwrap();
         for (closed_hint, durable_hint) in [(true, Some(end)), (true, None), (false, Some(end)), (true, Some(Lsn(8)))] {
             let options = OpenOptions { closed_hint, durable_hint, ..writable() };

@@ -119,6 +119,24 @@ fn erased_records_are_gone_and_all_hashes_hold() {
     assert_eq!((opened.unwrap().1.erased, rest.len()), (0, 2));
 }
 
+/// What stood in for an erased record was erased too: what stands in for that is told.
+#[test]
+fn a_stand_in_may_be_erased_too() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let mut lsn = log.append(&records(1, &[10]), 1).unwrap().lsns[0];
+    let first = lsn;
+    for number in 2..5 {
+        let (appended, redaction) =
+            log.append_redaction(&records(number, &[20]), &[Erase { lsn, instead: Some(0) }], 1).unwrap();
+        log.complete_redaction(&redaction).unwrap();
+        lsn = appended.lsns[0];
+    }
+    let told: Vec<_> = log.scan(Lsn(0)).unwrap().map(|found| found.unwrap().records.remove(0)).collect();
+    assert_eq!(told[0].lsn, first);
+    assert!(told.iter().all(|record| record.payload == records(4, &[20])[0].payload), "{told:?}");
+}
+
 #[test]
 fn what_cannot_be_erased_is_refused() {
     let sim = SimVfs::new();

@@ -310,7 +310,7 @@ impl Opening {
     fn renew(&self) -> Result<()> {
         let Some(segment) = self.segments.get(self.good_segment) else { return Ok(()) };
         let proven = self.durable.max(self.good.synced).max(segment.first);
-        if proven == 0 && segment.number == 1 {
+        if proven == 0 {
             return self.renew_first(segment);
         }
         if proven >= self.good.position {
