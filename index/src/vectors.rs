@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::hnsw::filter::{Members, Plan};
+use crate::hnsw::reach::Reach;
 use crate::hnsw::search::{Beam, Walker, share_around};
 use crate::quantize::Likely;
 use crate::rows::{ExactQuery, RowsView};
@@ -23,7 +24,9 @@ use crate::spec::VectorSpec;
 /// How a search is done.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchOptions<'a> {
-    /// How many candidates a graph walk keeps; more find more and take longer. At least k is used.
+    /// How thoroughly a graph is walked: as a walk would that keeps so many candidates. More find more and take longer. At
+    /// least k is used. A walk for the nearest ends as soon as hardly anything can be missing, and keeps up to four times as
+    /// many where many are about as near.
     pub ef: usize,
     /// Only these ids may be answers.
     pub filter: Option<&'a Bits>,
@@ -420,9 +423,8 @@ fn search_sound(
             (Strategy::ScanMatching, flat::scan_positions(&rows, query, positions, top))
         }
         (filter, Some(walkable)) => {
-            let k = share.k;
-            let ef = if filter.is_none() { share.ef(options.ef.max(k)) } else { options.ef.max(k) };
-            walk_segment(segment, &walkable, &rows, query, filter.map(|filter| (filter, members, matching)), k, ef, top)
+            let filter = filter.map(|filter| (filter, members, matching));
+            walk_segment(segment, &walkable, &rows, query, filter, share, options.ef.max(share.k), top)
         }
     };
     segment.damage()?;
@@ -446,10 +448,11 @@ fn walk_segment(
     rows: &RowsView<'_>,
     query: &ExactQuery,
     filter: Option<(&Bits, Members<'_>, u64)>,
-    k: usize,
+    share: Share,
     ef: usize,
     top: &mut TopHits,
 ) -> (Strategy, u64) {
+    let k = share.k;
     let code = walkable.quantizer.encode_query(query.vector());
     let walker = Walker { codes: walkable.codes, query: &code };
     let likely = walkable.likely(query);
@@ -457,15 +460,16 @@ fn walk_segment(
     segment.check_ahead();
     segment.pool().with(|scratch| {
         let Some((filter, members, matching)) = filter else {
-            let compared = walker.search(graph, ef, scratch);
+            let reach = Reach::new(rows.spec().metric, &code, share.wanted, share.ef(ef));
+            let compared = walker.search(graph, reach, scratch);
             return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, likely, k, top));
         };
         let matcher = members.matcher(rows, filter);
-        let share = matching as f64 / segment.len() as f64;
+        let matching_share = matching as f64 / segment.len() as f64;
         let (mut near, mut steps) = (graph.entry, 0);
         let plan = Plan::choose(matching, segment.len() as u64, ef, || {
             (near, steps) = walker.descend(graph, scratch);
-            share_around(&graph.ground(), &matcher, near) < share * AWAY
+            share_around(&graph.ground(), &matcher, near) < matching_share * AWAY
         });
         let (strategy, compared) = match plan {
             Plan::Scan if matching <= EXACT_MATCHES.max(k as u64) => {
@@ -481,7 +485,8 @@ fn walk_segment(
                 (Strategy::WalkMatching, compared)
             }
             Plan::Collecting => {
-                (Strategy::WalkCollecting, walker.search_collecting(graph, &matcher, near, ef, scratch))
+                let reach = Reach::new(rows.spec().metric, &code, k, ef);
+                (Strategy::WalkCollecting, walker.search_collecting(graph, &matcher, near, reach, scratch))
             }
         };
         let compared = compared + steps;

@@ -19,6 +19,7 @@ use std::sync::PoisonError;
 
 use super::graph::{Graph, GraphView, Level, LevelView, reach};
 use super::params::Params;
+use super::reach::Reach;
 use super::search::Walker;
 use super::select::{Candidate, select_neighbors};
 use super::visited::Scratch;
@@ -484,7 +485,7 @@ fn connect(graph: &mut Graph, codes: Codes<'_>, scratch: &mut Scratch) {
             continue;
         }
         let walker = Walker { codes, query: codes.code(node) };
-        walker.search(&graph.view(), REPAIR_EF, scratch);
+        walker.search(&graph.view(), Reach::whole(REPAIR_EF), scratch);
         let near: Vec<u32> =
             scratch.beam.nodes().map(|(near, _)| near).filter(|near| reached[*near as usize]).collect();
         hang(graph, node, &near);

@@ -11,6 +11,7 @@
 
 use super::graph::GraphView;
 use super::params::Params;
+use super::reach::Reach;
 use super::search::Walker;
 use super::visited::Scratch;
 use crate::error::Result;
@@ -146,7 +147,8 @@ impl Question {
         ef: usize,
         scratch: &mut Scratch,
     ) -> usize {
-        Walker { codes, query: &self.code }.search(graph, ef, scratch);
+        let reach = Reach::new(rows.spec().metric, &self.code, K, ef);
+        Walker { codes, query: &self.code }.search(graph, reach, scratch);
         let scores = scratch.beam.nodes().map(|(position, _)| self.query.score(rows, position as usize));
         scores.filter(|score| *score >= self.least).count().min(self.count)
     }

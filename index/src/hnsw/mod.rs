@@ -9,6 +9,7 @@
 //! - Distances are integers over scan codes ([`quantize`](crate::quantize)); what a search finds is scored again.
 //! - Levels come from the id, not from a generator, so a node keeps its level through merges, and nodes are linked
 //!   highest level first, so the entry point stands from the start.
+//! - A walk for the best k ends before all ef nodes are expanded where the answers stand alone ([`reach`]).
 //! - At the seal, nodes that cannot be reached from the entry point are linked in ([`build`]).
 //!
 //! Graph code knows positions and codes, never files or ids.
@@ -18,6 +19,7 @@ pub(crate) mod calibrate;
 pub(crate) mod filter;
 pub(crate) mod graph;
 pub(crate) mod params;
+pub(crate) mod reach;
 pub(crate) mod search;
 mod select;
 pub(crate) mod stream;

@@ -3,14 +3,16 @@
 //! A walk keeps the best nodes it has met in a [`Beam`]: a sorted array of fixed size, where the nearest node that was
 //! not expanded yet is found by a cursor. An expansion collects the neighbours not met before and compares them in one
 //! kernel call, which fetches codes ahead of itself; the link list of the next node is fetched meanwhile. The walk ends
-//! when every node of the beam is expanded (paper, algorithm 2).
+//! when every node of the beam is expanded (paper, algorithm 2), or when those that are not lie beyond its [`Reach`].
 //!
-//! Cost: about ef expansions of at most m0 comparisons; an insertion into the beam moves at most ef words.
+//! Cost: about ef expansions of at most m0 comparisons, hardly ever more and mostly fewer where the walk ends early; an
+//! insertion into the beam moves as many words as it keeps.
 
 use std::cmp::Reverse;
 
 use super::filter::Matcher;
 use super::graph::{GraphView, Level, LevelView};
+use super::reach::Reach;
 use super::visited::Scratch;
 use crate::quantize::Codes;
 
@@ -49,6 +51,10 @@ pub(crate) struct Beam {
     limit: usize,
     /// The first node that is not expanded.
     cursor: usize,
+    /// What the bound comes from.
+    reach: Option<Reach>,
+    /// Nothing at or above this key is kept or expanded.
+    bound: u64,
 }
 
 impl Beam {
@@ -57,21 +63,32 @@ impl Beam {
         self.keys.clear();
         self.limit = limit;
         self.cursor = 0;
+        self.reach = None;
+        self.bound = u64::MAX;
+    }
+
+    /// Empties the beam, to keep what is within `reach`.
+    fn reset_within(&mut self, reach: Reach) {
+        self.reset(reach.limit);
+        self.reach = Some(reach);
     }
 
     /// Keeps the node if it is among the best.
     #[inline]
     pub(crate) fn push(&mut self, distance: i32, node: u32) {
         let key = key(distance, node);
+        if !self.takes(key) {
+            return;
+        }
         if self.keys.len() == self.limit {
-            if self.keys.last().is_none_or(|last| key >= *last) {
-                return;
-            }
             self.keys.pop();
         }
         let at = self.keys.partition_point(|other| *other < key);
         self.keys.insert(at, key);
         self.cursor = self.cursor.min(at);
+        if let Some(reach) = self.reach.filter(|reach| reach.depends_on(at)) {
+            self.bound = reach.bound(&self.keys);
+        }
     }
 
     /// Leaves only the best of what was gathered, in no order; returns the key that others must lie below to be kept.
@@ -113,12 +130,15 @@ impl Beam {
         Some(first)
     }
 
-    /// The nearest node that is not expanded yet; it now counts as expanded.
+    /// The nearest node that is not expanded yet; it now counts as expanded. None where it lies beyond the bound.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u32> {
         while let Some(key) = self.keys.get_mut(self.cursor) {
             self.cursor += 1;
             if *key & 1 == 0 {
+                if *key >= self.bound {
+                    return None;
+                }
                 *key |= 1;
                 return Some(node_of(*key));
             }
@@ -139,13 +159,10 @@ impl Beam {
         rest.iter().filter(|key| **key & 1 == 0).map(|key| node_of(*key))
     }
 
-    /// The distance that a node must not exceed to be kept, once the beam is full.
+    /// Whether a node with that key would be kept.
     #[inline]
-    fn worst(&self) -> Option<i32> {
-        if self.keys.len() < self.limit {
-            return None;
-        }
-        self.keys.last().map(|key| distance_of(*key))
+    fn takes(&self, key: u64) -> bool {
+        key < self.bound && (self.keys.len() < self.limit || self.keys.last().is_some_and(|last| key < *last))
     }
 
     /// The nodes with their distances, nearest first.
@@ -184,8 +201,13 @@ impl Walker<'_> {
 
     /// Begins a walk that keeps `ef` nodes, from `entries`.
     pub(crate) fn start<L: Level>(&self, level: &L, entries: &[u32], ef: usize, scratch: &mut Scratch) -> u64 {
-        scratch.visited.reset(level.len());
         scratch.beam.reset(ef);
+        self.enter(level, entries, scratch)
+    }
+
+    /// Begins a walk with an empty beam, from `entries`.
+    fn enter<L: Level>(&self, level: &L, entries: &[u32], scratch: &mut Scratch) -> u64 {
+        scratch.visited.reset(level.len());
         scratch.nodes.clear();
         for entry in entries {
             if scratch.visited.insert(*entry) {
@@ -270,31 +292,33 @@ impl Walker<'_> {
         (node, compared)
     }
 
-    /// The best `ef` nodes, into the beam.
-    pub(crate) fn search(&self, graph: &GraphView<'_>, ef: usize, scratch: &mut Scratch) -> u64 {
+    /// The best nodes within `reach`, into the beam.
+    pub(crate) fn search(&self, graph: &GraphView<'_>, reach: Reach, scratch: &mut Scratch) -> u64 {
         let (near, steps) = self.descend(graph, scratch);
         let ground = graph.ground();
+        scratch.beam.reset_within(reach);
         // From the entry point every node can be reached; the node near the query only makes it quick.
-        steps + self.start(&ground, &[near, graph.entry], ef, scratch) + self.walk_in_pairs(&ground, scratch)
+        let compared = self.enter(&ground, &[near, graph.entry], scratch);
+        steps + compared + self.walk_in_pairs(&ground, scratch)
     }
 
-    /// The best `ef` of the nodes that match, into `found`: walks from `near` over all nodes until no nearer one is left
-    /// to expand than the worst match kept.
+    /// The best of the nodes that match within `reach`, into `found`: walks from `near` over all nodes until none is left to
+    /// expand that is nearer than the worst match kept, and within reach of the best.
     pub(crate) fn search_collecting(
         &self,
         graph: &GraphView<'_>,
         matcher: &Matcher<'_>,
         near: u32,
-        ef: usize,
+        reach: Reach,
         scratch: &mut Scratch,
     ) -> u64 {
         let ground = graph.ground();
         let mut compared = self.start(&ground, &[near, graph.entry], 0, scratch);
-        scratch.found.reset(ef);
+        scratch.found.reset_within(reach);
         scratch.frontier.clear();
         collect(matcher, scratch);
         while let Some(Reverse(nearest)) = scratch.frontier.pop() {
-            if scratch.found.worst().is_some_and(|worst| distance_of(nearest) > worst) {
+            if !scratch.found.takes(nearest) {
                 break;
             }
             let Scratch { nodes, visited, .. } = scratch;
@@ -384,10 +408,11 @@ impl Walker<'_> {
 /// Puts the nodes just compared on the frontier, and those that match into `found`.
 fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch) {
     for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
-        if scratch.found.worst().is_some_and(|worst| *distance > worst) {
+        let key = key(*distance, *node);
+        if !scratch.found.takes(key) {
             continue;
         }
-        scratch.frontier.push(Reverse(key(*distance, *node)));
+        scratch.frontier.push(Reverse(key));
         if matcher.matches(*node) {
             scratch.found.push(*distance, *node);
         }
@@ -482,7 +507,6 @@ mod tests {
             for (node, distance) in distances.iter().enumerate() {
                 beam.push(*distance, node as u32);
                 all.push((*distance, node as u32));
-                prop_assert_eq!(beam.worst().is_some(), all.len() >= limit);
             }
             all.sort_unstable();
             all.truncate(limit);

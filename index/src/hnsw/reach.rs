@@ -1,0 +1,139 @@
+//! Where a walk ends: nodes so far beyond the k-th best that hardly any path leads from them to a better one.
+//!
+//! A walk that keeps ef nodes expands all of them, for an easy question as for a hard one. This one ends as soon as the
+//! nearest node that is left lies further from the query than (1 + slack) times the k-th best (adaptive beam search: Al-Jazzazi
+//! and others, 2025, "Distance adaptive beam search for provably accurate graph-based nearest neighbor search"), so that a
+//! question with many near misses is looked into more deeply than one whose answers stand alone. Nodes further away are not
+//! kept either.
+//!
+//! The caller says `ef` and not a slack: what it stands for is the recall of a walk that keeps so many and ends no earlier.
+//! For real text embeddings and for clustered vectors alike, that recall is reached with
+//!
+//! ```text
+//! slack = 0.048 ln(ef / 1.2 k)        nothing where that is below nothing
+//! ```
+//!
+//! where four times as many nodes as ef are kept at most. The distance is the Euclidean one: between codes under L2; under
+//! cosine, where codes are all about as long as the query's, from d^2 = 2 |q|^2 - 2 q x. A dot product says nothing of
+//! distances, so there a walk keeps ef nodes and expands them all. Nearer than rounding moves them, codes do not differ.
+
+use super::search::distance_of;
+use crate::spec::Metric;
+
+const SLACK_PER_E_FOLD: f64 = 0.048;
+/// What is kept for each of k without any slack.
+const NO_SLACK: f64 = 1.2;
+/// How many times ef a walk keeps that may end earlier.
+const ROOM: usize = 4;
+
+/// The bound of a walk in integer distances of codes, from that of the k-th best.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    k: usize,
+    /// How many nodes are kept at most.
+    pub(super) limit: usize,
+    rule: Option<Rule>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    /// The factor of a squared distance.
+    stretch: f64,
+    /// What makes half a squared distance, or a whole one, of an integer distance.
+    origin: f64,
+    /// No squared distance counts as smaller.
+    least: f64,
+}
+
+impl Reach {
+    /// Of a walk with the code `query` that looks for the best `k` as one does that keeps `ef`.
+    pub(crate) fn new(metric: Metric, query: &[i8], k: usize, ef: usize) -> Self {
+        let slack = SLACK_PER_E_FOLD * (ef as f64 / (NO_SLACK * k.max(1) as f64)).ln();
+        // Rounding moves a component of either code by half a unit at most, and by 0.3 as a rule.
+        let (stretch, least) = ((1.0 + slack.max(0.0)).powi(2), query.len() as f64);
+        let rule = match metric {
+            Metric::L2 => Rule { stretch, origin: 0.0, least },
+            Metric::Cosine => {
+                let squared: i64 = query.iter().map(|component| i64::from(*component).pow(2)).sum();
+                Rule { stretch, origin: squared as f64, least: least / 2.0 }
+            }
+            Metric::Dot => return Self::whole(ef),
+        };
+        Self { k: k.max(1), limit: ef.saturating_mul(ROOM), rule: Some(rule) }
+    }
+
+    /// Of a walk that keeps `ef` nodes and ends once all of them are expanded.
+    pub(crate) fn whole(ef: usize) -> Self {
+        Self { k: usize::MAX, limit: ef, rule: None }
+    }
+
+    /// Whether the node that comes to stand at `at` among the nearest moves the bound.
+    #[inline]
+    pub(super) fn depends_on(&self, at: usize) -> bool {
+        at < self.k
+    }
+
+    /// The key that nodes must lie below, where `keys` are the nearest.
+    pub(super) fn bound(&self, keys: &[u64]) -> u64 {
+        let Some((rule, kth)) = self.rule.as_ref().zip(keys.get(self.k - 1)) else {
+            return u64::MAX;
+        };
+        let squared = (f64::from(distance_of(*kth)) + rule.origin).max(rule.least);
+        let furthest = (squared * rule.stretch - rule.origin).ceil().min(f64::from(i32::MAX - 1)) as i32;
+        super::search::key(furthest + 1, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hnsw::search::key;
+
+    /// The furthest distance that is let in, when the k-th best has that one.
+    fn furthest(reach: &Reach, kth: i32) -> i32 {
+        let mut keys = vec![key(kth - 5, 1); 9];
+        assert_eq!(reach.bound(&keys), u64::MAX);
+        keys.push(key(kth, 2));
+        distance_of(reach.bound(&keys)) - 1
+    }
+
+    #[test]
+    fn the_bound_is_a_distance_further_by_the_slack() {
+        let query = [100i8, -20, 30];
+        // No slack for ef = k; 0.048 ln(8 / 1.2) for eight times as many.
+        let plain = Reach::new(Metric::L2, &query, 10, 10);
+        assert_eq!(furthest(&plain, 10_000), 10_000);
+        let wide = Reach::new(Metric::L2, &query, 10, 80);
+        let slack: f64 = 0.048 * (8.0f64 / 1.2).ln();
+        assert_eq!(furthest(&wide, 10_000), ((1.0 + slack).powi(2) * 10_000.0).ceil() as i32);
+        // Half the squared distance is |q|^2 - q x.
+        let squared = 100 * 100 + 20 * 20 + 30 * 30;
+        let cosine = Reach::new(Metric::Cosine, &query, 10, 80);
+        assert_eq!(furthest(&cosine, 10_000 - squared), ((1.0 + slack).powi(2) * 10_000.0).ceil() as i32 - squared);
+    }
+
+    #[test]
+    fn what_rounding_may_have_moved_is_let_in() {
+        let query = [10i8; 384];
+        assert_eq!(furthest(&Reach::new(Metric::L2, &query, 10, 10), 0), 384);
+        let squared = 384 * 100;
+        assert_eq!(furthest(&Reach::new(Metric::Cosine, &query, 10, 10), -squared), 192 - squared);
+    }
+
+    #[test]
+    fn no_distance_overflows() {
+        let query = [127i8; 8];
+        for metric in [Metric::L2, Metric::Cosine] {
+            let reach = Reach::new(metric, &query, 10, usize::MAX);
+            assert_eq!(furthest(&reach, i32::MAX - 1), i32::MAX - 1, "{metric:?}");
+        }
+        // More than the query's own: longer codes than it.
+        assert!(furthest(&Reach::new(Metric::Cosine, &query, 10, 64), i32::MIN + 5) < 0);
+    }
+
+    #[test]
+    fn a_dot_product_has_no_bound() {
+        let reach = Reach::new(Metric::Dot, &[1, 2, 3], 10, 64);
+        assert_eq!((reach.limit, reach.bound(&[7; 64])), (64, u64::MAX));
+    }
+}
