@@ -5,10 +5,10 @@ mod log_fixture;
 
 use std::io;
 
-use holotype_storage::log::{Appended, Erase, Log, Lsn, OpenOptions};
+use holotype_storage::log::{Appended, Erase, Log, LogLimits, Lsn, OpenOptions};
 use holotype_storage::vfs::{Crash, SimVfs};
 use holotype_storage::{Error, NewRecord};
-use log_fixture::{create, dir, disk, open, read_only, records, segment_path, try_open, writable};
+use log_fixture::{create, dir, disk, open, read_only, records, segment_path, small_limits, try_open, writable};
 
 /// Bytes that stand nowhere else.
 fn secret(len: usize) -> Vec<u8> {
@@ -117,6 +117,28 @@ fn erased_records_are_gone_and_all_hashes_hold() {
     // From the commit of the redaction itself, as a checkpoint would.
     let (opened, rest) = try_open(&sim, Some(found[5].head), &writable());
     assert_eq!((opened.unwrap().1.erased, rest.len()), (0, 2));
+}
+
+/// What a redaction takes in the log counts like its records do.
+#[test]
+fn a_redaction_is_as_long_as_a_transaction_may_be() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let lsns = log.append(&records(1, &[10, 10]), 1).unwrap().lsns;
+    log.close().unwrap();
+    drop(log);
+    let erase: Vec<Erase> = lsns.iter().map(|lsn| Erase { lsn: *lsn, instead: None }).collect();
+    let redact = |limit: u64| {
+        let limits = LogLimits { max_transaction_bytes: limit, ..small_limits() };
+        let log = open(&sim.crash(Crash::Keep), &OpenOptions { limits, ..writable() }).log;
+        let prepared = log.prepare(&records(2, &[100])).unwrap();
+        log.append_prepared_redaction(&prepared, &erase, 2).map(|(_, redaction)| redaction.count())
+    };
+    // A record of 100 bytes, and one that names two.
+    let (own, erasing) = (128, 160);
+    assert_eq!(redact(own + erasing).unwrap(), 2);
+    let refused = redact(own + erasing - 1);
+    assert!(matches!(refused, Err(Error::TooLarge { len, .. }) if len == own + erasing), "{refused:?}");
 }
 
 /// What stood in for an erased record was erased too: what stands in for that is told.

@@ -4,10 +4,10 @@ mod log_fixture;
 
 use std::path::Path;
 
-use holotype_storage::log::{Erase, Log, Lsn, OpenOptions};
+use holotype_storage::log::{Erase, Log, LogOptions, Lsn, OpenOptions};
 use holotype_storage::vfs::{Crash, OpenMode, SimVfs, Vfs};
 use holotype_storage::{SoundSegment, VerifyReport};
-use log_fixture::{PAGE, create, open, read_only, records, segment_path};
+use log_fixture::{PAGE, create, dir, disk, open, read_only, records, segment_path, small_options};
 
 /// Three segments of four pages, the first with pages left over, for the long record did not fit; an end in the third.
 fn written(sim: &SimVfs) -> Log {
@@ -240,5 +240,34 @@ fn a_record_that_is_erased_meanwhile_is_looked_at_again() {
         let faults: Vec<Lsn> = report.faults.iter().map(|fault| fault.position).collect();
         let expected = if finished { (vec![], 1) } else { (vec![secret], 0) };
         assert_eq!((faults, report.redacted), expected, "{report:?}");
+    }
+}
+
+/// Faults are listed up to a thousand; of the rest it is said how many there are, and no file is called sound then.
+#[test]
+fn no_more_than_a_thousand_faults_are_listed() {
+    for more in [0, 5] {
+        let sim = SimVfs::new();
+        let len = 60 * PAGE;
+        let log = Log::create(disk(&sim), dir(), &LogOptions { first_segment_len: len, ..small_options() }).unwrap();
+        let lsns: Vec<Lsn> = (0..1_000 + more).map(|_| log.append(&records(1, &[0]), 1).unwrap().lsns[0]).collect();
+        log.append(&records(1, &[6_000; 3]), 1).unwrap();
+        log.sync_to(log.end()).unwrap();
+        while log.end().0 < len + PAGE {
+            log.append(&records(1, &[2_500]), 1).unwrap();
+        }
+        log.sync_to(log.end()).unwrap();
+        for lsn in &lsns {
+            sim.flip(&segment_path(1), lsn.0 + 14, 1).unwrap();
+        }
+        let report = verify(&log);
+        assert_eq!(report.faults.len(), 1_000);
+        assert!(report.faults.iter().zip(&lsns).all(|(fault, lsn)| fault.position == *lsn));
+        let sound: Vec<u64> = report.sound.iter().map(|sound| sound.number).collect();
+        let unlisted = report.not_checked.iter().find(|what| what.ends_with("faults are not listed"));
+        match more {
+            0 => assert_eq!((unlisted, sound), (None, vec![2])),
+            _ => assert_eq!((unlisted.unwrap().as_str(), sound), ("5 more faults are not listed", vec![])),
+        }
     }
 }

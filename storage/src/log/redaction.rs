@@ -375,13 +375,15 @@ mod tests {
 
     #[test]
     fn many_are_said_in_several_records() {
-        let count = MAX_ENTRIES + 1;
-        let erasures: Vec<Erasure> = (0..count as u64).map(|number| erasure(8 * number)).collect();
-        let payloads = Intent::payloads(1, &erasures);
-        assert_eq!(payloads.len(), 2);
-        let stored: usize = payloads.iter().map(|payload| record::stored_len(payload.len())).sum();
-        assert_eq!(stored, Intent::stored_len(count));
-        let read = payloads.iter().flat_map(|payload| Intent::decode(payload).unwrap().erasures);
-        assert!(read.eq(erasures));
+        for (count, records) in
+            [(0, 0), (1, 1), (MAX_ENTRIES, 1), (MAX_ENTRIES + 1, 2), (2 * MAX_ENTRIES, 2), (2 * MAX_ENTRIES + 5, 3)]
+        {
+            let erasures: Vec<Erasure> = (0..count as u64).map(|number| erasure(8 * number)).collect();
+            let payloads = Intent::payloads(1, &erasures);
+            let stored: usize = payloads.iter().map(|payload| record::stored_len(payload.len())).sum();
+            assert_eq!((payloads.len(), stored), (records, Intent::stored_len(count)));
+            let read = payloads.iter().flat_map(|payload| Intent::decode(payload).unwrap().erasures);
+            assert!(read.eq(erasures));
+        }
     }
 }
