@@ -572,7 +572,9 @@ impl Scanner {
                 segment.read(rest, offset + page.bytes())?;
             }
         }
-        record::hash_page(&bytes[..bytes.len() - FOOTER_LEN], page.within(self.tip.position), hashes);
+        if let Some((records, _)) = bytes.split_last_chunk::<FOOTER_LEN>() {
+            record::hash_page(records, page.within(self.tip.position), hashes);
+        }
         unit.start = start;
         self.unit = Some(unit);
         Ok(Ok(()))
@@ -646,7 +648,7 @@ impl Scanner {
     fn find_page(&mut self) -> Result<()> {
         while let Some(segment) = self.segment().map(Arc::clone) {
             let end = segment.first + segment.len.min(segment.file_len);
-            while self.tip.position + self.geometry.page.bytes() <= end {
+            while self.tip.position < end {
                 let Ok(()) = self.load(&segment)? else { break };
                 let Some(unit) = self.unit.take() else { break };
                 let records = unit.bytes.get(..unit.records_len()).unwrap_or_default();
