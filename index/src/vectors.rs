@@ -26,7 +26,7 @@ use crate::spec::VectorSpec;
 pub struct SearchOptions<'a> {
     /// How thoroughly a graph is walked: as a walk would that keeps so many candidates. More find more and take longer. At
     /// least k is used. A walk for the nearest ends as soon as hardly anything can be missing, and keeps up to four times as
-    /// many where many are about as near.
+    /// many where many are about as near. With as many as there are vectors nothing is missed.
     pub ef: usize,
     /// Only these ids may be answers.
     pub filter: Option<&'a Bits>,
@@ -460,7 +460,7 @@ fn walk_segment(
     segment.check_ahead();
     segment.pool().with(|scratch| {
         let Some((filter, members, matching)) = filter else {
-            let reach = Reach::new(rows.spec().metric, &code, share.wanted, share.ef(ef));
+            let reach = Reach::new(rows.spec().metric, &code, share.wanted, share.ef(ef), segment.len());
             let compared = walker.search(graph, reach, scratch);
             return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, likely, k, top));
         };
@@ -485,7 +485,7 @@ fn walk_segment(
                 (Strategy::WalkMatching, compared)
             }
             Plan::Collecting => {
-                let reach = Reach::new(rows.spec().metric, &code, k, ef);
+                let reach = Reach::new(rows.spec().metric, &code, k, ef, segment.len());
                 (Strategy::WalkCollecting, walker.search_collecting(graph, &matcher, near, reach, scratch))
             }
         };

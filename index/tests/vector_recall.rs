@@ -117,6 +117,17 @@ fn a_walk_ends_early_where_the_answers_stand_alone_and_misses_no_more() {
     assert!(found_early >= found - 0.01, "{found_early} found, {found} by a walk to its end");
 }
 
+#[test]
+fn a_walk_that_may_keep_as_many_as_there_are_misses_nothing() {
+    let (vectors, queries) = (clusters(900, 15), clusters(40, 16));
+    for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+        let index = index(vec![segment(&rows(spec(metric, Encoding::F32), &vectors, |i| i as u32))]);
+        let all = SearchOptions { ef: 900, ..SearchOptions::default() };
+        assert_eq!(index.search(&queries[0], 10, all).unwrap().parts[0].strategy, Strategy::Walk);
+        assert_eq!(recall(&index, &queries, all), 1.0, "{}", metric.name());
+    }
+}
+
 /// Two segments, the second with a fifth of the vectors; a vector belongs to it by `is_late`.
 fn in_two(vectors: &[Vec<f32>], is_late: impl Fn(usize) -> bool) -> VectorIndex {
     let spec = spec(Metric::Cosine, Encoding::F16);

@@ -147,7 +147,7 @@ impl Question {
         ef: usize,
         scratch: &mut Scratch,
     ) -> usize {
-        let reach = Reach::new(rows.spec().metric, &self.code, K, ef);
+        let reach = Reach::new(rows.spec().metric, &self.code, K, ef, rows.len());
         Walker { codes, query: &self.code }.search(graph, reach, scratch);
         let scores = scratch.beam.nodes().map(|(position, _)| self.query.score(rows, position as usize));
         scores.filter(|score| *score >= self.least).count().min(self.count)

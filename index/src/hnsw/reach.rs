@@ -14,8 +14,11 @@
 //! ```
 //!
 //! where four times as many nodes as ef are kept at most. The distance is the Euclidean one: between codes under L2; under
-//! cosine, where codes are all about as long as the query's, from d^2 = 2 |q|^2 - 2 q x. A dot product says nothing of
-//! distances, so there a walk keeps ef nodes and expands them all. Nearer than rounding moves them, codes do not differ.
+//! cosine, where codes are all about as long as the query's, from d^2 = 2 |q|^2 - 2 q x. Nearer than rounding moves them,
+//! codes do not differ.
+//!
+//! A walk keeps ef nodes and expands them all under a dot product, which says nothing of distances, and where ef is as many as
+//! there are nodes: who asks for that wants nothing missed.
 
 use super::search::distance_of;
 use crate::spec::Metric;
@@ -46,8 +49,11 @@ struct Rule {
 }
 
 impl Reach {
-    /// Of a walk with the code `query` that looks for the best `k` as one does that keeps `ef`.
-    pub(crate) fn new(metric: Metric, query: &[i8], k: usize, ef: usize) -> Self {
+    /// Of a walk over `count` nodes with the code `query` that looks for the best `k` as one does that keeps `ef`.
+    pub(crate) fn new(metric: Metric, query: &[i8], k: usize, ef: usize, count: usize) -> Self {
+        if ef >= count {
+            return Self::whole(ef);
+        }
         let slack = SLACK_PER_E_FOLD * (ef as f64 / (NO_SLACK * k.max(1) as f64)).ln();
         // Rounding moves a component of either code by half a unit at most, and by 0.3 as a rule.
         let (stretch, least) = ((1.0 + slack.max(0.0)).powi(2), query.len() as f64);
@@ -89,6 +95,9 @@ mod tests {
     use super::*;
     use crate::hnsw::search::key;
 
+    /// More than any ef.
+    const COUNT: usize = usize::MAX;
+
     /// The furthest distance that is let in, when the k-th best has that one.
     fn furthest(reach: &Reach, kth: i32) -> i32 {
         let mut keys = vec![key(kth - 5, 1); 9];
@@ -101,39 +110,41 @@ mod tests {
     fn the_bound_is_a_distance_further_by_the_slack() {
         let query = [100i8, -20, 30];
         // No slack for ef = k; 0.048 ln(8 / 1.2) for eight times as many.
-        let plain = Reach::new(Metric::L2, &query, 10, 10);
+        let plain = Reach::new(Metric::L2, &query, 10, 10, COUNT);
         assert_eq!(furthest(&plain, 10_000), 10_000);
-        let wide = Reach::new(Metric::L2, &query, 10, 80);
+        let wide = Reach::new(Metric::L2, &query, 10, 80, COUNT);
         let slack: f64 = 0.048 * (8.0f64 / 1.2).ln();
         assert_eq!(furthest(&wide, 10_000), ((1.0 + slack).powi(2) * 10_000.0).ceil() as i32);
         // Half the squared distance is |q|^2 - q x.
         let squared = 100 * 100 + 20 * 20 + 30 * 30;
-        let cosine = Reach::new(Metric::Cosine, &query, 10, 80);
+        let cosine = Reach::new(Metric::Cosine, &query, 10, 80, COUNT);
         assert_eq!(furthest(&cosine, 10_000 - squared), ((1.0 + slack).powi(2) * 10_000.0).ceil() as i32 - squared);
     }
 
     #[test]
     fn what_rounding_may_have_moved_is_let_in() {
         let query = [10i8; 384];
-        assert_eq!(furthest(&Reach::new(Metric::L2, &query, 10, 10), 0), 384);
+        assert_eq!(furthest(&Reach::new(Metric::L2, &query, 10, 10, COUNT), 0), 384);
         let squared = 384 * 100;
-        assert_eq!(furthest(&Reach::new(Metric::Cosine, &query, 10, 10), -squared), 192 - squared);
+        assert_eq!(furthest(&Reach::new(Metric::Cosine, &query, 10, 10, COUNT), -squared), 192 - squared);
     }
 
     #[test]
     fn no_distance_overflows() {
         let query = [127i8; 8];
         for metric in [Metric::L2, Metric::Cosine] {
-            let reach = Reach::new(metric, &query, 10, usize::MAX);
+            let reach = Reach::new(metric, &query, 10, COUNT - 1, COUNT);
             assert_eq!(furthest(&reach, i32::MAX - 1), i32::MAX - 1, "{metric:?}");
         }
         // More than the query's own: longer codes than it.
-        assert!(furthest(&Reach::new(Metric::Cosine, &query, 10, 64), i32::MIN + 5) < 0);
+        assert!(furthest(&Reach::new(Metric::Cosine, &query, 10, 64, COUNT), i32::MIN + 5) < 0);
     }
 
     #[test]
-    fn a_dot_product_has_no_bound() {
-        let reach = Reach::new(Metric::Dot, &[1, 2, 3], 10, 64);
-        assert_eq!((reach.limit, reach.bound(&[7; 64])), (64, u64::MAX));
+    fn a_dot_product_has_no_bound_nor_has_a_walk_that_may_keep_all() {
+        for (metric, count) in [(Metric::Dot, COUNT), (Metric::L2, 64), (Metric::Cosine, 20)] {
+            let reach = Reach::new(metric, &[1, 2, 3], 10, 64, count);
+            assert_eq!((reach.limit, reach.bound(&[7; 64])), (64, u64::MAX));
+        }
     }
 }
