@@ -50,13 +50,19 @@ fn one_thread_makes_the_same_bytes_again() {
     assert!(make() != other, "the seed shapes the levels");
 }
 
+/// So many vectors of two numbers.
+fn grid(spec: VectorSpec, count: u32) -> holotype_index::Rows {
+    let mut rows = holotype_index::Rows::new(spec);
+    for id in 0..count {
+        rows.push(id * 3, &[(id % 7) as f32, (id % 11) as f32]).unwrap();
+    }
+    rows
+}
+
 #[test]
 fn every_flipped_byte_and_every_cut_is_noticed() {
     let spec = VectorSpec::new(2, Metric::L2, Encoding::I8).unwrap();
-    let mut rows = holotype_index::Rows::new(spec);
-    for id in 0..60u32 {
-        rows.push(id * 3, &[(id % 7) as f32, (id % 11) as f32]).unwrap();
-    }
+    let rows = grid(spec, 60);
     let options = BuildOptions { m: 4, graph_from: 2, ..BuildOptions::default() };
     let bytes = build_segment(&rows, IDENTITY, &options).unwrap().into_bytes();
     let whole = open_bytes(bytes.clone(), &spec).unwrap();
@@ -128,10 +134,7 @@ fn a_segment_without_a_graph_is_scanned_by_its_codes_and_nothing_else_is_found()
 #[test]
 fn every_flipped_byte_of_a_segment_without_a_graph_is_noticed_when_it_is_opened() {
     let spec = VectorSpec::new(2, Metric::L2, Encoding::I8).unwrap();
-    let mut rows = holotype_index::Rows::new(spec);
-    for id in 0..260u32 {
-        rows.push(id * 3, &[(id % 7) as f32, (id % 11) as f32]).unwrap();
-    }
+    let rows = grid(spec, 260);
     let bytes = build_segment(&rows, IDENTITY, &BuildOptions::default()).unwrap().into_bytes();
     assert!(sections(&bytes).any(|(tag, _)| tag == b"CERR"));
     for at in (0..bytes.len()).filter(|at| !padding(&bytes, *at)) {

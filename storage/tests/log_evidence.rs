@@ -25,6 +25,17 @@ fn change(sim: &SimVfs, number: u64, change: impl FnOnce(&mut Vec<u8>)) {
     sim.replace(&segment_path(number), &content);
 }
 
+/// Writes a transaction of one record for each length and closes the log; returns where it ended before that.
+fn write_and_close(sim: &SimVfs, lens: &[usize]) -> Checkpoint {
+    let log = create(sim);
+    for len in lens {
+        log.append(&records(1, &[*len]), 1).unwrap();
+    }
+    let head = log.head();
+    log.close().unwrap();
+    head
+}
+
 /// The positions of all segments in a row.
 fn positions(sim: &SimVfs, segments: u64) -> Vec<u8> {
     (1..=segments).flat_map(|number| sim.bytes(&segment_path(number)).unwrap()).collect()
@@ -194,10 +205,7 @@ fn a_file_that_was_cut_is_told_where_it_ends() {
     assert_eq!(cut(3 * PAGE - 8, Some(heads[2])), 3 * PAGE - 96);
     // Nothing was ever written where this one was cut.
     let short = SimVfs::new();
-    let log = create(&short);
-    log.append(&records(1, &[10]), 1).unwrap();
-    log.close().unwrap();
-    drop(log);
+    write_and_close(&short, &[10]);
     change(&short, 1, |bytes| bytes.truncate(3 * PAGE as usize));
     assert_eq!(damage(&short, None).offset, 3 * PAGE);
 }
@@ -206,13 +214,7 @@ fn a_file_that_was_cut_is_told_where_it_ends() {
 #[test]
 fn opening_begins_at_the_page_of_the_checkpoint() {
     let sim = SimVfs::new();
-    let log = create(&sim);
-    for _ in 0..7 {
-        log.append(&records(1, &[2_500]), 1).unwrap();
-    }
-    let from = log.head();
-    log.close().unwrap();
-    drop(log);
+    let from = write_and_close(&sim, &[2_500; 7]);
     assert!(from.position.0 > 2 * SEGMENT + PAGE);
     let sim = sim.crash(Crash::Keep);
     let begun = sim.history().len();
@@ -233,13 +235,7 @@ fn opening_begins_at_the_page_of_the_checkpoint() {
     drop(log);
     // The pages before it, in its own segment too.
     let middle = SimVfs::new();
-    let log = create(&middle);
-    for _ in 0..3 {
-        log.append(&records(1, &[2_500]), 1).unwrap();
-    }
-    let from = log.head();
-    log.close().unwrap();
-    drop(log);
+    let from = write_and_close(&middle, &[2_500; 3]);
     middle.flip(&segment_path(1), PAGE + 40, 1).unwrap();
     assert!(try_open(&middle, Some(from), &writable()).0.is_ok());
 }
@@ -248,10 +244,7 @@ fn opening_begins_at_the_page_of_the_checkpoint() {
 #[test]
 fn a_reader_that_knows_no_position_reads_all() {
     let sim = SimVfs::new();
-    let log = create(&sim);
-    log.append(&records(1, &[10]), 1).unwrap();
-    log.close().unwrap();
-    drop(log);
+    write_and_close(&sim, &[10]);
     let options = OpenOptions { durable_hint: Some(Lsn(0)), ..read_only() };
     assert_eq!(open(&sim, &options).transactions.len(), 1);
 }
@@ -259,10 +252,7 @@ fn a_reader_that_knows_no_position_reads_all() {
 #[test]
 fn what_was_never_finished_is_removed() {
     let sim = SimVfs::new();
-    let log = create(&sim);
-    log.append(&records(1, &[10]), 1).unwrap();
-    log.close().unwrap();
-    drop(log);
+    write_and_close(&sim, &[10]);
     let sim = sim.crash(Crash::Keep);
     let names = ["0000000009.log.tmp", "quarantine.bin.tmp", "another"];
     for name in names {

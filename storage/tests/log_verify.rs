@@ -128,15 +128,21 @@ fn a_spoiled_record_is_one_fault() {
     assert!(verify(&log).is_clean());
 }
 
-/// A page of bytes that mean nothing, and one of zeros, are one fault each, there; all that can be read is checked.
-#[test]
-fn a_page_that_is_gone_is_one_fault() {
+/// A log of so many transactions, each in a page of its own.
+fn pages_of_their_own(count: u8) -> (SimVfs, Log) {
     let sim = SimVfs::new();
     let log = create(&sim);
-    for number in 0..8 {
+    for number in 0..count {
         log.append(&records(number, &[2_500]), 1).unwrap();
     }
     log.sync_to(log.end()).unwrap();
+    (sim, log)
+}
+
+/// A page of bytes that mean nothing, and one of zeros, are one fault each, there; all that can be read is checked.
+#[test]
+fn a_page_that_is_gone_is_one_fault() {
+    let (sim, log) = pages_of_their_own(8);
     let pages: Vec<u64> = log.scan(Lsn(0)).unwrap().map(|found| found.unwrap().records[0].lsn.0).collect();
     assert!(pages.iter().all(|page| page.is_multiple_of(PAGE)), "each has a page of its own: {pages:?}");
     for (at, &page) in pages.iter().enumerate() {
@@ -161,12 +167,7 @@ fn a_page_that_is_gone_is_one_fault() {
 /// the page behind them.
 #[test]
 fn two_pages_that_are_gone_are_one_fault() {
-    let sim = SimVfs::new();
-    let log = create(&sim);
-    for number in 0..4 {
-        log.append(&records(number, &[2_500]), 1).unwrap();
-    }
-    log.sync_to(log.end()).unwrap();
+    let (sim, log) = pages_of_their_own(4);
     put(&sim, &segment_path(1), PAGE, &vec![0xff; PAGE as usize - 96]);
     put(&sim, &segment_path(1), 2 * PAGE, &vec![0xff; PAGE as usize]);
     let report = verify(&log);

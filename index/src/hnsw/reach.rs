@@ -20,7 +20,7 @@
 //! A walk keeps ef nodes and expands them all under a dot product, which says nothing of distances, and where ef is as many as
 //! there are nodes: who asks for that wants nothing missed.
 
-use super::search::distance_of;
+use super::search::{distance_of, key};
 use crate::spec::Metric;
 
 const SLACK_PER_E_FOLD: f64 = 0.048;
@@ -29,22 +29,24 @@ const NO_SLACK: f64 = 1.2;
 /// How many times ef a walk keeps that may end earlier.
 const ROOM: usize = 4;
 
-/// The bound of a walk in integer distances of codes, from that of the k-th best.
+/// How far a walk goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    k: usize,
     /// How many nodes are kept at most.
     pub(super) limit: usize,
-    rule: Option<Rule>,
+    /// Nothing where it ends once all that are kept are expanded.
+    pub(super) bound: Option<Bound>,
 }
 
+/// Where a walk ends, as the k-th best has it. The integer distance of two codes plus `origin` is the square of how far apart
+/// they lie under L2, and half of it under cosine.
 #[derive(Clone, Copy, Debug)]
-struct Rule {
-    /// The factor of a squared distance.
+pub(super) struct Bound {
+    k: usize,
+    /// The factor of that square.
     stretch: f64,
-    /// What makes half a squared distance, or a whole one, of an integer distance.
     origin: f64,
-    /// No squared distance counts as smaller.
+    /// Nothing counts as nearer: the square, or half of it, like the above.
     least: f64,
 }
 
@@ -54,56 +56,58 @@ impl Reach {
         if ef >= count {
             return Self::whole(ef);
         }
-        let slack = SLACK_PER_E_FOLD * (ef as f64 / (NO_SLACK * k.max(1) as f64)).ln();
+        let k = k.max(1);
+        let slack = SLACK_PER_E_FOLD * (ef as f64 / (NO_SLACK * k as f64)).ln();
         // Rounding moves a component of either code by half a unit at most, and by 0.3 as a rule.
         let (stretch, least) = ((1.0 + slack.max(0.0)).powi(2), query.len() as f64);
-        let rule = match metric {
-            Metric::L2 => Rule { stretch, origin: 0.0, least },
+        let bound = match metric {
+            Metric::L2 => Bound { k, stretch, origin: 0.0, least },
             Metric::Cosine => {
                 let squared: i64 = query.iter().map(|component| i64::from(*component).pow(2)).sum();
-                Rule { stretch, origin: squared as f64, least: least / 2.0 }
+                Bound { k, stretch, origin: squared as f64, least: least / 2.0 }
             }
             Metric::Dot => return Self::whole(ef),
         };
-        Self { k: k.max(1), limit: ef.saturating_mul(ROOM), rule: Some(rule) }
+        Self { limit: ef.saturating_mul(ROOM), bound: Some(bound) }
     }
 
     /// Of a walk that keeps `ef` nodes and ends once all of them are expanded.
     pub(crate) fn whole(ef: usize) -> Self {
-        Self { k: usize::MAX, limit: ef, rule: None }
+        Self { limit: ef, bound: None }
     }
+}
 
-    /// Whether the node that comes to stand at `at` among the nearest moves the bound.
+impl Bound {
+    /// Whether the node that comes to stand at `at` among the nearest moves it.
     #[inline]
     pub(super) fn depends_on(&self, at: usize) -> bool {
         at < self.k
     }
 
     /// The key that nodes must lie below, where `keys` are the nearest.
-    pub(super) fn bound(&self, keys: &[u64]) -> u64 {
-        let Some((rule, kth)) = self.rule.as_ref().zip(keys.get(self.k - 1)) else {
+    pub(super) fn key(&self, keys: &[u64]) -> u64 {
+        let Some(kth) = keys.get(self.k - 1) else {
             return u64::MAX;
         };
-        let squared = (f64::from(distance_of(*kth)) + rule.origin).max(rule.least);
-        let furthest = (squared * rule.stretch - rule.origin).ceil().min(f64::from(i32::MAX - 1)) as i32;
-        super::search::key(furthest + 1, 0)
+        let squared = (f64::from(distance_of(*kth)) + self.origin).max(self.least);
+        let furthest = (squared * self.stretch - self.origin).ceil().min(f64::from(i32::MAX - 1)) as i32;
+        key(furthest + 1, 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hnsw::search::key;
 
     /// More than any ef.
     const COUNT: usize = usize::MAX;
 
     /// The furthest distance that is let in, when the k-th best has that one.
     fn furthest(reach: &Reach, kth: i32) -> i32 {
-        let mut keys = vec![key(kth - 5, 1); 9];
-        assert_eq!(reach.bound(&keys), u64::MAX);
+        let (bound, mut keys) = (reach.bound.unwrap(), vec![key(kth - 5, 1); 9]);
+        assert_eq!(bound.key(&keys), u64::MAX);
         keys.push(key(kth, 2));
-        distance_of(reach.bound(&keys)) - 1
+        distance_of(bound.key(&keys)) - 1
     }
 
     #[test]
@@ -144,7 +148,7 @@ mod tests {
     fn a_dot_product_has_no_bound_nor_has_a_walk_that_may_keep_all() {
         for (metric, count) in [(Metric::Dot, COUNT), (Metric::L2, 64), (Metric::Cosine, 20)] {
             let reach = Reach::new(metric, &[1, 2, 3], 10, 64, count);
-            assert_eq!((reach.limit, reach.bound(&[7; 64])), (64, u64::MAX));
+            assert!(reach.limit == 64 && reach.bound.is_none());
         }
     }
 }

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 
 use super::filter::Matcher;
 use super::graph::{GraphView, Level, LevelView};
-use super::reach::Reach;
+use super::reach::{Bound, Reach};
 use super::visited::Scratch;
 use crate::quantize::Codes;
 
@@ -51,10 +51,10 @@ pub(crate) struct Beam {
     limit: usize,
     /// The first node that is not expanded.
     cursor: usize,
-    /// What the bound comes from.
-    reach: Option<Reach>,
+    /// What moves `end` as better ones are met, if anything does.
+    bound: Option<Bound>,
     /// Nothing at or above this key is kept or expanded.
-    bound: u64,
+    end: u64,
 }
 
 impl Beam {
@@ -63,14 +63,14 @@ impl Beam {
         self.keys.clear();
         self.limit = limit;
         self.cursor = 0;
-        self.reach = None;
-        self.bound = u64::MAX;
+        self.bound = None;
+        self.end = u64::MAX;
     }
 
     /// Empties the beam, to keep what is within `reach`.
     fn reset_within(&mut self, reach: Reach) {
         self.reset(reach.limit);
-        self.reach = Some(reach);
+        self.bound = reach.bound;
     }
 
     /// Keeps the node if it is among the best.
@@ -86,8 +86,8 @@ impl Beam {
         let at = self.keys.partition_point(|other| *other < key);
         self.keys.insert(at, key);
         self.cursor = self.cursor.min(at);
-        if let Some(reach) = self.reach.filter(|reach| reach.depends_on(at)) {
-            self.bound = reach.bound(&self.keys);
+        if let Some(bound) = self.bound.as_ref().filter(|bound| bound.depends_on(at)) {
+            self.end = bound.key(&self.keys);
         }
     }
 
@@ -130,13 +130,13 @@ impl Beam {
         Some(first)
     }
 
-    /// The nearest node that is not expanded yet; it now counts as expanded. None where it lies beyond the bound.
+    /// The nearest node that is not expanded yet; it now counts as expanded. None where it lies beyond the end.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u32> {
         while let Some(key) = self.keys.get_mut(self.cursor) {
             self.cursor += 1;
             if *key & 1 == 0 {
-                if *key >= self.bound {
+                if *key >= self.end {
                     return None;
                 }
                 *key |= 1;
@@ -162,7 +162,7 @@ impl Beam {
     /// Whether a node with that key would be kept.
     #[inline]
     fn takes(&self, key: u64) -> bool {
-        key < self.bound && (self.keys.len() < self.limit || self.keys.last().is_some_and(|last| key < *last))
+        key < self.end && (self.keys.len() < self.limit || self.keys.last().is_some_and(|last| key < *last))
     }
 
     /// The nodes with their distances, nearest first.
