@@ -2,29 +2,26 @@
 
 mod log_fixture;
 
+use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions};
-use holotype_storage::vfs::{LockKind, Mapping, OpenMode, OsVfs, SimVfs, Vfs, VfsFile};
+use holotype_storage::vfs::{OsVfs, SimVfs, Vfs, VfsFile};
 use holotype_storage::{Error, MAX_PAYLOAD, NewRecord};
+use log_fixture::watched::{Watch, Watched};
 use log_fixture::{create, dir, records, small_options};
 
-/// A disk whose syncs, while the gate is closed, wait until it opens; and which counts them.
-#[derive(Debug, Clone)]
-struct Gated {
-    sim: SimVfs,
-    gate: Arc<Gate>,
-}
-
+/// Holds up syncs while it is closed, and counts them.
 #[derive(Debug, Default)]
 struct Gate {
     closed: Mutex<bool>,
     changed: Condvar,
     syncs: AtomicUsize,
+    /// The syncs of each file that run now.
+    running: Mutex<HashMap<PathBuf, usize>>,
     /// The most syncs of one file that ran at the same time.
     at_once: AtomicUsize,
 }
@@ -42,78 +39,19 @@ impl Gate {
     }
 }
 
-#[derive(Debug)]
-struct GatedFile {
-    file: Arc<dyn VfsFile>,
-    gate: Arc<Gate>,
-    running: AtomicUsize,
-}
-
-impl Vfs for Gated {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
-        let file = self.sim.open(path, mode)?;
-        Ok(Arc::new(GatedFile { file, gate: Arc::clone(&self.gate), running: AtomicUsize::new(0) }))
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<bool> {
-        self.sim.create_dir(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.sim.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.sim.remove(path)
-    }
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.sim.remove_dir(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.sim.list(dir)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.sim.sync_dir(dir)
-    }
-    fn map(&self, path: &Path) -> io::Result<Mapping> {
-        self.sim.map(path)
-    }
-    fn is_network(&self, path: &Path) -> io::Result<bool> {
-        self.sim.is_network(path)
-    }
-}
-
-impl VfsFile for GatedFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_at(buf, offset)
-    }
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_at(bytes, offset)
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-    fn sync(&self) -> io::Result<()> {
-        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
-        self.gate.at_once.fetch_max(running, Ordering::SeqCst);
-        self.gate.pass();
+impl Watch for Gate {
+    fn sync(&self, file: &dyn VfsFile, path: &Path) -> io::Result<()> {
+        let mut running = self.running.lock().unwrap();
+        let own = running.entry(path.to_owned()).or_default();
+        *own += 1;
+        self.at_once.fetch_max(*own, Ordering::SeqCst);
+        drop(running);
+        self.pass();
         // Others may come meanwhile.
         (0..20).for_each(|_| std::thread::yield_now());
-        let synced = self.file.sync();
-        self.running.fetch_sub(1, Ordering::SeqCst);
+        let synced = file.sync();
+        *self.running.lock().unwrap().get_mut(path).unwrap() -= 1;
         synced
-    }
-    fn try_lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<bool> {
-        self.file.try_lock(range, kind)
-    }
-    fn lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<()> {
-        self.file.lock(range, kind)
-    }
-    fn unlock(&self, range: Range<u64>) -> io::Result<()> {
-        self.file.unlock(range)
-    }
-    fn is_locked(&self, range: Range<u64>) -> io::Result<bool> {
-        self.file.is_locked(range)
     }
 }
 
@@ -121,7 +59,7 @@ impl VfsFile for GatedFile {
 #[test]
 fn commits_that_arrive_during_a_sync_share_the_next() {
     let gate = Arc::new(Gate::default());
-    let vfs = Gated { sim: SimVfs::new(), gate: Arc::clone(&gate) };
+    let vfs = Watched { sim: SimVfs::new(), watch: Arc::clone(&gate) };
     let log = Log::create(Arc::new(vfs), dir(), &LogOptions::new([7; 16])).unwrap();
     let before = gate.syncs.load(Ordering::SeqCst);
     gate.set(true);
@@ -149,7 +87,7 @@ fn commits_that_arrive_during_a_sync_share_the_next() {
 #[test]
 fn one_sync_runs_at_a_time_however_many_wait() {
     let gate = Arc::new(Gate::default());
-    let vfs = Gated { sim: SimVfs::new(), gate: Arc::clone(&gate) };
+    let vfs = Watched { sim: SimVfs::new(), watch: Arc::clone(&gate) };
     let log = Log::create(Arc::new(vfs), dir(), &LogOptions::new([7; 16])).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -170,7 +108,7 @@ fn one_sync_runs_at_a_time_however_many_wait() {
 fn a_failed_sync_fails_all_that_wait_for_it() {
     let gate = Arc::new(Gate::default());
     let sim = SimVfs::new();
-    let vfs = Gated { sim: sim.clone(), gate: Arc::clone(&gate) };
+    let vfs = Watched { sim: sim.clone(), watch: Arc::clone(&gate) };
     let log = Log::create(Arc::new(vfs), dir(), &LogOptions::new([7; 16])).unwrap();
     let before = gate.syncs.load(Ordering::SeqCst);
     gate.set(true);

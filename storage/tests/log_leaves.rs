@@ -3,16 +3,14 @@
 
 use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions};
 use holotype_storage::proof::leaf_hash;
-use holotype_storage::vfs::SimVfs;
+use holotype_storage::vfs::{OpenMode, SimVfs, Vfs};
 use holotype_storage::{Error, NewRecord};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Records from none to several pages long, over many segments, with sealed pages and an end in between.
 fn written(sim: &SimVfs) -> Log {
-    let dir = Path::new("/log");
-    let options = LogOptions { page_size: 4096, first_segment_len: 16 << 10, ..LogOptions::new([5; 16]) };
-    let mut log = Log::create(Arc::new(sim.clone()), dir, &options).unwrap();
+    let mut log = small(sim);
     for number in 0..120_usize {
         let lengths: Vec<usize> = (0..number % 7).map(|part| (number * 97 + part * 1_301) % 1_500).collect();
         let mut records: Vec<NewRecord> = lengths
@@ -37,6 +35,12 @@ fn written(sim: &SimVfs) -> Log {
     }
     log.sync_to(log.end()).unwrap();
     log
+}
+
+/// An empty log, its first segment of four pages.
+fn small(sim: &SimVfs) -> Log {
+    let options = LogOptions { page_size: 4096, first_segment_len: 16 << 10, ..LogOptions::new([5; 16]) };
+    Log::create(Arc::new(sim.clone()), Path::new("/log"), &options).unwrap()
 }
 
 fn opened(sim: &SimVfs) -> Log {
@@ -111,8 +115,7 @@ fn what_is_known_without_reading_is_what_is_read() {
 #[test]
 fn a_new_log_knows_all_and_an_opened_one_what_is_new() {
     let sim = SimVfs::new();
-    let options = LogOptions { page_size: 4096, first_segment_len: 16 << 10, ..LogOptions::new([5; 16]) };
-    let log = Log::create(Arc::new(sim.clone()), Path::new("/log"), &options).unwrap();
+    let log = small(&sim);
     log.append(&[NewRecord { kind: 1, payload: vec![1; 10] }], 0).unwrap();
     let all: Vec<_> = log.leaves(Lsn(0), log.end()).collect::<Result<_, _>>().unwrap();
     assert_eq!(log.recent_leaves(Lsn(0), log.end()), Some(all));
@@ -140,4 +143,56 @@ fn other_places_and_changed_bytes_are_errors() {
     assert!(log.records_before(Lsn(u64::MAX)).is_err());
     sim.flip(Path::new("/log/0000000001.log"), 4_096 + 20, 1).unwrap();
     assert!(matches!(log.leaves(Lsn(0), log.end()).next(), Some(Err(Error::Damaged(_)))));
+}
+
+/// A run that fills its segment ends where the next one's header begins.
+#[test]
+fn a_record_that_ends_with_its_segment_counts() {
+    let sim = SimVfs::new();
+    let log = small(&sim);
+    let lsn = log.append(&[NewRecord { kind: 1, payload: vec![1; 3 * 4_096 - 96 - 28] }], 0).unwrap().lsns[0];
+    log.append(&[NewRecord { kind: 1, payload: vec![1; 10] }], 0).unwrap();
+    let run = log.leaves(Lsn(0), log.end()).next().unwrap().unwrap();
+    assert_eq!((run.lsn, run.end), (lsn, Lsn(4 * 4_096)));
+    assert_eq!((log.records_before(run.lsn).unwrap(), log.records_before(run.end).unwrap()), (0, 1));
+    assert!(matches!(log.records_before(Lsn(run.end.0 + 8)), Err(Error::NoRecord { .. })), "in the header");
+}
+
+/// Zeros are passed over where pages were left unused at the end of a segment, and nowhere else.
+#[test]
+fn a_record_that_is_zero_now_is_damage() {
+    let sim = SimVfs::new();
+    let log = small(&sim);
+    for number in 0..4 {
+        log.append(&[NewRecord { kind: 1, payload: vec![number; 1_500] }], 0).unwrap();
+    }
+    let all: Vec<_> = log.leaves(Lsn(0), log.end()).collect::<Result<_, _>>().unwrap();
+    let path = Path::new("/log/0000000001.log");
+    let whole = sim.bytes(path).unwrap();
+    let is_first = |lsn: Lsn| lsn.0.is_multiple_of(4_096);
+    let inner =
+        all.iter().filter(|leaf| !is_first(leaf.lsn)).map(|leaf| (leaf.lsn, leaf.lsn.0.next_multiple_of(4_096)));
+    let pages = all.iter().filter(|leaf| is_first(leaf.lsn)).map(|leaf| (leaf.lsn, log.end().0)).skip(1);
+    // From within a page to its end, its footer with it; and the last page, which has none yet.
+    for (from, to) in inner.chain(pages) {
+        let file = sim.open(path, OpenMode::ReadWrite).unwrap();
+        file.write_at(&vec![0; (to - from.0) as usize], from.0).unwrap();
+        let read = log.leaves(from, log.end()).next();
+        file.write_at(&whole[from.0 as usize..to as usize], from.0).unwrap();
+        assert!(matches!(&read, Some(Err(Error::Damaged(damage))) if damage.position == from), "{from}: {read:?}");
+    }
+}
+
+/// A length that leaves the segment is the record's fault, not the file's.
+#[test]
+fn a_length_that_leaves_the_segment_is_damage() {
+    let sim = SimVfs::new();
+    let log = small(&sim);
+    let lsn = log.append(&[NewRecord { kind: 1, payload: vec![1; 10] }], 0).unwrap().lsns[0];
+    for byte in [1, 2] {
+        sim.flip(Path::new("/log/0000000001.log"), lsn.0 + byte, 0x40).unwrap();
+        let read = log.leaves(Lsn(0), log.end()).next();
+        assert!(matches!(&read, Some(Err(Error::Damaged(damage))) if damage.position == lsn), "{read:?}");
+        sim.flip(Path::new("/log/0000000001.log"), lsn.0 + byte, 0x40).unwrap();
+    }
 }

@@ -86,6 +86,8 @@ fn erased_records_are_gone_and_all_hashes_hold() {
     let story = Story::begin(&log).unwrap();
     assert!(stands_anywhere(&sim));
     let before = log.read(story.secrets[1]).unwrap();
+    let said = log.payload(story.secrets[1]).unwrap();
+    assert_eq!((said.kind, &said.bytes, said.redacted), (before.kind, &before.payload, false));
     story.erase(&log).unwrap();
     assert!(!stands_anywhere(&sim));
     assert_eq!(verified(&log), 3);

@@ -7,7 +7,7 @@
 use std::sync::{Arc, PoisonError};
 
 use super::segment::Segment;
-use super::{Log, Lsn, damage_at, scanner};
+use super::{Log, Lsn, damage_at, reader, scanner};
 use crate::chain::Hash;
 use crate::error::{Error, Result};
 use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
@@ -206,9 +206,7 @@ impl Leaves<'_> {
     /// Reads the page or run that the position lies in; none where it had to be moved to one first.
     fn load(&mut self) -> Result<Option<Unit>> {
         let page = self.log.geometry.page;
-        let after = self.segments.partition_point(|segment| segment.first <= self.position);
-        let segment = after.checked_sub(1).and_then(|index| self.segments.get(index));
-        let Some(segment) = segment.filter(|segment| self.position < segment.end()).map(Arc::clone) else {
+        let Some(segment) = reader::holding(&self.segments, self.position).map(Arc::clone) else {
             let fault = scanner::Fault { position: self.position, what: "no segment holds this".into() };
             return Err(Error::Damaged(damage_at(&self.segments, page, fault)));
         };

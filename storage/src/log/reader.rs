@@ -43,10 +43,14 @@ impl SegmentTable {
     /// The segment a position lies in.
     pub(crate) fn of(&self, position: u64) -> Option<Arc<Segment>> {
         let segments = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let after = segments.partition_point(|segment| segment.first <= position);
-        let segment = segments.get(after.checked_sub(1)?)?;
-        (position < segment.end()).then(|| Arc::clone(segment))
+        holding(&segments, position).map(Arc::clone)
     }
+}
+
+/// The one of these segments that a position lies in.
+pub(super) fn holding(segments: &[Arc<Segment>], position: u64) -> Option<&Arc<Segment>> {
+    let after = segments.partition_point(|segment| segment.first <= position);
+    segments.get(after.checked_sub(1)?).filter(|segment| position < segment.end())
 }
 
 /// What a record says.

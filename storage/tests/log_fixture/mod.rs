@@ -1,6 +1,8 @@
 //! Small logs on a simulated disk, shared by the tests of the log.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+pub mod watched;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
