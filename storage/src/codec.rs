@@ -144,6 +144,14 @@ mod tests {
         assert_eq!(decode::<Vec<String>>(&encode(&value).unwrap()).unwrap(), value);
     }
 
+    #[test]
+    fn every_length_has_a_limit_that_holds_it() {
+        for count in [0, 1, 511, 512, 513, 8_191, 8_192, 131_071, 131_072, 1_200_000] {
+            let value = vec![String::new(); count];
+            assert!(decode::<Vec<String>>(&encode(&value).unwrap()).unwrap() == value, "{count}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

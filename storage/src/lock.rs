@@ -249,12 +249,7 @@ fn check_local(vfs: &dyn Vfs, path: &Path) -> Result<()> {
 }
 
 fn open_or_create(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
-    match vfs.open(path, OpenMode::ReadWrite) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        opened => return opened.map_err(Error::io(path, "open")),
-    }
     match vfs.open(path, OpenMode::CreateNew) {
-        // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             vfs.open(path, OpenMode::ReadWrite).map_err(Error::io(path, "open"))
         }
@@ -307,6 +302,7 @@ fn decode(block: &[u8; STATUS_LEN]) -> Option<Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vfs::SimVfs;
 
     #[test]
     fn the_bytes_of_a_status_block() {
@@ -323,6 +319,29 @@ mod tests {
         assert_eq!(block[..60], expected[..]);
         assert_eq!(block[60..], crc32fast::hash(&expected).to_le_bytes());
         assert_eq!(decode(&block), Some(status));
+    }
+
+    #[test]
+    fn another_magic_or_version_is_no_status() {
+        let block = encode(&Status { pid: 7, started_us: 1, durable: Lsn(4096), closed: false });
+        for at in [STATUS_MAGIC, STATUS_VERSION] {
+            let mut other = block;
+            other[at] += 1;
+            let crc = crc32fast::hash(&other[..STATUS_CRC]);
+            other[STATUS_CRC..].copy_from_slice(&crc.to_le_bytes());
+            assert_eq!(decode(&other), None, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_pin_ends_when_it_is_dropped() {
+        let sim = SimVfs::new();
+        let path = Path::new("/LOCK");
+        let [one, other] = [(); 2].map(|()| open_or_create(&sim, path).unwrap());
+        let pin = Pin::take(path, Arc::clone(&one), LockKind::Shared).unwrap();
+        assert!(other.is_locked(PIN_BYTE).unwrap());
+        drop(pin);
+        assert!(!other.is_locked(PIN_BYTE).unwrap(), "though the file is still open");
     }
 
     #[test]

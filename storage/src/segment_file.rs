@@ -93,8 +93,8 @@ impl SegmentFileWriter {
     /// The whole file in memory.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
-        let (mut bytes, file_len) = self.head();
-        bytes.reserve_exact(to_usize(file_len).saturating_sub(bytes.len()));
+        let mut bytes = self.head();
+        bytes.reserve_exact(self.sections.iter().map(|(_, section)| section.len().next_multiple_of(ALIGNMENT)).sum());
         for (_, section) in &self.sections {
             bytes.extend_from_slice(section);
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
@@ -116,8 +116,8 @@ impl SegmentFileWriter {
         file.finish()
     }
 
-    /// Header and directory, padded to where the first section starts, and the file's length.
-    fn head(&self) -> (Vec<u8>, u64) {
+    /// Header and directory, padded to where the first section starts.
+    fn head(&self) -> Vec<u8> {
         let mut offset = head_len(self.sections.len()) as u64;
         let mut placed = Vec::with_capacity(self.sections.len());
         for (tag, bytes) in &self.sections {
@@ -126,7 +126,7 @@ impl SegmentFileWriter {
             placed.push(Placed { tag: *tag, crc: crc.finalize(), offset, len: bytes.len() as u64 });
             offset += bytes.len().next_multiple_of(ALIGNMENT) as u64;
         }
-        (encode_head(self.kind, self.version, &self.identity, &placed, offset), offset)
+        encode_head(self.kind, self.version, &self.identity, &placed, offset)
     }
 }
 
@@ -154,12 +154,11 @@ fn encode_head(kind: [u8; 4], version: u32, identity: &FileIdentity, sections: &
     put(&mut head, HEADER_GENERATION, &identity.generation.to_le_bytes());
     put(&mut head, HEADER_PLACE, &identity.place.to_le_bytes());
     put(&mut head, HEADER_SECTION_COUNT, &(sections.len() as u32).to_le_bytes());
-    for (i, section) in sections.iter().enumerate() {
-        let entry = HEADER_LEN + i * ENTRY_LEN;
-        put(&mut head, entry + ENTRY_TAG, &section.tag);
-        put(&mut head, entry + ENTRY_CRC, &section.crc.to_le_bytes());
-        put(&mut head, entry + ENTRY_OFFSET, &section.offset.to_le_bytes());
-        put(&mut head, entry + ENTRY_SECTION_LEN, &section.len.to_le_bytes());
+    for (entry, section) in head[HEADER_LEN..].chunks_exact_mut(ENTRY_LEN).zip(sections) {
+        put(entry, ENTRY_TAG, &section.tag);
+        put(entry, ENTRY_CRC, &section.crc.to_le_bytes());
+        put(entry, ENTRY_OFFSET, &section.offset.to_le_bytes());
+        put(entry, ENTRY_SECTION_LEN, &section.len.to_le_bytes());
     }
     put(&mut head, HEADER_FILE_LEN, &file_len.to_le_bytes());
     let crc = head_crc(&head);
@@ -534,8 +533,4 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut field = [0; 8];
     field.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(field)
-}
-
-fn to_usize(len: u64) -> usize {
-    usize::try_from(len).unwrap_or(usize::MAX)
 }

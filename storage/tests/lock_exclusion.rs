@@ -5,7 +5,7 @@ use std::path::Path;
 use holotype_storage::Error;
 use holotype_storage::lock::Lock;
 use holotype_storage::log::Lsn;
-use holotype_storage::vfs::{Crash, OpenMode, OsVfs, SimVfs, Vfs};
+use holotype_storage::vfs::{Crash, Failure, OpenMode, OsVfs, SimVfs, Vfs};
 
 fn on_both(check: impl Fn(&dyn Vfs, &Path)) {
     let dir = tempfile::tempdir().unwrap();
@@ -135,4 +135,58 @@ fn that_the_log_is_closed_is_taken_back_before_anything_is_written() {
     assert_eq!((found.durable, found.closed), (Lsn(7), true));
     let status = Lock::reader(&sim.crash(Crash::Lose), path).unwrap().status().unwrap().unwrap();
     assert_eq!((status.durable, status.closed), (Lsn(7), false));
+}
+
+#[test]
+fn that_nothing_changes_is_not_written_again() {
+    let sim = SimVfs::new();
+    let writer = Lock::writer(&sim, Path::new("/LOCK")).unwrap();
+    writer.set_durable(Lsn(7)).unwrap();
+    let written = sim.history().len();
+    writer.set_durable(Lsn(7)).unwrap();
+    writer.set_durable(Lsn(6)).unwrap();
+    assert_eq!(sim.history().len(), written);
+    writer.set_closed(Lsn(7)).unwrap();
+    assert!(writer.status().unwrap().unwrap().closed);
+    writer.set_durable(Lsn(7)).unwrap();
+    assert!(!writer.status().unwrap().unwrap().closed);
+}
+
+#[test]
+fn without_a_lock_file_there_is_nobody_to_pin_against() {
+    on_both(|vfs, path| {
+        Lock::pin(vfs, path).unwrap();
+        assert!(matches!(Lock::unpinned(vfs, path), Err(Error::Io { action: "open", .. })));
+        drop(Lock::writer(vfs, path).unwrap());
+        drop((Lock::pin(vfs, path).unwrap(), Lock::pin(vfs, path).unwrap()));
+        Lock::unpinned(vfs, path).unwrap();
+    });
+}
+
+/// Whatever call fails: an error that says so, and never a lock, a pin or a status that is not there.
+#[test]
+fn every_failing_call_is_told() {
+    let path = Path::new("/LOCK");
+    type Act = fn(&SimVfs, &Path) -> Result<(), Error>;
+    let acts: [(Act, &[&str]); 5] = [
+        (
+            |sim, path| Lock::writer(sim, path).map(drop),
+            &["examine", "create", "open", "lock", "read", "write", "sync"],
+        ),
+        (|sim, path| Lock::reader(sim, path).map(drop), &["examine", "open", "lock"]),
+        (|sim, path| Lock::reader(sim, path)?.status().map(drop), &["examine", "open", "lock", "read"]),
+        (|sim, path| Lock::pin(sim, path).map(drop), &["open", "lock"]),
+        (|sim, path| Lock::unpinned(sim, path).map(drop), &["open", "lock"]),
+    ];
+    for (number, (act, expected)) in acts.into_iter().enumerate() {
+        for (at, expected) in expected.iter().enumerate() {
+            let sim = SimVfs::new();
+            drop(Lock::writer(&sim, path).unwrap());
+            sim.fail_at(sim.calls() + at as u64, Failure::Io, false);
+            match act(&sim, path) {
+                Err(Error::Io { action, .. }) => assert_eq!(action, *expected, "act {number}, call {at}"),
+                other => panic!("act {number}, call {at}: {other:?}"),
+            }
+        }
+    }
 }

@@ -93,6 +93,20 @@ fn a_written_file_reads_back_aligned() {
 }
 
 #[test]
+fn a_section_may_be_read_before_it_is_checked() {
+    let mut bytes = small_file(IDENTITY).into_bytes();
+    let at = bytes.len() - 10;
+    bytes[at] ^= 1;
+    let file = SegmentFile::from_bytes(bytes, KIND, &IDENTITY).unwrap();
+    assert_eq!(file.unchecked_section(TAGS[0]).unwrap(), (0..100).collect::<Vec<u8>>());
+    let changed = file.unchecked_section(TAGS[1]).unwrap();
+    assert_eq!((changed.len(), changed.iter().filter(|&&byte| byte == 7).count()), (64, 63));
+    assert!(matches!(file.section(TAGS[1]), Err(Error::DamagedFile { .. })));
+    assert!(matches!(file.unchecked_section(*b"more"), Err(Error::DamagedFile { .. })));
+    assert!(is_temporary("a.test.tmp") && !is_temporary("a.test") && !is_temporary("tmp"));
+}
+
+#[test]
 fn another_file_under_the_name_is_refused() {
     let bytes = small_file(IDENTITY).into_bytes();
     let open = |kind, identity: FileIdentity| SegmentFile::from_bytes(bytes.clone(), kind, &identity);

@@ -175,3 +175,59 @@ fn lock_range(start: Bound<u64>, end: Bound<u64>) -> Range<u64> {
     };
     start..end
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::{OpenMode, SimVfs, Vfs};
+    use std::path::Path;
+
+    fn at(byte: u64) -> (Bound<u64>, Bound<u64>) {
+        (Bound::Included(byte), Bound::Included(byte))
+    }
+
+    #[test]
+    fn the_writers_byte_is_one_writers_until_it_lets_go() {
+        let sim = SimVfs::new();
+        drop(sim.open(Path::new("/file"), OpenMode::CreateNew).unwrap());
+        let [one, other] = [(); 2].map(|()| sim.open(Path::new("/file"), OpenMode::ReadWrite).unwrap());
+        let taken = WriterByte::take(&one).unwrap().unwrap();
+        assert!(WriterByte::take(&other).unwrap().is_none());
+        drop(taken);
+        assert!(WriterByte::take(&other).unwrap().is_some(), "though the file is still open");
+    }
+
+    #[test]
+    fn locks_are_the_files_and_end_with_closing() {
+        let sim = SimVfs::new();
+        drop(sim.open(Path::new("/file"), OpenMode::CreateNew).unwrap());
+        let open = || VfsBackend::new(sim.open(Path::new("/file"), OpenMode::ReadWrite).unwrap());
+        let (one, other) = (open(), open());
+        let sees = |byte| {
+            let (start, end) = at(byte);
+            let held = other.query_lock_range(start, end).unwrap();
+            let shared = other.try_lock_shared_range(start, end).unwrap();
+            if shared {
+                other.unlock_range(start, end).unwrap();
+            }
+            (held, shared)
+        };
+        for (byte, lock) in
+            [(5, VfsBackend::lock_range as fn(&VfsBackend, _, _) -> _), (6, VfsBackend::lock_shared_range)]
+        {
+            lock(&one, at(byte).0, at(byte).1).unwrap();
+        }
+        for (byte, try_lock) in
+            [(7, VfsBackend::try_lock_range as fn(&VfsBackend, _, _) -> _), (8, VfsBackend::try_lock_shared_range)]
+        {
+            assert!(try_lock(&one, at(byte).0, at(byte).1).unwrap());
+        }
+        let (free, shared, exclusive) = ((false, true), (true, true), (true, false));
+        assert_eq!([4, 5, 6, 7, 8, 9].map(sees), [free, exclusive, shared, exclusive, shared, free]);
+        assert!(!other.try_lock_range(at(8).0, at(8).1).unwrap());
+        one.unlock_range(at(6).0, at(6).1).unwrap();
+        assert_eq!([5, 6, 7, 8].map(sees), [exclusive, free, exclusive, shared]);
+        one.close().unwrap();
+        assert_eq!([5, 6, 7, 8].map(sees), [free; 4]);
+    }
+}

@@ -337,6 +337,25 @@ mod tests {
     }
 
     #[test]
+    fn blocks_out_of_order_are_told() {
+        let is_in_order = |rows: &[Row<'_>], rest: &[u8], before: Option<&[u8]>, fence: &[u8]| {
+            let mut bytes = Vec::new();
+            encode(rows, &mut bytes);
+            bytes.extend_from_slice(rest);
+            Block::parse(&bytes).unwrap().is_in_order(before, fence)
+        };
+        let rows: [Row<'_>; 2] = [(b"b", b"x"), (b"d", b"")];
+        assert!(is_in_order(&rows, b"", None, b"d") && is_in_order(&rows, b"", Some(b"a"), b"e"));
+        assert!(!is_in_order(&[], b"", Some(b"a"), b"b"), "without a row");
+        assert!(!is_in_order(&rows, b"z", None, b"d"), "with something left over");
+        assert!(!is_in_order(&rows, b"", None, b"c"), "a row above the fence");
+        assert!(!is_in_order(&rows, b"", Some(b"b"), b"d"), "the row that came before");
+        assert!(
+            !is_in_order(&[(b"d", b""), (b"b", b"")], b"", None, b"d") && !is_in_order(&[rows[0]; 2], b"", None, b"b")
+        );
+    }
+
+    #[test]
     fn bytes_that_are_no_block_are_none() {
         for bytes in [&b""[..], b"\x01\0\0", b"\x01\0\0\0\0\0\0\0", b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0"] {
             assert!(Block::parse(bytes).is_none(), "{bytes:?}");

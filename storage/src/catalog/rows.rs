@@ -169,10 +169,10 @@ impl CatalogSnapshot {
     pub(crate) fn range_flat(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<BaseRows> {
         let path = self.inner.path.clone();
         let blocks = guard(&path, || Ok(self.inner.blocks.range_owned::<&[u8]>((from, Bound::Unbounded))?))?;
-        let mut rows = BaseRows { blocks, block: Vec::new(), at: 0, to: to.map(<[u8]>::to_vec), path };
+        let mut rows = BaseRows { blocks, block: Vec::new(), table: 0, at: 0, to: to.map(<[u8]>::to_vec), path };
         if rows.load()? {
             let first = Block::checked(&rows.block).and_then(|block| first_in(&block, from));
-            rows.at = first.ok_or_else(|| damaged_rows(&rows.path, first_of(from)))?;
+            rows.at = first.ok_or_else(|| damaged_rows(&rows.path, rows.table))?;
         }
         Ok(rows)
     }
@@ -189,6 +189,8 @@ pub(crate) struct BaseRows {
     blocks: OwnedRange<&'static [u8], &'static [u8]>,
     /// The block the next row stands in, checked; empty before the first and after the last.
     block: Vec<u8>,
+    /// The number of the table that block ends in.
+    table: u8,
     at: usize,
     to: Bound<Vec<u8>>,
     path: PathBuf,
@@ -200,8 +202,9 @@ impl BaseRows {
         self.at = 0;
         self.block.clear();
         let Some((fence, sealed)) = next_block(&self.path, &mut self.blocks)? else { return Ok(false) };
+        self.table = fence.first().copied().unwrap_or_default();
         if Block::open(BLOCKS_DOMAIN, &fence, &sealed).is_none() {
-            return Err(damaged_rows(&self.path, fence.first().copied().unwrap_or_default()));
+            return Err(damaged_rows(&self.path, self.table));
         }
         self.block = sealed;
         Ok(true)
@@ -217,7 +220,7 @@ impl Iterator for BaseRows {
             if self.at < block.len() {
                 let Some((key, value)) = block.row(self.at) else {
                     self.block.clear();
-                    return Some(Err(damaged_rows(&self.path, 0)));
+                    return Some(Err(damaged_rows(&self.path, self.table)));
                 };
                 if is_past(key, self.to.as_ref().map(Vec::as_slice)) {
                     self.block.clear();
@@ -269,14 +272,6 @@ fn is_past(key: &[u8], to: Bound<&[u8]>) -> bool {
         Bound::Unbounded => false,
         Bound::Included(to) => key > to,
         Bound::Excluded(to) => key >= to,
-    }
-}
-
-/// The number of the table that a bound lies in.
-fn first_of(bound: Bound<&[u8]>) -> u8 {
-    match bound {
-        Bound::Unbounded => 0,
-        Bound::Included(key) | Bound::Excluded(key) => key.first().copied().unwrap_or_default(),
     }
 }
 
