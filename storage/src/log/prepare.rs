@@ -1,7 +1,8 @@
 //! The thread that prepares the next segment file before the writer needs it.
 //!
 //! A commit into a file of zeros that are on the disk already costs one data write; into a growing file it costs metadata
-//! writes as well. So segments are filled with zeros and synced under another name, then renamed into place.
+//! writes as well. So segments are filled with zeros and synced under another name, then renamed into place. They are synced
+//! step by step: a sync of the log that comes meanwhile waits behind one step, not behind a whole segment.
 //!
 //! 1. A file with a segment's name is whole, zeros or used.
 //! 2. A preparation that fails leaves no file and changes nothing else: the writer refuses one transaction, and the next
@@ -20,7 +21,7 @@ use super::segment::file_name;
 use crate::error::{Error, Result};
 use crate::vfs::{OpenMode, Vfs, VfsFile};
 
-/// How much is filled at once.
+/// How much is filled and synced at once.
 const FILL_LEN: usize = 1 << 20;
 
 /// A file of zeros in its place.
@@ -175,9 +176,9 @@ pub(crate) fn fill(vfs: &dyn Vfs, path: &Path, len: u64, stop: &AtomicBool) -> i
         }
         let step = usize::try_from(len - at).map_or(zeros.len(), |left| left.min(zeros.len()));
         file.write_at(&zeros[..step], at)?;
+        file.sync()?;
         at += step as u64;
     }
-    file.sync()?;
     Ok(file)
 }
 
