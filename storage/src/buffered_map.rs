@@ -212,6 +212,19 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    #[test]
+    fn a_value_is_changed_wherever_it_stands() {
+        let mut map: BufferedMap<usize, usize> = BufferedMap::default();
+        for key in 0..2 * MAX_RECENT + 5 {
+            map.insert(key, key);
+        }
+        for key in 0..map.len() {
+            *map.get_mut(&key).unwrap() += 1;
+            assert_eq!(map.get(&key), Some(&(key + 1)));
+        }
+        assert_eq!(map.get_mut(&map.len()), None);
+    }
+
     proptest! {
         /// Whatever is done, a map answers as an ordinary one, and a copy of it as an ordinary one of then.
         #[test]

@@ -254,3 +254,19 @@ impl Error {
 fn hex(id: &[u8; 16]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_ids_are_told() {
+        let damage =
+            Damage { file: "/db/1.log".into(), page: 3, offset: 12_300, position: Lsn(9), what: "no record".into() };
+        assert_eq!(damage.to_string(), "/db/1.log: log page 3, byte offset 12300: no record");
+        let mut found = [0; 16];
+        found[15] = 0xa5;
+        let told = Error::WrongDatabase { path: "/db".into(), expected: [0x1f; 16], found }.to_string();
+        assert!(told.contains(&"1f".repeat(16)) && told.contains(&format!("{}a5", "00".repeat(15))), "{told}");
+    }
+}

@@ -463,3 +463,22 @@ fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
         (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_can_come_back_to_is_not_kept() {
+        let mut view = View::default();
+        let outer = view.savepoint();
+        view.put(1, b"a", *b"1");
+        let inner = view.savepoint();
+        view.put(1, b"b", *b"2");
+        view.release(inner);
+        assert_eq!(view.replaced.len(), 2);
+        view.release(outer);
+        view.put(1, b"c", *b"3");
+        assert!(view.replaced.is_empty() && view.savepoints == 0);
+    }
+}

@@ -373,6 +373,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_length_is_claimed_by_the_first_bytes_of_a_record_only() {
+        let (bytes, _) = encoded(3, &[1; 100]);
+        assert_eq!(claimed_len(&bytes), Some(128));
+        assert_eq!(claimed_len(&bytes[..PREFIX_LEN - 1]), None);
+        // Type, mark, and a length above the greatest.
+        for (at, byte) in [(KIND_AT, 0), (MARK_AT, 0), (MARK_AT + 1, b'R'), (LENGTH_AT + 3, 1)] {
+            let mut changed = bytes.clone();
+            changed[at] = byte;
+            assert_eq!(claimed_len(&changed), None, "byte {at}");
+        }
+    }
+
+    #[test]
     fn the_bytes_are_fixed() {
         let (bytes, _) = encoded(3, b"twenty-one bytes long");
         let mut expected = vec![21, 0, 0, 0, 3, 0, b'H', b'r'];

@@ -151,6 +151,21 @@ mod tests {
     }
 
     #[test]
+    fn in_maps_they_are_their_slices() {
+        use std::collections::{BTreeMap, HashMap};
+        let all: Vec<Vec<u8>> = (0..40).map(|len| (0..len).collect()).collect();
+        let hashed: HashMap<SmallBytes, usize> =
+            all.iter().map(|bytes| (SmallBytes::new(bytes), bytes.len())).collect();
+        let sorted: BTreeMap<SmallBytes, usize> =
+            all.iter().map(|bytes| (SmallBytes::new(bytes), bytes.len())).collect();
+        for bytes in &all {
+            let slice = bytes.as_slice();
+            assert_eq!((hashed.get(slice), sorted.get(slice)), (Some(&bytes.len()), Some(&bytes.len())));
+            assert_eq!(SmallBytes::new(slice).partial_cmp(&SmallBytes::new(b"b")), slice.partial_cmp(b"b".as_slice()));
+        }
+    }
+
+    #[test]
     fn bytes_of_any_length_are_kept_and_ordered() {
         let all: Vec<Vec<u8>> = (0..40).map(|len| (0..len).collect()).collect();
         for content in &all {

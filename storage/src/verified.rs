@@ -116,7 +116,7 @@ fn decode(bytes: &[u8], database: [u8; 16]) -> Option<BTreeMap<u64, Verified>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vfs::SimVfs;
+    use crate::vfs::{Failure, SimVfs};
 
     fn segments() -> BTreeMap<u64, Verified> {
         [(1, Verified { until: Lsn(0x1234), time_us: -2 }), (3, Verified { until: Lsn(9), time_us: 7 })].into()
@@ -156,5 +156,40 @@ mod tests {
             assert_eq!(read(&sim, path, [5; 16]).unwrap(), BTreeMap::new(), "byte {at}");
             sim.flip(path, at, 2).unwrap();
         }
+    }
+    #[test]
+    fn bytes_that_are_no_file_of_ours_say_nothing() {
+        let bytes = encode([5; 16], &segments());
+        let content = &bytes[..bytes.len() - CRC_LEN];
+        let sealed = |content: &[u8]| [content, &crc32fast::hash(content).to_le_bytes()].concat();
+        assert_eq!(decode(&sealed(content), [5; 16]), Some(segments()));
+        // Magic, version, count.
+        for at in [0, VERSION_AT, COUNT_AT] {
+            let mut other = content.to_vec();
+            other[at] += 1;
+            assert_eq!(decode(&sealed(&other), [5; 16]), None, "byte {at}");
+        }
+        for other in [&content[..content.len() - 1], &[content, &[0]].concat(), &[content, &[0; ENTRY_LEN]].concat()] {
+            assert_eq!(decode(&sealed(other), [5; 16]), None, "{} bytes", other.len());
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_an_error_and_one_that_is_too_long_says_nothing() {
+        let sim = SimVfs::new();
+        let path = Path::new("/VERIFIED");
+        let few = segments();
+        write(&sim, path, [5; 16], &few).unwrap();
+        for call in 0..3 {
+            sim.fail_at(sim.calls() + call, Failure::Io, false);
+            assert!(matches!(read(&sim, path, [5; 16]), Err(Error::Io { .. })), "call {call}");
+        }
+        let most = (MAX_LEN as usize - ENTRIES_AT - CRC_LEN) / ENTRY_LEN;
+        let many = (0..most as u64).map(|number| (number, few[&1])).collect();
+        write(&sim, path, [5; 16], &many).unwrap();
+        assert!(read(&sim, path, [5; 16]).unwrap() == many);
+        let more = (0..=most as u64).map(|number| (number, few[&1])).collect();
+        write(&sim, path, [5; 16], &more).unwrap();
+        assert_eq!(read(&sim, path, [5; 16]).unwrap(), BTreeMap::new());
     }
 }

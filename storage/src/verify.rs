@@ -70,9 +70,8 @@ pub(crate) fn verify<E: From<Error>>(
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
 ) -> Result<VerifyReport, E> {
     let total = segments.last().map_or(0, |last| last.end()).min(limit);
-    let first = segments.first().map_or(0, |first| first.first);
-    // Of a log whose beginning was cut off the first transaction may have begun before.
-    let mut is_cut_off = first > 0;
+    // The first transaction may have begun before, where the beginning of the log was cut off.
+    let mut is_first = true;
     let mut scanner = Scanner::at_rest(geometry.clone(), segments.clone(), limit).without_payloads();
     let mut verifying = Verifying {
         geometry,
@@ -91,8 +90,8 @@ pub(crate) fn verify<E: From<Error>>(
             told = position;
         }
         match scanner.step()? {
-            Step::Transaction { transaction, whole, erasures } if whole || is_cut_off => {
-                is_cut_off = false;
+            Step::Transaction { transaction, whole, erasures } if whole || is_first => {
+                is_first = false;
                 verifying.note_redactions(&transaction, erasures);
                 verifying.report.commits += 1;
                 verifying.report.records += transaction.records.len() as u64;
@@ -110,7 +109,7 @@ pub(crate) fn verify<E: From<Error>>(
             }
             Step::Fault(fault) => {
                 verifying.fault(fault);
-                is_cut_off = false;
+                is_first = false;
                 scanner.resume()?;
             }
             Step::Limit => {

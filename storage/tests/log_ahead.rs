@@ -53,7 +53,7 @@ fn what_is_not_synced_is_bounded_and_survives_no_crash_in_part() {
 
 #[test]
 fn what_an_append_left_behind_a_hole_is_found_and_set_aside() {
-    for distance in [40_000, AHEAD - 100_000] {
+    for distance in [40_000, AHEAD - 100_000, AHEAD - 100] {
         let disk = SimVfs::new();
         let log = create(&disk);
         log.append(&records(1, 100), 0).unwrap();
@@ -66,4 +66,19 @@ fn what_an_append_left_behind_a_hole_is_found_and_set_aside() {
         assert_eq!(open(&disk), (1, true), "{distance} bytes behind the end");
         assert_eq!(open(&disk), (1, false), "set aside, {distance} bytes behind the end");
     }
+}
+
+/// As much of nothing as a writer may be ahead is the end: looking costs no more, whatever the length of a segment.
+#[test]
+fn further_behind_nobody_looks() {
+    let disk = SimVfs::new();
+    let log = create(&disk);
+    log.append(&records(1, 100), 0).unwrap();
+    log.sync_to(log.end()).unwrap();
+    let end = log.end().0;
+    drop(log);
+    let file = disk.open(Path::new(SEGMENT), OpenMode::ReadWrite).unwrap();
+    file.write_at(&[9; 100], end + 2 * AHEAD).unwrap();
+    file.sync().unwrap();
+    assert_eq!(open(&disk), (1, false));
 }

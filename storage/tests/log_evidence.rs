@@ -144,6 +144,29 @@ fn a_header_alone_proves_what_comes_before_it() {
     assert!(damage.what.ends_with("but segment 2 was begun after this was durable"), "{damage}");
 }
 
+/// A header that does not go on from the segment before proves nothing of that: it belongs to the tail.
+#[test]
+fn a_header_that_does_not_fit_proves_nothing() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    while log.end().0 < SEGMENT {
+        log.append(&records(1, &[2_500]), 1).unwrap();
+    }
+    log.sync_to(log.end()).unwrap();
+    drop(log);
+    change(&sim, 2, |bytes| {
+        bytes[PAGE as usize..].fill(0);
+        // How many records stand before it.
+        bytes[80] += 1;
+        let crc = crc32fast::hash(&bytes[..136]);
+        bytes[136..140].copy_from_slice(&crc.to_le_bytes());
+    });
+    let report = open(&sim, &writable()).report;
+    let tail = report.tail.unwrap();
+    assert_eq!((tail.position, tail.len), (Lsn(SEGMENT), PAGE));
+    assert_eq!((tail.fault.position, report.removed), (Lsn(SEGMENT), vec![segment_path(2)]));
+}
+
 /// Of several commits that say the same, the first is told.
 #[test]
 fn a_later_commit_proves_what_it_says_was_durable() {
@@ -219,7 +242,7 @@ fn opening_begins_at_the_page_of_the_checkpoint() {
     let sim = sim.crash(Crash::Keep);
     let begun = sim.history().len();
     let (log, report) = try_open(&sim, Some(from), &writable()).0.unwrap();
-    assert_eq!((report.transactions, report.end), (0, log.end()));
+    assert_eq!((report.transactions, report.start, report.end), (0, from.position, log.end()));
     let operations = &sim.history()[begun..];
     let synced: Vec<_> = operations
         .iter()

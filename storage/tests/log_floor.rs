@@ -7,7 +7,7 @@ use std::path::Path;
 
 use holotype_storage::Error;
 use holotype_storage::log::{Head, Log, Lsn};
-use holotype_storage::vfs::{Crash, SimVfs};
+use holotype_storage::vfs::{Crash, Failure, Operation, SimVfs, Vfs};
 use log_fixture::{create, dir, disk, holds, open, read_only, records, segment_path, try_open, writable};
 
 /// Transactions in a log.
@@ -33,6 +33,58 @@ fn retire(log: &Log, heads: &[Head], at: usize) -> holotype_storage::Result<u64>
     let records_before = 0;
     let leaves = (records_before, heads[at].position);
     Ok(log.retire(leaves, heads[at], from, log.head())?.segments)
+}
+
+#[test]
+fn what_goes_is_counted_and_what_stays_is_verified() {
+    let sim = SimVfs::new();
+    let (log, heads) = filled(&sim);
+    let len = |number| sim.bytes(&segment_path(number)).unwrap().len() as u64;
+    let lens: Vec<u64> = log.segments().into_iter().map(len).collect();
+    let from = log.head();
+    let told = log.append(&records(0xaa, &[30]), 100).unwrap();
+    let before = sim.history().len();
+    let retired = log.retire((0, heads[7].position), heads[7], from, log.head()).unwrap();
+    assert!(retired.segments > 1);
+    let first: u64 = lens[..retired.segments as usize].iter().sum();
+    assert_eq!((retired.bytes, log.floor().unwrap().first), (first, Lsn(first)));
+    assert_eq!(log.verify(&mut |_, _| {}).unwrap().bytes, told.end.0 - first);
+    for operation in &sim.history()[before..] {
+        if let Operation::Create(path) | Operation::Remove(path) | Operation::Rename(path, _) = operation {
+            assert!(path.starts_with(dir()), "{operation:?}");
+        }
+    }
+}
+
+/// Whatever call of archiving fails, it says so; and once more goes on where it failed.
+#[test]
+fn archiving_that_fails_is_told_and_goes_on() {
+    let sim = SimVfs::new();
+    let (log, heads) = filled(&sim);
+    let archive = Path::new("/archive");
+    let begin = |at| {
+        sim.fail_at(sim.calls() + at, Failure::Io, false);
+        log.archive(&sim, archive, heads[7].position, heads[7])
+    };
+    let (mut failed, mut at) = (0, 0);
+    loop {
+        match begin(at) {
+            Err(Error::Io { .. }) => failed += 1,
+            Ok(bytes) => {
+                assert_eq!(bytes, 0, "call {at}");
+                break;
+            }
+            other => panic!("call {at}: {other:?}"),
+        }
+        let copied = log.archive(&sim, archive, heads[7].position, heads[7]);
+        assert!(copied.is_ok(), "call {at}: {copied:?}");
+        at += 1;
+    }
+    assert!(failed > 6, "{failed}");
+    sim.fail_at(u64::MAX, Failure::Io, false);
+    for name in sim.list(archive).unwrap() {
+        assert!(sim.bytes(&archive.join(&name)).unwrap() == sim.bytes(&dir().join(&name)).unwrap(), "{name}");
+    }
 }
 
 #[test]

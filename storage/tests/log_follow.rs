@@ -3,9 +3,9 @@
 mod log_fixture;
 
 use holotype_storage::log::{Checkpoint, Log, Lsn, OpenOptions, Transaction};
-use holotype_storage::vfs::SimVfs;
+use holotype_storage::vfs::{SimVfs, Vfs};
 use holotype_storage::{Error, Result};
-use log_fixture::{PAGE, create, holds, open, read_only, records, segment_path};
+use log_fixture::{PAGE, create, holds, open, read_only, records, segment_path, writable};
 
 fn follow(reader: &Log, from: Option<Checkpoint>, durable: Lsn) -> Result<Vec<Transaction>> {
     let mut found = Vec::new();
@@ -116,4 +116,29 @@ fn a_reader_goes_on_where_the_beginning_was_cut_off() {
     log.append(&records(0xbb, &[9000]), 100).unwrap();
     log.sync_to(log.end()).unwrap();
     assert_eq!(follow(&reader, Some(reader.head()), log.durable()).unwrap().len(), 1);
+}
+
+/// What was begun behind a reader's end may be begun anew, after a crash: the reader sees what stands there then.
+#[test]
+fn a_segment_that_was_begun_anew_is_read_anew() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    // Just full, and sealed: the next record begins the next segment.
+    log.append(&records(1, &[3_900, 3_900, 3_700]), 1).unwrap();
+    log.seal().unwrap();
+    log.sync_to(log.end()).unwrap();
+    let full = log.end();
+    assert_eq!(full.0, 4 * PAGE);
+    log.append(&records(2, &[10]), 2).unwrap();
+    log.sync_to(log.end()).unwrap();
+    drop(log);
+    let reader = open(&sim, &OpenOptions { durable_hint: Some(full), ..read_only() }).log;
+    sim.remove(&segment_path(2)).unwrap();
+    let log = open(&sim, &writable()).log;
+    let new = records(3, &[500, 9_000]);
+    log.append(&new, 1_000_000).unwrap();
+    log.sync_to(log.end()).unwrap();
+    let found = follow(&reader, Some(reader.head()), log.durable()).unwrap();
+    assert!(found.len() == 1 && holds(&found[0], &new), "{found:?}");
+    assert_eq!((reader.end(), reader.head(), reader.segments()), (log.end(), log.head(), log.segments()));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holotype_storage::features::Access;
 use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions, Transaction};
-use holotype_storage::vfs::{OsVfs, SimVfs, Vfs};
+use holotype_storage::vfs::{Crash, OsVfs, SimVfs, Vfs};
 use holotype_storage::{Error, NewRecord};
 use log_fixture::{Opened, PAGE, create, dir, holds, open, read_only, records, segment_path, try_open, writable};
 use proptest::prelude::*;
@@ -91,6 +91,17 @@ fn a_log_says_whose_it_is_and_which_segments_it_uses() {
     drop(log);
     let reader = open(&sim, &OpenOptions { durable_hint: Some(full), ..read_only() }).log;
     assert_eq!((reader.end(), reader.segments()), (full, vec![1]));
+    // Features beside which others may only read, and such as keep them away.
+    for (at, may_read) in [(20, true), (24, false)] {
+        let newer = sim.crash(Crash::Keep);
+        let mut bytes = newer.bytes(&segment_path(1)).unwrap();
+        bytes[at] = 1;
+        let crc = crc32fast::hash(&bytes[..136]);
+        bytes[136..140].copy_from_slice(&crc.to_le_bytes());
+        newer.replace(&segment_path(1), &bytes);
+        assert!(matches!(identify(&newer), Err(Error::NewerFormat { .. })), "byte {at}");
+        assert_eq!(Log::identify(&newer, dir(), Access::Read).is_ok(), may_read, "byte {at}");
+    }
     sim.flip(&segment_path(1), 40, 1).unwrap();
     assert_eq!(identify(&sim).unwrap(), None, "its header cannot be read");
 }

@@ -5,8 +5,8 @@ mod log_fixture;
 use std::path::Path;
 
 use holotype_storage::log::{Erase, Log, LogOptions, Lsn, OpenOptions};
-use holotype_storage::vfs::{Crash, OpenMode, SimVfs, Vfs};
-use holotype_storage::{SoundSegment, VerifyReport};
+use holotype_storage::vfs::{Crash, Failure, OpenMode, SimVfs, Vfs};
+use holotype_storage::{Error, SoundSegment, VerifyReport};
 use log_fixture::{PAGE, create, dir, disk, open, read_only, records, segment_path, small_options};
 
 /// Three segments of four pages, the first with pages left over, for the long record did not fit; an end in the third.
@@ -47,6 +47,94 @@ fn a_sound_log_is_reported_as_it_is() {
     assert!(progress.is_sorted() && progress.iter().all(|&(done, total)| done <= total && total == end.0));
     // Once a page, and not more often.
     assert!((3..=12).contains(&progress.len()), "{progress:?}");
+}
+
+/// However many transactions stand in a page.
+#[test]
+fn progress_is_told_once_a_page() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    while log.end().0 < 4 * PAGE {
+        log.append(&records(1, &[0]), 1).unwrap();
+    }
+    let mut told = Vec::new();
+    log.verify(&mut |done, _| told.push(done)).unwrap();
+    assert!(told.windows(2).all(|two| two[1] - two[0] >= PAGE || two[1] == log.end().0), "{told:?}");
+    assert!((3..=6).contains(&told.len()), "{told:?}");
+}
+
+/// What is appended meanwhile is no fault, and it is said that it was not looked at.
+#[test]
+fn what_is_appended_meanwhile_is_not_checked() {
+    let sim = SimVfs::new();
+    let log = written(&sim);
+    let end = log.end();
+    let mut appended = false;
+    let report = log.verify(&mut |_, _| {
+        if !std::mem::replace(&mut appended, true) {
+            log.append(&records(4, &[10]), 4).unwrap();
+            log.sync_to(log.end()).unwrap();
+        }
+    });
+    let report = report.unwrap();
+    assert_eq!((report.faults.len(), report.commits, report.bytes), (0, 3, end.0), "{report:?}");
+    assert_eq!(report.not_checked, [format!("what lies behind position {end}, where a writer may be at work")]);
+}
+
+/// A call that fails ends it with an error: nothing is called damaged or sound that could not be read.
+#[test]
+fn a_failing_call_is_an_error() {
+    let sim = SimVfs::new();
+    let log = written(&sim);
+    let begun = sim.calls();
+    let report = verify(&log);
+    let calls = sim.calls() - begun;
+    assert!(calls > 10);
+    let mut failed = 0;
+    for at in 0..calls {
+        sim.fail_at(sim.calls() + at, Failure::Io, false);
+        match log.verify(&mut |_, _| {}) {
+            Err(Error::Io { .. }) => failed += 1,
+            // What is asked of the file that says where a log begins is not the log's.
+            other => assert_eq!(other.unwrap(), report, "call {at}"),
+        }
+    }
+    assert!(failed + 2 >= calls, "{failed} of {calls}");
+}
+
+/// A reader verifies what it sees, and says nothing of segments behind that.
+#[test]
+fn a_reader_says_nothing_of_what_it_does_not_see() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    // Just full, and sealed: the next record begins the next segment.
+    log.append(&records(1, &[3_900, 3_900, 3_700]), 1).unwrap();
+    log.seal().unwrap();
+    let full = log.end();
+    assert_eq!(full.0, 4 * PAGE);
+    log.append(&records(2, &[10]), 1).unwrap();
+    log.sync_to(log.end()).unwrap();
+    drop(log);
+    for spoiled in [false, true] {
+        if spoiled {
+            sim.flip(&segment_path(2), 40, 1).unwrap();
+        }
+        let reader = open(&sim, &OpenOptions { durable_hint: Some(full), ..read_only() }).log;
+        let report = verify(&reader);
+        assert_eq!((report.faults.len(), report.bytes), (0, full.0), "{report:?}");
+        assert_eq!(report.sound, [SoundSegment { number: 1, until: full }]);
+        assert!(report.not_checked.iter().all(|what| what.starts_with("what lies behind")), "{report:?}");
+    }
+}
+
+/// A segment whose header is unreadable is not called sound.
+#[test]
+fn a_segment_with_a_spoiled_header_is_not_sound() {
+    let sim = SimVfs::new();
+    drop(written(&sim));
+    sim.flip(&segment_path(2), 40, 1).unwrap();
+    let report = verify(&open(&sim, &read_only()).log);
+    assert!(report.sound.iter().all(|sound| sound.number != 2), "{report:?}");
 }
 
 #[test]

@@ -3,9 +3,14 @@
 
 mod log_fixture;
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use holotype_storage::Error;
 use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions};
-use holotype_storage::vfs::{Operation, SimVfs};
+use holotype_storage::vfs::{Failure, Operation, SimVfs, Vfs, VfsFile};
+use log_fixture::watched::{Watch, Watched};
 use log_fixture::{PAGE, create, dir, disk, open, records, segment_path, small_limits, small_options, writable};
 
 /// What three records of 100, 0 and 5000 bytes take in the log.
@@ -120,5 +125,74 @@ fn the_first_segment_is_of_whole_pages_and_at_least_four() {
         let sim = SimVfs::new();
         drop(Log::create(disk(&sim), dir(), &LogOptions { first_segment_len: asked, ..small_options() }).unwrap());
         assert_eq!(sim.bytes(&segment_path(1)).unwrap().len() as u64, len);
+    }
+}
+
+/// A segment that was prepared for less than is needed now is prepared anew.
+#[test]
+fn a_long_record_takes_a_longer_segment_than_was_prepared() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    log.append(&records(1, &[3_000, 3_000]), 1).unwrap();
+    // The next one, of four pages, is being prepared; this needs five.
+    let long = records(2, &[4 * PAGE as usize]);
+    let lsn = log.append(&long, 2).unwrap().lsns[0];
+    log.sync_to(log.end()).unwrap();
+    assert_eq!(log.read(lsn).unwrap().payload, long[0].payload);
+    assert!(log.verify(&mut |_, _| {}).unwrap().is_clean());
+    assert_eq!(sim.bytes(&segment_path(2)).unwrap().len() as u64, 6 * PAGE);
+    drop(log);
+    assert_eq!(open(&sim, &writable()).transactions.len(), 2);
+}
+
+/// Delays each write to a file that has no name yet.
+#[derive(Debug, Default)]
+struct Slow {
+    begun: AtomicBool,
+}
+
+impl Watch for Slow {
+    fn write(&self, file: &dyn VfsFile, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if offset > 0 && bytes.iter().all(|&byte| byte == 0) {
+            self.begun.store(true, Ordering::SeqCst);
+            (0..1_000).for_each(|_| std::thread::yield_now());
+        }
+        file.write_at(bytes, offset)
+    }
+}
+
+/// Nothing is done behind the back of who let the log go.
+#[test]
+fn preparing_ends_with_the_log() {
+    let watch = Arc::new(Slow::default());
+    let disk: Arc<dyn Vfs> = Arc::new(Watched { sim: SimVfs::new(), watch: Arc::clone(&watch) });
+    let len = 4 << 20;
+    let options = LogOptions { first_segment_len: len, limits: LogLimits::default(), ..small_options() };
+    let log = Log::create(Arc::clone(&disk), dir(), &options).unwrap();
+    watch.begun.store(false, Ordering::SeqCst);
+    log.append(&records(1, &[len as usize / 2 + 100_000]), 1).unwrap();
+    while !watch.begun.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    drop(log);
+    assert_eq!(Arc::strong_count(&disk), 1, "somebody is still at it");
+}
+
+/// Whatever call fails, it is told, and what is there then is a log without a transaction, or none.
+#[test]
+fn a_log_that_cannot_be_made_is_told() {
+    for at in 0.. {
+        let sim = SimVfs::new();
+        sim.create_dir(dir()).unwrap();
+        sim.fail_at(sim.calls() + at, Failure::Io, false);
+        let made = Log::create(disk(&sim), dir(), &small_options());
+        if made.is_ok() {
+            assert!(at > 8, "{at} calls");
+            break;
+        }
+        match Log::create(disk(&sim), dir(), &small_options()) {
+            Err(Error::LogExists { .. }) => assert!(open(&sim, &writable()).transactions.is_empty(), "call {at}"),
+            made => assert!(made.is_ok(), "call {at}: {made:?}"),
+        }
     }
 }

@@ -215,6 +215,46 @@ impl Run {
     }
 }
 
+/// What was changed since the last checkpoint is known, and where it stands.
+#[test]
+fn changes_are_told_apart_from_what_is_stored() {
+    let mut run = Run::new();
+    let told = |run: &Run| {
+        let changed = [(1, &b"ab"[..]), (1, b"a"), (1, b""), (1, b"abc"), (1, b"aa"), (1, b"b"), (0, b""), (2, b"")];
+        changed.map(|(table, prefix)| run.view.is_changed(table, prefix))
+    };
+    let (none, some) = ([false; 8], [true, true, true, false, false, false, false, false]);
+    let counts = |run: &Run| [run.view.active().count(), run.view.frozen().count()];
+    assert_eq!((told(&run), counts(&run)), (none, [0, 0]));
+    run.take(&Step::Put(1, b"ab".to_vec(), b"value".to_vec()));
+    assert_eq!((told(&run), counts(&run)), (some, [1, 0]));
+    assert_eq!((run.view.active().content_len(), run.view.active().is_empty()), (8, false));
+    run.take(&Step::Freeze);
+    assert_eq!((told(&run), counts(&run)), (some, [0, 1]));
+    let before = run.view.base().unwrap().applied().cloned();
+    run.take(&Step::Checkpoint);
+    assert_eq!((told(&run), counts(&run)), (none, [0, 0]));
+    assert_eq!((before, run.view.base().unwrap().applied()), (None, Some(&applied(1))));
+    run.take(&Step::Delete(1, b"ab".to_vec()));
+    assert_eq!((told(&run), counts(&run)), (some, [1, 0]));
+    assert!(View::new(None).base().is_none());
+}
+
+/// Bounds between which nothing can lie, over few rows and many.
+#[test]
+fn bounds_the_wrong_way_round_hold_no_row() {
+    let mut view = View::new(None);
+    for number in 0..300_u16 {
+        view.put(1, number.to_be_bytes(), *b"value");
+        let key = |number: u16| number.to_be_bytes();
+        for (from, to) in [(number, 0), (200, number / 2), (number, number)] {
+            let (low, high) = (key(from), key(to));
+            let found = view.range(1, Bound::Excluded(&low), Bound::Excluded(&high)).count();
+            assert_eq!(found, usize::from(to.min(number + 1)).saturating_sub(usize::from(from) + 1));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

@@ -224,3 +224,42 @@ fn a_local_directory_is_no_network() {
         assert_eq!(kind_of(vfs.is_network(&dir.join("missing"))), ErrorKind::NotFound);
     });
 }
+
+#[test]
+fn a_directory_is_created_once_however_many_ask() {
+    on_both(|vfs, dir| {
+        for round in 0..60 {
+            let path = dir.join(format!("{round}/a/b"));
+            let begin = std::sync::Barrier::new(6);
+            let created = thread::scope(|scope| {
+                let create = || {
+                    begin.wait();
+                    vfs.create_dir(&path).unwrap()
+                };
+                let asking: Vec<_> = (0..6).map(|_| scope.spawn(create)).collect();
+                asking.into_iter().map(|asked| u32::from(asked.join().unwrap())).sum::<u32>()
+            });
+            assert_eq!((created, vfs.create_dir(&path).unwrap()), (1, false), "round {round}");
+        }
+    });
+}
+
+#[test]
+fn no_directory_takes_the_place_of_a_file() {
+    on_both(|vfs, dir| {
+        let path = dir.join("a");
+        write_file(vfs, &path, b"content");
+        assert!(vfs.create_dir(&path).is_err());
+        assert!(vfs.create_dir(&path.join("b")).is_err());
+        assert_eq!(read_file(vfs, &path), b"content");
+    });
+}
+
+/// The system says so of a file that holds nothing durable: asking it is not left out.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_synced_says_so() {
+    let device = OsVfs.open(Path::new("/dev/null"), OpenMode::ReadWrite).unwrap();
+    device.write_at(b"x", 0).unwrap();
+    assert_eq!(kind_of(device.sync()), ErrorKind::InvalidInput);
+}

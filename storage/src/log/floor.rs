@@ -232,9 +232,9 @@ impl Log {
             if is_copy(vfs, &path, &segment)? {
                 continue;
             }
-            let whole = Head { position: Lsn(u64::MAX), ..head };
             remove_if_there(vfs, &unfinished_path(&path)).map_err(Error::io(&path, "remove"))?;
-            copy::copy_segment(vfs, dir, &segment, whole, &mut |len| bytes += len)?;
+            // All of it stands before the head.
+            copy::copy_segment(vfs, dir, &segment, head, &mut |len| bytes += len)?;
             vfs.rename(&unfinished_path(&path), &path).map_err(Error::io(&path, "rename"))?;
             vfs.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
         }

@@ -306,6 +306,27 @@ mod tests {
     }
 
     #[test]
+    fn a_note_may_be_as_long_as_is_said() {
+        let signer = SignerKey::generate("a").unwrap();
+        let rest = signer.sign("1\n").unwrap().len() - 2;
+        for (more, whole) in [(0, true), (1, false)] {
+            let text = "1".repeat(MAX_NOTE_LEN - rest - 1 + more) + "\n";
+            let note = signer.sign(&text).unwrap();
+            assert_eq!(note.len(), MAX_NOTE_LEN + more);
+            assert_eq!(signer.verifier().open(&note).is_ok(), whole, "{} bytes", note.len());
+        }
+    }
+
+    #[test]
+    fn a_signature_is_more_than_the_id_of_its_key() {
+        let key: VerifierKey = VERIFIER.parse().unwrap();
+        assert!(key.open(NOTE).is_ok());
+        let (text, own) = NOTE.split_once("\n\n").unwrap();
+        let with = |line: &str| key.open(&format!("{text}\n\n\u{2014} witness {line}\n{own}")).is_ok();
+        assert!(with("AAAAAAE=") && !with("AAAAAA==") && !with("AAAA"));
+    }
+
+    #[test]
     fn what_is_no_key_and_no_text_is_refused() {
         for text in
             ["", "a+b", "a b+00000000+AQ==", "PeterNeumann+c74f20a4+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"]

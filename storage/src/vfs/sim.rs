@@ -345,6 +345,9 @@ impl Vfs for SimVfs {
                 return Ok(false);
             }
             state.writable()?;
+            if path.ancestors().any(|above| state.disk.file_named(above).is_ok()) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
             state.record(0, Operation::CreateDir(path.into()));
             Ok(true)
         })
