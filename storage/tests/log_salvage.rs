@@ -3,7 +3,7 @@
 mod log_fixture;
 
 use holotype_storage::Error;
-use holotype_storage::log::{Leaf, Log, Lsn, SalvageReport, Salvaged};
+use holotype_storage::log::{Erase, Leaf, Log, Lsn, SalvageReport, Salvaged, Unreadable};
 use holotype_storage::vfs::{Crash, SimVfs};
 use log_fixture::{PAGE, create, dir, disk, open, read_only, records, segment_path};
 
@@ -102,6 +102,8 @@ fn a_spoiled_record_takes_no_other_with_it() {
             Some(next) => assert!((1..=next.lsn.0 - leaf.lsn.0).contains(&lost.len), "{context}"),
             None => assert!((1..=leaf.end.0 - leaf.lsn.0).contains(&lost.len), "{context}"),
         }
+        let last = written.leaves.last().unwrap();
+        assert_eq!(report.end, if leaf == last { last.lsn } else { last.end }, "{context}");
         // A transaction is told with its clock unless its commit record is the one that is lost.
         let known = found.iter().filter(|salvaged| salvaged.time_us.is_some()).count();
         let is_commit = is_own && at + 1 < written.leaves.len();
@@ -128,6 +130,14 @@ fn a_page_of_zeros_takes_its_own_records_only() {
             written.assert_told(&found, |record| lost.contains(&record.0), &context);
             let is_last = lost.last() == written.leaves.last().map(|leaf| &leaf.lsn);
             assert_eq!(report.unreadable.is_empty(), lost.is_empty() || is_last, "{context}");
+            if let [stretch] = &report.unreadable[..] {
+                // From the first record that is lost to the next one that is not.
+                let end = written.leaves.iter().find(|leaf| Some(&leaf.lsn) > lost.last()).unwrap().lsn;
+                assert_eq!((stretch.position, stretch.position + stretch.len), (lost[0].0, end.0), "{context}");
+                let (file, what) = (segment_path(number), "nothing is written here, but something is behind it");
+                assert!(stretch.what.starts_with(file.to_str().unwrap()), "{context}");
+                assert!(lost[0].0 != from || stretch.what.ends_with(what), "{context}");
+            }
         }
         first += content.len() as u64;
     }
@@ -201,4 +211,74 @@ fn a_tail_without_its_commit_is_told_if_it_was_durable() {
         let tail: usize = found[1..].iter().map(|salvaged| salvaged.records.len()).sum();
         assert_eq!((found[0].time_us, tail as u64), (Some(5), count), "{durable}");
     }
+}
+
+/// A crash came while a record was overwritten: what a whole transaction says of it is all that is told.
+#[test]
+fn a_half_erased_record_is_an_erased_one() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let lsns = log.append(&records(1, &[10, 300, 20]), 1).unwrap().lsns;
+    let stand_in = records(2, &[30]);
+    let erase = [Erase { lsn: lsns[0], instead: None }, Erase { lsn: lsns[1], instead: Some(0) }];
+    let (appended, redaction) = log.append_redaction(&stand_in, &erase, 2).unwrap();
+    log.sync_to(appended.end).unwrap();
+    drop((redaction, log));
+    sim.flip(&segment_path(1), lsns[1].0 + 100, 8).unwrap();
+    let (report, found) = salvage(&sim, Lsn(0));
+    assert_eq!((report.unreadable, report.records), (vec![], 4));
+    let told: Vec<_> = found[0].records.iter().map(|record| (record.lsn, record.is_redacted())).collect();
+    // The first one was not begun with.
+    assert_eq!(told, [(lsns[0], false), (lsns[1], true), (lsns[2], false)]);
+    assert_eq!(found[0].records[1].payload, stand_in[0].payload);
+}
+
+#[test]
+fn what_is_lost_is_told_in_words() {
+    let lost = Unreadable { position: 4_096, len: 56, what: "no record".into() };
+    assert_eq!(lost.to_string(), "log position 4096, 56 bytes: no record");
+}
+
+/// A header that is unreadable takes its own page, and not what was left unused before it.
+#[test]
+fn a_spoiled_header_takes_no_record() {
+    let written = written();
+    let mut first = 0;
+    for number in 1..=written.segments {
+        let spoiled = written.sim.crash(Crash::Keep);
+        spoiled.flip(&segment_path(number), 40, 4).unwrap();
+        let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+        written.assert_told(&found, |_| false, &format!("segment {number}"));
+        if number > 1 {
+            let [lost] = &report.unreadable[..] else { panic!("{report:?}") };
+            assert_eq!((lost.position, lost.len), (first, PAGE), "{lost}");
+            assert!(lost.what.starts_with(segment_path(number).to_str().unwrap()), "{lost}");
+        }
+        first += written.sim.bytes(&segment_path(number)).unwrap().len() as u64;
+    }
+}
+
+/// A footer that is unreadable takes what stands between the records before and behind it.
+#[test]
+fn a_spoiled_footer_takes_no_record() {
+    let written = written();
+    let mut footers = 0;
+    for two in written.leaves.windows(2) {
+        let ([before, next], page) = ([two[0], two[1]], PAGE - 1);
+        let footer = (before.end.0 + 100) & !page | (page - 49);
+        if before.end.0 & page == 0 || before.end.0 / PAGE == next.lsn.0 / PAGE {
+            continue;
+        }
+        footers += 1;
+        let spoiled = written.sim.crash(Crash::Keep);
+        let (path, offset) = written.place(footer);
+        spoiled.flip(&path, offset, 4).unwrap();
+        let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+        let context = format!("footer at {footer}: {report:?}");
+        written.assert_told(&found, |_| false, &context);
+        let [lost] = &report.unreadable[..] else { panic!("{context}") };
+        assert_eq!((lost.position, lost.position + lost.len), (before.end.0, next.lsn.0), "{context}");
+        assert!(lost.what.starts_with(path.to_str().unwrap()) && lost.what.contains("footer checksum"), "{context}");
+    }
+    assert!(footers > 5, "{footers}");
 }
