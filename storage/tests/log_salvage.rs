@@ -100,7 +100,12 @@ fn a_spoiled_record_takes_no_other_with_it() {
         match written.leaves.get(at + 1) {
             Some(next) if next.lsn == leaf.end => assert_eq!(lost.len, next.lsn.0 - leaf.lsn.0, "{context}"),
             Some(next) => assert!((1..=next.lsn.0 - leaf.lsn.0).contains(&lost.len), "{context}"),
-            None => assert!((1..=leaf.end.0 - leaf.lsn.0).contains(&lost.len), "{context}"),
+            // To the last byte that is not zero.
+            None => {
+                let bytes = spoiled.bytes(&path).unwrap();
+                let used = bytes.iter().rposition(|&byte| byte != 0).unwrap() as u64 + 1;
+                assert_eq!(lost.len, used - offset, "{context}");
+            }
         }
         let last = written.leaves.last().unwrap();
         assert_eq!(report.end, if leaf == last { last.lsn } else { last.end }, "{context}");
@@ -281,4 +286,62 @@ fn a_spoiled_footer_takes_no_record() {
         assert!(lost.what.starts_with(path.to_str().unwrap()) && lost.what.contains("footer checksum"), "{context}");
     }
     assert!(footers > 5, "{footers}");
+}
+
+/// The last record is a long one, and its end far from its beginning.
+#[test]
+fn a_long_record_that_is_lost_at_the_end_is_told_whole() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let lsn = log.append(&records(1, &[700_000]), 1).unwrap().lsns[0];
+    log.sync_to(log.end()).unwrap();
+    let run = log.leaves(Lsn(0), log.end()).next().unwrap().unwrap();
+    drop(log);
+    // It stands in a segment of its own; nothing of what came behind it was written.
+    disk(&sim).remove(&segment_path(3)).unwrap();
+    let (path, first) = (segment_path(2), 4 * PAGE);
+    assert_eq!(lsn.0, first + PAGE);
+    let mut content = sim.bytes(&path).unwrap();
+    content[PAGE as usize + 20] ^= 1;
+    content[PAGE as usize + 28 + 700_000..].fill(0);
+    let used = first + content.iter().rposition(|&byte| byte != 0).unwrap() as u64 + 1;
+    assert!(run.end.0 - used < 2 * PAGE);
+    sim.replace(&path, &content);
+    let (report, _) = salvage(&sim, Lsn(u64::MAX));
+    let [lost] = &report.unreadable[..] else { panic!("{report:?}") };
+    assert_eq!((lost.position, lost.position + lost.len, report.end), (lsn.0, used, lsn));
+}
+
+/// What is missing is told beside what is spoiled, before it and behind it.
+#[test]
+fn a_missing_file_hides_no_other_fault() {
+    let written = written();
+    let segment = 4 * PAGE;
+    let first = written.leaves[0].lsn;
+    let later = written.leaves.iter().find(|leaf| leaf.lsn.0 > 3 * segment).unwrap().lsn;
+    let spoiled = written.sim.crash(Crash::Keep);
+    for lsn in [first, later] {
+        let (path, offset) = written.place(lsn.0);
+        spoiled.flip(&path, offset + 13, 4).unwrap();
+    }
+    disk(&spoiled).remove(&segment_path(2)).unwrap();
+    let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+    let gone = |record: &Told| [first, later].contains(&record.0) || record.0.0 / segment == 1;
+    written.assert_told(&found, gone, &format!("{report:?}"));
+    let positions: Vec<u64> = report.unreadable.iter().map(|lost| lost.position).collect();
+    assert_eq!(positions, [first.0, segment, later.0], "{report:?}");
+}
+
+/// A header that says the segment begins before the one before ends is not believed.
+#[test]
+fn a_header_that_goes_back_moves_nothing() {
+    let written = written();
+    let spoiled = written.sim.crash(Crash::Keep);
+    let mut content = spoiled.bytes(&segment_path(3)).unwrap();
+    content[56..64].fill(0);
+    let crc = crc32fast::hash(&content[..136]);
+    content[136..140].copy_from_slice(&crc.to_le_bytes());
+    spoiled.replace(&segment_path(3), &content);
+    let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+    written.assert_told(&found, |_| false, &format!("{report:?}"));
 }

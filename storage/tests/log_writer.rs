@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holotype_storage::Error;
-use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions};
+use holotype_storage::log::{Log, LogLimits, LogOptions, Lsn, OpenOptions};
 use holotype_storage::vfs::{Failure, Operation, SimVfs, Vfs, VfsFile};
 use log_fixture::watched::{Watch, Watched};
 use log_fixture::{PAGE, create, dir, disk, open, records, segment_path, small_limits, small_options, writable};
@@ -125,6 +125,25 @@ fn the_first_segment_is_of_whole_pages_and_at_least_four() {
         let sim = SimVfs::new();
         drop(Log::create(disk(&sim), dir(), &LogOptions { first_segment_len: asked, ..small_options() }).unwrap());
         assert_eq!(sim.bytes(&segment_path(1)).unwrap().len() as u64, len);
+    }
+}
+
+/// Reading begins where a page was sealed between two transactions, and not where one was sealed within.
+#[test]
+fn reading_begins_behind_a_sealed_page() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    for number in 0..4 {
+        log.append(&records(number, &[100]), 1).unwrap();
+        log.seal().unwrap();
+        assert_eq!(log.scan(log.end()).unwrap().count(), 0);
+        let sealed = log.end();
+        log.append(&records(number, &[2_500, 2_500]), 1).unwrap();
+        assert!(log.end().0 > sealed.0 + PAGE);
+        assert_eq!(log.scan(sealed).unwrap().map(|found| found.unwrap().records.len()).collect::<Vec<_>>(), [2]);
+        let within = log.scan(Lsn(sealed.0 + PAGE));
+        assert!(matches!(within, Err(Error::NoRecord { .. } | Error::CheckpointMismatch { .. })), "{within:?}");
+        log.seal().unwrap();
     }
 }
 

@@ -171,4 +171,78 @@ fn what_nobody_takes_fails_the_run() {
     lock.set_durable(append(&log, 10)).unwrap();
     let looked_at = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sim.history()));
     assert!(looked_at.is_err());
+    // Looked at or not: the disk is let go.
+    let (sim, log) = database();
+    let lock = Lock::writer(&sim, Path::new("/db/LOCK")).unwrap();
+    lock.set_durable(append(&log, 10)).unwrap();
+    drop((log, lock));
+    let let_go = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(sim)));
+    assert!(let_go.is_err());
+    drop(database());
+}
+
+/// What looks like a change that must wait, and is none.
+#[test]
+fn other_files_places_and_bytes_are_fine() {
+    let (sim, log) = database();
+    let durable = append(&log, 300);
+    log.sync_to(durable).unwrap();
+    let open = |path: &str| sim.open(Path::new(path), OpenMode::ReadWrite).unwrap();
+    let segment = open("/db/log/0000000001.log");
+    // A file of the log that has no name for sure: zeros first, and what is no header at its beginning.
+    let next = new_file(&sim, "/db/log/0000000002.log");
+    next.write_at(&[0; 512], 0).unwrap();
+    next.write_at(b"HOLO-LOG", 512).unwrap();
+    next.write_at(b"no header", 0).unwrap();
+    // Where a copy has no name for sure: new bytes, zeros where nothing was, and files that are no segment.
+    new_file(&sim, "/db/log/quarantine-1-2.bin").sync().unwrap();
+    segment.write_at(&[5; 8], PAGE + 64).unwrap();
+    segment.write_at(&[0; 48], 3 * PAGE).unwrap();
+    drop(new_file(&sim, "/db/log/quarantine.bin.tmp"));
+    sim.remove(Path::new("/db/log/quarantine.bin.tmp")).unwrap();
+    sim.sync_dir(Path::new("/db/log")).unwrap();
+    // Bytes that stood there are not new, nor are zeros; a file without a header has no position; another log is another's.
+    segment.write_at(&[0; 8], PAGE + 64).unwrap();
+    next.write_at(&[1; 8], 3 * PAGE).unwrap();
+    sim.create_dir(Path::new("/other")).unwrap();
+    let other = Log::create(Arc::new(sim.clone()), Path::new("/other/log"), &LogOptions::new([8; 16])).unwrap();
+    append(&other, 10);
+    let lock = Lock::writer(&sim, Path::new("/db/LOCK")).unwrap();
+    lock.set_durable(durable).unwrap();
+    assert_eq!(sim.objections(), [""; 0]);
+    // What is no status block, or stands elsewhere; a total in what is no catalog.
+    let far = append(&log, 10);
+    let mut status = b"HOLOLOCK".to_vec();
+    status.resize(24, 0);
+    status.extend_from_slice(&far.0.to_le_bytes());
+    let total = [b"applieddatabaseformat".as_slice(), &far.0.to_le_bytes()].concat();
+    let file = new_file(&sim, "/db/notes");
+    file.write_at(&status, 0).unwrap();
+    file.write_at(&total, 0).unwrap();
+    let block = open("/db/LOCK");
+    block.write_at(&status, 64).unwrap();
+    block.write_at(&[&[0; 8], &status[8..]].concat(), 0).unwrap();
+    assert_eq!(sim.objections(), [""; 0]);
+    block.write_at(&status, 0).unwrap();
+    assert!(objection(&sim).contains("LOCK: it calls position"));
+}
+
+/// Names lead to the same place however they are written, and a segment of a few bytes is one.
+#[test]
+fn the_same_place_is_known_by_any_name() {
+    let sim = SimVfs::new();
+    sim.create_dir(Path::new("/db")).unwrap();
+    let log = Log::create(Arc::new(sim.clone()), Path::new("/db/./log"), &LogOptions::new([7; 16])).unwrap();
+    let lock = Lock::writer(&sim, Path::new("/db/LOCK")).unwrap();
+    lock.set_durable(append(&log, 10)).unwrap();
+    assert!(objection(&sim).contains("LOCK: it calls position"));
+    log.sync_to(log.end()).unwrap();
+    let mut header = b"HOLO-LOG".to_vec();
+    header.resize(144, 0);
+    header[56..64].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    let file = new_file(&sim, "/db/log/0000000009.log");
+    sim.sync_dir(Path::new("/db/log")).unwrap();
+    file.write_at(&header, 0).unwrap();
+    lock.set_durable(Lsn((1 << 40) + 1)).unwrap();
+    assert!(objection(&sim).contains("LOCK: it calls position"));
 }

@@ -78,6 +78,7 @@ fn a_write_tears_at_its_first_middle_and_last_sector_only() {
                 .collect()
         })
         .collect();
+    assert_eq!(sim.crashes(100, 1).len(), 5);
     let expected = [[1, 1, 1, 1, 1], [2, 2, 2, 2, 2], [1, 2, 2, 2, 2], [2, 2, 1, 2, 2], [2, 2, 2, 2, 1]];
     assert_eq!(sectors, expected.iter().map(|sectors| sectors.to_vec()).collect());
 }
@@ -263,6 +264,68 @@ fn a_full_disk_takes_what_fits() {
     file.write_at(b"abcd", 4).unwrap();
     sim.set_quota(None);
     file.set_len(1000).unwrap();
+}
+
+#[test]
+fn a_disk_may_be_just_full() {
+    let (sim, file) = with_durable(b"12345678");
+    sim.set_quota(Some(10));
+    file.write_at(b"ab", 8).unwrap();
+    file.set_len(10).unwrap();
+    let changes = sim.history().len();
+    assert_eq!(file.write_at(b"c", 10).unwrap_err().kind(), ErrorKind::StorageFull);
+    assert_eq!(sim.history().len(), changes, "nothing fits, and nothing is written");
+    // What no name leads to takes no room.
+    sim.remove(Path::new("/a")).unwrap();
+    assert_eq!(sim.used_bytes(), 0);
+    file.write_at(b"AB", 8).unwrap();
+    create(&sim, "/b").write_at(&[1; 10], 0).unwrap();
+    assert_eq!(file.write_at(b"c", 10).unwrap_err().kind(), ErrorKind::StorageFull);
+}
+
+/// One operation more where a write makes the file longer, and one fate more where a sector more may be lost.
+#[test]
+fn no_state_is_counted_twice() {
+    let (sim, file) = with_durable(&[1; 3 * SECTOR]);
+    for (offset, len, pending, states) in
+        [(SECTOR, SECTOR, 1, 2), (SECTOR, 2 * SECTOR, 1, 4), (0, 3 * SECTOR, 1, 5), (2 * SECTOR, 2 * SECTOR, 2, 8)]
+    {
+        file.write_at(&vec![2; len], offset as u64).unwrap();
+        let all = sim.crash_states(100, 1);
+        assert_eq!((all.pending(), all.is_exhaustive(), all.count()), (pending, true, states), "{len} at {offset}");
+        file.sync().unwrap();
+        file.write_at(&[1; 4 * SECTOR], 0).unwrap();
+        file.set_len(3 * SECTOR as u64).unwrap();
+        file.sync().unwrap();
+    }
+}
+
+/// Changes carry the tag they were made under; those of one order can be made in another.
+#[test]
+fn changes_are_tagged_and_made_in_another_order() {
+    let (sim, file) = with_durable(b"1234");
+    let before = sim.changes().len();
+    assert!(sim.changes().iter().all(|(tag, _)| *tag == 0));
+    sim.tag_changes(Arc::new(|operation| match operation {
+        Operation::Write { offset, .. } => 10 + offset,
+        _ => 5,
+    }));
+    file.write_at(b"a", 0).unwrap();
+    file.write_at(b"b", 0).unwrap();
+    file.sync().unwrap();
+    let changes = sim.changes();
+    assert_eq!(changes[before..].iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), [10, 10, 5]);
+    assert_eq!(changes.into_iter().map(|(_, operation)| operation).collect::<Vec<_>>(), sim.history());
+    let order = |last: &[usize]| [&(0..before).collect::<Vec<_>>(), last].concat();
+    for (last, read, durable) in [
+        (&[before, before + 1, before + 2][..], b"b234", b"b234"),
+        (&[before + 1, before], b"a234", b"1234"),
+        (&[before, before + 2, before + 1], b"b234", b"a234"),
+    ] {
+        let other = sim.reordered(&order(last));
+        assert_eq!(other.bytes(Path::new("/a")).unwrap(), read);
+        assert_eq!(other.crash(Crash::Lose).bytes(Path::new("/a")).unwrap(), durable);
+    }
 }
 
 #[test]

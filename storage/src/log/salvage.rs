@@ -237,7 +237,6 @@ fn load(vfs: &Arc<dyn Vfs>, dir: &Path, report: &mut SalvageReport) -> Result<Ve
         let first = report.floor.map_or(0, |floor| floor.first.0);
         let before = segments.last().map_or(first, |before| before.end());
         (segment.first, segment.len) = match &segment.header {
-            HeaderState::Blank => (before, 0),
             HeaderState::Valid(header) if header.first >= before => (header.first, header.len),
             _ => (before, segment.file_len),
         };

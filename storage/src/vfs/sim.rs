@@ -595,7 +595,7 @@ impl State {
         let number = self.calls;
         self.calls += 1;
         match self.failure {
-            Some(plan) if number == plan.at || (plan.for_ever && number > plan.at) => match plan.kind {
+            Some(plan) if number >= plan.at && (plan.for_ever || number == plan.at) => match plan.kind {
                 Failure::Io => Moving::Failed(io::Error::other("simulated input/output error")),
                 Failure::NoSpace => Moving::Failed(io::ErrorKind::StorageFull.into()),
                 Failure::Interrupted => Moving::Failed(io::ErrorKind::Interrupted.into()),

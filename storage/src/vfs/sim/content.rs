@@ -253,6 +253,33 @@ mod tests {
     }
 
     #[test]
+    fn a_range_is_blank_by_its_own_bytes() {
+        let mut content = Content::default();
+        content.write(10, &[1; 10]);
+        content.write(2 * PAGE_LEN + 10, &[1]);
+        for (offset, len, blank) in [
+            (0, 10, true),
+            (5, 5, true),
+            (0, 11, false),
+            (19, 1, false),
+            (20, PAGE_LEN, true),
+            (20, 2 * PAGE_LEN - 10, true),
+            (20, 2 * PAGE_LEN - 9, false),
+            (2 * PAGE_LEN + 11, 100, true),
+        ] {
+            assert_eq!(content.is_blank(offset, len), blank, "{len} bytes from {offset}");
+        }
+    }
+
+    /// The first numbers that SplitMix64 gives from 0.
+    #[test]
+    fn mixing_is_that_of_split_mix() {
+        let step = 0x9e37_79b9_7f4a_7c15_u64;
+        let expected = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
+        assert_eq!([1, 2, 3].map(|number| mix(step.wrapping_mul(number))), expected);
+    }
+
+    #[test]
     fn a_fingerprint_tells_places_and_lengths_apart() {
         let mut seen = std::collections::HashSet::new();
         for len in [0, 1, PAGE_LEN, PAGE_LEN + 1, 3 * PAGE_LEN] {
