@@ -145,6 +145,19 @@ mod tests {
     }
 
     #[test]
+    fn no_more_may_be_claimed_than_so_many_bytes_allow() {
+        for (len, limit) in [(100, 64 << 10), (4_096, 64 << 10), (4_097, 1 << 20), (100_000, 16 << 20)] {
+            // The length itself takes eight.
+            for (claimed, refused) in [(limit / 8 - 1, false), (limit / 8, true)] {
+                let mut bytes = u64::to_le_bytes(claimed).to_vec();
+                bytes.resize(len, 0);
+                let Err(Error::Decode { why, .. }) = decode::<Vec<u64>>(&bytes) else { panic!("{claimed} in {len}") };
+                assert_eq!(why.contains("LimitExceeded"), refused, "{claimed} in {len} bytes: {why}");
+            }
+        }
+    }
+
+    #[test]
     fn every_length_has_a_limit_that_holds_it() {
         for count in [0, 1, 511, 512, 513, 8_191, 8_192, 131_071, 131_072, 1_200_000] {
             let value = vec![String::new(); count];

@@ -152,6 +152,27 @@ fn that_nothing_changes_is_not_written_again() {
     assert!(!writer.status().unwrap().unwrap().closed);
 }
 
+/// Three bytes far behind the status block, one for each: writing, reading, keeping the log as it is.
+#[test]
+fn each_lock_is_one_byte() {
+    on_both(|vfs, path| {
+        let writer = Lock::writer(vfs, path).unwrap();
+        let other = vfs.open(path, OpenMode::ReadWrite).unwrap();
+        let first = 1 << 61;
+        let held = || {
+            let byte = |at| other.is_locked(at..at + 1).unwrap();
+            (other.is_locked(0..first).unwrap(), [0, 1, 2, 3].map(|at| byte(first + at)))
+        };
+        assert_eq!(held(), (false, [true, false, false, false]));
+        let reader = Lock::reader(vfs, path).unwrap();
+        assert_eq!(held(), (false, [true, true, false, false]));
+        let pin = Lock::pin(vfs, path).unwrap();
+        assert_eq!(held(), (false, [true, true, true, false]));
+        drop((writer, reader, pin));
+        assert_eq!(held(), (false, [false; 4]));
+    });
+}
+
 #[test]
 fn without_a_lock_file_there_is_nobody_to_pin_against() {
     on_both(|vfs, path| {

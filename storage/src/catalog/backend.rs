@@ -193,6 +193,7 @@ mod tests {
         let [one, other] = [(); 2].map(|()| sim.open(Path::new("/file"), OpenMode::ReadWrite).unwrap());
         let taken = WriterByte::take(&one).unwrap().unwrap();
         assert!(WriterByte::take(&other).unwrap().is_none());
+        assert!(!other.is_locked(0..1 << 61).unwrap(), "nothing that holds content");
         drop(taken);
         assert!(WriterByte::take(&other).unwrap().is_some(), "though the file is still open");
     }
