@@ -290,11 +290,18 @@ impl<'a> RowsView<'a> {
 const FETCHED_AHEAD: usize = 2048;
 const MOST_AHEAD: usize = 8;
 
+/// A cache line, in bytes and in numbers of a query.
+const LINE: usize = 64;
+const LINE_NUMBERS: usize = LINE / size_of::<f32>();
+
 /// A query, prepared to be compared with exact vectors.
 #[derive(Clone, Debug)]
 pub(crate) struct ExactQuery {
     spec: VectorSpec,
-    vector: Vec<f32>,
+    /// The query from `first` on, where a cache line begins: it is read again for every few rows, and what runs over the end
+    /// of a line is read at half the rate.
+    padded: Vec<f32>,
+    first: usize,
     kernels: &'static Kernels,
 }
 
@@ -302,18 +309,21 @@ impl ExactQuery {
     /// Checks and prepares `query`.
     pub(crate) fn new(spec: VectorSpec, query: &[f32]) -> Result<Self> {
         spec.check(query)?;
-        Ok(Self { spec, vector: spec.prepare(query), kernels: kernels() })
+        let mut padded = vec![0.0; LINE_NUMBERS + spec.dim];
+        let first = padded.as_ptr().align_offset(LINE).min(LINE_NUMBERS);
+        padded[first..first + spec.dim].copy_from_slice(&spec.prepare(query));
+        Ok(Self { spec, padded, first, kernels: kernels() })
     }
 
     /// The prepared query.
     pub(crate) fn vector(&self) -> &[f32] {
-        &self.vector
+        &self.padded[self.first..self.first + self.spec.dim]
     }
 
     /// The score of the vector at `position`.
     #[inline]
     pub(crate) fn score(&self, rows: &RowsView<'_>, position: usize) -> f32 {
-        let (q, dim, at) = (&self.vector[..], self.spec.dim, position as u32);
+        let (q, dim, at) = (self.vector(), self.spec.dim, position as u32);
         let k = self.kernels;
         let l2 = self.spec.metric == Metric::L2;
         rows.touch(position, 1);
@@ -330,7 +340,7 @@ impl ExactQuery {
 
     /// The scores of all of `rows`, in order.
     pub(crate) fn score_rows(&self, rows: &RowsView<'_>, out: &mut [f32]) {
-        let (q, k) = (&self.vector[..], self.kernels);
+        let (q, k) = (self.vector(), self.kernels);
         let l2 = self.spec.metric == Metric::L2;
         rows.touch(0, rows.len());
         match rows.vectors {
@@ -353,7 +363,7 @@ impl ExactQuery {
     /// How many vectors to ask for ahead of the one that is scored, where they stand here and there.
     #[inline]
     pub(crate) fn ahead(&self) -> usize {
-        (FETCHED_AHEAD / size_of_val(&self.vector[..]).max(1)).clamp(1, MOST_AHEAD)
+        (FETCHED_AHEAD / size_of_val(self.vector()).max(1)).clamp(1, MOST_AHEAD)
     }
 
     /// Asks for the vector at `position`, which will be scored soon.

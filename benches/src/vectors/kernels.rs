@@ -11,8 +11,8 @@
 //! | near | 256 KiB: they stay in the second cache |
 //! | far | as much as `--far-mib` says, in order: they come from memory each time |
 //!
-//! Rows begin on a boundary of 64 bytes, as those of a segment do: where every load runs over the end of a cache line, codes
-//! are compared at half the rate.
+//! Rows and queries begin on a boundary of 64 bytes, as those of a segment and prepared queries do: where every load runs over
+//! the end of a cache line, codes are compared at half the rate.
 //!
 //! Rates are by processor time of the thread, the best of some rounds; `million_per_s` counts distances. `read` adds up the
 //! same bytes as whole words and does nothing else: `of_reading` is the share of its rate at which a kernel's rows go by.
@@ -58,20 +58,23 @@ pub(crate) fn run(dim: usize, far_mib: usize) -> Result<()> {
         drop(words);
         let place = Place { name: place, bytes, dim, reading };
         let mut floats = |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal()).collect() };
-        let (queries, some) = (floats(QUERIES * dim), floats(4096));
+        let (asked, some) = (floats(QUERIES * dim), floats(4096));
+        let queries = Aligned::new(asked.len(), |i| asked[i]);
+        let queries = queries.rows();
         let wide: Aligned<f32> = place.filled(4, |i| some[i % some.len()]);
-        measure!(place, "f32", "dot", &queries, wide.rows(), dot_f32, dot_f32_many);
-        measure!(place, "f32", "l2", &queries, wide.rows(), l2_f32, l2_f32_many);
+        measure!(place, "f32", "dot", queries, wide.rows(), dot_f32, dot_f32_many);
+        measure!(place, "f32", "l2", queries, wide.rows(), l2_f32, l2_f32_many);
         drop(wide);
         let halves: Aligned<f16> = place.filled(2, |i| f16::from_f32(some[i % some.len()]));
-        measure!(place, "f16", "dot", &queries, halves.rows(), dot_f16, dot_f16_many);
-        measure!(place, "f16", "l2", &queries, halves.rows(), l2_f16, l2_f16_many);
+        measure!(place, "f16", "dot", queries, halves.rows(), dot_f16, dot_f16_many);
+        measure!(place, "f16", "l2", queries, halves.rows(), l2_f16, l2_f16_many);
         drop(halves);
         let code = |x: f32| (x * 40.0).clamp(-127.0, 127.0) as i8;
-        let coded: Vec<i8> = queries.iter().map(|x| code(*x)).collect();
+        let coded = Aligned::new(queries.len(), |i| code(queries[i]));
+        let coded = coded.rows();
         let codes: Aligned<i8> = place.filled(1, |i| code(some[i % some.len()]));
-        measure!(place, "i8", "dot", &coded, codes.rows(), dot_i8, dot_i8_many);
-        measure!(place, "i8", "l2", &coded, codes.rows(), l2_i8, l2_i8_many);
+        measure!(place, "i8", "dot", coded, codes.rows(), dot_i8, dot_i8_many);
+        measure!(place, "i8", "l2", coded, codes.rows(), l2_i8, l2_i8_many);
         // A component is a bit: an eighth of the numbers.
         let place = Place { dim: dim / 8, ..place };
         let bits: Aligned<u8> = place.filled(1, |i| codes.rows()[i % codes.rows().len()] as u8);

@@ -1,25 +1,27 @@
 //! Kernels for AVX-512 with VNNI.
 //!
-//! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. Rows that
-//! follow each other are compared four at a time, so that the query is read once for the four; each has sums of its own in
-//! the same order, so that its score is bit for bit that of a comparison alone. Codes
-//! use `vpdpbusd`, which multiplies unsigned by signed bytes: the vector's sign bit is flipped (128 added), and 128
-//! times the sum of the query is taken off again, once for a whole gather. Several rows of codes are compared four at a
-//! time: the query is read once for the four, and their sums are folded in one go, which otherwise costs more than the
-//! products do.
+//! Rows are compared four at a time: the query is read once for the four, and their sums are folded in one go, which costs
+//! more than the products do otherwise. Rows that follow each other are fetched ahead: the processor does so by itself only
+//! up to the end of a page.
+//!
+//! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. A row has
+//! the same sums in the same order beside others and alone, so that its score is the same bit for bit.
 #![allow(unsafe_code)]
+
+mod codes;
 
 use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::{Kernels, prefetch, row};
+use self::codes::{dot_i8, dot_i8_gather, dot_i8_rows, l2_i8, l2_i8_gather, l2_i8_rows};
+use super::Kernels;
 
 /// Rows that are compared at a time.
 const FOUR: usize = 4;
 
-/// Rows fetched ahead of those at work.
-const AHEAD: usize = 2 * FOUR;
+/// Bytes fetched ahead of rows that follow each other, and four rows at least.
+const AHEAD_BYTES: usize = 3 << 10;
 
 pub(super) fn table() -> Option<Kernels> {
     let found = is_x86_feature_detected!("avx512f")
@@ -127,6 +129,55 @@ impl Wide for i8 {
     }
 }
 
+/// Asks for the cache line that lies `ahead` bytes beyond `at`, where that is not 0.
+#[inline(always)]
+fn fetch<T>(at: *const T, ahead: usize) {
+    if ahead > 0 {
+        // SAFETY: a prefetch has no effect but on the cache, wherever it points.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>().wrapping_add(ahead)) };
+    }
+}
+
+/// The four sums of one row as one.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn total([s, t, u, v]: [__m512; 4]) -> __m512 {
+    _mm512_add_ps(_mm512_add_ps(s, t), _mm512_add_ps(u, v))
+}
+
+/// The sum of the lanes, added up in the order of [`sums_ps`].
+#[inline]
+#[target_feature(enable = "avx512f,avx2")]
+fn sum_ps(v: __m512) -> f32 {
+    let v = _mm512_add_ps(v, _mm512_permute_ps::<0b01_00_11_10>(v));
+    _mm_cvtss_f32(quarters_ps(_mm512_add_ps(v, _mm512_permute_ps::<0b10_11_00_01>(v))))
+}
+
+/// The sums of the lanes of each.
+#[inline]
+#[target_feature(enable = "avx512f,avx2")]
+fn sums_ps([s, t, u, v]: [__m512; FOUR]) -> [f32; FOUR] {
+    let st = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(s, t), _mm512_unpackhi_ps(s, t)));
+    let uv = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(u, v), _mm512_unpackhi_ps(u, v)));
+    let (low, high) = (_mm512_unpacklo_pd(st, uv), _mm512_unpackhi_pd(st, uv));
+    let mut out = [0.0; FOUR];
+    // SAFETY: the array is sixteen bytes.
+    unsafe {
+        let sums = quarters_ps(_mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high)));
+        _mm_storeu_ps(out.as_mut_ptr(), sums);
+    }
+    out
+}
+
+/// The sum of the four quarters.
+#[inline]
+#[target_feature(enable = "avx512f,avx2")]
+fn quarters_ps(v: __m512) -> __m128 {
+    let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
+    let half = _mm256_add_ps(_mm512_castps512_ps256(v), high);
+    _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps::<1>(half))
+}
+
 macro_rules! float_kernel {
     ($name:ident, $rows:ident, $b:ty, |$sum:ident, $x:ident, $y:ident $(, $scale:ident)?| $step:expr) => {
         #[inline]
@@ -157,13 +208,13 @@ macro_rules! float_kernel {
                     sums[1] = { let $sum = sums[1]; $step };
                 }
             }
-            let [s, t, u, v] = sums;
-            _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(s, t), _mm512_add_ps(u, v)))
+            sum_ps(total(sums))
         }
 
-        #[target_feature(enable = "avx512f,avx512bw,avx512vl,f16c,fma")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,f16c,fma")]
         fn $rows(query: &[f32], rows: &[$b], out: &mut [f32]) {
             let n = query.len();
+            let ahead = (FOUR * n * size_of::<$b>()).max(AHEAD_BYTES);
             let (fours, rest) = out.as_chunks_mut::<FOUR>();
             let (four_rows, rest_rows) = rows.split_at(fours.len() * FOUR * n);
             for (rows, out) in four_rows.chunks_exact(FOUR * n).zip(fours) {
@@ -173,6 +224,11 @@ macro_rules! float_kernel {
                 // SAFETY: every load starts at `i` of the query or of one of the four rows and ends at `n` or before.
                 unsafe {
                     while i + 64 <= n {
+                        for row in 0..FOUR {
+                            for line in (0..64).step_by(64 / size_of::<$b>()) {
+                                fetch(pr.add(row * n + i + line), ahead);
+                            }
+                        }
                         for lane in 0..4 {
                             let at = i + lane * 16;
                             let $x = f32::whole(pq.add(at));
@@ -199,9 +255,7 @@ macro_rules! float_kernel {
                         }
                     }
                 }
-                for (out, [s, t, u, v]) in out.iter_mut().zip(sums) {
-                    *out = _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(s, t), _mm512_add_ps(u, v)));
-                }
+                *out = sums_ps([total(sums[0]), total(sums[1]), total(sums[2]), total(sums[3])]);
             }
             for (row, out) in rest_rows.chunks_exact(n).zip(rest) {
                 *out = $name(query, row);
@@ -248,217 +302,6 @@ float_kernel!(l2_f32_i8, i8, |sum, x, y, scale| {
     let d = _mm512_fnmadd_ps(y, scale, x);
     _mm512_fmadd_ps(d, d, sum)
 });
-
-/// The sum of (b + 128) * a.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn dot_biased(a: &[i8], b: &[i8]) -> i32 {
-    let n = a.len().min(b.len());
-    let (pa, pb) = (a.as_ptr(), b.as_ptr());
-    let flip = _mm512_set1_epi8(-128);
-    let (mut s, mut t) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-    let mut i = 0;
-    // SAFETY: every load starts at `i` and ends at `n` or before, within both slices; masked lanes are not read.
-    unsafe {
-        while i + 128 <= n {
-            let x = _mm512_loadu_si512(pa.add(i).cast());
-            let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i).cast()), flip);
-            s = _mm512_dpbusd_epi32(s, y, x);
-            let x = _mm512_loadu_si512(pa.add(i + 64).cast());
-            let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i + 64).cast()), flip);
-            t = _mm512_dpbusd_epi32(t, y, x);
-            i += 128;
-        }
-        if i + 64 <= n {
-            let x = _mm512_loadu_si512(pa.add(i).cast());
-            let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i).cast()), flip);
-            s = _mm512_dpbusd_epi32(s, y, x);
-            i += 64;
-        }
-        if i < n {
-            let mask = mask64(n - i);
-            let x = _mm512_maskz_loadu_epi8(mask, pa.add(i));
-            let y = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, pb.add(i)), flip);
-            t = _mm512_dpbusd_epi32(t, y, x);
-        }
-    }
-    _mm512_reduce_add_epi32(_mm512_add_epi32(s, t))
-}
-
-/// 128 times the sum of a.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn bias(a: &[i8]) -> i32 {
-    let flip = _mm512_set1_epi8(-128);
-    let (blocks, rest) = a.as_chunks::<64>();
-    let mut sum = _mm512_setzero_si512();
-    for block in blocks {
-        // SAFETY: the block is 64 bytes.
-        sum = _mm512_dpbusd_epi32(sum, flip, unsafe { _mm512_loadu_si512(block.as_ptr().cast()) });
-    }
-    _mm512_reduce_add_epi32(sum) + rest.iter().map(|x| i32::from(*x)).sum::<i32>() * 128
-}
-
-// The biased sum may wrap at the largest dimensions; taking the bias off wraps it back.
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
-    dot_biased(a, b).wrapping_sub(bias(a))
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn l2_i8(a: &[i8], b: &[i8]) -> i32 {
-    let n = a.len().min(b.len());
-    let (pa, pb) = (a.as_ptr(), b.as_ptr());
-    let (mut s, mut t) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-    let mut i = 0;
-    // SAFETY: every load starts at `i` and ends at `n` or before, within both slices; masked lanes are not read.
-    unsafe {
-        while i + 64 <= n {
-            let x = _mm512_cvtepi8_epi16(_mm256_loadu_si256(pa.add(i).cast()));
-            let y = _mm512_cvtepi8_epi16(_mm256_loadu_si256(pb.add(i).cast()));
-            let d = _mm512_sub_epi16(x, y);
-            s = _mm512_dpwssd_epi32(s, d, d);
-            let x = _mm512_cvtepi8_epi16(_mm256_loadu_si256(pa.add(i + 32).cast()));
-            let y = _mm512_cvtepi8_epi16(_mm256_loadu_si256(pb.add(i + 32).cast()));
-            let d = _mm512_sub_epi16(x, y);
-            t = _mm512_dpwssd_epi32(t, d, d);
-            i += 64;
-        }
-        if i < n {
-            let mask = mask64(n - i);
-            let x = _mm512_maskz_loadu_epi8(mask, pa.add(i));
-            let y = _mm512_maskz_loadu_epi8(mask, pb.add(i));
-            for (x, y) in [
-                (_mm512_castsi512_si256(x), _mm512_castsi512_si256(y)),
-                (_mm512_extracti64x4_epi64::<1>(x), _mm512_extracti64x4_epi64::<1>(y)),
-            ] {
-                let d = _mm512_sub_epi16(_mm512_cvtepi8_epi16(x), _mm512_cvtepi8_epi16(y));
-                s = _mm512_dpwssd_epi32(s, d, d);
-            }
-        }
-    }
-    _mm512_reduce_add_epi32(_mm512_add_epi32(s, t))
-}
-
-/// The sums of neighbouring lanes, of the first register in the even lanes and of the second in the odd ones.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn paired(a: __m512i, b: __m512i) -> __m512i {
-    _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b))
-}
-
-/// The sums of the lanes of each, less `bias`: all four are added up at once, where one by one would take a shuffle more
-/// for each row.
-#[inline]
-#[target_feature(enable = "avx512f,avx2")]
-fn sums(s: __m512i, t: __m512i, u: __m512i, v: __m512i, bias: i32) -> [i32; FOUR] {
-    let (st, uv) = (paired(s, t), paired(u, v));
-    let quarters = _mm512_add_epi32(_mm512_unpacklo_epi64(st, uv), _mm512_unpackhi_epi64(st, uv));
-    let half = _mm256_add_epi32(_mm512_castsi512_si256(quarters), _mm512_extracti64x4_epi64::<1>(quarters));
-    let all = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
-    let mut out = [0; FOUR];
-    // SAFETY: the array is sixteen bytes.
-    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_sub_epi32(all, _mm_set1_epi32(bias))) };
-    out
-}
-
-/// What a step of 64 codes adds to a sum: (b + 128) * a.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn add_product(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    _mm512_dpbusd_epi32(sum, _mm512_xor_si512(b, _mm512_set1_epi8(-128)), a)
-}
-
-/// What a step of 64 codes adds to a sum: (a - b)^2.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn add_square(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    let low = _mm512_sub_epi16(
-        _mm512_cvtepi8_epi16(_mm512_castsi512_si256(a)),
-        _mm512_cvtepi8_epi16(_mm512_castsi512_si256(b)),
-    );
-    let high = _mm512_sub_epi16(
-        _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64::<1>(a)),
-        _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64::<1>(b)),
-    );
-    _mm512_dpwssd_epi32(_mm512_dpwssd_epi32(sum, low, low), high, high)
-}
-
-// One row and four rows of codes at a time, in a row or here and there. Written out: closures and iterators over registers
-// are not inlined into functions with features of their own.
-macro_rules! code_rows {
-    ($rows:ident, $gather:ident, $four:ident, $add:ident, $one:ident, $bias:expr) => {
-        #[inline]
-        #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
-        fn $four(query: &[i8], [b, c, d, e]: [&[i8]; FOUR], bias: i32) -> [i32; FOUR] {
-            let n = query.len().min(b.len()).min(c.len()).min(d.len()).min(e.len());
-            let (q, b, c, d, e) = (query.as_ptr(), b.as_ptr(), c.as_ptr(), d.as_ptr(), e.as_ptr());
-            let zero = _mm512_setzero_si512();
-            let (mut s, mut t, mut u, mut v) = (zero, zero, zero, zero);
-            let mut i = 0;
-            // SAFETY: every load starts at `i` and ends at `n` or before, within all slices; masked lanes are not read.
-            unsafe {
-                while i + 64 <= n {
-                    let x = _mm512_loadu_si512(q.add(i).cast());
-                    s = $add(s, x, _mm512_loadu_si512(b.add(i).cast()));
-                    t = $add(t, x, _mm512_loadu_si512(c.add(i).cast()));
-                    u = $add(u, x, _mm512_loadu_si512(d.add(i).cast()));
-                    v = $add(v, x, _mm512_loadu_si512(e.add(i).cast()));
-                    i += 64;
-                }
-                if i < n {
-                    let mask = mask64(n - i);
-                    let x = _mm512_maskz_loadu_epi8(mask, q.add(i));
-                    s = $add(s, x, _mm512_maskz_loadu_epi8(mask, b.add(i)));
-                    t = $add(t, x, _mm512_maskz_loadu_epi8(mask, c.add(i)));
-                    u = $add(u, x, _mm512_maskz_loadu_epi8(mask, d.add(i)));
-                    v = $add(v, x, _mm512_maskz_loadu_epi8(mask, e.add(i)));
-                }
-            }
-            sums(s, t, u, v, bias)
-        }
-
-        #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
-        fn $rows(query: &[i8], rows: &[i8], out: &mut [i32]) {
-            let (dim, bias) = (query.len(), $bias(query));
-            let (fours, rest) = out.as_chunks_mut::<FOUR>();
-            let done = (fours.len() * FOUR) as u32;
-            for (at, out) in (0..).step_by(FOUR).zip(fours) {
-                let four = [row(rows, dim, at), row(rows, dim, at + 1), row(rows, dim, at + 2), row(rows, dim, at + 3)];
-                *out = $four(query, four, bias);
-            }
-            for (at, out) in (done..).zip(rest) {
-                *out = $one(query, row(rows, dim, at)).wrapping_sub(bias);
-            }
-        }
-
-        #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
-        fn $gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
-            let (dim, bias) = (query.len(), $bias(query));
-            for position in positions.iter().take(AHEAD) {
-                prefetch(row(codes, dim, *position));
-            }
-            let mut ahead = positions.iter().skip(AHEAD);
-            let (fours, rest) = positions.as_chunks::<FOUR>();
-            let (out_fours, out_rest) = out.as_chunks_mut::<FOUR>();
-            for ([a, b, c, d], out) in fours.iter().zip(out_fours) {
-                for position in ahead.by_ref().take(FOUR) {
-                    prefetch(row(codes, dim, *position));
-                }
-                let four = [row(codes, dim, *a), row(codes, dim, *b), row(codes, dim, *c), row(codes, dim, *d)];
-                *out = $four(query, four, bias);
-            }
-            for (position, out) in rest.iter().zip(out_rest) {
-                *out = $one(query, row(codes, dim, *position)).wrapping_sub(bias);
-            }
-        }
-    };
-}
-
-code_rows!(dot_i8_rows, dot_i8_gather, dot_i8_four, add_product, dot_biased, bias);
-code_rows!(l2_i8_rows, l2_i8_gather, l2_i8_four, add_square, l2_i8, |_: &[i8]| 0);
 
 /// The number of bits in which two codes differ, 64 bytes at a time.
 #[inline]

@@ -100,6 +100,9 @@ pub struct Kernels {
 /// Rows that every query is compared with before the next rows: they stay in the nearest cache meanwhile.
 const MANY_BYTES: usize = 16 << 10;
 
+/// Their number is a multiple of this: kernels compare several at a time.
+const MANY_MULTIPLE: usize = 4;
+
 macro_rules! pair {
     ($(#[$doc:meta] $name:ident($a:ty, $b:ty) -> $r:ty;)*) => {$(
         #[$doc]
@@ -137,7 +140,8 @@ macro_rules! many {
         /// When `queries` or `rows` is not a whole number of vectors of `dim`, or `out` is not one place for each pair.
         pub fn $name(&self, queries: &[$a], dim: usize, rows: &[$b], out: &mut [$r]) {
             let (query_count, count) = counts(queries.len(), rows.len(), dim, out.len());
-            let step = (MANY_BYTES / size_of::<$b>() / dim).max(1);
+            let few = (MANY_BYTES / size_of::<$b>() / dim).max(1).next_multiple_of(MANY_MULTIPLE);
+            let step = if query_count > 1 { few } else { count.max(1) };
             for start in (0..count).step_by(step) {
                 let end = (start + step).min(count);
                 for query in 0..query_count {
@@ -431,6 +435,13 @@ mod tests {
             assert_eq!(table.dot_i8(&low, &low), scalar::dot_i8(&low, &low));
             assert_eq!(table.dot_i8(&low, &high), scalar::dot_i8(&low, &high));
             assert_eq!(table.l2_i8(&low, &high), scalar::l2_i8(&low, &high));
+            let rows = [low.clone(), high.clone(), low.clone(), high.clone(), high.clone()].concat();
+            let (mut dots, mut squares) = ([0; 5], [0; 5]);
+            table.dot_i8_rows(&low, &rows, &mut dots);
+            table.l2_i8_rows(&low, &rows, &mut squares);
+            for (row, (dot, square)) in rows.chunks_exact(low.len()).zip(dots.into_iter().zip(squares)) {
+                assert_eq!((dot, square), (scalar::dot_i8(&low, row), scalar::l2_i8(&low, row)), "{}", table.name());
+            }
         }
     }
 
