@@ -244,8 +244,13 @@ pub(crate) struct RecordView<'a> {
 
 impl RecordView<'_> {
     pub(crate) fn to_record(&self, lsn: Lsn) -> Record {
+        self.to_record_with(lsn, self.payload)
+    }
+
+    /// The record with this as its payload: its own or, where nobody asks for it, none.
+    pub(crate) fn to_record_with(&self, lsn: Lsn, payload: &[u8]) -> Record {
         let instead = (self.instead > 0).then_some(Lsn(self.instead));
-        Record { lsn, kind: self.kind, flags: self.flags, payload: self.payload.to_vec(), hash: self.hash, instead }
+        Record { lsn, kind: self.kind, flags: self.flags, payload: payload.to_vec(), hash: self.hash, instead }
     }
 }
 

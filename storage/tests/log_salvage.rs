@@ -345,3 +345,19 @@ fn a_header_that_goes_back_moves_nothing() {
     let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
     written.assert_told(&found, |_| false, &format!("{report:?}"));
 }
+
+/// A page of zeros may be where a segment was left for the next, of which the header says nothing: not when something is behind.
+#[test]
+fn a_page_of_zeros_before_a_spoiled_header_is_told_apart() {
+    let written = written();
+    let spoiled = written.sim.crash(Crash::Keep);
+    let mut content = spoiled.bytes(&segment_path(1)).unwrap();
+    content[PAGE as usize..2 * PAGE as usize].fill(0);
+    spoiled.replace(&segment_path(1), &content);
+    spoiled.flip(&segment_path(2), 40, 4).unwrap();
+    let (report, found) = salvage(&spoiled, Lsn(u64::MAX));
+    written.assert_told(&found, |record| record.0.0 < 2 * PAGE, &format!("{report:?}"));
+    let [zeros, header] = &report.unreadable[..] else { panic!("{report:?}") };
+    assert_eq!((zeros.position, zeros.len, header.position, header.len), (PAGE, PAGE, 4 * PAGE, PAGE));
+    assert!(zeros.what.contains("nothing is written here") && header.what.contains("header checksum"), "{report:?}");
+}

@@ -18,11 +18,15 @@ fn database() -> (SimVfs, Log) {
     for dir in ["/db", "/db/columns"] {
         sim.create_dir(Path::new(dir)).unwrap();
     }
+    let log = new_log(&sim, "/db/log");
+    (sim, log)
+}
+
+fn new_log(sim: &SimVfs, dir: &str) -> Log {
     let limits = LogLimits { max_segment_len: 4 * PAGE, ..LogLimits::default() };
     let options =
         LogOptions { page_size: PAGE as u32, first_segment_len: 4 * PAGE, limits, ..LogOptions::new([7; 16]) };
-    let log = Log::create(Arc::new(sim.clone()), Path::new("/db/log"), &options).unwrap();
-    (sim, log)
+    Log::create(Arc::new(sim.clone()), Path::new(dir), &options).unwrap()
 }
 
 fn append(log: &Log, len: usize) -> Lsn {
@@ -194,6 +198,9 @@ fn other_files_places_and_bytes_are_fine() {
     next.write_at(&[0; 512], 0).unwrap();
     next.write_at(b"HOLO-LOG", 512).unwrap();
     next.write_at(b"no header", 0).unwrap();
+    // Zeros where something was, while other names are not for sure, and that of a copy of another log.
+    new_file(&sim, "/db/columns/quarantine-1-2.bin").sync().unwrap();
+    segment.write_at(&[0; 8], PAGE + 80).unwrap();
     // Where a copy has no name for sure: new bytes, zeros where nothing was, and files that are no segment.
     new_file(&sim, "/db/log/quarantine-1-2.bin").sync().unwrap();
     segment.write_at(&[5; 8], PAGE + 64).unwrap();
@@ -205,7 +212,7 @@ fn other_files_places_and_bytes_are_fine() {
     segment.write_at(&[0; 8], PAGE + 64).unwrap();
     next.write_at(&[1; 8], 3 * PAGE).unwrap();
     sim.create_dir(Path::new("/other")).unwrap();
-    let other = Log::create(Arc::new(sim.clone()), Path::new("/other/log"), &LogOptions::new([8; 16])).unwrap();
+    let other = new_log(&sim, "/other/log");
     append(&other, 10);
     let lock = Lock::writer(&sim, Path::new("/db/LOCK")).unwrap();
     lock.set_durable(durable).unwrap();

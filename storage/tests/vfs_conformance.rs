@@ -2,8 +2,8 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use holotype_storage::vfs::{LockKind, MAPPING_ALIGNMENT, OpenMode, OsVfs, SimVfs, Vfs, VfsFile};
@@ -227,20 +227,26 @@ fn a_local_directory_is_no_network() {
 
 #[test]
 fn a_directory_is_created_once_however_many_ask() {
+    const THREADS: usize = 4;
+    const ROUNDS: usize = 200;
     on_both(|vfs, dir| {
-        for round in 0..60 {
-            let path = dir.join(format!("{round}/a/b"));
-            let begin = std::sync::Barrier::new(6);
-            let created = thread::scope(|scope| {
-                let create = || {
-                    begin.wait();
-                    vfs.create_dir(&path).unwrap()
-                };
-                let asking: Vec<_> = (0..6).map(|_| scope.spawn(create)).collect();
-                asking.into_iter().map(|asked| u32::from(asked.join().unwrap())).sum::<u32>()
-            });
-            assert_eq!((created, vfs.create_dir(&path).unwrap()), (1, false), "round {round}");
-        }
+        let arrived = AtomicUsize::new(0);
+        let ask = || {
+            let create = |round: usize| {
+                arrived.fetch_add(1, Ordering::SeqCst);
+                while arrived.load(Ordering::SeqCst) < THREADS * (round + 1) {
+                    thread::yield_now();
+                }
+                usize::from(vfs.create_dir(&dir.join(round.to_string())).unwrap())
+            };
+            (0..ROUNDS).map(create).sum::<usize>()
+        };
+        let created: usize = thread::scope(|scope| {
+            let asking: Vec<_> = (0..THREADS).map(|_| scope.spawn(ask)).collect();
+            asking.into_iter().map(|asked| asked.join().unwrap()).sum()
+        });
+        assert_eq!(created, ROUNDS);
+        assert!(vfs.create_dir(&dir.join("0/a/b")).unwrap() && !vfs.create_dir(&dir.join("0/a")).unwrap());
     });
 }
 

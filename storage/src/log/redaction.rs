@@ -59,6 +59,9 @@ const _: () = assert!(ENTRIES_AT == 16 && ENTRY_LEN == 56 && DONE_LEN == 16);
 /// The most one redaction record names, so that its payload stays one.
 const MAX_ENTRIES: usize = (MAX_PAYLOAD - ENTRIES_AT) / ENTRY_LEN;
 
+const _: () = assert!(ENTRIES_AT + MAX_ENTRIES * ENTRY_LEN <= MAX_PAYLOAD);
+const _: () = assert!(ENTRIES_AT + (MAX_ENTRIES + 1) * ENTRY_LEN > MAX_PAYLOAD);
+
 /// The bytes the record of a done redaction takes in the log.
 pub(crate) const STORED_DONE_LEN: usize = record::stored_len(DONE_LEN);
 

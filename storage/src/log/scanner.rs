@@ -170,8 +170,9 @@ impl Scanner {
     }
 
     /// This scanner, but for the payloads: records are checked and come without theirs.
-    pub(crate) fn without_payloads(self) -> Self {
-        Self { payloads: false, ..self }
+    pub(crate) fn without_payloads(mut self) -> Self {
+        self.payloads = false;
+        self
     }
 
     pub(crate) fn tip(&self) -> &Tip {
@@ -365,7 +366,7 @@ impl Scanner {
             }
             _ => {
                 let payload = if self.payloads { view.payload } else { &[] };
-                self.pending.push(RecordView { payload, ..*view }.to_record(Lsn(self.tip.position)));
+                self.pending.push(view.to_record_with(Lsn(self.tip.position), payload));
                 self.hash.push(&view.hash);
                 self.pass(view);
                 None
