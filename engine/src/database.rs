@@ -67,7 +67,7 @@ pub(crate) struct Inner {
     pub(crate) log: Arc<Log>,
     /// The writer's; readers have the rows they read in their states.
     pub(crate) catalog: ArcSwapOption<Catalog>,
-    writer: WriterLock,
+    writer: WriterLock<Writer>,
     pub(crate) published: ArcSwap<State>,
     pub(crate) report: OpenReport,
     /// Appended states whose turn to be seen has not come, oldest first.
