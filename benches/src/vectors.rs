@@ -347,7 +347,7 @@ fn search(index: &VectorIndex, ef: usize, arguments: &Arguments, questions: &Que
     let started = Instant::now();
     for passes in 1..=MAX_PASSES {
         let (pass_started, cpu_before) = (Instant::now(), cpu_time());
-        let pass = pass(index, ef, arguments.k, threads, questions)?;
+        let pass = ask(index, ef, arguments.k, threads, 1, questions)?;
         wall = wall.min(pass_started.elapsed());
         cpu = cpu.min(cpu_time() - cpu_before);
         if best.is_empty() {
@@ -383,17 +383,26 @@ fn search(index: &VectorIndex, ef: usize, arguments: &Arguments, questions: &Que
     Ok(line)
 }
 
-/// Asks every query once, each thread the next that nobody has taken.
-fn pass(index: &VectorIndex, ef: usize, k: usize, threads: usize, questions: &Questions) -> Result<Vec<Answered>> {
-    let next = AtomicUsize::new(0);
+/// Asks every query so many `times`, in order over and over, each thread the next that nobody has taken.
+fn ask(
+    index: &VectorIndex,
+    ef: usize,
+    k: usize,
+    threads: usize,
+    times: usize,
+    questions: &Questions,
+) -> Result<Vec<Answered>> {
+    let (next, count) = (AtomicUsize::new(0), questions.queries.len());
     let work = || -> Result<Vec<(usize, Answered)>, holotype_index::Error> {
         let mut answered = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(query) = questions.queries.get(at) else { return Ok(answered) };
-            let options = SearchOptions { ef, filter: questions.filter(at), ..SearchOptions::default() };
+            if at >= count * times {
+                return Ok(answered);
+            }
+            let options = SearchOptions { ef, filter: questions.filter(at % count), ..SearchOptions::default() };
             let started = Instant::now();
-            let search = index.search(query, k, options)?;
+            let search = index.search(&questions.queries[at % count], k, options)?;
             let took = started.elapsed();
             let ids = search.hits.iter().map(|hit| hit.id).collect();
             let strategy = search.parts.first().map_or("", |part| part.strategy.name());
@@ -409,7 +418,7 @@ fn pass(index: &VectorIndex, ef: usize, k: usize, threads: usize, questions: &Qu
             workers.into_iter().map(|worker| worker.join().expect("a search does not panic")).collect()
         })
     };
-    let mut all = vec![Answered::default(); questions.queries.len()];
+    let mut all = vec![Answered::default(); count * times];
     for part in parts {
         for (at, answered) in part? {
             all[at] = answered;

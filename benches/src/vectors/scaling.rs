@@ -3,15 +3,15 @@
 //! Each round asks everything with each number of threads, one after the other. `qps` and `p99_us` are medians over the
 //! rounds; `scaling` is the median of a round's rate in parts of the same round's rate with the first number of threads.
 
-use super::{Arguments, Questions, pass};
+use super::{Arguments, Questions, ask};
 use crate::Result;
 use crate::measure::{median_of, quantile_us, round};
 use holotype_index::VectorIndex;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Passes of a round: one takes a few milliseconds only.
-const PASSES: usize = 8;
+/// How often a round asks everything: once takes a few milliseconds only, and threads are started for each round.
+const TIMES: usize = 32;
 
 struct Round {
     qps: f64,
@@ -29,12 +29,10 @@ pub(super) fn run(
     let mut all: Vec<Vec<Round>> = counts.iter().map(|_| Vec::new()).collect();
     for _ in 0..arguments.rounds.max(1) {
         for (threads, rounds) in counts.iter().zip(&mut all) {
-            let (started, mut took) = (Instant::now(), Vec::<Duration>::new());
-            for _ in 0..PASSES {
-                let answered = pass(index, ef, arguments.k, (*threads).max(1), questions)?;
-                took.extend(answered.iter().map(|answered| answered.took));
-            }
-            let qps = took.len() as f64 / started.elapsed().as_secs_f64();
+            let started = Instant::now();
+            let answered = ask(index, ef, arguments.k, (*threads).max(1), TIMES, questions)?;
+            let qps = answered.len() as f64 / started.elapsed().as_secs_f64();
+            let took: Vec<Duration> = answered.iter().map(|answered| answered.took).collect();
             rounds.push(Round { qps, p99_us: quantile_us(&took, 0.99) });
         }
     }
