@@ -154,6 +154,11 @@ fn a_commit_that_calls_too_much_durable() {
     let file = sim.open(Path::new("/db/log/0000000001.log"), OpenMode::ReadWrite).unwrap();
     file.write_at(&commit, log.end().0).unwrap();
     assert!(objection(&sim).contains("a record calls position"));
+    let mut close = vec![0; 80];
+    close[..8].copy_from_slice(&[48, 0, 0, 0, 0xf1, 0, b'H', b'r']);
+    close[36..44].copy_from_slice(&log.end().0.to_le_bytes());
+    file.write_at(&close, log.end().0).unwrap();
+    assert!(objection(&sim).contains("a record calls position"));
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn a_directory_is_created_once_however_many_ask() {
                 while arrived.load(Ordering::SeqCst) < THREADS * (round + 1) {
                     thread::yield_now();
                 }
-                usize::from(vfs.create_dir(&dir.join(round.to_string())).unwrap())
+                usize::from(vfs.create_dir(&dir.join(format!("{round}/a/b"))).unwrap())
             };
             (0..ROUNDS).map(create).sum::<usize>()
         };
@@ -246,7 +246,7 @@ fn a_directory_is_created_once_however_many_ask() {
             asking.into_iter().map(|asked| asked.join().unwrap()).sum()
         });
         assert_eq!(created, ROUNDS);
-        assert!(vfs.create_dir(&dir.join("0/a/b")).unwrap() && !vfs.create_dir(&dir.join("0/a")).unwrap());
+        assert!(vfs.create_dir(&dir.join("0/a/b/c")).unwrap() && !vfs.create_dir(&dir.join("0/a/b")).unwrap());
     });
 }
 

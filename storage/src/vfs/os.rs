@@ -51,7 +51,8 @@ impl Vfs for OsVfs {
         let parent = path.parent().unwrap_or(Path::new(""));
         self.create_dir(parent)?;
         let created = match std::fs::create_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => false,
+            // Somebody else made it meanwhile.
+            Err(_) if path.is_dir() => false,
             other => other.map(|()| true)?,
         };
         self.sync_dir(parent)?;
