@@ -60,7 +60,9 @@ fn what_goes_is_counted_and_what_stays_is_verified() {
 #[test]
 fn archiving_that_fails_is_told_and_goes_on() {
     let sim = SimVfs::new();
-    let (log, heads) = filled(&sim);
+    let heads = filled(&sim).1;
+    // A reader, beside whom nothing is prepared.
+    let log = open(&sim, &read_only()).log;
     let archive = Path::new("/archive");
     let begin = |at| {
         sim.fail_at(sim.calls() + at, Failure::Io, false);

@@ -336,6 +336,17 @@ mod tests {
         assert!(Block::open(DOMAIN, b"\x01bd", &out).is_none(), "under another fence");
     }
 
+    /// A row as long as a block stands beside others, one that is a byte longer stands alone.
+    #[test]
+    fn longer_rows_than_a_block_stand_alone() {
+        let other: Row<'_> = (b"a", b"");
+        let rest = MAX_BLOCK_LEN - len_of(&[(b"b", b"")]);
+        for (more, blocks) in [(0, 1), (1, 2)] {
+            let value = vec![7; rest + more];
+            assert_eq!(cut(&[other, (b"b", &value)]).count(), blocks);
+        }
+    }
+
     #[test]
     fn blocks_out_of_order_are_told() {
         let is_in_order = |rows: &[Row<'_>], rest: &[u8], before: Option<&[u8]>, fence: &[u8]| {
