@@ -210,16 +210,16 @@ impl State {
             return Err(Error::Corrupt { what: format!("trace #{} belongs to no episode", record.id) });
         };
         let log = self.intern_log(number, attributes.log_id)?;
-        let mut row = self.episode(number)?.as_ref().clone();
-        row.traces += 1;
-        row.open_page.push(record.id);
-        row.open_tokens += u64::from(record.tokens);
-        if row.newest_step.is_none() || attributes.step >= row.newest_step {
-            row.newest_step = attributes.step.max(row.newest_step);
-            row.newest_version = attributes.version.or(row.newest_version);
-        }
-        row.newest_time = row.newest_time.max(attributes.time);
-        self.set_episode(number, row)?;
+        self.change_episode(number, |row| {
+            row.traces += 1;
+            row.open_page.push(record.id);
+            row.open_tokens += u64::from(record.tokens);
+            if row.newest_step.is_none() || attributes.step >= row.newest_step {
+                row.newest_step = attributes.step.max(row.newest_step);
+                row.newest_version = attributes.version.or(row.newest_version);
+            }
+            row.newest_time = row.newest_time.max(attributes.time);
+        })?;
         let tool = attributes.tool.filter(|_| record.tool.as_deref() != Some(""));
         let step = record.step.unwrap_or(0);
         self.put_new_number(tables::TRACE, tables::trace(tool, log, step), record.id);

@@ -375,6 +375,18 @@ impl State {
         Ok(())
     }
 
+    /// The same of the episode as it is, without a copy where nobody else has it.
+    pub(crate) fn change_episode(&mut self, number: u32, change: impl FnOnce(&mut EpisodeRow)) -> Result<()> {
+        if let Some(hot) = self.hot.as_mut().filter(|hot| hot.number == number) {
+            change(Arc::make_mut(&mut hot.row));
+            hot.ahead = true;
+            return Ok(());
+        }
+        let mut row = Arc::unwrap_or_clone(self.episode(number)?);
+        change(&mut row);
+        self.set_episode(number, row)
+    }
+
     /// Lets go of what is kept beside the rows, which are about to become others.
     pub(crate) fn forget_what_is_at_hand(&mut self) {
         self.hot = None;
