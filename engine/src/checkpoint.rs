@@ -179,7 +179,7 @@ fn write(inner: &Inner, frozen: &Frozen) -> Result<Written> {
     let state = &frozen.state;
     inner.log.sync_to(state.head.position)?;
     inner.note_durable()?;
-    let sealer = Sealer::of(inner);
+    let sealer = Sealer::of(inner, state);
     let mut sealed = Sealed::default();
     let chunks = sealer.chunks(&state.attributes, state.bound(), &mut sealed)?;
     let mut layers = Vec::new();

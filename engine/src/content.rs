@@ -115,7 +115,7 @@ impl ContentReader {
 }
 
 /// Puts the fields of an item together again from the chunk records that stand before it in its transaction.
-pub(crate) fn join_own_chunks(record: &mut Arc<ItemRecord>, chunks: Vec<ChunkRecord>) -> Result<()> {
+pub(crate) fn join_own_chunks(record: &mut Arc<ItemRecord>, chunks: &[&ChunkRecord]) -> Result<()> {
     if !is_split(record) {
         return Ok(());
     }

@@ -14,13 +14,13 @@
 
 use crate::attributes::AttributeStore;
 use crate::checkpoint::{self, Checkpointer};
-use crate::content::{ContentReader, OwnItems, join_own_chunks};
+use crate::content::{ContentReader, OwnItems};
 use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
+use crate::opening::Derive;
 use crate::options::{Durability, Options};
 use crate::pressure::Gate;
 use crate::proof::tree::TreeTail;
-use crate::record::{Record, Told};
 use crate::rederive::rederive;
 use crate::snapshot::Snapshot;
 use crate::state::State;
@@ -53,8 +53,10 @@ pub struct Holotype {
 pub struct OpenReport {
     /// Transactions read from the log because no checkpoint held them.
     pub replayed: u64,
-    /// Why all derived files were made anew, if they were.
+    /// Why the derived files were made anew, if they were.
     pub rebuilt: Option<String>,
+    /// How many segments of vectors and words were kept then, for they are right.
+    pub kept: usize,
     /// What recovery did with the end of the log, in words; nothing when there was nothing to do.
     pub recovery: Vec<String>,
     /// Where the log is damaged, when it was opened for reading only in spite of that.
@@ -193,25 +195,50 @@ impl Holotype {
 
     /// Opens a database on a given file system.
     pub fn open_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
-        let files = Files::new(vfs, path.as_ref());
-        if !files.exists()? {
-            return Err(Error::NotFound { path: path.as_ref().to_owned() });
-        }
-        crate::opening::open(files, options, false)
+        Holotype::derive_on(vfs, path.as_ref(), options, Derive::AsFound)
     }
 
-    /// Opens a database after throwing away every derived file, so that all are made again from the log.
+    /// Opens a database after making its derived files again from the log: the catalog, the columns, and every segment of vectors
+    /// or words that does not prove to be right. One that does is kept: all its bytes match their checksums, the log passes
+    /// through the commit that it was made at, and it holds nothing that was forgotten since.
+    ///
+    /// # Errors
+    /// As [`Holotype::open`]; what was there is then left as it was.
     pub fn rebuild(path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
         Holotype::rebuild_on(Arc::new(OsVfs), path, options)
     }
 
     /// [`Holotype::rebuild`] on a given file system.
+    ///
+    /// # Errors
+    /// As [`Holotype::rebuild`].
     pub fn rebuild_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
-        let files = Files::new(vfs, path.as_ref());
+        Holotype::derive_on(vfs, path.as_ref(), options, Derive::Anew)
+    }
+
+    /// Opens a database after throwing away every derived file, whether it is right or not, so that all are made again from the
+    /// log.
+    ///
+    /// # Errors
+    /// As [`Holotype::rebuild`].
+    pub fn rebuild_all(path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        Holotype::rebuild_all_on(Arc::new(OsVfs), path, options)
+    }
+
+    /// [`Holotype::rebuild_all`] on a given file system.
+    ///
+    /// # Errors
+    /// As [`Holotype::rebuild`].
+    pub fn rebuild_all_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        Holotype::derive_on(vfs, path.as_ref(), options, Derive::AllAnew)
+    }
+
+    fn derive_on(vfs: Arc<dyn Vfs>, path: &Path, options: Options, derive: Derive) -> Result<Holotype> {
+        let files = Files::new(vfs, path);
         if !files.exists()? {
-            return Err(Error::NotFound { path: path.as_ref().to_owned() });
+            return Err(Error::NotFound { path: path.to_owned() });
         }
-        crate::opening::open(files, options, true)
+        crate::opening::open(files, options, derive)
     }
 
     /// The handle of what was opened, with `replayed` records that no checkpoint holds.
@@ -483,45 +510,4 @@ impl Drop for Closer {
     fn drop(&mut self) {
         let _ = self.inner.close();
     }
-}
-
-/// Applies a transaction read from the log, and makes its items findable.
-pub(crate) fn replay(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<()> {
-    let own = replay_rows(state, transaction)?;
-    state.index_items(&own, &mut |_, _| {})
-}
-
-/// Applies a transaction read from the log to rows and attributes alone.
-pub(crate) fn replay_unindexed(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<()> {
-    replay_rows(state, transaction)?;
-    Ok(())
-}
-
-/// The same, and hands over the items it wrote, to be made findable.
-pub(crate) fn replay_rows(state: &mut State, transaction: &holotype_storage::log::Transaction) -> Result<OwnItems> {
-    let mut own = OwnItems::new();
-    let mut chunks = Vec::new();
-    for record in &transaction.records {
-        let Some(Told { record: decoded, erased }) = Record::told(record)? else { continue };
-        let place = crate::apply::Place { commit: transaction.number.0, lsn: record.lsn.0 };
-        if erased {
-            state.apply_erased(&decoded, place)?;
-            continue;
-        }
-        state.apply(&decoded, place)?;
-        match decoded {
-            Record::Chunk(chunk) => chunks.push(chunk),
-            Record::Item(mut item) => {
-                join_own_chunks(&mut item, std::mem::take(&mut chunks))?;
-                own.insert(item.id, item);
-            }
-            _ => {}
-        }
-    }
-    state.settle()?;
-    state.seal(transaction.number.0, transaction.time_us)?;
-    state.head = transaction.head;
-    state.meta.commit = transaction.number.0;
-    state.meta.clock = transaction.time_us;
-    Ok(own)
 }

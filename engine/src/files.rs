@@ -226,6 +226,21 @@ impl Files {
         files.iter().filter_map(|path| generation_of(path)).max().unwrap_or(0)
     }
 
+    /// Form, place and generation of the derived files that are there and can be listed.
+    pub(crate) fn named(&self) -> Vec<(Form, u32, u64)> {
+        let mut named = Vec::new();
+        for form in Form::ALL {
+            let names = self.vfs.list(&self.dir.join(form.dir())).unwrap_or_default();
+            for path in names.iter().map(Path::new) {
+                let place = path.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
+                if let Some((place, generation)) = place.zip(generation_of(path)) {
+                    named.push((form, place, generation));
+                }
+            }
+        }
+        named
+    }
+
     /// Removes the derived files of a newer generation.
     pub(crate) fn remove_newer(&self, generation: u64) -> Result<()> {
         let is_newer = |path: &PathBuf| generation_of(path).is_some_and(|of_path| of_path > generation);

@@ -8,6 +8,7 @@
 
 use crate::content::OwnItems;
 use crate::item::{ItemId, Layer};
+use crate::kept::Held;
 use crate::record::{FieldValue, ItemRecord};
 use crate::space::Space;
 use crate::state::State;
@@ -102,18 +103,29 @@ impl State {
         items: &OwnItems,
         queued: &mut dyn FnMut(&Arc<WordTail>, usize),
     ) -> Result<()> {
-        self.index(items, false, queued)
+        self.index(items, false, None, queued)
+    }
+
+    /// The same for the items that need it: those that no segment holds yet.
+    pub(crate) fn index_items_but(
+        &mut self,
+        held: &[Held; 3],
+        items: &OwnItems,
+        queued: &mut dyn FnMut(&Arc<WordTail>, usize),
+    ) -> Result<()> {
+        self.index(items, false, Some(held), queued)
     }
 
     /// Makes a transaction's items findable to itself alone: nothing shared is touched.
     pub(crate) fn index_privately(&mut self, items: &OwnItems) -> Result<()> {
-        self.index(items, true, &mut |_, _| {})
+        self.index(items, true, None, &mut |_, _| {})
     }
 
     fn index(
         &mut self,
         items: &OwnItems,
         privately: bool,
+        held: Option<&[Held; 3]>,
         queued: &mut dyn FnMut(&Arc<WordTail>, usize),
     ) -> Result<()> {
         if items.is_empty() {
@@ -123,6 +135,7 @@ impl State {
         let space = self.meta.space.as_deref().map(Space::try_from).transpose()?;
         for layer in Layer::ALL {
             let index = &mut self.layers[*layer as usize];
+            let held = held.map(|held| &held[*layer as usize]);
             let mut members = Vec::new();
             for record in items.values() {
                 if record.kind()?.layer() == *layer {
@@ -137,13 +150,14 @@ impl State {
             }
             let words = index.words.tails.last().ok_or(Error::Cancelled("no word tail"))?;
             let mut waiting = 0;
-            for record in &members {
+            for record in members.iter().filter(|record| held.is_none_or(|held| !held.words.contains(record.id))) {
                 waiting = words.push(record.id, &pieces(record))?;
             }
             queued(words, waiting);
             if let (Some(vectors), Some(space)) = (&mut index.vectors, &space) {
                 let tail = VectorTail::from(vectors.tail.clone());
-                for record in &members {
+                for record in members.iter().filter(|record| held.is_none_or(|held| !held.vectors.contains(record.id)))
+                {
                     if let Some(bytes) = &record.vector {
                         tail.push(record.id, &space.decode(bytes)?)?;
                     }

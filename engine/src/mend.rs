@@ -138,7 +138,7 @@ fn replace(
     damaged: &Damaged,
     sealed: &mut Sealed,
 ) -> Result<bool> {
-    let sealer = Sealer::of(inner);
+    let sealer = Sealer::of(inner, state);
     let mut fresh = Vec::new();
     for (place, segment) in &damaged.vectors {
         fresh.push(sealer.instead(segment, &from_log(inner, state, segment)?, *place, sealed)?);

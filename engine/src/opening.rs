@@ -6,17 +6,17 @@
 //! refused is left as it was, with all the evidence in it.
 
 use crate::checkpoint;
-use crate::database::{Holotype, OpenReport, Opened, empty_state, replay};
+use crate::database::{Holotype, OpenReport, Opened, empty_state};
 use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
 use crate::options::Options;
-use crate::rebuild::{self, Rebuilt};
+use crate::rebuild::{self, Prepare, Rebuilt};
 use crate::refresh::ATTEMPTS;
+use crate::replay::{Decoded, replay};
 use crate::retold::Base;
 use crate::state::State;
 use crate::tables::{self, Meta};
 use crate::{Error, Result, settings};
-use crossbeam::channel::Sender;
 use holotype_storage::RecoveryReport;
 use holotype_storage::catalog::{Catalog, CatalogOptions};
 use holotype_storage::features::Access;
@@ -25,8 +25,19 @@ use holotype_storage::log::{Head, Log, LogLimits, Lsn, OpenOptions, Transaction}
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Opens the database in `files`, with what is derived made anew if asked.
-pub(crate) fn open(files: Files, options: Options, all_anew: bool) -> Result<Holotype> {
+/// What of the derived files is to be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Derive {
+    /// All that the catalog names.
+    AsFound,
+    /// Nothing but segments that prove to be of this log.
+    Anew,
+    /// Nothing.
+    AllAnew,
+}
+
+/// Opens the database in `files`.
+pub(crate) fn open(files: Files, options: Options, derive: Derive) -> Result<Holotype> {
     let lock = if options.read_only {
         Lock::reader(files.vfs.as_ref(), &files.lock())?
     } else {
@@ -42,20 +53,30 @@ pub(crate) fn open(files: Files, options: Options, all_anew: bool) -> Result<Hol
     let closed = status.is_some_and(|status| status.closed);
     let mut report = OpenReport::default();
     let attempts = if beside_writer { ATTEMPTS } else { 1 };
-    let found = if all_anew { Err(None) } else { derived(&files, &options, attempts).map_err(Some) };
+    let found = match derive {
+        Derive::AsFound => derived(&files, &options, attempts).map_err(Some),
+        Derive::Anew | Derive::AllAnew => Err(None),
+    };
     let from_log = |known, report: &mut OpenReport| -> Result<(Log, Stands)> {
         if options.read_only {
             let mut state = empty_state(None)?;
             if let Some(base) = Base::open(&files)? {
                 base.put_tree(&mut state)?;
-                base.transactions()?.try_for_each(|transaction| replay(&mut state, &transaction?))?;
+                base.transactions()?.try_for_each(|transaction| replay(&mut state, &transaction?.try_into()?))?;
             }
             let (log, state) = replay_log(&files, &options, known, state, report)?;
             return Ok((log, Stands::InMemory(state)));
         }
-        let read =
-            |apply: &mut dyn FnMut(Transaction) -> Result<()>| read_log(&files, &options, None, known, report, apply);
-        let (log, rebuilt) = rebuild::rebuild(&files, &options, read)?;
+        let mut first = Vec::new();
+        let read = |prepare: &Prepare<'_>, apply: &mut dyn FnMut(&Decoded) -> Result<()>| {
+            let log = read_ahead(&files, &options, None, known, report, prepare, apply)?;
+            // Where the log is read once more, recovery has no more to do.
+            first.append(&mut report.recovery);
+            Ok(log)
+        };
+        let (log, rebuilt) = rebuild::rebuild(&files, &options, derive != Derive::AllAnew, read)?;
+        report.recovery = first;
+        report.kept = rebuilt.kept;
         Ok((log, Stands::OnRebuilt(Box::new(rebuilt))))
     };
     let (log, base) = match found {
@@ -221,47 +242,64 @@ fn replay_log(
 ) -> Result<(Log, State)> {
     let from = (state.head.commit.0 > 0).then_some(state.head);
     let tail_len = known.0.map_or(0, |end| end.0.saturating_sub(state.head.position.0));
-    let log = if tail_len < BATCH_LEN as u64 {
-        read_log(files, options, from, known, report, &mut |transaction| replay(&mut state, &transaction))?
-    } else {
-        std::thread::scope(|scope| {
-            let (batches, ready) = crossbeam::channel::bounded::<Vec<Transaction>>(2);
-            let reading = scope.spawn(|| read_ahead(files, options, from, known, report, batches));
-            // When this fails nobody takes what is read, which ends the reading.
-            let applied = ready.into_iter().flatten().try_for_each(|transaction| replay(&mut state, &transaction));
-            let log = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            applied.and(log)
-        })?
+    let mut apply = |transaction: &Decoded| replay(&mut state, transaction);
+    let log = match tail_len < BATCH_LEN as u64 {
+        true => read_log(files, options, from, known, report, &mut |transaction| apply(&transaction.try_into()?))?,
+        false => read_ahead(files, options, from, known, report, &|_| {}, &mut apply)?,
     };
     state.prepare_vectors()?;
     Ok((log, state))
 }
 
-/// How many bytes of records are handed on at once.
+/// How many bytes of records are handed on at once, and how often before they are taken.
 const BATCH_LEN: usize = 256 << 10;
+const AHEAD: usize = 8;
 
-/// Opens the log and hands on its transactions in batches.
+/// As [`read_log`], which reads, checks and decodes on a thread of its own, ahead of what is applied. `prepare` sees what was
+/// decoded first, on that thread. What was applied goes back there to be dropped: memory that one thread takes and another gives
+/// back makes each wait for the other.
 fn read_ahead(
     files: &Files,
     options: &Options,
     from: Option<Head>,
     known: (Option<Lsn>, bool),
     report: &mut OpenReport,
-    batches: Sender<Vec<Transaction>>,
+    prepare: &Prepare<'_>,
+    apply: &mut dyn FnMut(&Decoded) -> Result<()>,
 ) -> Result<Log> {
-    let (mut batch, mut batch_len) = (Vec::new(), 0);
-    let hand_on = |batch| batches.send(batch).map_err(|_| Error::Cancelled("applying the log"));
-    let log = read_log(files, options, from, known, report, &mut |transaction| {
-        batch_len += transaction.records.iter().map(|record| record.payload.len()).sum::<usize>();
-        batch.push(transaction);
-        if batch_len < BATCH_LEN {
-            return Ok(());
-        }
-        batch_len = 0;
-        hand_on(std::mem::take(&mut batch))
-    })?;
-    hand_on(batch)?;
-    Ok(log)
+    std::thread::scope(|scope| {
+        let (batches, ready) = crossbeam::channel::bounded::<Vec<Decoded>>(AHEAD);
+        let (spent, to_drop) = crossbeam::channel::unbounded::<Vec<Decoded>>();
+        let reading = scope.spawn(move || {
+            let (mut batch, mut batch_len) = (Vec::new(), 0);
+            let hand_on = |batch| {
+                to_drop.try_iter().for_each(drop);
+                batches.send(batch).map_err(|_| Error::Cancelled("applying the log"))
+            };
+            let log = read_log(files, options, from, known, report, &mut |transaction| {
+                batch_len += transaction.records.iter().map(|record| record.payload.len()).sum::<usize>();
+                let mut decoded = transaction.try_into()?;
+                prepare(&mut decoded);
+                batch.push(decoded);
+                if batch_len < BATCH_LEN {
+                    return Ok(());
+                }
+                batch_len = 0;
+                hand_on(std::mem::take(&mut batch))
+            })?;
+            hand_on(batch)?;
+            Ok(log)
+        });
+        // When this fails nobody takes what is read, which ends the reading.
+        let applied = ready.into_iter().try_for_each(|batch| {
+            batch.iter().try_for_each(&mut *apply)?;
+            // When all is read nobody takes it any more.
+            let _ = spent.send(batch);
+            Ok(())
+        });
+        let log = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        applied.and(log)
+    })
 }
 
 /// Opens the log and hands on every transaction after a checkpoint.

@@ -1,11 +1,12 @@
-//! Rebuilding: everything derived is made from the log's first record on, in new files, while the log is read.
+//! Rebuilding: everything derived is made from the log's first record on, in new files, while the log is read; but for segments
+//! that prove to be right ([`Kept`]).
 //!
 //! ```text
 //! reading, checking, applying ─┬─ rows and attributes of a round ──► catalog and columns    (one thread)
 //!      (the caller)            └─ a tail of words that is full   ──► word segments, merged  (several)
 //! ```
 //!
-//! A round ends when what changed in memory comes to a quarter of `memory_limit`; its rows and attributes are written behind
+//! A round ends when what changed in memory comes to an eighth of `memory_limit`; its rows and attributes are written behind
 //! the next round's back. Words are most of the work, and nobody searches them meanwhile: whoever is free takes a full tail,
 //! analyses it in bulk ([`BulkWords`]) and writes its segment, and eight segments of about one size become one.
 //!
@@ -15,13 +16,16 @@
 //! 3. Memory is bounded by the options, whatever the log's length.
 
 use crate::attributes::{AttributeStore, Chunk};
-use crate::database::{empty_state, replay_rows};
+use crate::database::empty_state;
 use crate::files::{Files, Form};
 use crate::item::Layer;
+use crate::kept::{Held, Kept};
 use crate::layers::by_size;
 use crate::options::Options;
 use crate::pressure::{ITEM_BYTES, ROW_BYTES};
 use crate::proof::tree::Blocks;
+use crate::record::ItemRecord;
+use crate::replay::{Decoded, replay_rows};
 use crate::retold::Base;
 use crate::sealing::{MAX_SEGMENTS, Sealed, Sealer};
 use crate::state::State;
@@ -34,9 +38,9 @@ use holotype_storage::SmallBytes;
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
 use holotype_storage::features::Access;
-use holotype_storage::log::{Leaf, Log, Transaction};
+use holotype_storage::log::{Head, Leaf, Log};
 use holotype_storage::overlay::{Overlay, RowKey, View};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,63 +57,97 @@ const WORD_THREAD_BYTES: u64 = 24 << 20;
 pub(crate) struct Rebuilt {
     /// The state at the end of the log, all of it in files.
     pub(crate) state: State,
+    /// How many segments were kept.
+    pub(crate) kept: usize,
     catalog: Catalog,
     sealed: Sealed,
     blocks: Blocks,
     generation: u64,
 }
 
-/// Reads the log with `read`, which hands its transactions on in order, and makes everything derived of them. Also returns what
-/// `read` does.
+/// Sees a transaction before it is applied.
+pub(crate) type Prepare<'a> = dyn Fn(&mut Decoded) + Sync + 'a;
+
+/// What came of reading the log once.
+enum Outcome<T> {
+    Made(T, Box<Rebuilt>),
+    /// Segments of these generations were kept, and are not right.
+    Wrong(BTreeSet<u64>),
+}
+
+/// Reads the log with `read`, which shows each transaction to the first of two functions, on a thread of its own, and then hands
+/// them on in order to the second; and makes everything derived of them. With `keep` segments stay that are right. Also returns
+/// what `read` does, which is asked again where a segment turns out to be wrong.
 ///
 /// # Errors
 /// Of reading or writing; what was written is removed again.
 pub(crate) fn rebuild<T>(
     files: &Files,
     options: &Options,
-    read: impl FnOnce(&mut dyn FnMut(Transaction) -> Result<()>) -> Result<T>,
+    keep: bool,
+    mut read: impl FnMut(&Prepare<'_>, &mut dyn FnMut(&Decoded) -> Result<()>) -> Result<T>,
 ) -> Result<(T, Rebuilt)> {
     let id = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Write)?;
     let Some(database) = id else {
         // Nothing can be made; reading says what is wrong.
-        read(&mut |_| Ok(()))?;
+        read(&|_| {}, &mut |_| Ok(()))?;
         return Err(Error::Corrupt { what: "the log's first segment has no valid header".to_owned() });
     };
     files.create_dirs()?;
     let before = files.newest_generation();
     let generation = AtomicU64::new(before);
-    let sealer = Sealer { files, options, database, generation: &generation };
-    match rebuild_with(sealer, read) {
-        Ok((read, rebuilt)) => Ok((read, rebuilt)),
-        Err(error) => {
-            Catalog::discard(files.vfs.as_ref(), &files.catalog());
-            // What cannot be removed now goes at the next opening that succeeds.
-            let _ = files.remove_newer(before);
-            Err(error)
+    let sealer = Sealer { files, options, database, generation: &generation, head: Head::default() };
+    let mut kept = if keep { Kept::find(files, database) } else { Kept::default() };
+    let clean_up = || {
+        Catalog::discard(files.vfs.as_ref(), &files.catalog());
+        // What cannot be removed now goes at the next opening that succeeds.
+        let _ = files.remove_newer(before);
+    };
+    loop {
+        match rebuild_with(sealer, &kept, &mut read) {
+            Ok(Outcome::Made(read, rebuilt)) => return Ok((read, *rebuilt)),
+            Ok(Outcome::Wrong(wrong)) => {
+                clean_up();
+                kept.leave(&wrong);
+            }
+            Err(error) => {
+                clean_up();
+                return Err(error);
+            }
         }
     }
 }
 
 fn rebuild_with<T>(
     sealer: Sealer<'_>,
-    read: impl FnOnce(&mut dyn FnMut(Transaction) -> Result<()>) -> Result<T>,
-) -> Result<(T, Rebuilt)> {
+    kept: &Kept,
+    read: &mut impl FnMut(&Prepare<'_>, &mut dyn FnMut(&Decoded) -> Result<()>) -> Result<T>,
+) -> Result<Outcome<T>> {
     let (files, options) = (sealer.files, sealer.options);
     let catalog_options = crate::opening::catalog_options(options);
     let catalog = Catalog::begin(files.vfs.as_ref(), &files.catalog(), sealer.database, &catalog_options)?;
     let words = WordFiles::default();
-    std::thread::scope(|scope| {
-        let mut rounds = Rounds::new(sealer, &catalog, &words, scope)?;
+    let held = kept.held();
+    let made = std::thread::scope(|scope| {
+        let mut rounds = Rounds::new(sealer, (&held, kept.origins()), &catalog, &words, scope)?;
         if let Some(base) = Base::open(files)? {
             rounds.begin_at(&base)?;
         }
-        let done = read(&mut |transaction| rounds.apply(transaction))?;
-        let (state, sealed, blocks) = rounds.finish()?;
-        Ok::<_, Error>((done, state, sealed, blocks))
-    })
-    .map(|(done, state, sealed, blocks)| {
-        let generation = sealer.generation.load(Ordering::Relaxed);
-        (done, Rebuilt { state, catalog, sealed, blocks, generation })
+        let done = read(&|transaction| transaction.drop_fields(&held), &mut |transaction| rounds.apply(transaction))?;
+        let wrong = kept.wrong(&rounds.state, &rounds.missed)?;
+        if !wrong.is_empty() {
+            return Ok(Err(wrong));
+        }
+        let (mut state, mut sealed, blocks) = rounds.finish()?;
+        sealed.added.append(&mut kept.join(&mut state)?);
+        Ok::<_, Error>(Ok((done, state, sealed, blocks)))
+    })?;
+    Ok(match made {
+        Err(wrong) => Outcome::Wrong(wrong),
+        Ok((done, state, sealed, blocks)) => {
+            let generation = sealer.generation.load(Ordering::Relaxed);
+            Outcome::Made(done, Box::new(Rebuilt { state, kept: kept.len(), catalog, sealed, blocks, generation }))
+        }
     })
 }
 
@@ -154,6 +192,9 @@ struct Rounds<'scope, 'env> {
     catalog: &'env Catalog,
     words: &'env WordFiles,
     scope: &'scope Scope<'scope, 'env>,
+    /// What is in segments that are kept, and the heads they were made at that were not met so far.
+    held: &'env [Held; 3],
+    missed: Vec<Head>,
     state: State,
     blocks: Blocks,
     /// Rows of the tree for the next round to write.
@@ -170,6 +211,7 @@ struct Rounds<'scope, 'env> {
 impl<'scope, 'env> Rounds<'scope, 'env> {
     fn new(
         sealer: Sealer<'env>,
+        (held, missed): (&'env [Held; 3], Vec<Head>),
         catalog: &'env Catalog,
         words: &'env WordFiles,
         scope: &'scope Scope<'scope, 'env>,
@@ -182,6 +224,8 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
             catalog,
             words,
             scope,
+            held,
+            missed,
             state,
             blocks: Blocks::default(),
             tree: Vec::new(),
@@ -201,7 +245,7 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
             self.take_leaf(leaf?)?;
         }
         for transaction in base.transactions()? {
-            self.apply(transaction?)?;
+            self.apply(&transaction?.try_into()?)?;
         }
         Ok(())
     }
@@ -214,15 +258,19 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
         })
     }
 
-    fn apply(&mut self, transaction: Transaction) -> Result<()> {
-        let own = replay_rows(&mut self.state, &transaction)?;
+    fn apply(&mut self, transaction: &Decoded) -> Result<()> {
+        let held = self.held;
+        let is_wanted = |item: &ItemRecord| !item.kind().is_ok_and(|kind| held[kind.layer() as usize].all_of(item));
+        let own = replay_rows(&mut self.state, transaction, &is_wanted)?;
+        self.sealer.head = self.state.head;
+        self.missed.retain(|head| *head != self.state.head);
         let mut waiting = 0;
-        self.state.index_items(&own, &mut |_, queued_len| waiting = waiting.max(queued_len))?;
-        for leaf in transaction.leaves {
-            self.take_leaf(leaf)?;
+        self.state.index_items_but(self.held, &own, &mut |_, queued_len| waiting = waiting.max(queued_len))?;
+        for leaf in &transaction.leaves {
+            self.take_leaf(*leaf)?;
         }
         let limit = self.sealer.options.memory_limit;
-        if waiting as u64 >= limit / 64 {
+        if waiting as u64 >= limit / 128 {
             self.hand_over_words()?;
         }
         self.seal_vectors(self.sealer.options.max_unsealed_vectors / 2)?;
@@ -230,7 +278,7 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
         let changed = rows.content_len() as u64
             + rows.count() as u64 * ROW_BYTES
             + self.state.attributes.current_count() as u64 * ITEM_BYTES;
-        if changed >= limit / 4 { self.end_round() } else { Ok(()) }
+        if changed >= limit / 8 { self.end_round() } else { Ok(()) }
     }
 
     /// Begins to write what has changed, once the round before is written.
@@ -315,13 +363,13 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
     }
 
     fn take_tails(&mut self) -> Vec<FullTail> {
-        let bound = self.state.bound();
+        let (head, bound) = (self.sealer.head, self.state.bound());
         let mut full = Vec::new();
         for layer in Layer::ALL {
             let words = &mut self.state.layers[*layer as usize].words;
             if words.tails.iter().any(|tail| tail.document_count() > 0) {
                 let tails = std::mem::replace(&mut words.tails, vec![Arc::new(WordTail::new(words.analyzer))]);
-                full.extend(tails.into_iter().map(|tail| FullTail { layer: *layer, tail, bound }));
+                full.extend(tails.into_iter().map(|tail| FullTail { layer: *layer, tail, head, bound }));
             }
         }
         full
@@ -365,6 +413,8 @@ impl Round {
 struct FullTail {
     layer: Layer,
     tail: Arc<WordTail>,
+    /// Up to where it goes.
+    head: Head,
     bound: u32,
 }
 
@@ -386,7 +436,8 @@ impl WordFiles {
     }
 
     fn seal(&self, sealer: Sealer<'_>, bulk: &mut BulkWords, full: FullTail) -> Result<()> {
-        let FullTail { layer, tail, bound } = full;
+        let FullTail { layer, tail, head, bound } = full;
+        let sealer = Sealer { head, ..sealer };
         let (place, analyzer) = (layer as u8, tail.analyzer());
         let mut segment = sealer.word_segment(place.into(), &mut Sealed::default(), |identity| {
             Ok(match Arc::try_unwrap(tail) {
@@ -441,6 +492,9 @@ fn merge(
     sources: Vec<Arc<WordSegment>>,
 ) -> Result<Arc<WordSegment>> {
     let mut sealed = Sealed::default();
+    let origins = sources.iter().map(|segment| segment.file().origin()).collect::<Result<Vec<_>, _>>()?;
+    let head = origins.into_iter().flatten().max_by_key(|head| head.position).unwrap_or(sealer.head);
+    let sealer = Sealer { head, ..sealer };
     let all = sources.iter().map(AsRef::as_ref).collect();
     let merged = sealer.merged_words(analyzer, all, place.into(), &mut sealed)?;
     let generations = sources.iter().map(|segment| segment.file().identity().generation);

@@ -12,11 +12,12 @@
 //!    derived files anew when it finds that something was forgotten and not purged.
 
 use crate::attributes::{Chunk, Column};
-use crate::database::{Inner, Writer, empty_state, replay_unindexed};
+use crate::database::{Inner, Writer, empty_state};
 use crate::files::Form;
 use crate::item::Layer;
 use crate::layers::{LayerIndex, LayerVectors, LayerWords};
 use crate::mend::{self, around_damage};
+use crate::replay::replay_rows;
 use crate::sealing::manifest_key;
 use crate::state::State;
 use crate::tables::{self, ManifestRow};
@@ -88,7 +89,7 @@ fn from_log(inner: &Inner, state: &State) -> Result<State> {
         if transaction.number > state.head.commit {
             break;
         }
-        replay_unindexed(&mut fresh, &transaction)?;
+        replay_rows(&mut fresh, &transaction.try_into()?, &|_| false)?;
     }
     if (fresh.head, fresh.totals()) != (state.head, state.totals()) && fresh.meta.items != state.meta.items {
         return Err(Error::Corrupt { what: "the log gives another state than the one at hand".to_owned() });
@@ -187,7 +188,7 @@ impl NewFiles<'_> {
             let (path, identity) = self.name(Form::Vectors, place);
             let sources: Vec<&VectorSegment> = go.iter().map(AsRef::as_ref).collect();
             let file = merge_segments(&sources, Some(&self.keep), identity, &options)?;
-            file.write(self.inner.files.vfs.as_ref(), &path)?;
+            file.made_from(&self.state.head).write(self.inner.files.vfs.as_ref(), &path)?;
             let file = SegmentFile::open(self.inner.files.vfs.as_ref(), &path, VECTOR_SEGMENT_KIND, &identity)?;
             stay.push(Arc::new(VectorSegment::open(file, &spec)?));
         }
@@ -233,7 +234,8 @@ impl NewFiles<'_> {
             let (path, identity) = self.name(Form::Words, place);
             let sources: Vec<&WordSegment> = go.iter().map(AsRef::as_ref).collect();
             let vfs = self.inner.files.vfs.as_ref();
-            merge_word_segments(analyzer, &sources, Some(&self.keep), identity, vfs, &path)?;
+            let new = (identity, Some(self.state.head));
+            merge_word_segments(analyzer, &sources, Some(&self.keep), new, vfs, &path)?;
             let file = SegmentFile::open(vfs, &path, WORD_SEGMENT_KIND, &identity)?;
             stay.push(Arc::new(WordSegment::open(file)?));
         }

@@ -10,8 +10,9 @@
 //! 3. A derived file that vanished belonged to a checkpoint that another has replaced: its manifest is read again.
 
 use crate::Result;
-use crate::database::{Holotype, Writer, replay};
+use crate::database::{Holotype, Writer};
 use crate::opening::{is_replaced, open_derived};
+use crate::replay::replay;
 use crate::state::State;
 use holotype_storage::log::{Log, Lsn};
 use std::sync::Arc;
@@ -70,7 +71,7 @@ impl Holotype {
         let mut records = 0;
         self.inner.log.follow(from, durable, &mut |transaction| -> Result<()> {
             records += transaction.records.len() as u64;
-            replay(state, &transaction)
+            replay(state, &transaction.try_into()?)
         })?;
         state.prepare_vectors()?;
         Ok(records)

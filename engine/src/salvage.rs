@@ -287,7 +287,7 @@ impl Salvage<'_> {
         chunks: Vec<ChunkRecord>,
         erased: bool,
     ) -> Result<()> {
-        if join_own_chunks(&mut item, chunks).is_err() {
+        if join_own_chunks(&mut item, &chunks.iter().collect::<Vec<_>>()).is_err() {
             let whole = |field: &Field| !matches!(field.value, FieldValue::Chunks { .. });
             Arc::make_mut(&mut item).fields.retain(whole);
             self.lost("long fields of the item".to_owned());

@@ -12,6 +12,7 @@ use crate::database::Inner;
 use crate::files::{Files, Form};
 use crate::layers::LayerIndex;
 use crate::options::Options;
+use crate::state::State;
 use crate::tables::{self, ManifestRow};
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
 use holotype_index::segment::merge_segments;
@@ -19,6 +20,7 @@ use holotype_index::words::{Analyzer, WORD_SEGMENT_KIND, WordSegment, WordTail, 
 use holotype_index::{BuildOptions, Rows, VectorSegment, build_segment};
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
+use holotype_storage::log::Head;
 use holotype_storage::overlay::RowKey;
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 use std::path::{Path, PathBuf};
@@ -44,6 +46,8 @@ pub(crate) struct Sealer<'a> {
     pub(crate) database: [u8; 16],
     /// The newest generation given to a derived file.
     pub(crate) generation: &'a AtomicU64,
+    /// Up to which commit what is sealed goes.
+    pub(crate) head: Head,
 }
 
 /// The derived files that were written, and those they take the place of.
@@ -96,13 +100,14 @@ pub(crate) fn manifest_key(form: u8, place: u32, generation: u64) -> RowKey {
 }
 
 impl<'a> Sealer<'a> {
-    /// Who writes the files of an open database.
-    pub(crate) fn of(inner: &'a Inner) -> Self {
+    /// Who writes the files of an open database, as it stands at a state.
+    pub(crate) fn of(inner: &'a Inner, state: &State) -> Self {
         Sealer {
             files: &inner.files,
             options: &inner.options,
             database: inner.log.database(),
             generation: &inner.checkpointer.generation,
+            head: state.head,
         }
     }
 
@@ -122,7 +127,7 @@ impl<'a> Sealer<'a> {
         kind: [u8; 4],
         identity: &FileIdentity,
     ) -> Result<SegmentFile> {
-        file.write(self.files.vfs.as_ref(), path)?;
+        file.made_from(&self.head).write(self.files.vfs.as_ref(), path)?;
         Ok(SegmentFile::open(self.files.vfs.as_ref(), path, kind, identity)?)
     }
 
@@ -262,7 +267,7 @@ impl<'a> Sealer<'a> {
     ) -> Result<Arc<WordSegment>> {
         let (path, identity) = self.name(Form::Words, place, sealed);
         let vfs = self.files.vfs.as_ref();
-        merge_word_segments(analyzer, &sources, None, identity, vfs, &path)?;
+        merge_word_segments(analyzer, &sources, None, (identity, Some(self.head)), vfs, &path)?;
         checked(SegmentFile::open(vfs, &path, WORD_SEGMENT_KIND, &identity)?)
     }
 }

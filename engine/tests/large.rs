@@ -35,7 +35,7 @@ fn a_field_of_many_records_is_found_and_cited_also_after_a_rebuild() {
     check(&database, "at once");
     drop(database);
     check(&Holotype::open(&path, Options::default()).unwrap(), "opened again");
-    let database = Holotype::rebuild(&path, Options::default()).unwrap();
+    let database = Holotype::rebuild_all(&path, Options::default()).unwrap();
     check(&database, "rebuilt");
     assert!(database.verify(&mut |_, _| {}).unwrap().is_clean());
 }

@@ -69,7 +69,7 @@ fn many_small_rounds_come_to_the_same_state() {
     let nearest = before.snapshot().get("t500").unwrap().unwrap();
     drop(before);
     for options in [little_memory(), Options { background_threads: 0, ..little_memory() }, Options::default()] {
-        let database = Holotype::rebuild(&path, options).unwrap();
+        let database = Holotype::rebuild_all(&path, options).unwrap();
         assert_eq!(database.head(), head);
         assert!(answers(&database) == expected, "after the rebuild");
         assert_eq!(database.snapshot().get("t500").unwrap().unwrap().attributes, nearest.attributes);
@@ -97,7 +97,7 @@ fn a_rebuild_that_is_refused_leaves_what_was_there() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&log, &bytes).unwrap();
-    let refused = Holotype::rebuild(&path, little_memory()).unwrap_err();
+    let refused = Holotype::rebuild_all(&path, little_memory()).unwrap_err();
     assert!(matches!(refused, Error::Storage(_)), "{refused}");
     assert_eq!((std::fs::read(path.join("catalog.redb")).unwrap(), names(&path)), (catalog, files));
     std::fs::write(&log, &sound).unwrap();

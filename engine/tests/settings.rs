@@ -37,7 +37,7 @@ fn the_analyser_holds_from_when_it_is_set() {
     database.query("record turn 'running late' in episode 'e' with key = 't3'", &Params::new()).unwrap();
     assert_eq!(found(&database, "recall 'late running' limit 2"), ["t3", "t1"]);
     drop(database);
-    let database = Holotype::rebuild(&path, Options::default()).unwrap();
+    let database = Holotype::rebuild_all(&path, Options::default()).unwrap();
     assert_eq!(found(&database, "recall 'run'"), ["t2"], "rebuilt");
 }
 

@@ -80,7 +80,7 @@ proptest! {
 /// The bytes of the file that a merge writes.
 fn merged(analyzer: Analyzer, parts: &[&WordSegment], keep: Option<&Bits>) -> Result<Vec<u8>, Error> {
     let (vfs, path) = (SimVfs::new(), Path::new("/merged.wseg"));
-    let len = merge_word_segments(analyzer, parts, keep, IDENTITY, &vfs, path);
+    let len = merge_word_segments(analyzer, parts, keep, (IDENTITY, None), &vfs, path);
     let len = len.inspect_err(|_| assert!(vfs.list(Path::new("/")).unwrap().is_empty(), "what failed is removed"))?;
     let bytes = vfs.bytes(path).unwrap();
     assert_eq!(bytes.len() as u64, len);

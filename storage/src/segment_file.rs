@@ -35,6 +35,15 @@
 //!
 //! The sections follow in the directory's order, each padded with zeros to a multiple of 64.
 //!
+//! A file may have a section `LOG `, 48 bytes, and then has the compatible feature 0: which log it was made from, and how far.
+//! What it holds comes from the records up to that commit, and from no other log. A file of columns has none.
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 8 | position after the commit record |
+//! | 8 | 8 | number of the commit |
+//! | 16 | 32 | head of the log there |
+//!
 //! 1. A file appears under its name complete and synced, or not at all.
 //! 2. `open` checks header and directory in full; a section's bytes are checked when it is first
 //!    asked for, and what was checked is remembered. `verify` checks everything again.
@@ -43,6 +52,7 @@
 //! 4. A section's checksum covers whose it is and where: bytes that a stray write brought from
 //!    another file or another place do not pass.
 
+mod origin;
 mod stream;
 
 use std::path::{Path, PathBuf};
@@ -50,7 +60,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::features::{Access, Features, UPGRADE_OR_REBUILD};
-use crate::vfs::{Mapping, Vfs};
+use crate::log::Head;
+use crate::vfs::{Mapping, OpenMode, Vfs};
+use crate::zeros;
 
 pub use stream::SegmentFileStream;
 
@@ -90,6 +102,13 @@ impl SegmentFileWriter {
         self.sections.push((tag, bytes));
     }
 
+    /// Says up to which commit of the log the content goes.
+    #[must_use]
+    pub fn made_from(mut self, origin: &Head) -> Self {
+        self.section(origin::TAG, origin::encode(origin).to_vec());
+        self
+    }
+
     /// The whole file in memory.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
@@ -109,7 +128,7 @@ impl SegmentFileWriter {
     /// [`Error::Io`]; nothing then stands under `path` that was not there before.
     pub fn write(self, vfs: &dyn Vfs, path: &Path) -> Result<u64> {
         let lens: Vec<_> = self.sections.iter().map(|(tag, bytes)| (*tag, Some(bytes.len() as u64))).collect();
-        let mut file = SegmentFileStream::create(vfs, path, (self.kind, self.version), self.identity, &lens)?;
+        let mut file = SegmentFileStream::create(vfs, path, (self.kind, self.version), self.identity, None, &lens)?;
         for (number, (_, bytes)) in self.sections.iter().enumerate() {
             file.append(number, bytes)?;
         }
@@ -161,6 +180,9 @@ fn encode_head(kind: [u8; 4], version: u32, identity: &FileIdentity, sections: &
         put(entry, ENTRY_SECTION_LEN, &section.len.to_le_bytes());
     }
     put(&mut head, HEADER_FILE_LEN, &file_len.to_le_bytes());
+    if sections.iter().any(|section| section.tag == origin::TAG) {
+        put(&mut head, HEADER_COMPATIBLE, &[origin::FEATURE]);
+    }
     let crc = head_crc(&head);
     put(&mut head, HEADER_CRC, &crc.to_le_bytes());
     head.resize(head_len(sections.len()), 0);
@@ -314,6 +336,54 @@ impl SegmentFile {
         self.check_padding(end, self.content.len())
     }
 
+    /// As [`SegmentFile::verify`], by reading the file and not the mapping, so that what nobody needs does not stay in memory.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`] for the first fault, [`Error::Io`].
+    pub fn verify_by_reading(&self, vfs: &dyn Vfs) -> Result<()> {
+        let file = vfs.open(&self.path, OpenMode::Read).map_err(Error::derived_io(&self.path, "open"))?;
+        let mut buffer = vec![0; READ_LEN.min(self.content.len())];
+        let mut read = |from: usize, to: usize, see: &mut dyn FnMut(&[u8])| -> Result<()> {
+            for start in (from..to).step_by(READ_LEN) {
+                let piece = &mut buffer[..READ_LEN.min(to - start)];
+                file.read_at(piece, start as u64).map_err(Error::derived_io(&self.path, "read"))?;
+                see(piece);
+            }
+            Ok(())
+        };
+        let mut end = HEADER_LEN + self.sections.len() * ENTRY_LEN;
+        for section in &self.sections {
+            let (mut padding, from) = (true, section.offset);
+            read(end, from, &mut |bytes| padding &= zeros::is_zero(bytes))?;
+            let mut hasher = section_hasher(&self.identity, section.tag, from as u64);
+            end = from + section.len;
+            read(from, end, &mut |bytes| hasher.update(bytes))?;
+            if !padding || hasher.finalize() != section.crc {
+                let what = format!(
+                    "section {} at {from} or the padding before it is not as written",
+                    section.tag.escape_ascii()
+                );
+                return Err(Error::damaged_file(&self.path, what));
+            }
+        }
+        let mut padding = true;
+        read(end, self.content.len(), &mut |bytes| padding &= zeros::is_zero(bytes))?;
+        match padding {
+            true => Ok(()),
+            false => Err(Error::damaged_file(&self.path, "the padding at the end is not zero")),
+        }
+    }
+
+    /// Up to which commit of the log the content goes, if the file says so.
+    ///
+    /// # Errors
+    /// [`Error::DamagedFile`].
+    pub fn origin(&self) -> Result<Option<Head>> {
+        let Some(bytes) = self.optional_section(origin::TAG)? else { return Ok(None) };
+        let malformed = || Error::damaged_file(&self.path, format!("{} bytes say where it was made from", bytes.len()));
+        origin::decode(bytes).map(Some).ok_or_else(malformed)
+    }
+
     /// The length of the file in bytes.
     #[must_use]
     pub fn file_len(&self) -> u64 {
@@ -395,6 +465,9 @@ const TEMPORARY_SUFFIX: &str = ".tmp";
 pub fn is_temporary(name: &str) -> bool {
     name.ends_with(TEMPORARY_SUFFIX)
 }
+
+/// How many bytes of a file are read at once.
+const READ_LEN: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"HOLS";
 const FRAME_VERSION: u32 = 1;

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use holotype_storage::Error;
 use holotype_storage::columns::{Columns, ColumnsWriter, MAX_IDS, ZONE_IDS};
+use holotype_storage::log::{CommitNo, Head, Lsn};
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileStream, SegmentFileWriter, is_temporary};
-use holotype_storage::vfs::{Failure, OsVfs, SimVfs, Vfs};
+use holotype_storage::vfs::{Failure, OpenMode, OsVfs, SimVfs, Vfs};
 use proptest::prelude::*;
 
 const KIND: [u8; 4] = *b"TEST";
@@ -226,13 +227,14 @@ fn a_file_is_the_same_however_it_is_written() {
     let tags: Vec<[u8; 4]> = (0..sections.len()).map(|number| [b't', b'a', b'g', b'0' + number as u8]).collect();
     let mut writer = SegmentFileWriter::new(KIND, 5, IDENTITY);
     tags.iter().zip(&sections).for_each(|(tag, bytes)| writer.section(*tag, bytes.clone()));
-    let at_once = writer.into_bytes();
+    let origin = Head { position: Lsn(70), commit: CommitNo(5), hash: [3; 32] };
+    let at_once = writer.made_from(&origin).into_bytes();
     let mut lens: Vec<_> = tags.iter().zip(&sections).map(|(tag, bytes)| (*tag, Some(bytes.len() as u64))).collect();
     lens.last_mut().unwrap().1 = None;
     let path = Path::new("/a.test");
     for piece in [1_000, 65_537, 300_000] {
         let sim = SimVfs::new();
-        let mut stream = SegmentFileStream::create(&sim, path, (KIND, 5), IDENTITY, &lens).unwrap();
+        let mut stream = SegmentFileStream::create(&sim, path, (KIND, 5), IDENTITY, Some(origin), &lens).unwrap();
         // Side by side, the last first.
         for start in (0..700_000).step_by(piece) {
             for (number, bytes) in sections.iter().enumerate().rev() {
@@ -242,8 +244,33 @@ fn a_file_is_the_same_however_it_is_written() {
         assert!(sim.list(Path::new("/")).unwrap().iter().all(|name| is_temporary(name)));
         assert_eq!(stream.finish().unwrap(), at_once.len() as u64);
         assert!(sim.bytes(path).unwrap() == at_once, "in pieces of {piece}");
-        drop(SegmentFileStream::create(&sim, path, (KIND, 5), IDENTITY, &lens).unwrap());
+        assert_eq!(SegmentFile::open(&sim, path, KIND, &IDENTITY).unwrap().origin().unwrap(), Some(origin));
+        drop(SegmentFileStream::create(&sim, path, (KIND, 5), IDENTITY, None, &lens).unwrap());
         assert_eq!(sim.list(Path::new("/")).unwrap(), ["a.test"], "what is not finished leaves nothing");
+    }
+}
+
+#[test]
+fn reading_finds_every_flipped_bit_that_mapping_finds() {
+    let path = Path::new("/a.test");
+    let mut writer = SegmentFileWriter::new(KIND, 5, IDENTITY);
+    writer.section(*b"some", vec![7; 100]);
+    writer.section(*b"none", Vec::new());
+    writer.section(*b"more", (0..150).collect());
+    let sound = writer.made_from(&Head::default()).into_bytes();
+    let with = |bytes: &[u8]| {
+        let sim = SimVfs::new();
+        sim.open(path, OpenMode::CreateNew).unwrap().write_at(bytes, 0).unwrap();
+        let file = SegmentFile::open(&sim, path, KIND, &IDENTITY)?;
+        let (mapped, read) = (file.verify(), file.verify_by_reading(&sim));
+        assert_eq!(mapped.is_ok(), read.is_ok());
+        read
+    };
+    with(&sound).unwrap();
+    for bit in 0..sound.len() * 8 {
+        let mut bytes = sound.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(matches!(with(&bytes), Err(Error::DamagedFile { .. } | Error::NewerFormat { .. })), "bit {bit}");
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn again(
         }
     }
     let missing = checkpointed(state, layer)?.and_not(&covered);
-    let sealer = Sealer::of(inner);
+    let sealer = Sealer::of(inner, state);
     let mut made = Vec::new();
     analysed(inner, state, layer, &missing, &mut |tail| {
         made.push(sealer.word_tail(&tail, place, state.bound(), sealed)?);

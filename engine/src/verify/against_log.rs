@@ -6,9 +6,10 @@
 
 use super::pace::Pace;
 use super::{VerifyReport, in_catalog};
-use crate::database::{empty_state, replay_unindexed};
+use crate::database::empty_state;
 use crate::item::ItemId;
 use crate::proof::tree;
+use crate::replay::{Decoded, replay_rows};
 use crate::snapshot::{Snapshot, is_damage};
 use crate::tables;
 use crate::{Error, Result, retold};
@@ -50,10 +51,11 @@ pub(super) fn verify(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyRe
             break;
         }
         pace.read(transaction.records.iter().map(|record| record.payload.len() as u64).sum())?;
-        match replay_unindexed(&mut fresh, &transaction) {
-            Ok(()) => {}
+        let number = transaction.number;
+        match Decoded::try_from(transaction).and_then(|transaction| replay_rows(&mut fresh, &transaction, &|_| false)) {
+            Ok(_) => {}
             Err(error) if is_damage(&error) => {
-                report.faults.push(in_catalog(format!("commit {} cannot be applied: {error}", transaction.number)));
+                report.faults.push(in_catalog(format!("commit {number} cannot be applied: {error}")));
                 return Ok(());
             }
             Err(error) => return Err(error),

@@ -1,11 +1,14 @@
 //! The whole database under the explorer: transactions of each durability, checkpoints with their segments and merges,
 //! forgetting, compacting, sealing and retaining, closing, opening, crashing.
 
+use holotype::answer::Output;
+use holotype::query::Params;
 use holotype::{
-    Durability, EpisodeChange, Forget, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status,
-    Transaction,
+    Durability, EpisodeChange, Forget, Holotype, ItemId, Layer, Mark, NewRecall, NewTrace, Options, Pointer, Space,
+    Status, Transaction,
 };
 use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
+use std::path::Path;
 
 use super::{Found, Leg, Limits, Step, Subject, World, steps};
 use crate::story::{self, DATABASE, Seen, see_all};
@@ -207,7 +210,7 @@ impl Subject for EngineSubject {
         if see_all(&database.snapshot()).map_err(said)? != seen {
             return Err(format!("a transaction after commit {before} was lost or altered"));
         }
-        Ok(())
+        without_catalog(world, &lost, database)
     }
 
     fn without_remains(&self, disk: &SimVfs) {
@@ -219,6 +222,41 @@ impl Subject for EngineSubject {
         }
     }
 }
+
+/// Loses the catalog of a database, and holds what is made anew against what was there: segments that were kept must be of this
+/// log, and hold nothing that was forgotten.
+fn without_catalog(world: World<'_>, disk: &SimVfs, database: Holotype) -> Result<(), String> {
+    let expected = (see_all(&database.snapshot()).map_err(said)?, found(&database)?);
+    kill(database, disk);
+    disk.remove(&Path::new(DATABASE).join("catalog.redb")).map_err(|error| error.to_string())?;
+    let database = Holotype::open_on(world(disk), DATABASE, story::options()).map_err(said)?;
+    if (see_all(&database.snapshot()).map_err(said)?, found(&database)?) != expected {
+        return Err(format!(
+            "without the catalog, with {} segments kept, something else is there",
+            database.report().kept
+        ));
+    }
+    let report = database.verify(&mut |_, _| ()).map_err(said)?;
+    kill(database, disk);
+    if report.is_clean() { Ok(()) } else { Err(format!("made anew, it does not verify: {:?}", report.faults)) }
+}
+
+/// What is found by words, and near a vector.
+fn found(database: &Holotype) -> Result<Vec<(ItemId, f32)>, String> {
+    let snapshot = database.snapshot();
+    let mut found = Vec::new();
+    for output in snapshot.query(BY_WORDS, &Params::new()).map_err(said)? {
+        if let Output::Answer(answer) = output {
+            found.extend(answer.rows.iter().map(|row| (row.item, row.score)));
+        }
+    }
+    for layer in [Layer::Trace, Layer::Recall] {
+        found.extend(snapshot.nearest(layer, &[1.0, 2.0], 20).map_err(said)?);
+    }
+    Ok(found)
+}
+
+const BY_WORDS: &str = "recall 'said in much' through traces 30 by words; recall 'fact of' through recalls 30 by words";
 
 /// Drops the database without the clean end that dropping writes.
 fn kill(database: Holotype, disk: &SimVfs) {

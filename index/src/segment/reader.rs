@@ -103,6 +103,15 @@ impl VectorSegment {
         Ok(segment)
     }
 
+    /// The space that a file states, whatever else is in it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] or a storage error when its head is not what it should be.
+    pub fn spec_of(file: &SegmentFile) -> Result<VectorSpec> {
+        file.check_version(layout::VERSION)?;
+        Ok(Head::decode(file.section(layout::HEAD)?)?.spec)
+    }
+
     /// The space.
     pub fn spec(&self) -> VectorSpec {
         self.head.spec

@@ -14,6 +14,7 @@
 
 use std::path::Path;
 
+use holotype_storage::log::Head;
 use holotype_storage::segment_file::FileIdentity;
 use holotype_storage::vfs::Vfs;
 
@@ -70,7 +71,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Writes the segment of all documents of `segments`, without those that `keep` leaves out, to `path`. Returns its length.
+/// Writes the segment of all documents of `segments`, without those that `keep` leaves out, to `path`, with how far of the log
+/// they come from if that is given. Returns its length.
 ///
 /// # Errors
 /// [`Error::Mismatch`] for a segment of another analyser, [`Error::IdOrder`] for a document in two segments,
@@ -80,7 +82,7 @@ pub fn merge_word_segments(
     analyzer: Analyzer,
     segments: &[&WordSegment],
     keep: Option<&Bits>,
-    identity: FileIdentity,
+    (identity, origin): (FileIdentity, Option<Head>),
     vfs: &dyn Vfs,
     path: &Path,
 ) -> Result<u64> {
@@ -116,7 +118,7 @@ pub fn merge_word_segments(
         Ok(())
     })?;
 
-    let mut builder = Builder::new(lengths.create(vfs, path, identity)?, analyzer, &ids, lens)?;
+    let mut builder = Builder::new(lengths.create(vfs, path, identity, origin)?, analyzer, &ids, lens)?;
     drop(ids);
     sources.iter_mut().for_each(Source::find_shift);
     let mut postings = Vec::new();

@@ -271,6 +271,14 @@ impl WordSegment {
         Ok(self.stored_ids()?.iter().map(|id| u32::from_le_bytes(*id)))
     }
 
+    /// The same, checking nothing but these.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn stated_ids(&self) -> Result<impl ExactSizeIterator<Item = u32> + '_> {
+        Ok(self.numbers(IDS, "IDS ")?.iter().map(|id| u32::from_le_bytes(*id)))
+    }
+
     /// Checks every byte again.
     ///
     /// # Errors

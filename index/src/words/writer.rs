@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use holotype_storage::log::Head as Origin;
 use holotype_storage::segment_file::{FileIdentity, SegmentFileStream, SegmentFileWriter};
 use holotype_storage::vfs::Vfs;
 
@@ -81,6 +82,7 @@ impl Lengths {
         vfs: &'v dyn Vfs,
         path: &Path,
         identity: FileIdentity,
+        origin: Option<Origin>,
     ) -> Result<SegmentFileStream<'v>> {
         check_limits(self.text, self.blocks)?;
         let documents = size_of::<Number>() as u64 * self.documents as u64;
@@ -93,7 +95,7 @@ impl Lengths {
             Section::Postings => None,
         };
         let sections = Section::ALL.map(|section| (SECTIONS[section as usize], len(section)));
-        Ok(SegmentFileStream::create(vfs, path, (WORD_SEGMENT_KIND, VERSION), identity, &sections)?)
+        Ok(SegmentFileStream::create(vfs, path, (WORD_SEGMENT_KIND, VERSION), identity, origin, &sections)?)
     }
 }
 

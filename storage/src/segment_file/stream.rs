@@ -10,8 +10,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{ALIGNMENT, FileIdentity, Placed, encode_head, head_len, section_hasher, temporary_name};
+use super::{ALIGNMENT, FileIdentity, Placed, encode_head, head_len, origin, section_hasher, temporary_name};
 use crate::error::{Error, Result};
+use crate::log::Head;
 use crate::vfs::{OpenMode, Vfs, VfsFile};
 
 /// Bytes of a section that are gathered before they are written.
@@ -24,6 +25,7 @@ pub struct SegmentFileStream<'v> {
     kind: [u8; 4],
     version: u32,
     identity: FileIdentity,
+    origin: Option<Head>,
     temporary: Temporary<'v>,
     sections: Vec<Growing>,
 }
@@ -63,7 +65,8 @@ impl std::fmt::Debug for SegmentFileStream<'_> {
 }
 
 impl<'v> SegmentFileStream<'v> {
-    /// Begins the file at `path`, with sections of these tags and lengths. The last may be of any length.
+    /// Begins the file at `path`, with sections of these tags and lengths. The last may be of any length. Behind them comes one
+    /// that says up to which commit of the log the content goes, if that is given.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -75,6 +78,7 @@ impl<'v> SegmentFileStream<'v> {
         path: &Path,
         (kind, version): ([u8; 4], u32),
         identity: FileIdentity,
+        origin: Option<Head>,
         sections: &[([u8; 4], Option<u64>)],
     ) -> Result<Self> {
         let temporary = temporary_name(path);
@@ -87,7 +91,7 @@ impl<'v> SegmentFileStream<'v> {
         let file = vfs.open(&temporary, OpenMode::CreateNew).map_err(Error::io(&temporary, "create"))?;
         let temporary = Temporary { vfs, path: temporary, file, renamed: false };
         let mut growing: Vec<Growing> = Vec::with_capacity(sections.len());
-        let mut offset = Some(head_len(sections.len()) as u64);
+        let mut offset = Some(head_len(sections.len() + usize::from(origin.is_some())) as u64);
         for (tag, len) in sections {
             assert!(growing.iter().all(|other| other.tag != *tag), "one section to a tag");
             let at = offset.expect("only the last section is of any length");
@@ -95,7 +99,7 @@ impl<'v> SegmentFileStream<'v> {
             growing.push(Growing { tag: *tag, offset: at, len: *len, written: 0, buffer: Vec::new(), crc });
             offset = len.map(|len| (at + len).next_multiple_of(ALIGNMENT as u64));
         }
-        Ok(Self { vfs, path: path.to_owned(), kind, version, identity, temporary, sections: growing })
+        Ok(Self { vfs, path: path.to_owned(), kind, version, identity, origin, temporary, sections: growing })
     }
 
     /// Adds bytes to the section of this number, from 0.
@@ -127,8 +131,8 @@ impl<'v> SegmentFileStream<'v> {
     pub fn finish(mut self) -> Result<u64> {
         let Temporary { file, path: temporary, .. } = &self.temporary;
         let write = |bytes: &[u8], offset| file.write_at(bytes, offset).map_err(Error::io(temporary, "write"));
-        let mut file_len = head_len(self.sections.len()) as u64;
-        let mut placed = Vec::with_capacity(self.sections.len());
+        let mut file_len = head_len(self.sections.len() + usize::from(self.origin.is_some())) as u64;
+        let mut placed = Vec::with_capacity(self.sections.len() + 1);
         for section in &mut self.sections {
             section.flush(&self.temporary)?;
             assert!(section.len.is_none_or(|len| len == section.written), "a section is as long as it was said to be");
@@ -137,6 +141,15 @@ impl<'v> SegmentFileStream<'v> {
             write(&[0; ALIGNMENT][..(file_len - end) as usize], end)?;
             let crc = std::mem::take(&mut section.crc).finalize();
             placed.push(Placed { tag: section.tag, crc, offset: section.offset, len: section.written });
+        }
+        if let Some(origin) = &self.origin {
+            let mut bytes = origin::encode(origin).to_vec();
+            let mut crc = section_hasher(&self.identity, origin::TAG, file_len);
+            crc.update(&bytes);
+            placed.push(Placed { tag: origin::TAG, crc: crc.finalize(), offset: file_len, len: bytes.len() as u64 });
+            bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+            write(&bytes, file_len)?;
+            file_len += bytes.len() as u64;
         }
         write(&encode_head(self.kind, self.version, &self.identity, &placed, file_len), 0)?;
         file.sync().map_err(Error::io(temporary, "sync"))?;
