@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Instead: write so many GB (10^9 bytes) of log, crash, and open again.
     #[arg(long)]
     reopen_gb: Option<f64>,
-    /// Then make all derived files anew, too.
+    /// Then make derived files anew, too: with the segments kept that are right, and without.
     #[arg(long, requires = "reopen_gb")]
     rebuild: bool,
     /// The process that `--reopen-gb` has write a database here, and crash.
