@@ -335,8 +335,10 @@ impl<'a> Codes<'a> {
     #[inline]
     pub(crate) fn distances(&self, query: &[i8], positions: &[u32], out: &mut Vec<i32>) {
         if let Some(guard) = &self.guard {
-            positions.iter().for_each(|position| {
-                guard.touch(*position as usize * self.dim, self.dim);
+            let starts = || positions.iter().map(|position| *position as usize * self.dim);
+            starts().for_each(|start| guard.fetch(start, self.dim));
+            starts().for_each(|start| {
+                guard.touch(start, self.dim);
             });
         }
         out.clear();

@@ -170,11 +170,24 @@ impl<'a> RowsView<'a> {
     /// Checks `count` rows from `position` on, where that is still to be done; says whether they are as they were written.
     #[inline]
     fn touch(&self, position: usize, count: usize) -> bool {
-        let vectors = self.guards[0].as_ref().is_none_or(|guard| {
-            let width = self.spec.dim * self.spec.encoding.component_len();
-            guard.touch((self.first + position) * width, count * width)
-        });
+        let width = self.width();
+        let vectors = self.guards[0].as_ref();
+        let vectors = vectors.is_none_or(|guard| guard.touch((self.first + position) * width, count * width));
         self.touch_ids(position, count) && vectors
+    }
+
+    /// Says that the vector at `position` will be read soon.
+    #[inline]
+    fn fetch(&self, position: usize) {
+        if let Some(guard) = &self.guards[0] {
+            guard.fetch((self.first + position) * self.width(), self.width());
+        }
+    }
+
+    /// How many bytes a vector takes.
+    #[inline]
+    fn width(&self) -> usize {
+        self.spec.dim * self.spec.encoding.component_len()
     }
 
     /// The same of their ids alone.
@@ -370,6 +383,7 @@ impl ExactQuery {
     #[inline]
     pub(crate) fn prefetch(&self, rows: &RowsView<'_>, position: usize) {
         let (dim, at) = (self.spec.dim, position as u32);
+        rows.fetch(position);
         match rows.vectors {
             VectorsView::F32(all) => prefetch(row(all, dim, at)),
             VectorsView::F16(all) => prefetch(row(all, dim, at)),

@@ -55,6 +55,7 @@
 mod origin;
 mod stream;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -322,6 +323,14 @@ impl SegmentFile {
             .ok_or_else(|| Error::damaged_file(&self.path, format!("it has no section {}", tag.escape_ascii())))
     }
 
+    /// Has the system read these bytes of a section, without waiting for them.
+    pub fn will_need(&self, tag: [u8; 4], range: Range<usize>) {
+        if let Some(section) = self.sections.iter().find(|section| section.tag == tag) {
+            let at = |byte: usize| section.offset + byte.min(section.len);
+            self.content.will_need(at(range.start)..at(range.end));
+        }
+    }
+
     /// Checks every byte again, whatever was checked before.
     ///
     /// # Errors
@@ -433,6 +442,8 @@ impl SegmentFile {
     }
 
     fn check_section(&self, section: &Section) -> Result<()> {
+        // What is not in memory is read without what lies around it.
+        self.content.will_need(section.offset..section.offset + section.len);
         let bytes = self.bytes_of(section);
         let found = section_crc(&self.identity, section.tag, section.offset as u64, bytes);
         if found == section.crc {

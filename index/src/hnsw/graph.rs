@@ -165,7 +165,11 @@ impl Level for LevelView<'_> {
 
     #[inline]
     fn prefetch(&self, index: u32) {
-        crate::distance::prefetch(&self.links[index as usize * self.width..][..self.width]);
+        let start = index as usize * self.width;
+        if let Some(guard) = &self.guard {
+            guard.fetch((self.start + self.down.len() * 2 + start) * 4, self.width * 4);
+        }
+        crate::distance::prefetch(&self.links[start..][..self.width]);
     }
 }
 
@@ -193,11 +197,13 @@ impl UpperLevel {
         let mut at = 0;
         for level in 1..=levels {
             let below = found.last().map_or(count, |level: &Self| level.count);
-            let Some(size) = words.get(at).map(|size| *size as usize) else {
+            if at >= words.len() {
                 return Err(bad(at, format!("level {level} is missing")));
-            };
+            }
+            let is_sound = touch(at);
+            let size = words[at] as usize;
             let (start, end) = (at + 1, (at + 1).saturating_add(size.saturating_mul(m + 2)));
-            if !touch(at) || size == 0 || size > below || end > words.len() {
+            if !is_sound || size == 0 || size > below || end > words.len() {
                 return Err(bad(at, format!("level {level} has {size} nodes, the one below {below}")));
             }
             found.push(Self { start, count: size });

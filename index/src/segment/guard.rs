@@ -5,6 +5,9 @@
 //! a section touches the blocks first. A block that fails is remembered: the search goes on over bytes that may mean
 //! anything, which every reader stands, and is refused at its end.
 //!
+//! A block that is not checked yet may not be in memory either. Who will read several places says so first
+//! ([`Guarded::fetch`]), and the disk reads them at once instead of one after the other.
+//!
 //! Each search also checks a few blocks more than it touches, so that after some hundreds or thousands everything is
 //! checked and nothing is asked any more.
 //!
@@ -12,6 +15,10 @@
 //! 1. A set bit says that its block was found as it should be: its checksum, every link within the segment, every id the one
 //!    that has its place.
 //! 2. Where [`Guarded::touch`] says no, the bytes are not used as places to look at, and [`Guard::damage`] says so.
+
+use std::ops::{Range, RangeInclusive};
+
+use holotype_storage::segment_file::SegmentFile;
 
 use super::layout::NO_LINK;
 use crate::error::{Error, Result};
@@ -71,7 +78,7 @@ impl Guard {
 
     /// The guarded section.
     pub(crate) fn over<'a>(&'a self, bytes: &'a [u8], sums: &'a [u32], holds: Holds<'a>) -> Guarded<'a> {
-        Guarded { guard: self, bytes, sums, holds }
+        Guarded { guard: self, bytes, sums, holds, file: None }
     }
 
     /// Remembers that the block is damaged.
@@ -110,14 +117,48 @@ pub(crate) struct Guarded<'a> {
     bytes: &'a [u8],
     sums: &'a [u32],
     holds: Holds<'a>,
+    /// Where the bytes come from, by the section's tag.
+    file: Option<(&'a SegmentFile, [u8; 4])>,
 }
 
-impl Guarded<'_> {
+/// The blocks that `len` bytes from `start` on lie in.
+#[inline]
+fn blocks(start: usize, len: usize) -> RangeInclusive<usize> {
+    start / BLOCK_LEN..=(start + len).saturating_sub(1) / BLOCK_LEN
+}
+
+impl<'a> Guarded<'a> {
+    /// The same, of a file.
+    pub(crate) fn in_file(self, file: &'a SegmentFile, tag: [u8; 4]) -> Self {
+        Self { file: Some((file, tag)), ..self }
+    }
+
     /// Whether the `len` bytes from `start` on are as they should be.
     #[inline]
     pub(crate) fn touch(&self, start: usize, len: usize) -> bool {
-        let last = (start + len).saturating_sub(1) / BLOCK_LEN;
-        (start / BLOCK_LEN..=last).all(|block| self.is_checked(block) || self.check(block))
+        blocks(start, len).all(|block| self.is_checked(block)) || self.check_all_of(start, len)
+    }
+
+    #[cold]
+    fn check_all_of(&self, start: usize, len: usize) -> bool {
+        self.will_need(start..start + len);
+        blocks(start, len).all(|block| self.is_checked(block) || self.check(block))
+    }
+
+    /// Says that the `len` bytes from `start` on will be touched soon.
+    #[inline]
+    pub(crate) fn fetch(&self, start: usize, len: usize) {
+        if !blocks(start, len).all(|block| self.is_checked(block)) {
+            self.will_need(start..start + len);
+        }
+    }
+
+    /// Has the system read the blocks of these bytes, and no more than those.
+    #[cold]
+    fn will_need(&self, bytes: Range<usize>) {
+        if let Some((file, tag)) = self.file {
+            file.will_need(tag, bytes.start / BLOCK_LEN * BLOCK_LEN..bytes.end.next_multiple_of(BLOCK_LEN));
+        }
     }
 
     /// Remembers that the byte at `at` says what cannot be.
@@ -135,6 +176,7 @@ impl Guarded<'_> {
     pub(crate) fn advance(&self) {
         let count = block_count(self.bytes.len());
         let start = self.guard.next.fetch_add(AHEAD, Ordering::Relaxed).min(count);
+        self.will_need(start * BLOCK_LEN..(start + AHEAD).min(count) * BLOCK_LEN);
         for block in start..(start + AHEAD).min(count) {
             if !self.is_checked(block) {
                 self.check(block);

@@ -193,7 +193,8 @@ impl VectorSegment {
                 layout::IDS => Holds::Ids(self.members()?),
                 _ => Holds::Bytes,
             };
-            *guarded = Some(guard.over(self.file.unchecked_section(tag)?, sums, holds));
+            let section = guard.over(self.file.unchecked_section(tag)?, sums, holds);
+            *guarded = Some(section.in_file(&self.file, tag));
         }
         Ok(all)
     }
@@ -401,6 +402,7 @@ impl VectorSegment {
         let (words, head) = (self.large(layout::UPPER, "UPPR")?, &parts.head);
         let sums = self.array(layout::SUMS, "SUMS")?;
         let guard = parts.guards[UPPER].over(self.file.unchecked_section(layout::UPPER)?, sums, Holds::Bytes);
+        let guard = guard.in_file(&self.file, layout::UPPER);
         let touch = |word: usize| guard.touch(word * 4, 4);
         let levels = UpperLevel::find(words, head.levels, self.len(), head.m as usize, touch)?;
         self.check_entry(&self.levels(head, words, Some(guard), &levels))?;

@@ -194,6 +194,16 @@ impl Mapping {
         Self { inner: Inner::Owned { bytes: Arc::new(bytes), start } }
     }
 
+    /// Has the system read these bytes from the disk, without waiting for them: who will touch several places soon asks for all
+    /// of them first. It may know better, and where it cannot be told nothing happens.
+    pub fn will_need(&self, range: Range<usize>) {
+        if let Inner::Mapped(file) = &self.inner
+            && !range.is_empty()
+        {
+            file.will_need(range);
+        }
+    }
+
     fn from_mapped(mapped: os::MappedFile) -> Self {
         Self { inner: Inner::Mapped(Arc::new(mapped)) }
     }

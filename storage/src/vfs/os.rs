@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Advice, Mmap, MmapOptions};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
@@ -126,6 +126,13 @@ impl Vfs for OsVfs {
 /// A mapped file of at least one byte; pages start it, so it is aligned far beyond what is promised.
 pub(super) struct MappedFile {
     map: Mmap,
+}
+
+impl MappedFile {
+    pub(super) fn will_need(&self, range: Range<usize>) {
+        let range = range.start.min(self.map.len())..range.end.min(self.map.len());
+        let _ = self.map.advise_range(Advice::WillNeed, range.start, range.len());
+    }
 }
 
 impl Deref for MappedFile {
