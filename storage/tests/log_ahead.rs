@@ -51,18 +51,24 @@ fn what_is_not_synced_is_bounded_and_survives_no_crash_in_part() {
     assert_eq!(open(&disk.crash(Crash::Keep)), (appended, false));
 }
 
+/// The log of one transaction, with what looks like a part of another so many bytes behind its end.
+fn left_behind(distance: u64) -> SimVfs {
+    let disk = SimVfs::new();
+    let log = create(&disk);
+    log.append(&records(1, 100), 0).unwrap();
+    log.sync_to(log.end()).unwrap();
+    let end = log.end().0;
+    drop(log);
+    let file = disk.open(Path::new(SEGMENT), OpenMode::ReadWrite).unwrap();
+    file.write_at(&[9; 100], end + distance).unwrap();
+    file.sync().unwrap();
+    disk
+}
+
 #[test]
 fn what_an_append_left_behind_a_hole_is_found_and_set_aside() {
     for distance in [40_000, AHEAD - 100_000, AHEAD - 100] {
-        let disk = SimVfs::new();
-        let log = create(&disk);
-        log.append(&records(1, 100), 0).unwrap();
-        log.sync_to(log.end()).unwrap();
-        let end = log.end().0;
-        drop(log);
-        let file = disk.open(Path::new(SEGMENT), OpenMode::ReadWrite).unwrap();
-        file.write_at(&[9; 100], end + distance).unwrap();
-        file.sync().unwrap();
+        let disk = left_behind(distance);
         assert_eq!(open(&disk), (1, true), "{distance} bytes behind the end");
         assert_eq!(open(&disk), (1, false), "set aside, {distance} bytes behind the end");
     }
@@ -71,14 +77,6 @@ fn what_an_append_left_behind_a_hole_is_found_and_set_aside() {
 /// As much of nothing as a writer may be ahead is the end: looking costs no more, whatever the length of a segment.
 #[test]
 fn further_behind_nobody_looks() {
-    let disk = SimVfs::new();
-    let log = create(&disk);
-    log.append(&records(1, 100), 0).unwrap();
-    log.sync_to(log.end()).unwrap();
-    let end = log.end().0;
-    drop(log);
-    let file = disk.open(Path::new(SEGMENT), OpenMode::ReadWrite).unwrap();
-    file.write_at(&[9; 100], end + 2 * AHEAD).unwrap();
-    file.sync().unwrap();
+    let disk = left_behind(2 * AHEAD);
     assert_eq!(open(&disk), (1, false));
 }
