@@ -476,9 +476,7 @@ fn walk_segment(
                 let compared = flat::scan_positions(rows, query, members.positions(filter), top);
                 return (Strategy::ScanMatching, steps + compared);
             }
-            Plan::Scan => {
-                (Strategy::ScanMatching, walker.scan(graph, members.positions(filter), ef.max(SCANNED), scratch))
-            }
+            Plan::Scan => (Strategy::ScanMatching, walker.scan(members.positions(filter), ef.max(SCANNED), scratch)),
             Plan::Matching { away } => {
                 let seeds = members.spread(filter, matching);
                 let compared = walker.search_matching(graph, &matcher, near, &seeds, away, ef, scratch);

@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::{Kernels, prefetch, row, scalar};
+use super::{Kernels, portable, prefetch, row, scalar};
 
 /// Rows fetched ahead of the one at work.
 const AHEAD: usize = 4;
@@ -17,6 +17,7 @@ pub(super) fn table() -> Option<Kernels> {
     let found = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("popcnt");
     // SAFETY (of every entry): the instructions were found above, and nothing else hands these functions out.
     found.then_some(Kernels {
@@ -31,6 +32,7 @@ pub(super) fn table() -> Option<Kernels> {
         l2_i8: |a, b| unsafe { l2_i8(a, b) },
         hamming: |a, b| unsafe { hamming(a, b) },
         and_count: |a, b| unsafe { and_count(a, b) },
+        and_ranks: |a, b, below, out| unsafe { and_ranks(a, b, below, out) },
         dot_f32_rows: |q, rows, out| unsafe { dot_f32_rows(q, rows, out) },
         l2_f32_rows: |q, rows, out| unsafe { l2_f32_rows(q, rows, out) },
         dot_f16_rows: |q, rows, out| unsafe { dot_f16_rows(q, rows, out) },
@@ -232,6 +234,11 @@ fn hamming_rows(query: &[u8], rows: &[u8], out: &mut [u32]) {
 #[target_feature(enable = "popcnt")]
 fn and_count(a: &[u64], b: &[u64]) -> u64 {
     and_count_words(a, b)
+}
+
+#[target_feature(enable = "popcnt,bmi1")]
+pub(super) fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
+    portable::and_ranks(a, b, below, out);
 }
 
 /// The number of bits that `a` and `b` share, in instructions the caller enables. A loop, not an iterator's sum: that may be

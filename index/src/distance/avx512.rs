@@ -31,9 +31,11 @@ pub(super) fn table() -> Option<Kernels> {
         && is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("f16c")
         && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("popcnt");
     // Newer than the others.
     let popcnt = is_x86_feature_detected!("avx512vpopcntdq");
+    let compress = is_x86_feature_detected!("avx512vbmi2") && is_x86_feature_detected!("bmi2");
     // SAFETY (of every entry): the instructions were found above, and nothing else hands these functions out.
     found.then_some(Kernels {
         name: "avx512",
@@ -47,6 +49,11 @@ pub(super) fn table() -> Option<Kernels> {
         l2_i8: |a, b| unsafe { l2_i8(a, b) },
         hamming: if popcnt { |a, b| unsafe { hamming_wide(a, b) } } else { |a, b| unsafe { hamming(a, b) } },
         and_count: if popcnt { |a, b| unsafe { and_count_wide(a, b) } } else { |a, b| unsafe { and_count(a, b) } },
+        and_ranks: if compress {
+            |a, b, below, out| unsafe { and_ranks_wide(a, b, below, out) }
+        } else {
+            |a, b, below, out| unsafe { super::avx2::and_ranks(a, b, below, out) }
+        },
         dot_f32_rows: |q, rows, out| unsafe { dot_f32_rows(q, rows, out) },
         l2_f32_rows: |q, rows, out| unsafe { l2_f32_rows(q, rows, out) },
         dot_f16_rows: |q, rows, out| unsafe { dot_f16_rows(q, rows, out) },
@@ -362,4 +369,63 @@ fn and_count_wide(a: &[u64], b: &[u64]) -> u64 {
 #[target_feature(enable = "popcnt")]
 fn and_count(a: &[u64], b: &[u64]) -> u64 {
     super::avx2::and_count_words(a, b)
+}
+
+/// Lists the ranks among the bits of `a` of those that `b` has too. Words that share nothing are passed over four at a time.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
+fn and_ranks_wide(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
+    let shared = a.len().min(b.len());
+    let (a, a_rest) = a[..shared].as_chunks::<FOUR>();
+    let (b, b_rest) = b[..shared].as_chunks::<FOUR>();
+    let mut below = below;
+    for (a, b) in a.iter().zip(b) {
+        let some = (a[0] & b[0]) | (a[1] & b[1]) | (a[2] & b[2]) | (a[3] & b[3]) != 0;
+        for word in 0..FOUR {
+            if some {
+                push_ranks(a[word], b[word], below, out);
+            }
+            below += a[word].count_ones();
+        }
+    }
+    for (a, b) in a_rest.iter().zip(b_rest) {
+        push_ranks(*a, *b, below, out);
+        below += a.count_ones();
+    }
+}
+
+/// Appends the ranks of a word all at once: the bits of `b` where `a` has one are moved together, and of the numbers from 0 to
+/// 63 those stay whose bit is set.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
+fn push_ranks(a: u64, b: u64, below: u32, out: &mut Vec<u32>) {
+    const NUMBERS: [u8; 64] = {
+        let mut numbers = [0; 64];
+        let mut number = 0;
+        while number < 64 {
+            numbers[number] = number as u8;
+            number += 1;
+        }
+        numbers
+    };
+    let shared = _pext_u64(b, a);
+    // SAFETY: the array is 64 bytes.
+    let ranks = _mm512_maskz_compress_epi8(shared, unsafe { _mm512_loadu_si512(NUMBERS.as_ptr().cast()) });
+    let count = shared.count_ones() as usize;
+    out.reserve(64);
+    let (len, base) = (out.len(), _mm512_set1_epi32(below as i32));
+    // SAFETY: there is room for 64 ranks, of which the first `count` are written.
+    unsafe {
+        let at = out.as_mut_ptr().add(len);
+        let write = |from: usize, ranks: __m128i| {
+            let ranks = _mm512_add_epi32(base, _mm512_cvtepu8_epi32(ranks));
+            _mm512_storeu_si512(at.add(from).cast(), ranks);
+        };
+        write(0, _mm512_castsi512_si128(ranks));
+        if count > 16 {
+            write(16, _mm512_extracti32x4_epi32::<1>(ranks));
+            write(32, _mm512_extracti32x4_epi32::<2>(ranks));
+            write(48, _mm512_extracti32x4_epi32::<3>(ranks));
+        }
+        out.set_len(len + count);
+    }
 }

@@ -4,8 +4,8 @@
 //! a few rows at a time, so that those come from memory once), or with the rows that a
 //! list of positions names (`_gather`, for graph walks: the function call is paid once a neighbour list, and the rows
 //! ahead are prefetched while one is worked on). Queries are `f32` against vectors in their stored encoding, and codes
-//! against codes; a plain answer is a dot product or a *squared* distance. Beside them stands the count of bits that two bit
-//! vectors share (`and_count`), which sets of ids are counted with.
+//! against codes; a plain answer is a dot product or a *squared* distance. Beside them stand the count of bits that two bit
+//! vectors share (`and_count`) and the list of them (`and_ranks`), which sets of ids are counted and listed with.
 //!
 //! | table | when | how |
 //! |---|---|---|
@@ -71,6 +71,7 @@ pub(crate) fn prefetch<T>(row: &[T]) {
 type Pair<A, B, R> = fn(&[A], &[B]) -> R;
 type Rows<A, B, R> = fn(&[A], &[B], &mut [R]);
 type Gather = fn(&[i8], &[i8], &[u32], &mut [i32]);
+type Ranks = fn(&[u64], &[u64], u32, &mut Vec<u32>);
 
 /// A table of kernels; see the module.
 #[derive(Clone, Debug)]
@@ -86,6 +87,7 @@ pub struct Kernels {
     l2_i8: Pair<i8, i8, i32>,
     hamming: Pair<u8, u8, u32>,
     and_count: Pair<u64, u64, u64>,
+    and_ranks: Ranks,
     dot_f32_rows: Rows<f32, f32, f32>,
     l2_f32_rows: Rows<f32, f32, f32>,
     dot_f16_rows: Rows<f32, f16, f32>,
@@ -236,6 +238,13 @@ impl Kernels {
         (self.and_count)(a, b)
     }
 
+    /// Appends to `out`, for each bit of `a` that `b` has too, `below` and the number of bits of `a` before it. Ends where
+    /// the shorter ends.
+    #[inline]
+    pub fn and_ranks(&self, a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
+        (self.and_ranks)(a, b, below, out);
+    }
+
     /// The dot product with the rows of `codes` at `positions`.
     ///
     /// # Panics
@@ -379,6 +388,26 @@ mod tests {
         ) {
             for table in available() {
                 prop_assert_eq!(table.and_count(&a, &b), scalar::and_count(&a, &b), "{}", table.name());
+            }
+        }
+
+        /// Of sets as full as their masks leave them, so that words share anything from no bit to all.
+        #[test]
+        fn shared_bits_are_listed_exactly(
+            words in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u64>(), 0u8..4), 0..40),
+            below in 0u32..1000, longer in 0usize..3,
+        ) {
+            let thin = |word: u64, by: u64, times: u8| [u64::MAX, word, word & by, word & by & by.rotate_left(7)][times as usize];
+            let a: Vec<u64> = words.iter().map(|(a, _, by, times)| thin(*a, *by, (times + 1) % 4)).collect();
+            let mut b: Vec<u64> = words.iter().map(|(_, b, by, times)| thin(*b, *by, *times)).collect();
+            b.extend(vec![u64::MAX; longer]);
+            let mut want = vec![77];
+            scalar::and_ranks(&a, &b, below, &mut want);
+            prop_assert_eq!(want.len() as u64, 1 + scalar::and_count(&a, &b));
+            for table in available() {
+                let mut got = vec![77];
+                table.and_ranks(&a, &b, below, &mut got);
+                prop_assert_eq!(&got, &want, "{}", table.name());
             }
         }
 

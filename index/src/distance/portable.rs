@@ -24,6 +24,7 @@ pub(super) fn table() -> Kernels {
         l2_i8,
         hamming,
         and_count: scalar::and_count,
+        and_ranks,
         dot_f32_rows: |q, rows, out| each(q, rows, out, dot_f32),
         l2_f32_rows: |q, rows, out| each(q, rows, out, l2_f32),
         dot_f16_rows: |q, rows, out| each(q, rows, out, |a, b: &[f16]| (table().dot_f16)(a, b)),
@@ -88,5 +89,30 @@ fn gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32], kernel
             prefetch(row(codes, query.len(), *next));
         }
         *out = kernel(query, row(codes, query.len(), positions[i]));
+    }
+}
+
+/// Ranks that are listed at a time; those of no bit are cut off again.
+const LISTED: usize = 4;
+
+/// Appends the ranks among the bits of `a` of those that `b` has too, in instructions the caller enables. Some at a time: how
+/// many bits a word shares is hardly ever foreseen, and a loop over them would be left by surprise at every word.
+#[inline(always)]
+pub(super) fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
+    let mut below = below;
+    for (a, b) in a.iter().zip(b) {
+        let mut shared = a & b;
+        let end = out.len() + shared.count_ones() as usize;
+        while out.len() < end {
+            let mut ranks = [0; LISTED];
+            for rank in &mut ranks {
+                let before = (shared & shared.wrapping_neg()).wrapping_sub(1);
+                *rank = below + (a & before).count_ones();
+                shared &= shared.wrapping_sub(1);
+            }
+            out.extend_from_slice(&ranks);
+        }
+        out.truncate(end);
+        below += a.count_ones();
     }
 }

@@ -54,3 +54,17 @@ pub fn hamming(a: &[u8], b: &[u8]) -> u32 {
 pub fn and_count(a: &[u64], b: &[u64]) -> u64 {
     a.iter().zip(b).map(|(x, y)| u64::from((x & y).count_ones())).sum()
 }
+
+/// Appends to `out`, for each bit of `a` that `b` has too, `below` and the number of bits of `a` before it. Ends where the
+/// shorter ends.
+pub fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
+    let mut rank = below;
+    for (a, b) in a.iter().zip(b) {
+        for bit in (0..64).filter(|bit| a >> bit & 1 == 1) {
+            if b >> bit & 1 == 1 {
+                out.push(rank);
+            }
+            rank += 1;
+        }
+    }
+}

@@ -209,13 +209,9 @@ impl<'a> Members<'a> {
     }
 
     /// The positions of those in `filter`, ascending.
-    pub(crate) fn positions(self, filter: &'a Bits) -> impl Iterator<Item = u32> + 'a {
-        let mut below = 0;
-        self.blocks(filter).flat_map(move |(members, both)| {
-            let base = below;
-            below += members.count_ones();
-            Ones(both).map(move |bit| base + (members & ((1 << bit) - 1)).count_ones())
-        })
+    pub(crate) fn positions(self, filter: &'a Bits) -> Positions<'a> {
+        let next = self.first as usize / 64;
+        Positions { members: self, filter, next, listed: Vec::new(), given: 0 }
     }
 
     /// Positions spread evenly over those in `filter`, of which there are `matching`.
@@ -250,6 +246,14 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// How many members lie before the block at that place, from that of the first on.
+    fn below(&self, at: usize) -> u32 {
+        match &self.set {
+            Some(set) => set.below[at - self.first as usize / 64],
+            None => (at as u32 * 64).saturating_sub(self.first),
+        }
+    }
+
     /// For each block of 64 ids from the first to the last: the members in it, and those in `filter` too.
     fn blocks(self, filter: &'a Bits) -> impl Iterator<Item = (u64, u64)> + 'a {
         let (first, last) = (self.first as usize / 64, self.last as usize / 64);
@@ -276,6 +280,55 @@ impl Iterator for Ones {
         let bit = (self.0 != 0).then(|| self.0.trailing_zeros())?;
         self.0 &= self.0 - 1;
         Some(bit)
+    }
+}
+
+/// Blocks whose positions are listed in one go.
+const LISTED_BLOCKS: usize = 32;
+
+/// Positions that are listed at least, while there are any left.
+const LISTED: usize = 512;
+
+/// The positions of a set's ids that a filter lets through, ascending: one by one, or some hundreds at a time.
+#[derive(Debug)]
+pub(crate) struct Positions<'a> {
+    members: Members<'a>,
+    filter: &'a Bits,
+    /// The block that is listed next.
+    next: usize,
+    /// What was listed, and how many of that were given out one by one.
+    listed: Vec<u32>,
+    given: usize,
+}
+
+impl Positions<'_> {
+    /// Puts those to come into `out`, some hundreds if there are as many; says whether there are any.
+    pub(crate) fn list(&mut self, out: &mut Vec<u32>) -> bool {
+        out.clear();
+        let end = self.members.last as usize / 64 + 1;
+        let filter = self.filter.blocks();
+        while out.len() < LISTED && self.next < end.min(filter.len()) {
+            let count = LISTED_BLOCKS.min(end - self.next);
+            let members: [u64; LISTED_BLOCKS] = std::array::from_fn(|at| self.members.block(self.next + at));
+            kernels().and_ranks(&members[..count], &filter[self.next..], self.members.below(self.next), out);
+            self.next += count;
+        }
+        !out.is_empty()
+    }
+}
+
+impl Iterator for Positions<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.given == self.listed.len() {
+            let mut listed = std::mem::take(&mut self.listed);
+            self.list(&mut listed);
+            (self.listed, self.given) = (listed, 0);
+        }
+        let position = self.listed.get(self.given).copied()?;
+        self.given += 1;
+        Some(position)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::cmp::Reverse;
 
-use super::filter::Matcher;
+use super::filter::{Matcher, Positions};
 use super::graph::{GraphView, Level, LevelView};
 use super::reach::{Bound, Reach};
 use super::visited::Scratch;
@@ -373,34 +373,27 @@ impl Walker<'_> {
         compared
     }
 
-    /// The best `ef` of the nodes at `positions`, into `found`, by comparing all of them. They are put in order at the end: of
-    /// thousands, most that would be let in on the way are put out again.
-    pub(crate) fn scan(
-        &self,
-        graph: &GraphView<'_>,
-        mut positions: impl Iterator<Item = u32>,
-        ef: usize,
-        scratch: &mut Scratch,
-    ) -> u64 {
-        const CHUNK: usize = 256;
-        let ground = graph.ground();
-        scratch.found.reset(ef);
+    /// The best `ef` of the nodes at positions `matching`, into `found`, by comparing all of them. They are put in order at the
+    /// end: of thousands, most that would be let in on the way are put out again.
+    pub(crate) fn scan(&self, mut matching: Positions<'_>, ef: usize, scratch: &mut Scratch) -> u64 {
+        let Scratch { found, positions, distances, .. } = scratch;
+        found.reset(ef);
         let (mut compared, mut bound) = (0, u64::MAX);
-        loop {
-            scratch.nodes.clear();
-            scratch.nodes.extend(positions.by_ref().take(CHUNK));
-            if scratch.nodes.is_empty() {
-                break;
+        while matching.list(positions) {
+            self.codes.distances(self.query, positions, distances);
+            compared += positions.len() as u64;
+            for (position, distance) in positions.iter().zip(&*distances) {
+                let key = key(*distance, *position);
+                if key < bound {
+                    found.keys.push(key);
+                }
             }
-            compared += self.compare(&ground, scratch);
-            let keys = scratch.nodes.iter().zip(&scratch.distances).map(|(node, distance)| key(*distance, *node));
-            scratch.found.keys.extend(keys.filter(|key| *key < bound));
-            if scratch.found.keys.len() >= 2 * ef {
-                bound = scratch.found.cut();
+            if found.keys.len() >= 2 * ef {
+                bound = found.cut();
             }
         }
-        scratch.found.cut();
-        scratch.found.keys.sort_unstable();
+        found.cut();
+        found.keys.sort_unstable();
         compared
     }
 }
