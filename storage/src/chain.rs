@@ -21,7 +21,7 @@ use std::cell::RefCell;
 pub type Hash = [u8; 32];
 
 /// The first byte of what a record's hash is over.
-pub(crate) const TAG_RECORD: u8 = 0;
+const TAG_RECORD: u8 = 0;
 const TAG_NODE: u8 = 1;
 const TAG_CHAIN: u8 = 2;
 const TAG_TRANSACTION: u8 = 3;
@@ -30,6 +30,15 @@ const TAG_GENESIS: u8 = 5;
 
 /// What a record's hash is over before its payload: the tag, the header's first bytes, the salt.
 pub(crate) const RECORD_PREFIX_LEN: usize = 1 + 8 + 16;
+
+/// What stands before the payload in what a record's hash is over.
+pub(crate) fn record_prefix(header: &[u8; 8], salt: &[u8; 16]) -> [u8; RECORD_PREFIX_LEN] {
+    let mut prefix = [0; RECORD_PREFIX_LEN];
+    prefix[0] = TAG_RECORD;
+    prefix[1..9].copy_from_slice(header);
+    prefix[9..].copy_from_slice(salt);
+    prefix
+}
 
 /// The hash `r` of a record: its header's first bytes, then salt and payload.
 #[must_use]
@@ -60,22 +69,32 @@ thread_local! {
 
 /// The parent of two tree nodes.
 pub(crate) fn node(left: &Hash, right: &Hash) -> Hash {
+    blake3::hash(&node_input(left, right)).into()
+}
+
+/// What a tree node is the hash of.
+pub(crate) fn node_input(left: &Hash, right: &Hash) -> [u8; 65] {
     tagged(TAG_NODE, left, right)
 }
 
 /// The chain after a page whose records have this Merkle root.
 pub(crate) fn chain(previous: &Hash, root: &Hash) -> Hash {
-    tagged(TAG_CHAIN, previous, root)
+    blake3::hash(&tagged(TAG_CHAIN, previous, root)).into()
 }
 
 /// The head: all sealed pages, the records of the open one, and what the commit record behind them states.
 pub(crate) fn head(chain: &Hash, open_root: &Hash, stated: &[u8; 64]) -> Hash {
+    blake3::hash(&head_input(chain, open_root, stated)).into()
+}
+
+/// What a head is the hash of.
+pub(crate) fn head_input(chain: &Hash, open_root: &Hash, stated: &[u8; 64]) -> [u8; 129] {
     let mut input = [0; 129];
     input[0] = TAG_HEAD;
     input[1..33].copy_from_slice(chain);
     input[33..65].copy_from_slice(open_root);
     input[65..].copy_from_slice(stated);
-    blake3::hash(&input).into()
+    input
 }
 
 /// The chain before the first page of a database.
@@ -83,36 +102,34 @@ pub(crate) fn genesis(database: &[u8; 16]) -> Hash {
     blake3::Hasher::new().update(&[TAG_GENESIS]).update(database).finalize().into()
 }
 
-fn tagged(tag: u8, first: &Hash, second: &Hash) -> Hash {
+fn tagged(tag: u8, first: &Hash, second: &Hash) -> [u8; 65] {
     let mut input = [0; 65];
     input[0] = tag;
     input[1..33].copy_from_slice(first);
     input[33..].copy_from_slice(second);
-    blake3::hash(&input).into()
+    input
 }
 
-/// The hash over a transaction's records, taken as they come.
+/// The hash over a transaction's records, taken as they come and hashed in one piece.
 #[derive(Clone, Debug)]
-pub(crate) struct TransactionHash(blake3::Hasher);
+pub(crate) struct TransactionHash(Vec<u8>);
 
 impl TransactionHash {
     pub(crate) fn new() -> Self {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&[TAG_TRANSACTION]);
-        Self(hasher)
+        Self(vec![TAG_TRANSACTION])
     }
 
     /// Begins the next transaction.
     pub(crate) fn restart(&mut self) {
-        self.0.reset().update(&[TAG_TRANSACTION]);
+        self.0.truncate(1);
     }
 
     pub(crate) fn push(&mut self, r: &Hash) {
-        self.0.update(r);
+        self.0.extend_from_slice(r);
     }
 
     pub(crate) fn finish(&self) -> Hash {
-        self.0.finalize().into()
+        blake3::hash(&self.0).into()
     }
 }
 
@@ -129,13 +146,26 @@ impl Frontier {
         self.count
     }
 
+    /// The roots of its complete subtrees, largest first.
+    pub(crate) fn peaks(&self) -> &[Hash] {
+        &self.peaks
+    }
+
     pub(crate) fn push(&mut self, leaf: Hash) {
+        self.push_with(leaf, |_, _, left, right| node(left, right));
+    }
+
+    /// The same, where the nodes that it completes come from `node`: it is given the node's level above the leaves, its
+    /// number there, and what is left and right below it.
+    pub(crate) fn push_with(&mut self, leaf: Hash, node: impl Fn(usize, usize, &Hash, &Hash) -> Hash) {
         let mut merged = leaf;
         let mut bits = self.count;
+        let mut level = 0;
         while bits & 1 == 1 {
             let Some(left) = self.peaks.pop() else { break };
-            merged = node(&left, &merged);
             bits >>= 1;
+            level += 1;
+            merged = node(level, bits as usize, &left, &merged);
         }
         self.peaks.push(merged);
         self.count += 1;

@@ -22,6 +22,7 @@ pub mod lock;
 pub mod log;
 mod log_page;
 pub mod overlay;
+mod page_tree;
 pub mod proof;
 mod record;
 mod record_hashes;

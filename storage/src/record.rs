@@ -153,11 +153,6 @@ pub(crate) fn encode(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut 
     chain::record_hash(&header, salt, payload)
 }
 
-/// The hash of a new record.
-pub(crate) fn hash(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8]) -> Hash {
-    chain::record_hash(&header_of(kind, payload), salt, payload)
-}
-
 /// Appends a record to `out`, its CRC left for [`set_crc`], and its hash to be made with others.
 pub(crate) fn encode_batched(
     kind: u8,
@@ -265,27 +260,42 @@ pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
     (length <= MAX_PAYLOAD).then(|| stored_len(length))
 }
 
-/// Makes the hashes of the records that seem to stand in a page from an offset on. Nothing is checked yet: [`parse_hashed`]
-/// does.
-pub(crate) fn hash_page(page: &[u8], from: usize, hashes: &mut RecordHashes) {
-    hashes.clear();
-    let mut offset = from;
-    while let Some(rest) = page.get(offset..)
-        && let Some(stored_len) = claimed_len(rest)
-        && let Some(record) = rest.get(..stored_len)
-    {
-        let length = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
-        if record[FLAGS_AT] == 0 {
-            hashes.push(
-                offset,
-                &hashed_header(record),
-                &record[SALT_AT..PAYLOAD_AT],
-                &record[PAYLOAD_AT..PAYLOAD_AT + length],
-            );
-        }
-        offset += stored_len;
-    }
-    hashes.make();
+/// A record that seems to stand in a page: nothing of it is checked yet.
+#[derive(Debug)]
+pub(crate) struct Claimed<'a> {
+    pub(crate) offset: usize,
+    pub(crate) kind: u8,
+    pub(crate) content: ClaimedContent<'a>,
+}
+
+/// What a record's hash comes from.
+#[derive(Debug)]
+pub(crate) enum ClaimedContent<'a> {
+    Written { header: [u8; 8], salt: [u8; SALT_LEN], payload: &'a [u8] },
+    Redacted(Hash),
+}
+
+/// The records that seem to stand in a page from an offset on, up to the first bytes that are none.
+pub(crate) fn claimed(page: &[u8], from: usize) -> impl Iterator<Item = Claimed<'_>> {
+    let mut end = from;
+    std::iter::from_fn(move || {
+        let offset = end;
+        let rest = page.get(offset..)?;
+        let record = rest.get(..claimed_len(rest)?)?;
+        end += record.len();
+        let content = match record[FLAGS_AT] {
+            0 => {
+                let length = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
+                let mut salt = [0; SALT_LEN];
+                salt.copy_from_slice(&record[SALT_AT..PAYLOAD_AT]);
+                let payload = &record[PAYLOAD_AT..PAYLOAD_AT + length];
+                ClaimedContent::Written { header: hashed_header(record), salt, payload }
+            }
+            FLAG_REDACTED => ClaimedContent::Redacted(stated_hash(record)),
+            _ => return None,
+        };
+        Some(Claimed { offset, kind: record[KIND_AT], content })
+    })
 }
 
 /// Reads the record at the start of `bytes`, which end where the room for records does.
@@ -293,7 +303,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed
     parse_hashed(bytes, seed, place, None)
 }
 
-/// The same, for a record whose hash may be there: that of these very bytes ([`hash_page`]).
+/// The same, for a record whose hash may be there: that of these very bytes.
 pub(crate) fn parse_hashed<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place, hash: Option<Hash>) -> Parsed<'a> {
     let Some(prefix) = bytes.get(..PREFIX_LEN) else {
         return Parsed::Blank;
@@ -322,11 +332,9 @@ pub(crate) fn parse_hashed<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place, ha
             (payload, hash, 0, &record[PAYLOAD_AT + length..])
         }
         FLAG_REDACTED => {
-            let mut r = Hash::default();
-            r.copy_from_slice(&record[SALT_AT..INSTEAD_AT]);
             let mut instead = [0; 8];
             instead.copy_from_slice(&record[INSTEAD_AT..INSTEAD_AT + 8]);
-            ([].as_slice(), r, u64::from_le_bytes(instead), &record[INSTEAD_AT + 8..])
+            ([].as_slice(), stated_hash(record), u64::from_le_bytes(instead), &record[INSTEAD_AT + 8..])
         }
         _ => return Parsed::Fault(format!("unknown record flags {flags:#04x}")),
     };
@@ -341,6 +349,13 @@ fn hashed_header(record: &[u8]) -> [u8; 8] {
     let mut header = [0; 8];
     header.copy_from_slice(&record[..CRC_AT]);
     header
+}
+
+/// The hash that a redacted record states.
+fn stated_hash(record: &[u8]) -> Hash {
+    let mut r = Hash::default();
+    r.copy_from_slice(&record[SALT_AT..INSTEAD_AT]);
+    r
 }
 
 #[cfg(test)]

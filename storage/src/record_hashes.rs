@@ -1,40 +1,60 @@
 //! The hashes of the records of a page, or of a transaction, made together.
 //!
-//! Who needs the hashes of many records asks for all of them first and looks each up by where its record begins. A record that
-//! was erased states its hash, and one longer than [`MAX_BATCHED_LEN`] is hashed alone: both are missing here.
+//! Who needs the hashes of many records asks for all of them first. Those up to [`MAX_BATCHED_LEN`] are made side by side; a
+//! longer record is hashed alone, and one that was erased states its hash.
 
-use crate::chain::{self, Hash, TAG_RECORD};
+use crate::chain::{self, Hash};
 use crate::hash_batch::{HashBatch, MAX_BATCHED_LEN};
+use crate::record::SALT_LEN;
 
 /// Hashes by the offset of their records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordHashes {
     /// Offsets, ascending.
     offsets: Vec<usize>,
+    hashes: Vec<Hash>,
+    batch: HashBatch,
+    /// Which of the records are in the batch.
+    batched: Vec<usize>,
     /// The one after the record that was looked up last: mostly the one that comes next.
     next: usize,
-    batch: HashBatch,
 }
 
 impl RecordHashes {
     /// Forgets all records.
     pub(crate) fn clear(&mut self) {
         self.offsets.clear();
-        self.next = 0;
+        self.hashes.clear();
         self.batch.clear();
+        self.batched.clear();
+        self.next = 0;
     }
 
     /// Adds a record behind those there are.
-    pub(crate) fn push(&mut self, offset: usize, header: &[u8; 8], salt: &[u8], payload: &[u8]) {
+    pub(crate) fn push(&mut self, offset: usize, header: &[u8; 8], salt: &[u8; SALT_LEN], payload: &[u8]) {
         if payload.len() <= MAX_BATCHED_LEN - chain::RECORD_PREFIX_LEN {
-            self.offsets.push(offset);
-            self.batch.push(&[&[TAG_RECORD], header, salt, payload]);
+            self.batched.push(self.hashes.len());
+            self.batch.push(&chain::record_prefix(header, salt), payload);
+            self.push_hash(offset, Hash::default());
+        } else {
+            self.push_hash(offset, chain::record_hash(header, salt, payload));
         }
     }
 
-    /// Makes the hashes.
-    pub(crate) fn make(&mut self) {
-        self.batch.run();
+    /// Adds a record whose hash is known.
+    pub(crate) fn push_hash(&mut self, offset: usize, hash: Hash) {
+        self.offsets.push(offset);
+        self.hashes.push(hash);
+    }
+
+    /// Makes the hashes, and gives them in order.
+    pub(crate) fn make(&mut self) -> &[Hash] {
+        for (&at, hash) in self.batched.iter().zip(self.batch.run()) {
+            if let Some(place) = self.hashes.get_mut(at) {
+                *place = *hash;
+            }
+        }
+        &self.hashes
     }
 
     /// The hash of the record at an offset, if it was made.
@@ -44,6 +64,6 @@ impl RecordHashes {
             _ => self.offsets.binary_search(&offset).ok()?,
         };
         self.next = at + 1;
-        self.batch.hashes().get(at).copied()
+        self.hashes.get(at).copied()
     }
 }

@@ -47,6 +47,7 @@ pub(crate) mod scanner;
 pub(crate) mod segment;
 pub(crate) mod tip;
 mod unit;
+mod unit_hashes;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;

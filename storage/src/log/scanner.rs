@@ -15,9 +15,10 @@ use super::redaction::{Erasure, Intent, Patches, Redacted};
 use super::segment::{HeaderState, Segment};
 use super::tip::Tip;
 use super::unit::Unit;
+use super::unit_hashes::UnitHashes;
 use super::writer::Geometry;
 use super::{CommitNo, Leaf, Lsn, Transaction};
-use crate::chain::TransactionHash;
+use crate::chain::{Hash, TransactionHash};
 use crate::error::Result;
 use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
 use crate::record::{
@@ -89,7 +90,7 @@ pub(crate) struct Scanner {
     unit: Option<Box<Unit>>,
     /// The last unit, whose room the next one takes.
     spare: Option<Box<Unit>>,
-    /// Whether records come with their payloads.
+    /// Whether records come with their payloads, and transactions with their leaves.
     payloads: bool,
     pending: Vec<Record>,
     /// What the records since the last commit say is to be erased, and how many of them say so.
@@ -169,7 +170,7 @@ impl Scanner {
         Ok(Entry::Ready(Box::new(scanner)))
     }
 
-    /// This scanner, but for the payloads: records are checked and come without theirs.
+    /// This scanner, but for the payloads: records are checked and come without theirs, and transactions without leaves.
     pub(crate) fn without_payloads(mut self) -> Self {
         self.payloads = false;
         self
@@ -288,7 +289,7 @@ impl Scanner {
 
     fn step_in(&mut self, segment: &Arc<Segment>, unit: &mut Unit) -> Option<Step> {
         let within = self.geometry_within(unit);
-        let hash = unit.hashes.find(within);
+        let hash = unit.hashes.record(within);
         let rest = unit.bytes.get(within..unit.records_len()).unwrap_or_default();
         let fault = |position, what: &str| Some(Step::Fault(Fault { position, what: what.into() }));
         let place = self.place(segment, self.tip.position);
@@ -299,7 +300,7 @@ impl Scanner {
             parsed = Parsed::Record(erasure.view());
         }
         match parsed {
-            Parsed::Record(view) => match self.take_record(&view) {
+            Parsed::Record(view) => match self.take_record(&view, &unit.hashes) {
                 Ok(step) => step,
                 Err(what) => fault(self.tip.position, &what),
             },
@@ -316,12 +317,12 @@ impl Scanner {
     }
 
     /// Checks a record against what came before and moves behind it.
-    fn take_record(&mut self, view: &RecordView<'_>) -> Result<Option<Step>, String> {
+    fn take_record(&mut self, view: &RecordView<'_>, hashes: &UnitHashes) -> Result<Option<Step>, String> {
         let step = match view.kind {
             KIND_COMMIT => {
                 let commit = Commit::decode(view.payload).ok_or("the commit record has a wrong layout")?;
-                self.check_commit(&commit)?;
-                self.pass(view);
+                self.check_commit(&commit, hashes)?;
+                self.pass(view, hashes);
                 self.tip.committed(&commit);
                 let records = std::mem::take(&mut self.pending);
                 let erasures = std::mem::take(&mut self.erasures);
@@ -337,7 +338,7 @@ impl Scanner {
             KIND_CLOSE => {
                 let close = Close::decode(view.payload).ok_or("the close record has a wrong layout")?;
                 self.check_close(&close)?;
-                self.pass(view);
+                self.pass(view, hashes);
                 self.tip.closed(&close);
                 self.known.transaction = true;
                 Some(Step::Closed)
@@ -350,13 +351,13 @@ impl Scanner {
                 self.erasures.extend(intent.erasures);
                 self.intents += 1;
                 self.hash.push(&view.hash);
-                self.pass(view);
+                self.pass(view, hashes);
                 None
             }
             KIND_REDACTED => {
                 let done = Redacted::decode(view.payload).ok_or("the record of a done redaction has a wrong layout")?;
                 self.check_redacted(&done)?;
-                self.pass(view);
+                self.pass(view, hashes);
                 self.tip.synced = self.tip.synced.max(done.synced);
                 self.known.transaction = true;
                 Some(Step::Redacted(done.commit))
@@ -368,7 +369,7 @@ impl Scanner {
                 let payload = if self.payloads { view.payload } else { &[] };
                 self.pending.push(view.to_record_with(Lsn(self.tip.position), payload));
                 self.hash.push(&view.hash);
-                self.pass(view);
+                self.pass(view, hashes);
                 None
             }
         };
@@ -376,17 +377,22 @@ impl Scanner {
     }
 
     /// Moves behind a record that checked out.
-    fn pass(&mut self, view: &RecordView<'_>) {
-        let (lsn, page) = (self.tip.position, self.geometry.page);
-        self.tip.push(view.hash, view.stored_len);
+    fn pass(&mut self, view: &RecordView<'_>, hashes: &UnitHashes) {
+        let lsn = self.tip.position;
+        let node = |level, number, left: &Hash, right: &Hash| hashes.node(level, number, left, right);
+        self.tip.push_with(view.hash, view.stored_len, node);
+        if !self.payloads {
+            return;
+        }
         // A run holds one record.
+        let page = self.geometry.page;
         let alone = view.stored_len > page.capacity();
         let run_len = (page.run_pages(view.stored_len) * page.len()) as u64;
         let end = if alone { lsn + run_len } else { self.tip.position };
         self.leaves.push(Leaf { lsn: Lsn(lsn), end: Lsn(end), hash: view.hash });
     }
 
-    fn check_commit(&self, commit: &Commit) -> Result<(), String> {
+    fn check_commit(&self, commit: &Commit, hashes: &UnitHashes) -> Result<(), String> {
         if self.known.commit && commit.number != self.tip.commit.wrapping_add(1) {
             return Err(format!("commit {} follows commit {}", commit.number, self.tip.commit));
         }
@@ -400,7 +406,7 @@ impl Scanner {
         if self.known.transaction && commit.transaction != self.hash.finish() {
             return Err(format!("the records of commit {} do not have its hash", commit.number));
         }
-        if self.known.chain && commit.head != self.tip.head_of(commit) {
+        if self.known.chain && commit.head != hashes.head(&self.tip, commit) {
             return Err(format!("the head of commit {} does not follow from what is before it", commit.number));
         }
         if commit.synced > self.tip.position {
@@ -448,7 +454,7 @@ impl Scanner {
                 let what = format!("the page has {} records, states {}", self.tip.open.count(), footer.record_count);
                 return fault(at_footer, &what);
             }
-            if footer.root != self.tip.open.root() {
+            if footer.root != unit.hashes.root(&self.tip.open) {
                 return fault(at_footer, "the page's records do not have its Merkle root");
             }
         }
@@ -464,8 +470,7 @@ impl Scanner {
 
     /// Takes chain and counts from a footer.
     fn adopt(&mut self, footer: &Footer, end: u64) {
-        self.tip.sealed(end);
-        self.tip.chain = footer.chain;
+        self.tip.sealed(end, footer.chain);
         self.tip.records = footer.first_record.wrapping_add(footer.record_count.into());
         (self.known.chain, self.known.page) = (true, true);
     }
@@ -574,7 +579,7 @@ impl Scanner {
             }
         }
         if let Some((records, _)) = bytes.split_last_chunk::<FOOTER_LEN>() {
-            record::hash_page(records, page.within(self.tip.position), hashes);
+            hashes.make(records, page.within(self.tip.position), &self.tip.chain);
         }
         unit.start = start;
         self.unit = Some(unit);

@@ -59,6 +59,16 @@ impl Tip {
     /// One more record, of this stored length.
     pub(crate) fn push(&mut self, r: Hash, stored_len: usize) {
         self.open.push(r);
+        self.moved(stored_len);
+    }
+
+    /// The same, with nodes from elsewhere: see [`Frontier::push_with`].
+    pub(crate) fn push_with(&mut self, r: Hash, stored_len: usize, node: impl Fn(usize, usize, &Hash, &Hash) -> Hash) {
+        self.open.push_with(r, node);
+        self.moved(stored_len);
+    }
+
+    fn moved(&mut self, stored_len: usize) {
         self.records = self.records.wrapping_add(1);
         self.position += stored_len as u64;
         self.closed = false;
@@ -79,9 +89,9 @@ impl Tip {
         self.closed = true;
     }
 
-    /// The open page is sealed; the next one begins at `end`.
-    pub(crate) fn sealed(&mut self, end: u64) {
-        self.chain = chain::chain(&self.chain, &self.open.root());
+    /// The open page is sealed, with this chain after it; the next one begins at `end`.
+    pub(crate) fn sealed(&mut self, end: u64, chain: Hash) {
+        self.chain = chain;
         self.open.clear();
         self.position = end;
     }

@@ -1,7 +1,7 @@
 //! What a scanner reads at once: a log page, or the run of a long record.
 
+use super::unit_hashes::UnitHashes;
 use crate::log_page::FOOTER_LEN;
-use crate::record_hashes::RecordHashes;
 
 /// A page or run, in memory.
 #[derive(Clone, Debug, Default)]
@@ -9,8 +9,7 @@ pub(crate) struct Unit {
     /// The position of its first byte.
     pub(crate) start: u64,
     pub(crate) bytes: Vec<u8>,
-    /// The hashes of its records, made together.
-    pub(crate) hashes: RecordHashes,
+    pub(crate) hashes: UnitHashes,
 }
 
 impl Unit {

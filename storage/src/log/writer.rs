@@ -22,7 +22,7 @@ use super::redaction::{Erasing, Erasure, Intent, Redacted, STORED_DONE_LEN};
 use super::segment::{HEADER_LEN, Segment, SegmentHeader};
 use super::tip::Tip;
 use super::{CommitNo, Lsn, SegmentTable};
-use crate::chain::{Hash, TransactionHash};
+use crate::chain::{self, Hash, TransactionHash};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::log_page::{FOOTER_LEN, Footer, PageSize};
@@ -457,8 +457,9 @@ impl Layout<'_> {
         let first_record = self.tip.first_of_page();
         let (record_count, root) = (self.tip.open.count() as u32, self.tip.open.root());
         let gap = end - FOOTER_LEN as u64 - self.tip.position;
-        self.tip.sealed(end);
-        let footer = Footer { record_count, used_len: used_len as u32, first_record, root, chain: self.tip.chain };
+        let chain = chain::chain(&self.tip.chain, &root);
+        self.tip.sealed(end, chain);
+        let footer = Footer { record_count, used_len: used_len as u32, first_record, root, chain };
         let place = self.place(end - FOOTER_LEN as u64);
         let padded = self.piece.bytes.len() + gap as usize;
         self.piece.bytes.resize(padded, 0);
@@ -508,16 +509,12 @@ fn encode_together(records: &[NewRecord], salts: &[Salt], bytes: &mut Vec<u8>, p
     }
     HASHES.with_borrow_mut(|hashes| {
         hashes.clear();
-        let mut starts = [0; HASHED_AT_ONCE];
-        for ((new, salt), start) in records.iter().zip(salts).zip(&mut starts) {
-            *start = bytes.len();
+        let mut ends = [0; HASHED_AT_ONCE];
+        for ((new, salt), end) in records.iter().zip(salts).zip(&mut ends) {
             record::encode_batched(new.kind, salt, &new.payload, bytes, hashes);
+            *end = bytes.len();
         }
-        hashes.make();
-        for ((new, salt), start) in records.iter().zip(salts).zip(starts) {
-            let hash = hashes.find(start).unwrap_or_else(|| record::hash(new.kind, salt, &new.payload));
-            placed.push((start + record::stored_len(new.payload.len()), hash));
-        }
+        placed.extend(ends.into_iter().zip(hashes.make().iter().copied()));
     });
 }
 
