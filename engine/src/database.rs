@@ -19,6 +19,7 @@ use crate::files::Files;
 use crate::layers::{analyzer, empty_layers};
 use crate::opening::Derive;
 use crate::options::{Durability, Options};
+use crate::pages::OpenPage;
 use crate::pressure::Gate;
 use crate::proof::tree::TreeTail;
 use crate::rederive::rederive;
@@ -99,6 +100,8 @@ struct Past {
 /// What the holder of the writer's lock may change.
 pub(crate) struct Writer {
     pub(crate) state: Arc<State>,
+    /// What the next transaction takes over of the page that the last trace joined.
+    pub(crate) open_page: Option<OpenPage>,
     /// Log written since the last checkpoint began.
     pub(crate) tail_records: u64,
     pub(crate) tail_bytes: u64,
@@ -248,6 +251,7 @@ impl Holotype {
         let state = Arc::new(state);
         let writer = Writer {
             state: Arc::clone(&state),
+            open_page: None,
             tail_records: replayed,
             tail_bytes: 0,
             frozen_bytes: 0,
@@ -353,7 +357,6 @@ pub(crate) fn empty_state(catalog: Option<&Catalog>) -> Result<State> {
         sealed: Default::default(),
         is_past: false,
         hot: None,
-        open_page: None,
         at_hand: Default::default(),
     })
 }
@@ -466,12 +469,13 @@ impl Inner {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |one: &Pending| one.durability == Durability::Sync && one.end > durable;
         let count = pending.iter().position(waits).unwrap_or(pending.len());
-        let Some(last) = count.checked_sub(1) else { return };
-        let shown: Vec<Pending> = pending.drain(..count).collect();
-        let hidden = shown.get(last).map(|newest| self.published.swap(Arc::clone(&newest.state)));
-        // Letting go of what was seen before may take a while: nobody else is to wait for that.
+        let mut shown = pending.drain(..count);
+        let Some(newest) = shown.next_back() else { return };
+        // Letting go of what nobody saw, or sees any more, may take a while: nobody else is to wait for that.
+        let skipped: Vec<Pending> = shown.collect();
+        let hidden = self.published.swap(newest.state);
         drop(pending);
-        drop((shown, hidden));
+        drop((skipped, hidden));
     }
 
     /// Writes the durable position into the lock's status block: evidence, at the next opening, of what was synced.

@@ -5,16 +5,15 @@
 
 use crate::record::{FieldValue, ItemRecord};
 use crate::time;
-use std::sync::Arc;
 
 /// The hash of a page as its traces arrive.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct PageHash {
     hasher: blake3::Hasher,
     /// Lines not hashed yet: many together take a fraction of the time that they take one by one.
     lines: Vec<u8>,
     /// The newest line's time, and how it is written: a transaction gives all its traces the same.
-    time: Option<(i64, Arc<str>)>,
+    time: Option<(i64, String)>,
 }
 
 /// Lines are hashed once there are so many bytes of them, for a page may be long.
@@ -25,8 +24,10 @@ impl PageHash {
     pub(crate) fn push(&mut self, record: &ItemRecord) {
         if let Some(time) = record.time {
             let known = self.time.take().filter(|(known, _)| *known == time);
-            let (_, written) = self.time.insert(known.unwrap_or_else(|| (time, stamp(time))));
-            self.lines.extend_from_slice(written.as_bytes());
+            let (_, written) = self.time.insert(known.unwrap_or_else(|| (time, time::format(time))));
+            for piece in ["[", written, "] "] {
+                self.lines.extend_from_slice(piece.as_bytes());
+            }
         }
         each_part(record, &mut |part| self.lines.extend_from_slice(part.as_bytes()));
         self.lines.push(b'\n');
@@ -52,7 +53,6 @@ impl PageHash {
 }
 
 /// The open page of an episode, its traces taken in as they arrive, so that closing it reads none of them again.
-#[derive(Clone)]
 pub(crate) struct OpenPage {
     pub(crate) episode: u32,
     /// The traces taken in so far, in their order.
@@ -62,17 +62,12 @@ pub(crate) struct OpenPage {
 }
 
 impl OpenPage {
-    /// A page of an episode that nothing is on yet.
-    pub(crate) fn new(episode: u32) -> Self {
-        OpenPage { episode, traces: Vec::new(), tokens: 0, hash: PageHash::default() }
-    }
-
-    /// Begins the next page, of an episode that may be another.
-    pub(crate) fn begin(&mut self, episode: u32) {
-        self.episode = episode;
-        self.traces.clear();
-        self.tokens = 0;
-        self.hash.clear();
+    /// A page of an episode that nothing is on yet, in the room of one that is done with.
+    pub(crate) fn begin(done: Option<OpenPage>, episode: u32) -> Self {
+        let (mut traces, mut hash) = done.map(|done| (done.traces, done.hash)).unwrap_or_default();
+        traces.clear();
+        hash.clear();
+        OpenPage { episode, traces, tokens: 0, hash }
     }
 
     /// Puts the next trace on the page.
@@ -86,11 +81,6 @@ impl OpenPage {
     pub(crate) fn hash(&self) -> [u8; 32] {
         self.hash.get()
     }
-}
-
-/// How a line begins that has a time.
-fn stamp(time: i64) -> Arc<str> {
-    format!("[{}] ", time::format(time)).into()
 }
 
 /// What a trace costs in a prompt: the tokens of its line without the timestamp.

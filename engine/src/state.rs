@@ -16,7 +16,6 @@ use crate::history::{Changes, Totals};
 use crate::item::{Attributes, ItemId, Layer};
 use crate::layers::LayerIndex;
 use crate::names::Names;
-use crate::pages::OpenPage;
 use crate::record::PointerRecord;
 use crate::tables::{self, EdgeRow, EpisodeRow, Meta, PageRow, PointersRow};
 use crate::{Error, Result};
@@ -72,8 +71,6 @@ pub(crate) struct State {
     pub(crate) is_past: bool,
     /// The episode that was written to last. Until the state is settled it may be ahead of the episode's row.
     pub(crate) hot: Option<HotEpisode>,
-    /// The open page that the last trace joined, as far as its hash goes.
-    pub(crate) open_page: Option<Arc<OpenPage>>,
     pub(crate) at_hand: AtHand,
 }
 
@@ -112,8 +109,7 @@ struct FreeSteps {
 }
 
 /// Where a state stood within a transaction, to come back to. The indexes of the layers are not in it: what a transaction
-/// writes joins them at its end. Nor is the open page's hash so far: keeping it would copy it for every trace, and without it
-/// the page is read when it is closed.
+/// writes joins them at its end.
 #[must_use = "ends with `State::release` or `State::roll_back`"]
 pub(crate) struct Savepoint {
     meta: Meta,
@@ -161,7 +157,6 @@ impl State {
         self.attributes.roll_back(savepoint.attributes);
         self.unsettled = savepoint.unsettled;
         self.hot = savepoint.hot;
-        self.open_page = None;
         self.changes = savepoint.changes;
         self.at_hand = AtHand::default();
     }
@@ -390,7 +385,6 @@ impl State {
     /// Lets go of what is kept beside the rows, which are about to become others.
     pub(crate) fn forget_what_is_at_hand(&mut self) {
         self.hot = None;
-        self.open_page = None;
         self.at_hand = AtHand::default();
     }
 

@@ -1,7 +1,7 @@
 //! Clocks and instants: microseconds since the epoch, UTC, written as RFC 3339.
 
 use crate::{Error, Result};
-use std::fmt::Debug;
+use std::fmt::{Debug, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Says what time it is; a database asks for nothing else from the outside world.
@@ -37,12 +37,18 @@ impl Clock for FixedClock {
 /// One day in microseconds.
 pub const DAY_US: i64 = 86_400_000_000;
 
+/// No instant takes more bytes than this when it is written.
+const LONGEST: usize = 32;
+
 /// An instant as RFC 3339 in UTC, without trailing zeros.
 pub fn format(micros: i64) -> String {
-    match jiff::Timestamp::from_microsecond(micros) {
-        Ok(instant) => instant.to_string(),
-        Err(_) => format!("{micros}us"),
-    }
+    let mut text = String::with_capacity(LONGEST);
+    // Writing to a string does not fail.
+    let _ = match jiff::Timestamp::from_microsecond(micros) {
+        Ok(instant) => write!(text, "{instant}"),
+        Err(_) => write!(text, "{micros}us"),
+    };
+    text
 }
 
 /// The instant an RFC 3339 text with a zone names.

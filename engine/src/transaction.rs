@@ -19,7 +19,7 @@ use crate::edge::Edge;
 use crate::item::{Attributes, ItemId, Layer, Source, Status};
 use crate::new_item::{NewRecall, NewTrace};
 use crate::options::Durability;
-use crate::pages;
+use crate::pages::{self, OpenPage};
 use crate::provenance::{self, Pointer, Target};
 use crate::record::{
     Field, FieldValue, ItemRecord, LinkRecord, PointerRecord, PointerTarget, Record, RekeyRecord, SettingRecord,
@@ -78,6 +78,8 @@ pub struct Transaction<'db> {
     state: State,
     records: Vec<Staged>,
     own: OwnItems,
+    /// The open page that the last trace joined, as far as its hash goes: with it, closing the page reads none of its traces.
+    page: Option<OpenPage>,
     bytes: u64,
     time: i64,
     /// Keys that begin with `~` are the engine's own; they come back with an import of an export.
@@ -102,8 +104,9 @@ pub(crate) struct Copied {
 }
 
 impl<'db> Transaction<'db> {
-    pub(crate) fn new(inner: &'db Arc<Inner>, writer: MutexGuard<'db, Writer>) -> Self {
+    pub(crate) fn new(inner: &'db Arc<Inner>, mut writer: MutexGuard<'db, Writer>) -> Self {
         let state = writer.state.as_ref().clone();
+        let page = writer.open_page.take();
         let time = inner.now().max(state.meta.clock);
         Transaction {
             inner,
@@ -111,6 +114,7 @@ impl<'db> Transaction<'db> {
             state,
             records: Vec::new(),
             own: OwnItems::new(),
+            page,
             bytes: 0,
             time,
             takes_engine_keys: false,
@@ -191,6 +195,7 @@ impl<'db> Transaction<'db> {
         self.state = copy.state;
         self.records.truncate(copy.records);
         self.own = copy.own;
+        self.page = None;
         self.bytes = copy.bytes;
         self.erase.truncate(copy.erase);
     }
@@ -209,6 +214,7 @@ impl<'db> Transaction<'db> {
         self.bytes = bytes;
         self.erase.truncate(erase);
         self.own = self.own.split(&bound).0;
+        self.page = None;
         done
     }
 
@@ -587,6 +593,7 @@ impl<'db> Transaction<'db> {
     /// Of the disk; after a failed write or sync the database must be opened again.
     pub fn commit(mut self, durability: Durability) -> Result<Commit> {
         if self.records.is_empty() {
+            self.writer.open_page = self.page;
             let head = self.state.head;
             return Ok(Commit { number: head.commit.0, position: head.position.0, time: self.state.meta.clock });
         }
@@ -604,11 +611,12 @@ impl<'db> Transaction<'db> {
             return Err(error);
         }
         let commit = Commit { number: appended.commit.0, position: appended.end.0, time: self.time };
-        let Transaction { inner, writer, state, records, bytes, .. } = self;
+        let Transaction { inner, mut writer, state, records, bytes, page, .. } = self;
         if forgets {
             inner.forgotten(writer, state, &redaction)?;
             return Ok(commit);
         }
+        writer.open_page = page;
         inner.appended(writer, Arc::new(state), appended.end, durability, records.len() as u64, bytes)?;
         Ok(commit)
     }

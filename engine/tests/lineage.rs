@@ -5,8 +5,8 @@ use holotype::answer::{Output, Table};
 use holotype::query::Params;
 use holotype::time::FixedClock;
 use holotype::{
-    Durability, Edge, EpisodeChange, Error, Holotype, NewRecall, NewTrace, Options, Pointer, Snapshot, Source,
-    Transaction,
+    Durability, Edge, EpisodeChange, Error, Holotype, ItemId, NewRecall, NewTrace, Options, Pointer, Snapshot, Source,
+    Transaction, Verdict,
 };
 use std::sync::Arc;
 
@@ -143,6 +143,57 @@ fn closing_a_closed_episode_closes_the_page_of_late_traces() {
     let commit = database.head().commit;
     database.query(close, &Params::new()).unwrap();
     assert_eq!(database.head().commit, commit, "nothing was left to close");
+}
+
+/// A page is added up as its traces come. What was dropped or refused in between never happened, whatever was added up by then.
+#[test]
+fn a_page_has_the_hash_of_the_traces_that_were_committed() {
+    let (_dir, database) = database();
+    fn trace(transaction: &mut Transaction<'_>, episode: &str, key: Option<&str>, text: &str) -> Result<ItemId, Error> {
+        let trace = NewTrace::turn(episode, text).source(Source::User);
+        transaction.record(if let Some(key) = key { trace.key(key) } else { trace })
+    }
+    let mut transaction = database.begin().unwrap();
+    trace(&mut transaction, "e", Some("t1"), "what was said first").unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let pages: [fn(&Holotype); 3] = [
+        // Dropped, and said otherwise then.
+        |database| {
+            let mut dropped = database.begin().unwrap();
+            trace(&mut dropped, "e", None, "what was never said").unwrap();
+            drop(dropped);
+            let mut transaction = database.begin().unwrap();
+            trace(&mut transaction, "e", None, "what was said instead").unwrap();
+            transaction.commit(Durability::Sync).unwrap();
+        },
+        // Refused, and said otherwise in the same transaction.
+        |database| {
+            let mut transaction = database.begin().unwrap();
+            trace(&mut transaction, "e", None, "the first of three").unwrap();
+            trace(&mut transaction, "e", Some("t1"), "what has a key that is taken").unwrap_err();
+            trace(&mut transaction, "e", None, "the second of three").unwrap();
+            transaction.commit(Durability::Sync).unwrap();
+        },
+        // Interrupted by another episode, and by a transaction with nothing in it.
+        |database| {
+            for (episode, text) in [("e", "before"), ("other", "elsewhere"), ("e", "between"), ("e", "after")] {
+                let mut transaction = database.begin().unwrap();
+                trace(&mut transaction, episode, None, text).unwrap();
+                transaction.commit(Durability::Sync).unwrap();
+                database.begin().unwrap().commit(Durability::Sync).unwrap();
+            }
+        },
+    ];
+    for (i, told) in pages.iter().enumerate() {
+        told(&database);
+        database.query("close episode 'e'", &Params::new()).unwrap();
+        let mut transaction = database.begin().unwrap();
+        let page = Pointer::to_page(format!("e/p{}", i + 1));
+        let summary = transaction.remember(NewRecall::new(holotype::Kind::Summary, "s").from(page)).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+        let citations = database.snapshot().citations(summary).unwrap();
+        assert_eq!(citations.iter().map(|citation| citation.verdict).collect::<Vec<_>>(), [Verdict::Ok], "page {i}");
+    }
 }
 
 /// The version an episode is given counts as the reader's until a trace states one, however often it is changed.

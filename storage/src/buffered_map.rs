@@ -23,7 +23,6 @@ use imbl::shared_ptr::DefaultSharedPtr;
 const MAX_RECENT: usize = 64;
 
 /// An ordered map with cheap copies and cheap changes to them.
-#[derive(Clone)]
 pub struct BufferedMap<K, V> {
     recent: Vec<(K, V)>,
     settled: OrdMap<K, V>,
@@ -34,6 +33,15 @@ pub struct BufferedMap<K, V> {
 impl<K, V> Default for BufferedMap<K, V> {
     fn default() -> Self {
         Self { recent: Vec::new(), settled: OrdMap::new(), added: 0 }
+    }
+}
+
+/// A copy has room for all changes that may stand apart: it is made to be changed.
+impl<K: Clone, V: Clone> Clone for BufferedMap<K, V> {
+    fn clone(&self) -> Self {
+        let mut recent = Vec::with_capacity(if self.recent.is_empty() { 0 } else { MAX_RECENT });
+        recent.extend_from_slice(&self.recent);
+        Self { recent, settled: self.settled.clone(), added: self.added }
     }
 }
 

@@ -8,7 +8,6 @@ use crate::record::{EpisodeRecord, ItemRecord, PageRecord, Record};
 use crate::settings;
 use crate::tables::{EpisodeRow, PageRow};
 use crate::{Error, Result};
-use std::sync::Arc;
 
 impl Transaction<'_> {
     /// Opens, changes or closes an episode. Closing one closes its open page.
@@ -91,13 +90,13 @@ impl Transaction<'_> {
 
     /// The tokens and the hash of a page with these traces.
     fn add_up_page(&self, episode: u32, traces: &[u32]) -> Result<(u64, [u8; 32])> {
-        if let Some(page) = self.state.open_page.as_ref()
+        if let Some(page) = self.page.as_ref()
             && page.episode == episode
             && page.traces == traces
         {
             return Ok((page.tokens, page.hash()));
         }
-        let mut page = OpenPage::new(episode);
+        let mut page = OpenPage::begin(None, episode);
         for trace in traces {
             page.push(&self.content(ItemId(*trace))?.record);
         }
@@ -106,21 +105,13 @@ impl Transaction<'_> {
 
     /// Puts the trace just written on the open page of its episode, on which `before` stood.
     pub(super) fn note_on_page(&mut self, episode: u32, before: &[u32], record: &ItemRecord) {
-        let noted = self.state.open_page.take();
-        let mut page = match noted {
+        let mut page = match self.page.take() {
             Some(page) if page.episode == episode && page.traces == before => page,
-            Some(mut page) if before.is_empty() => {
-                match Arc::get_mut(&mut page) {
-                    Some(closed) => closed.begin(episode),
-                    None => page = Arc::new(OpenPage::new(episode)),
-                }
-                page
-            }
-            None if before.is_empty() => Arc::new(OpenPage::new(episode)),
+            noted if before.is_empty() => OpenPage::begin(noted, episode),
             _ => return,
         };
-        Arc::make_mut(&mut page).push(record);
-        self.state.open_page = Some(page);
+        page.push(record);
+        self.page = Some(page);
     }
 
     /// `EPISODE/pN`, counted on past keys that were given to pages by hand.
