@@ -53,6 +53,7 @@
 //!    another file or another place do not pass.
 
 mod origin;
+mod passage;
 mod stream;
 
 use std::ops::Range;
@@ -65,6 +66,7 @@ use crate::log::Head;
 use crate::vfs::{Mapping, OpenMode, Vfs};
 use crate::zeros;
 
+pub use passage::Passage;
 pub use stream::SegmentFileStream;
 
 /// Which file this is: what a reader must expect to find, or else refuse the file.
@@ -444,8 +446,16 @@ impl SegmentFile {
     fn check_section(&self, section: &Section) -> Result<()> {
         // What is not in memory is read without what lies around it.
         self.content.will_need(section.offset..section.offset + section.len);
-        let bytes = self.bytes_of(section);
-        let found = section_crc(&self.identity, section.tag, section.offset as u64, bytes);
+        let mut hasher = section_hasher(&self.identity, section.tag, section.offset as u64);
+        let mut start = section.offset;
+        for piece in self.bytes_of(section).chunks(passage::KEPT_LEN) {
+            hasher.update(piece);
+            if piece.len() == passage::KEPT_LEN {
+                self.content.let_go(start..start + piece.len());
+            }
+            start += piece.len();
+        }
+        let found = hasher.finalize();
         if found == section.crc {
             return Ok(());
         }
@@ -576,12 +586,6 @@ fn head_crc(head: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&head[..HEADER_CRC]);
     hasher.update(&head[HEADER_LEN..]);
-    hasher.finalize()
-}
-
-fn section_crc(identity: &FileIdentity, tag: [u8; 4], offset: u64, bytes: &[u8]) -> u32 {
-    let mut hasher = section_hasher(identity, tag, offset);
-    hasher.update(bytes);
     hasher.finalize()
 }
 

@@ -150,11 +150,13 @@ fn mappings_are_whole_aligned_and_shared() {
             assert_eq!(mapping.as_ptr().align_offset(MAPPING_ALIGNMENT), 0);
             let clone = mapping.clone();
             drop(mapping);
-            // Whatever is asked for ahead, what is read stays the same.
+            // Whatever is asked for ahead or let go of, what is read stays the same.
             for range in [0..len, len / 2..len / 2 + 1, len..len + 5000, usize::MAX - 1..usize::MAX, 0..0] {
-                clone.will_need(range);
+                clone.will_need(range.clone());
+                assert_eq!(&*clone, content);
+                clone.let_go(range);
+                assert_eq!(&*clone, content);
             }
-            assert_eq!(&*clone, content);
         }
         assert_eq!(kind_of(vfs.map(&dir.join("missing"))), ErrorKind::NotFound);
     });

@@ -9,13 +9,14 @@
 //! The walk is made twice: once to count, which says where every section stands, and once to write. The first reads postings
 //! only of segments that lose documents.
 //!
-//! Cost: every posting is decoded once, and encoded where it moves among others. Memory for the postings of one term, 12 bytes a document, and the
-//! stream's buffers; the size of the dictionaries and of all postings together does not matter.
+//! Cost: every posting is decoded once, and encoded where it moves among others. Memory for the postings of one term, 12 bytes a document, the
+//! stream's buffers, and a few MiB of each segment, which is let go of as it is read; the size of the dictionaries and of all
+//! postings together does not matter.
 
 use std::path::Path;
 
 use holotype_storage::log::Head;
-use holotype_storage::segment_file::FileIdentity;
+use holotype_storage::segment_file::{FileIdentity, Passage};
 use holotype_storage::vfs::Vfs;
 
 use super::analyse::Analyzer;
@@ -32,6 +33,7 @@ const DROPPED: u32 = u32::MAX;
 /// A segment being read: its next term, and where its documents go.
 struct Source<'a> {
     lookup: Lookup<'a>,
+    passage: Passage<'a>,
     next: u32,
     term: Option<(&'a [u8], Stored<'a>)>,
     places: Vec<u32>,
@@ -50,6 +52,9 @@ impl<'a> Source<'a> {
     }
 
     fn go_to(&mut self, term: u32) {
+        if let Some((key, list)) = self.term {
+            self.passage.passed(list.stored_len(key));
+        }
         self.next = term;
         self.term = self.lookup.term(term);
     }
@@ -95,6 +100,7 @@ pub fn merge_word_segments(
         let places = vec![DROPPED; segment.document_count() as usize];
         sources.push(Source {
             lookup: segment.lookup()?,
+            passage: segment.file().passage(),
             next: 0,
             term: None,
             places,

@@ -21,6 +21,7 @@
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::segment::TERM_LEN;
 use crate::error::{Error, Result};
 
 /// Postings to a block.
@@ -182,6 +183,13 @@ pub(super) struct Stored<'a> {
     pub(super) documents: u32,
     /// Where it is noted that the bytes are not a list.
     pub(super) damaged: &'a AtomicBool,
+}
+
+impl Stored<'_> {
+    /// How many bytes it takes in the segment, with its term and that one's entry.
+    pub(super) fn stored_len(&self, key: &[u8]) -> usize {
+        self.bytes.len() + self.blocks.as_flattened().len() + key.len() + TERM_LEN
+    }
 }
 
 impl<'a> Stored<'a> {

@@ -289,8 +289,10 @@ impl WordSegment {
         self.noted(self.check_terms())?;
         let (lookup, lens) = (self.lookup()?, self.stored_lens()?);
         let mut spare = Vec::new();
+        let mut passage = self.file.passage();
         for term in 0..self.terms {
-            if let Some((_, list)) = lookup.term(term) {
+            if let Some((key, list)) = lookup.term(term) {
+                passage.passed(list.stored_len(key));
                 self.noted(self.verify_list(&List::Stored(list), lens, &mut spare))?;
             }
         }
@@ -377,6 +379,9 @@ impl WordSegment {
         let sums = self.noted(self.check_documents())?;
         self.noted(self.check_terms())?;
         let lens = LenClasses::new(self.numbers(LENS, "LENS")?);
+        if self.file_len() > CHECKED_WHEN_OPENED {
+            self.file.let_go();
+        }
         Ok(self.checked.get_or_init(|| Checked { sums, lens }))
     }
 

@@ -204,6 +204,17 @@ impl Mapping {
         }
     }
 
+    /// Gives back the memory that these bytes take in this process: who has read them from end to end and will not soon again
+    /// says so. They stay what they are, and whoever reads them next has them from the file, or from where the system keeps
+    /// what it read of it. Bytes in memory stay there.
+    pub fn let_go(&self, range: Range<usize>) {
+        if let Inner::Mapped(file) = &self.inner
+            && !range.is_empty()
+        {
+            file.let_go(range);
+        }
+    }
+
     fn from_mapped(mapped: os::MappedFile) -> Self {
         Self { inner: Inner::Mapped(Arc::new(mapped)) }
     }

@@ -3,7 +3,7 @@
 //! - Interrupted calls are repeated and short ones continued, so that nothing above has to.
 //! - Byte-range locks are those of redb's file backend (open-file-description locks on Linux and Apple systems, so that two
 //!   handles in one process exclude each other and closing one does not end the other's; `LockFileEx` on Windows).
-//! - The one `unsafe` block of this crate maps a file.
+//! - The two `unsafe` blocks of this crate map a file, and let go of what is mapped.
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{Advice, Mmap, MmapOptions};
+use memmap2::{Advice, Mmap, MmapOptions, UncheckedAdvice};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
@@ -130,8 +130,19 @@ pub(super) struct MappedFile {
 
 impl MappedFile {
     pub(super) fn will_need(&self, range: Range<usize>) {
-        let range = range.start.min(self.map.len())..range.end.min(self.map.len());
+        let range = self.within(range);
         let _ = self.map.advise_range(Advice::WillNeed, range.start, range.len());
+    }
+
+    pub(super) fn let_go(&self, range: Range<usize>) {
+        let range = self.within(range);
+        // SAFETY: this may not be done to memory whose content would be another afterwards. What a shared mapping of a file
+        // shows comes from the file each time, and the file never changes, which the callers of `map` uphold.
+        let _ = unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
+    }
+
+    fn within(&self, range: Range<usize>) -> Range<usize> {
+        range.start.min(self.map.len())..range.end.min(self.map.len())
     }
 }
 
