@@ -177,9 +177,13 @@ impl<'a> Source<'a> {
         };
         segment.check_ahead();
         let code = walkable.quantizer.encode_query(query.vector());
+        // Many matches come along soon enough on a walk over everything.
+        let is_walked = match Plan::choose(matching, count, options.ef) {
+            Plan::Collecting(patience) => patience.suffices(matching as f64 / count as f64),
+            _ => false,
+        };
         if let Some(filter) = filter
-            // A walk that has to find all matches meets everything else on its way.
-            && Plan::choose(matching, count, options.ef, || false) != Plan::Collecting
+            && !is_walked
         {
             let keys = compare(&walkable, &code, members, filter);
             let compared = keys.len() as u64;

@@ -15,7 +15,7 @@ use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::hnsw::filter::{Members, Plan};
 use crate::hnsw::reach::Reach;
-use crate::hnsw::search::{Beam, Walker, share_around};
+use crate::hnsw::search::{Beam, Walker};
 use crate::quantize::Likely;
 use crate::rows::{ExactQuery, RowsView};
 use crate::segment::{TailView, VectorSegment, Walkable};
@@ -437,9 +437,6 @@ const EXACT_MATCHES: u64 = 256;
 /// What a scan of codes keeps at least: where the matches lie far away, many are about as far.
 const SCANNED: usize = 512;
 
-/// A query lies away from the matches when around it so much less of a share matches than everywhere.
-const AWAY: f64 = 0.5;
-
 /// Walks a segment's graph, and scores the best of what it meets from the exact vectors.
 #[allow(clippy::too_many_arguments)]
 fn walk_segment(
@@ -465,29 +462,32 @@ fn walk_segment(
             return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, likely, k, top));
         };
         let matcher = members.matcher(rows, filter);
-        let matching_share = matching as f64 / segment.len() as f64;
-        let (mut near, mut steps) = (graph.entry, 0);
-        let plan = Plan::choose(matching, segment.len() as u64, ef, || {
-            (near, steps) = walker.descend(graph, scratch);
-            share_around(&graph.ground(), &matcher, near) < matching_share * AWAY
-        });
-        let (strategy, compared) = match plan {
+        let count = segment.len() as u64;
+        let (mut compared, mut near) = (0, graph.entry);
+        let mut plan = Plan::choose(matching, count, ef);
+        if let Plan::Collecting(patience) = plan {
+            let reach = Reach::new(rows.spec().metric, &code, k, ef, segment.len());
+            (near, compared) = walker.descend(graph, scratch);
+            let (collected, around) = walker.search_collecting(graph, &matcher, near, reach, patience, scratch);
+            compared += collected;
+            plan = around.map_or(plan, |around| Plan::instead(matching, count, around));
+        }
+        let strategy = match plan {
             Plan::Scan if matching <= EXACT_MATCHES.max(k as u64) => {
-                let compared = flat::scan_positions(rows, query, members.positions(filter), top);
-                return (Strategy::ScanMatching, steps + compared);
+                compared += flat::scan_positions(rows, query, members.positions(filter), top);
+                return (Strategy::ScanMatching, compared);
             }
-            Plan::Scan => (Strategy::ScanMatching, walker.scan(members.positions(filter), ef.max(SCANNED), scratch)),
+            Plan::Scan => {
+                compared += walker.scan(members.positions(filter), ef.max(SCANNED), scratch);
+                Strategy::ScanMatching
+            }
+            Plan::Collecting(_) => Strategy::WalkCollecting,
             Plan::Matching { away } => {
                 let seeds = members.spread(filter, matching);
-                let compared = walker.search_matching(graph, &matcher, near, &seeds, away, ef, scratch);
-                (Strategy::WalkMatching, compared)
-            }
-            Plan::Collecting => {
-                let reach = Reach::new(rows.spec().metric, &code, k, ef, segment.len());
-                (Strategy::WalkCollecting, walker.search_collecting(graph, &matcher, near, reach, scratch))
+                compared += walker.search_matching(graph, &matcher, near, &seeds, away, ef, scratch);
+                Strategy::WalkMatching
             }
         };
-        let compared = compared + steps;
         (strategy, compared + rescore(&scratch.found, rows, query, likely, k, top))
     })
 }

@@ -3,8 +3,12 @@
 //! | matching | strategy |
 //! |---|---|
 //! | few, in number or in share | scan them |
-//! | between | walk the matching nodes, stepping over the others |
-//! | [`COLLECT_SHARE`] and more, or so many that a walk meets enough of them sooner than a scan ends; the query among them | walk all nodes and collect those that match |
+//! | more | walk all nodes and collect those that match, for as long as that promises to cost less than the next |
+//! | more, and the walk gave up, up to [`SCAN_COUNT`] | scan them |
+//! | more than that | walk the matching nodes, stepping over the others |
+//!
+//! Whether a walk meets its matches soon depends on where they lie: next to the query, anywhere, or far away. That is found
+//! out by walking.
 //!
 //! The counts are exact. A filter's ids and a segment's ids are both bit vectors, so matches are counted and listed 64
 //! ids at a time; the position of an id is the number of the segment's ids below it.
@@ -12,9 +16,6 @@
 use crate::bitmap::Bits;
 use crate::distance::kernels;
 use crate::rows::RowsView;
-
-/// From this share on, walking over nodes that do not match costs less than stepping over them.
-const COLLECT_SHARE: f64 = 0.2;
 
 /// As many codes are compared one after the other while a walk expands a node: measured with 384 numbers and with 128, among
 /// 60,000 and 1,000,000 vectors, 15 to 25. A walk over all nodes expands some ef nodes for each share of them that matches.
@@ -31,41 +32,88 @@ const SCAN_COUNT: u64 = 65_536;
 /// Comparing so many costs no more than any walk.
 const FEW: u64 = 2048;
 
+/// A query lies away from the matches when around it so much less of a share matches than everywhere.
+const AWAY: f64 = 0.5;
+
 /// Nodes that a walk over matches starts from. They lie evenly over the matches, so that one is near wherever the
 /// nearest matches are.
 const SEEDS: u64 = 128;
 
 /// How the matches of a filter are searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Plan {
     /// Compare them all.
     Scan,
+    /// Walk over all nodes while there is patience.
+    Collecting(Patience),
     /// Walk over the matching nodes.
     Matching {
         /// Whether the query lies away from them.
         away: bool,
     },
-    /// Walk over all nodes.
-    Collecting,
 }
 
 impl Plan {
-    /// For `matching` of `count` nodes, where `ef` of them are to be kept. `away` says whether the query lies away from
-    /// the matches, which takes a walk to find out.
-    pub(crate) fn choose(matching: u64, count: u64, ef: usize, away: impl FnOnce() -> bool) -> Self {
-        let share = matching as f64 / count as f64;
-        if matching <= FEW.max(ef as u64 * 8) || share < SCAN_SHARE {
+    /// For `matching` of `count` nodes, where `ef` of them are to be kept.
+    pub(crate) fn choose(matching: u64, count: u64, ef: usize) -> Self {
+        let (share, patience) = (matching as f64 / count as f64, Patience::new(matching, ef));
+        let is_few = matching <= FEW.max(ef as u64 * 8) || share < SCAN_SHARE;
+        if is_few || (matching <= SCAN_COUNT && patience.part_of(share * NEARER) > 1.0) {
             return Self::Scan;
         }
-        let away = away();
-        let steps = ef as f64 / share;
-        if !away && (share >= COLLECT_SHARE || steps * SCANNED_PER_STEP < matching as f64) {
-            Self::Collecting
-        } else if matching <= SCAN_COUNT {
-            Self::Scan
-        } else {
-            Self::Matching { away }
+        Self::Collecting(patience)
+    }
+
+    /// What is done when the patience has come to an end and, of those met, the share `around` matches.
+    pub(crate) fn instead(matching: u64, count: u64, around: f64) -> Self {
+        if matching <= SCAN_COUNT {
+            return Self::Scan;
         }
+        Self::Matching { away: around < matching as f64 / count as f64 * AWAY }
+    }
+}
+
+/// How long a walk over all nodes goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Patience {
+    ef: f64,
+    /// The nodes that are expanded while what is done instead is done.
+    steps: f64,
+}
+
+/// As many nodes are expanded, for each that is kept, while a walk over matches steps over the others.
+const STEPPED_OVER: f64 = 5.0;
+
+/// Nodes that are expanded before a walk is judged by what it has met.
+const TRIED: usize = 32;
+
+/// How much longer than foreseen a walk may take.
+const PATIENCE: f64 = 2.0;
+
+/// The matches may lie so many times as densely where the query is. Where that is not enough, no walk is tried.
+const NEARER: f64 = 4.0;
+
+impl Patience {
+    /// Of a walk that looks for `ef` of `matching`.
+    pub(crate) fn new(matching: u64, ef: usize) -> Self {
+        let (ef, scan) = (ef as f64, matching.min(SCAN_COUNT) as f64 / SCANNED_PER_STEP);
+        Self { ef, steps: if matching > SCAN_COUNT { scan.max(ef * STEPPED_OVER) } else { scan } }
+    }
+
+    /// Whether a walk over nodes of which that `share` matches costs less than what is done instead.
+    pub(crate) fn suffices(&self, share: f64) -> bool {
+        self.part_of(share) < 1.0
+    }
+
+    /// What such a walk costs in parts of that.
+    fn part_of(&self, share: f64) -> f64 {
+        self.ef / share / self.steps
+    }
+
+    /// Whether it is at an end after `expanded` nodes, where the share `around` of those met matches.
+    #[inline]
+    pub(crate) fn ends(&self, expanded: usize, around: impl FnOnce() -> f64) -> bool {
+        expanded >= TRIED && (expanded as f64 > self.steps * PATIENCE || !self.suffices(around()))
     }
 }
 
@@ -420,19 +468,27 @@ mod tests {
 
     #[test]
     fn the_plan_follows_number_and_share() {
-        assert_eq!(Plan::choose(1, 100_000, 64, || false), Plan::Scan);
-        assert_eq!(Plan::choose(20_000, 200_000, 64, || false), Plan::Collecting);
-        assert_eq!(Plan::choose(20_000, 1_000_000, 64, || false), Plan::Scan);
-        assert_eq!(Plan::choose(20_000, 1_000_000, 12, || false), Plan::Collecting);
-        assert_eq!(Plan::choose(100_000, 10_000_000, 64, || false), Plan::Matching { away: false });
-        assert_eq!(Plan::choose(50_000, 100_000, 64, || false), Plan::Collecting);
-        assert_eq!(Plan::choose(10_000, 12_000, 64, || false), Plan::Collecting);
-        assert_eq!(Plan::choose(10_000, 12_000, 64, || true), Plan::Scan);
-        assert_eq!(Plan::choose(70_000, 100_000, 64, || true), Plan::Matching { away: true });
-        assert_eq!(Plan::choose(100, 100_000, 64, || panic!("few are scanned wherever they are")), Plan::Scan);
-        assert_eq!(Plan::choose(10_000, 60_000, 64, || false), Plan::Collecting);
-        assert_eq!(Plan::choose(5_000, 60_000, 64, || false), Plan::Scan);
-        assert_eq!(Plan::choose(20_000, 4_000_000, 64, || false), Plan::Scan);
-        assert_eq!(Plan::choose(20_000, 200_000, 5_000, || false), Plan::Scan);
+        for (matching, count, ef) in
+            [(1, 100_000, 64), (20_000, 4_000_000, 64), (20_000, 200_000, 5_000), (5_000, 600_000, 64)]
+        {
+            assert_eq!(Plan::choose(matching, count, ef), Plan::Scan, "{ef} of {matching} of {count}");
+        }
+        for (matching, count, ef) in [(20_000, 200_000, 64), (5_000, 60_000, 64), (100_000, 10_000_000, 64)] {
+            let tried = Plan::Collecting(Patience::new(matching, ef));
+            assert_eq!(Plan::choose(matching, count, ef), tried, "{ef} of {matching} of {count}");
+        }
+        assert_eq!(Plan::instead(10_000, 60_000, 0.0), Plan::Scan);
+        assert_eq!(Plan::instead(70_000, 100_000, 0.3), Plan::Matching { away: true });
+        assert_eq!(Plan::instead(100_000, 10_000_000, 0.008), Plan::Matching { away: false });
+    }
+
+    #[test]
+    fn patience_ends_where_a_walk_costs_more_than_what_is_done_instead() {
+        // 1000 nodes are expanded while 16,000 codes are compared.
+        let patience = Patience::new(16_000, 50);
+        assert!(patience.suffices(0.06) && !patience.suffices(0.04));
+        assert!(Patience::new(100_000, 5000).suffices(0.25) && !Patience::new(100_000, 5000).suffices(0.15));
+        assert!(!patience.ends(TRIED - 1, || 0.0) && patience.ends(TRIED, || 0.0));
+        assert!(!patience.ends(2000, || 0.06) && patience.ends(2000, || 0.04) && patience.ends(2001, || 1.0));
     }
 }

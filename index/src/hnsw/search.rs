@@ -10,7 +10,7 @@
 
 use std::cmp::Reverse;
 
-use super::filter::{Matcher, Positions};
+use super::filter::{Matcher, Patience, Positions};
 use super::graph::{GraphView, Level, LevelView};
 use super::reach::{Bound, Reach};
 use super::visited::Scratch;
@@ -303,24 +303,31 @@ impl Walker<'_> {
     }
 
     /// The best of the nodes that match within `reach`, into `found`: walks from `near` over all nodes until none is left to
-    /// expand that is nearer than the worst match kept, and within reach of the best.
+    /// expand that is nearer than the worst match kept, and within reach of the best. Where `patience` ends before, returns
+    /// beside the number of those compared which share of those met matches.
     pub(crate) fn search_collecting(
         &self,
         graph: &GraphView<'_>,
         matcher: &Matcher<'_>,
         near: u32,
         reach: Reach,
+        patience: Patience,
         scratch: &mut Scratch,
-    ) -> u64 {
+    ) -> (u64, Option<f64>) {
         let ground = graph.ground();
         let mut compared = self.start(&ground, &[near, graph.entry], 0, scratch);
         scratch.found.reset_within(reach);
         scratch.frontier.clear();
-        collect(matcher, scratch);
+        let (mut met, mut expanded) = (Met::default(), 0);
+        collect(matcher, scratch, &mut met);
         while let Some(Reverse(nearest)) = scratch.frontier.pop() {
             if !scratch.found.takes(nearest) {
                 break;
             }
+            if patience.ends(expanded, || met.share()) {
+                return (compared, Some(met.share()));
+            }
+            expanded += 1;
             let Scratch { nodes, visited, .. } = scratch;
             nodes.clear();
             ground.for_each_link(node_of(nearest), |link| {
@@ -332,9 +339,9 @@ impl Walker<'_> {
                 ground.prefetch(node_of(*next));
             }
             compared += self.compare(&ground, scratch);
-            collect(matcher, scratch);
+            collect(matcher, scratch, &mut met);
         }
-        compared
+        (compared, None)
     }
 
     /// The best `ef` of the nodes that match, into `found`: compares matching nodes only, and reaches them over nodes
@@ -398,29 +405,33 @@ impl Walker<'_> {
     }
 }
 
+/// How many nodes were met, near enough to matter, and how many of them match.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    count: u32,
+    matching: u32,
+}
+
+impl Met {
+    fn share(self) -> f64 {
+        f64::from(self.matching) / f64::from(self.count)
+    }
+}
+
 /// Puts the nodes just compared on the frontier, and those that match into `found`.
-fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch) {
+fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch, met: &mut Met) {
     for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
         let key = key(*distance, *node);
         if !scratch.found.takes(key) {
             continue;
         }
         scratch.frontier.push(Reverse(key));
+        met.count += 1;
         if matcher.matches(*node) {
+            met.matching += 1;
             scratch.found.push(*distance, *node);
         }
     }
-}
-
-/// Which share of the neighbours of a node and of their neighbours matches.
-pub(crate) fn share_around(ground: &LevelView<'_>, matcher: &Matcher<'_>, node: u32) -> f64 {
-    let around = ground.links(node).iter().flat_map(|link| ground.links(*link));
-    let (mut met, mut matching) = (0u32, 0u32);
-    for node in around {
-        met += 1;
-        matching += u32::from(matcher.matches(*node));
-    }
-    f64::from(matching) / f64::from(met.max(1))
 }
 
 /// Collects the matching nodes next to `node` that were not met before, and, until there are as many as two link lists
