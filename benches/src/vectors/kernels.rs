@@ -14,7 +14,7 @@
 //! Rows and queries begin on a boundary of 64 bytes, as those of a segment and prepared queries do: where every load runs over
 //! the end of a cache line, codes are compared at half the rate.
 //!
-//! Rates are by processor time of the thread, the best of some rounds; `million_per_s` counts distances. `read` adds up the
+//! Rates are by processor time of the thread, the best of some rounds; `million_per_s` counts distances. `read` combines the
 //! same bytes as whole words, in four places at a time, and does nothing else: `of_reading` is the share of its rate at which
 //! a kernel's rows go by.
 
@@ -190,15 +190,17 @@ fn rate(count: usize, mut work: impl FnMut()) -> f64 {
 /// Places that are read side by side: what fetches ahead begins again with every page, and the others go on meanwhile.
 const PLACES: usize = 4;
 
-/// In sums of their own for each place and each word of a cache line, so that additions do not wait for each other.
+/// In a sum of its own for each word of a cache line, so that additions do not wait for each other; more sums than that would
+/// not stay in registers.
 fn sum(words: &[u64]) -> u64 {
     let part = words.len() / PLACES;
-    let parts: [&[[u64; 8]]; PLACES] = std::array::from_fn(|place| words[place * part..][..part].as_chunks().0);
-    let mut sums = [[0u64; 8]; PLACES];
-    for line in 0..parts[0].len() {
-        for (sums, part) in sums.iter_mut().zip(parts) {
-            sums.iter_mut().zip(part[line]).for_each(|(sum, word)| *sum = sum.wrapping_add(word));
+    let [a, b, c, d]: [&[[u64; 8]]; PLACES] =
+        std::array::from_fn(|place| words[place * part..][..part].as_chunks::<8>().0);
+    let mut sums = [0u64; 8];
+    for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
+        for (word, sum) in sums.iter_mut().enumerate() {
+            *sum ^= a[word] ^ b[word] ^ c[word] ^ d[word];
         }
     }
-    sums.iter().flatten().fold(0, |sum, part| sum.wrapping_add(*part))
+    sums.into_iter().fold(0, |all, sum| all ^ sum)
 }
