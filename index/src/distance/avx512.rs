@@ -1,8 +1,11 @@
 //! Kernels for AVX-512 with VNNI.
 //!
 //! Rows are compared four at a time: the query is read once for the four, and their sums are folded in one go, which costs
-//! more than the products do otherwise. Rows that follow each other are fetched ahead: the processor does so by itself only
-//! up to the end of a page.
+//! more than the products do otherwise.
+//!
+//! The processor fetches ahead by itself only up to the end of a page, and then begins anew. Of rows of floats that follow each
+//! other the four are therefore one of each quarter: in four places at once, the others go on meanwhile. Rows of codes are
+//! fetched ahead instead: they are so few bytes that laying four answers down apart would cost more.
 //!
 //! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. A row has
 //! the same sums in the same order beside others and alone, so that its score is the same bit for bit.
@@ -20,7 +23,7 @@ use super::Kernels;
 /// Rows that are compared at a time.
 const FOUR: usize = 4;
 
-/// Bytes fetched ahead of rows that follow each other, and four rows at least.
+/// Bytes fetched ahead of codes that follow each other, and four rows at least.
 const AHEAD_BYTES: usize = 3 << 10;
 
 pub(super) fn table() -> Option<Kernels> {
@@ -87,6 +90,10 @@ fn mask64(n: usize) -> __mmask64 {
 // SAFETY (of the loads): `Wide::whole` reads 16 elements and `Wide::part` the first `n`; the loop in `float_kernel!`
 // asks for no more than the slice has left.
 trait Wide: Copy {
+    /// Bytes fetched ahead in each place where rows are read. Where there is more to do for a line than to load and to add
+    /// it, the processor has too few loads under way by itself.
+    const AHEAD: usize;
+
     /// # Safety
     /// 16 elements must be readable at `at`, and AVX-512 F and F16C there.
     unsafe fn whole(at: *const Self) -> __m512;
@@ -96,6 +103,8 @@ trait Wide: Copy {
 }
 
 impl Wide for f32 {
+    const AHEAD: usize = 0;
+
     #[inline(always)]
     unsafe fn whole(at: *const Self) -> __m512 {
         // SAFETY: see the trait.
@@ -111,6 +120,8 @@ impl Wide for f32 {
 // Under the current rounding, which widening has no use for, a conversion may read its halves from memory itself;
 // `_mm512_cvtph_ps` names a rounding, cannot, and takes a shuffle more.
 impl Wide for f16 {
+    const AHEAD: usize = 1 << 10;
+
     #[inline(always)]
     unsafe fn whole(at: *const Self) -> __m512 {
         // SAFETY: see the trait.
@@ -124,6 +135,8 @@ impl Wide for f16 {
 }
 
 impl Wide for i8 {
+    const AHEAD: usize = 0;
+
     #[inline(always)]
     unsafe fn whole(at: *const Self) -> __m512 {
         // SAFETY: see the trait.
@@ -142,6 +155,23 @@ fn fetch<T>(at: *const T, ahead: usize) {
     if ahead > 0 {
         // SAFETY: a prefetch has no effect but on the cache, wherever it points.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>().wrapping_add(ahead)) };
+    }
+}
+
+/// Where the rows at `at` of the four quarters begin, of `each` rows of `dim`.
+///
+/// # Safety
+/// `at` must be less than `each`, and four times `each` rows of `dim` must begin at `rows`.
+#[inline(always)]
+unsafe fn of_quarters<T>(rows: *const T, dim: usize, each: usize, at: usize) -> [*const T; FOUR] {
+    // SAFETY: each is one of those rows.
+    unsafe {
+        [
+            rows.add(at * dim),
+            rows.add((each + at) * dim),
+            rows.add((2 * each + at) * dim),
+            rows.add((3 * each + at) * dim),
+        ]
     }
 }
 
@@ -221,26 +251,28 @@ macro_rules! float_kernel {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,f16c,fma")]
         fn $rows(query: &[f32], rows: &[$b], out: &mut [f32]) {
             let n = query.len();
-            let ahead = (FOUR * n * size_of::<$b>()).max(AHEAD_BYTES);
-            let (fours, rest) = out.as_chunks_mut::<FOUR>();
-            let (four_rows, rest_rows) = rows.split_at(fours.len() * FOUR * n);
-            for (rows, out) in four_rows.chunks_exact(FOUR * n).zip(fours) {
-                let (pq, pr) = (query.as_ptr(), rows.as_ptr());
+            let each = out.len() / FOUR;
+            let (fours, rest) = rows.split_at(FOUR * each * n);
+            let (out, rest_out) = out.split_at_mut(FOUR * each);
+            for at in 0..each {
+                let pq = query.as_ptr();
                 let mut sums = [[_mm512_setzero_ps(); 4]; FOUR];
                 let mut i = 0;
-                // SAFETY: every load starts at `i` of the query or of one of the four rows and ends at `n` or before.
+                // SAFETY: `fours` are the rows of four quarters; every load starts at `i` of the query or of a row and ends at
+                // `n` or before.
                 unsafe {
+                    let pr = of_quarters(fours.as_ptr(), n, each, at);
                     while i + 64 <= n {
                         for row in 0..FOUR {
                             for line in (0..64).step_by(64 / size_of::<$b>()) {
-                                fetch(pr.add(row * n + i + line), ahead);
+                                fetch(pr[row].add(i + line), <$b>::AHEAD);
                             }
                         }
                         for lane in 0..4 {
                             let at = i + lane * 16;
                             let $x = f32::whole(pq.add(at));
                             for (row, sums) in sums.iter_mut().enumerate() {
-                                let $y = <$b>::whole(pr.add(row * n + at));
+                                let $y = <$b>::whole(pr[row].add(at));
                                 sums[lane] = { let $sum = sums[lane]; $step };
                             }
                         }
@@ -249,7 +281,8 @@ macro_rules! float_kernel {
                     while i + 16 <= n {
                         let $x = f32::whole(pq.add(i));
                         for (row, sums) in sums.iter_mut().enumerate() {
-                            let $y = <$b>::whole(pr.add(row * n + i));
+                            fetch(pr[row].add(i), <$b>::AHEAD);
+                            let $y = <$b>::whole(pr[row].add(i));
                             sums[0] = { let $sum = sums[0]; $step };
                         }
                         i += 16;
@@ -257,14 +290,18 @@ macro_rules! float_kernel {
                     if i < n {
                         let $x = f32::part(pq.add(i), n - i);
                         for (row, sums) in sums.iter_mut().enumerate() {
-                            let $y = <$b>::part(pr.add(row * n + i), n - i);
+                            fetch(pr[row].add(i), <$b>::AHEAD);
+                            let $y = <$b>::part(pr[row].add(i), n - i);
                             sums[1] = { let $sum = sums[1]; $step };
                         }
                     }
                 }
-                *out = sums_ps([total(sums[0]), total(sums[1]), total(sums[2]), total(sums[3])]);
+                let answers = sums_ps([total(sums[0]), total(sums[1]), total(sums[2]), total(sums[3])]);
+                for (quarter, answer) in answers.into_iter().enumerate() {
+                    out[quarter * each + at] = answer;
+                }
             }
-            for (row, out) in rest_rows.chunks_exact(n).zip(rest) {
+            for (row, out) in rest.chunks_exact(n).zip(rest_out) {
                 *out = $name(query, row);
             }
         }
