@@ -43,6 +43,8 @@ pub fn merge_segments(
         rows.append(views[first.segment].slice(first.position, first.position + len));
     }
     segments.iter().try_for_each(|segment| segment.damage())?;
+    // Linking takes long, and of all this only a graph is read again.
+    segments.iter().for_each(|segment| segment.file().let_go());
     options.check_cancelled()?;
     if rows.len() >= options.graph_from
         && let Some((at, base)) = largest_graph(segments, &order)?
