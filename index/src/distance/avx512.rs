@@ -4,8 +4,8 @@
 //! more than the products do otherwise.
 //!
 //! The processor fetches ahead by itself only up to the end of a page, and then begins anew. Of rows of floats that follow each
-//! other the four are therefore one of each quarter: in four places at once, the others go on meanwhile. Rows of codes are
-//! fetched ahead instead: they are so few bytes that laying four answers down apart would cost more.
+//! other the four are therefore one of each quarter: in four places at once, the others go on meanwhile. Rows of codes are so
+//! few bytes that laying four answers down apart costs more than that, but where they come from memory.
 //!
 //! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. A row has
 //! the same sums in the same order beside others and alone, so that its score is the same bit for bit.

@@ -478,6 +478,28 @@ mod tests {
     }
 
     #[test]
+    fn codes_that_no_cache_held_agree_exactly() {
+        // More than a mebibyte of rows, three of which are left over by four quarters.
+        let (dim, count) = (100, 10_503);
+        let code = |i: usize| (i * i % 251) as i8;
+        let query: Vec<i8> = (0..dim).map(|i| code(i + 7)).collect();
+        let rows: Vec<i8> = (0..dim * count).map(code).collect();
+        for table in available() {
+            let (mut dots, mut squares) = (vec![0; count], vec![0; count]);
+            table.dot_i8_rows(&query, &rows, &mut dots);
+            table.l2_i8_rows(&query, &rows, &mut squares);
+            for (row, (dot, square)) in rows.chunks_exact(dim).zip(dots.into_iter().zip(squares)) {
+                assert_eq!(
+                    (dot, square),
+                    (scalar::dot_i8(&query, row), scalar::l2_i8(&query, row)),
+                    "{}",
+                    table.name()
+                );
+            }
+        }
+    }
+
+    #[test]
     #[should_panic(expected = "different lengths")]
     fn different_lengths_are_refused() {
         kernels().dot_f32(&[1.0], &[1.0, 2.0]);

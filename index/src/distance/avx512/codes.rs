@@ -22,6 +22,12 @@ use super::{AHEAD_BYTES, FOUR, fetch, mask64};
 /// Rows of a gather fetched ahead of those at work.
 const AHEAD: usize = 2 * FOUR;
 
+/// Rows of more bytes than this come from memory: no cache near a core held them all. They are taken from four places.
+const CACHED: usize = 1 << 20;
+
+/// Bytes fetched ahead in each of the four places.
+const QUARTERS_AHEAD: usize = 1 << 10;
+
 /// 128 times the sum of a.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
@@ -279,6 +285,9 @@ unsafe fn four<C: Comparison, const HELD: usize>(
 /// Compares `query` with rows that follow each other.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
 fn code_rows<C: Comparison, const HELD: usize>(query: &[i8], rows: &[i8], out: &mut [i32]) {
+    if size_of_val(rows) > CACHED && out.len() > FOUR {
+        return code_quarters::<C, HELD>(query, rows, out);
+    }
     let dim = query.len();
     let ahead = (FOUR * dim).max(AHEAD_BYTES);
     let (fours, rest) = out.as_chunks_mut::<FOUR>();
@@ -292,6 +301,28 @@ fn code_rows<C: Comparison, const HELD: usize>(query: &[i8], rows: &[i8], out: &
     for (at, out) in (done..).zip(rest) {
         [*out, ..] = unsafe { four::<C, 0>(query, &[], [row(rows, dim, at); FOUR], bias, 0) };
     }
+}
+
+/// Compares `query` with rows that follow each other, one of each quarter at a time.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
+fn code_quarters<C: Comparison, const HELD: usize>(query: &[i8], rows: &[i8], out: &mut [i32]) {
+    let dim = query.len();
+    let each = out.len() / FOUR;
+    let (fours, rest) = rows.split_at(FOUR * each * dim);
+    let (out, rest_out) = out.split_at_mut(FOUR * each);
+    let [a, b, c, d] = [0, 1, 2, 3].map(|quarter| &fours[quarter * each * dim..][..each * dim]);
+    // SAFETY (of both): the features are those of this function.
+    let (bias, held) = unsafe { (C::bias(query), held::<C, HELD>(query)) };
+    for at in 0..each {
+        let place = at as u32;
+        let rows = [row(a, dim, place), row(b, dim, place), row(c, dim, place), row(d, dim, place)];
+        let answers = unsafe { four::<C, HELD>(query, &held, rows, bias, QUARTERS_AHEAD) };
+        for (quarter, answer) in answers.into_iter().enumerate() {
+            out[quarter * each + at] = answer;
+        }
+    }
+    code_rows::<C, 0>(query, rest, rest_out);
 }
 
 /// Compares `query` with the rows at `positions`.
