@@ -51,6 +51,8 @@ pub(crate) struct Guard {
     /// The section's first checksum in `SUMS`.
     first: usize,
     checked: Vec<AtomicU64>,
+    /// What the system was asked to read. It is asked once: what is fetched ahead is not always read, and so not checked.
+    asked: Vec<AtomicU64>,
     left: AtomicUsize,
     /// What is checked for those to come next.
     next: AtomicUsize,
@@ -61,10 +63,12 @@ impl Guard {
     /// For a section of `len` bytes whose checksums begin at `first` in `SUMS`.
     pub(crate) fn new(name: &'static str, first: usize, len: usize) -> Self {
         let count = block_count(len);
+        let none = || (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Self {
             name,
             first,
-            checked: (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            checked: none(),
+            asked: none(),
             left: AtomicUsize::new(count),
             next: AtomicUsize::new(0),
             damaged: AtomicUsize::new(NONE),
@@ -127,6 +131,12 @@ fn blocks(start: usize, len: usize) -> RangeInclusive<usize> {
     start / BLOCK_LEN..=(start + len).saturating_sub(1) / BLOCK_LEN
 }
 
+/// Whether the bit of the block is set.
+#[inline]
+fn has(bits: &[AtomicU64], block: usize) -> bool {
+    bits.get(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
+}
+
 impl<'a> Guarded<'a> {
     /// The same, of a file.
     pub(crate) fn in_file(self, file: &'a SegmentFile, tag: [u8; 4]) -> Self {
@@ -141,14 +151,14 @@ impl<'a> Guarded<'a> {
 
     #[cold]
     fn check_all_of(&self, start: usize, len: usize) -> bool {
-        self.will_need(start..start + len);
+        self.fetch(start, len);
         blocks(start, len).all(|block| self.is_checked(block) || self.check(block))
     }
 
     /// Says that the `len` bytes from `start` on will be touched soon.
     #[inline]
     pub(crate) fn fetch(&self, start: usize, len: usize) {
-        if !blocks(start, len).all(|block| self.is_checked(block)) {
+        if blocks(start, len).any(|block| !self.is_checked(block) && self.asks(block)) {
             self.will_need(start..start + len);
         }
     }
@@ -172,12 +182,16 @@ impl<'a> Guarded<'a> {
         self.guard.is_done() || self.bytes.is_empty() || self.touch(0, self.bytes.len())
     }
 
-    /// Checks a few blocks more.
+    /// Checks a few blocks more, if any are left. Once none are, searches write nothing that others read.
     pub(crate) fn advance(&self) {
         let count = block_count(self.bytes.len());
+        if self.guard.next.load(Ordering::Relaxed) >= count {
+            return;
+        }
         let start = self.guard.next.fetch_add(AHEAD, Ordering::Relaxed).min(count);
-        self.will_need(start * BLOCK_LEN..(start + AHEAD).min(count) * BLOCK_LEN);
-        for block in start..(start + AHEAD).min(count) {
+        let end = (start + AHEAD).min(count);
+        self.will_need(start * BLOCK_LEN..end * BLOCK_LEN);
+        for block in start..end {
             if !self.is_checked(block) {
                 self.check(block);
             }
@@ -186,8 +200,14 @@ impl<'a> Guarded<'a> {
 
     #[inline]
     fn is_checked(&self, block: usize) -> bool {
-        let word = self.guard.checked.get(block / 64);
-        word.is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
+        has(&self.guard.checked, block)
+    }
+
+    /// Whether the system was not asked for the block before; it counts as asked now.
+    #[cold]
+    fn asks(&self, block: usize) -> bool {
+        let (asked, bit) = (&self.guard.asked, 1 << (block % 64));
+        !has(asked, block) && asked.get(block / 64).is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit == 0)
     }
 
     #[cold]
@@ -248,8 +268,10 @@ mod tests {
         assert!(!section.touch(BLOCK_LEN * 2 - 1, 2));
         assert!(matches!(guard.damage(), Err(Error::Corrupt { offset: 8192, .. })));
         assert!(section.touch(bytes.len() - 1, 1) && !section.touch_all() && !guard.is_done());
+        assert!(!section.asks(0), "what was read was asked for");
         let guard = Guard::new("VECS", 2, bytes.len());
         let section = guard.over(&bytes, &all, Holds::Bytes);
+        assert!(section.asks(1) && !section.asks(1), "once");
         section.advance();
         assert!(guard.is_done() && guard.damage().is_ok() && section.touch_all());
         let cut = Guard::new("VECS", 2, bytes.len());
