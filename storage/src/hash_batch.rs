@@ -75,11 +75,9 @@ impl HashBatch {
     }
 
     /// Adds an input, given in two parts, of which the first is mostly short.
-    #[inline]
     pub(crate) fn push(&mut self, first: &[u8], rest: &[u8]) {
         let start = self.bytes.len();
         let len = first.len() + rest.len();
-        self.bytes.reserve(len + BLOCK_LEN);
         self.bytes.extend_from_slice(first);
         self.bytes.extend_from_slice(rest);
         self.bytes.resize(start + len.next_multiple_of(BLOCK_LEN).max(BLOCK_LEN), 0);

@@ -450,10 +450,11 @@ impl SegmentFile {
         let mut start = section.offset;
         for piece in self.bytes_of(section).chunks(passage::KEPT_LEN) {
             hasher.update(piece);
+            let end = start + piece.len();
             if piece.len() == passage::KEPT_LEN {
-                self.content.let_go(start..start + piece.len());
+                self.content.let_go(start..end);
             }
-            start += piece.len();
+            start = end;
         }
         let found = hasher.finalize();
         if found == section.crc {
