@@ -33,13 +33,11 @@ const QUARTERS_AHEAD: usize = 1 << 10;
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn bias(a: &[i8]) -> i32 {
     let flip = _mm512_set1_epi8(-128);
-    let (blocks, rest) = a.as_chunks::<64>();
     let mut sum = _mm512_setzero_si512();
-    for block in blocks {
-        // SAFETY: the block is 64 bytes.
-        sum = _mm512_dpbusd_epi32(sum, flip, unsafe { _mm512_loadu_si512(block.as_ptr().cast()) });
+    for start in (0..a.len()).step_by(64) {
+        sum = _mm512_dpbusd_epi32(sum, flip, up_to_64(&a[start..]));
     }
-    _mm512_reduce_add_epi32(sum) + rest.iter().map(|x| i32::from(*x)).sum::<i32>() * 128
+    _mm512_reduce_add_epi32(sum)
 }
 
 /// The sum of the squares of a: of (a + 128) a - 128 a.
@@ -47,50 +45,51 @@ fn bias(a: &[i8]) -> i32 {
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn squares(a: &[i8]) -> i32 {
     let flip = _mm512_set1_epi8(-128);
-    let (blocks, rest) = a.as_chunks::<64>();
     let (mut sum, mut bias) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-    for block in blocks {
-        // SAFETY: the block is 64 bytes.
-        let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-        sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(block, flip), block);
-        bias = _mm512_dpbusd_epi32(bias, flip, block);
+    for start in (0..a.len()).step_by(64) {
+        let step = up_to_64(&a[start..]);
+        sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(step, flip), step);
+        bias = _mm512_dpbusd_epi32(bias, flip, step);
     }
-    _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, bias)) + rest.iter().map(|x| i32::from(*x).pow(2)).sum::<i32>()
+    _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, bias))
 }
 
+/// The first 64 codes, or as many as there are and nothing behind them.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn up_to_64(a: &[i8]) -> __m512i {
+    let mask = if a.len() < 64 { mask64(a.len()) } else { u64::MAX };
+    // SAFETY: masked lanes are not read.
+    unsafe { _mm512_maskz_loadu_epi8(mask, a.as_ptr()) }
+}
+
+/// The dot product, what is taken off added up beside it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     let n = a.len().min(b.len());
     let (pa, pb) = (a.as_ptr(), b.as_ptr());
     let flip = _mm512_set1_epi8(-128);
-    let (mut s, mut t) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+    let (mut sum, mut bias) = (_mm512_setzero_si512(), _mm512_setzero_si512());
     let mut i = 0;
     // SAFETY: every load starts at `i` and ends at `n` or before, within both slices; masked lanes are not read.
     unsafe {
-        while i + 128 <= n {
+        while i + 64 <= n {
             let x = _mm512_loadu_si512(pa.add(i).cast());
             let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i).cast()), flip);
-            s = _mm512_dpbusd_epi32(s, y, x);
-            let x = _mm512_loadu_si512(pa.add(i + 64).cast());
-            let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i + 64).cast()), flip);
-            t = _mm512_dpbusd_epi32(t, y, x);
-            i += 128;
-        }
-        if i + 64 <= n {
-            let x = _mm512_loadu_si512(pa.add(i).cast());
-            let y = _mm512_xor_si512(_mm512_loadu_si512(pb.add(i).cast()), flip);
-            s = _mm512_dpbusd_epi32(s, y, x);
+            sum = _mm512_dpbusd_epi32(sum, y, x);
+            bias = _mm512_dpbusd_epi32(bias, flip, x);
             i += 64;
         }
         if i < n {
             let mask = mask64(n - i);
             let x = _mm512_maskz_loadu_epi8(mask, pa.add(i));
             let y = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, pb.add(i)), flip);
-            t = _mm512_dpbusd_epi32(t, y, x);
+            sum = _mm512_dpbusd_epi32(sum, y, x);
+            bias = _mm512_dpbusd_epi32(bias, flip, x);
         }
     }
-    _mm512_reduce_add_epi32(_mm512_add_epi32(s, t)).wrapping_sub(bias(a))
+    _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, bias))
 }
 
 #[inline]
