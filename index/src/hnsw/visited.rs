@@ -4,6 +4,7 @@
 //! no more than setting it did.
 
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::search::Beam;
 use crate::sync::{Mutex, MutexGuard};
@@ -58,21 +59,44 @@ pub(crate) struct Scratch {
     pub(crate) frontier: std::collections::BinaryHeap<std::cmp::Reverse<u64>>,
 }
 
-/// Scratch memory that searches take and give back.
+/// Places that a pool keeps its memory in.
+const PLACES: usize = 16;
+
+/// Scratch memory that searches take and give back. Each thread has a place of its own, as far as there are enough, and finds
+/// there what it gave back, still near its core; it looks elsewhere before it makes more.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    free: Mutex<Vec<Scratch>>,
+    free: [Place; PLACES],
+}
+
+/// On cache lines of its own, two of which come together.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Place(Mutex<Vec<Scratch>>);
+
+impl Place {
+    fn lock(&self) -> MutexGuard<'_, Vec<Scratch>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of this thread.
+fn own_place() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static OWN: usize = THREADS.fetch_add(1, Ordering::Relaxed) % PLACES);
+    OWN.with(|own| *own)
 }
 
 impl Pool {
     /// Scratch memory, for a search that lasts; [`Pool::give_back`] keeps it for the next.
     pub(crate) fn take(&self) -> Scratch {
-        self.lock().pop().unwrap_or_default()
+        let (before, from) = self.free.split_at(own_place());
+        from.iter().chain(before).find_map(|place| place.lock().pop()).unwrap_or_default()
     }
 
     /// Takes scratch memory back.
     pub(crate) fn give_back(&self, scratch: Scratch) {
-        self.lock().push(scratch);
+        self.free[own_place()].lock().push(scratch);
     }
 
     /// Runs `search` with scratch memory of its own.
@@ -81,10 +105,6 @@ impl Pool {
         let result = search(&mut scratch);
         self.give_back(scratch);
         result
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Scratch>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,5 +122,23 @@ mod tests {
                 assert!(!visited.insert(node));
             }
         }
+    }
+
+    #[test]
+    fn a_thread_finds_what_it_gave_back_and_before_it_makes_more_what_others_did() {
+        let pool = Pool::default();
+        let give = |capacity: usize| {
+            pool.give_back(Scratch { nodes: Vec::with_capacity(capacity), ..Scratch::default() });
+        };
+        give(100);
+        // What this thread gave back is taken second, and the third is a new one.
+        let taken = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                give(200);
+                [pool.take(), pool.take(), pool.take()].map(|scratch| scratch.nodes.capacity())
+            });
+            other.join().unwrap()
+        });
+        assert_eq!(taken, [200, 100, 0]);
     }
 }
