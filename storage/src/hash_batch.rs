@@ -97,24 +97,23 @@ impl HashBatch {
         self.widths.push(width);
     }
 
-    /// Hashes the inputs, in the order they were added.
+    /// Hashes the inputs, in the order they were added. They are used up by that.
     pub(crate) fn run(&mut self) -> &[Hash] {
         let platform = Platform::detect();
         self.outputs.resize(self.chunks.len(), Hash::default());
         self.run_chunks(platform);
-        if self.outputs.len() > self.widths.len() {
-            let mut widths = self.widths.clone();
-            while self.outputs.len() > widths.len() {
-                self.run_parents(platform, &mut widths);
-            }
+        let mut widths = std::mem::take(&mut self.widths);
+        while self.outputs.len() > widths.len() {
+            self.run_parents(platform, &mut widths);
         }
+        self.widths = widths;
         &self.outputs
     }
 
     fn run_chunks(&mut self, platform: Platform) {
         let mut chunks = std::mem::take(&mut self.chunks);
-        let long = chunks.iter().filter(|chunk| chunk.number == 0 && chunk.together == CHUNK_BLOCKS).count();
-        let along = |chunk: &Chunk| chunk.together == CHUNK_BLOCKS && long < ENOUGH_LANES;
+        let are_few = are_few(&chunks);
+        let along = |chunk: &Chunk| goes_along(chunk, are_few);
         chunks.sort_unstable_by_key(|chunk| (chunk.together, if along(chunk) { chunk.slot } else { chunk.number }));
         let go_together = |one: &Chunk, next: &Chunk| {
             let number = if along(one) { one.number + 1 } else { one.number };
@@ -241,6 +240,16 @@ impl HashBatch {
         }
         std::mem::swap(&mut self.outputs, &mut self.above);
     }
+}
+
+/// Whether few inputs are longer than a chunk.
+fn are_few(chunks: &[Chunk]) -> bool {
+    chunks.iter().filter(|chunk| chunk.number == 0 && chunk.together == CHUNK_BLOCKS).count() < ENOUGH_LANES
+}
+
+/// Whether a chunk goes with those after it in its input, and not with those of its number in others.
+fn goes_along(chunk: &Chunk, are_few: bool) -> bool {
+    chunk.together == CHUNK_BLOCKS && are_few
 }
 
 /// How many inputs are compressed at once here. Fewer cost as many as the next power of two: lanes that are left take zeros.

@@ -257,6 +257,8 @@ fn reading_finds_every_flipped_bit_that_mapping_finds() {
     writer.section(*b"some", vec![7; 100]);
     writer.section(*b"none", Vec::new());
     writer.section(*b"more", (0..150).collect());
+    // With the origin there are five: the list of sections does not end where the first one begins.
+    writer.section(*b"last", vec![1]);
     let sound = writer.made_from(&Head::default()).into_bytes();
     let with = |bytes: &[u8]| {
         let sim = SimVfs::new();

@@ -53,6 +53,9 @@ fn what_is_read_through_is_let_go_of() {
         assert!(resident(&path) <= MOST, "on the way: {}", resident(&path));
     }
     touch(bytes);
+    file.passage().passed(LEN);
+    assert_eq!(resident(&path), 0, "passed at once");
+    touch(bytes);
     file.let_go();
     assert_eq!(resident(&path), 0);
     assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == (at / 64) as u8));

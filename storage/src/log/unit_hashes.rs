@@ -94,3 +94,110 @@ impl UnitHashes {
         made.map_or_else(|| blake3::hash(&input).into(), |head| head.hash)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{CrcSeed, Place, SALT_LEN};
+
+    const CHAIN: Hash = [5; 32];
+
+    /// The bytes of some records, with where each begins and its hash.
+    #[derive(Default)]
+    struct Unit {
+        bytes: Vec<u8>,
+        records: Vec<(usize, Hash)>,
+        commits: Vec<Commit>,
+    }
+
+    impl Unit {
+        fn write(&mut self, kind: u8, payload: &[u8]) {
+            let at = self.bytes.len();
+            self.records.push((at, record::encode(kind, &[kind; SALT_LEN], payload, &mut self.bytes)));
+        }
+
+        fn commit(&mut self, number: u64) {
+            let (transaction, head) = ([number as u8; 32], Hash::default());
+            let commit = Commit { number, record_count: 2, time_us: 7, synced: 0, transaction, head };
+            self.write(KIND_COMMIT, &commit.encode());
+            self.commits.push(commit);
+        }
+
+        fn redact(&mut self, hash: Hash) {
+            let (seed, place) = (CrcSeed::new(&[1; 16]), Place { segment: 1, offset: 0 });
+            self.records.push((self.bytes.len(), hash));
+            self.bytes.extend(record::redacted(1, 40, &hash, 0, &seed, place));
+        }
+    }
+
+    /// Two records, a commit, a redacted record, a commit.
+    fn unit() -> Unit {
+        let mut unit = Unit::default();
+        unit.write(1, b"what was said");
+        unit.write(2, &[9; 3_000]);
+        unit.commit(1);
+        unit.redact([3; 32]);
+        unit.commit(2);
+        unit.bytes.extend([0; 100]);
+        unit
+    }
+
+    fn made(unit: &Unit, from: usize) -> UnitHashes {
+        let mut hashes = UnitHashes::default();
+        hashes.make(&unit.bytes, from, &CHAIN);
+        hashes
+    }
+
+    /// Where the log stands before the record of this number.
+    fn tip(unit: &Unit, before: usize, chain: Hash) -> Tip {
+        let mut tip = Tip { chain, ..Tip::genesis(&[1; 16], 0) };
+        unit.records[..before].iter().for_each(|(_, hash)| tip.open.push(*hash));
+        tip
+    }
+
+    #[test]
+    fn what_a_sound_unit_will_be_asked_for_is_made() {
+        let unit = unit();
+        let mut hashes = made(&unit, 0);
+        for (at, hash) in &unit.records {
+            assert_eq!(hashes.record(*at), Some(*hash));
+            assert_eq!(hashes.record(at + 1), None);
+        }
+        let heads: Vec<(u64, Hash)> = hashes.heads.iter().map(|head| (head.before, head.hash)).collect();
+        let expected = [(2, 0), (4, 1)].map(|(before, commit): (usize, usize)| {
+            (before as u64, tip(&unit, before, CHAIN).head_of(&unit.commits[commit]))
+        });
+        assert_eq!(heads, expected);
+        for before in [2, 4, 5] {
+            let open = tip(&unit, before, CHAIN).open;
+            assert_eq!(hashes.tree.root(&open), Some(open.root()), "over {before}");
+        }
+        // Behind what was read before, each record is made, and nothing of what lies over all.
+        let mut hashes = made(&unit, unit.records[1].0);
+        assert_eq!(hashes.record(unit.records[0].0), None);
+        assert_eq!(hashes.record(unit.records[4].0), Some(unit.records[4].1));
+        assert!(hashes.heads.is_empty() && hashes.tree.root_over(4).is_none());
+    }
+
+    #[test]
+    fn a_head_is_given_out_only_for_what_it_was_made_of() {
+        let unit = unit();
+        let hashes = made(&unit, 0);
+        let other = Commit { time_us: 8, ..unit.commits[0].clone() };
+        for (before, chain, commit) in [
+            (2, CHAIN, &unit.commits[0]),
+            (4, CHAIN, &unit.commits[1]),
+            (2, [6; 32], &unit.commits[0]),
+            (2, CHAIN, &other),
+            (3, CHAIN, &unit.commits[0]),
+            (4, CHAIN, &unit.commits[0]),
+        ] {
+            let tip = tip(&unit, before, chain);
+            assert_eq!(hashes.head(&tip, commit), tip.head_of(commit), "before {before}");
+        }
+        let mut changed = tip(&unit, 2, CHAIN);
+        changed.open = Frontier::default();
+        [[1; 32], [2; 32]].iter().for_each(|hash| changed.open.push(*hash));
+        assert_eq!(hashes.head(&changed, &unit.commits[0]), changed.head_of(&unit.commits[0]));
+    }
+}

@@ -27,6 +27,8 @@ pub struct SegmentFileStream<'v> {
     identity: FileIdentity,
     origin: Option<Head>,
     temporary: Temporary<'v>,
+    /// Where the first section begins.
+    head_len: u64,
     sections: Vec<Growing>,
 }
 
@@ -91,7 +93,8 @@ impl<'v> SegmentFileStream<'v> {
         let file = vfs.open(&temporary, OpenMode::CreateNew).map_err(Error::io(&temporary, "create"))?;
         let temporary = Temporary { vfs, path: temporary, file, renamed: false };
         let mut growing: Vec<Growing> = Vec::with_capacity(sections.len());
-        let mut offset = Some(head_len(sections.len() + usize::from(origin.is_some())) as u64);
+        let head_len = head_len(sections.len() + usize::from(origin.is_some())) as u64;
+        let mut offset = Some(head_len);
         for (tag, len) in sections {
             assert!(growing.iter().all(|other| other.tag != *tag), "one section to a tag");
             let at = offset.expect("only the last section is of any length");
@@ -99,7 +102,7 @@ impl<'v> SegmentFileStream<'v> {
             growing.push(Growing { tag: *tag, offset: at, len: *len, written: 0, buffer: Vec::new(), crc });
             offset = len.map(|len| (at + len).next_multiple_of(ALIGNMENT as u64));
         }
-        Ok(Self { vfs, path: path.to_owned(), kind, version, identity, origin, temporary, sections: growing })
+        Ok(Self { vfs, path: path.to_owned(), kind, version, identity, origin, temporary, head_len, sections: growing })
     }
 
     /// Adds bytes to the section of this number, from 0.
@@ -131,7 +134,7 @@ impl<'v> SegmentFileStream<'v> {
     pub fn finish(mut self) -> Result<u64> {
         let Temporary { file, path: temporary, .. } = &self.temporary;
         let write = |bytes: &[u8], offset| file.write_at(bytes, offset).map_err(Error::io(temporary, "write"));
-        let mut file_len = head_len(self.sections.len() + usize::from(self.origin.is_some())) as u64;
+        let mut file_len = self.head_len;
         let mut placed = Vec::with_capacity(self.sections.len() + 1);
         for section in &mut self.sections {
             section.flush(&self.temporary)?;
