@@ -9,9 +9,13 @@ use crate::bitmap::Bits;
 use crate::hit::{Hit, TopHits};
 use crate::quantize::CodeBounds;
 use crate::rows::{ExactQuery, RowsView};
+use std::ops::Range;
 
 /// Rows scored in one kernel call.
 const CHUNK: usize = 256;
+
+/// Rows whose codes are compared in one call at most: from a mebibyte on, a call reads memory in several places at a time.
+const LONGEST_RUN: usize = 8 << 10;
 
 /// Where less than one in so many vectors may be an answer, only those are compared, and codes are of no use.
 pub(crate) const SPARSE: usize = 8;
@@ -42,9 +46,8 @@ pub(crate) fn scan_coded(
     top: &mut TopHits,
 ) {
     let ids = rows.ids();
-    let mut distances = Vec::with_capacity(CHUNK);
-    for start in (0..ids.len()).step_by(CHUNK) {
-        let end = (start + CHUNK).min(ids.len());
+    let mut distances = Vec::new();
+    for Range { start, end } in runs(ids.len()) {
         let Some(threshold) = top.threshold() else {
             scan(&rows.slice(start, end), query, filter, top);
             continue;
@@ -60,6 +63,17 @@ pub(crate) fn scan_coded(
             }
         }
     }
+}
+
+/// The positions of so many rows in runs to compare the codes of: short ones first, which give a threshold that rules out most
+/// of what comes.
+pub(crate) fn runs(len: usize) -> impl Iterator<Item = Range<usize>> {
+    let (mut start, mut longest) = (0, CHUNK);
+    std::iter::from_fn(move || {
+        let run = start..len.min(start + longest);
+        (start, longest) = (run.end, LONGEST_RUN.min(2 * longest));
+        (!run.is_empty()).then_some(run)
+    })
 }
 
 /// Compares every vector of `rows`, as many at a time as `scores` holds.
@@ -172,5 +186,16 @@ mod tests {
             want.truncate(5);
             assert_eq!(filtered.into_sorted(), want);
         }
+    }
+
+    #[test]
+    fn runs_cover_every_position_once_in_order() {
+        for len in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * LONGEST_RUN + 5] {
+            let covered: Vec<usize> = runs(len).flatten().collect();
+            assert_eq!(covered, (0..len).collect::<Vec<_>>());
+            assert!(runs(len).all(|run| run.len() <= LONGEST_RUN));
+            assert!(runs(len).next().is_none_or(|first| first.len() <= CHUNK));
+        }
+        assert!(runs(3 * LONGEST_RUN).any(|run| run.len() == LONGEST_RUN));
     }
 }

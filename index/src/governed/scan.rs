@@ -3,15 +3,13 @@
 use super::order::{GovernedWeights, ScalarOrder};
 use super::{Best, Certificate, Governed, GovernedOptions, Search};
 use crate::error::Result;
+use crate::flat::runs;
 use crate::hnsw::filter::Members;
 use crate::quantize::CodeBounds;
 use crate::rows::{ExactQuery, RowsView};
 use crate::segment::VectorSegment;
 use crate::spec::Metric;
 use crate::vectors::VectorIndex;
-
-/// Rows compared in one call of a full scan.
-const CHUNK: usize = 256;
 
 impl VectorIndex {
     /// What [`VectorIndex::governed`] looks for, found by comparing every item: one pass over the codes, and exact
@@ -177,8 +175,8 @@ impl<'a> Visitor<'a> {
             let ids = rows.ids();
             rows.touch_ids(0, ids.len());
             *compared += ids.len() as u64;
-            for start in (0..ids.len()).step_by(CHUNK) {
-                let ids = &ids[start..(start + CHUNK).min(ids.len())];
+            for run in runs(ids.len()) {
+                let (start, ids) = (run.start, &ids[run]);
                 let mut cutoff = i32::MAX;
                 if let Some(coded) = coded {
                     coded.distances_from(start, ids.len(), distances);
