@@ -12,7 +12,8 @@
 //! | far | as much as `--far-mib` says, in order: they come from memory each time |
 //!
 //! Rows and queries begin on a boundary of 64 bytes, as those of a segment and prepared queries do: where every load runs over
-//! the end of a cache line, codes are compared at half the rate.
+//! the end of a cache line, codes are compared at half the rate. What is near lies in one page of 2 MiB, if the system has those:
+//! in many small ones it may lie in the cache so that not all of it stays there. What is far lies in small ones, as mapped files do.
 //!
 //! Rates are by processor time of the thread, the best of some rounds; `million_per_s` counts distances. `read` combines the
 //! same bytes as whole words, in four places at a time, and does nothing else: `of_reading` is the share of its rate at which
@@ -21,10 +22,13 @@
 use crate::Result;
 use crate::measure::{cpu_time, round};
 use crate::random::Random;
+use bytemuck::Pod;
 use half::f16;
 use holotype_index::distance::{kernels, scalar};
+use memmap2::MmapMut;
 use serde_json::{Value, json};
 use std::hint::black_box;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 const QUERIES: usize = 16;
@@ -47,9 +51,9 @@ macro_rules! measure {
 pub(crate) fn run(dim: usize, far_mib: usize) -> Result<()> {
     let mut random = Random(5);
     for (place, bytes) in [("near", NEAR_BYTES), ("far", far_mib << 20)] {
-        let words: Vec<u64> = (0..bytes as u64 / 8).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-        let reading = rate(words.len() * 8, || {
-            black_box(sum(black_box(&words)));
+        let words: Aligned<u64> = Aligned::new(bytes / 8, |i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
+        let reading = rate(bytes, || {
+            black_box(sum(black_box(words.rows())));
         });
         let line = json!({
             "bench": "vectors", "engine": "holotype", "phase": "kernels", "kernel": "read", "place": place,
@@ -60,25 +64,25 @@ pub(crate) fn run(dim: usize, far_mib: usize) -> Result<()> {
         let place = Place { name: place, bytes, dim, reading };
         let mut floats = |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal()).collect() };
         let (asked, some) = (floats(QUERIES * dim), floats(4096));
-        let queries = Aligned::new(asked.len(), |i| asked[i]);
+        let queries = Aligned::new(asked.len(), |i| asked[i])?;
         let queries = queries.rows();
-        let wide: Aligned<f32> = place.filled(4, |i| some[i % some.len()]);
+        let wide: Aligned<f32> = place.filled(4, |i| some[i % some.len()])?;
         measure!(place, "f32", "dot", queries, wide.rows(), dot_f32, dot_f32_many);
         measure!(place, "f32", "l2", queries, wide.rows(), l2_f32, l2_f32_many);
         drop(wide);
-        let halves: Aligned<f16> = place.filled(2, |i| f16::from_f32(some[i % some.len()]));
+        let halves: Aligned<f16> = place.filled(2, |i| f16::from_f32(some[i % some.len()]))?;
         measure!(place, "f16", "dot", queries, halves.rows(), dot_f16, dot_f16_many);
         measure!(place, "f16", "l2", queries, halves.rows(), l2_f16, l2_f16_many);
         drop(halves);
         let code = |x: f32| (x * 40.0).clamp(-127.0, 127.0) as i8;
-        let coded = Aligned::new(queries.len(), |i| code(queries[i]));
+        let coded = Aligned::new(queries.len(), |i| code(queries[i]))?;
         let coded = coded.rows();
-        let codes: Aligned<i8> = place.filled(1, |i| code(some[i % some.len()]));
+        let codes: Aligned<i8> = place.filled(1, |i| code(some[i % some.len()]))?;
         measure!(place, "i8", "dot", coded, codes.rows(), dot_i8, dot_i8_many);
         measure!(place, "i8", "l2", coded, codes.rows(), l2_i8, l2_i8_many);
         // A component is a bit: an eighth of the numbers.
         let place = Place { dim: dim / 8, ..place };
-        let bits: Aligned<u8> = place.filled(1, |i| codes.rows()[i % codes.rows().len()] as u8);
+        let bits: Aligned<u8> = place.filled(1, |i| codes.rows()[i % codes.rows().len()] as u8)?;
         let asked: Vec<u8> = coded[..QUERIES * place.dim].iter().map(|code| *code as u8).collect();
         measure!(place, "binary", "hamming", &asked, bits.rows(), hamming, hamming_many);
     }
@@ -97,7 +101,7 @@ struct Place {
 
 impl Place {
     /// Whole rows of numbers of that width, as many as there is room for.
-    fn filled<T: Copy + Default>(&self, width: usize, number: impl FnMut(usize) -> T) -> Aligned<T> {
+    fn filled<T: Pod>(&self, width: usize, number: impl FnMut(usize) -> T) -> Result<Aligned<T>> {
         Aligned::new(self.bytes / width / self.dim * self.dim, number)
     }
 
@@ -145,26 +149,34 @@ impl Place {
     }
 }
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
+/// A page of the larger sort.
+const LARGE_PAGE: usize = 2 << 20;
 
-/// Numbers of which the first begins a cache line.
+/// Numbers of which the first begins a page; all in one page of the larger sort, if they fit into one.
 struct Aligned<T> {
-    all: Vec<T>,
+    pages: MmapMut,
     first: usize,
+    len: usize,
+    numbers: PhantomData<T>,
 }
 
-impl<T: Copy + Default> Aligned<T> {
-    fn new(count: usize, mut number: impl FnMut(usize) -> T) -> Self {
-        let mut all = vec![T::default(); count + LINE];
-        let first = all.as_ptr().align_offset(LINE).min(LINE);
-        all.truncate(first + count);
-        all[first..].iter_mut().enumerate().for_each(|(i, place)| *place = number(i));
-        Self { all, first }
+impl<T: Pod> Aligned<T> {
+    fn new(count: usize, number: impl FnMut(usize) -> T) -> Result<Self> {
+        let len = count * size_of::<T>();
+        let mut pages = MmapMut::map_anon(len + LARGE_PAGE)?;
+        let first = pages.as_ptr().align_offset(LARGE_PAGE);
+        #[cfg(target_os = "linux")]
+        if len <= LARGE_PAGE {
+            // A system may have none.
+            let _ = pages.advise(memmap2::Advice::HugePage);
+        }
+        let numbers: &mut [T] = bytemuck::cast_slice_mut(&mut pages[first..first + len]);
+        numbers.iter_mut().zip((0..count).map(number)).for_each(|(place, number)| *place = number);
+        Ok(Self { pages, first, len, numbers: PhantomData })
     }
 
     fn rows(&self) -> &[T] {
-        &self.all[self.first..]
+        bytemuck::cast_slice(&self.pages[self.first..self.first + self.len])
     }
 }
 
