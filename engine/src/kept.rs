@@ -213,7 +213,7 @@ fn open(files: &Files, form: Form, identity: FileIdentity) -> Result<Option<Segm
     let file = SegmentFile::open(vfs, &path, kind, &identity)?;
     file.check_access(Access::Write)?;
     let Some(origin) = file.origin()? else { return Ok(None) };
-    file.verify_by_reading(vfs)?;
+    file.verify()?;
     let (content, items) = if form == Form::Vectors {
         let spec = VectorSegment::spec_of(&file)?;
         let vectors = VectorSegment::open(file, &spec)?;

@@ -5,19 +5,15 @@
 
 use crate::record::{FieldValue, ItemRecord};
 use crate::time;
+use holotype_storage::buffered_hasher::BufferedHasher;
 
 /// The hash of a page as its traces arrive.
 #[derive(Default)]
 pub(crate) struct PageHash {
-    hasher: blake3::Hasher,
-    /// Lines not hashed yet: many together take a fraction of the time that they take one by one.
-    lines: Vec<u8>,
+    lines: BufferedHasher,
     /// The newest line's time, and how it is written: a transaction gives all its traces the same.
     time: Option<(i64, String)>,
 }
-
-/// Lines are hashed once there are so many bytes of them, for a page may be long.
-const HASHED_TOGETHER: usize = 16 << 10;
 
 impl PageHash {
     /// Adds a trace's line and its line feed. The line is `[timestamp] speaker: text`; what is unknown is left out.
@@ -26,29 +22,16 @@ impl PageHash {
             let known = self.time.take().filter(|(known, _)| *known == time);
             let (_, written) = self.time.insert(known.unwrap_or_else(|| (time, time::format(time))));
             for piece in ["[", written, "] "] {
-                self.lines.extend_from_slice(piece.as_bytes());
+                self.lines.update(piece.as_bytes());
             }
         }
-        each_part(record, &mut |part| self.lines.extend_from_slice(part.as_bytes()));
-        self.lines.push(b'\n');
-        if self.lines.len() >= HASHED_TOGETHER {
-            self.hasher.update(&self.lines);
-            self.lines.clear();
-        }
-    }
-
-    /// Forgets the lines; what they took is used again.
-    fn clear(&mut self) {
-        self.hasher.reset();
-        self.lines.clear();
+        each_part(record, &mut |part| self.lines.update(part.as_bytes()));
+        self.lines.update(b"\n");
     }
 
     /// The hash of the lines so far.
     pub(crate) fn get(&self) -> [u8; 32] {
-        if self.hasher.count() == 0 {
-            return blake3::hash(&self.lines).into();
-        }
-        self.hasher.clone().update(&self.lines).finalize().into()
+        self.lines.finalize()
     }
 }
 
@@ -66,7 +49,7 @@ impl OpenPage {
     pub(crate) fn begin(done: Option<OpenPage>, episode: u32) -> Self {
         let (mut traces, mut hash) = done.map(|done| (done.traces, done.hash)).unwrap_or_default();
         traces.clear();
-        hash.clear();
+        hash.lines.clear();
         OpenPage { episode, traces, tokens: 0, hash }
     }
 

@@ -17,6 +17,8 @@
 
 use std::cell::RefCell;
 
+use crate::buffered_hasher::BufferedHasher;
+
 /// A BLAKE3 hash.
 pub type Hash = [u8; 32];
 
@@ -112,41 +114,27 @@ fn tagged(tag: u8, first: &Hash, second: &Hash) -> [u8; 65] {
 
 /// The hash over a transaction's records, taken as they come.
 #[derive(Clone, Debug)]
-pub(crate) struct TransactionHash {
-    /// What is not hashed yet: in one piece it takes a fraction of the time that it takes record by record.
-    waiting: Vec<u8>,
-    /// Over what came before that, in a long transaction.
-    begun: Option<Box<blake3::Hasher>>,
-}
-
-/// As many bytes of record hashes wait to be hashed together.
-const HASHED_TOGETHER: usize = 16 << 10;
+pub(crate) struct TransactionHash(BufferedHasher);
 
 impl TransactionHash {
     pub(crate) fn new() -> Self {
-        Self { waiting: vec![TAG_TRANSACTION], begun: None }
+        let mut new = Self(BufferedHasher::default());
+        new.restart();
+        new
     }
 
     /// Begins the next transaction.
     pub(crate) fn restart(&mut self) {
-        self.waiting.clear();
-        self.waiting.push(TAG_TRANSACTION);
-        self.begun = None;
+        self.0.clear();
+        self.0.update(&[TAG_TRANSACTION]);
     }
 
     pub(crate) fn push(&mut self, r: &Hash) {
-        self.waiting.extend_from_slice(r);
-        if self.waiting.len() >= HASHED_TOGETHER {
-            self.begun.get_or_insert_default().update(&self.waiting);
-            self.waiting.clear();
-        }
+        self.0.update(r);
     }
 
     pub(crate) fn finish(&self) -> Hash {
-        match &self.begun {
-            None => blake3::hash(&self.waiting).into(),
-            Some(begun) => begun.as_ref().clone().update(&self.waiting).finalize().into(),
-        }
+        self.0.finalize()
     }
 }
 
@@ -254,11 +242,10 @@ mod tests {
         transaction.push(&[2; 32]);
         let expected: Hash = blake3::hash(&[[3].as_slice(), &[1; 32], &[2; 32]].concat()).into();
         assert_eq!(transaction.finish(), expected);
-        // One that is hashed in several pieces, and another after it.
+        // A long one, and another after it.
         for hash in [7, 8] {
             transaction.restart();
             (0..5_000).for_each(|_| transaction.push(&[hash; 32]));
-            assert!(transaction.waiting.len() < HASHED_TOGETHER);
             let expected: Hash = blake3::hash(&[vec![3], vec![hash; 32 * 5_000]].concat()).into();
             assert_eq!(transaction.finish(), expected);
         }

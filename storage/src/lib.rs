@@ -8,6 +8,7 @@
 //!
 //! `docs/format.md` describes every byte.
 
+pub mod buffered_hasher;
 mod buffered_map;
 pub mod catalog;
 mod chain;

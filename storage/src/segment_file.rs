@@ -63,8 +63,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Result};
 use crate::features::{Access, Features, UPGRADE_OR_REBUILD};
 use crate::log::Head;
-use crate::vfs::{Mapping, OpenMode, Vfs};
-use crate::zeros;
+use crate::vfs::{Mapping, Vfs};
 
 pub use passage::Passage;
 pub use stream::SegmentFileStream;
@@ -333,7 +332,7 @@ impl SegmentFile {
         }
     }
 
-    /// Checks every byte again, whatever was checked before.
+    /// Checks every byte again, whatever was checked before, and keeps none of them in memory.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] for the first fault.
@@ -344,45 +343,9 @@ impl SegmentFile {
             self.check_section(section)?;
             end = section.offset + section.len;
         }
-        self.check_padding(end, self.content.len())
-    }
-
-    /// As [`SegmentFile::verify`], by reading the file and not the mapping, so that what nobody needs does not stay in memory.
-    ///
-    /// # Errors
-    /// [`Error::DamagedFile`] for the first fault, [`Error::Io`].
-    pub fn verify_by_reading(&self, vfs: &dyn Vfs) -> Result<()> {
-        let file = vfs.open(&self.path, OpenMode::Read).map_err(Error::derived_io(&self.path, "open"))?;
-        let mut buffer = vec![0; READ_LEN.min(self.content.len())];
-        let mut read = |from: usize, to: usize, see: &mut dyn FnMut(&[u8])| -> Result<()> {
-            for start in (from..to).step_by(READ_LEN) {
-                let piece = &mut buffer[..READ_LEN.min(to - start)];
-                file.read_at(piece, start as u64).map_err(Error::derived_io(&self.path, "read"))?;
-                see(piece);
-            }
-            Ok(())
-        };
-        let mut end = HEADER_LEN + self.sections.len() * ENTRY_LEN;
-        for section in &self.sections {
-            let (mut padding, from) = (true, section.offset);
-            read(end, from, &mut |bytes| padding &= zeros::is_zero(bytes))?;
-            let mut hasher = section_hasher(&self.identity, section.tag, from as u64);
-            end = from + section.len;
-            read(from, end, &mut |bytes| hasher.update(bytes))?;
-            if !padding || hasher.finalize() != section.crc {
-                let what = format!(
-                    "section {} at {from} or the padding before it is not as written",
-                    section.tag.escape_ascii()
-                );
-                return Err(Error::damaged_file(&self.path, what));
-            }
-        }
-        let mut padding = true;
-        read(end, self.content.len(), &mut |bytes| padding &= zeros::is_zero(bytes))?;
-        match padding {
-            true => Ok(()),
-            false => Err(Error::damaged_file(&self.path, "the padding at the end is not zero")),
-        }
+        self.check_padding(end, self.content.len())?;
+        self.let_go();
+        Ok(())
     }
 
     /// Up to which commit of the log the content goes, if the file says so.
@@ -487,9 +450,6 @@ const TEMPORARY_SUFFIX: &str = ".tmp";
 pub fn is_temporary(name: &str) -> bool {
     name.ends_with(TEMPORARY_SUFFIX)
 }
-
-/// How many bytes of a file are read at once.
-const READ_LEN: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"HOLS";
 const FRAME_VERSION: u32 = 1;
