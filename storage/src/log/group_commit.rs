@@ -3,7 +3,8 @@
 //! Whoever needs a position to be durable either finds that it is, or leads a sync of everything written so far, or stands in
 //! line while another one leads. The leader wakes those that its sync covered, and before them the first that it did not: that
 //! one leads the next sync, which all the others in line share. Nobody is woken for nothing: with many writers, waking them
-//! all to look takes longer than a sync.
+//! all to look takes longer than a sync. Even those that are done are many for one to wake, so each wakes half of those that
+//! are left.
 //!
 //! 1. `durable` only ever holds an end of the log that was written before a sync began that then succeeded.
 //! 2. After a failed write or sync nothing is believed any more: every waiting and later call fails until the log is
@@ -14,7 +15,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
 use crate::error::{Error, Result};
@@ -49,6 +50,8 @@ struct Waiter {
     target: Option<u64>,
     thread: Thread,
     call: AtomicU8,
+    /// Those that it wakes when it is called.
+    wakes: OnceLock<Vec<Arc<Waiter>>>,
 }
 
 /// Not called yet.
@@ -64,11 +67,23 @@ impl Waiter {
     }
 
     fn wait(&self) -> u8 {
-        loop {
+        let call = loop {
             match self.call.load(Ordering::Acquire) {
                 IN_LINE => std::thread::park(),
-                call => return call,
+                call => break call,
             }
+        };
+        self.wakes.get().into_iter().for_each(|waiters| call_done(waiters));
+        call
+    }
+}
+
+/// Tells them all that they are done, by telling the first of each half, who tells the others.
+fn call_done(waiters: &[Arc<Waiter>]) {
+    for half in waiters.chunks(waiters.len().div_ceil(2).max(1)) {
+        if let Some((first, others)) = half.split_first() {
+            let _ = first.wakes.set(others.to_vec());
+            first.call(DONE);
         }
     }
 }
@@ -81,13 +96,13 @@ impl Drop for Lead<'_> {
         let mut state = self.0.state();
         let (durable, poisoned) = (state.durable, state.poison.is_some());
         let is_done = |waiter: &Arc<Waiter>| waiter.target.is_some_and(|target| poisoned || target <= durable);
-        let (done, line): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut state.line).into_iter().partition(is_done);
-        state.line = line;
+        let (done, line): (Vec<_>, Vec<_>) = std::mem::take(&mut state.line).into_iter().partition(is_done);
+        state.line = line.into();
         let leader = state.line.pop_front();
         state.led = leader.is_some();
         drop(state);
         leader.iter().for_each(|waiter| waiter.call(LEADS));
-        done.iter().for_each(|waiter| waiter.call(DONE));
+        call_done(&done);
     }
 }
 
@@ -192,7 +207,8 @@ impl GroupCommit {
             state.led = true;
             return Some(Lead(self));
         }
-        let waiter = Arc::new(Waiter { target, thread: std::thread::current(), call: AtomicU8::new(IN_LINE) });
+        let (thread, call) = (std::thread::current(), AtomicU8::new(IN_LINE));
+        let waiter = Arc::new(Waiter { target, thread, call, wakes: OnceLock::new() });
         state.line.push_back(Arc::clone(&waiter));
         drop(state);
         (waiter.wait() == LEADS).then(|| Lead(self))
