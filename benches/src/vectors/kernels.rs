@@ -35,6 +35,8 @@ const QUERIES: usize = 16;
 const NEAR_BYTES: usize = 256 << 10;
 /// A round lasts so long at least.
 const ROUND: Duration = Duration::from_millis(20);
+/// As long about passes between two looks at the clock: a look takes as long as comparing a hundred rows.
+const LOOK_AFTER: Duration = Duration::from_millis(1);
 const ROUNDS: usize = 7;
 /// The reference is slow: it gets so many rows.
 const SCALAR_ROWS: usize = 256;
@@ -163,7 +165,8 @@ struct Aligned<T> {
 impl<T: Pod> Aligned<T> {
     fn new(count: usize, number: impl FnMut(usize) -> T) -> Result<Self> {
         let len = count * size_of::<T>();
-        let mut pages = MmapMut::map_anon(len + LARGE_PAGE)?;
+        // Whole pages behind the first that begins one: the system gives no large page for a part of it.
+        let mut pages = MmapMut::map_anon(len.next_multiple_of(LARGE_PAGE) + LARGE_PAGE)?;
         let first = pages.as_ptr().align_offset(LARGE_PAGE);
         #[cfg(target_os = "linux")]
         if len <= LARGE_PAGE {
@@ -183,12 +186,16 @@ impl<T: Pod> Aligned<T> {
 /// How many of `count` things a second `work` does, by processor time.
 fn rate(count: usize, mut work: impl FnMut()) -> f64 {
     work();
+    let started = cpu_time();
+    work();
+    let once = (cpu_time() - started).max(Duration::from_nanos(1));
+    let repeats = (LOOK_AFTER.as_nanos() / once.as_nanos()).max(1) as usize;
     let mut best = 0f64;
     for _ in 0..ROUNDS {
         let (started, mut times) = (cpu_time(), 0);
         loop {
-            work();
-            times += 1;
+            (0..repeats).for_each(|_| work());
+            times += repeats;
             let taken = cpu_time() - started;
             if taken >= ROUND {
                 best = best.max((count * times) as f64 / taken.as_secs_f64());
