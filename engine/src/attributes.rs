@@ -22,12 +22,14 @@ pub(crate) use select::Wanted;
 use crate::item::{Attributes, ItemId, Kind, Layer};
 use crate::score::{Reads, Scalars};
 use crate::{Error, Result};
+use chunk::Rewrite;
 use holotype_index::bitmap::Bits;
 use holotype_storage::BufferedMap;
 use holotype_storage::columns::ColumnsWriter;
 use holotype_storage::segment_file::SegmentFile;
 use select::Changed;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 use usual::{Before, Usual};
 
@@ -325,18 +327,10 @@ impl AttributeStore {
     pub(crate) fn write_chunk(&self, number: u32, bound: u32) -> Result<ColumnsWriter> {
         let first = number * CHUNK_ITEMS;
         let last = bound.min(first.saturating_add(CHUNK_ITEMS));
-        let mut items = Vec::with_capacity((last - first) as usize);
-        for id in first..last {
-            let attributes = match self.frozen.get(&id) {
-                Some(changed) => changed.as_ref().clone(),
-                None => match self.chunks.get(number as usize) {
-                    Some(chunk) => chunk.get(id)?,
-                    None => return Err(Error::Corrupt { what: format!("item #{id} has no attributes") }),
-                },
-            };
-            items.push(attributes);
-        }
-        Ok(chunk::to_columns(first, &items))
+        let changed = self.frozen.range::<u32>((Bound::Included(&first), Bound::Excluded(&last)));
+        let changed = changed.map(|(id, item)| ((id - first) as usize, item.as_ref().clone())).collect();
+        let before = self.chunks.get(number as usize).map(Arc::as_ref);
+        Rewrite::new(first, (last - first) as usize, before, changed)?.columns()
     }
 
     /// Puts the frozen changes back under the later ones, after a checkpoint that failed.

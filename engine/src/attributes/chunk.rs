@@ -243,47 +243,138 @@ fn optional_name<T>(byte: u8, from: fn(u8) -> Option<T>, what: &'static str) -> 
     from(byte).map(Some).ok_or_else(|| bad_byte(what, byte))
 }
 
-/// The columns of a chunk that begins with these items.
-pub(super) fn to_columns(first: u32, items: &[Attributes]) -> ColumnsWriter {
-    let bytes = |of: &dyn Fn(&Attributes) -> u8| items.iter().map(of).collect::<Vec<u8>>();
-    let numbers = |of: &dyn Fn(&Attributes) -> Option<u32>| {
-        items.iter().map(|item| of(item).unwrap_or(NO_U32)).collect::<Vec<u32>>()
-    };
-    let flags = |item: &Attributes| {
-        let bits = [
-            (item.active, flag::ACTIVE),
-            (item.redacted, flag::REDACTED),
-            (item.ungrounded, flag::UNGROUNDED),
-            (item.has_vector, flag::VECTOR),
-            (item.step.is_some(), flag::STEP),
-            (item.time.is_some(), flag::TIME),
-        ];
-        bits.iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum::<u8>()
-    };
-    let mut writer = ColumnsWriter::new(first, items.len() as u32);
-    writer.u8("kind", bytes(&|item| item.kind.to_byte()));
-    writer.u8("status", bytes(&|item| item.status.map_or(NO_U8, Status::to_byte)));
-    writer.u8("source", bytes(&|item| item.source.map_or(NO_U8, Source::to_byte)));
-    writer.u8("flags", bytes(&flags));
-    writer.u8("inherited", bytes(&|item| item.inherited));
-    writer.u8("origin", bytes(&|item| item.origin.to_byte()));
-    writer.u8("support", bytes(&|item| item.support.to_byte()));
-    writer.u8("trust_sources", bytes(&|item| item.trust_sources));
-    writer.u8("trust_status", bytes(&|item| item.trust_statuses));
-    writer.u8("return_score", bytes(&|item| item.return_score.unwrap_or(NO_U8)));
-    writer.u32("episode", numbers(&|item| item.episode));
-    writer.u32("version", numbers(&|item| item.version));
-    writer.u32("speaker", numbers(&|item| item.speaker));
-    writer.u32("tool", numbers(&|item| item.tool));
-    writer.u32("log_id", numbers(&|item| item.log_id));
-    writer.u32("page", numbers(&|item| item.page));
-    writer.u32("conflict", numbers(&|item| item.conflict));
-    writer.u32("tokens", numbers(&|item| Some(item.tokens)));
-    writer.u32("utility_count", numbers(&|item| Some(item.utility_count)));
-    writer.u64("step", items.iter().map(|item| item.step.unwrap_or(0)).collect());
-    writer.u64("commit", items.iter().map(|item| item.commit).collect());
-    writer.u64("lsn", items.iter().map(|item| item.lsn).collect());
-    writer.i64("time", items.iter().map(|item| item.time.unwrap_or(0)).collect());
-    writer.f32("utility", items.iter().map(|item| item.utility).collect());
-    writer
+/// The columns of a chunk made anew: as they were, but for items that changed and items behind them.
+pub(super) struct Rewrite<'c> {
+    first: u32,
+    count: usize,
+    before: Option<&'c Chunk>,
+    /// Items by their place in the chunk.
+    changed: Vec<(usize, Attributes)>,
+}
+
+impl<'c> Rewrite<'c> {
+    /// Items from `first` on, `count` in all, of which `changed` are in order of their places.
+    pub(super) fn new(
+        first: u32,
+        count: usize,
+        before: Option<&'c Chunk>,
+        changed: Vec<(usize, Attributes)>,
+    ) -> Result<Rewrite<'c>> {
+        let known = before.map_or(0, |chunk| chunk.columns.count() as usize);
+        let mut new = changed.iter().map(|(place, _)| *place).filter(|place| *place >= known);
+        match (known..count).find(|place| new.next() != Some(*place)) {
+            Some(missing) => {
+                Err(Error::Corrupt { what: format!("item #{} has no attributes", first as usize + missing) })
+            }
+            None => Ok(Rewrite { first, count, before, changed }),
+        }
+    }
+
+    /// A whole column; what none of its items says is the type's zero.
+    fn column<T: columns::Scalar>(
+        &self,
+        place: impl Fn(&Layout) -> columns::Column<T>,
+        of: impl Fn(&Attributes) -> T,
+    ) -> Result<Vec<T>> {
+        let mut values = Vec::with_capacity(self.count);
+        if let Some(chunk) = self.before {
+            values.extend_from_slice(chunk.columns.values(place(&chunk.layout))?);
+        }
+        values.resize(self.count, T::zeroed());
+        for (place, item) in &self.changed {
+            values[*place] = of(item);
+        }
+        Ok(values)
+    }
+
+    /// All columns.
+    pub(super) fn columns(&self) -> Result<ColumnsWriter> {
+        let number = |number: Option<u32>| number.unwrap_or(NO_U32);
+        let mut writer = ColumnsWriter::new(self.first, self.count as u32);
+        writer.u8("kind", self.column(|at| at.kind, |item| item.kind.to_byte())?);
+        writer.u8("status", self.column(|at| at.status, |item| item.status.map_or(NO_U8, Status::to_byte))?);
+        writer.u8("source", self.column(|at| at.source, |item| item.source.map_or(NO_U8, Source::to_byte))?);
+        writer.u8("flags", self.column(|at| at.flags, flags)?);
+        writer.u8("inherited", self.column(|at| at.inherited, |item| item.inherited)?);
+        writer.u8("origin", self.column(|at| at.origin, |item| item.origin.to_byte())?);
+        writer.u8("support", self.column(|at| at.support, |item| item.support.to_byte())?);
+        writer.u8("trust_sources", self.column(|at| at.trust_sources, |item| item.trust_sources)?);
+        writer.u8("trust_status", self.column(|at| at.trust_status, |item| item.trust_statuses)?);
+        writer.u8("return_score", self.column(|at| at.return_score, |item| item.return_score.unwrap_or(NO_U8))?);
+        writer.u32("episode", self.column(|at| at.episode, |item| number(item.episode))?);
+        writer.u32("version", self.column(|at| at.version, |item| number(item.version))?);
+        writer.u32("speaker", self.column(|at| at.speaker, |item| number(item.speaker))?);
+        writer.u32("tool", self.column(|at| at.tool, |item| number(item.tool))?);
+        writer.u32("log_id", self.column(|at| at.log_id, |item| number(item.log_id))?);
+        writer.u32("page", self.column(|at| at.page, |item| number(item.page))?);
+        writer.u32("conflict", self.column(|at| at.conflict, |item| number(item.conflict))?);
+        writer.u32("tokens", self.column(|at| at.tokens, |item| item.tokens)?);
+        writer.u32("utility_count", self.column(|at| at.utility_count, |item| item.utility_count)?);
+        writer.u64("step", self.column(|at| at.step, |item| item.step.unwrap_or(0))?);
+        writer.u64("commit", self.column(|at| at.commit, |item| item.commit)?);
+        writer.u64("lsn", self.column(|at| at.lsn, |item| item.lsn)?);
+        writer.i64("time", self.column(|at| at.time, |item| item.time.unwrap_or(0))?);
+        writer.f32("utility", self.column(|at| at.utility, |item| item.utility)?);
+        Ok(writer)
+    }
+}
+
+fn flags(item: &Attributes) -> u8 {
+    let bits = [
+        (item.active, flag::ACTIVE),
+        (item.redacted, flag::REDACTED),
+        (item.ungrounded, flag::UNGROUNDED),
+        (item.has_vector, flag::VECTOR),
+        (item.step.is_some(), flag::STEP),
+        (item.time.is_some(), flag::TIME),
+    ];
+    bits.iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holotype_storage::segment_file::FileIdentity;
+    use holotype_storage::vfs::SimVfs;
+    use std::path::Path;
+
+    fn item(number: u32) -> Attributes {
+        let mut item = Attributes::new(Kind::Observation);
+        let by = |divisor: u32| number.is_multiple_of(divisor);
+        item.episode = (!by(3)).then_some(number % 3);
+        item.step = (!by(4)).then_some(u64::from(number));
+        item.time = (!by(5)).then_some(-i64::from(number));
+        item.status = (!by(2)).then_some(Status::Failed);
+        item.active = !by(7);
+        item.utility = number as f32 / 3.0;
+        item.tokens = number;
+        item.lsn = u64::from(number) << 33;
+        item
+    }
+
+    fn written(vfs: &SimVfs, generation: u64, rewrite: &Rewrite<'_>) -> Chunk {
+        let path = format!("/{generation}.cseg");
+        let identity = FileIdentity { database: [7; 16], generation, place: 1 };
+        rewrite.columns().unwrap().write(vfs, Path::new(&path), identity).unwrap();
+        Chunk::new(1, Columns::open(vfs, Path::new(&path), &identity).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_changed_and_what_is_new_stands_among_what_was() {
+        let vfs = SimVfs::new();
+        let mut items: Vec<Attributes> = (0..10).map(item).collect();
+        let all = items.iter().cloned().enumerate().collect();
+        let chunk = written(&vfs, 1, &Rewrite::new(CHUNK_ITEMS, 10, None, all).unwrap());
+        items[3] = item(103);
+        items[9] = item(209);
+        items.extend((10..13).map(item));
+        let changed: Vec<(usize, Attributes)> = [3, 9, 10, 11, 12].map(|place| (place, items[place].clone())).into();
+        let chunk = written(&vfs, 2, &Rewrite::new(CHUNK_ITEMS, 13, Some(&chunk), changed.clone()).unwrap());
+        for (id, item) in (CHUNK_ITEMS..).zip(&items) {
+            assert_eq!(chunk.get(id).unwrap(), *item);
+        }
+        assert!(chunk.get(CHUNK_ITEMS + 13).is_err());
+        let gap = Rewrite::new(CHUNK_ITEMS, 15, Some(&chunk), changed).err().unwrap().to_string();
+        assert!(gap.contains(&format!("#{}", CHUNK_ITEMS + 13)), "{gap}");
+    }
 }
