@@ -5,7 +5,7 @@
 //! stand side by side: those with equally many whole blocks are compressed together, as many at once as the machine has lanes.
 //!
 //! 1. Of a chunk that others follow all blocks go through together with those of others. Of an input's last chunk all but the
-//!    last block do; that one, which may be short and may be the root, follows alone.
+//!    last block do; that one, which may be short and may be the root, follows with the last blocks of all other inputs.
 //! 2. Chunks that go together have the same number in their inputs or, where too few inputs have so many, follow each other in
 //!    one input: the compression takes one counter, or one and those after it.
 //! 3. The parents of two chunks, and of two parents, go together level by level.
@@ -19,6 +19,7 @@ use blake3::platform::{Platform, le_bytes_from_words_32, words_from_le_bytes_32}
 use blake3::{BLOCK_LEN, CHUNK_LEN, IncrementCounter};
 
 use crate::chain::Hash;
+use crate::compression::{self, Block, IV};
 
 /// Longer inputs have so many chunks that they are hashed as fast alone.
 pub(crate) const MAX_BATCHED_LEN: usize = 8 * CHUNK_LEN;
@@ -29,8 +30,6 @@ const MAX_LANES: usize = 16;
 const ENOUGH_LANES: usize = 4;
 const CHUNK_BLOCKS: u8 = (CHUNK_LEN / BLOCK_LEN) as u8;
 
-const IV: [u32; 8] =
-    [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 const CHUNK_START: u8 = 1;
 const CHUNK_END: u8 = 2;
 const PARENT: u8 = 4;
@@ -48,6 +47,8 @@ pub(crate) struct HashBatch {
     /// The outputs of all chunks, then of the parents above them, at last of the roots.
     outputs: Vec<Hash>,
     above: Vec<Hash>,
+    /// The inputs' last blocks, while they are compressed.
+    last_blocks: Vec<Block>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,13 +120,16 @@ impl HashBatch {
             let number = if along(one) { one.number + 1 } else { one.number };
             (one.together, number) == (next.together, next.number)
         };
-        for alike in chunks.chunk_by(go_together) {
+        let first_begun = chunks.partition_point(|chunk| chunk.together == 0);
+        for alike in chunks[first_begun..].chunk_by(go_together) {
             for lanes in alike.chunks(lanes_of(platform)) {
                 let counters =
                     if lanes.first().is_some_and(along) { IncrementCounter::Yes } else { IncrementCounter::No };
                 self.run_lanes(platform, lanes, counters);
             }
         }
+        let first_whole = chunks.partition_point(|chunk| chunk.together < CHUNK_BLOCKS);
+        self.run_last_blocks(&chunks[..first_whole]);
         self.chunks = chunks;
     }
 
@@ -143,14 +147,8 @@ impl HashBatch {
         }
         together!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
         for (chunk, output) in lanes.iter().zip(out.as_chunks::<32>().0) {
-            let output = match chunk.together {
-                CHUNK_BLOCKS => *output,
-                together => {
-                    self.last_block(platform, chunk, if together == 0 { IV } else { words_from_le_bytes_32(output) })
-                }
-            };
             if let Some(place) = self.outputs.get_mut(chunk.slot) {
-                *place = output;
+                *place = *output;
             }
         }
     }
@@ -182,16 +180,23 @@ impl HashBatch {
         );
     }
 
-    /// Goes through the last block of an input's last chunk.
-    fn last_block(&self, platform: Platform, chunk: &Chunk, mut state: [u32; 8]) -> Hash {
-        let done = usize::from(chunk.together) * BLOCK_LEN;
-        if let Some(block) = self.bytes.get(chunk.start + done..).and_then(|rest| rest.first_chunk()) {
-            let start = if chunk.together == 0 { CHUNK_START } else { 0 };
+    /// Goes through the last blocks of these chunks, each the last of its input.
+    fn run_last_blocks(&mut self, chunks: &[Chunk]) {
+        self.last_blocks.resize(chunks.len(), Block::default());
+        for (block, chunk) in self.last_blocks.iter_mut().zip(chunks) {
+            let done = usize::from(chunk.together) * BLOCK_LEN;
+            let bytes = self.bytes.get(chunk.start + done..).and_then(|rest| rest.first_chunk());
+            let (Some(bytes), Some(output)) = (bytes, self.outputs.get(chunk.slot)) else { return };
+            let (state, start) = if done == 0 { (IV, CHUNK_START) } else { (words_from_le_bytes_32(output), 0) };
             let end = if chunk.is_root { CHUNK_END | ROOT } else { CHUNK_END };
-            let len = (chunk.len - done) as u8;
-            platform.compress_in_place(&mut state, block, len, chunk.number as u64, start | end);
+            *block = Block::new(&state, bytes, (chunk.len - done) as u8, chunk.number as u64, start | end);
         }
-        le_bytes_from_words_32(&state)
+        compression::compress(&mut self.last_blocks);
+        for (block, chunk) in self.last_blocks.iter().zip(chunks) {
+            if let Some(place) = self.outputs.get_mut(chunk.slot) {
+                *place = le_bytes_from_words_32(&block.output());
+            }
+        }
     }
 
     /// Puts parents in the place of each two nodes of an input; one that is left over moves up as it is. Each input has as many

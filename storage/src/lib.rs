@@ -14,6 +14,7 @@ pub mod catalog;
 mod chain;
 pub mod codec;
 pub mod columns;
+mod compression;
 mod error;
 pub mod features;
 #[cfg(test)]
