@@ -30,16 +30,9 @@ const TAG_TRANSACTION: u8 = 3;
 const TAG_HEAD: u8 = 4;
 const TAG_GENESIS: u8 = 5;
 
-/// What a record's hash is over before its payload: the tag, the header's first bytes, the salt.
-pub(crate) const RECORD_PREFIX_LEN: usize = 1 + 8 + 16;
-
-/// What stands before the payload in what a record's hash is over.
-pub(crate) fn record_prefix(header: &[u8; 8], salt: &[u8; 16]) -> [u8; RECORD_PREFIX_LEN] {
-    let mut prefix = [0; RECORD_PREFIX_LEN];
-    prefix[0] = TAG_RECORD;
-    prefix[1..9].copy_from_slice(header);
-    prefix[9..].copy_from_slice(salt);
-    prefix
+/// What a record's hash is over: a tag, the header's first bytes, the salt, the payload.
+pub(crate) fn record_input<'a>(header: &'a [u8; 8], salt: &'a [u8; 16], payload: &'a [u8]) -> [&'a [u8]; 4] {
+    [&[TAG_RECORD], header, salt, payload]
 }
 
 /// The hash `r` of a record: its header's first bytes, then salt and payload.
@@ -71,12 +64,12 @@ thread_local! {
 
 /// The parent of two tree nodes.
 pub(crate) fn node(left: &Hash, right: &Hash) -> Hash {
-    blake3::hash(&node_input(left, right)).into()
+    blake3::hash(&tagged(TAG_NODE, left, right)).into()
 }
 
 /// What a tree node is the hash of.
-pub(crate) fn node_input(left: &Hash, right: &Hash) -> [u8; 65] {
-    tagged(TAG_NODE, left, right)
+pub(crate) fn node_input<'a>(left: &'a Hash, right: &'a Hash) -> [&'a [u8]; 3] {
+    [&[TAG_NODE], left, right]
 }
 
 /// The chain after a page whose records have this Merkle root.

@@ -75,13 +75,21 @@ impl HashBatch {
         self.outputs.clear();
     }
 
-    /// Adds an input, given in two parts, of which the first is mostly short.
-    pub(crate) fn push(&mut self, first: &[u8], rest: &[u8]) {
+    /// Adds an input, given in parts. Inlined, so that copying a part of a length that is known takes no call.
+    #[inline]
+    pub(crate) fn push<const N: usize>(&mut self, parts: [&[u8]; N]) {
         let start = self.bytes.len();
-        let len = first.len() + rest.len();
-        self.bytes.extend_from_slice(first);
-        self.bytes.extend_from_slice(rest);
-        self.bytes.resize(start + len.next_multiple_of(BLOCK_LEN).max(BLOCK_LEN), 0);
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
+        self.end_input(start);
+    }
+
+    /// The bytes from `start` on are an input.
+    fn end_input(&mut self, start: usize) {
+        let len = self.bytes.len() - start;
+        self.bytes.extend_from_slice(&[0; BLOCK_LEN]);
+        self.bytes.truncate(start + len.next_multiple_of(BLOCK_LEN).max(BLOCK_LEN));
         let width = len.div_ceil(CHUNK_LEN).max(1);
         for number in 0..width {
             let (from, is_last) = (number * CHUNK_LEN, number + 1 == width);
@@ -278,7 +286,7 @@ mod tests {
             batch.clear();
             for input in &inputs {
                 let (one, other) = input.split_at(input.len() / 3);
-                batch.push(one, other);
+                batch.push([one, other]);
             }
             let expected: Vec<Hash> = inputs.iter().map(|input| blake3::hash(input).into()).collect();
             assert_eq!(batch.run(), expected, "lengths {lens:?}, round {round}");

@@ -46,7 +46,7 @@ impl PageTree {
         while let Some(below) = self.nodes.get(start..).filter(|below| !below.is_empty()) {
             self.batch.clear();
             for [left, right] in below.as_chunks::<2>().0 {
-                self.batch.push(&chain::node_input(left, right), &[]);
+                self.batch.push(chain::node_input(left, right));
             }
             self.levels.push(start);
             start = self.nodes.len();
@@ -66,7 +66,7 @@ impl PageTree {
             self.batch.clear();
             for root in roots.iter().filter(|root| root.left > 0) {
                 let peak = self.peak(root.left, root.left.trailing_zeros()).copied().unwrap_or_default();
-                self.batch.push(&chain::node_input(&peak, &root.hash), &[]);
+                self.batch.push(chain::node_input(&peak, &root.hash));
             }
             for (root, hash) in roots.iter_mut().filter(|root| root.left > 0).zip(self.batch.run()) {
                 (root.left, root.hash) = (root.left & (root.left - 1), *hash);

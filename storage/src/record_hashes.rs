@@ -32,9 +32,9 @@ impl RecordHashes {
 
     /// Adds a record behind those there are.
     pub(crate) fn push(&mut self, offset: usize, header: &[u8; 8], salt: &[u8; SALT_LEN], payload: &[u8]) {
-        if payload.len() <= MAX_BATCHED_LEN - chain::RECORD_PREFIX_LEN {
+        if payload.len() < MAX_BATCHED_LEN {
             self.batched.push(self.hashes.len());
-            self.batch.push(&chain::record_prefix(header, salt), payload);
+            self.batch.push(chain::record_input(header, salt, payload));
             self.push_hash(offset, Hash::default());
         } else {
             self.push_hash(offset, chain::record_hash(header, salt, payload));

@@ -62,7 +62,7 @@ impl UnitHashes {
         for &(before, stated) in commits {
             if let Some(root) = self.tree.root_over(before) {
                 let input = chain::head_input(chain, &root, stated);
-                self.batch.push(&input, &[]);
+                self.batch.push([&input]);
                 self.heads.push(Head { before, input, hash: Hash::default() });
             }
         }
