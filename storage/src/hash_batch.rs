@@ -28,7 +28,7 @@ pub(crate) const MAX_BATCHED_LEN: usize = 8 * CHUNK_LEN;
 const MAX_LANES: usize = 16;
 /// From so many long inputs on, their chunks of the same number fill lanes as well as the chunks of one do.
 const ENOUGH_LANES: usize = 4;
-const CHUNK_BLOCKS: u8 = (CHUNK_LEN / BLOCK_LEN) as u8;
+const CHUNK_BLOCKS: usize = CHUNK_LEN / BLOCK_LEN;
 
 const CHUNK_START: u8 = 1;
 const CHUNK_END: u8 = 2;
@@ -40,8 +40,8 @@ const ROOT: u8 = 8;
 pub(crate) struct HashBatch {
     /// The inputs, each with zeros up to a whole block.
     bytes: Vec<u8>,
-    /// Their chunks: before the run in order.
-    chunks: Vec<Chunk>,
+    /// Their chunks, by how many blocks of each go together with those of others: before the run in order.
+    chunks: [Vec<Chunk>; CHUNK_BLOCKS + 1],
     /// How many chunks each input has.
     widths: Vec<usize>,
     /// The outputs of all chunks, then of the parents above them, at last of the roots.
@@ -60,8 +60,6 @@ struct Chunk {
     number: usize,
     /// Its number among all chunks.
     slot: usize,
-    /// How many of its blocks go together with those of others; all of them if another chunk follows.
-    together: u8,
     /// Whether it is all of its input.
     is_root: bool,
 }
@@ -70,7 +68,7 @@ impl HashBatch {
     /// Forgets all inputs and their hashes.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        self.chunks.clear();
+        self.chunks.iter_mut().for_each(Vec::clear);
         self.widths.clear();
         self.outputs.clear();
     }
@@ -92,16 +90,14 @@ impl HashBatch {
         self.bytes.truncate(start + len.next_multiple_of(BLOCK_LEN).max(BLOCK_LEN));
         let width = len.div_ceil(CHUNK_LEN).max(1);
         for number in 0..width {
-            let (from, is_last) = (number * CHUNK_LEN, number + 1 == width);
-            let chunk_len = (len - from).min(CHUNK_LEN);
-            self.chunks.push(Chunk {
-                start: start + from,
-                len: chunk_len,
-                number,
-                slot: self.chunks.len(),
-                together: if is_last { (chunk_len.saturating_sub(1) / BLOCK_LEN) as u8 } else { CHUNK_BLOCKS },
-                is_root: width == 1,
-            });
+            let from = number * CHUNK_LEN;
+            let is_last = number + 1 == width;
+            let len = (len - from).min(CHUNK_LEN);
+            // Of a chunk that another follows, all.
+            let together = if is_last { len.saturating_sub(1) / BLOCK_LEN } else { CHUNK_BLOCKS };
+            let slot = self.outputs.len();
+            self.chunks[together].push(Chunk { start: start + from, len, number, slot, is_root: width == 1 });
+            self.outputs.push(Hash::default());
         }
         self.widths.push(width);
     }
@@ -109,8 +105,8 @@ impl HashBatch {
     /// Hashes the inputs, in the order they were added. They are used up by that.
     pub(crate) fn run(&mut self) -> &[Hash] {
         let platform = Platform::detect();
-        self.outputs.resize(self.chunks.len(), Hash::default());
         self.run_chunks(platform);
+        self.run_last_blocks();
         let mut widths = std::mem::take(&mut self.widths);
         while self.outputs.len() > widths.len() {
             self.run_parents(platform, &mut widths);
@@ -119,35 +115,31 @@ impl HashBatch {
         &self.outputs
     }
 
+    /// Goes through all blocks that go together.
     fn run_chunks(&mut self, platform: Platform) {
         let mut chunks = std::mem::take(&mut self.chunks);
-        let are_few = are_few(&chunks);
-        let along = |chunk: &Chunk| goes_along(chunk, are_few);
-        chunks.sort_unstable_by_key(|chunk| (chunk.together, if along(chunk) { chunk.slot } else { chunk.number }));
-        let go_together = |one: &Chunk, next: &Chunk| {
-            let number = if along(one) { one.number + 1 } else { one.number };
-            (one.together, number) == (next.together, next.number)
-        };
-        let first_begun = chunks.partition_point(|chunk| chunk.together == 0);
-        for alike in chunks[first_begun..].chunk_by(go_together) {
-            for lanes in alike.chunks(lanes_of(platform)) {
-                let counters =
-                    if lanes.first().is_some_and(along) { IncrementCounter::Yes } else { IncrementCounter::No };
-                self.run_lanes(platform, lanes, counters);
+        for (together, chunks) in chunks.iter_mut().enumerate().skip(1) {
+            let along = together == CHUNK_BLOCKS && are_few(chunks);
+            let counters = if along { IncrementCounter::Yes } else { IncrementCounter::No };
+            if !along {
+                chunks.sort_unstable_by_key(|chunk| chunk.number);
+            }
+            let number_after = |chunk: &Chunk| if along { chunk.number + 1 } else { chunk.number };
+            for alike in chunks.chunk_by(|one, next| number_after(one) == next.number) {
+                for lanes in alike.chunks(lanes_of(platform)) {
+                    self.run_lanes(platform, together, lanes, counters);
+                }
             }
         }
-        let first_whole = chunks.partition_point(|chunk| chunk.together < CHUNK_BLOCKS);
-        self.run_last_blocks(&chunks[..first_whole]);
         self.chunks = chunks;
     }
 
-    /// Hashes chunks that go together.
-    fn run_lanes(&mut self, platform: Platform, lanes: &[Chunk], counters: IncrementCounter) {
-        let Some(first) = lanes.first() else { return };
+    /// Goes through this many blocks of chunks that go together.
+    fn run_lanes(&mut self, platform: Platform, blocks: usize, lanes: &[Chunk], counters: IncrementCounter) {
         let mut out = [0; MAX_LANES * 32];
         macro_rules! together {
             ($($blocks:literal)*) => {
-                match first.together {
+                match blocks {
                     $($blocks => self.compress::<{ $blocks * BLOCK_LEN }>(platform, lanes, counters, &mut out),)*
                     _ => {}
                 }
@@ -155,9 +147,7 @@ impl HashBatch {
         }
         together!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
         for (chunk, output) in lanes.iter().zip(out.as_chunks::<32>().0) {
-            if let Some(place) = self.outputs.get_mut(chunk.slot) {
-                *place = *output;
-            }
+            self.outputs[chunk.slot] = *output;
         }
     }
 
@@ -188,22 +178,23 @@ impl HashBatch {
         );
     }
 
-    /// Goes through the last blocks of these chunks, each the last of its input.
-    fn run_last_blocks(&mut self, chunks: &[Chunk]) {
-        self.last_blocks.resize(chunks.len(), Block::default());
-        for (block, chunk) in self.last_blocks.iter_mut().zip(chunks) {
-            let done = usize::from(chunk.together) * BLOCK_LEN;
-            let bytes = self.bytes.get(chunk.start + done..).and_then(|rest| rest.first_chunk());
-            let (Some(bytes), Some(output)) = (bytes, self.outputs.get(chunk.slot)) else { return };
-            let (state, start) = if done == 0 { (IV, CHUNK_START) } else { (words_from_le_bytes_32(output), 0) };
-            let end = if chunk.is_root { CHUNK_END | ROOT } else { CHUNK_END };
-            *block = Block::new(&state, bytes, (chunk.len - done) as u8, chunk.number as u64, start | end);
+    /// Goes through the last block of each input, which is that of its last chunk.
+    fn run_last_blocks(&mut self) {
+        self.last_blocks.clear();
+        for (done, chunks) in self.chunks[..CHUNK_BLOCKS].iter().enumerate() {
+            let start = if done == 0 { CHUNK_START } else { 0 };
+            for chunk in chunks {
+                let end = if chunk.is_root { CHUNK_END | ROOT } else { CHUNK_END };
+                let at = chunk.start + done * BLOCK_LEN;
+                let Some(block) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { return };
+                let state = if done == 0 { IV } else { words_from_le_bytes_32(&self.outputs[chunk.slot]) };
+                let len = (chunk.len - done * BLOCK_LEN) as u8;
+                self.last_blocks.push(Block::new(&state, block, len, chunk.number as u64, start | end));
+            }
         }
         compression::compress(&mut self.last_blocks);
-        for (block, chunk) in self.last_blocks.iter().zip(chunks) {
-            if let Some(place) = self.outputs.get_mut(chunk.slot) {
-                *place = le_bytes_from_words_32(&block.output());
-            }
+        for (chunk, block) in self.chunks[..CHUNK_BLOCKS].iter().flatten().zip(&self.last_blocks) {
+            self.outputs[chunk.slot] = le_bytes_from_words_32(&block.output());
         }
     }
 
@@ -255,14 +246,9 @@ impl HashBatch {
     }
 }
 
-/// Whether few inputs are longer than a chunk.
+/// Whether few of the inputs that these whole chunks are of have more than one.
 fn are_few(chunks: &[Chunk]) -> bool {
-    chunks.iter().filter(|chunk| chunk.number == 0 && chunk.together == CHUNK_BLOCKS).count() < ENOUGH_LANES
-}
-
-/// Whether a chunk goes with those after it in its input, and not with those of its number in others.
-fn goes_along(chunk: &Chunk, are_few: bool) -> bool {
-    chunk.together == CHUNK_BLOCKS && are_few
+    chunks.iter().filter(|chunk| chunk.number == 0).count() < ENOUGH_LANES
 }
 
 /// How many inputs are compressed at once here. Fewer cost as many as the next power of two: lanes that are left take zeros.
