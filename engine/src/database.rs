@@ -33,7 +33,7 @@ use crate::{Error, Result};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use holotype_storage::catalog::{Catalog, CatalogOptions};
 use holotype_storage::lock::Lock;
-use holotype_storage::log::{Head, Log, LogLimits, LogOptions, Lsn, Redaction};
+use holotype_storage::log::{Draft, Head, Log, LogLimits, LogOptions, Lsn, Redaction};
 use holotype_storage::overlay::View;
 use holotype_storage::vfs::{OsVfs, Vfs};
 use std::collections::VecDeque;
@@ -102,6 +102,8 @@ pub(crate) struct Writer {
     pub(crate) state: Arc<State>,
     /// What the next transaction takes over of the page that the last trace joined.
     pub(crate) open_page: Option<OpenPage>,
+    /// The last transaction's draft, empty: the next one writes in its room.
+    pub(crate) draft: Draft,
     /// Log written since the last checkpoint began.
     pub(crate) tail_records: u64,
     pub(crate) tail_bytes: u64,
@@ -252,6 +254,7 @@ impl Holotype {
         let writer = Writer {
             state: Arc::clone(&state),
             open_page: None,
+            draft: Draft::default(),
             tail_records: replayed,
             tail_bytes: 0,
             frozen_bytes: 0,

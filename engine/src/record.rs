@@ -461,28 +461,35 @@ impl Record {
 
     /// The payload of the record.
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
-        let bytes = match self {
-            Record::Space(record) => codec::encode(record),
-            Record::Setting(record) => codec::encode(record),
-            Record::Episode(record) => codec::encode(record),
-            Record::Item(record) => codec::encode(record.as_ref()),
-            Record::Chunk(record) => codec::encode(record),
-            Record::Page(record) => codec::encode(record),
-            Record::Link(record) | Record::Unlink(record) => codec::encode(record),
-            Record::Pointers(record) => codec::encode(record),
-            Record::Mark(record) => codec::encode(record),
-            Record::Claim(record) => codec::encode(record),
-            Record::Rekey(record) => codec::encode(record),
-            Record::Uncite(record) => codec::encode(record),
-            Record::Receipt(record) => codec::encode(record),
-            Record::Read(record) => codec::encode(record),
-            Record::Forget(record) => codec::encode(record),
-            Record::Restated(record) => codec::encode(record),
-            Record::Kept(record) => codec::encode(record),
-            Record::Before(record) => codec::encode(record),
-            Record::Subtrees(record) => codec::encode(record),
+        let mut bytes = Vec::new();
+        self.encode_into(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Appends its payload.
+    pub(crate) fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        let encoded = match self {
+            Record::Space(record) => codec::encode_into(record, bytes),
+            Record::Setting(record) => codec::encode_into(record, bytes),
+            Record::Episode(record) => codec::encode_into(record, bytes),
+            Record::Item(record) => codec::encode_into(record.as_ref(), bytes),
+            Record::Chunk(record) => codec::encode_into(record, bytes),
+            Record::Page(record) => codec::encode_into(record, bytes),
+            Record::Link(record) | Record::Unlink(record) => codec::encode_into(record, bytes),
+            Record::Pointers(record) => codec::encode_into(record, bytes),
+            Record::Mark(record) => codec::encode_into(record, bytes),
+            Record::Claim(record) => codec::encode_into(record, bytes),
+            Record::Rekey(record) => codec::encode_into(record, bytes),
+            Record::Uncite(record) => codec::encode_into(record, bytes),
+            Record::Receipt(record) => codec::encode_into(record, bytes),
+            Record::Read(record) => codec::encode_into(record, bytes),
+            Record::Forget(record) => codec::encode_into(record, bytes),
+            Record::Restated(record) => codec::encode_into(record, bytes),
+            Record::Kept(record) => codec::encode_into(record, bytes),
+            Record::Before(record) => codec::encode_into(record, bytes),
+            Record::Subtrees(record) => codec::encode_into(record, bytes),
         };
-        Ok(bytes?)
+        Ok(encoded?)
     }
 
     /// What a record says that stands in for another, or tells it again.

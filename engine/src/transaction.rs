@@ -13,6 +13,7 @@ mod episodes;
 mod links;
 mod receipts;
 
+use crate::apply::Place;
 use crate::content::{CHUNK_LEN, Content, ContentReader, OwnItems, split_chunks};
 use crate::database::{Inner, Writer};
 use crate::edge::Edge;
@@ -30,8 +31,7 @@ use crate::snapshot::Snapshot;
 use crate::space::Space;
 use crate::state::State;
 use crate::{Error, Result};
-use holotype_storage::NewRecord;
-use holotype_storage::log::{Appended, Erase, Log, Lsn};
+use holotype_storage::log::{Appended, Draft, Erase, Log, Lsn};
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
 
@@ -76,7 +76,9 @@ pub struct Transaction<'db> {
     inner: &'db Arc<Inner>,
     writer: MutexGuard<'db, Writer>,
     state: State,
-    records: Vec<Staged>,
+    records: Vec<Record>,
+    /// The same records as they will stand in the log.
+    draft: Draft,
     own: OwnItems,
     /// The open page that the last trace joined, as far as its hash goes: with it, closing the page reads none of its traces.
     page: Option<OpenPage>,
@@ -86,12 +88,6 @@ pub struct Transaction<'db> {
     takes_engine_keys: bool,
     /// Records of the log that this transaction erases.
     erase: Vec<Erase>,
-}
-
-/// A record to be appended, with the bytes it is encoded as.
-struct Staged {
-    record: Record,
-    payload: Vec<u8>,
 }
 
 /// A transaction as it was, all of it.
@@ -107,12 +103,14 @@ impl<'db> Transaction<'db> {
     pub(crate) fn new(inner: &'db Arc<Inner>, mut writer: MutexGuard<'db, Writer>) -> Self {
         let state = writer.state.as_ref().clone();
         let page = writer.open_page.take();
+        let draft = std::mem::take(&mut writer.draft);
         let time = inner.now().max(state.meta.clock);
         Transaction {
             inner,
             writer,
             state,
             records: Vec::new(),
+            draft,
             own: OwnItems::new(),
             page,
             bytes: 0,
@@ -193,7 +191,7 @@ impl<'db> Transaction<'db> {
     /// Takes back everything since a copy was made.
     pub(crate) fn return_to(&mut self, copy: Copied) {
         self.state = copy.state;
-        self.records.truncate(copy.records);
+        self.take_back(copy.records);
         self.own = copy.own;
         self.page = None;
         self.bytes = copy.bytes;
@@ -210,7 +208,7 @@ impl<'db> Transaction<'db> {
             return done;
         }
         self.state.roll_back(before);
-        self.records.truncate(records);
+        self.take_back(records);
         self.bytes = bytes;
         self.erase.truncate(erase);
         self.own = self.own.split(&bound).0;
@@ -458,17 +456,29 @@ impl<'db> Transaction<'db> {
     }
 
     pub(crate) fn push(&mut self, record: Record) -> Result<()> {
-        let payload = record.encode()?;
-        let len = payload.len() as u64;
+        let len = self.draft.push(record.kind(), |bytes| record.encode_into(bytes))? as u64;
+        let applied = self.apply(&record, len);
+        match applied {
+            Ok(()) => self.records.push(record),
+            Err(_) => self.take_back(self.records.len()),
+        }
+        applied
+    }
+
+    fn apply(&mut self, record: &Record, len: u64) -> Result<()> {
         let limit = self.inner.options.max_transaction_bytes;
         if self.bytes + len > limit {
             return Err(Error::Limit { what: "the size of a transaction in bytes", limit, needed: self.bytes + len });
         }
-        let place = crate::apply::Place { commit: self.number(), lsn: 0 };
-        self.state.apply(&record, place)?;
+        self.state.apply(record, Place { commit: self.number(), lsn: 0 })?;
         self.bytes += len;
-        self.records.push(Staged { record, payload });
         Ok(())
+    }
+
+    /// Takes back all but the first `count` records.
+    fn take_back(&mut self, count: usize) {
+        self.records.truncate(count);
+        self.draft.truncate(count);
     }
 
     // ---- the database itself ----
@@ -594,17 +604,16 @@ impl<'db> Transaction<'db> {
     pub fn commit(mut self, durability: Durability) -> Result<Commit> {
         if self.records.is_empty() {
             self.writer.open_page = self.page;
+            self.writer.draft = self.draft;
             let head = self.state.head;
             return Ok(Commit { number: head.commit.0, position: head.position.0, time: self.state.meta.clock });
         }
         self.state.settle()?;
         self.state.seal(self.state.meta.commit + 1, self.time)?;
-        let staged = self.records.iter_mut();
-        let records: Vec<NewRecord> = staged
-            .map(|staged| NewRecord { kind: staged.record.kind(), payload: std::mem::take(&mut staged.payload) })
-            .collect();
         let forgets = !self.erase.is_empty();
-        let (appended, redaction) = self.inner.log.append_redaction(&records, &self.erase, self.time)?;
+        let prepared = self.inner.log.prepare_draft(std::mem::take(&mut self.draft))?;
+        let (appended, redaction) = self.inner.log.append_prepared_redaction(&prepared, &self.erase, self.time)?;
+        self.writer.draft = prepared.into_draft();
         if let Err(error) = self.take_place(&appended) {
             // The log holds what the state does not: nothing more may be numbered after it.
             self.writer.poisoned = Some(error.to_string());
@@ -623,8 +632,8 @@ impl<'db> Transaction<'db> {
 
     /// Gives the state the places its records came to stand at, and makes its items findable.
     fn take_place(&mut self, appended: &Appended) -> Result<()> {
-        for (staged, lsn) in self.records.iter().zip(&appended.lsns) {
-            self.state.place(&staged.record, lsn.0)?;
+        for (record, lsn) in self.records.iter().zip(&appended.lsns) {
+            self.state.place(record, lsn.0)?;
         }
         let words = &self.inner.words;
         self.state.index_items(&self.own, &mut |tail, queued_len| words.wake(tail, queued_len))?;

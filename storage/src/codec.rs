@@ -37,22 +37,30 @@ type Limited<const N: usize> = Configuration<LittleEndian, Fixint, Limit<N>>;
 /// [`Error::Encode`] for a value bincode cannot take (a map or sequence of unknown length).
 pub fn encode<T: Encode>(value: &T) -> Result<Vec<u8>> {
     // Room that is there already takes one pass over the value, where finding out its length would take another.
-    let mut gathered = Gathered(ROOM.take());
-    gathered.0.clear();
-    bincode::encode_into_writer(value, &mut gathered, config::legacy())
-        .map_err(|error| Error::Encode { what: std::any::type_name::<T>(), why: error.to_string() })?;
-    if gathered.0.len() > MAX_KEPT_ROOM {
-        return Ok(gathered.0);
+    let mut room = ROOM.take();
+    room.clear();
+    encode_into(value, &mut room)?;
+    if room.len() > MAX_KEPT_ROOM {
+        return Ok(room);
     }
-    let encoded = gathered.0.clone();
-    ROOM.set(gathered.0);
+    let encoded = room.clone();
+    ROOM.set(room);
     Ok(encoded)
 }
 
-/// Bytes as they are encoded.
-struct Gathered(Vec<u8>);
+/// Appends the bytes of `value`; what an error leaves behind them is of no use.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_into<T: Encode>(value: &T, bytes: &mut Vec<u8>) -> Result<()> {
+    bincode::encode_into_writer(value, &mut Gathered(bytes), config::legacy())
+        .map_err(|error| Error::Encode { what: std::any::type_name::<T>(), why: error.to_string() })
+}
 
-impl Writer for &mut Gathered {
+/// Bytes as they are encoded.
+struct Gathered<'b>(&'b mut Vec<u8>);
+
+impl Writer for &mut Gathered<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), EncodeError> {
         self.0.extend_from_slice(bytes);
         Ok(())

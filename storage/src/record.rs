@@ -135,55 +135,58 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
 }
 
-/// What a writer must refuse before anything is encoded.
-pub(crate) fn check_new(record: &NewRecord) -> Result<()> {
-    if record.kind >= FIRST_RESERVED_KIND || record.kind == 0 {
-        return Err(Error::ReservedKind { kind: record.kind });
-    }
-    if record.payload.len() > MAX_PAYLOAD {
-        let len = record.payload.len() as u64;
-        return Err(Error::TooLarge { what: "a record's payload", len, limit: MAX_PAYLOAD as u64 });
+/// Refuses a type that is not the engine's to give.
+pub(crate) fn check_kind(kind: u8) -> Result<()> {
+    if kind >= FIRST_RESERVED_KIND || kind == 0 {
+        return Err(Error::ReservedKind { kind });
     }
     Ok(())
 }
 
-/// Appends a record to `out`, its CRC left for [`set_crc`], and returns its hash. The payload is at most [`MAX_PAYLOAD`].
+/// Begins a record behind `out`; its payload follows, and then [`end`].
+pub(crate) fn begin(kind: u8, salt: &[u8; SALT_LEN], out: &mut Vec<u8>) {
+    out.extend_from_slice(&header_of(kind, 0));
+    out.extend_from_slice(&[0; SALT_AT - CRC_AT]);
+    out.extend_from_slice(salt);
+}
+
+/// Ends the record that begins at `start`, its CRC left for [`set_crc`]. Says how long its payload is.
+pub(crate) fn end(out: &mut Vec<u8>, start: usize) -> Result<usize> {
+    let len = out.len() - start - PAYLOAD_AT;
+    if len > MAX_PAYLOAD {
+        return Err(Error::TooLarge { what: "a record's payload", len: len as u64, limit: MAX_PAYLOAD as u64 });
+    }
+    out[start + LENGTH_AT..start + KIND_AT].copy_from_slice(&(len as u32).to_le_bytes());
+    out.resize(start + stored_len(len), 0);
+    Ok(len)
+}
+
+/// Appends a record of the log's own, its CRC left for [`set_crc`], and returns its hash.
 pub(crate) fn encode(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut Vec<u8>) -> Hash {
-    let header = lay_out(kind, salt, payload, out);
+    let start = out.len();
+    begin(kind, salt, out);
+    out.extend_from_slice(payload);
+    out.resize(start + stored_len(payload.len()), 0);
+    let header = header_of(kind, payload.len());
+    out[start..start + header.len()].copy_from_slice(&header);
     chain::record_hash(&header, salt, payload)
 }
 
-/// Appends a record to `out`, its CRC left for [`set_crc`], and its hash to be made with others.
-pub(crate) fn encode_batched(
-    kind: u8,
-    salt: &[u8; SALT_LEN],
-    payload: &[u8],
-    out: &mut Vec<u8>,
-    batch: &mut RecordHashes,
-) {
-    let start = out.len();
-    let header = lay_out(kind, salt, payload, out);
-    batch.push(start, &header, salt, payload);
+/// Adds a whole record that is not redacted, `record` exactly its bytes, to those that are hashed together.
+pub(crate) fn hash_together(offset: usize, record: &[u8], together: &mut RecordHashes) {
+    let parts = record.split_first_chunk().zip(record[SALT_AT..].split_first_chunk());
+    let Some(((header @ [a, b, c, d, _, _, _, _], _), (salt, rest))) = parts else { return };
+    let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+    together.push(offset, header, salt, &rest[..len]);
 }
 
 /// A new record's first bytes.
-fn header_of(kind: u8, payload: &[u8]) -> [u8; 8] {
-    debug_assert!(payload.len() <= MAX_PAYLOAD);
+fn header_of(kind: u8, payload_len: usize) -> [u8; 8] {
+    debug_assert!(payload_len <= MAX_PAYLOAD);
     let mut header = [0; 8];
-    header[LENGTH_AT..KIND_AT].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    header[LENGTH_AT..KIND_AT].copy_from_slice(&(payload_len as u32).to_le_bytes());
     header[KIND_AT] = kind;
     header[MARK_AT..CRC_AT].copy_from_slice(&MARK);
-    header
-}
-
-fn lay_out(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut Vec<u8>) -> [u8; 8] {
-    let header = header_of(kind, payload);
-    let start = out.len();
-    out.extend_from_slice(&header);
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(salt);
-    out.extend_from_slice(payload);
-    out.resize(start + stored_len(payload.len()), 0);
     header
 }
 
@@ -483,12 +486,15 @@ pub(crate) mod tests {
     #[test]
     fn reserved_kinds_and_long_payloads_are_refused() {
         for kind in [0, 0xf0, 0xff] {
-            let record = NewRecord { kind, payload: Vec::new() };
-            assert!(matches!(check_new(&record), Err(Error::ReservedKind { .. })));
+            assert!(matches!(check_kind(kind), Err(Error::ReservedKind { .. })));
         }
-        let long = NewRecord { kind: 1, payload: vec![0; MAX_PAYLOAD + 1] };
-        assert!(matches!(check_new(&long), Err(Error::TooLarge { .. })));
-        assert!(check_new(&NewRecord { kind: 0xef, payload: Vec::new() }).is_ok());
+        assert!(check_kind(1).is_ok() && check_kind(0xef).is_ok());
+        let mut bytes = Vec::new();
+        begin(1, &[0; SALT_LEN], &mut bytes);
+        bytes.resize(bytes.len() + MAX_PAYLOAD, 7);
+        assert_eq!(end(&mut bytes.clone(), 0).unwrap(), MAX_PAYLOAD);
+        bytes.push(7);
+        assert!(matches!(end(&mut bytes, 0), Err(Error::TooLarge { .. })));
     }
 
     proptest! {

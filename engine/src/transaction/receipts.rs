@@ -11,7 +11,7 @@ impl Transaction<'_> {
     /// Answers a recall and keeps a receipt of it. What the transaction wrote before is part of the answer, so the receipt is
     /// as of this transaction.
     pub(crate) fn recall_with_receipt(&mut self, asked: &Recall, limits: &Limits) -> Result<Answer> {
-        let is_alone = self.records.iter().all(|staged| matches!(staged.record, Record::Receipt(_) | Record::Read(_)));
+        let is_alone = self.records.iter().all(|record| matches!(record, Record::Receipt(_) | Record::Read(_)));
         let snapshot = self.snapshot()?.with_limits(limits);
         let mut answer = recall::run(&snapshot.metered(), asked)?;
         if !is_alone && asked.clauses.as_of.is_none() {

@@ -12,6 +12,7 @@
 //! chain             what all the hashes are over                           crate::chain
 //!
 //! prepare           makes segment files before they are needed
+//! draft             a transaction as it is written down
 //! writer            lays transactions out and writes them
 //! group_commit      makes many commits durable by one fdatasync
 //! reader, scanner   read one record; read and check all
@@ -34,6 +35,7 @@
 
 pub(crate) mod commit;
 mod copy;
+mod draft;
 pub(crate) mod floor;
 mod follow;
 pub(crate) mod group_commit;
@@ -75,11 +77,12 @@ use segment::{HeaderState, Segment, SegmentHeader, file_name};
 use tip::Tip;
 use writer::{Geometry, Writer};
 
+pub use draft::{Draft, Prepared};
 pub use floor::{Floor, Retired};
 pub use leaves::{Leaf, Leaves, StoredRecord};
 pub use redaction::{Erase, Redaction};
 pub use salvage::{SalvageReport, Salvaged, Unreadable};
-pub use writer::{Appended, Prepared};
+pub use writer::Appended;
 
 /// A byte position in the log. Position 0 is the first segment's header, so no record stands there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
@@ -318,6 +321,14 @@ impl Log {
     /// [`Error::TooLarge`], [`Error::ReservedKind`].
     pub fn prepare(&self, records: &[NewRecord]) -> Result<Prepared> {
         Prepared::encode(records, self.limits.max_transaction_bytes)
+    }
+
+    /// The same for records that are encoded already.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]; [`Error::Io`] when the system has no random numbers.
+    pub fn prepare_draft(&self, draft: Draft) -> Result<Prepared> {
+        Prepared::new(draft, self.limits.max_transaction_bytes)
     }
 
     /// Appends one transaction. It is written, and readable, but durable only after [`Self::sync_to`] its end.

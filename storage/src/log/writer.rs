@@ -9,12 +9,12 @@
 //! 3. What is written and not synced is never more than [`MAX_AHEAD`]. So recovery knows where nothing can stand any more
 //!    without reading to the end of a segment that is empty for the most part.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
 use super::commit::{Close, Commit, STORED_CLOSE_LEN, STORED_COMMIT_LEN};
+use super::draft::{Prepared, Salt, salt};
 use super::group_commit::GroupCommit;
 use super::leaves::Leaf;
 use super::prepare::{Preparer, Spare};
@@ -26,8 +26,7 @@ use crate::chain::{self, Hash, TransactionHash};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::log_page::{FOOTER_LEN, Footer, PageSize};
-use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, NewRecord, Place, SALT_LEN};
-use crate::record_hashes::RecordHashes;
+use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, Place};
 use crate::vfs::VfsFile;
 
 /// A transaction's buffer larger than this is given back to the system.
@@ -51,49 +50,6 @@ pub(crate) struct Geometry {
 impl Geometry {
     pub(crate) fn new(database: [u8; 16], page: PageSize) -> Self {
         Self { database, page, seed: CrcSeed::new(&database), erasing: Arc::default() }
-    }
-}
-
-type Salt = [u8; SALT_LEN];
-
-/// How many records of a transaction are hashed together.
-const HASHED_AT_ONCE: usize = 64;
-
-/// How many salts are drawn from the system at once.
-const SALTS_AT_ONCE: usize = 256;
-
-/// A transaction encoded and hashed, not yet placed: see [`super::Log::prepare`].
-#[derive(Debug)]
-pub struct Prepared {
-    bytes: Vec<u8>,
-    /// The end of each record in `bytes`, and its hash.
-    records: Vec<(usize, Hash)>,
-    commit_salt: Salt,
-}
-
-impl Prepared {
-    pub(crate) fn encode(records: &[NewRecord], max_len: u64) -> Result<Self> {
-        let mut len = 0;
-        for new in records {
-            record::check_new(new)?;
-            len += record::stored_len(new.payload.len());
-        }
-        if len as u64 > max_len {
-            return Err(Error::TooLarge { what: "a transaction", len: len as u64, limit: max_len });
-        }
-        let mut salts = salts(records.len() + 1)?;
-        let commit_salt = salts.pop().unwrap_or_default();
-        let mut bytes = Vec::with_capacity(len);
-        let mut placed = Vec::with_capacity(records.len());
-        for (records, salts) in records.chunks(HASHED_AT_ONCE).zip(salts.chunks(HASHED_AT_ONCE)) {
-            encode_together(records, salts, &mut bytes, &mut placed);
-        }
-        Ok(Self { bytes, records: placed, commit_salt })
-    }
-
-    /// The bytes its records take.
-    pub(crate) fn byte_len(&self) -> usize {
-        self.bytes.len()
     }
 }
 
@@ -187,18 +143,15 @@ impl Writer {
         drafts: Vec<(Erasure, Option<usize>)>,
         time_us: i64,
     ) -> Result<(Appended, Vec<Erasure>)> {
-        let mut lsns = Vec::with_capacity(prepared.records.len());
+        let mut lsns = Vec::with_capacity(prepared.len());
         let mut erasures = Vec::with_capacity(drafts.len());
         let synced = group.durable();
         let appended = self.extend(group, table, |layout| {
             let mut hash = TransactionHash::new();
-            let mut start = 0;
-            for &(end, r) in &prepared.records {
-                let encoded = &prepared.bytes[start..end];
+            for (encoded, r) in prepared.records() {
                 layout.make_room(encoded.len())?;
                 lsns.push(Lsn(layout.put(encoded, r)));
                 hash.push(&r);
-                start = end;
             }
             let number = layout.tip.commit.wrapping_add(1);
             for (erasure, instead) in drafts {
@@ -206,14 +159,14 @@ impl Writer {
                 erasures.push(Erasure { instead, ..erasure });
             }
             let intents = Intent::payloads(number, &erasures);
-            for (payload, salt) in intents.iter().zip(salts(intents.len())?) {
+            for payload in &intents {
                 layout.make_room(record::stored_len(payload.len()))?;
-                hash.push(&layout.put_own(KIND_REDACT, &salt, payload));
+                hash.push(&layout.put_own(KIND_REDACT, &salt()?, payload));
             }
             layout.make_room(STORED_COMMIT_LEN)?;
             let mut commit = Commit {
                 number,
-                record_count: u32::try_from(prepared.records.len() + intents.len()).unwrap_or(u32::MAX),
+                record_count: u32::try_from(prepared.len() + intents.len()).unwrap_or(u32::MAX),
                 time_us: time_us.max(layout.tip.time_us),
                 synced,
                 transaction: hash.finish(),
@@ -232,7 +185,7 @@ impl Writer {
     /// Says that what a transaction named is erased. Everything before must be durable.
     pub(crate) fn redacted(&mut self, group: &GroupCommit, table: &SegmentTable, commit: u64) -> Result<()> {
         let synced = group.durable();
-        let salt = salts(1)?.pop().unwrap_or_default();
+        let salt = salt()?;
         self.extend(group, table, |layout| {
             layout.make_room(STORED_DONE_LEN)?;
             layout.put_own(KIND_REDACTED, &salt, &Redacted { commit, synced }.encode());
@@ -258,7 +211,7 @@ impl Writer {
             return Ok(());
         }
         let synced = group.durable();
-        let salt = salts(1)?.pop().unwrap_or_default();
+        let salt = salt()?;
         self.extend(group, table, |layout| {
             layout.make_room(STORED_CLOSE_LEN)?;
             let close = Close { number: layout.tip.commit, synced, head: layout.tip.head };
@@ -501,47 +454,12 @@ impl Layout<'_> {
     }
 }
 
-/// Encodes records and makes their hashes together.
-fn encode_together(records: &[NewRecord], salts: &[Salt], bytes: &mut Vec<u8>, placed: &mut Vec<(usize, Hash)>) {
-    thread_local! {
-        /// The room for the hashes' inputs.
-        static HASHES: RefCell<RecordHashes> = RefCell::default();
-    }
-    HASHES.with_borrow_mut(|hashes| {
-        hashes.clear();
-        let mut ends = [0; HASHED_AT_ONCE];
-        for ((new, salt), end) in records.iter().zip(salts).zip(&mut ends) {
-            record::encode_batched(new.kind, salt, &new.payload, bytes, hashes);
-            *end = bytes.len();
-        }
-        placed.extend(ends.into_iter().zip(hashes.make().iter().copied()));
-    });
-}
-
-fn salts(count: usize) -> Result<Vec<Salt>> {
-    thread_local! {
-        /// Random numbers not used yet: a call of the system costs more than a small record's hash.
-        static READY: RefCell<Vec<Salt>> = const { RefCell::new(Vec::new()) };
-    }
-    READY.with_borrow_mut(|ready| {
-        if ready.len() < count {
-            let mut more = vec![[0; SALT_LEN]; count.max(SALTS_AT_ONCE)];
-            getrandom::fill(more.as_flattened_mut()).map_err(|error| Error::Io {
-                path: "the system's random numbers".into(),
-                action: "read",
-                source: std::io::Error::other(error.to_string()),
-            })?;
-            *ready = more;
-        }
-        Ok(ready.split_off(ready.len() - count))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::NewRecord;
     use crate::log::{Log, LogOptions};
     use crate::vfs::SimVfs;
 
@@ -556,7 +474,7 @@ mod tests {
         let fill = |layout: &mut Layout<'_>| {
             for (kind, payload) in own(&layout.tip) {
                 layout.make_room(record::stored_len(payload.len()))?;
-                layout.put_own(kind, &[3; SALT_LEN], &payload);
+                layout.put_own(kind, &Salt::default(), &payload);
             }
             Ok(())
         };
