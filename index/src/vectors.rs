@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::hnsw::filter::{Members, Plan};
+use crate::hnsw::matching::Matches;
 use crate::hnsw::reach::Reach;
 use crate::hnsw::search::{Beam, Walker};
 use crate::quantize::Likely;
@@ -434,8 +435,12 @@ fn search_sound(
 /// Fewer matches than this are compared exactly; more are compared by their codes first.
 const EXACT_MATCHES: u64 = 256;
 
-/// What a scan of codes keeps at least: where the matches lie far away, many are about as far.
-const SCANNED: usize = 512;
+/// What a scan of codes or a walk over matches keeps at least: where the matches lie far away, many are about as far.
+const KEPT: usize = 512;
+
+/// A walk over matches reaches as far as one that keeps so many times ef. Where the query lies far away from them, few paths lead
+/// to the nearest.
+const AWAY_FACTOR: usize = 2;
 
 /// Walks a segment's graph, and scores the best of what it meets from the exact vectors.
 #[allow(clippy::too_many_arguments)]
@@ -461,31 +466,36 @@ fn walk_segment(
             let compared = walker.search(graph, reach, scratch);
             return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, likely, k, top));
         };
-        let matcher = members.matcher(rows, filter);
-        let count = segment.len() as u64;
-        let (mut compared, mut near) = (0, graph.entry);
-        let mut plan = Plan::choose(matching, count, ef);
+        let matches = Matches { members, filter, matcher: members.matcher(rows, filter), count: matching };
+        let reach = |ef| Reach::new(rows.spec().metric, &code, k, ef, segment.len());
+        let mut compared = 0;
+        let mut plan = Plan::choose(matching, segment.len() as u64, ef);
         if let Plan::Collecting(patience) = plan {
-            let reach = Reach::new(rows.spec().metric, &code, k, ef, segment.len());
-            (near, compared) = walker.descend(graph, scratch);
-            let (collected, around) = walker.search_collecting(graph, &matcher, near, reach, patience, scratch);
-            compared += collected;
-            plan = around.map_or(plan, |around| Plan::instead(matching, count, around));
+            let (near, steps) = walker.descend(graph, scratch);
+            let (collected, done) =
+                walker.search_collecting(graph, &matches.matcher, near, reach(ef), patience, scratch);
+            compared += steps + collected;
+            if !done {
+                plan = Plan::instead(matching, segment.len() as u64);
+            }
+        }
+        if let Plan::Matching { anyway } = plan {
+            let reach = reach(ef * AWAY_FACTOR).keeping(KEPT);
+            let (walked, done) = walker.search_matching(graph, &matches, reach, anyway, scratch);
+            compared += walked;
+            if done {
+                return (Strategy::WalkMatching, compared + rescore(&scratch.found, rows, query, likely, k, top));
+            }
         }
         let strategy = match plan {
-            Plan::Scan if matching <= EXACT_MATCHES.max(k as u64) => {
-                compared += flat::scan_positions(rows, query, members.positions(filter), top);
+            Plan::Collecting(_) => Strategy::WalkCollecting,
+            _ if matching <= EXACT_MATCHES.max(k as u64) => {
+                compared += flat::scan_positions(rows, query, matches.positions(), top);
                 return (Strategy::ScanMatching, compared);
             }
-            Plan::Scan => {
-                compared += walker.scan(members.positions(filter), ef.max(SCANNED), scratch);
+            _ => {
+                compared += walker.scan(matches.positions(), ef.max(KEPT), scratch);
                 Strategy::ScanMatching
-            }
-            Plan::Collecting(_) => Strategy::WalkCollecting,
-            Plan::Matching { away } => {
-                let seeds = members.spread(filter, matching);
-                compared += walker.search_matching(graph, &matcher, near, &seeds, away, ef, scratch);
-                Strategy::WalkMatching
             }
         };
         (strategy, compared + rescore(&scratch.found, rows, query, likely, k, top))

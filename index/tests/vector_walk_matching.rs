@@ -44,3 +44,32 @@ fn walks_over_matches_keep_recall_for_filters_spread_out_near_and_far() {
         assert!(recall >= 0.95, "{name}: {recall}");
     }
 }
+
+/// Vectors around 240 centres, of which those about the first 60 are far away from the others.
+#[test]
+fn a_far_group_of_clusters_keeps_recall_walked_or_scanned() {
+    let spec = VectorSpec::new(DIM, Metric::L2, Encoding::F16).unwrap();
+    let mut random = Random(22);
+    let centres: Vec<Vec<f32>> = (0..240).map(|_| (0..DIM).map(|_| 4.0 * random.normal()).collect()).collect();
+    let mut near = |centre: usize| -> Vec<f32> {
+        let mut vector: Vec<f32> = centres[centre].iter().map(|c| c + random.normal()).collect();
+        vector[0] += if centre < 60 { 20.0 } else { 0.0 };
+        vector
+    };
+    let mut rows = Rows::new(spec);
+    (0..COUNT).for_each(|id| rows.push(id, &near(id as usize % 240)).unwrap());
+    let queries: Vec<Vec<f32>> = (0..25).map(|i| near(60 + i)).collect();
+    let options = BuildOptions { ef_construction: 40, m: 12, threads: 1, ..options() };
+    let index = clusters::index(vec![open(build_segment(&rows, IDENTITY, &options).unwrap(), &spec)]);
+    let far: Bits = (0..COUNT).filter(|id| id % 240 < 60).collect();
+    let half_of_far: Bits =
+        (0..COUNT).filter(|id| id % 240 < 60 && Random(u64::from(*id) + 1).next() & 1 == 1).collect();
+    for (name, filter, least) in [("far", far, 10), ("half of far", half_of_far, 1)] {
+        let options = SearchOptions { ef: 32, filter: Some(&filter), ..SearchOptions::default() };
+        let searches = queries.iter().map(|query| index.search(query, 10, options).unwrap().parts[0].strategy);
+        let walked = searches.filter(|strategy| *strategy == Strategy::WalkMatching).count();
+        let recall = clusters::recall(&index, &queries, options);
+        assert!((least..25).contains(&walked), "{name}: {walked} of 25 are walks");
+        assert!(recall >= 0.95, "{name}: {recall}");
+    }
+}

@@ -2,13 +2,14 @@
 //!
 //! | matching | strategy |
 //! |---|---|
-//! | few, in number or in share | scan them |
-//! | more | walk all nodes and collect those that match, for as long as that promises to cost less than the next |
-//! | more, and the walk gave up, up to [`SCAN_COUNT`] | scan them |
-//! | more than that | walk the matching nodes, stepping over the others |
+//! | few, in number | scan them |
+//! | more, and not few in share | walk all nodes and collect those that match, for as long as that promises to cost less than the next |
+//! | more, and that was given up or not tried | walk the matching nodes where they hang together and not too many are about as near as the nearest, or scan them |
+//! | more than [`SCAN_COUNT`], and that was given up | walk the matching nodes, stepping over the others |
 //!
 //! Whether a walk meets its matches soon depends on where they lie: next to the query, anywhere, or far away. That is found
-//! out by walking.
+//! out by walking. Matches that are far away often lie together, as groups of vectors do: then walks over them are short
+//! ([`matching`](super::matching)).
 //!
 //! The counts are exact. A filter's ids and a segment's ids are both bit vectors, so matches are counted and listed 64
 //! ids at a time; the position of an id is the number of the segment's ids below it.
@@ -21,23 +22,19 @@ use crate::rows::RowsView;
 /// 60,000 and 1,000,000 vectors, 15 to 25. A walk over all nodes expands some ef nodes for each share of them that matches.
 const SCANNED_PER_STEP: f64 = 16.0;
 
-/// Below this share too few of a node's neighbours' neighbours match for a walk over matches to hold together.
+/// Below this share a walk over all nodes meets too few, and one over matches has to step over too many others, unless they hang
+/// together.
 const SCAN_SHARE: f64 = 0.008;
 
-/// Comparing so many codes one after the other costs no more than a walk that steps over what does not match, and
-/// misses nothing. Where the query lies away from the matches, the nearest of them are outliers of their own surroundings, to
-/// which few links lead: a walk would have to keep many times ef to find 19 in 20.
+/// Comparing so many codes one after the other costs no more than a walk that has to step over what does not match, and
+/// misses nothing.
 const SCAN_COUNT: u64 = 65_536;
+
+/// Comparing so many costs hardly more than a walk over matches.
+const SCAN_AWAY: u64 = 8192;
 
 /// Comparing so many costs no more than any walk.
 const FEW: u64 = 2048;
-
-/// A query lies away from the matches when around it so much less of a share matches than everywhere.
-const AWAY: f64 = 0.5;
-
-/// Nodes that a walk over matches starts from. They lie evenly over the matches, so that one is near wherever the
-/// nearest matches are.
-const SEEDS: u64 = 128;
 
 /// How the matches of a filter are searched.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,8 +45,8 @@ pub(crate) enum Plan {
     Collecting(Patience),
     /// Walk over the matching nodes.
     Matching {
-        /// Whether the query lies away from them.
-        away: bool,
+        /// Whether that is done wherever they lie, or else only where it costs less than to compare them all.
+        anyway: bool,
     },
 }
 
@@ -57,19 +54,22 @@ impl Plan {
     /// For `matching` of `count` nodes, where `ef` of them are to be kept.
     pub(crate) fn choose(matching: u64, count: u64, ef: usize) -> Self {
         let (share, patience) = (matching as f64 / count as f64, Patience::new(matching, ef));
-        let is_few = matching <= FEW.max(ef as u64 * 8) || share < SCAN_SHARE;
-        if is_few || (matching <= SCAN_COUNT && patience.part_of(share * NEARER) > 1.0) {
+        if matching <= FEW.max(ef as u64 * 8) {
             return Self::Scan;
+        }
+        if share < SCAN_SHARE || (matching <= SCAN_COUNT && patience.part_of(share * NEARER) > 1.0) {
+            return Self::instead(matching, count);
         }
         Self::Collecting(patience)
     }
 
-    /// What is done when the patience has come to an end and, of those met, the share `around` matches.
-    pub(crate) fn instead(matching: u64, count: u64, around: f64) -> Self {
-        if matching <= SCAN_COUNT {
+    /// What is done where a walk over all nodes is not, or has come to the end of its patience.
+    pub(crate) fn instead(matching: u64, count: u64) -> Self {
+        if matching <= SCAN_AWAY {
             return Self::Scan;
         }
-        Self::Matching { away: around < matching as f64 / count as f64 * AWAY }
+        let share = matching as f64 / count as f64;
+        Self::Matching { anyway: matching > SCAN_COUNT && share >= SCAN_SHARE }
     }
 }
 
@@ -262,22 +262,18 @@ impl<'a> Members<'a> {
         Positions { members: self, filter, next, listed: Vec::new(), given: 0 }
     }
 
-    /// Positions spread evenly over those in `filter`, of which there are `matching`.
-    pub(crate) fn spread(self, filter: &'a Bits, matching: u64) -> Vec<u32> {
-        let mut seeds = Vec::with_capacity(SEEDS as usize);
-        let (mut below, mut met, mut next) = (0, 0, 0);
-        for (members, both) in self.blocks(filter) {
-            let here = u64::from(both.count_ones());
-            while next < met + here {
-                let bit = Ones(both).nth((next - met) as usize).unwrap_or(0);
-                seeds.push(below + (members & ((1 << bit) - 1)).count_ones());
-                // At least one further, so that the list ends where there are few matches.
-                next = (seeds.len() as u64 * matching / SEEDS).max(next + 1);
-            }
-            met += here;
-            below += members.count_ones();
-        }
-        seeds
+    /// The positions of the first of those in `filter` in each of `parts` runs of ids, where there is one.
+    pub(crate) fn firsts(self, filter: &'a Bits, parts: usize) -> impl Iterator<Item = u32> + 'a {
+        let (first, last) = (self.first as usize / 64, self.last as usize / 64);
+        let end = filter.blocks().len().min(last + 1);
+        let part = end.saturating_sub(first).div_ceil(parts.max(1)).max(1);
+        (first..end).step_by(part).filter_map(move |from| {
+            (from..end.min(from + part)).find_map(|at| {
+                let (members, both) = (self.block(at), self.block(at) & filter.blocks()[at]);
+                let bit = Ones(both).next()?;
+                Some(self.below(at) + (members & ((1 << bit) - 1)).count_ones())
+            })
+        })
     }
 
     /// The members in the block of 64 ids at that place.
@@ -300,16 +296,6 @@ impl<'a> Members<'a> {
             Some(set) => set.below[at - self.first as usize / 64],
             None => (at as u32 * 64).saturating_sub(self.first),
         }
-    }
-
-    /// For each block of 64 ids from the first to the last: the members in it, and those in `filter` too.
-    fn blocks(self, filter: &'a Bits) -> impl Iterator<Item = (u64, u64)> + 'a {
-        let (first, last) = (self.first as usize / 64, self.last as usize / 64);
-        (first..=last).map(move |at| {
-            let members = self.block(at);
-            let filter = filter.blocks().get(at).copied().unwrap_or(0);
-            (members, members & filter)
-        })
     }
 
     /// What asks `filter` about positions; `rows` are the segment's.
@@ -362,6 +348,17 @@ impl Positions<'_> {
             self.next += count;
         }
         !out.is_empty()
+    }
+
+    /// Puts every `step`-th of those to come into `every`.
+    pub(crate) fn every(mut self, step: usize, every: &mut Vec<u32>) {
+        every.clear();
+        let (mut listed, mut skipped) = (Vec::new(), 0);
+        while self.list(&mut listed) {
+            every.extend(listed.iter().skip(skipped).step_by(step));
+            // How many of the next are left out before one is taken.
+            skipped = (skipped + (step - listed.len() % step)) % step;
+        }
     }
 }
 
@@ -417,7 +414,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_positions_and_matches_agree_with_the_lists((ids, wanted) in case()) {
+        fn counts_positions_and_matches_agree_with_the_lists((ids, wanted) in case(), step in 1usize..40) {
             let filter: Bits = wanted.iter().copied().collect();
             let words = MemberWords::of(&ids);
             let (first, last) = (ids[0], ids[ids.len() - 1]);
@@ -434,10 +431,12 @@ mod tests {
             let view = rows.view();
             let matcher = members.matcher(&view, &filter);
             prop_assert!((0..ids.len() as u32).all(|at| matcher.matches(at) == want.contains(&at)));
-            let seeds = members.spread(&filter, want.len() as u64);
-            prop_assert_eq!(seeds.len() as u64, SEEDS.min(want.len() as u64));
-            prop_assert!(seeds.is_sorted_by(|a, b| a < b));
-            prop_assert!(seeds.iter().all(|seed| want.contains(seed)));
+            let mut every = Vec::new();
+            members.positions(&filter).every(step, &mut every);
+            prop_assert_eq!(every, want.iter().copied().step_by(step).collect::<Vec<_>>());
+            let firsts: Vec<u32> = members.firsts(&filter, step).collect();
+            prop_assert!(firsts.len() <= step && firsts.first() == want.first());
+            prop_assert!(firsts.is_sorted_by(|a, b| a < b) && firsts.iter().all(|at| want.contains(at)));
         }
     }
 
@@ -468,18 +467,21 @@ mod tests {
 
     #[test]
     fn the_plan_follows_number_and_share() {
-        for (matching, count, ef) in
-            [(1, 100_000, 64), (20_000, 4_000_000, 64), (20_000, 200_000, 5_000), (5_000, 600_000, 64)]
-        {
+        for (matching, count, ef) in [(1, 100_000, 64), (3000, 200_000, 5_000), (5_000, 600_000, 64)] {
             assert_eq!(Plan::choose(matching, count, ef), Plan::Scan, "{ef} of {matching} of {count}");
+        }
+        for (matching, count, ef) in [(20_000, 4_000_000, 64), (20_000, 200_000, 2_000)] {
+            assert_eq!(Plan::choose(matching, count, ef), Plan::Matching { anyway: false });
         }
         for (matching, count, ef) in [(20_000, 200_000, 64), (5_000, 60_000, 64), (100_000, 10_000_000, 64)] {
             let tried = Plan::Collecting(Patience::new(matching, ef));
             assert_eq!(Plan::choose(matching, count, ef), tried, "{ef} of {matching} of {count}");
         }
-        assert_eq!(Plan::instead(10_000, 60_000, 0.0), Plan::Scan);
-        assert_eq!(Plan::instead(70_000, 100_000, 0.3), Plan::Matching { away: true });
-        assert_eq!(Plan::instead(100_000, 10_000_000, 0.008), Plan::Matching { away: false });
+        assert_eq!(Plan::instead(SCAN_AWAY, 60_000), Plan::Scan);
+        for (matching, count, anyway) in [(20_000, 60_000, false), (70_000, 100_000, true), (70_000, 10_000_000, false)]
+        {
+            assert_eq!(Plan::instead(matching, count), Plan::Matching { anyway }, "{matching} of {count}");
+        }
     }
 
     #[test]

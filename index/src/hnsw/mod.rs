@@ -18,6 +18,7 @@ pub(crate) mod build;
 pub(crate) mod calibrate;
 pub(crate) mod filter;
 pub(crate) mod graph;
+pub(crate) mod matching;
 pub(crate) mod params;
 pub(crate) mod reach;
 pub(crate) mod search;

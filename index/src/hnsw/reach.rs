@@ -71,6 +71,11 @@ impl Reach {
         Self { limit: ef.saturating_mul(ROOM), bound: Some(bound) }
     }
 
+    /// The same of a walk that may keep `count` nodes, if that is more.
+    pub(crate) fn keeping(self, count: usize) -> Self {
+        Self { limit: self.limit.max(count), ..self }
+    }
+
     /// Of a walk that keeps `ef` nodes and ends once all of them are expanded.
     pub(crate) fn whole(ef: usize) -> Self {
         Self { limit: ef, bound: None }
@@ -84,12 +89,23 @@ impl Bound {
         at < self.k
     }
 
+    /// How many of `keys` lie about as near as the k-th best of them. They are put in another order.
+    pub(super) fn count(&self, keys: &mut [u64]) -> usize {
+        if keys.len() < self.k {
+            return keys.len();
+        }
+        let end = self.stretched(*keys.select_nth_unstable(self.k - 1).1);
+        keys.iter().filter(|key| **key < end).count()
+    }
+
     /// The key that nodes must lie below, where `keys` are the nearest.
     pub(super) fn key(&self, keys: &[u64]) -> u64 {
-        let Some(kth) = keys.get(self.k - 1) else {
-            return u64::MAX;
-        };
-        let squared = (f64::from(distance_of(*kth)) + self.origin).max(self.least);
+        keys.get(self.k - 1).map_or(u64::MAX, |kth| self.stretched(*kth))
+    }
+
+    /// The key that nodes must lie below, where the k-th best has this one.
+    fn stretched(&self, kth: u64) -> u64 {
+        let squared = (f64::from(distance_of(kth)) + self.origin).max(self.least);
         let furthest = (squared * self.stretch - self.origin).ceil().min(f64::from(i32::MAX - 1)) as i32;
         key(furthest + 1, 0)
     }
@@ -123,6 +139,19 @@ mod tests {
         let squared = 100 * 100 + 20 * 20 + 30 * 30;
         let cosine = Reach::new(Metric::Cosine, &query, 10, 80, COUNT);
         assert_eq!(furthest(&cosine, 10_000 - squared), ((1.0 + slack).powi(2) * 10_000.0).ceil() as i32 - squared);
+    }
+
+    #[test]
+    fn as_many_are_counted_as_lie_below_the_bound_of_them_all() {
+        let bound = Reach::new(Metric::L2, &[100, -20, 30], 10, 80, COUNT).bound.unwrap();
+        let mut keys: Vec<u64> = (0..300).map(|node| key(10_000 + node * 77 % 300 * 9, node as u32)).collect();
+        let mut sorted = keys.clone();
+        sorted.sort_unstable();
+        let end = bound.key(&sorted);
+        let below = sorted.iter().filter(|key| **key < end).count();
+        assert!((11..300).contains(&below));
+        assert_eq!(bound.count(&mut keys), below);
+        assert_eq!(bound.count(&mut keys[..9]), 9);
     }
 
     #[test]

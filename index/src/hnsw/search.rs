@@ -16,17 +16,6 @@ use super::reach::{Bound, Reach};
 use super::visited::Scratch;
 use crate::quantize::Codes;
 
-/// Nodes that do not match which are stepped over from one that does.
-const MAX_BRIDGES: usize = 128;
-
-/// How much more is kept on a walk over matches, and where the query lies away from them: matches are then the
-/// outliers of their own surroundings, and few paths lead to an outlier.
-const MATCHING_FACTORS: (f64, f64) = (1.5, 4.0);
-
-/// What is kept at least on a walk over matches away from the query: a walk that keeps 128 of some 100,000 matches far away
-/// misses several of the best 10 of clustered vectors.
-const KEPT_AWAY: usize = 512;
-
 /// A distance and a node as one number that sorts by distance, then node. The lowest bit is left free.
 #[inline]
 pub(crate) fn key(distance: i32, node: u32) -> u64 {
@@ -91,6 +80,11 @@ impl Beam {
         }
     }
 
+    /// How many of what was gathered are within `reach`.
+    pub(super) fn count_within(&mut self, reach: &Reach) -> usize {
+        reach.bound.as_ref().map_or(self.keys.len(), |bound| bound.count(&mut self.keys))
+    }
+
     /// Leaves only the best of what was gathered, in no order; returns the key that others must lie below to be kept.
     fn cut(&mut self) -> u64 {
         if self.keys.len() <= self.limit {
@@ -120,6 +114,23 @@ impl Beam {
         self.keys.insert(at, key);
         self.cursor = self.cursor.min(at);
         out
+    }
+
+    /// Gathers nodes without a look at what is kept.
+    pub(super) fn gather(&mut self, nodes: &[u32], distances: &[i32]) {
+        self.keys.extend(nodes.iter().zip(distances).map(|(node, distance)| key(*distance, *node)));
+    }
+
+    /// Ends the gathering: keeps the best, in order.
+    pub(super) fn settle(&mut self) {
+        self.cut();
+        self.keys.sort_unstable();
+    }
+
+    /// From now on, nothing is kept or expanded that is not within `reach`.
+    pub(super) fn confine(&mut self, reach: Reach) {
+        self.bound = reach.bound;
+        self.end = self.bound.as_ref().map_or(u64::MAX, |bound| bound.key(&self.keys));
     }
 
     /// Takes the nearest node out.
@@ -191,7 +202,7 @@ impl Walker<'_> {
 
     /// Compares `scratch.nodes` and offers them to the beam.
     #[inline]
-    fn offer<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
+    pub(super) fn offer<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
         let compared = self.compare(level, scratch);
         for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
             scratch.beam.push(*distance, *node);
@@ -303,8 +314,8 @@ impl Walker<'_> {
     }
 
     /// The best of the nodes that match within `reach`, into `found`: walks from `near` over all nodes until none is left to
-    /// expand that is nearer than the worst match kept, and within reach of the best. Where `patience` ends before, returns
-    /// beside the number of those compared which share of those met matches.
+    /// expand that is nearer than the worst match kept, and within reach of the best. Returns beside the number of those compared
+    /// whether that was before `patience` ended.
     pub(crate) fn search_collecting(
         &self,
         graph: &GraphView<'_>,
@@ -313,7 +324,7 @@ impl Walker<'_> {
         reach: Reach,
         patience: Patience,
         scratch: &mut Scratch,
-    ) -> (u64, Option<f64>) {
+    ) -> (u64, bool) {
         let ground = graph.ground();
         let mut compared = self.start(&ground, &[near, graph.entry], 0, scratch);
         scratch.found.reset_within(reach);
@@ -325,7 +336,7 @@ impl Walker<'_> {
                 break;
             }
             if patience.ends(expanded, || met.share()) {
-                return (compared, Some(met.share()));
+                return (compared, false);
             }
             expanded += 1;
             let Scratch { nodes, visited, .. } = scratch;
@@ -341,43 +352,7 @@ impl Walker<'_> {
             compared += self.compare(&ground, scratch);
             collect(matcher, scratch, &mut met);
         }
-        (compared, None)
-    }
-
-    /// The best `ef` of the nodes that match, into `found`: compares matching nodes only, and reaches them over nodes
-    /// that do not match where need be. Starts from `seeds`, which match, and from `near`, and keeps more when the query
-    /// lies `away` from the matches.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn search_matching(
-        &self,
-        graph: &GraphView<'_>,
-        matcher: &Matcher<'_>,
-        near: u32,
-        seeds: &[u32],
-        away: bool,
-        ef: usize,
-        scratch: &mut Scratch,
-    ) -> u64 {
-        let ground = graph.ground();
-        let kept = match away {
-            true => KEPT_AWAY.max((ef as f64 * MATCHING_FACTORS.1) as usize),
-            false => (ef as f64 * MATCHING_FACTORS.0) as usize,
-        };
-        let mut compared = self.start(&ground, seeds, kept, scratch);
-        collect_matching(&ground, matcher, near, scratch);
-        if matcher.matches(near) && scratch.visited.insert(near) {
-            scratch.nodes.push(near);
-        }
-        compared += self.offer(&ground, scratch);
-        while let Some(node) = scratch.beam.next() {
-            collect_matching(&ground, matcher, node, scratch);
-            if let Some(next) = scratch.beam.peek() {
-                ground.prefetch(next);
-            }
-            compared += self.offer(&ground, scratch);
-        }
-        std::mem::swap(&mut scratch.found, &mut scratch.beam);
-        compared
+        (compared, true)
     }
 
     /// The best `ef` of the nodes at positions `matching`, into `found`, by comparing all of them. They are put in order at the
@@ -399,8 +374,7 @@ impl Walker<'_> {
                 bound = found.cut();
             }
         }
-        found.cut();
-        found.keys.sort_unstable();
+        found.settle();
         compared
     }
 }
@@ -431,45 +405,6 @@ fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch, met: &mut Met) {
             met.matching += 1;
             scratch.found.push(*distance, *node);
         }
-    }
-}
-
-/// Collects the matching nodes next to `node` that were not met before, and, until there are as many as two link lists
-/// hold, those next to its neighbours that do not match. Where that gives hardly any, it steps over two and more.
-fn collect_matching(ground: &LevelView<'_>, matcher: &Matcher<'_>, node: u32, scratch: &mut Scratch) {
-    let Scratch { nodes, visited, bridges, .. } = scratch;
-    nodes.clear();
-    bridges.clear();
-    ground.for_each_link(node, |link| {
-        if !matcher.matches(link) {
-            bridges.push(link);
-        } else if visited.insert(link) {
-            nodes.push(link);
-        }
-    });
-    let (enough, few) = (ground.width() * 2, ground.width() / 4);
-    let near = bridges.len();
-    let mut at = 0;
-    while let Some(bridge) = bridges.get(at).copied() {
-        if nodes.len() >= enough || (at >= near && nodes.len() >= few) {
-            return;
-        }
-        at += 1;
-        if !visited.insert(bridge) {
-            continue;
-        }
-        if let Some(next) = bridges.get(at + 1) {
-            ground.prefetch(*next);
-        }
-        ground.for_each_link(bridge, |link| {
-            if !matcher.matches(link) {
-                if bridges.len() < MAX_BRIDGES {
-                    bridges.push(link);
-                }
-            } else if visited.insert(link) {
-                nodes.push(link);
-            }
-        });
     }
 }
 
