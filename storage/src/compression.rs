@@ -17,8 +17,6 @@ const ROUNDS: usize = 7;
 /// Which word of a block comes where in the next round.
 const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
 
-/// As many lanes as any vector has.
-const MAX_LANES: usize = 16;
 /// Fewer blocks than this are compressed sooner one by one.
 const ENOUGH_LANES: usize = 4;
 
@@ -26,7 +24,7 @@ const ENOUGH_LANES: usize = 4;
 type Rows<S> = [<S as Simd>::u32s; 16];
 
 /// A block to be compressed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Block {
     /// Eight words of the state, four constant ones, the chunk's number in two, length, flags.
     state: [u32; 16],
@@ -72,24 +70,17 @@ fn compress_at(level: Level, blocks: &mut [Block]) {
 
 #[inline(always)]
 fn compress_all<S: Simd>(simd: S, blocks: &mut [Block]) {
-    let mut lanes = blocks.chunks_exact_mut(S::u32s::LEN);
-    for lanes in &mut lanes {
-        compress_lanes(simd, lanes);
+    for lanes in blocks.chunks_mut(S::u32s::LEN) {
+        if lanes.len() < ENOUGH_LANES {
+            let platform = Platform::detect();
+            lanes.iter_mut().for_each(|block| block.compress_alone(platform));
+        } else {
+            compress_lanes(simd, lanes);
+        }
     }
-    let rest = lanes.into_remainder();
-    if rest.len() < ENOUGH_LANES {
-        let platform = Platform::detect();
-        rest.iter_mut().for_each(|block| block.compress_alone(platform));
-        return;
-    }
-    let mut lanes = [Block::default(); MAX_LANES];
-    let (copies, _) = lanes.split_at_mut(rest.len());
-    copies.copy_from_slice(rest);
-    compress_lanes(simd, &mut lanes[..S::u32s::LEN]);
-    rest.copy_from_slice(&lanes[..rest.len()]);
 }
 
-/// Compresses as many blocks as a vector has lanes.
+/// Compresses at most as many blocks as a vector has lanes.
 #[inline(always)]
 fn compress_lanes<S: Simd>(simd: S, blocks: &mut [Block]) {
     let mut state = turned::<S>(rows_of(simd, blocks, |block| &block.state));
@@ -114,7 +105,9 @@ fn compress_lanes<S: Simd>(simd: S, blocks: &mut [Block]) {
     }
     let width = S::u32s::LEN;
     for (at, row) in turned::<S>(state).iter().enumerate() {
-        row.store_slice(&mut blocks[at % width].state[at / width * width..][..width]);
+        if let Some(block) = blocks.get_mut(at % width) {
+            row.store_slice(&mut block.state[at / width * width..][..width]);
+        }
     }
 }
 
@@ -136,13 +129,15 @@ fn rotated<S: Simd>(words: S::u32s, right: u32) -> S::u32s {
     (words >> right) | (words << (32 - right))
 }
 
-/// The words of each block: as many vectors as a vector has lanes with the blocks' first words, as many with the next ones.
+/// The words of each block: as many vectors as a vector has lanes with the blocks' first words, as many with the next ones. Lanes
+/// that are left over take the last block once more.
 #[inline(always)]
 fn rows_of<S: Simd>(simd: S, blocks: &[Block], words: impl Fn(&Block) -> &[u32; 16]) -> Rows<S> {
     let width = S::u32s::LEN;
     let mut rows = [S::u32s::splat(simd, 0); 16];
     for (at, row) in rows.iter_mut().enumerate() {
-        *row = S::u32s::from_slice(simd, &words(&blocks[at % width])[at / width * width..][..width]);
+        let lane = (at % width).min(blocks.len() - 1);
+        *row = S::u32s::from_slice(simd, &words(&blocks[lane])[at / width * width..][..width]);
     }
     rows
 }
