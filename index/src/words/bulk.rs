@@ -17,6 +17,7 @@ use super::segment::Number;
 use super::stems::Stems;
 use super::tail::WordTail;
 use super::vocabulary::Vocabulary;
+use super::waiting::Batch;
 use super::writer::{Builder, InMemory};
 use crate::error::Result;
 
@@ -42,7 +43,7 @@ impl BulkWords {
     /// [`Error::TooMany`](crate::Error::TooMany) past the limits of a segment.
     pub fn build(&mut self, mut tail: WordTail, bound: u32, identity: FileIdentity) -> Result<SegmentFileWriter> {
         let analyzer = tail.analyzer();
-        let Some(documents) = tail.take_queued() else {
+        let Some(batches) = tail.take_queued() else {
             // Some were analysed already.
             return tail.build(bound, None, identity);
         };
@@ -51,19 +52,20 @@ impl BulkWords {
         }
         let Self { vocabulary, found, .. } = self;
         found.clear();
-        let mut ids: Vec<Number> = Vec::with_capacity(documents.len());
-        let mut lens: Vec<Number> = Vec::with_capacity(documents.len());
-        for (local, document) in (0_u32..).zip(&documents) {
+        let count = batches.iter().map(Batch::len).sum();
+        let mut ids: Vec<Number> = Vec::with_capacity(count);
+        let mut lens: Vec<Number> = Vec::with_capacity(count);
+        for (local, (id, pieces)) in (0_u32..).zip(batches.iter().flat_map(Batch::documents)) {
             let mut len = 0_u32;
-            for (text, weight) in &document.pieces {
-                let posting = Posting { local, frequency: *weight };
+            for (text, weight) in pieces {
+                let posting = Posting { local, frequency: weight };
                 let words = vocabulary.number_terms(text, |term| found.push((term, posting)));
-                len = len.saturating_add(words.saturating_mul(*weight));
+                len = len.saturating_add(words.saturating_mul(weight));
             }
-            ids.push(document.id.to_le_bytes());
+            ids.push(id.to_le_bytes());
             lens.push(len.to_le_bytes());
         }
-        drop(documents);
+        drop(batches);
         let (ends, postings) = by_term(found, vocabulary.term_count());
         let mut terms: Vec<(&str, &[Posting])> = Vec::new();
         for (key, number) in vocabulary.terms() {

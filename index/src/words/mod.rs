@@ -43,6 +43,7 @@ mod stems;
 mod stop;
 mod tail;
 mod vocabulary;
+mod waiting;
 mod writer;
 
 use std::sync::Arc;

@@ -30,15 +30,13 @@ use super::query::WordQuery;
 use super::segment::Number;
 use super::stems::Stems;
 use super::vocabulary::Vocabulary;
+use super::waiting::Batch;
 use super::writer::{Builder, InMemory};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 
 /// The pusher helps to work the queue off while it holds more than this many bytes of text.
 pub const MAX_QUEUED_LEN: usize = 16 << 20;
-
-/// How many documents are analysed while the index is held, by whoever has no reason to hold it longer.
-const BATCH: usize = 16;
 
 /// The heaviest a piece of a document can be.
 pub const MAX_WEIGHT: f32 = 64.0;
@@ -56,7 +54,10 @@ pub struct WordTail {
 
 #[derive(Debug, Default)]
 struct Queue {
-    documents: VecDeque<Queued>,
+    /// The documents that wait, all but the last of these full.
+    batches: VecDeque<Batch>,
+    /// One that was worked off.
+    spare: Option<Batch>,
     text_len: usize,
     /// The newest document ever pushed.
     last: Option<u32>,
@@ -64,17 +65,16 @@ struct Queue {
     pushed: usize,
 }
 
-/// A document to be analysed.
-#[derive(Debug)]
-pub(super) struct Queued {
-    pub(super) id: u32,
-    /// Texts with their weights in sixteenths.
-    pub(super) pieces: Vec<(Box<str>, u32)>,
-}
-
-impl Queued {
-    fn text_len(&self) -> usize {
-        self.pieces.iter().map(|(text, _)| text.len()).sum()
+impl Queue {
+    /// The batch that takes the next document.
+    fn open(&mut self) -> &mut Batch {
+        if self.batches.back().is_none_or(Batch::is_full) {
+            let fresh = self.spare.take();
+            let fresh = fresh.or_else(|| self.batches.back().map(Batch::like)).unwrap_or_default();
+            self.batches.push_back(fresh);
+        }
+        let last = self.batches.len() - 1;
+        &mut self.batches[last]
     }
 }
 
@@ -152,16 +152,17 @@ impl WordTail {
     ///
     /// Returns how many bytes of text wait to be analysed.
     pub fn push(&self, id: u32, pieces: &[(&str, f32)]) -> Result<usize> {
-        let pieces = pieces.iter().map(|(text, weight)| ((*text).into(), sixteenths(*weight)));
-        let pieces: Vec<(Box<str>, u32)> = pieces.filter(|(_, weight)| *weight > 0).collect();
+        let pieces = pieces.iter().map(|(text, weight)| (*text, sixteenths(*weight)));
         let mut queue = self.queue();
         if let Some(previous) = queue.last.filter(|last| *last >= id) {
             return Err(Error::IdOrder { previous, next: id });
         }
         queue.last = Some(id);
         queue.pushed += 1;
-        queue.text_len += pieces.iter().map(|(text, _)| text.len()).sum::<usize>();
-        queue.documents.push_back(Queued { id, pieces });
+        let batch = queue.open();
+        let before = batch.text_len();
+        batch.push(id, pieces.filter(|(_, weight)| *weight > 0));
+        queue.text_len += batch.text_len() - before;
         let mut waiting = queue.text_len;
         drop(queue);
         while waiting > MAX_QUEUED_LEN {
@@ -190,7 +191,8 @@ impl WordTail {
     pub fn byte_len(&self) -> usize {
         let queued = {
             let queue = self.queue();
-            queue.text_len + queue.documents.len() * size_of::<Queued>()
+            let documents: usize = queue.batches.iter().map(Batch::len).sum();
+            queue.text_len + documents * QUEUED_BYTES
         };
         queued + self.analysed_len.load(Ordering::Relaxed)
     }
@@ -203,22 +205,18 @@ impl WordTail {
     /// Analyses a few documents of what is queued, and says whether there are more.
     pub fn catch_up_some(&self) -> bool {
         let mut index = self.index.write().expect("an analysis does not panic");
-        let (documents, more) = {
-            let mut queue = self.queue();
-            let count = queue.documents.len().min(BATCH);
-            let documents: Vec<Queued> = queue.documents.drain(..count).collect();
-            (documents, !queue.documents.is_empty())
-        };
-        if !documents.is_empty() {
-            let mut vocabulary = self.vocabulary.write().expect("an analysis does not panic");
-            let len_before = vocabulary.byte_len();
-            documents.iter().for_each(|document| index.add(document, &mut vocabulary));
-            index.terms_len += vocabulary.byte_len() - len_before;
-        }
+        let Some(batch) = self.queue().batches.pop_front() else { return false };
+        let mut vocabulary = self.vocabulary.write().expect("an analysis does not panic");
+        let len_before = vocabulary.byte_len();
+        batch.documents().for_each(|(id, pieces)| index.add(id, pieces, &mut vocabulary));
+        index.terms_len += vocabulary.byte_len() - len_before;
+        drop(vocabulary);
         self.analysed_len.store(index.byte_len(), Ordering::Relaxed);
         // A text counts as waiting until it counts in the index, so that no memory is overlooked in between.
-        self.queue().text_len -= documents.iter().map(Queued::text_len).sum::<usize>();
-        more
+        let mut queue = self.queue();
+        queue.text_len -= batch.text_len();
+        queue.spare = batch.emptied();
+        !queue.batches.is_empty()
     }
 
     /// The segment of the documents below `bound`, without those that `keep` leaves out.
@@ -235,16 +233,16 @@ impl WordTail {
     }
 
     /// All documents, taken out, if none was analysed yet.
-    pub(super) fn take_queued(&mut self) -> Option<VecDeque<Queued>> {
+    pub(super) fn take_queued(&mut self) -> Option<VecDeque<Batch>> {
         let Self { index, queue, .. } = self;
         let index = index.get_mut().expect("an analysis does not panic");
         let queue = queue.get_mut().expect("queueing does not panic");
-        index.ids.is_empty().then(|| std::mem::take(&mut queue.documents))
+        index.ids.is_empty().then(|| std::mem::take(&mut queue.batches))
     }
 
     /// The index, in which every document below `bound` has been analysed.
     pub(super) fn index_below(&self, bound: u32) -> RwLockReadGuard<'_, TailIndex> {
-        let waits = || self.queue().documents.front().is_some_and(|queued| queued.id < bound);
+        let waits = || self.queue().batches.front().and_then(Batch::first_id).is_some_and(|id| id < bound);
         while waits() {
             self.catch_up_some();
         }
@@ -295,11 +293,11 @@ impl TailIndex {
         (!postings.is_empty()).then_some(postings)
     }
 
-    fn add(&mut self, document: &Queued, vocabulary: &mut Vocabulary) {
+    fn add<'t>(&mut self, id: u32, pieces: impl Iterator<Item = (&'t str, u32)>, vocabulary: &mut Vocabulary) {
         let Self { lists, list_of, terms, .. } = self;
         let local = self.ids.len() as u32;
         let mut len = 0u32;
-        for (text, weight) in &document.pieces {
+        for (text, weight) in pieces {
             terms.clear();
             let words = vocabulary.number_terms(text, |number| terms.push(number));
             if list_of.len() < vocabulary.term_count() {
@@ -314,10 +312,10 @@ impl TailIndex {
                 *term = *list;
                 lists.prefetch(*list);
             }
-            terms.iter().for_each(|list| lists.add(*list, local, *weight));
-            len = len.saturating_add(words.saturating_mul(*weight));
+            terms.iter().for_each(|list| lists.add(*list, local, weight));
+            len = len.saturating_add(words.saturating_mul(weight));
         }
-        self.ids.push(document.id.to_le_bytes());
+        self.ids.push(id.to_le_bytes());
         self.lens.push(len.to_le_bytes());
         self.sums.push(self.sums[local as usize] + u64::from(len));
     }
@@ -406,6 +404,9 @@ impl Terms {
 
 /// What a document costs besides its postings.
 const DOCUMENT_BYTES: usize = 16;
+
+/// What a document that waits takes beside its text, about.
+const QUEUED_BYTES: usize = 32;
 
 fn sixteenths(weight: f32) -> u32 {
     // A NaN becomes 0.
