@@ -69,7 +69,7 @@ impl OpenPage {
 /// What a trace costs in a prompt: the tokens of its line without the timestamp.
 pub(crate) fn spoken_tokens(record: &ItemRecord) -> u32 {
     let mut chars = 0;
-    each_part(record, &mut |part| chars += part.chars().count());
+    each_part(record, &mut |part| chars += crate::tokens::chars(part));
     crate::tokens::of_chars(chars)
 }
 
