@@ -289,15 +289,17 @@ fn code_rows<C: Comparison, const HELD: usize>(query: &[i8], rows: &[i8], out: &
     }
     let dim = query.len();
     let ahead = (FOUR * dim).max(AHEAD_BYTES);
-    let (fours, rest) = out.as_chunks_mut::<FOUR>();
-    let done = (fours.len() * FOUR) as u32;
+    let (fours, last) = out.as_chunks_mut::<FOUR>();
     // SAFETY (of all three): the features are those of this function.
     let (bias, held) = unsafe { (C::bias(query), held::<C, HELD>(query)) };
-    for (at, out) in (0..).step_by(FOUR).zip(fours) {
-        let rows = [row(rows, dim, at), row(rows, dim, at + 1), row(rows, dim, at + 2), row(rows, dim, at + 3)];
-        *out = unsafe { four::<C, HELD>(query, &held, rows, bias, ahead) };
+    let mut rows = rows;
+    for out in fours {
+        let (next, rest) = rows.split_at(FOUR * dim);
+        let ((a, b), (c, d)) = (next[..2 * dim].split_at(dim), next[2 * dim..].split_at(dim));
+        *out = unsafe { four::<C, HELD>(query, &held, [a, b, c, d], bias, ahead) };
+        rows = rest;
     }
-    for (at, out) in (done..).zip(rest) {
+    for (at, out) in (0..).zip(last) {
         [*out, ..] = unsafe { four::<C, 0>(query, &[], [row(rows, dim, at); FOUR], bias, 0) };
     }
 }
