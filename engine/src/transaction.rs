@@ -10,6 +10,7 @@
 //! 3. A method that fails leaves the transaction as it was before the call.
 
 mod episodes;
+mod erasing;
 mod links;
 mod receipts;
 
@@ -31,8 +32,7 @@ use crate::snapshot::Snapshot;
 use crate::space::Space;
 use crate::state::State;
 use crate::{Error, Result};
-use holotype_storage::log::{Appended, Draft, Erase, Log, Lsn};
-use std::collections::BTreeSet;
+use holotype_storage::log::{Appended, Draft, Erase};
 use std::sync::{Arc, MutexGuard};
 
 /// The longest key a caller may give, in bytes.
@@ -410,51 +410,6 @@ impl<'db> Transaction<'db> {
         Ok(whole)
     }
 
-    // ---- forgetting ----
-
-    pub(crate) fn log(&self) -> Arc<Log> {
-        Arc::clone(&self.inner.log)
-    }
-
-    pub(crate) fn has_other_readers(&self) -> Result<bool> {
-        Ok(self.inner.lock.has_other_readers()?)
-    }
-
-    /// Refuses to erase what only this transaction holds, unless there is nothing to erase in it.
-    pub(crate) fn check_are_stored(&self, items: &BTreeSet<u32>) -> Result<()> {
-        match self.own.values().find(|own| items.contains(&own.id) && has_content(own)) {
-            None => Ok(()),
-            Some(own) => Err(Error::Invalid(format!(
-                "{} was written by this transaction: commit it before it is forgotten, or do not write it",
-                own.item()
-            ))),
-        }
-    }
-
-    /// Whether this transaction itself wrote all of these.
-    pub(crate) fn are_own(&self, items: &BTreeSet<u32>) -> bool {
-        items.iter().all(|id| self.own.contains_key(id))
-    }
-
-    /// Whether this transaction wrote an item, and the item says something.
-    pub(crate) fn is_own_with_content(&self, id: ItemId) -> bool {
-        self.own.get(&id.0).is_some_and(|own| has_content(own))
-    }
-
-    pub(crate) fn is_staged_to_erase(&self, lsn: Lsn) -> bool {
-        self.erase.iter().any(|erase| erase.lsn == lsn)
-    }
-
-    /// Adds a record and says which of the transaction's it is.
-    pub(crate) fn stage(&mut self, record: Record) -> Result<usize> {
-        self.push(record)?;
-        Ok(self.records.len() - 1)
-    }
-
-    pub(crate) fn stage_erase(&mut self, erase: Erase) {
-        self.erase.push(erase);
-    }
-
     pub(crate) fn push(&mut self, record: Record) -> Result<()> {
         let len = self.draft.push(record.kind(), |bytes| record.encode_into(bytes))? as u64;
         let applied = self.apply(&record, len);
@@ -642,15 +597,6 @@ impl<'db> Transaction<'db> {
         self.state.head = self.inner.log.head();
         Ok(())
     }
-}
-
-/// Whether an item says anything.
-fn has_content(record: &ItemRecord) -> bool {
-    let says = |field: &Field| match &field.value {
-        FieldValue::Chunks { len, .. } => *len > 0,
-        value => !provenance::field_bytes(value).is_empty(),
-    };
-    record.vector.is_some() || record.speaker.is_some() || record.fields.iter().any(says)
 }
 
 /// `~COMMIT.N`, put together without the formatter: nearly every item gets one.
