@@ -29,7 +29,8 @@ use crate::rows::{ExactQuery, RowsView};
 use crate::segment::{VectorSegment, Walkable};
 use crate::vectors::{SearchOptions, VectorIndex};
 
-/// Candidates of a source that are scored exactly before the best of them is given out.
+/// Candidates of a source that are scored exactly before the best of them is given out. So many are found at a time, so that
+/// the vectors of the first are on their way while the others are looked for.
 const SCORED_AHEAD: usize = 16;
 
 /// A search that goes on for as long as it is asked; see [`VectorIndex::nearest`].
@@ -54,7 +55,7 @@ impl VectorIndex {
         }
         let mut all = TopHits::new(self.tail().len());
         let compared = self.tail().scan(&query, options.filter, &mut all);
-        sources.push(Source { segment: None, scored: heap(all), compared, found: Found::Nothing });
+        sources.push(Source { scored: heap(all), compared, ..Source::new(None, Found::Nothing) });
         Ok(Nearest { query, sources })
     }
 }
@@ -130,6 +131,8 @@ struct Source<'a> {
     scored: BinaryHeap<Better>,
     compared: u64,
     found: Found<'a>,
+    /// Positions found and about to be scored.
+    to_score: Vec<u32>,
 }
 
 /// What is still to be scored.
@@ -156,6 +159,10 @@ struct Walked<'a> {
 }
 
 impl<'a> Source<'a> {
+    fn new(segment: Option<&'a VectorSegment>, found: Found<'a>) -> Self {
+        Self { segment, scored: BinaryHeap::new(), compared: 0, found, to_score: Vec::new() }
+    }
+
     /// A source for the vectors of a segment; nothing when none matches.
     fn of_segment(
         segment: &'a VectorSegment,
@@ -173,7 +180,7 @@ impl<'a> Source<'a> {
         let Some(walkable) = (if options.exact { None } else { segment.walkable()? }) else {
             let mut all = TopHits::new(matching as usize);
             let compared = flat::scan(&rows, query, filter, &mut all);
-            return Ok(Some(Source { segment: Some(segment), scored: heap(all), compared, found: Found::Nothing }));
+            return Ok(Some(Source { scored: heap(all), compared, ..Source::new(Some(segment), Found::Nothing) }));
         };
         segment.check_ahead();
         let code = walkable.quantizer.encode_query(query.vector());
@@ -188,15 +195,14 @@ impl<'a> Source<'a> {
             let keys = compare(&walkable, &code, members, filter);
             let compared = keys.len() as u64;
             let found = Found::Listed { rows: Box::new(rows), keys };
-            return Ok(Some(Source { segment: Some(segment), scored: BinaryHeap::new(), compared, found }));
+            return Ok(Some(Source { compared, ..Source::new(Some(segment), found) }));
         }
         let matcher = filter.map(|filter| members.matcher(&rows, filter));
         let mut scratch = segment.pool().take();
         let walker = Walker { codes: walkable.codes, query: &code };
         let walk = Walk::start(&walker, walkable.graph, options.ef, &mut scratch);
         let walked = Walked { segment, rows, walkable, code, matcher, walk, scratch };
-        let found = Found::Walked(Box::new(walked));
-        Ok(Some(Source { segment: Some(segment), scored: BinaryHeap::new(), compared: 0, found }))
+        Ok(Some(Source::new(Some(segment), Found::Walked(Box::new(walked)))))
     }
 
     fn compared(&self) -> u64 {
@@ -206,20 +212,38 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Scores candidates until enough are scored or there are no more.
+    /// Finds and scores more candidates, if few are left and there are more.
     fn fill(&mut self, query: &ExactQuery) {
-        while self.scored.len() < SCORED_AHEAD {
-            let next = match &mut self.found {
-                Found::Nothing => None,
-                Found::Listed { rows, keys } => keys.pop().map(|Reverse(key)| (**rows, node_of(key))),
-                Found::Walked(walked) => walked.next().map(|position| (walked.rows, position)),
-            };
-            let Some((rows, position)) = next else {
-                return;
-            };
-            let score = query.score(&rows, position as usize);
-            self.scored.push(Better(Hit { id: rows.id(position as usize), score }));
-            self.compared += 1;
+        if self.scored.len() >= SCORED_AHEAD {
+            return;
+        }
+        let rows = match &self.found {
+            Found::Nothing => return,
+            Found::Listed { rows, .. } => **rows,
+            Found::Walked(walked) => walked.rows,
+        };
+        self.to_score.clear();
+        while self.to_score.len() < SCORED_AHEAD
+            && let Some(position) = self.found.next()
+        {
+            query.prefetch(&rows, position as usize);
+            self.to_score.push(position);
+        }
+        self.compared += self.to_score.len() as u64;
+        self.scored.extend(self.to_score.iter().map(|position| {
+            let score = query.score(&rows, *position as usize);
+            Better(Hit { id: rows.id(*position as usize), score })
+        }));
+    }
+}
+
+impl Found<'_> {
+    /// The position of the next candidate.
+    fn next(&mut self) -> Option<u32> {
+        match self {
+            Self::Nothing => None,
+            Self::Listed { keys, .. } => keys.pop().map(|Reverse(key)| node_of(key)),
+            Self::Walked(walked) => walked.next(),
         }
     }
 }
