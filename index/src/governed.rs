@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The threshold algorithm (Fagin, Lotem, Naor, "Optimal aggregation algorithms for middleware", 2001) over two orders:
-//! the vectors nearest first ([`Nearest`]), and blocks of items by the most their scalar terms can be. Whatever comes up
-//! in either is scored in full. An item that has come up in neither is worth at most
+//! the vectors nearest first ([`Nearest`]), and blocks of items by the most their scalar terms can be; groups of blocks are
+//! opened as they come up. Whatever comes up in either is scored in full. An item that has come up in neither is worth at most
 //!
 //! ```text
 //! w_sim * (the most s can be) + (the most f can be in the blocks not visited)
@@ -38,7 +38,7 @@ use crate::hit::{Hit, TopHits};
 use crate::nearest::Nearest;
 use crate::rows::ExactQuery;
 use crate::vectors::{SearchOptions, VectorIndex};
-use order::Block;
+use order::{Block, Group};
 pub use order::{GovernedWeights, ScalarOrder, Scalars};
 use scan::Visitor;
 
@@ -144,7 +144,8 @@ struct Search<'a> {
     options: &'a GovernedOptions<'a>,
     best: Best<'a>,
     visitor: Visitor<'a>,
-    blocks: BinaryHeap<Bounded<'a>>,
+    to_visit: BinaryHeap<Bounded<'a>>,
+    hits: Vec<Hit>,
     drawn: u64,
     visited: u64,
     walked: u64,
@@ -180,10 +181,16 @@ impl Best<'_> {
     }
 }
 
-/// A block by the most that its items can have besides similarity and words.
+/// Items that follow each other, by the most that they can have besides similarity and words.
 struct Bounded<'a> {
     bound: f32,
-    block: &'a Block,
+    stretch: Stretch<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Stretch<'a> {
+    Group(&'a Group),
+    Block(&'a Block),
 }
 
 impl Ord for Bounded<'_> {
@@ -219,7 +226,8 @@ impl<'a> Search<'a> {
             return Err(Error::Weight { what: "a words term", value: f64::from(*value) });
         }
         let exact = ExactQuery::new(index.spec(), query)?;
-        let blocks = order.blocks().iter().map(|block| Bounded { bound: block.bound(weights), block });
+        let groups = order.groups().iter();
+        let groups = groups.map(|group| Bounded { bound: group.bound(weights), stretch: Stretch::Group(group) });
         let mut search = Self {
             order,
             weights,
@@ -231,7 +239,8 @@ impl<'a> Search<'a> {
                 filter: options.filter,
             },
             visitor: Visitor::new(index, exact, weights.similarity)?,
-            blocks: blocks.collect::<Vec<_>>().into(),
+            to_visit: groups.collect::<Vec<_>>().into(),
+            hits: Vec::with_capacity(DRAW),
             drawn: 0,
             visited: 0,
             walked: 0,
@@ -266,7 +275,7 @@ impl<'a> Search<'a> {
         let mut exhausted = false;
         loop {
             let threshold = self.best.threshold();
-            let Some(bound) = self.blocks.peek().map(|next| next.bound) else {
+            let Some((bound, block)) = self.next() else {
                 return Ok(Certificate::Exact);
             };
             if bound + most < threshold {
@@ -299,49 +308,78 @@ impl<'a> Search<'a> {
                 }
             } else {
                 (near_turns, block_turns) = (0, block_turns + 1);
-                let Some(Bounded { block, .. }) = self.blocks.pop() else { continue };
-                self.visit(block)?;
-                let next = self.blocks.peek().map_or(f32::MIN, |next| next.bound);
+                self.visit_next(block)?;
+                let next = self.next().map_or(f32::MIN, |(next, _)| next);
                 let rate = (bound - next) / block.len() as f32;
                 block_rate = if block_rate == f32::MAX { rate } else { block_rate + (rate - block_rate) * FRESH };
             }
         }
     }
 
+    /// The block to be visited next, and the most that the scalar terms of an item not yet visited can be.
+    fn next(&mut self) -> Option<(f32, &'a Block)> {
+        loop {
+            let Bounded { bound, stretch } = self.to_visit.peek()?;
+            let group = match stretch {
+                Stretch::Block(block) => return Some((*bound, block)),
+                Stretch::Group(group) => *group,
+            };
+            self.to_visit.pop();
+            self.to_visit.extend(
+                self.order
+                    .blocks_of(group)
+                    .iter()
+                    .map(|block| Bounded { bound: block.bound(self.weights), stretch: Stretch::Block(block) }),
+            );
+        }
+    }
+
     /// Draws the next vectors; returns the best similarity of the last few, below which the following ones are.
     fn draw(&mut self, stream: &mut Nearest<'_>) -> Result<Option<f32>> {
-        let mut last = None;
-        for turn in 0..DRAW {
-            let Some(hit) = stream.advance()? else { break };
-            self.drawn += 1;
+        self.hits.clear();
+        while self.hits.len() < DRAW
+            && let Some(hit) = stream.advance()?
+        {
+            self.order.prefetch(hit.id);
+            self.hits.push(hit);
+        }
+        self.drawn += self.hits.len() as u64;
+        for hit in &self.hits {
             if self.best.lets_through(hit.id) && self.order.contains(hit.id) {
                 let score = self.weights.similarity * hit.score + self.order.terms(hit.id, self.weights);
                 self.best.offer(hit.id, score);
             }
-            if turn >= DRAW / 2 {
-                last = Some(last.map_or(hit.score, |last: f32| last.max(hit.score)));
-            }
         }
-        Ok(last)
+        Ok(self.hits.iter().skip(DRAW / 2).map(|hit| hit.score).reduce(f32::max))
     }
 
-    fn visit(&mut self, block: &Block) -> Result<()> {
+    /// Visits what [`next`](Self::next) has named.
+    fn visit_next(&mut self, block: &Block) -> Result<()> {
+        self.to_visit.pop();
         self.visited += block.len() as u64;
         self.visitor.visit(self.order.ids_of(block), self.order, self.weights, &mut self.best)
     }
 
     /// Visits the blocks that could still hold something better, if those are few.
     fn prove(&mut self, bound: f32) -> Result<Certificate> {
-        let rest: usize = self.blocks.iter().filter(|next| next.bound >= bound).map(|next| next.block.len()).sum();
-        if rest as u64 > self.options.proof {
-            return Ok(Certificate::Converged);
+        let mut rest = 0;
+        for next in self.to_visit.iter().filter(|next| next.bound >= bound) {
+            rest += match next.stretch {
+                Stretch::Block(block) => block.len(),
+                Stretch::Group(group) => {
+                    let blocks = self.order.blocks_of(group).iter();
+                    blocks.filter(|block| block.bound(self.weights) >= bound).map(Block::len).sum()
+                }
+            } as u64;
+            if rest > self.options.proof {
+                return Ok(Certificate::Converged);
+            }
         }
         let most = self.visitor.most();
-        while let Some(next) = self.blocks.pop() {
-            if next.bound + most < self.best.threshold() {
-                break;
-            }
-            self.visit(next.block)?;
+        while let Some((bound, block)) = self.next()
+            && bound + most >= self.best.threshold()
+        {
+            self.visit_next(block)?;
         }
         Ok(Certificate::Exact)
     }

@@ -6,17 +6,23 @@
 //! ```
 //!
 //! A *class* is what a term with few values is the same for: a status with a source. Within its class an item stands by
-//! its time, newest first, and 256 at a time make a *block*, which knows its extremes. So the most that f can be in a
-//! block is known without looking into it, whatever the weights and their signs are.
+//! its time, newest first, and 256 at a time make a *block*, which knows its extremes, as 32 blocks of a class make a
+//! *group*, which knows its own. So the most that f can be in a block or a group is known without looking into it, whatever
+//! the weights and their signs are.
 //!
-//! Cost: 14 bytes an item, and one sort when the order is made. Bounding all blocks is one exponential each.
+//! Cost: 20 bytes an item, and one sort when the order is made. Bounding all groups is one exponential each.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
+use crate::distance;
 use crate::error::{Error, Result};
 
 /// Items in a block.
 pub(super) const BLOCK: usize = 256;
+
+/// Blocks in a group.
+const GROUP: usize = 32;
 
 /// Stands for an absent time.
 const NO_TIME: i64 = i64::MIN;
@@ -90,18 +96,40 @@ impl GovernedWeights {
 #[derive(Clone, Debug, Default)]
 pub struct ScalarOrder {
     /// By id.
-    classes: Vec<u16>,
-    times: Vec<i64>,
-    utilities: Vec<f32>,
+    items: Vec<Item>,
     /// By class, newest first.
     ids: Vec<u32>,
     blocks: Vec<Block>,
+    groups: Vec<Group>,
 }
 
+/// What is kept of an item's [`Scalars`], side by side: whoever looks an item up waits for one line of memory.
 #[derive(Clone, Copy, Debug)]
+struct Item {
+    time: i64,
+    utility: f32,
+    class: u16,
+}
+
+const NO_ITEM: Item = Item { time: NO_TIME, utility: 0.0, class: NO_CLASS };
+
+/// Items that follow each other in the order of the visits.
+#[derive(Clone, Debug)]
 pub(super) struct Block {
-    start: u32,
-    end: u32,
+    items: Range<u32>,
+    extremes: Extremes,
+}
+
+/// Blocks that follow each other.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    blocks: Range<u32>,
+    extremes: Extremes,
+}
+
+/// Between what the items of one class lie.
+#[derive(Clone, Copy, Debug)]
+struct Extremes {
     class: u16,
     newest: i64,
     oldest: i64,
@@ -122,38 +150,39 @@ impl ScalarOrder {
             if !item.utility.is_finite() {
                 return Err(Error::Weight { what: "a utility", value: f64::from(item.utility) });
             }
-            let bound = id as usize + 1;
-            order.classes.resize(bound, NO_CLASS);
-            order.times.resize(bound, NO_TIME);
-            order.utilities.resize(bound, 0.0);
-            order.classes[id as usize] = item.class.min(NO_CLASS - 1);
-            order.times[id as usize] = item.time.unwrap_or(NO_TIME);
-            order.utilities[id as usize] = item.utility;
+            let class = item.class.min(NO_CLASS - 1);
+            order.items.resize(id as usize, NO_ITEM);
+            order.items.push(Item { time: item.time.unwrap_or(NO_TIME), utility: item.utility, class });
             order.ids.push(id);
         }
-        let Self { classes, times, ids, .. } = &mut order;
-        ids.sort_unstable_by_key(|id| (classes[*id as usize], Reverse(times[*id as usize]), Reverse(*id)));
+        let Self { items, ids, .. } = &mut order;
+        ids.sort_unstable_by_key(|id| {
+            let item = &items[*id as usize];
+            (item.class, Reverse(item.time), Reverse(*id))
+        });
         order.cut();
         Ok(order)
     }
 
     fn cut(&mut self) {
         let mut start = 0;
-        while let Some(first) = self.ids.get(start) {
-            let class = self.classes[*first as usize];
+        while start < self.ids.len() {
             let limit = (start + BLOCK).min(self.ids.len());
-            let same = self.ids[start..limit].partition_point(|id| self.classes[*id as usize] == class);
-            let ids = &self.ids[start..start + same];
-            let utilities = ids.iter().map(|id| self.utilities[*id as usize]);
-            self.blocks.push(Block {
-                start: start as u32,
-                end: (start + same) as u32,
-                class,
-                newest: self.times[ids[0] as usize],
-                oldest: self.times[ids[same - 1] as usize],
-                utility: utilities.fold((f32::MAX, f32::MIN), |(least, most), x| (least.min(x), most.max(x))),
-            });
-            start += same;
+            let item = |id: &u32| &self.items[*id as usize];
+            let class = item(&self.ids[start]).class;
+            let end = start + self.ids[start..limit].partition_point(|id| item(id).class == class);
+            let extremes = self.ids[start..end].iter().map(|id| Extremes::of(item(id))).reduce(Extremes::and);
+            self.blocks.extend(extremes.map(|extremes| Block { items: start as u32..end as u32, extremes }));
+            start = end;
+        }
+        let mut start = 0;
+        for blocks in self.blocks.chunk_by(|a, b| a.extremes.class == b.extremes.class) {
+            for blocks in blocks.chunks(GROUP) {
+                let end = start + blocks.len() as u32;
+                let extremes = blocks.iter().map(|block| block.extremes).reduce(Extremes::and);
+                self.groups.extend(extremes.map(|extremes| Group { blocks: start..end, extremes }));
+                start = end;
+            }
         }
     }
 
@@ -170,24 +199,31 @@ impl ScalarOrder {
     /// The scalar terms of an item; those of class 0 without time and utility for an unknown one.
     #[inline]
     pub fn terms(&self, id: u32, weights: &GovernedWeights) -> f32 {
-        let at = id as usize;
-        match self.classes.get(at) {
-            Some(class) => weights.sum(*class, self.times[at], self.utilities[at]),
+        match self.items.get(id as usize) {
+            Some(item) => weights.sum(item.class, item.time, item.utility),
             None => weights.sum(0, NO_TIME, 0.0),
+        }
+    }
+
+    /// Says that the terms of an item will be asked for soon.
+    #[inline]
+    pub(super) fn prefetch(&self, id: u32) {
+        if let Some(item) = self.items.get(id as usize) {
+            distance::prefetch(std::slice::from_ref(item));
         }
     }
 
     /// Whether it holds that item.
     #[inline]
     pub fn contains(&self, id: u32) -> bool {
-        self.classes.get(id as usize).is_some_and(|class| *class != NO_CLASS)
+        self.items.get(id as usize).is_some_and(|item| item.class != NO_CLASS)
     }
 
     /// How many of `ids`, which ascend, it holds.
     pub(super) fn count_among(&self, ids: &[u32]) -> usize {
         // Where every id is an item, as usual, nothing is looked up.
         match ids.last() {
-            Some(last) if self.ids.len() == self.classes.len() && (*last as usize) < self.ids.len() => ids.len(),
+            Some(last) if self.ids.len() == self.items.len() && (*last as usize) < self.ids.len() => ids.len(),
             _ => ids.iter().filter(|id| self.contains(**id)).count(),
         }
     }
@@ -197,22 +233,53 @@ impl ScalarOrder {
         &self.ids
     }
 
-    pub(super) fn blocks(&self) -> &[Block] {
-        &self.blocks
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    pub(super) fn blocks_of(&self, group: &Group) -> &[Block] {
+        &self.blocks[group.blocks.start as usize..group.blocks.end as usize]
     }
 
     pub(super) fn ids_of(&self, block: &Block) -> &[u32] {
-        &self.ids[block.start as usize..block.end as usize]
+        &self.ids[block.items.start as usize..block.items.end as usize]
     }
 }
 
 impl Block {
     pub(super) fn len(&self) -> usize {
-        (self.end - self.start) as usize
+        self.items.len()
     }
 
     /// No item of the block has more than this.
     pub(super) fn bound(&self, weights: &GovernedWeights) -> f32 {
+        self.extremes.bound(weights)
+    }
+}
+
+impl Group {
+    /// No block of the group has a higher bound than this.
+    pub(super) fn bound(&self, weights: &GovernedWeights) -> f32 {
+        self.extremes.bound(weights)
+    }
+}
+
+impl Extremes {
+    fn of(item: &Item) -> Self {
+        let Item { time, utility, class } = *item;
+        Self { class, newest: time, oldest: time, utility: (utility, utility) }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            class: self.class,
+            newest: self.newest.max(other.newest),
+            oldest: self.oldest.min(other.oldest),
+            utility: (self.utility.0.min(other.utility.0), self.utility.1.max(other.utility.1)),
+        }
+    }
+
+    fn bound(&self, weights: &GovernedWeights) -> f32 {
         let time = if weights.recency >= 0.0 { self.newest } else { self.oldest };
         let utility = if weights.utility >= 0.0 { self.utility.1 } else { self.utility.0 };
         let bound = weights.sum(self.class, time, utility);
@@ -250,17 +317,48 @@ mod tests {
         #[test]
         fn every_item_is_in_one_block_and_within_its_bound((items, weights) in (items(), weights())) {
             let order = ScalarOrder::new((0..).map(|i| i * 3).zip(items.iter().copied())).unwrap();
-            let mut seen = Vec::new();
-            for block in order.blocks() {
-                let bound = block.bound(&weights);
-                prop_assert!(block.len() <= BLOCK);
+            prop_assert!(ids_within_bounds(&order, &weights).into_iter().eq((0..items.len() as u32).map(|i| i * 3)));
+        }
+    }
+
+    /// Every id in the blocks of the groups, ascending.
+    fn ids_within_bounds(order: &ScalarOrder, weights: &GovernedWeights) -> Vec<u32> {
+        let mut ids = Vec::new();
+        for group in order.groups() {
+            assert!(group.blocks.len() <= GROUP);
+            for block in order.blocks_of(group) {
+                let bound = block.bound(weights);
+                assert!(block.len() <= BLOCK && bound <= group.bound(weights));
                 for id in order.ids_of(block) {
-                    prop_assert!(order.terms(*id, &weights) <= bound);
-                    seen.push(*id);
+                    assert!(order.terms(*id, weights) <= bound);
+                    ids.push(*id);
                 }
             }
-            seen.sort_unstable();
-            prop_assert!(seen.into_iter().eq((0..items.len() as u32).map(|i| i * 3)));
+        }
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn a_class_of_many_blocks_is_cut_into_groups() {
+        let random = |id| crate::quantize::mix(id);
+        let items = (0..40_000u32).map(|id| {
+            let (time, utility) = (random(u64::from(id)) % 10_000, random(u64::from(id) + 1_000_000) % 100);
+            let class = u16::from(id % 5 == 0);
+            (id, Scalars { class, time: Some(time as i64), utility: utility as f32 / 100.0 })
+        });
+        let order = ScalarOrder::new(items).unwrap();
+        assert_eq!((order.groups().len(), order.blocks.len()), (5, 125 + 32));
+        for (recency, utility) in [(1.0, 0.5), (-1.0, -0.5)] {
+            let weights = GovernedWeights {
+                similarity: 1.0,
+                classes: vec![0.0, -0.5],
+                recency,
+                half_life: 3_000.0,
+                now: Some(9_000),
+                utility,
+            };
+            assert!(ids_within_bounds(&order, &weights).into_iter().eq(0..40_000));
         }
     }
 

@@ -26,13 +26,18 @@ impl VectorIndex {
     ) -> Result<Governed> {
         let mut search = Search::start(self, query, order, weights, options)?;
         if options.k > 0 {
-            search.visitor.scan(order, weights, &mut search.best)?;
+            // Nothing has more scalar terms than the best block.
+            let scalar = search.next().map_or(f32::NEG_INFINITY, |(bound, _)| bound);
+            search.visitor.scan(order, weights, scalar, &mut search.best)?;
             search.visitor.damage()?;
         }
         search.visited = order.len() as u64;
         Ok(search.finish(Certificate::Exact))
     }
 }
+
+/// Items whose scalar terms are on their way while those of one are looked up.
+const LOOKED_UP_AHEAD: usize = 16;
 
 /// Visits items wherever their vectors are.
 pub(super) struct Visitor<'a> {
@@ -113,7 +118,10 @@ impl<'a> Visitor<'a> {
             part.items.clear();
         }
         let threshold = best.threshold();
+        let mut to_come = ids.iter();
+        to_come.by_ref().take(LOOKED_UP_AHEAD).for_each(|id| order.prefetch(*id));
         for id in ids {
+            to_come.next().into_iter().for_each(|id| order.prefetch(*id));
             if !best.lets_through(*id) {
                 continue;
             }
@@ -164,11 +172,15 @@ impl<'a> Visitor<'a> {
         Ok(())
     }
 
-    /// Offers every item of `order` that can be among the best.
-    pub(super) fn scan(&mut self, order: &ScalarOrder, weights: &GovernedWeights, best: &mut Best<'_>) -> Result<()> {
-        // Nothing has more scalar terms than the best block, so most of the rows are done with by their codes alone.
-        let bounds = order.blocks().iter().map(|block| block.bound(weights));
-        let scalar = bounds.fold(f32::NEG_INFINITY, f32::max);
+    /// Offers every item of `order` that can be among the best. None has more scalar terms than `scalar`, so most of the
+    /// rows are done with by their codes alone.
+    pub(super) fn scan(
+        &mut self,
+        order: &ScalarOrder,
+        weights: &GovernedWeights,
+        scalar: f32,
+        best: &mut Best<'_>,
+    ) -> Result<()> {
         let mut met = 0;
         let Self { parts, query, weight, distances, compared, .. } = self;
         for Part { rows, coded, .. } in parts.iter() {
