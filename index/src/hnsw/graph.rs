@@ -6,6 +6,10 @@
 //! 2. The nodes of a level are nodes of the level below; the entry point is on the highest.
 //! 3. Every node can be reached from the entry point along links of level 0.
 //!
+//! Nodes stand in the order of their ids. Neighbours side by side instead, in the order of a tree of principal directions,
+//! made walks no faster at equal recall: neither over 1,000,000 clustered vectors of 128 dimensions nor over 60,000 embeddings
+//! of 384.
+//!
 //! [`UpperLevel::check`] and [`check_links`] hold a graph read from a file against 1 and 2, where all of it is read; a walk
 //! takes a number of an upper level that leads nowhere for damage when it meets it. 3 is what the build makes sure of and
 //! only recall depends on.
