@@ -412,9 +412,13 @@ impl Inner {
             || writer.tail_records >= self.options.checkpoint_records;
         let start = due && !writer.checkpoint_running;
         drop(writer);
-        if durability == Durability::Sync {
-            self.log.sync_to(end)?;
-            self.note_durable()?;
+        match durability {
+            Durability::Sync => {
+                self.log.sync_to(end)?;
+                self.note_durable()?;
+            }
+            Durability::Flush => self.log.flush()?,
+            Durability::None => {}
         }
         self.publish();
         if start {

@@ -212,6 +212,7 @@ fn what_a_torn_write_left_behind_a_close_record_is_found() {
     let (log, _) = try_open(&sim, None, &writable()).0.unwrap();
     let durable = log.durable();
     let appended = log.append(&records(2, &[2000]), 1).unwrap();
+    log.flush().unwrap();
     let written = sim.bytes(&segment_path(1)).unwrap();
     drop(log);
     let crashed = sim.crash(Crash::Lose);

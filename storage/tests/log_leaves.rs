@@ -189,6 +189,7 @@ fn a_length_that_leaves_the_segment_is_damage() {
     let sim = SimVfs::new();
     let log = small(&sim);
     let lsn = log.append(&[NewRecord { kind: 1, payload: vec![1; 10] }], 0).unwrap().lsns[0];
+    log.flush().unwrap();
     for byte in [1, 2] {
         sim.flip(Path::new("/log/0000000001.log"), lsn.0 + byte, 0x40).unwrap();
         let read = log.leaves(Lsn(0), log.end()).next();

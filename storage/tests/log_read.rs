@@ -14,6 +14,7 @@ fn a_length_is_believed_as_far_as_it_fits() {
     let first = log.append(&records(1, &[2_500, 100]), 1).unwrap().lsns;
     log.append(&records(2, &[9_000]), 2).unwrap();
     let last = log.append(&records(3, &[2_500]), 3).unwrap();
+    log.flush().unwrap();
     let (end, page) = (log.end().0, PAGE as usize);
     assert_eq!((first[0], end), (Lsn(PAGE), last.end.0));
     let told = |position: u64, len: usize| {

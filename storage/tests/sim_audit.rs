@@ -29,8 +29,11 @@ fn new_log(sim: &SimVfs, dir: &str) -> Log {
     Log::create(Arc::new(sim.clone()), Path::new(dir), &options).unwrap()
 }
 
+/// Appends and writes, and does not sync.
 fn append(log: &Log, len: usize) -> Lsn {
-    log.append(&[NewRecord { kind: 1, payload: vec![3; len] }], 1).unwrap().end
+    let end = log.append(&[NewRecord { kind: 1, payload: vec![3; len] }], 1).unwrap().end;
+    log.flush().unwrap();
+    end
 }
 
 fn applied(position: Lsn) -> Applied {

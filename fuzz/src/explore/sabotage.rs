@@ -77,6 +77,14 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         "the sync that the next append is acknowledged by covers the zeros",
     ),
     (
+        &["sync .log in tail::zero", "after write .log in group_commit::write_held"],
+        "the sync that the next append is acknowledged by covers the zeros",
+    ),
+    (
+        &["sync directory in mod::spares", "after write .log in group_commit::write_held"],
+        "what is held belongs to the segment in use and rests on no name behind it",
+    ),
+    (
         &["remove_later_segments", "after sync .log in tail::zero"],
         "two syncs with nothing between them: where something is zeroed, that write comes between",
     ),

@@ -23,13 +23,14 @@ impl Log {
     /// to do.
     ///
     /// # Errors
-    /// [`Error::LogExists`], [`Error::Io`].
+    /// [`Error::LogExists`], [`Error::Io`]; [`Error::Poisoned`] after a failed write or sync.
     pub fn copy_to(&self, vfs: &dyn Vfs, dir: &Path, end: Head, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         vfs.create_dir(dir).map_err(Error::io(dir, "create"))?;
         let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
         if !names.is_empty() {
             return Err(Error::LogExists { path: dir.to_owned() });
         }
+        self.flush()?;
         let mut segments = self.table.all();
         segments.retain(|segment| segment.first < end.position.0);
         let total = segments.iter().map(|segment| segment.len).sum();

@@ -61,7 +61,7 @@ impl Log {
             if tip.commit > head.commit.0 {
                 *head = tip.public_head();
             }
-            self.group.follow(&file, &segment.path, tip.position);
+            self.group.follow(&file, segment, tip.position);
         }
         if let Some(floor) = floor {
             *self.floor_guard() = Some(floor);

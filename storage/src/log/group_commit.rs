@@ -1,4 +1,7 @@
-//! One fdatasync for many commits.
+//! One write and one fdatasync for many commits.
+//!
+//! What is appended is held here, in memory, until somebody needs it in the file: the next sync, a flush, a reader, or what is
+//! too long to be held. So many small commits cost one write, and none of it is done under the writer's lock.
 //!
 //! Whoever needs a position to be durable either finds that it is, or leads a sync of everything written so far, or stands in
 //! line while another one leads. The leader wakes those that its sync covered, and before them the first that it did not: that
@@ -6,7 +9,8 @@
 //! all to look takes longer than a sync. Even those that are done are many for one to wake, so each wakes half of those that
 //! are left.
 //!
-//! 1. `durable` only ever holds an end of the log that was written before a sync began that then succeeded.
+//! 1. `durable` only ever holds an end of the log that was written before a sync began that then succeeded; what is held
+//!    begins where what is written ends.
 //! 2. After a failed write or sync nothing is believed any more: every waiting and later call fails until the log is
 //!    opened again. A failed fdatasync may have dropped the very pages a second one would report as written.
 //! 3. Only one sync runs at a time: a failure is reported to one caller only, and no other sync may succeed in its place.
@@ -20,23 +24,40 @@ use std::thread::Thread;
 
 use crate::error::{Error, Result};
 use crate::log::Lsn;
+use crate::log::segment::Segment;
+use crate::log_page::PageSize;
 use crate::vfs::VfsFile;
 
 #[derive(Debug)]
 pub(crate) struct GroupCommit {
     state: Mutex<State>,
+    /// Taken by whoever writes what is held, so that the next one waits until it is written; the buffer is the one that is
+    /// written, or empty.
+    writing: Mutex<Vec<u8>>,
     /// Copies of what `state` holds, to be read without it.
+    end: AtomicU64,
     written: AtomicU64,
     durable: AtomicU64,
 }
+
+/// What is held is no more than so many log pages. So what nobody needs in the file waits no longer.
+const MAX_HELD_PAGES: usize = 8;
+
+/// A larger buffer is given back to the system.
+const KEPT_BUFFER_LEN: usize = 1 << 20;
 
 #[derive(Debug)]
 struct State {
     /// The file that holds whatever is not durable; those before it were synced when it was begun.
     file: Arc<dyn VfsFile>,
     path: PathBuf,
+    /// The position at which the file begins.
+    first: u64,
+    end: u64,
     written: u64,
     durable: u64,
+    /// Appended and not taken to be written yet: the last bytes before `end`.
+    held: Vec<u8>,
     /// Somebody leads, or was told to.
     led: bool,
     line: VecDeque<Arc<Waiter>>,
@@ -107,14 +128,40 @@ impl Drop for Lead<'_> {
 }
 
 impl GroupCommit {
-    /// Everything up to `end`, in `file` and those before it, is durable.
-    pub(crate) fn new(file: Arc<dyn VfsFile>, path: PathBuf, end: u64) -> Self {
-        let line = VecDeque::new();
-        let state = State { file, path, written: end, durable: end, led: false, line, poison: None };
-        Self { state: Mutex::new(state), written: AtomicU64::new(end), durable: AtomicU64::new(end) }
+    /// Everything up to `end`, in `file` of `segment` and those before it, is durable.
+    pub(crate) fn new(file: Arc<dyn VfsFile>, segment: &Segment, end: u64) -> Self {
+        let state = State {
+            file,
+            path: segment.path.clone(),
+            first: segment.first,
+            end,
+            written: end,
+            durable: end,
+            held: Vec::new(),
+            led: false,
+            line: VecDeque::new(),
+            poison: None,
+        };
+        let [end, written, durable] = [end; 3].map(AtomicU64::new);
+        Self { state: Mutex::new(state), writing: Mutex::default(), end, written, durable }
     }
 
+    /// Where the log ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Up to where the log is in its files, which is up to its end unless writing fails: what is held is written first.
     pub(crate) fn written(&self) -> u64 {
+        self.written_past(self.end().saturating_sub(1))
+    }
+
+    /// The same; what is held may stay so where the position is written already.
+    pub(crate) fn written_past(&self, position: u64) -> u64 {
+        if position >= self.written.load(Ordering::Acquire) {
+            // A failure is told to whoever writes or syncs next.
+            let _ = self.write_held();
+        }
         self.written.load(Ordering::Acquire)
     }
 
@@ -122,24 +169,66 @@ impl GroupCommit {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Everything up to `end` has been written, the last of it to `file`.
-    pub(crate) fn publish(&self, file: &Arc<dyn VfsFile>, path: &Path, end: u64) {
+    /// Everything up to `end` has been written, the last of it to `file` of `segment`. Nothing is held.
+    pub(crate) fn publish(&self, file: &Arc<dyn VfsFile>, segment: &Segment, end: u64) {
         let mut state = self.state();
-        if !Arc::ptr_eq(&state.file, file) {
-            state.file = Arc::clone(file);
-            path.clone_into(&mut state.path);
-        }
-        state.written = end;
+        state.go_on_in(file, segment);
+        (state.end, state.written) = (end, end);
+        self.end.store(end, Ordering::Release);
         self.written.store(end, Ordering::Release);
     }
 
+    /// Whether so many bytes more may be held, in a log of such pages. From half a page on holding them would only copy them.
+    pub(crate) fn may_hold(&self, len: usize, page: PageSize) -> bool {
+        let held = self.end().saturating_sub(self.written.load(Ordering::Acquire));
+        len <= page.len() / 2 && held + len as u64 <= MAX_HELD_PAGES as u64 * page.bytes()
+    }
+
+    /// Holds what comes next in the file.
+    pub(crate) fn hold(&self, bytes: &[u8]) {
+        let mut state = self.state();
+        state.held.extend_from_slice(bytes);
+        state.end += bytes.len() as u64;
+        self.end.store(state.end, Ordering::Release);
+    }
+
+    /// Writes what is held. Returns once everything that was appended before the call is written.
+    pub(crate) fn write_held(&self) -> Result<()> {
+        // Empty, whatever happened to the one who had it.
+        let mut bytes = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes.clear();
+        let mut state = self.state();
+        state.check()?;
+        if state.held.is_empty() {
+            return Ok(());
+        }
+        std::mem::swap(&mut *bytes, &mut state.held);
+        let (file, offset, end) = (Arc::clone(&state.file), state.written - state.first, state.end);
+        drop(state);
+        let written = file.write_at(&bytes, offset);
+        bytes.clear();
+        bytes.shrink_to(KEPT_BUFFER_LEN);
+        let mut state = self.state();
+        match written {
+            Ok(()) => {
+                state.written = end;
+                self.written.store(end, Ordering::Release);
+                Ok(())
+            }
+            Err(error) => {
+                let failed = Error::io(&state.path, "write")(error);
+                Err(state.poison(failed.to_string()))
+            }
+        }
+    }
+
     /// Another process has made everything up to `end` durable, the last of it in `file`.
-    pub(crate) fn follow(&self, file: &Arc<dyn VfsFile>, path: &Path, end: u64) {
+    pub(crate) fn follow(&self, file: &Arc<dyn VfsFile>, segment: &Segment, end: u64) {
         let mut state = self.state();
         if end > state.durable {
-            state.file = Arc::clone(file);
-            path.clone_into(&mut state.path);
-            (state.written, state.durable) = (end, end);
+            state.go_on_in(file, segment);
+            (state.end, state.written, state.durable) = (end, end, end);
+            self.end.store(end, Ordering::Release);
             self.written.store(end, Ordering::Release);
             self.durable.store(end, Ordering::Release);
         }
@@ -157,11 +246,12 @@ impl GroupCommit {
         Ok(())
     }
 
-    /// Syncs everything written so far, by the one who leads.
+    /// Writes and syncs everything appended so far, by the one who leads.
     fn sync_written(&self, target: u64) -> Result<()> {
-        let state = self.state();
         // It may have been a while since it came.
-        state.check_target(target)?;
+        self.state().check_target(target)?;
+        self.write_held()?;
+        let state = self.state();
         let (file, end) = (Arc::clone(&state.file), state.written);
         drop(state);
         let synced = file.sync();
@@ -220,7 +310,22 @@ impl GroupCommit {
     }
 }
 
+/// What is held stays in the log, as if it had been written when it was appended.
+impl Drop for GroupCommit {
+    fn drop(&mut self) {
+        let _ = self.write_held();
+    }
+}
+
 impl State {
+    fn go_on_in(&mut self, file: &Arc<dyn VfsFile>, segment: &Segment) {
+        if !Arc::ptr_eq(&self.file, file) {
+            self.file = Arc::clone(file);
+            segment.path.clone_into(&mut self.path);
+            self.first = segment.first;
+        }
+    }
+
     fn check(&self) -> Result<()> {
         match &self.poison {
             Some(why) => Err(Error::Poisoned { why: Arc::clone(why) }),
@@ -231,8 +336,8 @@ impl State {
     /// Whether a sync can make everything up to there durable.
     fn check_target(&self, target: u64) -> Result<()> {
         self.check()?;
-        if target > self.written {
-            let why = format!("cannot be synced: the log ends at {}", self.written);
+        if target > self.end {
+            let why = format!("cannot be synced: the log ends at {}", self.end);
             return Err(Error::NoRecord { lsn: Lsn(target), why });
         }
         Ok(())

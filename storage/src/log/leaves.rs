@@ -64,7 +64,7 @@ impl Log {
     /// after it.
     #[must_use]
     pub fn leaves(&self, from: Lsn, to: Lsn) -> Leaves<'_> {
-        let limit = to.0.min(self.end().0);
+        let limit = to.0.min(self.group.written());
         Leaves { log: self, segments: self.table.all(), position: from.0, limit, unit: None }
     }
 
@@ -84,7 +84,7 @@ impl Log {
     pub fn records_before(&self, lsn: Lsn) -> Result<u64> {
         let page = self.geometry.page;
         let none = |why: &str| Error::NoRecord { lsn, why: why.into() };
-        if lsn > self.end() {
+        if lsn.0 > self.group.written() {
             return Err(none("the log ends before it"));
         }
         let segments = self.table.all();

@@ -298,7 +298,7 @@ impl Log {
     ) -> Result<Self> {
         let missing = || Error::MissingSegment { path: dir.join(file_name(1)), number: 1 };
         let last = segments.last().ok_or_else(missing)?;
-        let group = GroupCommit::new(last.file()?, last.path.clone(), tip.position);
+        let group = GroupCommit::new(last.file()?, last, tip.position);
         let head = Mutex::new(tip.public_head());
         let (dir, table) = (dir.to_owned(), SegmentTable::new(segments));
         Ok(Self { dir, geometry, limits, table, group, head, writer: None, damage, floor: Mutex::default() })
@@ -331,7 +331,8 @@ impl Log {
         Prepared::new(draft, self.limits.max_transaction_bytes)
     }
 
-    /// Appends one transaction. It is written, and readable, but durable only after [`Self::sync_to`] its end.
+    /// Appends one transaction. It is readable, but in its file only after [`Self::flush`], a reader's call or the log's end,
+    /// and durable only after [`Self::sync_to`] its end.
     ///
     /// # Errors
     /// [`Error::NoRoom`] and those of [`Self::prepare`] refuse this transaction only; [`Error::Poisoned`] after a failed
@@ -352,6 +353,15 @@ impl Log {
         Ok(appended)
     }
 
+    /// Returns once everything appended before the call is written to its files: the end of the process does not take it away
+    /// any more, that of the machine may.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] after a failed write or sync.
+    pub fn flush(&self) -> Result<()> {
+        self.group.write_held()
+    }
+
     /// Returns once everything before `end` is durable. Calls that arrive while a sync runs share the next one.
     ///
     /// # Errors
@@ -366,10 +376,10 @@ impl Log {
         Lsn(self.group.durable())
     }
 
-    /// The position after the last byte written.
+    /// The position after the last transaction appended.
     #[must_use]
     pub fn end(&self) -> Lsn {
-        Lsn(self.group.written())
+        Lsn(self.group.end())
     }
 
     /// The last appended commit.
@@ -409,7 +419,7 @@ impl Log {
     /// # Errors
     /// [`Error::NoRecord`] for a position that cannot hold one, [`Error::Damaged`] for bytes that are none, [`Error::Io`].
     pub fn read(&self, lsn: Lsn) -> Result<Record> {
-        reader::read(&self.geometry, &self.table, self.group.written(), lsn)
+        reader::read(&self.geometry, &self.table, self.group.written_past(lsn.0), lsn)
     }
 
     /// What the record at `lsn` says, its framing and checksum checked as by [`Log::read`], which makes its hash besides.
@@ -417,7 +427,7 @@ impl Log {
     /// # Errors
     /// As [`Log::read`].
     pub fn payload(&self, lsn: Lsn) -> Result<Payload> {
-        reader::read_payload(&self.geometry, &self.table, self.group.written(), lsn)
+        reader::read_payload(&self.geometry, &self.table, self.group.written_past(lsn.0), lsn)
     }
 
     /// All transactions after `from`, the position of a [`Head`], or `Lsn(0)` for all there are (of a log with a floor: all after

@@ -2,11 +2,12 @@
 //!
 //! Laying out gives every record its place, seals the pages that fill up and begins new segments, on a copy of the tip.
 //! Whatever can be refused is refused there, before a byte is written: the transaction's size, room on the disk. What is
-//! left is one write per segment touched, almost always one.
+//! left is one write per segment touched, almost always one; a short transaction is held until somebody needs it in the file
+//! ([`GroupCommit`]).
 //!
 //! 1. Before a segment's header is written, everything in the segment before it is synced.
 //! 2. A failed write or sync poisons the log; a refusal changes nothing.
-//! 3. What is written and not synced is never more than [`MAX_AHEAD`]. So recovery knows where nothing can stand any more
+//! 3. What is appended and not synced is never more than [`MAX_AHEAD`]. So recovery knows where nothing can stand any more
 //!    without reading to the end of a segment that is empty for the most part.
 
 use std::collections::VecDeque;
@@ -32,7 +33,7 @@ use crate::vfs::VfsFile;
 /// A transaction's buffer larger than this is given back to the system.
 const KEPT_BUFFER_LEN: usize = 1 << 20;
 
-/// How far what is written may be ahead of what is durable, in bytes.
+/// How far what is appended may be ahead of what is durable, in bytes.
 pub(crate) const MAX_AHEAD: usize = 4 << 20;
 
 /// How many of the newest records' hashes are kept: what a checkpoint asks for, so that it need not read and hash them again.
@@ -223,7 +224,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Lays out what `fill` adds, writes it, and moves the tip.
+    /// Lays out what `fill` adds, writes it or has it held, and moves the tip.
     fn extend<T>(
         &mut self,
         group: &GroupCommit,
@@ -253,7 +254,9 @@ impl Writer {
         let filled = fill(&mut layout);
         let Layout { tip, mut done, piece, leaves, .. } = layout;
         done.push(piece);
+        let is_held = self.may_be_held(group, &done);
         let result = match filled {
+            Ok(value) if is_held => Ok(value),
             Ok(value) => self.write(group, &done).map(|()| value),
             Err(refusal) => {
                 self.keep_spares(&mut done);
@@ -262,15 +265,20 @@ impl Writer {
         };
         if result.is_ok() {
             self.keep_leaves(leaves);
-            self.advance(group, table, tip, &done);
+            self.advance(table, tip, &done);
+            match done.first() {
+                Some(only) if is_held => group.hold(&only.bytes),
+                _ => group.publish(&self.file, &self.segment, self.tip.position),
+            }
         }
         self.keep_buffer(done);
         result
     }
 
     fn write(&self, group: &GroupCommit, pieces: &[Piece]) -> Result<()> {
+        group.write_held()?;
         let mut previous: Option<&Piece> = None;
-        let mut ahead = usize::try_from(self.tip.position.saturating_sub(group.durable())).unwrap_or(usize::MAX);
+        let mut ahead = self.ahead(group);
         let mut begun = false;
         for piece in pieces {
             if let Some(previous) = previous {
@@ -297,14 +305,25 @@ impl Writer {
         Ok(())
     }
 
-    fn advance(&mut self, group: &GroupCommit, table: &SegmentTable, tip: Tip, pieces: &[Piece]) {
+    /// How many bytes are appended and not synced.
+    fn ahead(&self, group: &GroupCommit) -> usize {
+        usize::try_from(self.tip.position.saturating_sub(group.durable())).unwrap_or(usize::MAX)
+    }
+
+    /// Whether it may be held, as what is short and within a segment, and not too far ahead.
+    fn may_be_held(&self, group: &GroupCommit, pieces: &[Piece]) -> bool {
+        let page = self.geometry.page;
+        let fits = |len| group.may_hold(len, page) && self.ahead(group).saturating_add(len) <= MAX_AHEAD;
+        matches!(pieces, [only] if fits(only.bytes.len()))
+    }
+
+    fn advance(&mut self, table: &SegmentTable, tip: Tip, pieces: &[Piece]) {
         for piece in pieces.iter().skip(1) {
             piece.segment.files().put(piece.segment.number, Arc::clone(&piece.file));
             table.push(Arc::clone(&piece.segment));
             (self.segment, self.file) = (Arc::clone(&piece.segment), Arc::clone(&piece.file));
         }
         self.tip = tip;
-        group.publish(&self.file, &self.segment.path, self.tip.position);
         // Half full: the next one will be needed.
         if self.segment.end() - self.tip.position < self.segment.len / 2 {
             let len = next_len(self.segment.len, self.max_segment_len);
