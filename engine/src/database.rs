@@ -520,5 +520,7 @@ struct Closer {
 impl Drop for Closer {
     fn drop(&mut self) {
         let _ = self.inner.close();
+        // Even where that failed before it came to the log: nothing may be left to be written when the lock is gone.
+        let _ = self.inner.log.flush();
     }
 }
