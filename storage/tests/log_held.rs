@@ -66,6 +66,18 @@ fn whoever_reads_them_has_them_written() {
 }
 
 #[test]
+fn from_half_a_page_on_a_transaction_is_written_at_once() {
+    // With what is around its record, and the record of its commit, half a page long; and longer.
+    for (payload, len, written) in [(1_888, 2_048, 0), (1_896, 2_056, 1)] {
+        let sim = SimVfs::new();
+        let log = create(&sim);
+        let (start, before) = (log.end().0, writes(&sim));
+        assert_eq!(append(&log, 1, payload).end.0 - start, len);
+        assert_eq!(writes(&sim), before + written);
+    }
+}
+
+#[test]
 fn what_comes_behind_them_is_written_behind_them() {
     let sim = SimVfs::new();
     let log = create(&sim);

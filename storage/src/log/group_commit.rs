@@ -43,9 +43,6 @@ pub(crate) struct GroupCommit {
 /// What is held is no more than so many log pages. So what nobody needs in the file waits no longer.
 const MAX_HELD_PAGES: usize = 8;
 
-/// A larger buffer is given back to the system.
-const KEPT_BUFFER_LEN: usize = 1 << 20;
-
 #[derive(Debug)]
 struct State {
     /// The file that holds whatever is not durable; those before it were synced when it was begun.
@@ -207,7 +204,6 @@ impl GroupCommit {
         drop(state);
         let written = file.write_at(&bytes, offset);
         bytes.clear();
-        bytes.shrink_to(KEPT_BUFFER_LEN);
         let mut state = self.state();
         match written {
             Ok(()) => {
