@@ -13,7 +13,7 @@ pub enum Durability {
     Sync,
     /// With the operating system: survives a crash of this process.
     Flush,
-    /// In order, whenever it suits.
+    /// With those that follow, whenever it suits: a crash of this process may lose the last of them.
     None,
 }
 

@@ -6,7 +6,8 @@
 //!
 //! The threshold algorithm (Fagin, Lotem, Naor, "Optimal aggregation algorithms for middleware", 2001) over two orders:
 //! the vectors nearest first ([`Nearest`]), and blocks of items by the most their scalar terms can be; groups of blocks are
-//! opened as they come up. Whatever comes up in either is scored in full. An item that has come up in neither is worth at most
+//! opened as they come up. Whatever comes up in either is scored in full. An item that has come up in neither is worth at
+//! most
 //!
 //! ```text
 //! w_sim * (the most s can be) + (the most f can be in the blocks not visited)

@@ -31,8 +31,8 @@ use crate::vfs::VfsFile;
 #[derive(Debug)]
 pub(crate) struct GroupCommit {
     state: Mutex<State>,
-    /// Taken by whoever writes what is held, so that the next one waits until it is written; the buffer is the one that is
-    /// written, or empty.
+    /// Taken by whoever writes what is held, so that the next one waits until it is written; the buffer holds what
+    /// is written, or was last.
     writing: Mutex<Vec<u8>>,
     /// Copies of what `state` holds, to be read without it.
     end: AtomicU64,
@@ -191,7 +191,7 @@ impl GroupCommit {
 
     /// Writes what is held. Returns once everything that was appended before the call is written.
     pub(crate) fn write_held(&self) -> Result<()> {
-        // Empty, whatever happened to the one who had it.
+        // Whatever happened to the one who had it, what it was to write is out of `held`.
         let mut bytes = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         bytes.clear();
         let mut state = self.state();
@@ -203,7 +203,6 @@ impl GroupCommit {
         let (file, offset, end) = (Arc::clone(&state.file), state.written - state.first, state.end);
         drop(state);
         let written = file.write_at(&bytes, offset);
-        bytes.clear();
         let mut state = self.state();
         match written {
             Ok(()) => {
