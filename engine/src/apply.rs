@@ -254,6 +254,7 @@ impl State {
             hash: record.hash,
             summarised: record.summarised,
         };
+        self.note_page_key(&row.key);
         self.put_new_number(tables::PAGE_KEY, &row.key, record.number);
         self.put(tables::PAGE, tables::numbers([record.number]), &row)
     }

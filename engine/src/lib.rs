@@ -61,6 +61,7 @@ mod files;
 mod filter;
 mod forget;
 mod history;
+mod hot_episode;
 pub mod interchange;
 mod item;
 mod item_view;

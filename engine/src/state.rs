@@ -13,11 +13,12 @@
 use crate::attributes::{AttributeStore, AttributesSavepoint, Cited};
 use crate::edge::Edge;
 use crate::history::{Changes, Totals};
+use crate::hot_episode::HotEpisode;
 use crate::item::{Attributes, ItemId, Layer};
 use crate::layers::LayerIndex;
 use crate::names::Names;
 use crate::record::PointerRecord;
-use crate::tables::{self, EdgeRow, EpisodeRow, Meta, PageRow, PointersRow};
+use crate::tables::{self, EdgeRow, Meta, PageRow, PointersRow};
 use crate::{Error, Result};
 use bincode::{Decode, Encode};
 use holotype_storage::SmallBytes;
@@ -27,7 +28,6 @@ use holotype_storage::overlay::{self, View};
 use imbl::OrdSet;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 /// One end of an edge as a walk sees it.
@@ -85,27 +85,6 @@ pub(crate) struct AtHand {
     moved_keys: OnceLock<bool>,
     episode_ids: Names,
     symbol_names: Names,
-}
-
-/// An episode held decoded, since one trace after another changes it.
-#[derive(Clone)]
-pub(crate) struct HotEpisode {
-    number: u32,
-    row: Arc<EpisodeRow>,
-    /// The symbol of its id, under which its traces are logged.
-    log: Option<u32>,
-    /// Its row says something older.
-    ahead: bool,
-    /// Steps that nothing happened at yet, so that one trace after another need not be looked for.
-    free: Option<FreeSteps>,
-}
-
-/// No trace of a tool in a log has this step or one above.
-#[derive(Clone, Copy)]
-struct FreeSteps {
-    tool: Option<u32>,
-    log: u32,
-    from: u64,
 }
 
 /// Where a state stood within a transaction, to come back to. The indexes of the layers are not in it: what a transaction
@@ -335,93 +314,15 @@ impl State {
 
     // ---- episodes, pages, symbols, settings ----
 
-    pub(crate) fn episode_number(&self, id: &str) -> Result<Option<u32>> {
-        match &self.hot {
-            Some(hot) if hot.row.id == id => Ok(Some(hot.number)),
-            _ => self.get(tables::EPISODE_ID, id.as_bytes()),
-        }
-    }
-
-    pub(crate) fn episode(&self, number: u32) -> Result<Arc<EpisodeRow>> {
-        if let Some(hot) = self.hot.as_ref().filter(|hot| hot.number == number) {
-            return Ok(Arc::clone(&hot.row));
-        }
-        let row: Option<EpisodeRow> = self.get(tables::EPISODE, &tables::numbers([number]))?;
-        let row = row.ok_or_else(|| Error::Missing { what: "episode", name: format!("number {number}") })?;
-        Ok(Arc::new(row))
-    }
-
     /// The id of an episode, for which its row need not be read again.
     pub(crate) fn episode_id(&self, number: u32) -> Result<Arc<str>> {
         self.at_hand.episode_ids.of(number, || Ok(self.episode(number)?.id.as_str().into()))
-    }
-
-    /// Changes an episode. Its row follows when the state is settled, or when another episode is changed.
-    pub(crate) fn set_episode(&mut self, number: u32, row: EpisodeRow) -> Result<()> {
-        let same = self.hot.as_ref().filter(|hot| hot.number == number);
-        let (log, free) = match same {
-            Some(hot) => (hot.log, hot.free),
-            None => {
-                self.write_hot_episode()?;
-                (None, None)
-            }
-        };
-        self.hot = Some(HotEpisode { number, row: Arc::new(row), log, ahead: true, free });
-        Ok(())
-    }
-
-    /// The same of the episode as it is, without a copy where nobody else has it.
-    pub(crate) fn change_episode(&mut self, number: u32, change: impl FnOnce(&mut EpisodeRow)) -> Result<()> {
-        if let Some(hot) = self.hot.as_mut().filter(|hot| hot.number == number) {
-            change(Arc::make_mut(&mut hot.row));
-            hot.ahead = true;
-            return Ok(());
-        }
-        let mut row = Arc::unwrap_or_clone(self.episode(number)?);
-        change(&mut row);
-        self.set_episode(number, row)
     }
 
     /// Lets go of what is kept beside the rows, which are about to become others.
     pub(crate) fn forget_what_is_at_hand(&mut self) {
         self.hot = None;
         self.at_hand = AtHand::default();
-    }
-
-    /// Brings the row of the episode written to last up to date.
-    pub(crate) fn write_hot_episode(&mut self) -> Result<()> {
-        let Some(hot) = self.hot.as_mut().filter(|hot| hot.ahead) else { return Ok(()) };
-        hot.ahead = false;
-        let (number, row) = (hot.number, Arc::clone(&hot.row));
-        self.put(tables::EPISODE, tables::numbers([number]), row.as_ref())
-    }
-
-    /// The symbol of the log that a trace of an episode stands in, if it has one: the stated name's, or the episode's id.
-    pub(crate) fn log_symbol(&self, episode: u32, stated: Option<&str>) -> Result<Option<u32>> {
-        if let Some(stated) = stated {
-            return self.symbol(stated);
-        }
-        match self.hot.as_ref().filter(|hot| hot.number == episode) {
-            Some(HotEpisode { log: Some(log), .. }) => Ok(Some(*log)),
-            Some(hot) => self.symbol(&hot.row.id),
-            None => self.symbol(&self.episode(episode)?.id),
-        }
-    }
-
-    /// The same, given now if it had none.
-    pub(crate) fn intern_log(&mut self, episode: u32, stated: Option<u32>) -> Result<u32> {
-        if let Some(stated) = stated {
-            return Ok(stated);
-        }
-        let known = self.hot.as_ref().filter(|hot| hot.number == episode).and_then(|hot| hot.log);
-        if let Some(log) = known {
-            return Ok(log);
-        }
-        let log = self.intern(&self.episode(episode)?.id.clone())?;
-        if let Some(hot) = self.hot.as_mut().filter(|hot| hot.number == episode) {
-            hot.log = Some(log);
-        }
-        Ok(log)
     }
 
     /// The trace of this tool, log and step, if there is one.
@@ -435,41 +336,6 @@ impl State {
             None => None,
         };
         self.get(tables::TRACE, &tables::trace(tool, log, step))
-    }
-
-    /// Whether there is a trace of this tool, log and step. Where one trace of an episode follows another, remembers from where
-    /// on steps are free.
-    pub(crate) fn has_trace(&mut self, episode: u32, tool: Option<&str>, log: Option<u32>, step: u64) -> Result<bool> {
-        let Some(log) = log else { return Ok(false) };
-        let tool = match tool.filter(|tool| !tool.is_empty()).map(|tool| self.symbol(tool)).transpose()? {
-            Some(None) => return Ok(false),
-            known => known.flatten(),
-        };
-        let row = tables::trace(tool, log, step);
-        let Some(hot) = self.hot.as_mut().filter(|hot| hot.number == episode) else {
-            return self.has(tables::TRACE, &row);
-        };
-        match hot.free.filter(|free| free.tool == tool && free.log == log) {
-            Some(free) if step >= free.from => Ok(false),
-            Some(_) => self.has(tables::TRACE, &row),
-            None => {
-                let last = tables::trace(tool, log, u64::MAX);
-                let mut rows = self.rows.range(tables::TRACE, Bound::Included(&row), Bound::Included(&last));
-                let found = rows.next().transpose()?;
-                if found.is_none() {
-                    hot.free = Some(FreeSteps { tool, log, from: step });
-                }
-                Ok(found.is_some_and(|(key, _)| key == row))
-            }
-        }
-    }
-
-    /// Notes that a trace was written.
-    pub(crate) fn note_trace(&mut self, tool: Option<u32>, log: u32, step: u64) {
-        let free = self.hot.as_mut().and_then(|hot| hot.free.as_mut());
-        if let Some(free) = free.filter(|free| free.tool == tool && free.log == log) {
-            free.from = free.from.max(step.saturating_add(1));
-        }
     }
 
     pub(crate) fn page_number(&self, key: &str) -> Result<Option<u32>> {

@@ -6,7 +6,7 @@ use crate::item::ItemId;
 use crate::pages::OpenPage;
 use crate::record::{EpisodeRecord, ItemRecord, PageRecord, Record};
 use crate::settings;
-use crate::tables::{EpisodeRow, PageRow};
+use crate::tables::PageRow;
 use crate::{Error, Result};
 
 impl Transaction<'_> {
@@ -64,13 +64,12 @@ impl Transaction<'_> {
 
     /// Closes a page over the given traces of an episode; without a key it is called after the episode.
     pub(crate) fn close_page(&mut self, episode: u32, traces: Vec<u32>, key: Option<String>) -> Result<u32> {
-        let row = self.state.episode(episode)?;
         let key = match key {
             Some(key) if self.state.page_number(&key)?.is_some() => {
                 return Err(Error::DuplicateKey { key, what: "page" });
             }
             Some(key) => key,
-            None => self.free_page_key(&row)?,
+            None => self.state.free_page_key(episode)?,
         };
         let (tokens, hash) = self.add_up_page(episode, &traces)?;
         let number = self.state.meta.pages;
@@ -112,18 +111,6 @@ impl Transaction<'_> {
         };
         page.push(record);
         self.page = Some(page);
-    }
-
-    /// `EPISODE/pN`, counted on past keys that were given to pages by hand.
-    pub(super) fn free_page_key(&self, episode: &EpisodeRow) -> Result<String> {
-        let mut number = episode.pages;
-        loop {
-            number += 1;
-            let key = format!("{}/p{number}", episode.id);
-            if self.state.page_number(&key)?.is_none() {
-                return Ok(key);
-            }
-        }
     }
 
     /// Says whether a page has been summarised.
