@@ -281,11 +281,7 @@ impl Holotype {
             words: WordWorker::default(),
             gate: Arc::default(),
         });
-        for layer in &inner.published.load().layers {
-            for tail in &layer.words.tails {
-                inner.words.wake(tail, tail.queued_len());
-            }
-        }
+        inner.analyse_soon(&inner.published.load());
         let closer = Arc::new(Closer { inner: Arc::clone(&inner) });
         Holotype { inner, _closer: closer }
     }
@@ -407,11 +403,12 @@ impl Inner {
         writer.state = Arc::clone(&state);
         writer.tail_records += records;
         writer.tail_bytes += bytes;
-        self.enqueue(Pending { end, durability, state });
+        self.enqueue(Pending { end, durability, state: Arc::clone(&state) });
         let due = writer.tail_bytes >= self.options.checkpoint_bytes
             || writer.tail_records >= self.options.checkpoint_records;
         let start = due && !writer.checkpoint_running;
         drop(writer);
+        self.analyse_soon(&state);
         match durability {
             Durability::Sync => {
                 self.log.sync_to(end)?;
@@ -453,6 +450,7 @@ impl Inner {
             Ok(fresh) => (fresh, Ok(())),
             Err(error) => (state, Err(error)),
         };
+        self.analyse_soon(&state);
         self.replace(&mut writer, state);
         drop(writer);
         self.publish();
@@ -464,6 +462,13 @@ impl Inner {
         let state = Arc::new(state);
         writer.state = Arc::clone(&state);
         self.enqueue(Pending { end: Lsn(0), durability: Durability::None, state });
+    }
+
+    /// Has the words analysed in the background that wait in the tails of a state.
+    fn analyse_soon(&self, state: &State) {
+        for tail in state.layers.iter().flat_map(|layer| &layer.words.tails) {
+            self.words.wake(tail, tail.queued_len());
+        }
     }
 
     fn enqueue(&self, pending: Pending) {

@@ -96,40 +96,28 @@ impl State {
         Ok(())
     }
 
-    /// Makes new items findable: their vectors and words join the tails of their layers. Calls back with each tail of words
-    /// that has something to analyse, and how many bytes of text.
-    pub(crate) fn index_items(
-        &mut self,
-        items: &OwnItems,
-        queued: &mut dyn FnMut(&Arc<WordTail>, usize),
-    ) -> Result<()> {
-        self.index(items, false, None, queued)
+    /// Makes new items findable: their vectors and words join the tails of their layers.
+    pub(crate) fn index_items(&mut self, items: &OwnItems) -> Result<()> {
+        self.index(items, false, None)?;
+        Ok(())
     }
 
-    /// The same for the items that need it: those that no segment holds yet.
-    pub(crate) fn index_items_but(
-        &mut self,
-        held: &[Held; 3],
-        items: &OwnItems,
-        queued: &mut dyn FnMut(&Arc<WordTail>, usize),
-    ) -> Result<()> {
-        self.index(items, false, Some(held), queued)
+    /// The same for the items that need it: those that no segment holds yet. Returns how many bytes of text wait to be analysed
+    /// in the tail where most do.
+    pub(crate) fn index_items_but(&mut self, held: &[Held; 3], items: &OwnItems) -> Result<usize> {
+        self.index(items, false, Some(held))
     }
 
     /// Makes a transaction's items findable to itself alone: nothing shared is touched.
     pub(crate) fn index_privately(&mut self, items: &OwnItems) -> Result<()> {
-        self.index(items, true, None, &mut |_, _| {})
+        self.index(items, true, None)?;
+        Ok(())
     }
 
-    fn index(
-        &mut self,
-        items: &OwnItems,
-        privately: bool,
-        held: Option<&[Held; 3]>,
-        queued: &mut dyn FnMut(&Arc<WordTail>, usize),
-    ) -> Result<()> {
+    fn index(&mut self, items: &OwnItems, privately: bool, held: Option<&[Held; 3]>) -> Result<usize> {
+        let mut most_waiting = 0;
         if items.is_empty() {
-            return Ok(());
+            return Ok(most_waiting);
         }
         self.prepare_vectors()?;
         let space = self.meta.space.as_deref().map(Space::try_from).transpose()?;
@@ -149,11 +137,9 @@ impl State {
                 index.words.tails.push(Arc::new(WordTail::new(index.words.analyzer)));
             }
             let words = index.words.tails.last().ok_or(Error::Cancelled("no word tail"))?;
-            let mut waiting = 0;
             for record in members.iter().filter(|record| held.is_none_or(|held| !held.words.contains(record.id))) {
-                waiting = words.push(record.id, &pieces(record))?;
+                most_waiting = words.push(record.id, &pieces(record))?.max(most_waiting);
             }
-            queued(words, waiting);
             if let (Some(vectors), Some(space)) = (&mut index.vectors, &space) {
                 let tail = VectorTail::from(vectors.tail.clone());
                 for record in members.iter().filter(|record| held.is_none_or(|held| !held.vectors.contains(record.id)))
@@ -165,7 +151,7 @@ impl State {
                 vectors.tail = tail.view();
             }
         }
-        Ok(())
+        Ok(most_waiting)
     }
 
     /// Which layer's index an item stands in.

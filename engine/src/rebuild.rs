@@ -264,8 +264,7 @@ impl<'scope, 'env> Rounds<'scope, 'env> {
         let own = replay_rows(&mut self.state, transaction, &is_wanted)?;
         self.sealer.head = self.state.head;
         self.missed.retain(|head| *head != self.state.head);
-        let mut waiting = 0;
-        self.state.index_items_but(self.held, &own, &mut |_, queued_len| waiting = waiting.max(queued_len))?;
+        let waiting = self.state.index_items_but(self.held, &own)?;
         for leaf in &transaction.leaves {
             self.take_leaf(*leaf)?;
         }

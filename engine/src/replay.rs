@@ -54,7 +54,7 @@ impl Decoded {
 /// Applies a transaction read from the log, and makes its items findable.
 pub(crate) fn replay(state: &mut State, transaction: &Decoded) -> Result<()> {
     let own = replay_rows(state, transaction, &|_| true)?;
-    state.index_items(&own, &mut |_, _| {})
+    state.index_items(&own)
 }
 
 /// Applies a transaction read from the log to rows and attributes, and hands over the wanted ones of the items it wrote, to be made

@@ -590,8 +590,7 @@ impl<'db> Transaction<'db> {
         for (record, lsn) in self.records.iter().zip(&appended.lsns) {
             self.state.place(record, lsn.0)?;
         }
-        let words = &self.inner.words;
-        self.state.index_items(&self.own, &mut |tail, queued_len| words.wake(tail, queued_len))?;
+        self.state.index_items(&self.own)?;
         self.state.meta.commit = appended.commit.0;
         self.state.meta.clock = self.time;
         self.state.head = self.inner.log.head();
