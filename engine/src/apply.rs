@@ -59,7 +59,8 @@ impl State {
             Record::Read(_) => {}
             Record::Rekey(rekey) => {
                 self.note_row(tables::KEY, rekey.key.as_bytes())?;
-                self.put_key(&rekey.key, rekey.item, place);
+                self.note_key(&rekey.key, place);
+                self.put_new_number(tables::KEY, &rekey.key, rekey.item);
                 self.put(tables::KEY_OF, tables::numbers([rekey.item]), &rekey.key)?;
                 self.at_hand = AtHand::default();
             }
@@ -121,9 +122,8 @@ impl State {
         self.set_episode(record.number, row)
     }
 
-    /// Gives an item a key, and notes when it is one that the engine might give in a transaction to come.
-    fn put_key(&mut self, key: &str, item: u32, place: Place) {
-        self.put_new_number(tables::KEY, key, item);
+    /// Notes a key that the engine might give in a transaction to come.
+    fn note_key(&mut self, key: &str, place: Place) {
         let of_engine = key.strip_prefix('~').and_then(|key| key.split_once('.')?.0.parse::<u64>().ok());
         if let Some(commit) = of_engine.filter(|commit| *commit > place.commit) {
             self.meta.foreign_keys = self.meta.foreign_keys.max(commit);
@@ -135,7 +135,8 @@ impl State {
         self.meta.items += 1;
         let id = record.item();
         if let Some(key) = &record.key {
-            self.put_key(key, record.id, place);
+            self.note_key(key, place);
+            self.rows.put_new(tables::KEY, key, record.id.to_le_bytes());
         }
         let attributes = self.stated_attributes(record, place)?;
         if let Some(time) = attributes.time {
@@ -222,7 +223,7 @@ impl State {
         })?;
         let tool = attributes.tool.filter(|_| record.tool.as_deref() != Some(""));
         let step = record.step.unwrap_or(0);
-        self.put_new_number(tables::TRACE, tables::trace(tool, log, step), record.id);
+        self.rows.put_new(tables::TRACE, tables::trace(tool, log, step), record.id.to_le_bytes());
         self.note_trace(tool, log, step);
         Ok(())
     }

@@ -237,6 +237,11 @@ impl AttributeStore {
         Ok(())
     }
 
+    /// Does ahead, for all copies, what a change of one of them might have to do ([`BufferedMap::merge`]).
+    pub(crate) fn merge(&self) {
+        self.current.merge();
+    }
+
     /// How many items stand beside the columns.
     pub(crate) fn changed_count(&self) -> usize {
         self.frozen.len() + self.current.len()

@@ -485,9 +485,12 @@ impl Inner {
         let Some(newest) = shown.next_back() else { return };
         // Letting go of what nobody saw, or sees any more, may take a while: nobody else is to wait for that.
         let skipped: Vec<Pending> = shown.collect();
-        let hidden = self.published.swap(newest.state);
+        let hidden = self.published.swap(Arc::clone(&newest.state));
         drop(pending);
         drop((skipped, hidden));
+        // Transactions to come go on from what this one has: they are to find it done, and hold the writer's lock for less.
+        newest.state.rows.merge();
+        newest.state.attributes.merge();
     }
 
     /// Writes the durable position into the lock's status block: evidence, at the next opening, of what was synced.

@@ -293,7 +293,7 @@ impl State {
             }
             if before.is_some() || !is_numbered(table) {
                 let before = before.as_ref().map(|bytes| bytes.to_vec());
-                self.rows.put(tables::WAS, tables::was(commit, row), codec::encode(&before)?);
+                self.rows.put_new(tables::WAS, tables::was(commit, row), codec::encode(&before)?);
             }
             if let Some((subject, number)) = subject_of(table, key) {
                 self.rows.put(tables::CHANGED, tables::changed(subject as u8, number, commit), []);
@@ -304,14 +304,14 @@ impl State {
             if former.is_empty() {
                 continue;
             }
-            self.rows.put(tables::WAS_ITEM, tables::was_item(commit, *item), codec::encode(&former)?);
+            self.rows.put_new(tables::WAS_ITEM, tables::was_item(commit, *item), codec::encode(&former)?);
             self.rows.put(tables::CHANGED, tables::changed(Subject::Item as u8, *item, commit), []);
         }
         let totals = self.totals();
         // Before the first commit the log is at its beginning, whoever made the state.
         let from = if commit == 1 { 0 } else { self.head.position.0 };
         let row = CommitRow { clock, from, newest_time: self.meta.newest_time, totals };
-        self.rows.put(tables::COMMIT, commit.to_be_bytes(), codec::encode(&row)?);
+        self.rows.put_new(tables::COMMIT, commit.to_be_bytes(), codec::encode(&row)?);
         self.sealed = totals;
         Ok(())
     }

@@ -2,18 +2,21 @@
 //!
 //! A persistent tree shares what two copies have in common, but the first change of a copy copies every node on its way
 //! down, some kilobytes each. Here the last few changes stand apart, in a sorted array that is copied whole, which costs less
-//! than one node; when it is full, it is merged into the tree, and the copies of nodes are shared by all of its entries.
+//! than one node. When it is full it becomes a run, which all later copies share until the next array is full: by then it is
+//! merged into the tree, and the copies of nodes are shared by all of its entries. Whoever has time does that for all copies
+//! ([`BufferedMap::merge`]), so that whoever changes the map finds it done.
 //!
-//! 1. An entry of `recent` hides one of `settled` with the same key.
-//! 2. `recent` has distinct keys, ascending, and at most [`MAX_RECENT`] of them.
+//! 1. An entry of `recent` hides one below with the same key, one of a run hides one of its tree.
+//! 2. `recent` and a run have distinct keys, ascending, and at most [`MAX_RECENT`] of them.
 //!
-//! Cost: a look-up is one in the array and one in the tree; a change of a copy 64 entries copied, and a 64th of a merge.
+//! Cost: a look-up is one in each array and one in the tree; a change of a copy 64 entries copied, and a 64th of a merge.
 
 use std::borrow::Borrow;
 use std::fmt::{self, Debug};
 use std::iter::Peekable;
 use std::ops::Bound;
 use std::slice;
+use std::sync::{Arc, OnceLock};
 
 use imbl::OrdMap;
 use imbl::ordmap::RangedIter;
@@ -25,14 +28,26 @@ const MAX_RECENT: usize = 64;
 /// An ordered map with cheap copies and cheap changes to them.
 pub struct BufferedMap<K, V> {
     recent: Vec<(K, V)>,
-    settled: OrdMap<K, V>,
-    /// The entries of `recent` that hide none of `settled`.
+    /// The entries of `recent` that hide none below.
     added: usize,
+    run: Option<Arc<Run<K, V>>>,
+    tree: OrdMap<K, V>,
+    /// A copy of which no array has been full yet: what it has in common with others is not to be changed in place.
+    is_copy: bool,
+}
+
+/// Changes on their way into the tree.
+struct Run<K, V> {
+    entries: Vec<(K, V)>,
+    /// Those that hide none of the tree.
+    added: usize,
+    /// The tree with the entries in it.
+    merged: OnceLock<OrdMap<K, V>>,
 }
 
 impl<K, V> Default for BufferedMap<K, V> {
     fn default() -> Self {
-        Self { recent: Vec::new(), settled: OrdMap::new(), added: 0 }
+        Self { recent: Vec::new(), added: 0, run: None, tree: OrdMap::new(), is_copy: false }
     }
 }
 
@@ -41,7 +56,12 @@ impl<K: Clone, V: Clone> Clone for BufferedMap<K, V> {
     fn clone(&self) -> Self {
         let mut recent = Vec::with_capacity(if self.recent.is_empty() { 0 } else { MAX_RECENT });
         recent.extend_from_slice(&self.recent);
-        Self { recent, settled: self.settled.clone(), added: self.added }
+        let merged = self.run.as_ref().and_then(|run| run.merged.get());
+        let (run, tree) = match merged {
+            Some(merged) => (None, merged.clone()),
+            None => (self.run.clone(), self.tree.clone()),
+        };
+        Self { recent, added: self.added, run, tree, is_copy: true }
     }
 }
 
@@ -49,7 +69,7 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
     /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.settled.len() + self.added
+        self.tree.len() + self.run.as_ref().map_or(0, |run| run.added) + self.added
     }
 
     /// Whether there are none.
@@ -64,10 +84,7 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        match self.find(key) {
-            Ok(at) => self.recent.get(at).map(|(_, value)| value),
-            Err(_) => self.settled.get(key),
-        }
+        value_in(&self.recent, key).or_else(|| self.get_below(key))
     }
 
     /// The value of a key, to be changed.
@@ -75,29 +92,41 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        match self.find(key) {
+        match find(&self.recent, key) {
             Ok(at) => self.recent.get_mut(at).map(|(_, value)| value),
-            Err(_) => self.settled.get_mut(key),
+            Err(_) => self.tree_mut().get_mut(key),
         }
     }
 
     /// Gives a key a value and hands back the one it had.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        match self.find(&key) {
+        match find(&self.recent, &key) {
             Ok(at) => self.recent.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
             Err(at) => {
-                let hidden = self.settled.get(&key).cloned();
-                self.added += usize::from(hidden.is_none());
-                if self.recent.len() < MAX_RECENT {
-                    self.recent.insert(at, (key, value));
-                } else {
-                    self.merge();
-                    self.recent.push((key, value));
-                    self.added = usize::from(hidden.is_none());
-                }
+                let hidden = self.get_below(&key).cloned();
+                self.insert_at(at, key, value, hidden.is_none());
                 hidden
             }
         }
+    }
+
+    /// Gives a key a value that is known to have none, which saves looking for it in the tree. Were there one all the same, it
+    /// would be replaced, and be counted twice until it is merged.
+    pub fn insert_new(&mut self, key: K, value: V) {
+        match find(&self.recent, &key) {
+            Ok(at) => self.recent[at].1 = value,
+            Err(at) => self.insert_at(at, key, value, true),
+        }
+    }
+
+    fn insert_at(&mut self, at: usize, key: K, value: V, is_new: bool) {
+        if self.recent.len() < MAX_RECENT {
+            self.recent.insert(at, (key, value));
+        } else {
+            self.make_room();
+            self.recent.push((key, value));
+        }
+        self.added += usize::from(is_new);
     }
 
     /// Takes a key out with its value.
@@ -105,8 +134,8 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let hidden = self.settled.remove(key);
-        match self.find(key) {
+        let hidden = self.tree_mut().remove(key);
+        match find(&self.recent, key) {
             Ok(at) => {
                 self.added -= usize::from(hidden.is_none());
                 Some(self.recent.remove(at).1)
@@ -139,25 +168,68 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
             Bound::Excluded(to) => self.recent.partition_point(|(key, _)| key.borrow() < to),
         };
         let recent = self.recent.get(start..end).unwrap_or_default();
-        Entries { recent: recent.iter().peekable(), settled: self.settled.range::<_, Q>((from, to)).peekable() }
+        Entries { recent: recent.iter().peekable(), tree: self.merged().range::<_, Q>((from, to)).peekable() }
     }
 
-    fn find<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
+    /// Merges a run into the tree, if there is one, for this map and all that share it. It answers as before.
+    pub fn merge(&self) {
+        self.merged();
+    }
+
+    /// All below `recent` in one tree.
+    fn merged(&self) -> &OrdMap<K, V> {
+        let Some(run) = &self.run else { return &self.tree };
+        run.merged.get_or_init(|| {
+            let mut tree = self.tree.clone();
+            tree.extend(run.entries.iter().cloned());
+            tree
+        })
+    }
+
+    fn get_below<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
-        // What comes is mostly what comes last.
-        match self.recent.last() {
-            Some((last, _)) if last.borrow() < key => Err(self.recent.len()),
-            _ => self.recent.binary_search_by(|(other, _)| other.borrow().cmp(key)),
+        let Some(run) = &self.run else { return self.tree.get(key) };
+        match run.merged.get() {
+            Some(merged) => merged.get(key),
+            None => value_in(&run.entries, key).or_else(|| self.tree.get(key)),
         }
     }
 
-    fn merge(&mut self) {
-        for (key, value) in self.recent.drain(..) {
-            self.settled.insert(key, value);
+    /// The same, to be changed.
+    fn tree_mut(&mut self) -> &mut OrdMap<K, V> {
+        if self.run.is_some() {
+            self.tree = self.merged().clone();
+            self.run = None;
         }
-        self.added = 0;
+        &mut self.tree
+    }
+
+    /// Empties the full array: the first of a copy into a run, any more straight into the tree, which is its own by then.
+    fn make_room(&mut self) {
+        let entries = std::mem::replace(&mut self.recent, Vec::with_capacity(MAX_RECENT));
+        let added = std::mem::take(&mut self.added);
+        let is_copy = std::mem::take(&mut self.is_copy);
+        let tree = self.tree_mut();
+        if is_copy {
+            self.run = Some(Arc::new(Run { entries, added, merged: OnceLock::new() }));
+        } else {
+            tree.extend(entries);
+        }
+    }
+}
+
+fn value_in<'a, K: Borrow<Q>, V, Q: Ord + ?Sized>(entries: &'a [(K, V)], key: &Q) -> Option<&'a V> {
+    find(entries, key).ok().and_then(|at| entries.get(at)).map(|(_, value)| value)
+}
+
+/// Where a key stands, or would.
+fn find<K: Borrow<Q>, V, Q: Ord + ?Sized>(entries: &[(K, V)], key: &Q) -> Result<usize, usize> {
+    // What comes is mostly what comes last.
+    match entries.last() {
+        Some((last, _)) if last.borrow() < key => Err(entries.len()),
+        _ => entries.binary_search_by(|(other, _)| other.borrow().cmp(key)),
     }
 }
 
@@ -170,18 +242,18 @@ impl<K: Ord + Clone + Debug, V: Clone + Debug> Debug for BufferedMap<K, V> {
 /// The entries of a map in the order of their keys.
 pub struct Entries<'a, K, V> {
     recent: Peekable<slice::Iter<'a, (K, V)>>,
-    settled: Peekable<RangedIter<'a, K, V, DefaultSharedPtr>>,
+    tree: Peekable<RangedIter<'a, K, V, DefaultSharedPtr>>,
 }
 
 impl<'a, K: Ord, V> Iterator for Entries<'a, K, V> {
     type Item = (&'a K, &'a V);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Some((recent, _)) = self.recent.peek() else { return self.settled.next() };
-        match self.settled.peek().map(|(settled, _)| (*settled).cmp(recent)) {
-            Some(std::cmp::Ordering::Less) => return self.settled.next(),
+        let Some((recent, _)) = self.recent.peek() else { return self.tree.next() };
+        match self.tree.peek().map(|(tree, _)| (*tree).cmp(recent)) {
+            Some(std::cmp::Ordering::Less) => return self.tree.next(),
             Some(std::cmp::Ordering::Equal) => {
-                self.settled.next();
+                self.tree.next();
             }
             Some(std::cmp::Ordering::Greater) | None => {}
         }
@@ -209,8 +281,9 @@ impl<K: Ord + Clone, V: Clone> IntoIterator for BufferedMap<K, V> {
     type IntoIter = <OrdMap<K, V> as IntoIterator>::IntoIter;
 
     fn into_iter(mut self) -> Self::IntoIter {
-        self.merge();
-        self.settled.into_iter()
+        let recent = std::mem::take(&mut self.recent);
+        self.tree_mut().extend(recent);
+        self.tree.into_iter()
     }
 }
 
@@ -236,34 +309,40 @@ mod tests {
     proptest! {
         /// Whatever is done, a map answers as an ordinary one, and a copy of it as an ordinary one of then.
         #[test]
-        fn a_map_is_a_map(steps in proptest::collection::vec((0_u8..3, 0_u16..300, any::<u8>()), 0..900), from in 0_u16..300, len in 0_u16..100) {
+        fn a_map_is_a_map(steps in proptest::collection::vec((0_u8..24, 0_u16..300, any::<u8>()), 0..1_500), from in 0_u16..300, len in 0_u16..100) {
             let (mut map, mut model) = (BufferedMap::default(), BTreeMap::new());
             let mut copies = Vec::new();
-            for (i, (what, key, value)) in steps.into_iter().enumerate() {
-                if what == 0 {
-                    prop_assert_eq!(map.remove(&key), model.remove(&key));
-                } else {
-                    prop_assert_eq!(map.insert(key, value), model.insert(key, value));
-                }
-                if let Some(value) = map.get_mut(&(key / 2)) {
-                    *value = value.wrapping_add(1);
-                    let changed = *value;
-                    model.insert(key / 2, changed);
+            for (what, key, value) in steps {
+                match what {
+                    0 => prop_assert_eq!(map.remove(&key), model.remove(&key)),
+                    1 => {
+                        let (changed, expected) = (map.get_mut(&key), model.get_mut(&key));
+                        prop_assert_eq!(&changed, &expected);
+                        changed.into_iter().chain(expected).for_each(|changed| *changed = value);
+                    }
+                    2 => copies.push((map.clone(), model.clone())),
+                    3 | 4 => {
+                        let copy = map.clone();
+                        copies.push((std::mem::replace(&mut map, copy), model.clone()));
+                    }
+                    5 => map.merge(),
+                    6 if !model.contains_key(&key) => {
+                        map.insert_new(key, value);
+                        model.insert(key, value);
+                    }
+                    _ => prop_assert_eq!(map.insert(key, value), model.insert(key, value)),
                 }
                 prop_assert_eq!(map.len(), model.len());
-                if i % 97 == 0 {
-                    copies.push((map.clone(), model.clone()));
-                }
+                prop_assert_eq!(map.get(&(key / 2)), model.get(&(key / 2)));
             }
             copies.push((map, model));
             for (map, model) in copies {
+                for key in 0..300 {
+                    prop_assert_eq!(map.get(&key), model.get(&key));
+                }
                 prop_assert!(map.iter().eq(model.iter()));
                 let bounds = (Bound::Excluded(&from), Bound::Included(&(from + len)));
                 prop_assert!(map.range(bounds).eq(model.range((Bound::Excluded(from), Bound::Included(from + len)))) || len == 0);
-                let at = model.len() / 2;
-                if let Some((key, value)) = model.iter().nth(at) {
-                    prop_assert_eq!(map.get(key), Some(value));
-                }
                 prop_assert!(map.into_iter().eq(model));
             }
         }

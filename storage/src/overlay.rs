@@ -98,6 +98,12 @@ impl Overlay {
         self.change(key, Some(value));
     }
 
+    /// Gives a row a value that is known to have no change.
+    fn put_new(&mut self, key: RowKey, value: SmallBytes) {
+        self.content_len += key.bytes.len() + value.len();
+        self.changes.insert_new(key, Some(value));
+    }
+
     /// Deletes a row. It stays in the overlay, to hide what lies below.
     pub fn delete(&mut self, key: RowKey) {
         self.change(key, None);
@@ -229,6 +235,15 @@ impl View {
         self.change(RowKey::new(table, key.as_ref()), Some(value.into()));
     }
 
+    /// Gives a row a value that none had since the last checkpoint: it is not looked for among the changes.
+    pub fn put_new(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<SmallBytes>) {
+        let key = RowKey::new(table, key.as_ref());
+        if self.savepoints > 0 {
+            self.replaced.push((key.clone(), None));
+        }
+        self.active.put_new(key, value.into());
+    }
+
     /// Deletes a row, whether there is one or not.
     pub fn delete(&mut self, table: u8, key: impl AsRef<[u8]>) {
         self.change(RowKey::new(table, key.as_ref()), None);
@@ -241,6 +256,11 @@ impl View {
         }
         let replaced = self.active.change(key.clone(), value);
         self.replaced.push((key, replaced));
+    }
+
+    /// Does ahead, for all copies, what a change of one of them might have to do ([`BufferedMap::merge`]).
+    pub fn merge(&self) {
+        self.active.changes.merge();
     }
 
     /// Where the view stands, to come back to. Savepoints end in the reverse order they began in.
