@@ -548,6 +548,36 @@ fn pages_close_as_their_lines_say_and_by_themselves_without() {
 }
 
 #[test]
+fn a_page_that_is_given_no_key_gets_one_that_no_page_has() {
+    let trace = |key: &str, episode: &str| {
+        format!("{{\"trace\":{{\"key\":\"{key}\",\"episode\":\"{episode}\",\"fields\":{{\"text\":\"x\"}}}}}}\n")
+    };
+    let page = |key: Option<&str>, episode: &str, of: &str| {
+        let key = key.map(|key| format!("\"key\":\"{key}\",")).unwrap_or_default();
+        format!("{{\"page\":{{{key}\"episode\":\"{episode}\",\"first\":\"{of}\",\"last\":\"{of}\"}}}}\n")
+    };
+    let keys = |steps: &[(Option<&str>, &str)]| -> Vec<String> {
+        let desk = Desk::new();
+        let database = desk.database();
+        let mut lines = String::new();
+        for (n, (key, episode)) in steps.iter().enumerate() {
+            let name = format!("t{n}");
+            lines += &(trace(&name, episode) + &page(*key, episode, &name));
+        }
+        import_text(&database, &lines);
+        let state = exported(&database);
+        let keys = state.lines().filter_map(|line| line.strip_prefix("{\"page\":{\"key\":\"")?.split('"').next());
+        keys.map(str::to_owned).collect()
+    };
+    let own = (None, "e");
+    assert_eq!(keys(&[own, own, own]), ["e/p1", "e/p2", "e/p3"]);
+    assert_eq!(keys(&[own, (Some("e/p3"), "e"), own, own]), ["e/p1", "e/p3", "e/p4", "e/p5"]);
+    assert_eq!(keys(&[own, (Some("e/p3"), "f"), own, own]), ["e/p1", "e/p3", "e/p2", "e/p4"]);
+    assert_eq!(keys(&[(Some("e/p1"), "f"), own, own]), ["e/p1", "e/p2", "e/p3"]);
+    assert_eq!(keys(&[(Some("e/p4"), "e"), own, own, own]), ["e/p4", "e/p2", "e/p3", "e/p5"]);
+}
+
+#[test]
 fn the_history_is_the_log_in_order_with_its_commits() {
     let desk = Desk::new();
     let database = desk.database();
