@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
-use holotype_fuzz::explore::sabotage::{equivalent, try_mutants};
+use holotype_fuzz::explore::sabotage::{Mutant, Verdict, equivalent, try_mutants};
 use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, sequences};
 
 /// However many states are asked for, so many are of the engine and of the catalog unless these are asked for by name: the
@@ -132,36 +132,20 @@ fn mutants_of<S: Subject>(
     arguments: &Arguments,
 ) -> Result<usize, String> {
     let started = Instant::now();
-    let verdicts = try_mutants(subject, units, limits, arguments.jobs)?;
-    let mut unnoticed = 0;
-    let (mut by_crash, mut by_auditor, mut by_both, mut known) = (0, 0, 0, 0);
-    for (mutant, verdict) in &verdicts {
-        let who = match (&verdict.crash, &verdict.auditor) {
-            (Some(_), Some(_)) => {
-                by_both += 1;
-                "crash and auditor"
-            }
-            (Some(_), None) => {
-                by_crash += 1;
-                "crash"
-            }
-            (None, Some(_)) => {
-                by_auditor += 1;
-                "auditor"
-            }
-            (None, None) => match equivalent(mutant) {
-                Some(_) => {
-                    known += 1;
-                    "nobody: equivalent"
-                }
-                None => {
-                    unnoticed += 1;
-                    "nobody"
-                }
-            },
-        };
-        println!(r#"{{"subject":"{}","mutant":"{mutant}","noticed_by":"{who}"}}"#, subject.name());
-    }
+    let noticed_by = |mutant: &Mutant, verdict: &Verdict| match (&verdict.crash, &verdict.auditor) {
+        (Some(_), Some(_)) => "crash and auditor",
+        (Some(_), None) => "crash",
+        (None, Some(_)) => "auditor",
+        (None, None) if equivalent(mutant).is_some() => "nobody: equivalent",
+        (None, None) => "nobody",
+    };
+    let verdicts = try_mutants(subject, units, limits, arguments.jobs, &|mutant, verdict, of| {
+        let (name, who) = (subject.name(), noticed_by(mutant, verdict));
+        println!(r#"{{"subject":"{name}","mutant":"{mutant}","of":{of},"noticed_by":"{who}"}}"#);
+    })?;
+    let count = |who| verdicts.iter().filter(|(mutant, verdict)| noticed_by(mutant, verdict) == who).count();
+    let (by_crash, by_auditor, by_both) = (count("crash"), count("auditor"), count("crash and auditor"));
+    let (known, unnoticed) = (count("nobody: equivalent"), count("nobody"));
     println!(
         r#"{{"subject":"{}","mutants":{},"noticed":{{"crash":{by_crash},"auditor":{by_auditor},"both":{by_both}}},"equivalent":{known},"unnoticed":{unnoticed},"seconds":{:.1}}}"#,
         subject.name(),

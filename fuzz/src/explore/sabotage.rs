@@ -218,7 +218,8 @@ impl Sites {
     }
 }
 
-/// The runs of a subject that mutants are tried on, and who notices each.
+/// The runs of a subject that mutants are tried on, and who notices each; calls back as soon as that is known, with how many
+/// there are.
 ///
 /// # Errors
 /// When a run fails, or is noticed unchanged; when the program was built without line tables.
@@ -227,6 +228,7 @@ pub fn try_mutants<S: Subject>(
     units: &[Vec<Step>],
     limits: &Limits,
     jobs: usize,
+    on_verdict: &(dyn Fn(&Mutant, &Verdict, usize) + Sync),
 ) -> Result<BTreeMap<Mutant, Verdict>, String> {
     if !has_line_tables() {
         return Err("built without line tables, which tell sites apart: set debug = \"line-tables-only\"".to_owned());
@@ -250,6 +252,7 @@ pub fn try_mutants<S: Subject>(
         explore_legs(subject, &world, &legs, limits, &edit, &Disks::new())?;
         runs.push(legs);
     }
+    let count = mutants.len();
     let mutants = Mutex::new(mutants.into_iter());
     let verdicts = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
@@ -259,6 +262,7 @@ pub fn try_mutants<S: Subject>(
                     let mutant = mutants.lock().unwrap_or_else(PoisonError::into_inner).next();
                     let Some(mutant) = mutant else { return };
                     let verdict = try_mutant(subject, &sites, &mutant, &runs, limits);
+                    on_verdict(&mutant, &verdict, count);
                     verdicts.lock().unwrap_or_else(PoisonError::into_inner).insert(mutant, verdict);
                 }
             });
