@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
-use holotype_fuzz::explore::sabotage::{Mutant, Verdict, equivalent, try_mutants};
+use holotype_fuzz::explore::sabotage::{Mutant, Runs, Verdict, equivalent};
 use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, sequences};
 
 /// However many states are asked for, so many are of the engine and of the catalog unless these are asked for by name: the
@@ -108,30 +108,31 @@ fn explore(arguments: &Arguments) -> Result<(), String> {
 
 fn mutants(arguments: &Arguments) -> Result<(), String> {
     let wanted = |name: &str| arguments.only.as_deref().is_none_or(|only| only == name);
+    let limits = Limits { states_of_point: 64, states_of_recovery: 8, recoveries: 3, only_last_step: false };
+    let log = Runs::of(&LogSubject, &LogSubject.mutant_units(), limits)?;
+    let limits = Limits { states_of_point: 24, recoveries: 16, ..limits };
+    let catalog = Runs::of(&CatalogSubject, &CatalogSubject.mutant_units(), limits)?;
     let mut unnoticed = 0;
-    let log = Limits { states_of_point: 64, states_of_recovery: 8, recoveries: 3, only_last_step: false };
     if wanted("log") {
-        unnoticed += mutants_of(&LogSubject, &LogSubject.mutant_units(), &log, arguments)?;
+        unnoticed += mutants_of(&LogSubject, &log, arguments);
     }
     if wanted("catalog") {
-        let limits = Limits { states_of_point: 24, recoveries: 16, ..log };
-        unnoticed += mutants_of(&CatalogSubject, &CatalogSubject.mutant_units(), &limits, arguments)?;
+        unnoticed += mutants_of(&CatalogSubject, &catalog, arguments);
     }
     if wanted("engine") {
-        let limits = Limits { states_of_point: 6, states_of_recovery: 3, recoveries: 16, only_last_step: false };
-        unnoticed += mutants_of(&EngineSubject, &EngineSubject.mutant_units(), &limits, arguments)?;
+        let limits = Limits { states_of_point: 12, states_of_recovery: 3, recoveries: 16, only_last_step: false };
+        let engine = Runs::of(&EngineSubject, &EngineSubject.mutant_units(), limits)?;
+        // What the log and the catalog do they do here as well, where there is less time to look at it.
+        let engine = engine.without(log.mutants()).without(catalog.mutants());
+        unnoticed += mutants_of(&EngineSubject, &engine, arguments);
     }
     if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} mutants went unnoticed")) }
 }
 
 /// Tries the mutants of one subject, and says how many went unnoticed that should not.
-fn mutants_of<S: Subject>(
-    subject: &S,
-    units: &[Vec<Step>],
-    limits: &Limits,
-    arguments: &Arguments,
-) -> Result<usize, String> {
+fn mutants_of<S: Subject>(subject: &S, runs: &Runs<'_, S>, arguments: &Arguments) -> usize {
     let started = Instant::now();
+    let name = subject.name();
     let noticed_by = |mutant: &Mutant, verdict: &Verdict| match (&verdict.crash, &verdict.auditor) {
         (Some(_), Some(_)) => "crash and auditor",
         (Some(_), None) => "crash",
@@ -139,20 +140,19 @@ fn mutants_of<S: Subject>(
         (None, None) if equivalent(mutant).is_some() => "nobody: equivalent",
         (None, None) => "nobody",
     };
-    let verdicts = try_mutants(subject, units, limits, arguments.jobs, &|mutant, verdict, of| {
-        let (name, who) = (subject.name(), noticed_by(mutant, verdict));
+    let of = runs.mutants().len();
+    let verdicts = runs.try_all(arguments.jobs, &|mutant, verdict| {
+        let who = noticed_by(mutant, verdict);
         println!(r#"{{"subject":"{name}","mutant":"{mutant}","of":{of},"noticed_by":"{who}"}}"#);
-    })?;
+    });
     let count = |who| verdicts.iter().filter(|(mutant, verdict)| noticed_by(mutant, verdict) == who).count();
     let (by_crash, by_auditor, by_both) = (count("crash"), count("auditor"), count("crash and auditor"));
     let (known, unnoticed) = (count("nobody: equivalent"), count("nobody"));
     println!(
-        r#"{{"subject":"{}","mutants":{},"noticed":{{"crash":{by_crash},"auditor":{by_auditor},"both":{by_both}}},"equivalent":{known},"unnoticed":{unnoticed},"seconds":{:.1}}}"#,
-        subject.name(),
-        verdicts.len(),
+        r#"{{"subject":"{name}","mutants":{of},"noticed":{{"crash":{by_crash},"auditor":{by_auditor},"both":{by_both}}},"equivalent":{known},"unnoticed":{unnoticed},"seconds":{:.1}}}"#,
         started.elapsed().as_secs_f64()
     );
-    Ok(unnoticed)
+    unnoticed
 }
 
 /// Explores one subject: every short sequence, then drawn ones until there are enough states.

@@ -159,6 +159,12 @@ impl Subject for EngineSubject {
         Ok(legs)
     }
 
+    fn look(&self, disk: &SimVfs, truth: &Self::Truth, promised: u32) -> Result<(), String> {
+        let promised = promised as usize;
+        let forgotten = truth.forgotten.is_some_and(|first| first <= promised);
+        if forgotten { nothing_survives(disk, &truth.commits[..=promised]) } else { Ok(()) }
+    }
+
     fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<Option<Found>, String> {
         let database = match Holotype::open_on(world(disk), DATABASE, story::options()) {
             Ok(database) => database,
@@ -181,6 +187,9 @@ impl Subject for EngineSubject {
         let forgotten = truth.forgotten.is_some_and(|first| first <= commit);
         if report.rebuilt.is_some() && !forgotten && commit > 1 {
             return Err(format!("a crash made a rebuild necessary: {:?}", report.rebuilt));
+        }
+        if forgotten {
+            nothing_survives(disk, &truth.commits[..=commit])?;
         }
         let recovered = !report.recovery.is_empty();
         let cut = report.recovery.iter().any(|words| words.contains("never synced"));
@@ -258,6 +267,35 @@ fn found(database: &Holotype) -> Result<Vec<(ItemId, f32)>, String> {
 
 const BY_WORDS: &str = "recall 'said in much' through traces 30 by words; recall 'fact of' through recalls 30 by words";
 
+/// Expects no trace of what was forgotten in any file: neither in the log nor in what was derived from it.
+fn nothing_survives(disk: &SimVfs, commits: &[Vec<Seen>]) -> Result<(), String> {
+    let now = commits.last().map_or(&[][..], Vec::as_slice);
+    let forgotten = (0..now.len()).filter(|&item| now[item].text.is_empty());
+    let text =
+        |item: usize| commits.iter().filter_map(|seen| Some(&seen.get(item)?.text)).find(|text| !text.is_empty());
+    let marks: Vec<&[u8]> = forgotten.filter_map(|item| mark_in(text(item)?)).collect();
+    for path in disk.files() {
+        let bytes = disk.bytes(&path).map_err(|error| error.to_string())?;
+        for mark in &marks {
+            if bytes.windows(mark.len()).any(|window| window == *mark) {
+                return Err(format!("{:?} was forgotten, and stands in {}", mark.escape_ascii(), path.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A text with a word that no other has. In a dictionary the beginning of a word may be left to the one before it.
+fn marked(text: &str, commit: u32, n: u8) -> String {
+    let [first, second] = [commit as u8, n].map(|number| char::from(b'a' + number % 26));
+    format!("{text} {}.", format!("{first}{second}").repeat(8))
+}
+
+/// The part of the word that stands wherever the word does.
+fn mark_in(text: &str) -> Option<&[u8]> {
+    text.rsplit(' ').next()?.as_bytes().get(1..15)
+}
+
 /// Drops the database without the clean end that dropping writes.
 fn kill(database: Holotype, disk: &SimVfs) {
     disk.set_read_only(true);
@@ -281,7 +319,7 @@ fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: &[Se
     let key = format!("k{commit}");
     match (step.kind, some_item(items, step)) {
         (2, Some(some)) => {
-            let fact = NewRecall::fact(format!("fact of {commit}")).key(key).from(Pointer::to_item(some));
+            let fact = NewRecall::fact(marked("fact of", commit, 0)).key(key).from(Pointer::to_item(some));
             transaction.remember(fact.vector(vec![0.5, commit as f32]))?;
         }
         (3, Some(some)) => {
@@ -290,12 +328,12 @@ fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: &[Se
         }
         (4, _) => {
             for n in 0..3 {
-                let trace = NewTrace::turn("e", "much ".repeat(2_000)).key(format!("{key}-{n}"));
-                transaction.record(trace.vector(vec![1.0, n as f32]))?;
+                let trace = NewTrace::turn("e", marked(&"much ".repeat(2_000), commit, n)).key(format!("{key}-{n}"));
+                transaction.record(trace.vector(vec![1.0, f32::from(n)]))?;
             }
         }
         _ => {
-            transaction.record(NewTrace::turn("e", format!("said in {commit}")).key(key).vector(vec![1.0, 0.0]))?;
+            transaction.record(NewTrace::turn("e", marked("said in", commit, 0)).key(key).vector(vec![1.0, 0.0]))?;
         }
     }
     Ok(())

@@ -115,6 +115,14 @@ pub trait Subject: Sync {
     /// What went wrong: nothing should.
     fn run(&self, world: World<'_>, steps: &[Step]) -> Result<Vec<Leg<Self::Truth>>, String>;
 
+    /// Looks at a crashed disk itself, on which this progress was acknowledged.
+    ///
+    /// # Errors
+    /// What must not be there.
+    fn look(&self, _disk: &SimVfs, _truth: &Self::Truth, _promised: u32) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Opens a disk and compares what is there with what was written; nothing if there is no subject yet.
     ///
     /// # Errors
@@ -403,6 +411,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
         }
         self.counts.states += 1;
         self.counts.different += u64::from(self.disks.is_new(print));
+        self.subject.look(state, self.truth, promised)?;
         let found = self.subject.open(self.world, state, self.truth)?;
         let progress = found.map_or(0, |found| found.progress);
         self.seen.insert(print, progress);

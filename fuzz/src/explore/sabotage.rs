@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holotype_storage::vfs::{Operation, SimVfs, Vfs};
 
-use super::{Disks, Edit, Limits, Step, Subject, explore_legs};
+use super::{Disks, Edit, Leg, Limits, Step, Subject, explore_legs};
 
 /// How many functions make a site.
 const DEPTH: usize = 4;
@@ -27,6 +27,19 @@ pub enum Mutant {
     Without(String),
     /// The changes of the first site come after those of the second that follow them.
     Swapped(String, String),
+}
+
+impl Mutant {
+    /// Whether it is the other one where that is called by more functions.
+    fn is_called(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Without(site), Self::Without(inner)) => site.starts_with(inner),
+            (Self::Swapped(first, second), Self::Swapped(inner_first, inner_second)) => {
+                first.starts_with(inner_first) && second.starts_with(inner_second)
+            }
+            _ => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Mutant {
@@ -104,6 +117,16 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     (
         &["sync directory in catalog::put_in_place", "after write catalog.redb", "catalog::checkpoint"],
         "what is written of a checkpoint means nothing before it is synced, and the name is durable by then",
+    ),
+    (&["remove .", "files::remove_other", " after remove "], "files that no manifest names are removed in any order"),
+    (&["remove .", "sealing::remove_dropped", " after remove "], "files that no manifest names are removed in any order"),
+    (
+        &["remove .", "sealing::remove_dropped", " after write .log"],
+        "opening removes what no manifest names, and nothing in the log rests on its being gone",
+    ),
+    (
+        &["remove .", "sealing::remove_dropped", " after sync .log"],
+        "opening removes what no manifest names, and nothing in the log rests on its being gone",
     ),
 ];
 
@@ -218,64 +241,87 @@ impl Sites {
     }
 }
 
-/// The runs of a subject that mutants are tried on, and who notices each; calls back as soon as that is known, with how many
-/// there are.
-///
-/// # Errors
-/// When a run fails, or is noticed unchanged; when the program was built without line tables.
-pub fn try_mutants<S: Subject>(
-    subject: &S,
-    units: &[Vec<Step>],
-    limits: &Limits,
-    jobs: usize,
-    on_verdict: &(dyn Fn(&Mutant, &Verdict, usize) + Sync),
-) -> Result<BTreeMap<Mutant, Verdict>, String> {
-    if !has_line_tables() {
-        return Err("built without line tables, which tell sites apart: set debug = \"line-tables-only\"".to_owned());
-    }
-    let sites = Arc::new(Sites::default());
-    let world = |sim: &SimVfs| sites.world(sim);
-    let mut runs = Vec::new();
-    let mut mutants = BTreeSet::new();
-    for steps in units {
-        let legs = subject.run(&world, steps)?;
-        for leg in &legs {
-            mutants.extend(sites.mutants(&leg.disk));
+/// The runs of a subject that mutants are tried on, and the mutants they have.
+pub struct Runs<'s, S: Subject> {
+    subject: &'s S,
+    limits: Limits,
+    sites: Arc<Sites>,
+    runs: Vec<Vec<Leg<S::Truth>>>,
+    mutants: BTreeSet<Mutant>,
+}
+
+impl<'s, S: Subject> Runs<'s, S> {
+    /// Runs a subject, unchanged.
+    ///
+    /// # Errors
+    /// When a run fails, or is noticed; when the program was built without line tables.
+    pub fn of(subject: &'s S, units: &[Vec<Step>], limits: Limits) -> Result<Self, String> {
+        if !has_line_tables() {
+            return Err(
+                "built without line tables, which tell sites apart: set debug = \"line-tables-only\"".to_owned()
+            );
         }
-        // Recoveries have syncs of their own: met here, and mutated wherever the explorer opens a state.
-        let met = Mutex::new(&mut mutants);
-        let order = |disk: &SimVfs| {
-            met.lock().unwrap_or_else(PoisonError::into_inner).extend(sites.mutants(disk));
-            None
-        };
-        let edit = Edit { order: &order, objections: Mutex::default() };
-        explore_legs(subject, &world, &legs, limits, &edit, &Disks::new())?;
-        runs.push(legs);
-    }
-    let count = mutants.len();
-    let mutants = Mutex::new(mutants.into_iter());
-    let verdicts = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                loop {
-                    let mutant = mutants.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some(mutant) = mutant else { return };
-                    let verdict = try_mutant(subject, &sites, &mutant, &runs, limits);
-                    on_verdict(&mutant, &verdict, count);
-                    verdicts.lock().unwrap_or_else(PoisonError::into_inner).insert(mutant, verdict);
-                }
-            });
+        let sites = Arc::new(Sites::default());
+        let world = |sim: &SimVfs| sites.world(sim);
+        let mut runs = Vec::new();
+        let mut mutants = BTreeSet::new();
+        for steps in units {
+            let legs = subject.run(&world, steps)?;
+            for leg in &legs {
+                mutants.extend(sites.mutants(&leg.disk));
+            }
+            // Recoveries have syncs of their own: met here, and mutated wherever the explorer opens a state.
+            let met = Mutex::new(&mut mutants);
+            let order = |disk: &SimVfs| {
+                met.lock().unwrap_or_else(PoisonError::into_inner).extend(sites.mutants(disk));
+                None
+            };
+            let edit = Edit { order: &order, objections: Mutex::default() };
+            explore_legs(subject, &world, &legs, &limits, &edit, &Disks::new())?;
+            runs.push(legs);
         }
-    });
-    Ok(verdicts.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(Self { subject, limits, sites, runs, mutants })
+    }
+
+    /// The mutants there are.
+    #[must_use]
+    pub fn mutants(&self) -> &BTreeSet<Mutant> {
+        &self.mutants
+    }
+
+    /// Leaves out the mutants that are tried in other runs, of what is called here.
+    #[must_use]
+    pub fn without(mut self, others: &BTreeSet<Mutant>) -> Self {
+        self.mutants.retain(|mutant| !others.iter().any(|other| mutant.is_called(other)));
+        self
+    }
+
+    /// Tries them all, and says of each who notices; calls back as soon as that is known.
+    pub fn try_all(&self, jobs: usize, on_verdict: &(dyn Fn(&Mutant, &Verdict) + Sync)) -> BTreeMap<Mutant, Verdict> {
+        let mutants = Mutex::new(self.mutants.iter());
+        let verdicts = Mutex::new(BTreeMap::new());
+        std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                scope.spawn(|| {
+                    loop {
+                        let mutant = mutants.lock().unwrap_or_else(PoisonError::into_inner).next();
+                        let Some(mutant) = mutant else { return };
+                        let verdict = try_mutant(self.subject, &self.sites, mutant, &self.runs, &self.limits);
+                        on_verdict(mutant, &verdict);
+                        verdicts.lock().unwrap_or_else(PoisonError::into_inner).insert(mutant.clone(), verdict);
+                    }
+                });
+            }
+        });
+        verdicts.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn try_mutant<S: Subject>(
     subject: &S,
     sites: &Arc<Sites>,
     mutant: &Mutant,
-    runs: &[Vec<super::Leg<S::Truth>>],
+    runs: &[Vec<Leg<S::Truth>>],
     limits: &Limits,
 ) -> Verdict {
     let world = |sim: &SimVfs| sites.world(sim);
