@@ -2,7 +2,7 @@
 
 use super::{PLACE, faults, open, seen, write};
 use holotype::{Holotype, Options, Space};
-use holotype_storage::vfs::{Crash, Failure, SimVfs};
+use holotype_storage::vfs::{Crash, Failure, Operation, SimVfs};
 use std::sync::Arc;
 
 /// Few commits whose log takes two files.
@@ -61,6 +61,40 @@ fn a_crash_leaves_the_old_or_the_new() {
         }
     }
     assert!(old > 10 && new > 3, "{old} {new}");
+}
+
+/// Segments go only when the floor has its name for good. Were its directory not synced before, or before it had the name, a crash
+/// would leave a log without a beginning; as it is, none does.
+#[test]
+fn without_the_sync_of_the_floors_name_a_crash_would_be_noticed() {
+    let (disk, newest, _) = small();
+    let database = open(&disk, PLACE).unwrap();
+    let begins = disk.history_len();
+    database.retain(newest - 1, None).unwrap();
+    let changes = disk.history();
+    let named = |change: &Operation| matches!(change, Operation::Rename(_, to) if to.ends_with("floor"));
+    let rename = begins + changes[begins..].iter().position(named).unwrap();
+    let is_sync = |change: &Operation| matches!(change, Operation::SyncDir(dir) if dir.ends_with("log"));
+    let sync = rename + changes[rename..].iter().position(is_sync).unwrap();
+    let whole: Vec<usize> = (0..changes.len()).collect();
+    let mut without = whole.clone();
+    without.remove(sync);
+    let mut swapped = whole.clone();
+    swapped[rename..=sync].rotate_left(1);
+    assert!(changes[rename + 1..sync].is_empty());
+    let is_noticed = |order: &[usize]| {
+        let points = disk.reordered(order);
+        let mut points = points.replay().enumerate().skip(rename);
+        points.any(|(at, point)| {
+            point
+                .crashes(64, at as u64)
+                .iter()
+                .any(|crashed| Holotype::open_on(Arc::new(crashed.clone()), PLACE, super::options()).is_err())
+        })
+    };
+    assert!(!is_noticed(&whole));
+    assert!(is_noticed(&without), "without the sync");
+    assert!(is_noticed(&swapped), "with the sync before the name");
 }
 
 #[test]
