@@ -59,8 +59,9 @@ impl Subject for EngineSubject {
         vec![
             steps(&[(0, 0), (5, 0), (1, 0), (6, 0), (3, 0)]),
             steps(&[(4, 0), (5, 0), (0, 2), (5, 0), (8, 3), (0, 0)]),
-            steps(&[(0, 0), (2, 0), (9, 1), (0, 0), (10, 0), (11, 0)]),
+            steps(&[(0, 0), (2, 0), (5, 0), (9, 1), (0, 0), (10, 0), (11, 0)]),
             steps(&[(4, 0), (3, 0), (12, 0), (0, 0), (12, 0)]),
+            steps(&[(0, 0), (6, 0), (4, 0)]),
         ]
     }
 
@@ -319,8 +320,10 @@ fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: &[Se
     let key = format!("k{commit}");
     match (step.kind, some_item(items, step)) {
         (2, Some(some)) => {
-            let fact = NewRecall::fact(marked("fact of", commit, 0)).key(key).from(Pointer::to_item(some));
-            transaction.remember(fact.vector(vec![0.5, commit as f32]))?;
+            let text = marked("fact of", commit, 0);
+            let fact = NewRecall::fact(text.clone()).key(key).from(Pointer::to_item(some));
+            let fact = transaction.remember(fact.vector(vec![0.5, commit as f32]))?;
+            transaction.claim(fact, "said", &text, false, &[])?;
         }
         (3, Some(some)) => {
             transaction.mark(some, Mark::Status(Status::Failed), Some(format!("looked at in {commit}")))?;
