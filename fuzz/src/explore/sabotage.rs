@@ -58,6 +58,12 @@ pub fn equivalent(mutant: &Mutant) -> Option<&'static str> {
     EQUIVALENT.iter().find(|(parts, _)| parts.iter().all(|part| text.contains(part))).map(|(_, why)| *why)
 }
 
+/// Why the first status block of a database need not be durable.
+const FIRST_LOCK: &str = "nothing was said before, and a lock that says nothing is what the first opening expects";
+
+/// Why an older status block does no harm.
+const OLD_LOCK: &str = "that the log was closed is believed only where it ends there, and what a crash left behind that end is cut off once it is met";
+
 /// Why it does not matter what redb does to a catalog as it is let go of.
 const CLOSED_CATALOG: &str = "another catalog has its place by then, or is about to be made from the log";
 
@@ -117,6 +123,14 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         "behind its last sync redb writes a header that means the same, and waits for nothing",
     ),
     (
+        &["catalog::checkpoint", "after rename catalog.redb.tmp", "rederive::write_catalog"],
+        "behind its last sync redb writes a header that means the same, and waits for nothing",
+    ),
+    (
+        &["catalog::begin", "after sync .log in mod::sync_from"],
+        "a catalog that was begun and has no name means nothing to anybody",
+    ),
+    (
         &["sync directory in catalog::put_in_place", "after write catalog.redb", "catalog::checkpoint"],
         "what is written of a checkpoint means nothing before it is synced, and the name is durable by then",
     ),
@@ -159,7 +173,33 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         ],
         "a catalog that was made from the log and lost its name is made from it once more",
     ),
-    (&["without sync directory in floor::retire"], "opening removes the segments before the floor that a crash left"),
+    (
+        &["sync .log in mod::renew", " after write .log in redaction::erase"],
+        "what recovery writes again before it goes on erasing stands there already, whatever a crash leaves of it",
+    ),
+    (
+        &[" after remove catalog.redb.tmp in catalog::discard"],
+        "a catalog that was begun and has no name means nothing to anybody",
+    ),
+    (
+        &[
+            "sync directory in catalog::put_in_place",
+            "database::create_on",
+            " after write .log in group_commit::write_held",
+        ],
+        "until its first commit is durable there is nothing to lose, and a catalog without a name is made anew",
+    ),
+    (&["sync directory in files::sync_dirs", " after write catalog.redb in compact::compact"], CLOSED_CATALOG),
+    (&["sync directory in files::sync_dirs", " after write catalog.redb in database::forgotten"], CLOSED_CATALOG),
+    (
+        &["sync directory in mod::renew_first", " after rename catalog.redb.tmp"],
+        "what recovery names again has its name already, whatever a crash leaves of it",
+    ),
+    (
+        &["sync directory in stream::finish", " after write catalog.redb", "catalog::checkpoint"],
+        "what is written of a checkpoint means nothing before it is synced, and the directory is synced before that",
+    ),
+    (&["sync directory in floor::retire"], "opening removes the segments before the floor that a crash left"),
     (
         &["sync directory in floor::write"],
         "no segment goes in these runs: the engine's tests of `retain` notice it where one does",
@@ -172,14 +212,10 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         ],
         "that is the first of three directories to be synced; the one of words comes last",
     ),
-    (
-        &["without sync LOCK in lock::writer", "database::create_on"],
-        "nothing was said before, and a lock that says nothing is what the first opening expects",
-    ),
-    (
-        &["without sync LOCK in lock::writer", "opening::open"],
-        "that the log was closed is believed only where it ends there, and what a crash left behind that end is cut off once it is met",
-    ),
+    (&["without sync LOCK in lock::writer", "database::create_on"], FIRST_LOCK),
+    (&["write LOCK in lock::writer", "database::create_on", " after sync LOCK in lock::writer"], FIRST_LOCK),
+    (&["without sync LOCK in lock::writer", "opening::open"], OLD_LOCK),
+    (&["write LOCK in lock::writer", "opening::open", " after sync LOCK in lock::writer"], OLD_LOCK),
     (
         &["sync LOCK in lock::writer", " after remove catalog.redb.tmp in catalog::begin"],
         "a catalog that was begun and has no name means nothing to anybody",
