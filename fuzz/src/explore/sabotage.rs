@@ -123,7 +123,7 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         "behind its last sync redb writes a header that means the same, and waits for nothing",
     ),
     (
-        &["catalog::checkpoint", "after rename catalog.redb.tmp", "rederive::write_catalog"],
+        &["catalog::checkpoint", "after rename catalog.redb.tmp in catalog::put_in_place"],
         "behind its last sync redb writes a header that means the same, and waits for nothing",
     ),
     (
