@@ -1,8 +1,8 @@
 //! Durable appends: what a commit costs, alone, in hundreds, and with sixteen writers at once.
 //!
-//! A record is one trace with a text of the given size, through the public API: catalog, columns and words are on, and it
-//! has no vector. Every commit is synced before it counts. Afterwards the database is closed, opened again and its traces
-//! are counted; one too few is an error.
+//! A record is one trace with a text of the given size, through the public API: catalog, columns and words are on, and
+//! it has no vector. Every commit is synced before it counts. Afterwards the database is closed, opened again and its
+//! traces are counted; one too few is an error.
 //!
 //! | mode | a commit holds | writers |
 //! |---|---|---|
@@ -11,10 +11,10 @@
 //! | writers16 | 1 record | 16 threads of one process |
 //!
 //! Beside it stands what the disk can do: engine `raw` writes the same bytes into a file that was filled with zeros and
-//! synced before, and calls fdatasync for each commit (for `writers16` each thread for its own). `--log-only` adds engine
-//! `holotype-log`: the log alone, with no items, catalog or words. Built with the feature `peers`, `--peers` adds SQLite with
-//! a write-ahead log and `synchronous = FULL`, and redb, each with one row a record. Durations are those of commits, from
-//! beginning to acknowledgement.
+//! synced before, and calls fdatasync for each commit (for `writers16` each thread for its own). `--log-only` adds
+//! engine `holotype-log`: the log alone, with no items, catalog or words. Built with the feature `peers`, `--peers`
+//! adds SQLite with a write-ahead log and `synchronous = FULL`, and redb, each with one row a record. Durations are
+//! those of commits, from beginning to acknowledgement.
 
 #[cfg(feature = "peers")]
 mod peers;
@@ -201,8 +201,8 @@ impl Timed {
     }
 }
 
-/// Has `commit` called with the texts of one commit after the other, by as many threads as the mode has writers. The texts
-/// are made beforehand.
+/// Has `commit` called with the texts of one commit after the other, by as many threads as the mode has writers. The
+/// texts are made beforehand.
 fn timed(arguments: &Arguments, mode: &Mode, commit: impl Fn(Vec<String>) -> Result<()> + Sync) -> Result<Timed> {
     let shares: Vec<Vec<Vec<String>>> = (0..mode.writers).map(|writer| share(arguments, mode, writer)).collect();
     let work = |share: Vec<Vec<String>>| -> Result<Vec<Duration>, String> {

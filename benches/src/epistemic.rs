@@ -1,5 +1,5 @@
-//! Questions about a changing world, each asked at its own step and version: is the first row right, and how many of the
-//! first five are failed, of another version, superseded, or a guess?
+//! Questions about a changing world, each asked at its own step and version: is the first row right, and how many of
+//! the first five are failed, of another version, superseded, or a guess?
 
 use crate::Result;
 use crate::dataset::{Dataset, Question, median};

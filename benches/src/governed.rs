@@ -1,10 +1,10 @@
 //! Governed top-k against the fastest exhaustive ranking we have.
 //!
-//! Every vector gets a status and a source at random, and an age: log-uniform from a minute to a year, or uniform over three
-//! days. The score is that of recall's profile `agent`: similarity, recency that halves in a day, ten times the status, the
-//! source. The scan compares all codes in one pass and scores exactly what a code cannot rule out; the search draws from the
-//! graph and from blocks by status, source and time. Both run on one thread, in turns, over the same mapped segment, and of
-//! each query's passes the fastest counts.
+//! Every vector gets a status and a source at random, and an age: log-uniform from a minute to a year, or uniform over
+//! three days. The score is that of recall's profile `agent`: similarity, recency that halves in a day, ten times the
+//! status, the source. The scan compares all codes in one pass and scores exactly what a code cannot rule out; the
+//! search draws from the graph and from blocks by status, source and time. Both run on one thread, in turns, over the
+//! same mapped segment, and of each query's passes the fastest counts.
 //!
 //! | figure | what |
 //! |---|---|

@@ -1,10 +1,10 @@
 //! The recall language: parsing, planning, looking up, counting and recalling, on one thread.
 //!
-//! The database is made here (`world`): the same items at every run, in three layers, with clustered vectors. It is kept
-//! when `--keep DIR` names a folder, and used again from there. Every statement is prepared once and run with parameters,
-//! as a program would; `parse` and `plan` are what preparing and planning the statement of the README costs. Beside the time on
-//! the clock stands that on the processor (`cpu_p50_us`, `cpu_p99_us`), which other programs on the machine lengthen less; reading
-//! it adds some 0.2 us to itself.
+//! The database is made here (`world`): the same items at every run, in three layers, with clustered vectors. It is
+//! kept when `--keep DIR` names a folder, and used again from there. Every statement is prepared once and run with
+//! parameters, as a program would; `parse` and `plan` are what preparing and planning the statement of the README
+//! costs. Beside the time on the clock stands that on the processor (`cpu_p50_us`, `cpu_p99_us`), which other programs
+//! on the machine lengthen less; reading it adds some 0.2 us to itself.
 //!
 //! | point | what is timed |
 //! |---|---|
@@ -55,7 +55,8 @@ pub(crate) struct Arguments {
 /// The recall of the README.
 const README: &str = "recall $q in episode 'trip-42' limit 2";
 
-/// Questions asked before those that are timed, so that files are mapped and checked as far as a running program has them.
+/// Questions asked before those that are timed, so that files are mapped and checked as far as a running program has
+/// them.
 const WARMING: usize = 300;
 
 /// Keys looked up before those that are timed, enough to have met nearly every page of the catalog that holds keys.

@@ -18,8 +18,8 @@ fn clock(id: ClockId) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// Memory of this process in bytes, as Linux tells it in `/proc/self/status`: `VmRSS` now, `VmHWM` at its peak. Nothing on
-/// other systems.
+/// Memory of this process in bytes, as Linux tells it in `/proc/self/status`: `VmRSS` now, `VmHWM` at its peak. Nothing
+/// on other systems.
 pub(crate) fn memory(name: &str) -> Option<u64> {
     kib_line("/proc/self/status", name)
 }

@@ -1,8 +1,9 @@
 //! Opening after a crash: what it costs with so many bytes in the log.
 //!
-//! A process of its own writes records through the public API, a hundred to a commit, until the log is long enough, and aborts
-//! without closing. Then the files are put out of the page cache, the database is opened, and what it answers is counted.
-//! A rebuild makes derived files again from the log, once keeping the segments that are right, and once with nothing kept.
+//! A process of its own writes records through the public API, a hundred to a commit, until the log is long enough, and
+//! aborts without closing. Then the files are put out of the page cache, the database is opened, and what it answers is
+//! counted. A rebuild makes derived files again from the log, once keeping the segments that are right, and once with
+//! nothing kept.
 
 use crate::Result;
 use crate::append::{count_traces, text};
@@ -56,7 +57,7 @@ pub(crate) fn run(dir: &Path, record_bytes: usize, log_bytes: u64, rebuild: bool
                 "{}",
                 json!({
                     "bench": "append", "engine": "holotype", "mode": mode, "records": found, "rebuild_s": round(seconds, 3),
-                    "records_per_s": round(found as f64 / seconds, 1), "segments_kept": database.report().kept,
+                    "records_per_s": round(found as f64 / seconds, 1), "segments_kept": database.report().reused,
                     "peak_bytes": memory("VmHWM"),
                 })
             );

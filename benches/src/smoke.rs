@@ -1,8 +1,8 @@
 //! Every bench on small data made on the spot: not how fast, but whether it works and its figures can be true.
 //!
-//! Each bench runs as a process of its own, as others run it, and its lines are read as others read them. What is checked
-//! holds on any machine: counts, recall, that budgets are kept, that governed recall beats plain similarity. A figure that
-//! fails its check ends the run with an error; times are printed and never judged.
+//! Each bench runs as a process of its own, as others run it, and its lines are read as others read them. What is
+//! checked holds on any machine: counts, recall, that budgets are kept, that governed recall beats plain similarity. A
+//! figure that fails its check ends the run with an error; times are printed and never judged.
 
 mod conversation;
 mod desk;

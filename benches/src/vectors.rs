@@ -6,9 +6,9 @@
 //! | open | opening the file, and the first answer from it, both from the same moment; anonymous memory, and what of files is in memory, once all queries were asked |
 //! | search | all queries, passes over and over for a quarter of a second and at least three times |
 //!
-//! The build runs in a process of its own, so that the memory of the later phases is theirs. `qps` is the best pass by the
-//! clock, `cpu_qps` by processor time, which is what an unshared core would give; a query's duration is the best of its
-//! passes, which sheds pre-emption. Recall is the share of the true best k that is found; a truth of fewer than k
+//! The build runs in a process of its own, so that the memory of the later phases is theirs. `qps` is the best pass by
+//! the clock, `cpu_qps` by processor time, which is what an unshared core would give; a query's duration is the best of
+//! its passes, which sheds pre-emption. Recall is the share of the true best k that is found; a truth of fewer than k
 //! neighbours is filled up with -1. With a filter, the truth is that of what the filter lets through.
 //!
 //! Other things that the index is judged by have modules of their own: kernels, threads, writes, peers.

@@ -1,7 +1,7 @@
 //! How fast the log is verified, beside what hashing the same records alone takes: one core each, warm.
 //!
-//! A record is hashed by BLAKE3 when it is verified, so the rate of BLAKE3 on inputs of that length is the most there can be; on
-//! top come checksums, the pages' trees and chain, transactions and heads. Both are told in payload bytes.
+//! A record is hashed by BLAKE3 when it is verified, so the rate of BLAKE3 on inputs of that length is the most there
+//! can be; on top come checksums, the pages' trees and chain, transactions and heads. Both are told in payload bytes.
 
 use crate::Result;
 use holotype_storage::NewRecord;
@@ -14,8 +14,8 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// MiB of payload in the log. Verifying reads the zeros behind the log's end, too, which are up to 64 MiB: with a few hundred
-    /// they weigh little.
+    /// MiB of payload in the log. Verifying reads the zeros behind the log's end, too, which are up to 64 MiB: with a
+    /// few hundred they weigh little.
     #[arg(long, default_value_t = 512)]
     mib: usize,
     /// How often each is measured; the best counts.

@@ -5,12 +5,12 @@
 //! ```
 //!
 //! Every line is run whatever became of the others, each within the limits that are given; one that fails answers
-//! `{"id":"q1","error":{…}}` and makes the exit status 2. A line without an `id` has its number in the file as its id. Ctrl-C
-//! ends the batch with the statement that runs; what was answered before is written.
+//! `{"id":"q1","error":{…}}` and makes the exit status 2. A line without an `id` has its number in the file as its id.
+//! Ctrl-C ends the batch with the statement that runs; what was answered before is written.
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::envelope;
-use crate::{interrupt, json, params, query};
+use crate::{interrupt, json, params, script};
 use holotype::interchange::NpyReader;
 use holotype::interchange::json::{JsonError, Parser, quoted};
 use holotype::query::{Params, parse};
@@ -40,13 +40,13 @@ pub(crate) fn run(
     read_only: bool,
     limits: &Limits,
 ) -> Result<Status, Failure> {
-    let text = if file.as_os_str() == "-" { query::read_stdin()? } else { query::read_file(file)? };
+    let text = if file.as_os_str() == "-" { script::read_stdin()? } else { script::read_file(file)? };
     let name = file.display().to_string();
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let entries: Vec<Entry> = lines.map(|(index, line)| read(line, &name, index as u64 + 1, vectors)).collect();
     let writing = entries.iter().any(|entry| entry.job.as_ref().is_ok_and(|job| job.writes));
 
-    let database = query::open_for(db, writing && !read_only)?;
+    let database = script::open_for(db, writing && !read_only)?;
     // Between two statements it is the next that is cancelled.
     let _heeded = interrupt::heed(1);
     let mut out = BufWriter::new(io::stdout().lock());
@@ -70,7 +70,7 @@ pub(crate) fn run(
 }
 
 fn answer(database: &Holotype, job: &Job, id: &str, limits: &Limits) -> Result<String, Failure> {
-    let outputs = query::run_within(database, &job.source, &job.params, limits.clone())?;
+    let outputs = script::run(database, &job.source, &job.params, limits.clone())?;
     Ok(outputs.iter().map(|output| format!("{}\n", envelope::of(output, Some(id)))).collect())
 }
 
@@ -81,9 +81,9 @@ fn read(line: &str, file: &str, number: u64, vectors: Option<&NpyReader>) -> Ent
         Problem::input("line", error.message).file(file).at(number, column).hint_if(error.hint)
     });
     let job = job.and_then(|(source, mut params)| {
-        let script = parse(&source).map_err(|errors| Problem::of_errors(errors, &source, None))?;
-        params::fit(&mut params, &script);
-        Ok(Job { writes: query::writes(&script), source, params })
+        let parsed = parse(&source).map_err(|errors| Problem::of_errors(errors, &source, None))?;
+        params::fit(&mut params, &parsed);
+        Ok(Job { writes: script::writes(&parsed), source, params })
     });
     Entry { id, job }
 }

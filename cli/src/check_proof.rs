@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
-use crate::{query, signing};
+use crate::{script, signing};
 use holotype::hex;
 use holotype::proof::{Checked, Growth, Proof, Rejected, TreeHead, VerifierKey, check, check_growth};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let key = signing::verifier(&args.key)?;
-    let text = query::read_file(&args.proof)?;
+    let text = script::read_file(&args.proof)?;
     let screen = Screen::stdout();
     let (json, mut told, status) = match examine(&text, &key) {
         Ok((json, lines)) => (json, lines, Status::Done),

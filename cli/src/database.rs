@@ -22,6 +22,9 @@ fn open(path: &Path, options: Options) -> Result<Holotype, Failure> {
     for line in &report.recovery {
         note(line);
     }
+    for transaction in &report.skipped {
+        note(&format!("left out, because it cannot be applied: {transaction}"));
+    }
     if let Some(why) = &report.rebuilt {
         let kept = if read_only { ", in memory; `holotype rebuild` keeps them" } else { "" };
         note(&format!("derived files were made anew from the log{kept}: {why}"));

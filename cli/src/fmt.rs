@@ -1,7 +1,7 @@
 //! `holotype fmt`: statements in their canonical form.
 
 use crate::failure::{Failure, Problem, Status};
-use crate::query;
+use crate::script;
 use holotype::query::{format, parse};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
     let name = args.file.as_ref().map(|file| file.display().to_string());
     let source = match &args.file {
-        Some(file) => query::read_file(file)?,
-        None => query::read_stdin()?,
+        Some(file) => script::read_file(file)?,
+        None => script::read_stdin()?,
     };
     let script = parse(&source).map_err(|errors| Problem::of_errors(errors, &source, name.as_deref()))?;
     let formatted = format(&script);

@@ -1,7 +1,8 @@
 //! Ctrl-C: the program ends with status 130. What was committed stands, as after any end of a process.
 //!
-//! While an import runs, the first Ctrl-C lets it stop between two lines and close the database; while a statement runs, the
-//! first cancels it. The second ends the program on the spot. Between the statements of a person's session none ends it.
+//! While an import runs, the first Ctrl-C lets it stop between two lines and close the database; while a statement
+//! runs, the first cancels it. The second ends the program on the spot. Between the statements of a person's session
+//! none ends it.
 
 use crate::failure::{Failure, Problem, Status};
 use holotype::Cancel;
@@ -33,7 +34,7 @@ pub(crate) fn install() -> Result<(), Failure> {
     .map_err(|error| Problem::new(Status::Io, "io", format!("cannot take over Ctrl-C: {error}")).into())
 }
 
-/// Whether the user asked to stop.
+/// True if the user asked to stop.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::SeqCst) > 0
 }

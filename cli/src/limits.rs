@@ -23,7 +23,7 @@ impl Args {
     pub(crate) fn limits(&self) -> Result<Limits, Problem> {
         let mut limits = Limits::none();
         if let Some(text) = &self.timeout {
-            let wrong = |_| Problem::input("usage", format!("{text:?} is no time")).hint("write 500ms, 2s or 1m");
+            let wrong = |_| Problem::input("usage", format!("invalid duration {text:?}")).hint("write 500ms, 2s or 1m");
             let time: Duration = text.parse().map_err(wrong)?;
             limits = limits.time(std::time::Duration::from_micros(time.micros()));
         }

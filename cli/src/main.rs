@@ -19,6 +19,7 @@ mod checkpoint;
 mod compact;
 mod completions;
 mod create;
+mod credit;
 mod database;
 mod demo;
 mod export;
@@ -39,6 +40,7 @@ mod repl;
 mod retain;
 mod salvage;
 mod screen;
+mod script;
 mod seal;
 mod signing;
 mod stats;
@@ -100,6 +102,8 @@ enum Command {
     Salvage(salvage::Args),
     /// Make every derived file anew from the log
     Rebuild(rebuild::Args),
+    /// Compute HiMPO advantages of memory writes from log-probabilities
+    Credit(credit::Args),
     /// Print statements in their canonical form
     Fmt(fmt::Args),
     /// Print a completion script for a shell
@@ -144,12 +148,13 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
         Command::Backup(args) => backup::run(&args, format),
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
+        Command::Credit(args) => credit::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
     }
 }
 
-/// Whether a command line that could not be parsed asks for JSON.
+/// True if a command line that could not be parsed asks for JSON.
 fn wants_json() -> bool {
     let args: Vec<String> = std::env::args().collect();
     let is_json = |value: &str| value == "json" || value == "jsonl";

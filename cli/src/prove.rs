@@ -1,8 +1,8 @@
-//! `holotype prove`: a proof that an item, as it is shown, is in the log; or that the log continues one whose signed checkpoint
-//! was kept. `check-proof` checks both without the database.
+//! `holotype prove`: a proof that an item, as it is shown, is in the log; or that the log continues one whose signed
+//! checkpoint was kept. `check-proof` checks both without the database.
 
 use crate::failure::{Failure, Problem, Status};
-use crate::{database, query, signing};
+use crate::{database, script, signing};
 use holotype::Error;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
     let key = signing::key(&args.db, args.key.as_deref(), &snapshot.origin())?;
     let json = match (&args.since, &args.item) {
         (Some(file), _) => {
-            let old = query::read_file(file)?;
+            let old = script::read_file(file)?;
             snapshot.prove_growth(&old, &key).map_err(not_proven)?.to_json()
         }
         (None, item) => {

@@ -1,4 +1,5 @@
-//! `holotype rebuild`: makes derived files anew from the log; segments that prove to be right are kept, unless all are to go.
+//! `holotype rebuild`: makes derived files anew from the log; segments that prove to be right are kept, unless all are
+//! to go.
 
 use crate::database;
 use crate::failure::{Failure, Status};
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         false => Holotype::rebuild(&args.db, Options::default()),
     };
     let database = rebuilt.map_err(|error| database::about(&args.db, error))?;
-    let kept = database.report().kept;
+    let kept = database.report().reused;
     let snapshot = database.snapshot();
     let (items, commit) = (snapshot.len(), snapshot.commit());
     database.close()?;

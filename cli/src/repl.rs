@@ -1,8 +1,8 @@
 //! `holotype repl`: ask and answer.
 //!
-//! On a terminal, lines are edited, coloured, completed and remembered; Enter runs a script once it is complete or ends with
-//! `;`, and goes to a next line otherwise; Ctrl-C cancels a statement; long answers go through a pager; `forget` asks first.
-//! From a pipe, a line that begins with a blank belongs to the one before.
+//! On a terminal, lines are edited, coloured, completed and remembered; Enter runs a script once it is complete or ends
+//! with `;`, and goes to a next line otherwise; Ctrl-C cancels a statement; long answers go through a pager; `forget`
+//! asks first. From a pipe, a line that begins with a blank belongs to the one before.
 
 mod colour;
 mod completion;
@@ -13,7 +13,7 @@ mod pager;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
-use crate::{database, interrupt, limits, query};
+use crate::{database, interrupt, limits, script};
 use editor::{Assistant, is_complete};
 use holotype::query::ast::Statement;
 use holotype::query::{Params, parse};
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
-    let database = query::open_for(&args.db, !args.read_only)?;
+    let database = script::open_for(&args.db, !args.read_only)?;
     let limits = args.limits.limits()?;
     let mut session = Session { database, format, limits, timing: false, screen_lines: None, worst: Status::Done };
     if io::stdin().is_terminal() {
@@ -129,8 +129,8 @@ impl Session {
         self.run(&source, &mut |_| true).map(drop)
     }
 
-    /// Runs a script or a command of the session. A statement that is wrong does not end it; `ask` puts a question to whom
-    /// there is.
+    /// Runs a script or a command of the session. A statement that is wrong does not end it; `ask` puts a question to
+    /// whom there is.
     fn run(&mut self, source: &str, ask: &mut dyn FnMut(&str) -> bool) -> Result<Next, Failure> {
         let source = source.trim();
         if source.is_empty() {
@@ -182,8 +182,8 @@ impl Session {
     }
 
     fn statements(&mut self, source: &str, ask: &mut dyn FnMut(&str) -> bool) -> Result<Next, Failure> {
-        let script = parse(source).map_err(|errors| Problem::of_errors(errors, source, None))?;
-        let forgets = script.statements.iter().any(|statement| matches!(statement.node, Statement::Forget(_)));
+        let parsed = parse(source).map_err(|errors| Problem::of_errors(errors, source, None))?;
+        let forgets = parsed.statements.iter().any(|statement| matches!(statement.node, Statement::Forget(_)));
         if forgets && !ask("What is forgotten is gone for ever. Forget it?") {
             database::note("nothing was forgotten");
             return Ok(Next::Go);
@@ -191,7 +191,7 @@ impl Session {
         // Beside a writer each statement meets what is committed by now.
         self.database.refresh()?;
         let start = Instant::now();
-        let outputs = query::run_within(&self.database, source, &Params::new(), self.limits.clone())?;
+        let outputs = script::run(&self.database, source, &Params::new(), self.limits.clone())?;
         let took = start.elapsed();
         let screen = Screen::stdout();
         let mut out = Vec::new();
@@ -208,7 +208,7 @@ impl Session {
     }
 }
 
-/// Whether a person answers a question with yes.
+/// True if a person answers a question with yes.
 fn asked(editor: &mut Editor<Assistant, DefaultHistory>, question: &str) -> bool {
     // The answer is no statement: nothing is to be completed, and it need not be whole.
     let assistant =

@@ -13,9 +13,9 @@ const LEAST_WIDTH: usize = 40;
 pub(crate) struct Screen {
     /// Columns.
     pub(crate) width: usize,
-    /// Whether colours may be used.
+    /// True if colours may be used.
     pub(crate) colour: bool,
-    /// Whether a person is reading: long texts are cut.
+    /// True if a person is reading: long texts are cut.
     pub(crate) terminal: bool,
 }
 

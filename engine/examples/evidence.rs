@@ -1,7 +1,8 @@
-//! Why did the agent believe this? From an answer down to the bytes, and what happens to it when they lose their standing.
+//! Why did the agent believe this? From an answer down to the bytes, and what happens to it when they lose their
+//! standing.
 //!
-//! An agent has looked up a refund rule, noted it as a fact, and summarised the case. Later the tool run turns out to have
-//! failed. Nothing is deleted; but what rests on the failed run is no longer supported, and says so.
+//! An agent has looked up a refund rule, noted it as a fact, and summarised the case. Later the tool run turns out to
+//! have failed. Nothing is deleted; but what rests on the failed run is no longer supported, and says so.
 
 use holotype::answer::Output;
 use holotype::query::Params;

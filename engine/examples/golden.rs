@@ -1,14 +1,15 @@
-//! Makes the golden database of the present format: one small database with something of everything in it, what it says as text,
-//! and a twin with one bit changed in what was acknowledged. Tests open them for ever (`engine/tests/golden.rs`).
+//! Makes the golden database of the present format: one small database with something of everything in it, what it says
+//! as text, and a twin with one bit changed in what was acknowledged. Tests open them for ever
+//! (`engine/tests/it/golden/mod.rs`).
 //!
 //! ```text
-//! cargo run -p holotype --example golden -- engine/tests/golden format-1
+//! cargo run -p holotype --example golden -- engine/tests/it/golden format-1
 //! ```
 
-#[path = "../tests/golden/story.rs"]
+#[path = "../tests/it/golden/story.rs"]
 mod story;
 
-#[path = "../tests/golden/golden_file.rs"]
+#[path = "../tests/it/golden/golden_file.rs"]
 mod golden_file;
 
 use holotype::query::Params;
@@ -39,8 +40,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Episodes, a page, items of several kinds with vectors, pointers, links, marks, something forgotten; a checkpoint in the
-/// midst and a clean end.
+/// Episodes, a page, items of several kinds with vectors, pointers, links, marks, something forgotten; a checkpoint in
+/// the midst and a clean end.
 fn write(path: &Path) -> holotype::Result<()> {
     let space = Space::new("golden", 2).encoding(Encoding::F16);
     let options = Options { page_size: 4096, ..Options::with_space(space) };

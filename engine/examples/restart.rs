@@ -1,8 +1,8 @@
 //! The log is the database: import a file, close, lose everything that is derived, open again.
 //!
-//! The lines have no vectors, so the built-in hashing embedder makes them: no model, no network. A second import of the same
-//! lines adds nothing. After that the catalog and every index are deleted; opening makes them again from the log, and the
-//! same question has the same answer.
+//! The lines have no vectors, so the built-in hashing embedder makes them: no model, no network. A second import of the
+//! same lines adds nothing. After that the catalog and every index are deleted; opening makes them again from the log,
+//! and the same question has the same answer.
 
 use holotype::answer::Output;
 use holotype::embed::HashingEmbedder;

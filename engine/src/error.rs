@@ -1,25 +1,36 @@
-//! Everything that can go wrong, in words a person can act on, with a code a program can rely on.
+//! The errors of the database: a message a person can act on, and a stable code for programs.
 //!
-//! Bad input, bad bytes and full disks are values of [`Error`]; a broken promise of our own is an assertion.
-//! [`Error::code`] is stable; the message may improve. [`Error::class`] says what kind of trouble it is, which the
-//! command line turns into its exit status.
+//! Bad input, bad bytes and full disks are values of [`Error`]; a violated invariant of the engine itself is an
+//! assertion. [`Error::code`] is stable; messages may improve. [`Error::class`] groups errors by cause; the command
+//! line derives its exit status from it.
 
-use crate::item::UnknownName;
 use std::path::PathBuf;
 
 /// The result of an operation of the database.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of trouble an error is.
+/// An unknown name, with the names that are known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} {given:?}; expected one of: {}", known.join(", "))]
+pub struct UnknownName {
+    /// The kind of name, for example `status`.
+    pub what: &'static str,
+    /// The given text.
+    pub given: String,
+    /// All names of that kind.
+    pub known: Vec<&'static str>,
+}
+
+/// The cause of an error, in four groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// The call, a statement or an input is wrong.
+    /// The call, a statement or an input file is wrong.
     Input,
-    /// The database cannot be opened: missing, locked, of a newer format, damaged.
+    /// The database cannot be opened: it is missing, locked, damaged or of a newer format.
     Open,
     /// Reading or writing failed, or the disk is full.
     Io,
-    /// A limit stopped it.
+    /// A limit or the caller stopped the operation.
     Limit,
 }
 
@@ -27,87 +38,89 @@ pub enum ErrorClass {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no database at the path.
-    #[error("there is no database at {}; `holotype create` makes one", path.display())]
+    /// The path holds no database.
+    #[error("no database at {}; run `holotype create` to make one", path.display())]
     NotFound {
-        /// Where it was looked for.
+        /// The path that was opened.
         path: PathBuf,
     },
-    /// There is something at the path already.
-    #[error("{} exists already; choose another path, or open it instead of creating it", path.display())]
+    /// The path to create exists.
+    #[error("{} already exists; choose another path, or open the database there", path.display())]
     Exists {
-        /// What exists.
+        /// The existing path.
         path: PathBuf,
     },
-    /// The log is damaged: the database may be opened read-only.
-    #[error("the log is damaged: {detail}; open it read-only, or run `holotype verify` to see how far the damage goes")]
+    /// The log is damaged; the database can still be opened read-only.
+    #[error(
+        "the log is damaged: {detail}; open the database read-only, or run `holotype verify` to see the extent of the damage"
+    )]
     Damaged {
-        /// File, page, offset, and what is wrong there.
+        /// File, log page, offset and fault.
         detail: String,
     },
-    /// Something was forgotten after the snapshot was taken.
-    #[error("something was forgotten since this snapshot was taken, which ends it; take a new one")]
+    /// A `forget` committed after the snapshot was taken.
+    #[error("a forget has committed since this snapshot was taken and has ended it; take a new snapshot")]
     SnapshotForgotten,
-    /// A file or record holds something that cannot be.
-    #[error("{what}; `holotype verify` shows where, `holotype rebuild` brings derived files back from the log")]
+    /// A file or record contradicts the format or another file.
+    #[error(
+        "{what}; run `holotype verify` to locate the fault, `holotype rebuild` to restore derived files from the log"
+    )]
     Corrupt {
-        /// What cannot be.
+        /// The contradiction.
         what: String,
     },
-    /// A record of a type this version does not know.
-    #[error("the log holds a record of type {kind}, which this version does not know; open it with a newer holotype")]
+    /// The log holds a record of a type that this version does not know.
+    #[error("the log holds a record of unknown type {kind}; open the database with a newer version of holotype")]
     UnknownRecord {
         /// The type number.
         kind: u8,
     },
-    /// The writer failed earlier; nothing more is written until the database is opened again.
-    #[error("an earlier write or sync failed, so nothing more is written: open the database again ({detail})")]
+    /// An earlier write failed; this handle refuses further writes.
+    #[error("this handle refuses writes because an earlier one failed: {detail}; close the database and open it again")]
     Poisoned {
-        /// What failed.
+        /// The earlier failure.
         detail: String,
     },
-    /// The database was opened for reading.
-    #[error("the database is open for reading only; open it for writing to change it")]
+    /// The database is open read-only.
+    #[error("the database is open read-only; open it for writing to change it")]
     ReadOnly,
-    /// An attribute has a name that is not one of the known ones.
+    /// An unknown name of an attribute value.
     #[error(transparent)]
     UnknownName(#[from] UnknownName),
-    /// Something was named that does not exist.
-    #[error("there is no {what} {name}")]
+    /// The named item, episode, page, link or receipt does not exist.
+    #[error("no {what} {name}")]
     Missing {
-        /// What was looked for: item, episode, page.
+        /// The kind of the missing object: item, episode, page.
         what: &'static str,
-        /// How it was named.
+        /// The name that was given.
         name: String,
     },
-    /// `as of` a commit that is not there yet.
-    #[error("there is no commit {commit} yet: the newest is {newest}")]
+    /// `as of` names a future commit.
+    #[error("commit {commit} does not exist yet; the newest is {newest}")]
     FutureCommit {
         /// The commit asked for.
         commit: u64,
-        /// The newest there is.
+        /// The newest commit.
         newest: u64,
     },
-    /// Something lies before the commit from which on history is kept.
-    #[error("{what} lies before commit {since}, from which on history is kept; an archive of the log may hold it")]
+    /// The request needs history that `retain` removed.
+    #[error("{what} precedes commit {since}, where retained history begins; an archive of the log may hold it")]
     BeforeHistory {
-        /// What was asked for.
+        /// The requested commit or record.
         what: String,
-        /// The commit from which on history is kept.
+        /// The first commit of the retained history.
         since: u64,
     },
-    /// The caller's key is taken.
-    #[error("the key {key:?} is taken by another {what}; keys are unique in a database")]
+    /// Another item or page holds the key.
+    #[error("the key {key:?} belongs to another {what}; keys are unique in a database: choose another key")]
     DuplicateKey {
         /// The key.
         key: String,
-        /// What holds it.
+        /// The kind of its holder.
         what: &'static str,
     },
-    /// A trace with the same tool, log and step is there.
-    #[error(
-        "a trace with tool {tool:?}, log {log_id:?} and step {step} is there already; (tool, log_id, step) is unique"
-    )]
+    /// The database holds a trace with the same tool, log and step.
+    #[error("a trace with tool {tool:?}, log {log_id:?} and step {step} exists; (tool, log_id, step) must be unique")]
     DuplicateTrace {
         /// The tool.
         tool: String,
@@ -116,26 +129,26 @@ pub enum Error {
         /// The step.
         step: u64,
     },
-    /// An input is wrong.
+    /// An argument is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// A vector does not fit the space.
+    /// A vector does not fit the embedding space.
     #[error("{0}")]
     Vector(String),
-    /// A pointer does not resolve.
+    /// A pointer names no existing bytes.
     #[error("the pointer to {target} does not resolve: {reason}")]
     UnresolvedPointer {
-        /// What it points to.
+        /// The item or page it names.
         target: String,
-        /// Why it does not resolve.
+        /// The reason.
         reason: String,
     },
-    /// The hash given with a pointer disagrees with the bytes.
-    #[error("the hash given for the pointer to {target} disagrees with the bytes: given {given}, found {found}")]
+    /// The hash given with a pointer differs from the hash of the bytes.
+    #[error("hash mismatch in the pointer to {target}: given {given}, but the bytes have {found}")]
     HashMismatch {
-        /// What it points to.
+        /// The item or page it names.
         target: String,
-        /// The hash that was given.
+        /// The given hash.
         given: String,
         /// The hash of the bytes.
         found: String,
@@ -143,13 +156,13 @@ pub enum Error {
     /// One or more errors of a statement.
     #[error("{0}")]
     Query(holotype_query::Errors),
-    /// A statement or clause that this version parses but does not run.
-    #[error("`{what}` is understood but not run yet by this version")]
+    /// This version parses a statement or clause but cannot run it.
+    #[error("`{what}` is not implemented in this version")]
     NotYet {
         /// The statement or clause.
         what: String,
     },
-    /// A line of an import is wrong.
+    /// A line of an imported file is wrong.
     #[error("{file}:{line}:{column}: {message}")]
     Line {
         /// The file.
@@ -160,40 +173,40 @@ pub enum Error {
         column: u64,
         /// The stable code of the cause.
         code: &'static str,
-        /// What is wrong.
+        /// The fault.
         message: String,
-        /// What to do about it.
+        /// The remedy.
         hint: Option<String>,
     },
-    /// A transaction could not begin in time, because a limit of what is not settled yet stays reached. It may be tried again.
+    /// A transaction could not begin within `write_timeout` because a limit stayed exhausted. It can be retried.
     #[error(
-        "{limit} is reached ({used} of {max}) and nothing brought it down in time: try again, let old snapshots go, or raise it"
+        "the limit {limit} is exhausted ({used} of {max}) and did not recover within write_timeout; retry, drop old snapshots, or raise the limit"
     )]
     Busy {
         /// The option that sets the limit.
         limit: &'static str,
-        /// How much is used.
+        /// The present use, in the unit of the option.
         used: u64,
-        /// How much there may be.
+        /// The limit.
         max: u64,
     },
-    /// A limit was reached.
-    #[error("{what} is limited to {limit}, and this needs {needed}")]
+    /// The operation needs more than a limit allows.
+    #[error("{what} is limited to {limit}; this needs {needed}")]
     Limit {
-        /// What is limited.
+        /// The limited quantity.
         what: &'static str,
         /// The limit.
         limit: u64,
-        /// What was needed.
+        /// The needed amount.
         needed: u64,
     },
-    /// The work was stopped by its caller.
+    /// The caller cancelled the operation, or another thread ended it.
     #[error("stopped: {0}")]
     Cancelled(&'static str),
-    /// A proof cannot be made.
+    /// No proof can be made.
     #[error("{what}")]
     Proof {
-        /// Why not.
+        /// The reason.
         what: String,
     },
     /// Storage failed.
@@ -207,13 +220,13 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
 impl From<holotype_index::Error> for Error {
-    /// A failure of storage is told the same, whoever met it.
+    /// A storage error keeps its code, also when an index reports it.
     fn from(error: holotype_index::Error) -> Error {
         match error {
             holotype_index::Error::Storage(error) => Error::Storage(error),
@@ -277,7 +290,7 @@ impl Error {
         }
     }
 
-    /// What kind of trouble it is.
+    /// The group of causes the error belongs to.
     pub fn class(&self) -> ErrorClass {
         use holotype_storage::Error as Storage;
         match self {

@@ -1,9 +1,9 @@
 //! Embedded database engine for provenance-tracked agent memory.
 //!
-//! An agent's memory is kept in three layers: *traces* (what happened, verbatim), *recalls* (what was distilled from them)
-//! and *themes* (short keys that route a query). Whatever is distilled points to the bytes it rests on, and a row that cites
-//! them says, each time it is read, whether they are still the bytes that were cited. Everything is written to one
-//! append-only, hash-chained log; all indexes are derived from it.
+//! An agent's memory is kept in three layers: *traces* (what happened, verbatim), *recalls* (what was distilled from
+//! them) and *themes* (short keys that route a query). Whatever is distilled points to the bytes it rests on, and a row
+//! that cites them says, each time it is read, whether they are still the bytes that were cited. Everything is written
+//! to one append-only, hash-chained log; all indexes are derived from it.
 //!
 //! | start with | for |
 //! |---|---|
@@ -37,104 +37,57 @@
 //! # Ok::<(), holotype::Error>(())
 //! ```
 //!
-//! One transaction is written at a time; readers never wait for it nor hold it up. Handles are cheap to clone and can be sent
-//! between threads. `docs/memory.md` says what items, scores and filters mean, `docs/query-language.md` is the reference of
-//! the language, `docs/format.md` describes every byte on the disk.
+//! One transaction is written at a time; readers never wait for it nor hold it up. Handles are cheap to clone and can
+//! be sent between threads. `docs/memory.md` says what items, scores and filters mean, `docs/query-language.md` is the
+//! reference of the language, `docs/format.md` describes every byte on the disk.
 
-mod adjacency;
-pub mod answer;
-mod apply;
-mod attributes;
-mod backup;
-pub mod cell;
-mod checkpoint;
-mod citations;
-mod claims;
-mod compact;
-mod content;
+mod core;
 mod database;
-mod edge;
-pub mod embed;
+mod derive;
 mod error;
-mod execute;
-mod files;
-mod filter;
-mod forget;
-mod history;
-mod hot_episode;
 pub mod interchange;
-mod item;
-mod item_view;
-mod kept;
-mod layers;
-mod limits;
-mod lineage;
-mod mend;
-mod names;
-mod nearest;
-mod new_item;
-mod opening;
+mod maintain;
+mod memory;
+mod model;
 mod options;
-mod pages;
-mod places;
-mod prepared;
-mod pressure;
 pub mod proof;
-mod provenance;
-mod reader;
-mod rebuild;
+mod read;
 mod recall;
-mod receipt;
-mod record;
-mod rederive;
-mod refresh;
-mod replay;
-mod retain;
-mod retold;
-mod rows;
-mod salvage;
-mod score;
-mod sealing;
-mod seek;
-mod settings;
-mod snapshot;
-pub mod space;
+mod records;
 mod state;
-mod stats;
-mod tables;
-pub mod time;
-pub mod tokens;
-mod transaction;
-pub mod typed;
-mod verify;
-mod word_worker;
-mod writer_lock;
+mod statements;
+mod write;
 
 pub use holotype_query as query;
 
-pub use backup::BackupReport;
-pub use compact::CompactReport;
-pub use content::Content;
-pub use database::{Holotype, OpenReport};
-pub use edge::Edge;
-pub use error::{Error, ErrorClass, Result};
-pub use forget::{Forget, ForgetReport};
+pub use memory::{credit, density, extract};
+
+pub use crate::core::OpenReport;
+pub use crate::core::handle::Holotype;
+pub use derive::compact::CompactReport;
+pub use error::{Error, ErrorClass, Result, UnknownName};
 pub use holotype_storage::log::Head;
-pub use item::{Attributes, Inherited, ItemId, Kind, Layer, Origin, Source, Status, Support, UnknownName};
-pub use limits::{Cancel, Limits};
-pub use new_item::{NewRecall, NewTrace};
+pub use maintain::backup::BackupReport;
+pub use maintain::retain::RetainReport;
+pub use maintain::salvage::{Lost, POSITIONS, SalvageReport, salvage, salvage_on};
+pub use maintain::verify::{Fault, KnownHead, VerifyOptions, VerifyReport};
+pub use model::edge::Edge;
+pub use model::item::{Attributes, Inherited, ItemId, Kind, Layer, Origin, Source, Status, Support};
+pub use model::pointer::{Pointer, Span, Target, Verdict, hex};
+pub use model::space::{Encoding, Metric, Space};
+pub use model::{embed, space, time, tokens};
 pub use options::{Durability, Options};
-pub use prepared::Prepared;
-pub use provenance::{Pointer, Span, Target, Verdict, hex};
-pub use reader::Reader;
+pub use read::limits::{Cancel, Limits};
+pub use read::snapshot::{Item, Snapshot};
+pub use read::{answer, cell, typed};
 pub use recall::RecallBuilder;
-pub use retain::RetainReport;
-pub use rows::{RowCells, Rows};
-pub use salvage::{Lost, POSITIONS, SalvageReport, salvage, salvage_on};
-pub use snapshot::{Item, Snapshot};
-pub use space::{Encoding, Metric, Space};
-pub use transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transaction};
-pub use verify::{Fault, KnownHead, VerifyOptions, VerifyReport};
+pub use state::content::Content;
+pub use state::reader_position::Reader;
+pub use statements::prepared::Prepared;
+pub use statements::rows::{RowCells, Rows};
+pub use write::draft::{NewRecall, NewTrace};
+pub use write::forget::{Forget, ForgetReport};
+pub use write::transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transaction};
 
 /// The programs of the README, run as tests.
 #[cfg(doctest)]

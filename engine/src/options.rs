@@ -1,7 +1,8 @@
 //! What can be chosen when a database is created or opened.
 
-use crate::space::Space;
-use crate::time::Clock;
+use crate::model::space::Space;
+use crate::model::time::Clock;
+use holotype_storage::catalog::CatalogOptions;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,10 +60,11 @@ pub struct Options {
     pub max_live_segments: u64,
     /// The greatest age of a snapshot that is held; nothing lets them grow as old as they like.
     pub snapshot_max_age: Option<Duration>,
-    /// How long a transaction waits to begin while one of the four limits above is reached or a snapshot is too old; then
-    /// it is refused with [`Error::Busy`](crate::Error::Busy).
+    /// How long a transaction waits to begin while one of the four limits above is reached or a snapshot is too old;
+    /// then it is refused with [`Error::Busy`](crate::Error::Busy).
     pub write_timeout: Duration,
-    /// Threads that may build segments in the background. A rebuild, which somebody waits for, takes as many as the machine has.
+    /// Threads that may build segments in the background. A rebuild, which somebody waits for, takes as many as the
+    /// machine has.
     pub background_threads: usize,
     /// Who says what time it is.
     pub clock: Arc<dyn Clock>,
@@ -86,7 +88,7 @@ impl Default for Options {
             snapshot_max_age: None,
             write_timeout: Duration::from_secs(30),
             background_threads: 2,
-            clock: Arc::new(crate::time::SystemClock),
+            clock: Arc::new(crate::model::time::SystemClock),
         }
     }
 }
@@ -97,7 +99,12 @@ impl Options {
         Options { space: Some(space), ..Options::default() }
     }
 
-    /// The memory the catalog's cache gets.
+    /// The options of the catalog that follow from these.
+    pub(crate) fn catalog(&self) -> CatalogOptions {
+        CatalogOptions { cache_len: self.cache_len(), ..CatalogOptions::default() }
+    }
+
+    /// The size of the catalog's cache in bytes.
     pub(crate) fn cache_len(&self) -> usize {
         self.cache_bytes.min(usize::try_from(self.memory_limit / 2).unwrap_or(usize::MAX))
     }

@@ -1,12 +1,13 @@
 //! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine]
 //! [--mutants [--of TEXT]]`.
 //!
-//! Explores every sequence of up to three steps of the log, of two of catalog and engine, then sequences drawn from the seed,
-//! until there are `N` different states, and prints what it did as one line of JSON. Once a minute it says on standard error
-//! how far it is, so a run that is cut short has its figures too. Fails at the first state that is not as it must be.
+//! Explores every sequence of up to three steps of the log, of two of catalog and engine, then sequences drawn from the
+//! seed, until there are `N` different states, and prints what it did as one line of JSON. Once a minute it says on
+//! standard error how far it is, so a run that is cut short has its figures too. Fails at the first state that is not
+//! as it must be.
 //!
-//! `explore --mutants` tries the mutants of the protocol instead, and fails when one that is not known to be equivalent goes
-//! unnoticed: one line of JSON a mutant. With `--of TEXT` only those in whose name that stands.
+//! `explore --mutants` tries the mutants of the protocol instead, and fails when one that is not known to be equivalent
+//! goes unnoticed: one line of JSON a mutant. With `--of TEXT` only those in whose name that stands.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -20,8 +21,8 @@ use holotype_fuzz::explore::log::LogSubject;
 use holotype_fuzz::explore::sabotage::{Mutant, Runs, Verdict, equivalent};
 use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, sequences};
 
-/// However many states are asked for, so many are of the engine and of the catalog unless these are asked for by name: the
-/// rest of a long run is of the log.
+/// However many states are asked for, so many are of the engine and of the catalog unless these are asked for by name:
+/// the rest of a long run is of the log.
 const MOST_OF_ENGINE: u64 = 60_000;
 const MOST_OF_CATALOG: u64 = 250_000;
 

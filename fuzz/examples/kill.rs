@@ -1,9 +1,11 @@
-//! A process with several writers, killed (SIGKILL) over and over: `kill [--cycles N] [--writers W] [--seed S] [--dir DIR]`.
+//! A process with several writers, killed (SIGKILL) over and over: `kill [--cycles N] [--writers W] [--seed S] [--dir
+//! DIR]`.
 //!
-//! Each cycle starts this program again as a child that opens the database and lets every writer commit numbered traces with
-//! durability `sync`, printing each number once its commit returned. After a while it is killed. The database must then open
-//! by itself, verify, and hold, of each writer, the traces 1 to n without a gap, with n not smaller than the number it last
-//! printed. Now and then a checkpoint runs, and every so many cycles the database is begun anew. Prints one line of JSON.
+//! Each cycle starts this program again as a child that opens the database and lets every writer commit numbered traces
+//! with durability `sync`, printing each number once its commit returned. After a while it is killed. The database must
+//! then open by itself, verify, and hold, of each writer, the traces 1 to n without a gap, with n not smaller than the
+//! number it last printed. Now and then a checkpoint runs, and every so many cycles the database is begun anew. Prints
+//! one line of JSON.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};

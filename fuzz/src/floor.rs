@@ -1,5 +1,5 @@
-//! The file that says where a log begins whose beginning was cut off: any bytes in its place are refused, or what is shown is
-//! what was written.
+//! The file that says where a log begins whose beginning was cut off: any bytes in its place are refused, or what is
+//! shown is what was written.
 
 use std::path::Path;
 use std::sync::LazyLock;

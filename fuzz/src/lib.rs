@@ -15,8 +15,8 @@
 //! Seeds of text formats stand in `seeds/NAME/`; those of binary formats are made by the code that writes the format
 //! ([`Target::seeds`]), so that they are never of an older one.
 //!
-//! Beside the targets stand the crash explorer ([`explore`]) and a process that is killed over and over, programs of their
-//! own:
+//! Beside the targets stand the crash explorer ([`explore`]) and a process that is killed over and over, programs of
+//! their own:
 //!
 //! ```text
 //! cargo run --release -p holotype-fuzz --example explore -- --states 1000000

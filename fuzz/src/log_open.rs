@@ -75,8 +75,8 @@ fn open(bytes: &[u8]) {
     }
     let transactions = scanned;
     let report = log.verify(&mut |_, _| ()).expect("a simulated disk can be read");
-    // Recovery believes nothing of bytes that were never used, so it need not mind them; and whether somebody erased a record
-    // without saying so it leaves to verify.
+    // Recovery believes nothing of bytes that were never used, so it need not mind them; and whether somebody erased a
+    // record without saying so it leaves to verify.
     let left = ["never used", "no redaction in the log says so"];
     let grave: Vec<_> =
         report.faults.iter().filter(|fault| !left.iter().any(|left| fault.what.contains(left))).collect();
@@ -95,7 +95,8 @@ fn open(bytes: &[u8]) {
     assert_eq!(again[..transactions.len()], transactions, "recovery is idempotent");
 }
 
-/// A log with commits in several pages and a run of pages, closed and not; logs with records erased, and still to erase.
+/// A log with commits in several pages and a run of pages, closed and not; logs with records erased, and still to
+/// erase.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (payloads, erase, close) in [
@@ -112,7 +113,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
             let records = [vec![5; *len], vec![6; len / 2]].map(|payload| NewRecord { kind: 4, payload });
             let appended = log.append(&records, time_us as i64).expect("there is room");
             let Some(complete) = erase.filter(|_| time_us == 0) else { continue };
-            let erase = Erase { lsn: appended.lsns[0], instead: None };
+            let erase = Erase { lsn: appended.lsns[0], replacement: None };
             let (_, redaction) = log.append_redaction(&records[1..], &[erase], 1).expect("the record can be erased");
             if complete {
                 log.complete_redaction(&redaction).expect("a simulated disk can be synced");

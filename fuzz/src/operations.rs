@@ -1,8 +1,8 @@
 //! Sequences of operations on a database, against a plain model: a list of items for every commit.
 //!
 //! The bytes are operations: writes, commits, drops, forgetting, checkpoints, closing and opening, losing every derived
-//! file, crashes, failing calls. After each opening the database must be exactly what the model says of some commit: the last one, or
-//! after a crash one that is not older than what was last made durable.
+//! file, crashes, failing calls. After each opening the database must be exactly what the model says of some commit:
+//! the last one, or after a crash one that is not older than what was last made durable.
 
 use std::path::Path;
 use std::sync::Arc;

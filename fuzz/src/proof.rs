@@ -1,8 +1,8 @@
-//! Texts as proofs of an item and of growth, as signed notes and as keys: nothing reads them but to refuse or to find that
-//! they hold.
+//! Texts as proofs of an item and of growth, as signed notes and as keys: nothing reads them but to refuse or to find
+//! that they hold.
 //!
-//! A mutation hardly ever holds, for the signature and the hashes stand in its way. So the target also signs what the text
-//! says with a key of its own, over a tree of one record, the first: then all behind the hashes is reached.
+//! A mutation hardly ever holds, for the signature and the hashes stand in its way. So the target also signs what the
+//! text says with a key of its own, over a tree of one record, the first: then all behind the hashes is reached.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,5 @@
-//! The frame of derived files: bytes that are none are refused, and a file that is opened can be asked for its sections.
+//! The frame of derived files: bytes that are none are refused, and a file that is opened can be asked for its
+//! sections.
 
 use std::path::Path;
 

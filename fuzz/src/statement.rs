@@ -35,7 +35,7 @@ pub fn target(data: &[u8]) {
     assert_eq!(story::see_all(&database.snapshot()).expect("it can be read"), seen);
 }
 
-/// Whether the script ran.
+/// True if the script ran.
 fn run(database: &Holotype, source: &str) -> bool {
     let params = Params::from([
         ("q".to_owned(), ParamValue::Text("price of UA123".to_owned())),

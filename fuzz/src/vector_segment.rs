@@ -36,7 +36,7 @@ pub fn target(data: &[u8]) {
     let odd: Bits = ids.iter().copied().filter(|id| id % 2 == 1 && *id < 1 << 20).collect();
     for filter in [None, Some(&odd)] {
         for exact in [false, true] {
-            let options = SearchOptions { ef: 16, filter, exact, around_damage: exact };
+            let options = SearchOptions { ef: 16, filter, exact, skip_damaged: exact };
             let Ok(found) = index.search(&[1.0, 0.5, -0.5], 5, options) else { continue };
             assert!(found.hits.len() <= 5);
             for hit in &found.hits {

@@ -1,14 +1,13 @@
-//! Sets of item ids: [`RoaringBitmap`] to keep and send, [`Bits`] to ask.
+//! Sets of item ids: [`RoaringBitmap`] for storage and transfer, [`Bits`] for membership tests.
 //!
-//! A filter is asked once per candidate, and a roaring bitmap takes 11 to 35 ns for that. So a filter that is about to
-//! meet an index becomes a [`Bits`]: one bit per id up to the largest id in it, with the number of ids known, because
-//! the choice between scanning the matches and walking the graph hangs on it. Ids are dense, so the size is an eighth of
-//! a byte per item of the database.
+//! A search tests its filter once per candidate, which costs 11 to 35 ns with a roaring bitmap. So a filter becomes
+//! [`Bits`] before a search: one bit per id up to the largest, with known cardinality, because the search strategy
+//! depends on it. Ids are dense, so the size is an eighth of a byte per item of the database.
 //!
 //! Invariants:
 //! 1. `count` is the number of set bits.
-//! 2. The last block is not zero, so that two equal sets have equal representations.
-//! 3. An id past the last block is absent; asking for it is no error.
+//! 2. The last block is not zero, so equal sets have equal representations.
+//! 3. Ids past the last block are absent; testing them is not an error.
 
 pub use roaring::RoaringBitmap;
 
@@ -46,13 +45,13 @@ impl Bits {
         self.count
     }
 
-    /// Whether the set holds no id.
+    /// True if the set holds no id.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether `id` is in the set.
+    /// True if `id` is in the set.
     #[inline]
     pub fn contains(&self, id: u32) -> bool {
         match self.blocks.get((id / BLOCK_BITS) as usize) {

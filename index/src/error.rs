@@ -1,4 +1,4 @@
-//! What can go wrong in an index, in words that a person can act on.
+//! Errors of the indexes, with the action that helps.
 
 use thiserror::Error;
 

@@ -1,9 +1,9 @@
-//! Exact search: every vector that may be an answer is compared.
+//! Exact search by scanning.
 //!
-//! Small sets are searched this way because a scan at memory speed beats a graph there, filters with few matches
-//! because a graph would walk past them, and everything when the caller asks for certainty.
+//! Three cases use it: small sets, where a scan at memory speed beats a graph; filters with few matches, which a graph
+//! walk would miss; and callers that ask for an exact answer.
 //!
-//! Cost: one distance for each vector scanned, and O(log k) for each that is among the best k so far.
+//! Cost: one distance per scanned vector, plus O(log k) for each that enters the best k.
 
 use crate::bitmap::Bits;
 use crate::hit::{Hit, TopHits};
@@ -14,7 +14,8 @@ use std::ops::Range;
 /// Rows scored in one kernel call.
 const CHUNK: usize = 256;
 
-/// Rows whose codes are compared in one call at most: from a mebibyte on, a call reads memory in several places at a time.
+/// Rows whose codes are compared in one call at most: from a mebibyte on, a call reads memory in several places at a
+/// time.
 const LONGEST_RUN: usize = 8 << 10;
 
 /// Where less than one in so many vectors may be an answer, only those are compared, and codes are of no use.
@@ -36,8 +37,8 @@ fn scan_all(rows: &RowsView<'_>, query: &ExactQuery, top: &mut TopHits) -> u64 {
     scan_run(rows, query, &mut [0.0; CHUNK], top)
 }
 
-/// Offers every vector of `rows` that `filter` lets through and that may be among the best: what a scan finds, at less than
-/// half the cost. What `bounds` prove rules most of them out without a look at the exact vectors.
+/// Offers every vector of `rows` that `filter` lets through and that may be among the best: what a scan finds, at less
+/// than half the cost. What `bounds` prove rules most of them out without a look at the exact vectors.
 pub(crate) fn scan_coded(
     rows: &RowsView<'_>,
     bounds: &CodeBounds<'_>,
@@ -65,8 +66,8 @@ pub(crate) fn scan_coded(
     }
 }
 
-/// The positions of so many rows in runs to compare the codes of: short ones first, which give a threshold that rules out most
-/// of what comes.
+/// The positions of so many rows in runs to compare the codes of: short ones first, which give a threshold that rules
+/// out most of what comes.
 pub(crate) fn runs(len: usize) -> impl Iterator<Item = Range<usize>> {
     let (mut start, mut longest) = (0, CHUNK);
     std::iter::from_fn(move || {
@@ -89,8 +90,8 @@ fn scan_run(rows: &RowsView<'_>, query: &ExactQuery, scores: &mut [f32; CHUNK], 
     rows.len() as u64
 }
 
-/// Compares the vectors at `positions`, which ascend, and returns how many that were. Neighbours are compared in one call:
-/// most filters let nearly everything through.
+/// Compares the vectors at `positions`, which ascend, and returns how many that were. Neighbours are compared in one
+/// call: most filters let nearly everything through.
 pub(crate) fn scan_positions(
     rows: &RowsView<'_>,
     query: &ExactQuery,

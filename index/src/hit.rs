@@ -1,7 +1,7 @@
-//! What a search finds, and the best k of it.
+//! Search hits and the collection of the best k.
 //!
-//! The order is total, so that equal searches give equal answers: the larger score first, then the larger id, which is
-//! the newer item.
+//! The order is total, so equal searches return equal answers: larger score first, then larger id, which is the newer
+//! item.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -56,7 +56,7 @@ impl TopHits {
         Self { k, worst_first: BinaryHeap::new() }
     }
 
-    /// Whether `hit` would be kept.
+    /// True if `hit` would be kept.
     #[inline]
     pub fn admits(&self, hit: Hit) -> bool {
         self.worst_first.len() < self.k || self.worst_first.peek().is_some_and(|Reverse(worst)| key(hit) > *worst)

@@ -1,22 +1,24 @@
 //! Holotype's vector, word and set indexes: hand-written HNSW, BM25 postings, bitmaps.
 //!
-//! An index is derived: all of it can be made again from the log. Each kind has the same life: what is committed goes to
-//! an appendable tail and is found at once, tails are sealed into immutable files read in place, and files are merged.
-//! A reader holds a list of files and a view of the tail, so its answers never change.
+//! An index is derived data: the log can rebuild all of it. Vectors and words have the same life: committed data goes
+//! to an appendable tail, where queries find it at once; full tails become immutable segment files, read in place;
+//! segments are merged. A reader holds a list of segments and a view of the tail, so its answers never change.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
-//! | [`vectors`] | one layer's vectors at one moment, and the search over them |
-//! | [`segment`] | the life of vectors: tail, `.vseg` files, merges |
-//! | `hnsw`, `quantize`, `flat` | the graph, the codes it is walked on, the exact scan |
-//! | [`distance`] | kernels for the machine at hand |
-//! | [`spec`], [`rows`] | what a vector is, and how it is kept |
-//! | [`nearest`] | the same search, resumed for as long as it is asked |
-//! | [`governed`] | the best by similarity and words plus scalar terms |
-//! | [`words`] | the same for text: analysis, postings, BM25 |
-//! | [`bitmap`], [`hit`] | what filters are asked as, and what a search finds |
-//! | [`scorer`] | many queries against many vectors, on the CPU or elsewhere |
+//! | [`vectors`] | search over one layer's vectors in one snapshot |
+//! | [`segment`] | tail, `.vseg` files, merges |
+//! | `hnsw`, `quantize`, `flat` | the graph, its scan codes, the exact scan |
+//! | [`distance`] | SIMD kernels, selected for the processor at run time |
+//! | [`spec`], [`rows`] | dimension, metric and encoding; encoded vectors |
+//! | [`nearest`] | vector search as an iterator |
+//! | [`governed`] | top-k by similarity and words plus scalar terms |
+//! | [`words`] | text analysis, postings, BM25 |
+//! | [`bitmap`], [`hit`] | filters; hits and top-k collection |
+//! | [`scorer`] | batch scoring, on the CPU or a GPU |
 
+#[cfg(test)]
+mod arrows;
 pub mod bitmap;
 pub mod distance;
 pub mod error;
@@ -25,6 +27,7 @@ pub mod governed;
 pub mod hit;
 mod hnsw;
 pub mod nearest;
+mod prefetch;
 mod quantize;
 pub mod rows;
 pub mod scorer;

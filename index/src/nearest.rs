@@ -1,17 +1,17 @@
-//! A search that can be resumed: the vectors of an index one after the other, about nearest first.
+//! Resumable search: the vectors of an index one by one, approximately nearest first.
 //!
-//! Each part of the index is a source of its own: a graph is walked for as long as it is asked
-//! (`hnsw::stream`), a tail and whatever a filter leaves little of are compared at once. A source gives out
-//! the best of the few candidates it has scored exactly, and the best of the sources' best is next.
+//! Each part of the index is a source: a graph is walked incrementally (`hnsw::stream`); the tail, and segments with
+//! few matches, are scanned at the start. A source returns the best of a few exactly scored candidates, and the
+//! iterator returns the best over all sources.
 //!
 //! | source | order |
 //! |---|---|
 //! | tail, segment without a graph, `exact` | exact |
-//! | few matches of a filter, by their codes | exact up to the error of a code, which the buffer of candidates evens out |
-//! | graph | that of a walk with ef = [`SearchOptions::ef`] that never ends |
+//! | few matches of a filter, by codes | exact up to the error of the codes, which the candidate buffer mostly hides |
+//! | graph | that of a walk with ef = [`SearchOptions::ef`] |
 //!
 //! Invariants:
-//! 1. Each id is given out once, and in the end every id that the filter lets through.
+//! 1. The iterator returns every id that passes the filter, exactly once.
 //! 2. Scores are exact.
 
 use std::cmp::{Ordering, Reverse};
@@ -21,19 +21,20 @@ use crate::bitmap::Bits;
 use crate::error::Result;
 use crate::flat;
 use crate::hit::{Hit, TopHits};
-use crate::hnsw::filter::{Matcher, Members, Plan};
 use crate::hnsw::search::{Walker, key, node_of};
-use crate::hnsw::stream::Walk;
+use crate::hnsw::strategy::FilterPlan;
+use crate::hnsw::stream::ResumableWalk;
 use crate::hnsw::visited::Scratch;
 use crate::rows::{ExactQuery, RowsView};
-use crate::segment::{VectorSegment, Walkable};
+use crate::segment::id_set::{IdSet, Matcher};
+use crate::segment::{SegmentGraph, VectorSegment};
 use crate::vectors::{SearchOptions, VectorIndex};
 
-/// Candidates of a source that are scored exactly before the best of them is given out. So many are found at a time, so that
-/// the vectors of the first are on their way while the others are looked for.
+/// Candidates of a source that are scored exactly before the best of them is given out. So many are found at a time, so
+/// that the vectors of the first are on their way while the others are looked for.
 const SCORED_AHEAD: usize = 16;
 
-/// A search that goes on for as long as it is asked; see [`VectorIndex::nearest`].
+/// A resumable search; see [`VectorIndex::nearest`].
 #[derive(Debug)]
 pub struct Nearest<'a> {
     query: ExactQuery,
@@ -41,8 +42,8 @@ pub struct Nearest<'a> {
 }
 
 impl VectorIndex {
-    /// The vectors about nearest first, each once, until there are no more. The order is that of a search with
-    /// `options.ef`; it is exact where nothing but scans is needed.
+    /// All vectors, approximately nearest first, each once. The order is that of a search with `options.ef`, and exact
+    /// if only scans are needed.
     ///
     /// # Errors
     /// What [`VectorSpec::check`](crate::VectorSpec::check) says about the query; a storage error when a segment is
@@ -55,7 +56,7 @@ impl VectorIndex {
         }
         let mut all = TopHits::new(self.tail().len());
         let compared = self.tail().scan(&query, options.filter, &mut all);
-        sources.push(Source { scored: heap(all), compared, ..Source::new(None, Found::Nothing) });
+        sources.push(Source { scored: heap(all), compared, ..Source::new(None, Pending::Nothing) });
         Ok(Nearest { query, sources })
     }
 }
@@ -68,10 +69,10 @@ impl Nearest<'_> {
 }
 
 impl Nearest<'_> {
-    /// The next vector; nothing when all were given out.
+    /// The next vector; `None` at the end.
     ///
     /// # Errors
-    /// A storage error when what was read of a segment is damaged.
+    /// A storage error if damaged bytes were read.
     pub fn advance(&mut self) -> Result<Option<Hit>> {
         for source in &mut self.sources {
             source.fill(&self.query);
@@ -100,70 +101,70 @@ impl Iterator for Nearest<'_> {
     }
 }
 
-/// A hit that is greater the better it is.
+/// A hit ordered by quality: the better hit is greater.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Better(Hit);
+struct BestFirst(Hit);
 
-impl Eq for Better {}
+impl Eq for BestFirst {}
 
-impl Ord for Better {
+impl Ord for BestFirst {
     fn cmp(&self, other: &Self) -> Ordering {
         other.0.best_first(&self.0)
     }
 }
 
-impl PartialOrd for Better {
+impl PartialOrd for BestFirst {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-fn heap(hits: TopHits) -> BinaryHeap<Better> {
-    hits.into_sorted().into_iter().map(Better).collect()
+fn heap(hits: TopHits) -> BinaryHeap<BestFirst> {
+    hits.into_sorted().into_iter().map(BestFirst).collect()
 }
 
-/// A part of the index, being searched.
+/// A segment or the tail being searched.
 #[derive(Debug)]
 struct Source<'a> {
-    /// Where it reads from; the tail has none.
+    /// The segment; `None` for the tail.
     segment: Option<&'a VectorSegment>,
-    /// Found and scored, and not given out yet.
-    scored: BinaryHeap<Better>,
+    /// Scored hits not yet returned.
+    scored: BinaryHeap<BestFirst>,
     compared: u64,
-    found: Found<'a>,
-    /// Positions found and about to be scored.
+    pending: Pending<'a>,
+    /// Candidates about to be scored.
     to_score: Vec<u32>,
 }
 
-/// What is still to be scored.
+/// Candidates not yet scored.
 #[derive(Debug)]
-enum Found<'a> {
+enum Pending<'a> {
     Nothing,
     /// Keys of distance and position, nearest first.
     Listed {
         rows: Box<RowsView<'a>>,
         keys: BinaryHeap<Reverse<u64>>,
     },
-    Walked(Box<Walked<'a>>),
+    GraphSource(Box<GraphSource<'a>>),
 }
 
 #[derive(Debug)]
-struct Walked<'a> {
+struct GraphSource<'a> {
     segment: &'a VectorSegment,
     rows: RowsView<'a>,
-    walkable: Walkable<'a>,
+    walkable: SegmentGraph<'a>,
     code: Vec<i8>,
     matcher: Option<Matcher<'a>>,
-    walk: Walk<'a>,
+    walk: ResumableWalk<'a>,
     scratch: Scratch,
 }
 
 impl<'a> Source<'a> {
-    fn new(segment: Option<&'a VectorSegment>, found: Found<'a>) -> Self {
-        Self { segment, scored: BinaryHeap::new(), compared: 0, found, to_score: Vec::new() }
+    fn new(segment: Option<&'a VectorSegment>, pending: Pending<'a>) -> Self {
+        Self { segment, scored: BinaryHeap::new(), compared: 0, pending, to_score: Vec::new() }
     }
 
-    /// A source for the vectors of a segment; nothing when none matches.
+    /// A source for the vectors of a segment; `None` if no vector matches.
     fn of_segment(
         segment: &'a VectorSegment,
         query: &ExactQuery,
@@ -180,13 +181,13 @@ impl<'a> Source<'a> {
         let Some(walkable) = (if options.exact { None } else { segment.walkable()? }) else {
             let mut all = TopHits::new(matching as usize);
             let compared = flat::scan(&rows, query, filter, &mut all);
-            return Ok(Some(Source { scored: heap(all), compared, ..Source::new(Some(segment), Found::Nothing) }));
+            return Ok(Some(Source { scored: heap(all), compared, ..Source::new(Some(segment), Pending::Nothing) }));
         };
         segment.check_ahead();
         let code = walkable.quantizer.encode_query(query.vector());
-        // Many matches come along soon enough on a walk over everything.
-        let is_walked = match Plan::choose(matching, count, options.ef) {
-            Plan::Collecting(patience) => patience.suffices(matching as f64 / count as f64),
+        // A walk over all nodes meets frequent matches soon enough.
+        let is_walked = match FilterPlan::choose(matching, count, options.ef) {
+            FilterPlan::Collecting(budget) => budget.covers(matching as f64 / count as f64),
             _ => false,
         };
         if let Some(filter) = filter
@@ -194,37 +195,37 @@ impl<'a> Source<'a> {
         {
             let keys = compare(&walkable, &code, members, filter);
             let compared = keys.len() as u64;
-            let found = Found::Listed { rows: Box::new(rows), keys };
-            return Ok(Some(Source { compared, ..Source::new(Some(segment), found) }));
+            let pending = Pending::Listed { rows: Box::new(rows), keys };
+            return Ok(Some(Source { compared, ..Source::new(Some(segment), pending) }));
         }
         let matcher = filter.map(|filter| members.matcher(&rows, filter));
         let mut scratch = segment.pool().take();
         let walker = Walker { codes: walkable.codes, query: &code };
-        let walk = Walk::start(&walker, walkable.graph, options.ef, &mut scratch);
-        let walked = Walked { segment, rows, walkable, code, matcher, walk, scratch };
-        Ok(Some(Source::new(Some(segment), Found::Walked(Box::new(walked)))))
+        let walk = ResumableWalk::start(&walker, walkable.graph, options.ef, &mut scratch);
+        let walked = GraphSource { segment, rows, walkable, code, matcher, walk, scratch };
+        Ok(Some(Source::new(Some(segment), Pending::GraphSource(Box::new(walked)))))
     }
 
     fn compared(&self) -> u64 {
-        match &self.found {
-            Found::Walked(walked) => self.compared + walked.walk.compared(),
+        match &self.pending {
+            Pending::GraphSource(walked) => self.compared + walked.walk.compared(),
             _ => self.compared,
         }
     }
 
-    /// Finds and scores more candidates, if few are left and there are more.
+    /// Finds and scores more candidates if few are left.
     fn fill(&mut self, query: &ExactQuery) {
         if self.scored.len() >= SCORED_AHEAD {
             return;
         }
-        let rows = match &self.found {
-            Found::Nothing => return,
-            Found::Listed { rows, .. } => **rows,
-            Found::Walked(walked) => walked.rows,
+        let rows = match &self.pending {
+            Pending::Nothing => return,
+            Pending::Listed { rows, .. } => **rows,
+            Pending::GraphSource(walked) => walked.rows,
         };
         self.to_score.clear();
         while self.to_score.len() < SCORED_AHEAD
-            && let Some(position) = self.found.next()
+            && let Some(position) = self.pending.next()
         {
             query.prefetch(&rows, position as usize);
             self.to_score.push(position);
@@ -232,23 +233,23 @@ impl<'a> Source<'a> {
         self.compared += self.to_score.len() as u64;
         self.scored.extend(self.to_score.iter().map(|position| {
             let score = query.score(&rows, *position as usize);
-            Better(Hit { id: rows.id(*position as usize), score })
+            BestFirst(Hit { id: rows.id(*position as usize), score })
         }));
     }
 }
 
-impl Found<'_> {
+impl Pending<'_> {
     /// The position of the next candidate.
     fn next(&mut self) -> Option<u32> {
         match self {
             Self::Nothing => None,
             Self::Listed { keys, .. } => keys.pop().map(|Reverse(key)| node_of(key)),
-            Self::Walked(walked) => walked.next(),
+            Self::GraphSource(walked) => walked.next(),
         }
     }
 }
 
-impl Walked<'_> {
+impl GraphSource<'_> {
     /// The next node that matches.
     fn next(&mut self) -> Option<u32> {
         let walker = Walker { codes: self.walkable.codes, query: &self.code };
@@ -261,15 +262,15 @@ impl Walked<'_> {
     }
 }
 
-/// The scratch memory goes back to where it came from.
-impl Drop for Walked<'_> {
+/// Returns the scratch memory to its pool.
+impl Drop for GraphSource<'_> {
     fn drop(&mut self) {
         self.segment.pool().give_back(std::mem::take(&mut self.scratch));
     }
 }
 
-/// The codes of everything in `filter`, compared.
-fn compare(walkable: &Walkable<'_>, code: &[i8], members: Members<'_>, filter: &Bits) -> BinaryHeap<Reverse<u64>> {
+/// Compares the codes of all ids in `filter`.
+fn compare(walkable: &SegmentGraph<'_>, code: &[i8], members: IdSet<'_>, filter: &Bits) -> BinaryHeap<Reverse<u64>> {
     let positions: Vec<u32> = members.positions(filter).collect();
     let mut distances = Vec::new();
     walkable.codes.distances(code, &positions, &mut distances);

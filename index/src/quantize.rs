@@ -1,21 +1,21 @@
-//! Scan codes: one signed byte a component, what a graph walk compares instead of the exact vectors.
+//! Scan codes: one signed byte per component, which graph walks compare instead of exact vectors.
 //!
-//! A segment has one scale for all its components: code = round((x - mean) / scale), kept within -127..=127. The scale
-//! is the one of a few candidates that loses least on a sample of the segment's own components, so a handful of
-//! outliers is clipped rather than coarsening everything. With one scale, integer answers of one segment compare with
-//! each other, so a walk needs no floats.
+//! A segment has one scale for all components: code = round((x - mean) / scale), clamped to -127..=127. The scale is
+//! the candidate with the least squared error on a sample of the segment's components, so a few outliers are clipped
+//! instead of coarsening all codes. With one scale, integer distances within a segment are comparable, and a walk needs
+//! no floats.
 //!
-//! | metric | mean | a walk's distance, smaller is nearer |
+//! | metric | mean | distance of a walk, smaller is nearer |
 //! |---|---|---|
 //! | cosine, dot | 0 | minus the integer dot product |
-//! | l2 | the mean of the sample, which moves no distance | the squared integer distance |
+//! | l2 | the mean of the sample, which changes no distance | the squared integer distance |
 //!
-//! Codes err by about half a scale a component, so a walk's order is nearly, not exactly, the order of the metric:
-//! what it finds is scored again from the exact vectors.
+//! Codes are off by about half a scale per component, so they rank nearly, not exactly, as the metric does. Hits are
+//! rescored from exact vectors.
 
 use crate::distance::{Kernels, kernels, row};
 use crate::rows::RowsView;
-use crate::segment::guard::Guarded;
+use crate::segment::guard::CheckedSection;
 use crate::spec::Metric;
 
 /// The largest code.
@@ -135,10 +135,10 @@ impl Quantizer {
     }
 
     /// What codes likely say about scores for `query`, where no vector is longer than `longest`.
-    pub(crate) fn likely(&self, query: &[f32], longest: f32) -> Likely {
+    pub(crate) fn likely(&self, query: &[f32], longest: f32) -> LikelyScore {
         let rounded = STANDARD_ERRORS / 12f32.sqrt();
         match self.metric {
-            Metric::L2 => Likely {
+            Metric::L2 => LikelyScore {
                 metric: self.metric,
                 step: self.scale,
                 margin: self.scale * rounded * std::f32::consts::SQRT_2,
@@ -147,7 +147,7 @@ impl Quantizer {
                 let own = self.query_scale(query);
                 let length = query.iter().map(|x| x * x).sum::<f32>().sqrt();
                 let margin = (self.scale * length).hypot(own * longest) * rounded;
-                Likely { metric: self.metric, step: self.scale * own, margin }
+                LikelyScore { metric: self.metric, step: self.scale * own, margin }
             }
         }
     }
@@ -208,11 +208,11 @@ fn nearest_whole(x: f32) -> f32 {
 
 /// What a code most likely says about a score.
 ///
-/// A rounded component is off by about scale / sqrt(12), in either direction, and so is a sum over many that are weighted by
-/// a vector of length one. Clipped components may be off by more, so this bounds most scores, not all ([`CodeBounds`]
-/// does).
+/// A rounded component is off by about scale / sqrt(12), in either direction, and so is a sum over many that are
+/// weighted by a vector of length one. Clipped components may be off by more, so this bounds most scores, not all
+/// ([`CodeBounds`] does).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Likely {
+pub(crate) struct LikelyScore {
     metric: Metric,
     step: f32,
     margin: f32,
@@ -221,7 +221,7 @@ pub(crate) struct Likely {
 /// Standard errors that a score is likely within.
 const STANDARD_ERRORS: f32 = 4.0;
 
-impl Likely {
+impl LikelyScore {
     /// The most that the score of a vector at that integer distance is likely to be.
     #[inline]
     pub(crate) fn most(&self, distance: i32) -> f32 {
@@ -280,7 +280,7 @@ pub(crate) struct Codes<'a> {
     metric: Metric,
     codes: &'a [i8],
     kernels: &'static Kernels,
-    guard: Option<Guarded<'a>>,
+    guard: Option<CheckedSection<'a>>,
 }
 
 impl<'a> Codes<'a> {
@@ -289,7 +289,7 @@ impl<'a> Codes<'a> {
     }
 
     /// The same codes, checked as [`Codes::distances`] and [`Codes::distances_from`] read them.
-    pub(crate) fn guarded(self, guard: Option<Guarded<'a>>) -> Self {
+    pub(crate) fn checked(self, guard: Option<CheckedSection<'a>>) -> Self {
         Self { guard, ..self }
     }
 
@@ -359,7 +359,7 @@ pub(crate) struct CodeErrors<'a> {
     pub(crate) largest: f32,
     pub(crate) parts: &'a [u8],
     /// Where the parts are checked as they are read.
-    pub(crate) guard: Option<Guarded<'a>>,
+    pub(crate) guard: Option<CheckedSection<'a>>,
 }
 
 /// A query by the codes of one quantizer.

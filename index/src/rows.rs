@@ -16,9 +16,10 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use crate::distance::{Kernels, kernels, prefetch, row};
+use crate::distance::{Kernels, kernels, row};
 use crate::error::{Error, Result};
-use crate::segment::guard::Guarded;
+use crate::prefetch::prefetch;
+use crate::segment::guard::CheckedSection;
 use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// Exact vectors, owned.
@@ -37,7 +38,7 @@ enum Vectors {
 }
 
 impl Rows {
-    /// No vectors yet.
+    /// An empty list.
     pub fn new(spec: VectorSpec) -> Self {
         let vectors = match spec.encoding {
             Encoding::F32 => Vectors::F32(Vec::new()),
@@ -47,7 +48,7 @@ impl Rows {
         Self { spec, ids: Vec::new(), vectors }
     }
 
-    /// Adds a vector as given; it is normalised here if the metric asks for it.
+    /// Appends a vector, normalised if the metric requires it.
     ///
     /// # Errors
     /// [`Error::IdOrder`] when `id` does not exceed the last one, or what [`VectorSpec::check`] says.
@@ -71,7 +72,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Adds rows that are encoded already.
+    /// Appends rows that are already encoded.
     ///
     /// # Panics
     /// When `rows` is of another space, or its ids do not all exceed the ones here.
@@ -98,12 +99,12 @@ impl Rows {
         self.spec
     }
 
-    /// How many vectors there are.
+    /// The number of vectors.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -113,7 +114,7 @@ impl Rows {
         &self.ids
     }
 
-    /// All of it, to read.
+    /// A view of all rows.
     pub fn view(&self) -> RowsView<'_> {
         let vectors = match &self.vectors {
             Vectors::F32(all) => VectorsView::F32(all),
@@ -130,9 +131,9 @@ pub struct RowsView<'a> {
     spec: VectorSpec,
     ids: &'a [u32],
     vectors: VectorsView<'a>,
-    /// Where vectors and ids are checked as they are read.
-    guards: [Option<Guarded<'a>>; 2],
-    /// The position of the first row in the guarded sections.
+    /// The checks of vectors and ids as they are read.
+    guards: [Option<CheckedSection<'a>>; 2],
+    /// The position of the first row in the checked sections.
     first: usize,
 }
 
@@ -148,7 +149,7 @@ impl<'a> RowsView<'a> {
     /// `vectors` with their `ids`.
     ///
     /// # Panics
-    /// When their numbers differ; the reader of a segment checks that first.
+    /// If their numbers differ; the segment reader checks that first.
     pub(crate) fn new(spec: VectorSpec, ids: &'a [u32], vectors: VectorsView<'a>) -> Self {
         let count = match vectors {
             VectorsView::F32(all) => all.len(),
@@ -162,12 +163,13 @@ impl<'a> RowsView<'a> {
         Self { spec, ids, vectors, guards: [None; 2], first: 0 }
     }
 
-    /// The same rows, checked as they are read. Whoever reads asks the guard for damage in the end.
-    pub(crate) fn guarded(self, vectors: Option<Guarded<'a>>, ids: Option<Guarded<'a>>) -> Self {
+    /// The same rows, verified as they are read. The reader asks the guard for damage at the end.
+    pub(crate) fn checked(self, vectors: Option<CheckedSection<'a>>, ids: Option<CheckedSection<'a>>) -> Self {
         Self { guards: [vectors, ids], first: 0, ..self }
     }
 
-    /// Checks `count` rows from `position` on, where that is still to be done; says whether they are as they were written.
+    /// Checks `count` rows from `position` on, where that is still to be done; says whether they are as they were
+    /// written.
     #[inline]
     fn touch(&self, position: usize, count: usize) -> bool {
         let width = self.width();
@@ -176,7 +178,7 @@ impl<'a> RowsView<'a> {
         self.touch_ids(position, count) && vectors
     }
 
-    /// Says that the vector at `position` will be read soon.
+    /// Announces that the vector at `position` will be read soon.
     #[inline]
     fn fetch(&self, position: usize) {
         if let Some(guard) = &self.guards[0] {
@@ -184,13 +186,13 @@ impl<'a> RowsView<'a> {
         }
     }
 
-    /// How many bytes a vector takes.
+    /// Bytes per vector.
     #[inline]
     fn width(&self) -> usize {
         self.spec.dim * self.spec.encoding.component_len()
     }
 
-    /// The same of their ids alone.
+    /// The same for ids only.
     #[inline]
     pub(crate) fn touch_ids(&self, position: usize, count: usize) -> bool {
         let ids = self.guards[1].as_ref();
@@ -200,14 +202,14 @@ impl<'a> RowsView<'a> {
     /// The id at `position`.
     ///
     /// # Panics
-    /// When there is no such position.
+    /// If `position` is out of range.
     #[inline]
     pub(crate) fn id(&self, position: usize) -> u32 {
         self.touch_ids(position, 1);
         self.ids[position]
     }
 
-    /// Whether the vector at `position` is as it was written.
+    /// True if the vector at `position` is intact.
     pub(crate) fn is_whole(&self, position: usize) -> bool {
         self.touch(position, 1)
     }
@@ -217,17 +219,17 @@ impl<'a> RowsView<'a> {
         self.spec
     }
 
-    /// How many vectors there are.
+    /// The number of vectors.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The ids, ascending; only what was touched is sure to be as it was written.
+    /// The ids, ascending; only touched ids are verified.
     pub fn ids(&self) -> &'a [u32] {
         self.ids
     }
@@ -236,10 +238,10 @@ impl<'a> RowsView<'a> {
         self.vectors
     }
 
-    /// Where `id` is, if it is here.
+    /// The position of `id`, if present.
     pub fn position(&self, id: u32) -> Option<usize> {
         let first = *self.ids.first()?;
-        // Ids are mostly consecutive: the place that they would then have is looked at first.
+        // Ids are mostly consecutive, so their position then is tried first.
         let guess = id.checked_sub(first)? as usize;
         if self.ids.get(guess) == Some(&id) {
             return Some(guess);
@@ -247,10 +249,10 @@ impl<'a> RowsView<'a> {
         self.ids.binary_search(&id).ok()
     }
 
-    /// The rows from `start` to before `end`.
+    /// The rows in `start..end`.
     ///
     /// # Panics
-    /// When that is not a range within the rows.
+    /// If the range is out of bounds.
     pub(crate) fn slice(&self, start: usize, end: usize) -> Self {
         let dim = self.spec.dim;
         let vectors = match self.vectors {
@@ -265,7 +267,7 @@ impl<'a> RowsView<'a> {
 
     /// The length of the longest vector, rounded up; 1 is enough under cosine, and nothing is looked at.
     pub(crate) fn longest(&self) -> f32 {
-        // Rounding to the encoding may lengthen a vector by half a step a component.
+        // Rounding to the encoding may lengthen a vector by half a step per component.
         const ROUNDED: f64 = 1.0 + 1e-6;
         if self.spec.metric == Metric::Cosine {
             return 1.01;
@@ -311,8 +313,8 @@ const LINE_NUMBERS: usize = LINE / size_of::<f32>();
 #[derive(Clone, Debug)]
 pub(crate) struct ExactQuery {
     spec: VectorSpec,
-    /// The query from `first` on, where a cache line begins: it is read again for every few rows, and what runs over the end
-    /// of a line is read at half the rate.
+    /// The query from `first` on, where a cache line begins: it is read again for every few rows, and what runs over
+    /// the end of a line is read at half the rate.
     padded: Vec<f32>,
     first: usize,
     kernels: &'static Kernels,

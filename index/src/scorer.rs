@@ -1,9 +1,9 @@
-//! Many queries against many vectors at once.
+//! Batch scoring: many queries against many vectors.
 //!
-//! Consolidation, evaluation and the building of truth sets compare every query with every vector. That is a matrix
-//! product, which a GPU may do; so it sits behind a trait, with the CPU here and others elsewhere.
+//! Consolidation, evaluation and ground truth compare every query with every vector. That is a matrix product, which a
+//! GPU computes faster, so it is a trait. The CPU implementation is here; the `holotype-cuda` crate has another.
 //!
-//! Rows of scores are ordered as [`Hit`]s are, and every implementation gives the same ids up to rounding.
+//! Scores are ordered as [`Hit`]s are. All implementations return the same ids up to rounding.
 
 use crate::distance::kernels;
 use crate::error::{Error, Result};

@@ -1,14 +1,14 @@
-//! What the vectors of a layer are: their dimension, how they are compared, how they are kept.
+//! The specification of a vector space: dimension, metric and encoding.
 //!
-//! A score is a similarity, larger is nearer, the same for a vector in the tail and in a segment:
+//! A score is a similarity; larger is nearer. A vector has the same score in the tail and in a segment:
 //!
 //! | metric | score of query q and vector v |
 //! |---|---|
-//! | cosine | q.v / (abs(q) abs(v)), and 0 when either is the zero vector |
+//! | cosine | q.v / (abs(q) abs(v)), and 0 if either is the zero vector |
 //! | dot | q.v |
 //! | l2 | 1 / (1 + abs(q - v)) |
 //!
-//! Under the cosine metric vectors are normalised before they are kept, so that a dot product is all that is left.
+//! Under cosine, vectors are normalised before they are stored, so the score is a dot product.
 
 use crate::error::{Error, Result};
 
@@ -122,7 +122,7 @@ impl VectorSpec {
         Ok(Self { dim, metric, encoding })
     }
 
-    /// Whether `vector` can be kept in this space and asked for.
+    /// True if `vector` can be kept in this space and asked for.
     ///
     /// # Errors
     /// [`Error::Dimension`], [`Error::NotFinite`], or [`Error::TooLarge`] where the metric keeps lengths and this one

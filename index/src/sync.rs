@@ -1,8 +1,7 @@
-//! What threads share: locks, atomics and threads of the standard library.
+//! Locks, atomics and threads of the standard library.
 //!
-//! Under the feature `shuttle` they are those of a scheduler that runs one thread at a time and decides at each of them who goes
-//! on, so that a test tries thousands of interleavings (`tests/schedules.rs`). Nothing else may use that feature: outside
-//! of such a test these locks do not work.
+//! The feature `shuttle` replaces them with a model checker's, which explores thousands of interleavings
+//! (`tests/it/schedules.rs`). Only that test may enable it: these locks do not work outside the model checker.
 
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::{

@@ -1,10 +1,10 @@
-//! One layer's vectors as a snapshot sees them: some segments and a view of the tail.
+//! One layer's vectors in a snapshot: a list of segments and a view of the tail.
 //!
-//! Everything here is immutable, so a [`VectorIndex`] answers the same for as long as it is kept, whatever is
-//! committed, sealed or merged meanwhile.
+//! Everything here is immutable, so a [`VectorIndex`] always returns the same answer, whatever is committed, sealed or
+//! merged meanwhile.
 //!
-//! Scores are exact: a graph walks on scan codes, but what it finds is scored again from the stored vectors. So scores
-//! of different parts compare, and an answer does not change when its vector moves from the tail to a segment.
+//! Scores are exact: a graph walk compares scan codes, but its hits are rescored from the stored vectors. So scores of
+//! different parts are comparable, and a hit keeps its score when its vector moves from the tail to a segment.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,58 +13,60 @@ use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::flat;
 use crate::hit::{Hit, TopHits};
-use crate::hnsw::filter::{Members, Plan};
-use crate::hnsw::matching::Matches;
-use crate::hnsw::reach::Reach;
+use crate::hnsw::matching::MatchSet;
 use crate::hnsw::search::{Beam, Walker};
-use crate::quantize::Likely;
+use crate::hnsw::search_limit::SearchLimit;
+use crate::hnsw::strategy::{EXACT_SCAN_COUNT, FilterPlan, MATCHING_WALK_EF_FACTOR, MIN_FILTERED_CANDIDATES};
+use crate::quantize::LikelyScore;
 use crate::rows::{ExactQuery, RowsView};
-use crate::segment::{TailView, VectorSegment, Walkable};
+use crate::segment::id_set::IdSet;
+use crate::segment::{SegmentGraph, TailView, VectorSegment};
 use crate::spec::VectorSpec;
 
-/// How a search is done.
+/// Options of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchOptions<'a> {
-    /// How thoroughly a graph is walked: as a walk would that keeps so many candidates. More find more and take longer. At
-    /// least k is used. A walk for the nearest ends as soon as hardly anything can be missing, and keeps up to four times as
-    /// many where many are about as near. With as many as there are vectors nothing is missed.
+    /// How thoroughly a graph is walked: as a walk would that keeps so many candidates. More find more and take longer.
+    /// At least k is used. A walk for the nearest ends as soon as hardly anything can be missing, and keeps up to four
+    /// times as many where many are about as near. With as many as there are vectors nothing is missed.
     pub ef: usize,
-    /// Only these ids may be answers.
+    /// Only these ids may be hits.
     pub filter: Option<&'a Bits>,
-    /// Compare everything: the true nearest, at the price of a scan.
+    /// Compare all vectors: exact nearest neighbours, at the cost of a scan.
     pub exact: bool,
-    /// Where a segment is damaged, compare what is whole of it and say so ([`Strategy::AroundDamage`]) instead of failing.
-    pub around_damage: bool,
+    /// Where a segment is damaged, compare what is whole of it and say so ([`Strategy::SkipDamaged`]) instead of
+    /// failing.
+    pub skip_damaged: bool,
 }
 
 impl Default for SearchOptions<'_> {
     fn default() -> Self {
-        Self { ef: 64, filter: None, exact: false, around_damage: false }
+        Self { ef: 64, filter: None, exact: false, skip_damaged: false }
     }
 }
 
-/// How a part of the index was searched.
+/// How a segment or the tail was searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// Nothing in it matches the filter.
+    /// No vector matches the filter.
     Skip,
-    /// Every vector was compared.
+    /// All vectors were compared.
     Scan,
-    /// Every matching vector was compared.
+    /// All matching vectors were compared.
     ScanMatching,
     /// The graph was walked; all vectors match.
     Walk,
-    /// The graph was walked and the matches collected on the way.
+    /// The graph was walked, collecting matches.
     WalkCollecting,
     /// The matching part of the graph was walked, stepping over vectors that do not match.
     WalkMatching,
-    /// The part is damaged: every matching vector that is as it was written was compared. Those counted as matching and not
-    /// as compared could not be.
-    AroundDamage,
+    /// The part is damaged: every matching vector that is as it was written was compared. Those counted as matching and
+    /// not as compared could not be.
+    SkipDamaged,
 }
 
 impl Strategy {
-    /// The name that plans show.
+    /// The name shown in plans.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Skip => "skip",
@@ -73,7 +75,7 @@ impl Strategy {
             Self::Walk => "walk",
             Self::WalkCollecting => "walk, collect matching",
             Self::WalkMatching => "walk matching",
-            Self::AroundDamage => "scan around damage",
+            Self::SkipDamaged => "scan around damage",
         }
     }
 }
@@ -81,13 +83,13 @@ impl Strategy {
 /// A part of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// The segment with that place in the list.
+    /// The segment at this index of the list.
     Segment(usize),
     /// The flat tail.
     Tail,
 }
 
-/// What was done in a part.
+/// The search of one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartSearch {
     /// Which part.
@@ -96,7 +98,7 @@ pub struct PartSearch {
     pub strategy: Strategy,
     /// Vectors in the part.
     pub count: u64,
-    /// Vectors in it that match the filter; for the tail, of those compared.
+    /// Vectors that match the filter; for the tail, those compared.
     pub matching: u64,
     /// Distances computed, on codes and on exact vectors.
     pub compared: u64,
@@ -107,11 +109,11 @@ pub struct PartSearch {
 pub struct Search {
     /// At most k, best first, each id once.
     pub hits: Vec<Hit>,
-    /// What was done in each part.
+    /// The search of each part.
     pub parts: Vec<PartSearch>,
 }
 
-/// A layer's vectors at one moment. A copy is two pointers.
+/// A layer's vectors in one snapshot. A copy is two pointers.
 #[derive(Clone, Debug)]
 pub struct VectorIndex {
     spec: VectorSpec,
@@ -120,15 +122,15 @@ pub struct VectorIndex {
 }
 
 impl VectorIndex {
-    /// The vectors of `segments` and `tail`; no id may be in two of them.
+    /// An index over `segments` and `tail`; their ids must be disjoint.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] when they are not all of one space.
+    /// [`Error::Mismatch`] unless all have the same space.
     pub fn new(segments: Vec<Arc<VectorSegment>>, tail: TailView) -> Result<Self> {
         Self::shared(Arc::new(segments), tail)
     }
 
-    /// The same of a list of segments that others hold too.
+    /// The same with a shared list of segments.
     ///
     /// # Errors
     /// As [`VectorIndex::new`].
@@ -145,12 +147,12 @@ impl VectorIndex {
         self.spec
     }
 
-    /// How many vectors there are.
+    /// The number of vectors.
     pub fn len(&self) -> usize {
         self.segments.iter().map(|segment| segment.len()).sum::<usize>() + self.tail.len()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty() && self.tail.is_empty()
     }
@@ -165,7 +167,7 @@ impl VectorIndex {
         &self.tail
     }
 
-    /// The `k` nearest to `query`.
+    /// Finds the `k` nearest to `query`.
     ///
     /// # Errors
     /// What [`VectorSpec::check`] says about the query; a storage error when a segment is damaged.
@@ -178,7 +180,7 @@ impl VectorIndex {
         }
         let held = self.len();
         for (at, segment) in self.segments.iter().enumerate() {
-            let share = Share::of(segment.len(), held, k);
+            let share = SegmentShare::of(segment.len(), held, k);
             parts.push(search_segment(segment, at, &query, share, &options, &mut top)?);
         }
         if !self.tail.is_empty() {
@@ -196,8 +198,8 @@ impl VectorIndex {
         }
         let mut hits = top.into_sorted();
         for (segment, part) in self.segments.iter().zip(&mut parts) {
-            let share = Share::of(segment.len(), held, k);
-            if part.strategy == Strategy::Walk && share.is_used_up(segment, &hits)? {
+            let share = SegmentShare::of(segment.len(), held, k);
+            if part.strategy == Strategy::Walk && share.is_exhausted(segment, &hits)? {
                 hits = search_again(segment, part, &query, k, &options, hits)?;
             }
         }
@@ -245,7 +247,7 @@ impl VectorIndex {
         Ok(scores)
     }
 
-    /// The vector of `id` as it is kept: rounded to the encoding, and of length one under cosine.
+    /// The vector of `id` as stored: rounded to the encoding, and normalised under cosine.
     ///
     /// # Errors
     /// A storage error when a segment is damaged.
@@ -266,7 +268,7 @@ impl VectorIndex {
         Ok(None)
     }
 
-    /// Whether `id` has a vector.
+    /// True if `id` has a vector.
     ///
     /// # Errors
     /// A storage error when a segment is damaged.
@@ -283,41 +285,41 @@ impl VectorIndex {
     }
 }
 
-/// How many of the best `k` are looked for in one part of an index. Where ids fall into parts at random, a part with a share
-/// p of all vectors has k p of them, give or take the square root of k p (1 - p). Where they do not, a part may turn out to
-/// have as many as were looked for in it, and is searched for all of them.
+/// How many of the best `k` are looked for in one part of an index. Where ids fall into parts at random, a part with a
+/// share p of all vectors has k p of them, give or take the square root of k p (1 - p). Where they do not, a part may
+/// turn out to have as many as were looked for in it, and is searched for all of them.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct SegmentShare {
     k: usize,
     wanted: usize,
 }
 
-/// Standard deviations that are looked for besides what is expected.
+/// Standard deviations searched beyond the expected number of hits.
 const DEVIATIONS: f64 = 2.0;
 
-/// No walk keeps fewer candidates.
+/// The smallest ef of a walk.
 const LEAST_EF: usize = 16;
 
-impl Share {
-    /// All of them.
+impl SegmentShare {
+    /// All k hits.
     fn whole(k: usize) -> Self {
         Self { k, wanted: k }
     }
 
-    /// Those in `count` of `all` vectors.
+    /// The share of a part with `count` of `all` vectors.
     fn of(count: usize, all: usize, k: usize) -> Self {
         let (share, most) = (count as f64 / all.max(1) as f64, k as f64);
         let wanted = most * share + DEVIATIONS * (most * share * (1.0 - share)).sqrt();
         Self { k, wanted: (wanted.ceil() as usize).min(k) }
     }
 
-    /// As many candidates for each that is wanted as `ef` are for k.
+    /// ef scaled from k hits to the hits wanted from this part.
     fn ef(&self, ef: usize) -> usize {
         (ef as f64 * self.wanted as f64 / self.k as f64).ceil().max(LEAST_EF as f64).min(ef as f64) as usize
     }
 
-    /// Whether fewer than k were looked for in `segment`, and all of them are among the best.
-    fn is_used_up(&self, segment: &VectorSegment, hits: &[Hit]) -> Result<bool> {
+    /// True if all hits wanted from `segment`, fewer than k, are in the answer, so that it may have more.
+    fn is_exhausted(&self, segment: &VectorSegment, hits: &[Hit]) -> Result<bool> {
         if self.wanted == self.k {
             return Ok(false);
         }
@@ -327,7 +329,7 @@ impl Share {
     }
 }
 
-/// Searches a segment for all of the best `k`, of which `hits` are known.
+/// Searches a segment again, for all `k` hits, and merges them with `hits`.
 fn search_again(
     segment: &VectorSegment,
     part: &mut PartSearch,
@@ -338,7 +340,7 @@ fn search_again(
 ) -> Result<Vec<Hit>> {
     let Part::Segment(at) = part.part else { return Ok(hits) };
     let mut own = TopHits::new(k);
-    let again = search_segment(segment, at, query, Share::whole(k), options, &mut own)?;
+    let again = search_segment(segment, at, query, SegmentShare::whole(k), options, &mut own)?;
     *part = PartSearch { compared: again.compared + part.compared, ..again };
     let known: HashSet<u32> = hits.iter().map(|hit| hit.id).collect();
     let mut top = TopHits::new(k);
@@ -347,31 +349,31 @@ fn search_again(
     Ok(top.into_sorted())
 }
 
-/// Searches one segment, and offers what it finds to `top`.
+/// Searches one segment and offers its hits to `top`.
 fn search_segment(
     segment: &VectorSegment,
     at: usize,
     query: &ExactQuery,
-    share: Share,
+    share: SegmentShare,
     options: &SearchOptions<'_>,
     top: &mut TopHits,
 ) -> Result<PartSearch> {
-    if !options.around_damage {
-        return search_sound(segment, at, query, share, options, top);
+    if !options.skip_damaged {
+        return search_intact(segment, at, query, share, options, top);
     }
     if segment.damage().is_ok() {
-        // What is offered before damage is met may have come from it.
+        // Hits found before the damage was detected may be wrong.
         let before = (!segment.is_checked()).then(|| top.clone());
-        match search_sound(segment, at, query, share, options, top) {
+        match search_intact(segment, at, query, share, options, top) {
             Err(Error::Corrupt { .. }) => *top = before.unwrap_or_else(|| TopHits::new(share.k)),
             done => return done,
         }
     }
-    search_around(segment, at, query, options.filter, top)
+    search_skipping_damage(segment, at, query, options.filter, top)
 }
 
-/// Compares what is whole of a damaged segment.
-fn search_around(
+/// Compares the intact vectors of a damaged segment.
+fn search_skipping_damage(
     segment: &VectorSegment,
     at: usize,
     query: &ExactQuery,
@@ -380,7 +382,7 @@ fn search_around(
 ) -> Result<PartSearch> {
     let rows = segment.rows()?;
     let (mut matching, mut compared) = (0, 0);
-    // The set of ids was checked altogether, the list of them may be what is damaged.
+    // The id set is verified when opened; the id list may be damaged.
     for (position, id) in segment.members()?.ids().enumerate() {
         if filter.is_some_and(|filter| !filter.contains(id)) {
             continue;
@@ -392,22 +394,22 @@ fn search_around(
         }
     }
     let count = segment.len() as u64;
-    Ok(PartSearch { part: Part::Segment(at), strategy: Strategy::AroundDamage, count, matching, compared })
+    Ok(PartSearch { part: Part::Segment(at), strategy: Strategy::SkipDamaged, count, matching, compared })
 }
 
-/// Searches one segment as fast as can be; an error where it is damaged.
-fn search_sound(
+/// Searches one segment; fails if it is damaged.
+fn search_intact(
     segment: &VectorSegment,
     at: usize,
     query: &ExactQuery,
-    share: Share,
+    share: SegmentShare,
     options: &SearchOptions<'_>,
     top: &mut TopHits,
 ) -> Result<PartSearch> {
     let (rows, members) = (segment.rows()?, segment.members()?);
     let count = segment.len() as u64;
     let matching = options.filter.map_or(count, |filter| members.count(filter));
-    // A filter that lets everything through is none.
+    // A filter that matches everything costs nothing.
     let filter = options.filter.filter(|_| matching < count);
     let walkable = if options.exact { None } else { segment.walkable()? };
     let by_codes = !options.exact && walkable.is_none() && matching >= count / flat::SPARSE as u64;
@@ -432,25 +434,15 @@ fn search_sound(
     Ok(PartSearch { part: Part::Segment(at), strategy, count, matching, compared })
 }
 
-/// Fewer matches than this are compared exactly; more are compared by their codes first.
-const EXACT_MATCHES: u64 = 256;
-
-/// What a scan of codes or a walk over matches keeps at least: where the matches lie far away, many are about as far.
-const KEPT: usize = 512;
-
-/// A walk over matches reaches as far as one that keeps so many times ef. Where the query lies far away from them, few paths lead
-/// to the nearest.
-const AWAY_FACTOR: usize = 2;
-
-/// Walks a segment's graph, and scores the best of what it meets from the exact vectors.
+/// Walks a segment's graph, and rescores the best candidates from exact vectors.
 #[allow(clippy::too_many_arguments)]
 fn walk_segment(
     segment: &VectorSegment,
-    walkable: &Walkable<'_>,
+    walkable: &SegmentGraph<'_>,
     rows: &RowsView<'_>,
     query: &ExactQuery,
-    filter: Option<(&Bits, Members<'_>, u64)>,
-    share: Share,
+    filter: Option<(&Bits, IdSet<'_>, u64)>,
+    share: SegmentShare,
     ef: usize,
     top: &mut TopHits,
 ) -> (Strategy, u64) {
@@ -462,39 +454,39 @@ fn walk_segment(
     segment.check_ahead();
     segment.pool().with(|scratch| {
         let Some((filter, members, matching)) = filter else {
-            let reach = Reach::new(rows.spec().metric, &code, share.wanted, share.ef(ef), segment.len());
-            let compared = walker.search(graph, reach, scratch);
+            let search_limit = SearchLimit::new(rows.spec().metric, &code, share.wanted, share.ef(ef), segment.len());
+            let compared = walker.search(graph, search_limit, scratch);
             return (Strategy::Walk, compared + rescore(&scratch.beam, rows, query, likely, k, top));
         };
-        let matches = Matches { members, filter, matcher: members.matcher(rows, filter), count: matching };
-        let reach = |ef| Reach::new(rows.spec().metric, &code, k, ef, segment.len());
+        let matches = MatchSet { members, filter, matcher: members.matcher(rows, filter), count: matching };
+        let search_limit = |ef| SearchLimit::new(rows.spec().metric, &code, k, ef, segment.len());
         let mut compared = 0;
-        let mut plan = Plan::choose(matching, segment.len() as u64, ef);
-        if let Plan::Collecting(patience) = plan {
+        let mut plan = FilterPlan::choose(matching, segment.len() as u64, ef);
+        if let FilterPlan::Collecting(budget) = plan {
             let (near, steps) = walker.descend(graph, scratch);
             let (collected, done) =
-                walker.search_collecting(graph, &matches.matcher, near, reach(ef), patience, scratch);
+                walker.search_collecting(graph, &matches.matcher, near, search_limit(ef), budget, scratch);
             compared += steps + collected;
             if !done {
-                plan = Plan::instead(matching, segment.len() as u64);
+                plan = FilterPlan::fallback(matching, segment.len() as u64);
             }
         }
-        if let Plan::Matching { anyway } = plan {
-            let reach = reach(ef * AWAY_FACTOR).keeping(KEPT);
-            let (walked, done) = walker.search_matching(graph, &matches, reach, anyway, scratch);
+        if let FilterPlan::Matching { always } = plan {
+            let search_limit = search_limit(ef * MATCHING_WALK_EF_FACTOR).keeping(MIN_FILTERED_CANDIDATES);
+            let (walked, done) = walker.search_matching(graph, &matches, search_limit, always, scratch);
             compared += walked;
             if done {
                 return (Strategy::WalkMatching, compared + rescore(&scratch.found, rows, query, likely, k, top));
             }
         }
         let strategy = match plan {
-            Plan::Collecting(_) => Strategy::WalkCollecting,
-            _ if matching <= EXACT_MATCHES.max(k as u64) => {
+            FilterPlan::Collecting(_) => Strategy::WalkCollecting,
+            _ if matching <= EXACT_SCAN_COUNT.max(k as u64) => {
                 compared += flat::scan_positions(rows, query, matches.positions(), top);
                 return (Strategy::ScanMatching, compared);
             }
             _ => {
-                compared += walker.scan(matches.positions(), ef.max(KEPT), scratch);
+                compared += walker.scan(matches.positions(), ef.max(MIN_FILTERED_CANDIDATES), scratch);
                 Strategy::ScanMatching
             }
         };
@@ -504,7 +496,14 @@ fn walk_segment(
 
 /// Scores the best of `found` exactly, nearest by their codes first, until none of the others is likely to be among the
 /// best k.
-fn rescore(found: &Beam, rows: &RowsView<'_>, query: &ExactQuery, likely: Likely, k: usize, top: &mut TopHits) -> u64 {
+fn rescore(
+    found: &Beam,
+    rows: &RowsView<'_>,
+    query: &ExactQuery,
+    likely: LikelyScore,
+    k: usize,
+    top: &mut TopHits,
+) -> u64 {
     let mut to_come = found.nodes().map(|(position, _)| position as usize);
     to_come.by_ref().take(query.ahead()).for_each(|position| query.prefetch(rows, position));
     let mut scored = 0;

@@ -110,12 +110,12 @@ impl Type {
         }
     }
 
-    /// Whether its values lie in an order, so that `<` means something.
+    /// True if its values lie in an order, so that `<` means something.
     pub fn is_ordered(self) -> bool {
         !matches!(self, Type::Bool | Type::Item | Type::OneOf(_))
     }
 
-    /// Whether `contains` and `matches` can look into its values.
+    /// True if `contains` and `matches` can look into its values.
     pub fn is_textual(self) -> bool {
         matches!(self, Type::Text | Type::OneOf(_) | Type::Any)
     }

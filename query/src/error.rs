@@ -97,8 +97,8 @@ impl Error {
     fn render_place(&self, source: &str, out: &mut String) {
         let start = source.floor_char_boundary(self.span.start as usize);
         let end = source.floor_char_boundary(self.span.end as usize);
-        // A line may be as long as the source, and there may be an error in each of its words: what is too far from the place to
-        // be shown is not looked at.
+        // A line may be as long as the source, and there may be an error in each of its words: what is too far from the
+        // place to be shown is not looked at.
         let first = source.floor_char_boundary(start.saturating_sub(SEEN_LEN));
         let last = source.floor_char_boundary(start + SEEN_LEN);
         let line_start = source[first..start].rfind('\n').map_or(first, |at| first + at + 1);
@@ -258,7 +258,7 @@ impl Collector {
         other.errors.into_iter().for_each(|error| self.push(error));
     }
 
-    /// Whether looking for more errors is of no use.
+    /// True if looking for more errors is of no use.
     pub(crate) fn is_full(&self) -> bool {
         self.closed || self.errors.len() == MAX_ERRORS
     }
@@ -280,19 +280,24 @@ impl Collector {
     }
 }
 
-/// The candidate written most like `word`, if one is near enough to be meant.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    let word: Vec<char> = word.chars().take(MAX_NEAREST).flat_map(char::to_lowercase).collect();
+/// The candidate that `word` probably misspells: at most a third of its letters (one to
+/// three) edited, ignoring case. The first of equals.
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let word: Vec<char> = word.chars().take(MAX_NEAREST + 1).flat_map(char::to_lowercase).collect();
+    if word.len() > MAX_NEAREST {
+        return None;
+    }
     let allowed = (word.len() / 3).clamp(1, 3);
     candidates
         .into_iter()
         .map(|candidate| (distance(&word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
+        // An edit distance as long as the candidate would match anything.
+        .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Words longer than this resemble nothing.
+/// Longer words get no suggestion; the bound also limits the quadratic cost of `distance`.
 const MAX_NEAREST: usize = 40;
 
 /// Edits between two words, where an edit is a letter added, dropped, replaced or

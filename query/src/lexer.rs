@@ -19,7 +19,7 @@ use crate::token::{Token, TokenKind};
 use crate::value::{Duration, Number};
 use crate::words::{Op, Unit};
 
-/// Whether `text` is one word, so that it need not be quoted in a name.
+/// True if `text` is one word, so that it need not be quoted in a name.
 pub(crate) fn is_word(text: &str) -> bool {
     !text.is_empty() && word_len(text) == text.len()
 }
@@ -62,15 +62,17 @@ pub(crate) struct Lexer<'s> {
     column: u32,
     /// What is wrong, so far.
     pub(crate) errors: Collector,
-    /// Where the comments stand, dashes included.
+    /// Spans of the comments, dashes included.
     pub(crate) comments: Vec<Span>,
+    /// Bytes searched for the end of a text: a test bounds them by the length of the source.
+    searched: u64,
 }
 
 impl<'s> Lexer<'s> {
     /// Begins before the first token.
     pub(crate) fn new(source: &'s str) -> Lexer<'s> {
         let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Lexer { source, at, line: 1, column: 1, errors: Collector::default(), comments: Vec::new() }
+        Lexer { source, at, line: 1, column: 1, errors: Collector::default(), comments: Vec::new(), searched: 0 }
     }
 
     fn rest(&self) -> &'s str {
@@ -266,7 +268,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Whether an `e`, perhaps a sign, and a digit come next.
+    /// True if an `e`, perhaps a sign, and a digit come next.
     fn exponent_follows(&self) -> bool {
         matches!(self.rest().as_bytes(), [b'e' | b'E', b'0'..=b'9', ..] | [b'e' | b'E', b'+' | b'-', b'0'..=b'9', ..])
     }
@@ -294,8 +296,11 @@ impl<'s> Lexer<'s> {
         let mut text = String::new();
         let mut sound = true;
         loop {
-            // Most of a text is neither quote nor backslash.
-            let plain = self.rest().bytes().position(|byte| matches!(byte, b'\'' | b'"' | b'\\')).unwrap_or(0);
+            // Most of a text is neither quote nor backslash. A text without a closing quote is passed over whole:
+            // searching the rest again at each of its characters would take quadratic time.
+            let rest = self.rest();
+            let plain = rest.bytes().position(|byte| matches!(byte, b'\'' | b'"' | b'\\')).unwrap_or(rest.len());
+            self.searched += plain as u64;
             text.push_str(self.pass(plain));
             let here = self.here();
             match self.bump() {
@@ -399,6 +404,17 @@ mod tests {
         let mut kinds: Vec<TokenKind> = tokens.into_iter().map(|token| token.kind).collect();
         assert_eq!(kinds.pop(), Some(TokenKind::End));
         kinds
+    }
+
+    /// Bytes are counted, not time: unterminated texts once took quadratic time.
+    #[test]
+    fn lexing_an_unterminated_text_searches_each_byte_once() {
+        const LEN: usize = 1 << 20;
+        for body in ["x", "é", "\n", "\"", "\\n", "''"] {
+            let source = "'".to_owned() + &body.repeat(LEN / body.len());
+            let (_, lexer) = lex(&source);
+            assert!(lexer.searched <= source.len() as u64, "{body:?}: {} bytes", lexer.searched);
+        }
     }
 
     #[test]

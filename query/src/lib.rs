@@ -57,7 +57,7 @@ mod words;
 
 pub use bind::{ParamValue, Params, bind};
 pub use check::{check, check_bound};
-pub use error::{Error, Errors};
+pub use error::{Error, Errors, nearest};
 pub use format::format;
 pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, MAX_STATEMENTS, MAX_TOKENS, parse};
 pub use span::{Span, Spanned};

@@ -1,10 +1,10 @@
-//! Moments on the clock: strict RFC 3339 in, UTC out.
+//! Times: strict RFC 3339 in, UTC out. The only parser of times in the workspace.
 //!
-//! A moment is a count of microseconds since 1970-01-01T00:00:00Z, in the years 0000
+//! A time is a count of microseconds since 1970-01-01T00:00:00Z, in the years 0000
 //! to 9999. The date needs its dashes, the time its colons and seconds, and the zone
-//! may not be missing: a moment without a zone is not a moment. A leap second `:60` is
-//! read as `:59`, for the clock of the engine has none. Fractions finer than a
-//! microsecond are refused, not rounded.
+//! is required. The engine stores microseconds, so whatever does not fit is refused
+//! rather than rounded: a leap second (`:60`), which would sort before times that
+//! preceded it, and digits of a fraction beyond the sixth, unless they are zeros.
 //!
 //! Days are counted with Howard Hinnant's `days_from_civil`, whose years begin in
 //! March so that the leap day comes last.
@@ -14,26 +14,35 @@ use std::fmt;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 const MICROS_PER_DAY: i64 = SECONDS_PER_DAY * MICROS_PER_SECOND;
+/// The length of `2026-01-05T10:00:00.123456Z`.
+const MAX_TEXT_LEN: usize = 27;
 
-/// First moment that has a printed form: the start of the year 0.
+/// First time with a printed form: the start of the year 0.
 pub const MIN_MICROS: i64 = days_from_civil(0, 1, 1) * MICROS_PER_DAY;
-/// Last moment that has a printed form: the end of the year 9999.
+/// Last time with a printed form: the end of the year 9999.
 pub const MAX_MICROS: i64 = days_from_civil(10_000, 1, 1) * MICROS_PER_DAY - 1;
 
-/// The text is no moment.
+/// The reason a text is not a valid time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TimeError {
-    /// It does not look like RFC 3339.
-    #[error("not an RFC 3339 time such as '2026-01-05T10:00:00Z'")]
+    /// The text does not have the form of RFC 3339.
+    #[error("invalid time: expected RFC 3339 with a zone, such as '2026-01-05T10:00:00Z'")]
     Malformed,
-    /// It has no zone.
-    #[error("a time needs its zone: end it with Z or an offset such as +02:00")]
+    /// The zone is missing.
+    #[error("a time needs a zone: end it with Z or an offset such as +02:00")]
     NoZone,
-    /// A part of it is out of range, such as a thirteenth month.
-    #[error("no such day or time of day")]
+    /// A part is out of range, such as a thirteenth month.
+    #[error("invalid time: {0} is out of range")]
+    NoSuchTime(&'static str),
+    /// The seconds are `:60`.
+    #[error("a leap second (:60) cannot be stored; write :59")]
+    LeapSecond,
+    /// The time lies outside the years 0000 to 9999.
+    #[error("outside the years 0000 to 9999")]
     OutOfRange,
-    /// It has more than six digits of a second.
-    #[error("times are kept to the microsecond: at most six digits after the point")]
+    /// More than six digits of a fraction are not zero.
+    #[error("times have microsecond precision: at most six digits after the point")]
     TooFine,
 }
 
@@ -59,34 +68,53 @@ pub fn parse_rfc3339(text: &str) -> Result<i64, TimeError> {
     let micros = fraction(&mut rest)?;
     let offset_minutes = zone(&mut rest)?;
 
-    let exists = (1..=12).contains(&month)
-        && (1..=days_in_month(year, month)).contains(&day)
-        && hour <= 23
-        && minute <= 59
-        && second <= 60;
-    if !exists {
-        return Err(TimeError::OutOfRange);
+    if second == 60 {
+        return Err(TimeError::LeapSecond);
     }
-    let seconds = days_from_civil(year, month, day) * SECONDS_PER_DAY
-        + hour * 3_600
-        + (minute - offset_minutes) * 60
-        + second.min(59);
+    let last_day = days_in_month(year, month);
+    for (value, range, part) in [
+        (month, 1..=12, "the month"),
+        (day, 1..=last_day, "the day"),
+        (hour, 0..=23, "the hour"),
+        (minute, 0..=59, "the minute"),
+        (second, 0..=59, "the second"),
+    ] {
+        if !range.contains(&value) {
+            return Err(TimeError::NoSuchTime(part));
+        }
+    }
+    let seconds =
+        days_from_civil(year, month, day) * SECONDS_PER_DAY + hour * 3_600 + (minute - offset_minutes) * 60 + second;
     in_range(seconds * MICROS_PER_SECOND + micros)
 }
 
-/// `micros`, if that moment has a printed form.
+/// Returns `micros` if RFC 3339 can express it.
 ///
 /// # Errors
 ///
-/// If it lies outside the years 0 to 9999.
+/// [`TimeError::OutOfRange`] outside the years 0 to 9999.
 pub fn in_range(micros: i64) -> Result<i64, TimeError> {
     if (MIN_MICROS..=MAX_MICROS).contains(&micros) { Ok(micros) } else { Err(TimeError::OutOfRange) }
 }
 
-/// Writes a moment in UTC, with `Z` and without trailing zeros of the second.
+/// Formats a time in UTC, with `Z` and without trailing zeros of the fraction, so that
+/// equal times have equal texts.
 ///
-/// A moment outside the years 0 to 9999 has no RFC 3339 form; the nearest one that
-/// has is written.
+/// # Errors
+///
+/// [`TimeError::OutOfRange`] outside the years 0 to 9999.
+pub fn format_rfc3339(micros: i64) -> Result<String, TimeError> {
+    in_range(micros)?;
+    let mut text = String::with_capacity(MAX_TEXT_LEN);
+    // Writing to a string cannot fail.
+    let _ = write_rfc3339(micros, &mut text);
+    Ok(text)
+}
+
+/// Writes a time in UTC, with `Z` and without trailing zeros of the fraction.
+///
+/// Times outside the years 0 to 9999 are clamped, because RFC 3339 cannot express
+/// them.
 pub fn write_rfc3339(micros: i64, out: &mut impl fmt::Write) -> fmt::Result {
     let micros = micros.clamp(MIN_MICROS, MAX_MICROS);
     let (year, month, day) = civil_from_days(micros.div_euclid(MICROS_PER_DAY));
@@ -126,14 +154,16 @@ fn fraction(rest: &mut &[u8]) -> Result<i64, TimeError> {
     };
     let count = tail.iter().take_while(|byte| byte.is_ascii_digit()).count();
     *rest = tail;
-    match count {
-        0 => Err(TimeError::Malformed),
-        1..=6 => {
-            let scale = 10_i64.pow(6 - count as u32);
-            Ok(digits(rest, count)? * scale)
-        }
-        _ => Err(TimeError::TooFine),
+    let (head, tail) = rest.split_at_checked(count).ok_or(TimeError::Malformed)?;
+    *rest = tail;
+    if head.is_empty() {
+        return Err(TimeError::Malformed);
     }
+    if head.iter().skip(6).any(|digit| *digit != b'0') {
+        return Err(TimeError::TooFine);
+    }
+    let padded = head.iter().copied().chain(std::iter::repeat(b'0')).take(6);
+    Ok(padded.fold(0, |micros, digit| micros * 10 + i64::from(digit - b'0')))
 }
 
 /// The offset of local time from UTC, in minutes.
@@ -152,7 +182,7 @@ fn zone(rest: &mut &[u8]) -> Result<i64, TimeError> {
         expect(rest, b":")?;
         let minute = digits(rest, 2)?;
         if hour > 23 || minute > 59 {
-            return Err(TimeError::OutOfRange);
+            return Err(TimeError::NoSuchTime("the offset"));
         }
         minutes = sign * (hour * 60 + minute);
     }
@@ -205,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn known_moments() {
+    fn valid_times_are_parsed() {
         for (text, micros) in [
             ("1970-01-01T00:00:00Z", 0),
             ("1970-01-01T00:00:00.000001Z", 1),
@@ -214,14 +244,16 @@ mod tests {
             ("2026-01-05T10:00:00Z", 1_767_607_200_000_000),
             ("2026-01-05T12:00:00+02:00", 1_767_607_200_000_000),
             ("2026-01-05 10:00:00z", 1_767_607_200_000_000),
-            ("2016-12-31T23:59:60Z", 1_483_228_799_000_000),
+            ("2026-01-05T12:00:00.5+02:00", 1_767_607_200_500_000),
+            ("2026-01-05 10:00:00.123456000-00:00", 1_767_607_200_123_456),
+            ("2024-02-29T23:59:59-23:59", 1_709_337_539_000_000),
         ] {
             assert_eq!(parse_rfc3339(text), Ok(micros), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn invalid_times_are_refused() {
         for (text, error) in [
             ("", TimeError::Malformed),
             ("yesterday", TimeError::Malformed),
@@ -232,10 +264,16 @@ mod tests {
             ("2026-01-05T10:00:00+2:00", TimeError::Malformed),
             ("2026-01-05T10:00:00.Z", TimeError::Malformed),
             ("2026-01-05T10:00:00.1234567Z", TimeError::TooFine),
-            ("2026-13-05T10:00:00Z", TimeError::OutOfRange),
-            ("2026-02-29T10:00:00Z", TimeError::OutOfRange),
-            ("2026-01-05T24:00:00Z", TimeError::OutOfRange),
-            ("2026-01-05T10:00:00+24:00", TimeError::OutOfRange),
+            ("2026-13-05T10:00:00Z", TimeError::NoSuchTime("the month")),
+            ("2026-02-29T10:00:00Z", TimeError::NoSuchTime("the day")),
+            ("2026-01-05T24:00:00Z", TimeError::NoSuchTime("the hour")),
+            ("2026-01-05T10:60:00Z", TimeError::NoSuchTime("the minute")),
+            ("2026-01-05T10:00:61Z", TimeError::NoSuchTime("the second")),
+            ("2016-12-31T23:59:60Z", TimeError::LeapSecond),
+            ("2026-01-05T10:00:00+24:00", TimeError::NoSuchTime("the offset")),
+            ("2026-01-05T10:00:00+0200", TimeError::Malformed),
+            ("2026-01-05T10:00:00.25", TimeError::NoZone),
+            ("9999-12-31T23:59:59-00:01", TimeError::OutOfRange),
             ("0000-01-01T00:00:00+01:00", TimeError::OutOfRange),
         ] {
             assert_eq!(parse_rfc3339(text), Err(error), "{text}");
@@ -252,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_back(micros in MIN_MICROS..=MAX_MICROS) {
+        fn formatted_times_parse_back(micros in MIN_MICROS..=MAX_MICROS) {
             prop_assert_eq!(parse_rfc3339(&printed(micros)), Ok(micros));
         }
     }

@@ -1,7 +1,7 @@
 //! BLAKE3 of bytes that come in small pieces.
 //!
-//! The hasher takes as long for a few bytes as for a kilobyte, and many together take a fraction of the time that they take one
-//! by one. So the pieces wait until they are worth it, and what is no longer than that is hashed in one go.
+//! The hasher takes as long for a few bytes as for a kilobyte, and many together take a fraction of the time that they
+//! take one by one. So the pieces wait until they are worth it, and what is no longer than that is hashed in one go.
 
 /// As many bytes wait to be hashed together.
 const TOGETHER: usize = 16 << 10;

@@ -1,15 +1,16 @@
 //! An ordered map of which one copy after another is kept and the next one changed.
 //!
 //! A persistent tree shares what two copies have in common, but the first change of a copy copies every node on its way
-//! down, some kilobytes each. Here the last few changes stand apart, in a sorted array that is copied whole, which costs less
-//! than one node. When it is full it becomes a run, which all later copies share until the next array is full: by then it is
-//! merged into the tree, and the copies of nodes are shared by all of its entries. Whoever has time does that for all copies
-//! ([`BufferedMap::merge`]), so that whoever changes the map finds it done.
+//! down, some kilobytes each. Here the last few changes stand apart, in a sorted array that is copied whole, which
+//! costs less than one node. When it is full it becomes a run, which all later copies share until the next array is
+//! full: by then it is merged into the tree, and the copies of nodes are shared by all of its entries. Whoever has time
+//! does that for all copies ([`BufferedMap::merge`]), so that whoever changes the map finds it done.
 //!
 //! 1. An entry of `recent` hides one below with the same key, one of a run hides one of its tree.
 //! 2. `recent` and a run have distinct keys, ascending, and at most [`MAX_RECENT`] of them.
 //!
-//! Cost: a look-up is one in each array and one in the tree; a change of a copy 64 entries copied, and a 64th of a merge.
+//! Cost: a look-up is one in each array and one in the tree; a change of a copy 64 entries copied, and a 64th of a
+//! merge.
 
 use std::borrow::Borrow;
 use std::fmt::{self, Debug};
@@ -72,7 +73,7 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
         self.tree.len() + self.run.as_ref().map_or(0, |run| run.added) + self.added
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -110,8 +111,8 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
         }
     }
 
-    /// Gives a key a value that is known to have none, which saves looking for it in the tree. Were there one all the same, it
-    /// would be replaced, and be counted twice until it is merged.
+    /// Gives a key a value that is known to have none, which saves looking for it in the tree. Were there one all the
+    /// same, it would be replaced, and be counted twice until it is merged.
     pub fn insert_new(&mut self, key: K, value: V) {
         match find(&self.recent, &key) {
             Ok(at) => self.recent[at].1 = value,
@@ -206,7 +207,8 @@ impl<K: Ord + Clone, V: Clone> BufferedMap<K, V> {
         &mut self.tree
     }
 
-    /// Empties the full array: the first of a copy into a run, any more straight into the tree, which is its own by then.
+    /// Empties the full array: the first of a copy into a run, any more straight into the tree, which is its own by
+    /// then.
     fn make_room(&mut self) {
         let entries = std::mem::replace(&mut self.recent, Vec::with_capacity(MAX_RECENT));
         let added = std::mem::take(&mut self.added);

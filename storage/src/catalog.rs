@@ -32,9 +32,9 @@
 //! the file in place, beside the writer, and relies on the checks of rows; a large file that a killed
 //! writer left behind is copied too.
 //!
-//! A reader beside a writer sees no page that is used anew: for as long as one of its snapshots lives, redb holds a lock byte
-//! that names the transaction it reads (from 2^62 on, shared), and before the writer uses a freed page again it asks which
-//! of these bytes others hold. So a snapshot costs the writer the pages freed since, and nothing else.
+//! A reader beside a writer sees no page that is used anew: for as long as one of its snapshots lives, redb holds a
+//! lock byte that names the transaction it reads (from 2^62 on, shared), and before the writer uses a freed page again
+//! it asks which of these bytes others hold. So a snapshot costs the writer the pages freed since, and nothing else.
 
 mod backend;
 mod blocks;
@@ -161,7 +161,8 @@ impl Catalog {
         let _ = vfs.remove(&crate::segment_file::temporary_name(path));
     }
 
-    /// Makes a catalog that holds these rows from the moment it has its name, and replaces with it whatever `path` named.
+    /// Makes a catalog that holds these rows from the moment it has its name, and replaces with it whatever `path`
+    /// named.
     ///
     /// # Errors
     /// [`Error::Io`], after which what `path` named before stands.
@@ -178,9 +179,9 @@ impl Catalog {
         })
     }
 
-    /// Opens a catalog: for writing, one process at a time; or for reading, with or without a writer beside it. A reader
-    /// changes nothing, not even to repair. Whether later checkpoints of a writer are seen depends on how the file was found,
-    /// so whoever wants to see them opens the catalog again. Snapshots outlive the catalog they are of.
+    /// Opens a catalog: for writing, one process at a time; or for reading, with or without a writer beside it. A
+    /// reader changes nothing, not even to repair. Whether later checkpoints of a writer are seen depends on how the
+    /// file was found, so whoever wants to see them opens the catalog again. Snapshots outlive the catalog they are of.
     ///
     /// # Errors
     /// [`Error::MissingFile`] or [`Error::DamagedFile`], after which [`Catalog::create`] makes a new

@@ -11,8 +11,8 @@
 //! | head | `04`, chain before the open page, Merkle root of the open page so far, what the commit states |
 //! | first chain | `05`, database id |
 //!
-//! Trees have the shape of RFC 6962 section 2.1 with the `r`s as leaf hashes: a tree over `n` leaves splits at the largest
-//! power of two below `n`; no leaves give the hash of nothing. [`Frontier`] keeps the root of a growing list in
+//! Trees have the shape of RFC 6962 section 2.1 with the `r`s as leaf hashes: a tree over `n` leaves splits at the
+//! largest power of two below `n`; no leaves give the hash of nothing. [`Frontier`] keeps the root of a growing list in
 //! `O(log n)` memory and time per step.
 
 use std::cell::RefCell;
@@ -53,8 +53,8 @@ pub fn record_hash(header: &[u8; 8], salt: &[u8], payload: &[u8]) -> Hash {
     })
 }
 
-/// The longest payload that is copied to be hashed in one piece: a copy costs a fiftieth of the hash, and what comes piecemeal
-/// is hashed chunk after chunk instead of several at once.
+/// The longest payload that is copied to be hashed in one piece: a copy costs a fiftieth of the hash, and what comes
+/// piecemeal is hashed chunk after chunk instead of several at once.
 const MAX_GATHERED_LEN: usize = 64 << 10;
 
 thread_local! {

@@ -2,8 +2,8 @@
 //!
 //! Fixed-width little-endian integers, `u64` lengths before sequences and strings, `u32` variant numbers, one byte for
 //! `bool` and the `Option` tag (bincode's "legacy" configuration, also known as bincode 1's default). Types derive
-//! [`Encode`] and [`Decode`] and go through [`encode`] and [`decode`], and through nothing else: so that another library
-//! with the same bytes can take over here.
+//! [`Encode`] and [`Decode`] and go through [`encode`] and [`decode`], and through nothing else: so that another
+//! library with the same bytes can take over here.
 //!
 //! 1. A decode allocates no more than a fixed multiple of its input, whatever lengths the input claims.
 //! 2. A decode takes every byte: bytes left over are an error.

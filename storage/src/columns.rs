@@ -23,7 +23,8 @@
 //! 1. Every array has exactly `count` values, every zone array one pair for 4,096 ids begun.
 //! 2. A NaN lies in no zone, as it passes no comparison. A zone of NaNs alone is (+∞, -∞).
 //!
-//! Cost: a name is found by looking through the list of columns, a [`Column`] found so is read by looking at its length.
+//! Cost: a name is found by looking through the list of columns, a [`Column`] found so is read by looking at its
+//! length.
 
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
@@ -221,7 +222,7 @@ impl Columns {
         self.count
     }
 
-    /// Whether there is a column of this name.
+    /// True if there is a column of this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()

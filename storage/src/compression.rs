@@ -1,9 +1,9 @@
 //! BLAKE3's compression of one block each, for many inputs side by side (BLAKE3 specification, section 2.2).
 //!
-//! What the crate `blake3` compresses side by side are whole blocks with the same flags. The last block of an input may be short
-//! and may be the root; here each block has its own length, number and flags. Sixteen words stand for what a block is mixed into
-//! and sixteen for the block. As many blocks as a vector of the machine has lanes are turned so that one vector holds the same
-//! word of all of them, go through the rounds together, and are turned back.
+//! What the crate `blake3` compresses side by side are whole blocks with the same flags. The last block of an input may
+//! be short and may be the root; here each block has its own length, number and flags. Sixteen words stand for what a
+//! block is mixed into and sixteen for the block. As many blocks as a vector of the machine has lanes are turned so
+//! that one vector holds the same word of all of them, go through the rounds together, and are turned back.
 
 use blake3::BLOCK_LEN;
 use blake3::platform::{Platform, le_bytes_from_words_64, words_from_le_bytes_64};
@@ -129,8 +129,8 @@ fn rotated<S: Simd>(words: S::u32s, right: u32) -> S::u32s {
     (words >> right) | (words << (32 - right))
 }
 
-/// The words of each block: as many vectors as a vector has lanes with the blocks' first words, as many with the next ones. Lanes
-/// that are left over take the last block once more.
+/// The words of each block: as many vectors as a vector has lanes with the blocks' first words, as many with the next
+/// ones. Lanes that are left over take the last block once more.
 #[inline(always)]
 fn rows_of<S: Simd>(simd: S, blocks: &[Block], words: impl Fn(&Block) -> &[u32; 16]) -> Rows<S> {
     let width = S::u32s::LEN;
@@ -144,8 +144,9 @@ fn rows_of<S: Simd>(simd: S, blocks: &[Block], words: impl Fn(&Block) -> &[u32; 
 
 /// Squares of rows as wide as a vector, each with rows and columns exchanged.
 ///
-/// A row's first half and that of the row half a square below, taken in turn, make a row, and their second halves the next. That
-/// doubles how many rows a column is spread over; after as many times as doubling makes the width of one, it stands in one row.
+/// A row's first half and that of the row half a square below, taken in turn, make a row, and their second halves the
+/// next. That doubles how many rows a column is spread over; after as many times as doubling makes the width of one, it
+/// stands in one row.
 #[inline(always)]
 fn turned<S: Simd>(mut rows: Rows<S>) -> Rows<S> {
     let width = S::u32s::LEN;

@@ -1,5 +1,5 @@
-//! Features of a format: what a file holds beyond its version, so that a program can tell how far it may go with a file that a
-//! newer one wrote. Three masks of bits, as in ext4:
+//! Features of a format: what a file holds beyond its version, so that a program can tell how far it may go with a file
+//! that a newer one wrote. Three masks of bits, as in ext4:
 //!
 //! 1. *Compatible*: a program that does not know one may ignore it.
 //! 2. *Read-compatible*: one that does not know one may read the file and change nothing.

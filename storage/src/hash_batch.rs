@@ -1,19 +1,21 @@
 //! BLAKE3 of many short inputs at once.
 //!
-//! BLAKE3 is quick on long inputs because it compresses several of their chunks (1024 bytes) side by side. A record is rarely
-//! longer than a few chunks and would be hashed block after block, at a fifth of that rate. Here the chunks of all inputs
-//! stand side by side: those with equally many whole blocks are compressed together, as many at once as the machine has lanes.
+//! BLAKE3 is quick on long inputs because it compresses several of their chunks (1024 bytes) side by side. A record is
+//! rarely longer than a few chunks and would be hashed block after block, at a fifth of that rate. Here the chunks of
+//! all inputs stand side by side: those with equally many whole blocks are compressed together, as many at once as the
+//! machine has lanes.
 //!
-//! 1. Of a chunk that others follow all blocks go through together with those of others. Of an input's last chunk all but the
-//!    last block do; that one, which may be short and may be the root, follows with the last blocks of all other inputs.
-//! 2. Chunks that go together have the same number in their inputs or, where too few inputs have so many, follow each other in
-//!    one input: the compression takes one counter, or one and those after it.
+//! 1. Of a chunk that others follow all blocks go through together with those of others. Of an input's last chunk all
+//!    but the last block do; that one, which may be short and may be the root, follows with the last blocks of all
+//!    other inputs.
+//! 2. Chunks that go together have the same number in their inputs or, where too few inputs have so many, follow each
+//!    other in one input: the compression takes one counter, or one and those after it.
 //! 3. The parents of two chunks, and of two parents, go together level by level.
 //!
 //! The results are those of `blake3::hash`, bit for bit (BLAKE3 specification, section 2).
 //!
-//! Compressing inputs of one's own side by side is what the crate `blake3` calls its platform, which it does not promise to
-//! keep: its version is therefore pinned.
+//! Compressing inputs of one's own side by side is what the crate `blake3` calls its platform, which it does not
+//! promise to keep: its version is therefore pinned.
 
 use blake3::platform::{Platform, le_bytes_from_words_32, words_from_le_bytes_32};
 use blake3::{BLOCK_LEN, CHUNK_LEN, IncrementCounter};
@@ -60,7 +62,7 @@ struct Chunk {
     number: usize,
     /// Its number among all chunks.
     slot: usize,
-    /// Whether it is all of its input.
+    /// True if it is all of its input.
     is_root: bool,
 }
 
@@ -198,8 +200,8 @@ impl HashBatch {
         }
     }
 
-    /// Puts parents in the place of each two nodes of an input; one that is left over moves up as it is. Each input has as many
-    /// nodes as `widths` says, before and after.
+    /// Puts parents in the place of each two nodes of an input; one that is left over moves up as it is. Each input has
+    /// as many nodes as `widths` says, before and after.
     fn run_parents(&mut self, platform: Platform, widths: &mut [usize]) {
         self.above.clear();
         let mut roots = Vec::new();
@@ -246,12 +248,13 @@ impl HashBatch {
     }
 }
 
-/// Whether few of the inputs that these whole chunks are of have more than one.
+/// True if few of the inputs that these whole chunks are of have more than one.
 fn are_few(chunks: &[Chunk]) -> bool {
     chunks.iter().filter(|chunk| chunk.number == 0).count() < ENOUGH_LANES
 }
 
-/// How many inputs are compressed at once here. Fewer cost as many as the next power of two: lanes that are left take zeros.
+/// How many inputs are compressed at once here. Fewer cost as many as the next power of two: lanes that are left take
+/// zeros.
 fn lanes_of(platform: Platform) -> usize {
     platform.simd_degree().min(MAX_LANES)
 }

@@ -59,6 +59,18 @@ pub struct Lock {
     written: Option<Mutex<Status>>,
     /// What stood there before the writer wrote.
     found: Option<Status>,
+    /// The byte this handle has locked.
+    byte: Range<u64>,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            // Closing the file is not enough: a process forked meanwhile shares the open file, and its locks, until it
+            // executes another program. If this fails, the lock ends with the last such copy.
+            let _ = file.unlock(self.byte.clone());
+        }
+    }
 }
 
 impl Lock {
@@ -84,7 +96,13 @@ impl Lock {
         };
         file.write_at(&encode(&status), 0).map_err(Error::io(path, "write"))?;
         file.sync().map_err(Error::io(path, "sync"))?;
-        Ok(Self { path: path.to_owned(), file: Some(file), written: Some(Mutex::new(status)), found })
+        Ok(Self {
+            path: path.to_owned(),
+            file: Some(file),
+            written: Some(Mutex::new(status)),
+            found,
+            byte: WRITER_BYTE,
+        })
     }
 
     /// Announces a reader.
@@ -102,7 +120,7 @@ impl Lock {
             // Nobody takes this byte exclusively, so it is never refused.
             file.try_lock(READERS_BYTE, LockKind::Shared).map_err(Error::io(path, "lock"))?;
         }
-        Ok(Self { path: path.to_owned(), file, written: None, found: None })
+        Ok(Self { path: path.to_owned(), file, written: None, found: None, byte: READERS_BYTE })
     }
 
     /// The status block as it stood before this writer took the lock: what its log is judged by.
@@ -147,11 +165,14 @@ impl Lock {
         if status.durable >= durable && status.closed == closed {
             return Ok(());
         }
-        (status.durable, status.closed) = (durable, closed);
-        file.write_at(&encode(&status), 0).map_err(Error::io(&self.path, "write"))
+        let next = Status { durable, closed, ..*status };
+        file.write_at(&encode(&next), 0).map_err(Error::io(&self.path, "write"))?;
+        // Only what was written counts as written: the next call repeats one that failed.
+        *status = next;
+        Ok(())
     }
 
-    /// Whether another handle holds the writer's lock.
+    /// True if another handle holds the writer's lock.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -159,7 +180,7 @@ impl Lock {
         self.is_held(WRITER_BYTE)
     }
 
-    /// Whether another handle reads.
+    /// True if another handle reads.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -167,8 +188,8 @@ impl Lock {
         self.is_held(READERS_BYTE)
     }
 
-    /// Keeps the log as it is, whoever writes, until the pin is dropped: nothing is erased or retired. Waits while that is
-    /// under way.
+    /// Keeps the log as it is, whoever writes, until the pin is dropped: nothing is erased or retired. Waits while that
+    /// is under way.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -302,7 +323,7 @@ fn decode(block: &[u8; STATUS_LEN]) -> Option<Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vfs::SimVfs;
+    use crate::vfs::{Failure, SimVfs};
 
     #[test]
     fn the_bytes_of_a_status_block() {
@@ -342,6 +363,16 @@ mod tests {
         assert!(other.is_locked(PIN_BYTE).unwrap());
         drop(pin);
         assert!(!other.is_locked(PIN_BYTE).unwrap(), "though the file is still open");
+    }
+
+    #[test]
+    fn a_position_that_could_not_be_written_is_written_again() {
+        let sim = SimVfs::new();
+        let lock = Lock::writer(&sim, Path::new("/LOCK")).unwrap();
+        sim.fail_at(sim.calls(), Failure::Io, false);
+        assert!(lock.set_durable(Lsn(4096)).is_err());
+        lock.set_durable(Lsn(4096)).unwrap();
+        assert_eq!(lock.status().unwrap().unwrap().durable, Lsn(4096));
     }
 
     #[test]

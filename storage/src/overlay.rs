@@ -11,8 +11,8 @@
 //! 2. [`View::freeze`] and [`View::thaw`] change no answer.
 //! 3. A copy of a view answers the same for ever, whatever becomes of the original.
 //!
-//! Who may have to take changes back asks for a [`View::savepoint`]; from then on the view notes what each change replaced,
-//! which costs less than a copy kept aside: that would make every change copy the nodes it touches.
+//! Who may have to take changes back asks for a [`View::savepoint`]; from then on the view notes what each change
+//! replaced, which costs less than a copy kept aside: that would make every change copy the nodes it touches.
 //!
 //! Cost: O(log n) for each change and look-up; the maps are B-trees with shared nodes under the last few changes
 //! ([`BufferedMap`]).
@@ -126,7 +126,7 @@ impl Overlay {
         self.changes.len()
     }
 
-    /// Whether nothing is changed.
+    /// True if nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
@@ -315,7 +315,7 @@ impl View {
         self.rows(Bound::Included(from), to)
     }
 
-    /// Whether a row whose key begins with `prefix` was changed since the last checkpoint.
+    /// True if a row whose key begins with `prefix` was changed since the last checkpoint.
     #[must_use]
     pub fn is_changed(&self, table: u8, prefix: &[u8]) -> bool {
         [&self.active, &self.frozen].into_iter().any(|overlay| overlay.has(table, prefix))
@@ -475,7 +475,7 @@ fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     None
 }
 
-/// Whether no key can lie between the bounds. The maps below take such bounds for a mistake.
+/// True if no key can lie between the bounds. The maps below take such bounds for a mistake.
 fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     match (from, to) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,

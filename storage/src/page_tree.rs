@@ -1,10 +1,10 @@
 //! The Merkle tree of a page's records, made level by level.
 //!
-//! A node alone is two blocks to hash, one after the other. Who has all records of a page at hand makes the nodes of a level
-//! together, and the roots over the records before each commit likewise: a step of all of them at a time.
+//! A node alone is two blocks to hash, one after the other. Who has all records of a page at hand makes the nodes of a
+//! level together, and the roots over the records before each commit likewise: a step of all of them at a time.
 //!
-//! Nothing depends on what was made here. A node or root is given out only for the very hashes it was made of; whoever asks
-//! for another makes it as ever.
+//! Nothing depends on what was made here. A node or root is given out only for the very hashes it was made of; whoever
+//! asks for another makes it as ever.
 
 use crate::chain::{self, Frontier, Hash};
 use crate::hash_batch::HashBatch;
@@ -37,8 +37,8 @@ impl PageTree {
         self.roots.clear();
     }
 
-    /// Makes the nodes over these leaves, and the roots over the first so many, for each of these counts: ascending, and from
-    /// 1 to as many as there are.
+    /// Makes the nodes over these leaves, and the roots over the first so many, for each of these counts: ascending,
+    /// and from 1 to as many as there are.
     pub(crate) fn make(&mut self, leaves: &[Hash], counts: impl Iterator<Item = u64>) {
         self.clear();
         let mut start = 0;

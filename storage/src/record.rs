@@ -11,14 +11,14 @@
 //! | 28 | length | payload |
 //! | 28 + length | | zeros to a multiple of 8, and to 56 at least |
 //!
-//! The CRC starts from the CRC of database id, segment number (8 bytes) and offset in the segment file (8 bytes): a record
-//! copied to another place, or from another database, does not pass. The record's hash `r` ([`crate::chain`]) does not
-//! depend on the place.
+//! The CRC starts from the CRC of database id, segment number (8 bytes) and offset in the segment file (8 bytes): a
+//! record copied to another place, or from another database, does not pass. The record's hash `r` ([`crate::chain`])
+//! does not depend on the place.
 //!
 //! 1. Twelve zero bytes are no record: the mark is never zero.
-//! 2. `r` covers the flags as they were written, so redacting changes nothing above: the flag is set, `r` itself is put at
-//!    offset 12, the position of the record that stands in for it (0: none does) at 44, and the rest up to the record's end
-//!    is zeroed. Every record is long enough for that.
+//! 2. `r` covers the flags as they were written, so redacting changes nothing above: the flag is set, `r` itself is put
+//!    at offset 12, the position of the record that stands in for it (0: none does) at 44, and the rest up to the
+//!    record's end is zeroed. Every record is long enough for that.
 //! 3. Nothing is believed before the CRC holds, and the CRC is not computed before the length is known to fit.
 
 use crate::chain::{self, Hash};
@@ -59,13 +59,13 @@ pub(crate) const SALT_LEN: usize = 16;
 pub(crate) const ALIGNMENT: usize = 8;
 /// The shortest record.
 pub(crate) const MIN_LEN: usize = 56;
-/// Where a redacted record keeps the position of its stand-in.
-const INSTEAD_AT: usize = SALT_AT + size_of::<Hash>();
+/// Where a redacted record keeps the position of its replacement.
+const REPLACEMENT_AT: usize = SALT_AT + size_of::<Hash>();
 
 const MARK: [u8; 2] = *b"Hr";
 
 const _: () = assert!(PAYLOAD_AT == 28);
-const _: () = assert!(MIN_LEN >= INSTEAD_AT + size_of::<u64>() && MIN_LEN.is_multiple_of(ALIGNMENT));
+const _: () = assert!(MIN_LEN >= REPLACEMENT_AT + size_of::<u64>() && MIN_LEN.is_multiple_of(ALIGNMENT));
 const _: () = assert!(MAX_PAYLOAD <= u32::MAX as usize);
 
 /// A record to be appended.
@@ -92,11 +92,11 @@ pub struct Record {
     pub hash: Hash,
     /// Where the record stands that holds what may be known of it, if it was redacted and one does. Reading the log in
     /// order gives that record's type and bytes in the place of this one's.
-    pub instead: Option<Lsn>,
+    pub replacement: Option<Lsn>,
 }
 
 impl Record {
-    /// Whether payload and salt were erased.
+    /// True if payload and salt were erased.
     #[must_use]
     pub fn is_redacted(&self) -> bool {
         self.flags & FLAG_REDACTED != 0
@@ -197,14 +197,21 @@ pub(crate) fn set_crc(record: &mut [u8], seed: &CrcSeed, place: Place) {
 }
 
 /// The bytes of a redacted record of this type and former payload length.
-pub(crate) fn redacted(kind: u8, payload_len: u32, r: &Hash, instead: u64, seed: &CrcSeed, place: Place) -> Vec<u8> {
+pub(crate) fn redacted(
+    kind: u8,
+    payload_len: u32,
+    r: &Hash,
+    replacement: u64,
+    seed: &CrcSeed,
+    place: Place,
+) -> Vec<u8> {
     let mut record = vec![0; stored_len(payload_len as usize)];
     record[LENGTH_AT..KIND_AT].copy_from_slice(&payload_len.to_le_bytes());
     record[KIND_AT] = kind;
     record[FLAGS_AT] = FLAG_REDACTED;
     record[MARK_AT..CRC_AT].copy_from_slice(&MARK);
-    record[SALT_AT..INSTEAD_AT].copy_from_slice(r);
-    record[INSTEAD_AT..INSTEAD_AT + 8].copy_from_slice(&instead.to_le_bytes());
+    record[SALT_AT..REPLACEMENT_AT].copy_from_slice(r);
+    record[REPLACEMENT_AT..REPLACEMENT_AT + 8].copy_from_slice(&replacement.to_le_bytes());
     set_crc(&mut record, seed, place);
     record
 }
@@ -234,8 +241,8 @@ pub(crate) struct RecordView<'a> {
     pub(crate) flags: u8,
     pub(crate) payload: &'a [u8],
     pub(crate) hash: Hash,
-    /// The position of its stand-in, 0 without one.
-    pub(crate) instead: u64,
+    /// The position of its replacement, 0 without one.
+    pub(crate) replacement: u64,
     /// With padding.
     pub(crate) stored_len: usize,
 }
@@ -247,8 +254,8 @@ impl RecordView<'_> {
 
     /// The record with this as its payload: its own or, where nobody asks for it, none.
     pub(crate) fn to_record_with(&self, lsn: Lsn, payload: &[u8]) -> Record {
-        let instead = (self.instead > 0).then_some(Lsn(self.instead));
-        Record { lsn, kind: self.kind, flags: self.flags, payload: payload.to_vec(), hash: self.hash, instead }
+        let replacement = (self.replacement > 0).then_some(Lsn(self.replacement));
+        Record { lsn, kind: self.kind, flags: self.flags, payload: payload.to_vec(), hash: self.hash, replacement }
     }
 }
 
@@ -327,7 +334,7 @@ pub(crate) fn parse_hashed<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place, ha
     }
     let length = u32::from_le_bytes([record[0], record[1], record[2], record[3]]) as usize;
     let flags = record[FLAGS_AT];
-    let (payload, hash, instead, zeros) = match flags {
+    let (payload, hash, replacement, zeros) = match flags {
         0 => {
             let payload = &record[PAYLOAD_AT..PAYLOAD_AT + length];
             let hash = hash
@@ -335,16 +342,16 @@ pub(crate) fn parse_hashed<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place, ha
             (payload, hash, 0, &record[PAYLOAD_AT + length..])
         }
         FLAG_REDACTED => {
-            let mut instead = [0; 8];
-            instead.copy_from_slice(&record[INSTEAD_AT..INSTEAD_AT + 8]);
-            ([].as_slice(), stated_hash(record), u64::from_le_bytes(instead), &record[INSTEAD_AT + 8..])
+            let mut replacement = [0; 8];
+            replacement.copy_from_slice(&record[REPLACEMENT_AT..REPLACEMENT_AT + 8]);
+            ([].as_slice(), stated_hash(record), u64::from_le_bytes(replacement), &record[REPLACEMENT_AT + 8..])
         }
         _ => return Parsed::Fault(format!("unknown record flags {flags:#04x}")),
     };
     if zeros.iter().any(|&byte| byte != 0) {
         return Parsed::Fault("the padding of a record is not zero".into());
     }
-    Parsed::Record(RecordView { kind: record[KIND_AT], flags, payload, hash, instead, stored_len })
+    Parsed::Record(RecordView { kind: record[KIND_AT], flags, payload, hash, replacement, stored_len })
 }
 
 /// The part of a record's header that its hash is over.
@@ -357,7 +364,7 @@ fn hashed_header(record: &[u8]) -> [u8; 8] {
 /// The hash that a redacted record states.
 fn stated_hash(record: &[u8]) -> Hash {
     let mut r = Hash::default();
-    r.copy_from_slice(&record[SALT_AT..INSTEAD_AT]);
+    r.copy_from_slice(&record[SALT_AT..REPLACEMENT_AT]);
     r
 }
 
@@ -456,7 +463,7 @@ pub(crate) mod tests {
         expected.extend_from_slice(&[0; 20]);
         assert_eq!(bytes, expected);
         let Parsed::Record(view) = parse(&bytes, &seed(), PLACE) else { panic!("refused") };
-        assert_eq!((view.instead, view.hash, view.stored_len), (0x0102, [0xcc; 32], 72));
+        assert_eq!((view.replacement, view.hash, view.stored_len), (0x0102, [0xcc; 32], 72));
     }
 
     #[test]
@@ -503,7 +510,7 @@ pub(crate) mod tests {
             let (bytes, r) = encoded(kind, &payload);
             prop_assert_eq!(bytes.len() % ALIGNMENT, 0);
             prop_assert_eq!(claimed_len(&bytes), Some(bytes.len()));
-            let expected = RecordView { kind, flags: 0, payload: &payload, hash: r, instead: 0, stored_len: bytes.len() };
+            let expected = RecordView { kind, flags: 0, payload: &payload, hash: r, replacement: 0, stored_len: bytes.len() };
             prop_assert_eq!(parse(&bytes, &seed(), PLACE), Parsed::Record(expected));
         }
 

@@ -1,7 +1,7 @@
 //! The hashes of the records of a page, or of a transaction, made together.
 //!
-//! Who needs the hashes of many records asks for all of them first. Those up to [`MAX_BATCHED_LEN`] are made side by side; a
-//! longer record is hashed alone, and one that was erased states its hash.
+//! Who needs the hashes of many records asks for all of them first. Those up to [`MAX_BATCHED_LEN`] are made side by
+//! side; a longer record is hashed alone, and one that was erased states its hash.
 
 use crate::chain::{self, Hash};
 use crate::hash_batch::{HashBatch, MAX_BATCHED_LEN};

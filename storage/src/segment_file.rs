@@ -35,8 +35,8 @@
 //!
 //! The sections follow in the directory's order, each padded with zeros to a multiple of 64.
 //!
-//! A file may have a section `LOG `, 48 bytes, and then has the compatible feature 0: which log it was made from, and how far.
-//! What it holds comes from the records up to that commit, and from no other log. A file of columns has none.
+//! A file may have a section `LOG `, 48 bytes, and then has the compatible feature 0: which log it was made from, and
+//! how far. What it holds comes from the records up to that commit, and from no other log. A file of columns has none.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -53,8 +53,8 @@
 //!    another file or another place do not pass.
 
 mod origin;
-mod passage;
 mod stream;
+mod streaming_reader;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -63,10 +63,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Result};
 use crate::features::{Access, Features, UPGRADE_OR_REBUILD};
 use crate::log::Head;
-use crate::vfs::{Mapping, Vfs};
+use crate::vfs::{Mapping, Vfs, refuse_symlink};
 
-pub use passage::Passage;
 pub use stream::SegmentFileStream;
+pub use streaming_reader::StreamingReader;
 
 /// Which file this is: what a reader must expect to find, or else refuse the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -208,7 +208,7 @@ struct Section {
     crc: u32,
     offset: usize,
     len: usize,
-    /// Whether the bytes were found to match the checksum.
+    /// True if the bytes were found to match the checksum.
     checked: AtomicBool,
 }
 
@@ -219,6 +219,8 @@ impl SegmentFile {
     /// [`Error::MissingFile`], [`Error::DamagedFile`], [`Error::NewerFormat`], [`Error::WrongDatabase`] or
     /// [`Error::Io`].
     pub fn open(vfs: &dyn Vfs, path: &Path, kind: [u8; 4], identity: &FileIdentity) -> Result<Self> {
+        let dir = path.parent().unwrap_or(Path::new(""));
+        refuse_symlink(vfs, dir).map_err(Error::io(dir, "open"))?;
         let content = vfs.map(path).map_err(Error::derived_io(path, "map"))?;
         Self::from_mapping(path, content, kind, identity)
     }
@@ -312,8 +314,8 @@ impl SegmentFile {
         Ok(self.bytes_of(section))
     }
 
-    /// As [`SegmentFile::section`], but its checksum is left to [`SegmentFile::verify`]: for a large section that is read
-    /// here and there, whose content brings checksums of its parts.
+    /// As [`SegmentFile::section`], but its checksum is left to [`SegmentFile::verify`]: for a large section that is
+    /// read here and there, whose content brings checksums of its parts.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] when there is no such section.
@@ -344,7 +346,7 @@ impl SegmentFile {
             end = section.offset + section.len;
         }
         self.check_padding(end, self.content.len())?;
-        self.let_go();
+        self.advise_dont_need();
         Ok(())
     }
 
@@ -411,11 +413,11 @@ impl SegmentFile {
         self.content.will_need(section.offset..section.offset + section.len);
         let mut hasher = section_hasher(&self.identity, section.tag, section.offset as u64);
         let mut start = section.offset;
-        for piece in self.bytes_of(section).chunks(passage::KEPT_LEN) {
+        for piece in self.bytes_of(section).chunks(streaming_reader::RESIDENT_LEN) {
             hasher.update(piece);
             let end = start + piece.len();
-            if piece.len() == passage::KEPT_LEN {
-                self.content.let_go(start..end);
+            if piece.len() == streaming_reader::RESIDENT_LEN {
+                self.content.advise_dont_need(start..end);
             }
             start = end;
         }
@@ -445,7 +447,7 @@ impl SegmentFile {
 /// Appends this to a name while its file is being written.
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// Whether a file name is that of a file whose writing never ended; such files may be removed.
+/// True if a file name is that of a file whose writing never ended; such files may be removed.
 #[must_use]
 pub fn is_temporary(name: &str) -> bool {
     name.ends_with(TEMPORARY_SUFFIX)

@@ -1,7 +1,7 @@
 //! Immutable bytes, short ones kept in place.
 //!
-//! Most keys and many values of rows are a few bytes long. Copying a node of the overlay's tree copies them all; kept in
-//! place that is a copy of memory, where each shared allocation would cost an atomic count up and, later, one down.
+//! Most keys and many values of rows are a few bytes long. Copying a node of the overlay's tree copies them all; kept
+//! in place that is a copy of memory, where each shared allocation would cost an atomic count up and, later, one down.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -95,8 +95,8 @@ impl PartialOrd for SmallBytes {
 }
 
 impl Ord for SmallBytes {
-    /// As slices are ordered. Behind its length an array is zero, so that of two in place the greater number, read from the
-    /// front, is the greater one; where they are equal, the shorter is the beginning of the longer.
+    /// As slices are ordered. Behind its length an array is zero, so that of two in place the greater number, read from
+    /// the front, is the greater one; where they are equal, the shorter is the beginning of the longer.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {

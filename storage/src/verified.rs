@@ -1,7 +1,7 @@
 //! When each segment of the log was last verified: the file `VERIFIED`.
 //!
-//! It is a note and nothing rests on it: whoever verified writes it anew, the last one wins, and a file that is missing or does
-//! not match its checksum says that nothing was verified. Little-endian:
+//! It is a note and nothing rests on it: whoever verified writes it anew, the last one wins, and a file that is missing
+//! or does not match its checksum says that nothing was verified. Little-endian:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -46,7 +46,8 @@ const CRC_LEN: usize = 4;
 const MAX_LEN: u64 = 16 << 20;
 const _: () = assert!(ENTRIES_AT == 32 && ENTRY_LEN == 24);
 
-/// What the file at `path` says of this database's segments, by number; nothing where it says nothing that can be believed.
+/// What the file at `path` says of this database's segments, by number; nothing where it says nothing that can be
+/// believed.
 ///
 /// # Errors
 /// [`Error::Io`].

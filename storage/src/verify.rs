@@ -1,18 +1,20 @@
 //! Every check there is, over the whole log.
 //!
-//! Opening checks from the last checkpoint on and stops at the first fault; this starts at the first byte, goes on behind
-//! faults, and reports each with its file, log page and byte offset. On top of what a scan checks it reads what no record
-//! covers: the rest of header pages and pages that were left unused at the end of a segment, which must be zero.
+//! Opening checks from the last checkpoint on and stops at the first fault; this starts at the first byte, goes on
+//! behind faults, and reports each with its file, log page and byte offset. On top of what a scan checks it reads what
+//! no record covers: the rest of header pages and pages that were left unused at the end of a segment, which must be
+//! zero.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Damage, Error, Result};
+use crate::log::erasure::Erasure;
+use crate::log::fault::Fault;
 use crate::log::reader::{self, SegmentTable};
-use crate::log::redaction::Erasure;
-use crate::log::scanner::{Fault, Scanner, Step};
-use crate::log::segment::{HEADER_LEN, HeaderState, Segment};
+use crate::log::scanner::{Scanner, Step};
+use crate::log::segment::{HEADER_LEN, HeaderState, Segment, file_name};
 use crate::log::writer::Geometry;
 use crate::log::{Lsn, Transaction, damage_at};
 use crate::zeros;
@@ -50,18 +52,28 @@ pub struct SoundSegment {
 }
 
 impl VerifyReport {
-    /// Whether everything that was checked holds.
+    /// True if everything that was checked holds.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
+    }
+
+    /// Adds what opening the log found, unless the scan reported that place too.
+    pub(crate) fn add(&mut self, damage: Damage) {
+        if self.faults.iter().any(|fault| fault.position == damage.position) {
+            return;
+        }
+        let of_damaged = |segment: &SoundSegment| damage.file.ends_with(file_name(segment.number));
+        self.sound.retain(|segment| !of_damaged(segment));
+        self.faults.push(damage);
     }
 }
 
 /// The faults reported at most: a destroyed file should not fill the memory.
 const MAX_FAULTS: usize = 1000;
 
-/// Verifies up to position `limit`, or to the end of the files if that comes first. `end_now` gives the end of the log with no
-/// append under way, if that can be known.
+/// Verifies up to position `limit`, or to the end of the files if that comes first. `end_now` gives the end of the log
+/// with no append under way, if that can be known.
 pub(crate) fn verify<E: From<Error>>(
     geometry: &Geometry,
     segments: Vec<Arc<Segment>>,
@@ -181,7 +193,7 @@ impl Verifying<'_> {
         }
     }
 
-    /// Whether a record that was not erased when it was read is by now.
+    /// True if a record that was not erased when it was read is by now.
     fn is_erased(&mut self, position: u64) -> bool {
         self.geometry.erasing.wait();
         let table = SegmentTable::new(self.segments.clone());

@@ -3,7 +3,7 @@
 
 const BLOCK: usize = 64;
 
-/// Whether all bytes are zero.
+/// True if all bytes are zero.
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     !bytes.chunks(BLOCK).any(is_used)
 }

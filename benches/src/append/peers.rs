@@ -5,8 +5,9 @@
 //! | sqlite | a row of a table with a number for its key | `journal_mode = WAL`, `synchronous = FULL` |
 //! | redb | a key of 8 bytes and its text | `Durability::Immediate` |
 //!
-//! Neither indexes words, follows where things come from, or makes records tamper-evident: they are the price of a durable row.
-//! Writers of one process share redb's handle; with SQLite each has a connection of its own, and waits for the others.
+//! Neither indexes words, follows where things come from, or makes records tamper-evident: they are the price of a
+//! durable row. Writers of one process share redb's handle; with SQLite each has a connection of its own, and waits for
+//! the others.
 
 use super::{Arguments, Mode, timed};
 use crate::Result;

@@ -1,5 +1,5 @@
-//! A conversation with questions, in the form that `locomo` reads: two friends, and among much small talk one remark for
-//! each question, with the recall that was distilled from it and a theme for each sitting.
+//! A conversation with questions, in the form that `locomo` reads: two friends, and among much small talk one remark
+//! for each question, with the recall that was distilled from it and a theme for each sitting.
 
 use crate::Result;
 use holotype::embed::HashingEmbedder;

@@ -1,5 +1,5 @@
-//! A service desk with questions, in the form that `epistemic` reads: each thing is looked up again and again, and among
-//! the answers some failed, one is of another version, one is a guess, and all but the last are out of date.
+//! A service desk with questions, in the form that `epistemic` reads: each thing is looked up again and again, and
+//! among the answers some failed, one is of another version, one is a guess, and all but the last are out of date.
 
 use super::conversation::Story;
 use crate::Result;

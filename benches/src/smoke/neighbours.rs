@@ -13,7 +13,8 @@ const DIM: usize = 32;
 const CENTRES: usize = 30;
 const K: usize = 10;
 
-/// Writes `base.npy`, `queries.npy`, `truth.npy`, and for a filter on every third vector `filter.npy` and `filtered.npy`.
+/// Writes `base.npy`, `queries.npy`, `truth.npy`, and for a filter on every third vector `filter.npy` and
+/// `filtered.npy`.
 pub(super) fn write(dir: &Path) -> Result<()> {
     let mut random = Random(11);
     let mut vector = |around: Option<&Vec<f32>>| -> Vec<f32> {

@@ -11,13 +11,14 @@
 //! | near | 256 KiB: they stay in the second cache |
 //! | far | as much as `--far-mib` says, in order: they come from memory each time |
 //!
-//! Rows and queries begin on a boundary of 64 bytes, as those of a segment and prepared queries do: where every load runs over
-//! the end of a cache line, codes are compared at half the rate. What is near lies in one page of 2 MiB, if the system has those:
-//! in many small ones it may lie in the cache so that not all of it stays there. What is far lies in small ones, as mapped files do.
+//! Rows and queries begin on a boundary of 64 bytes, as those of a segment and prepared queries do: where every load
+//! runs over the end of a cache line, codes are compared at half the rate. What is near lies in one page of 2 MiB, if
+//! the system has those: in many small ones it may lie in the cache so that not all of it stays there. What is far lies
+//! in small ones, as mapped files do.
 //!
-//! Rates are by processor time of the thread, the best of some rounds; `million_per_s` counts distances. `read` combines the
-//! same bytes as whole words, in four places at a time, and does nothing else: `of_reading` is the share of its rate at which
-//! a kernel's rows go by.
+//! Rates are by processor time of the thread, the best of some rounds; `million_per_s` counts distances. `read`
+//! combines the same bytes as whole words, in four places at a time, and does nothing else: `of_reading` is the share
+//! of its rate at which a kernel's rows go by.
 
 use crate::Result;
 use crate::measure::{cpu_time, round};
@@ -209,8 +210,8 @@ fn rate(count: usize, mut work: impl FnMut()) -> f64 {
 /// Places that are read side by side: what fetches ahead begins again with every page, and the others go on meanwhile.
 const PLACES: usize = 4;
 
-/// In a sum of its own for each word of a cache line, so that additions do not wait for each other; more sums than that would
-/// not stay in registers.
+/// In a sum of its own for each word of a cache line, so that additions do not wait for each other; more sums than that
+/// would not stay in registers.
 fn sum(words: &[u64]) -> u64 {
     let part = words.len() / PLACES;
     let [a, b, c, d]: [&[[u64; 8]]; PLACES] =

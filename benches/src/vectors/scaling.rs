@@ -1,7 +1,8 @@
 //! The same queries by one thread and by several, in turn.
 //!
 //! Each round asks everything with each number of threads, one after the other. `qps` and `p99_us` are medians over the
-//! rounds; `scaling` is the median of a round's rate in parts of the same round's rate with the first number of threads.
+//! rounds; `scaling` is the median of a round's rate in parts of the same round's rate with the first number of
+//! threads.
 
 use super::{Arguments, Questions, ask};
 use crate::Result;

@@ -7,13 +7,13 @@
 //! | mixed-nearest | the same with `Snapshot::nearest` in the place of recalls: numbers and scores of items, as libraries of vectors answer |
 //! | mixed-index | the same of the vector index alone, with no database around it: nine searches, then a vector more in the tail |
 //!
-//! Operations are counted by the clock and by processor time, which is what an unshared core would give; that of the whole
-//! process, background work included. Besides, what a read and a write take of the thread that does them, and what all other
-//! threads take a write: checkpoints and merges. At the end of a mix `segments` are the vectors in each, oldest first, those
-//! without a graph below zero, and `tail` those in none.
+//! Operations are counted by the clock and by processor time, which is what an unshared core would give; that of the
+//! whole process, background work included. Besides, what a read and a write take of the thread that does them, and
+//! what all other threads take a write: checkpoints and merges. At the end of a mix `segments` are the vectors in each,
+//! oldest first, those without a graph below zero, and `tail` those in none.
 //!
-//! The database holds clustered vectors made here, checkpointed before anything is measured. A vector that the next recall
-//! does not find is an error.
+//! The database holds clustered vectors made here, checkpointed before anything is measured. A vector that the next
+//! recall does not find is an error.
 
 use super::IDENTITY;
 use crate::Result;

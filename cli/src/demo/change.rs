@@ -31,7 +31,7 @@ impl ChangedCopy {
         Ok(copy)
     }
 
-    /// Whether the fault names a place in the log page that was changed, at or before the changed byte.
+    /// True if the fault names a place in the log page that was changed, at or before the changed byte.
     pub(super) fn is_where_it_was_changed(&self, fault: &Fault) -> bool {
         let page = self.changed_at / u64::from(Options::default().page_size);
         fault.page == Some(page) && fault.offset.is_some_and(|offset| offset <= self.changed_at)
@@ -48,7 +48,7 @@ impl ChangedCopy {
         Ok(database.verify(&mut |_, _| {})?.faults)
     }
 
-    /// Whether the copy, asked the story's question, shows the words as evidence that holds.
+    /// True if the copy, asked the story's question, shows the words as evidence that holds.
     pub(super) fn shows(&self, words: &str) -> Result<bool, Failure> {
         let database = Holotype::open(&self.path, Options::read_only())?;
         let Ok(outputs) = database.query(&story::statement(), &Params::new()) else { return Ok(false) };

@@ -79,7 +79,7 @@ fn write_pretty(out: &mut impl Write, value: &Value) -> io::Result<()> {
     writeln!(out, "{value:#}")
 }
 
-/// Whether a check that was run found something.
+/// True if a check that was run found something.
 pub(crate) fn found_something(outputs: &[Output]) -> bool {
     outputs.iter().any(|output| matches!(output, Output::Table(table) if table.failed))
 }

@@ -57,7 +57,7 @@ fn open_quote(text: &str) -> Option<(char, usize)> {
     open
 }
 
-/// Whether a quote at the end of this text begins the name of an episode.
+/// True if a quote at the end of this text begins the name of an episode.
 fn names_episode(stem: &str) -> bool {
     let mut rest = stem.trim_end();
     // Further names of a list follow commas.

@@ -17,7 +17,7 @@ pub(super) struct Assistant {
     pub(super) colour: bool,
 }
 
-/// Whether Enter runs what was typed: it is empty, a command of the session, ends with `;`, is a whole script, or is
+/// True if Enter runs what was typed: it is empty, a command of the session, ends with `;`, is a whole script, or is
 /// wrong before its end.
 pub(super) fn is_complete(source: &str) -> bool {
     let source = source.trim();

@@ -3,8 +3,8 @@
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
-/// Shows a text of more lines than the terminal has through the pager; other texts, and all where there is none, as they
-/// are.
+/// Shows a text of more lines than the terminal has through the pager; other texts, and all where there is none, as
+/// they are.
 pub(super) fn show(text: &[u8], screen_lines: Option<usize>) -> io::Result<()> {
     let lines = text.iter().filter(|byte| **byte == b'\n').count();
     let is_long = screen_lines.is_some_and(|screen| lines >= screen);
@@ -16,7 +16,7 @@ pub(super) fn show(text: &[u8], screen_lines: Option<usize>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the pager took it.
+/// True if the pager took it.
 fn paged(text: &[u8], pager: Option<String>) -> bool {
     let mut command = match &pager {
         Some(pager) => {

@@ -1,7 +1,7 @@
 //! Export: the present state, or the log, as lines.
 //!
-//! The present state is written in log order: an item, episode, page or link stands where it was made, as it is now. What
-//! changed it since is folded into its line; it has a line of its own, where it happened, only when it says more:
+//! The present state is written in log order: an item, episode, page or link stands where it was made, as it is now.
+//! What changed it since is folded into its line; it has a line of its own, where it happened, only when it says more:
 //!
 //! - an episode's later versions, because traces inherit the version of their time, and its closing;
 //! - a mark with a reason, the utility of a trace and the status of a theme, which their lines do not hold;
@@ -11,12 +11,12 @@
 //! - the end of the last pointer of a recall: it is written with the pointers it had, and an `unlink` for each.
 //!
 //! Keys are those that hold now, so an item that was superseded under its key has the engine's own one (`~12.3`).
-//! Pointers have their bytes and hash. A `commit` line ends each transaction that has lines left; it says no number and no
-//! time, which a copy cannot have.
+//! Pointers have their bytes and hash. A `commit` line ends each transaction that has lines left; it says no number and
+//! no time, which a copy cannot have.
 //!
 //! Invariants:
-//! 1. The same state gives the same bytes, and an export that is imported into an empty database and exported again gives
-//!    the same bytes, lines and vectors.
+//! 1. The same state gives the same bytes, and an export that is imported into an empty database and exported again
+//!    gives the same bytes, lines and vectors.
 //! 2. A line names only what an earlier line made.
 
 mod history;
@@ -30,10 +30,11 @@ pub use present::export;
 use super::line::{Header, Line, VectorRef};
 use super::npy::{NpyError, NpyWriter, Precision};
 use super::writer::{LineWriter, WriteError};
-use crate::forget::NO_HASH;
-use crate::record::{PointerRecord, PointerTarget, UncitedRecord};
-use crate::space::Space;
-use crate::{Encoding, Error, Result, Snapshot, provenance::hex};
+use crate::model::pointer::NO_HASH;
+use crate::model::pointer::hex;
+use crate::model::space::Space;
+use crate::records::record::{PointerRecord, PointerTarget, UncitedRecord};
+use crate::{Encoding, Error, Result, Snapshot};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -130,7 +131,7 @@ impl Keys {
             .ok_or_else(|| Error::Corrupt { what: format!("the log names page {number} before it closes it") })
     }
 
-    /// Whether a page was closed by now.
+    /// True if a page was closed by now.
     fn has_page(&self, number: u32) -> bool {
         usize::try_from(number).is_ok_and(|number| number < self.pages.len())
     }

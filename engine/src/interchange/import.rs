@@ -1,8 +1,8 @@
 //! Import: lines into a database, transaction by transaction.
 //!
-//! Lines up to the next `commit` line are one transaction. While no `commit` line was seen, a transaction also ends after
-//! [`LINES_PER_TRANSACTION`] lines; of an export, which begins with a header and states its transactions, only when it
-//! has grown to half of what a transaction may hold. What is left at the end of the file is the last one.
+//! Lines up to the next `commit` line are one transaction. While no `commit` line was seen, a transaction also ends
+//! after [`LINES_PER_TRANSACTION`] lines; of an export, which begins with a header and states its transactions, only
+//! when it has grown to half of what a transaction may hold. What is left at the end of the file is the last one.
 //!
 //! An import can be run again. A line that says what the database holds already is counted `known` and skipped; a line
 //! that gives a key another content than it has is an error. *Holds* is meant of the log ([`past`]): a line that was
@@ -26,10 +26,10 @@ mod statements;
 use super::line::Line;
 use super::npy::NpyReader;
 use super::reader::LineReader;
-use crate::database::Holotype;
-use crate::embed::HashingEmbedder;
+use crate::core::handle::Holotype;
+use crate::model::embed::HashingEmbedder;
 use crate::options::Durability;
-use crate::transaction::Transaction;
+use crate::write::transaction::Transaction;
 use crate::{Error, ItemId, Result};
 use fault::{Failure, Fault};
 use past::Past;
@@ -47,7 +47,8 @@ pub struct ImportOptions {
     pub durability: Durability,
     /// Report bad lines and go on, instead of stopping at the first one.
     pub skip_bad: bool,
-    /// Embeds the text of every item that has no vector, when the database's space is this embedder's or it has none yet.
+    /// Embeds the text of every item that has no vector, when the database's space is this embedder's or it has none
+    /// yet.
     pub embedder: Option<HashingEmbedder>,
 }
 
@@ -211,19 +212,19 @@ impl<'i> Import<'i> {
             Some(transaction) => transaction,
             None => {
                 let mut transaction = self.database.begin()?;
-                transaction.take_engine_keys();
+                transaction.accept_generated_keys();
                 transaction
             }
         };
         Ok(self.transaction.insert(transaction))
     }
 
-    /// Whether the transaction must end here because no `commit` line says where.
+    /// True if the transaction must end here because no `commit` line says where.
     fn is_full(&self) -> bool {
         if self.has_commits {
             return false;
         }
-        let half = self.database.inner.options.max_transaction_bytes / 2;
+        let half = self.database.core.options.max_transaction_bytes / 2;
         let len = self.transaction.as_ref().map_or(0, Transaction::byte_len);
         len >= half || (!self.has_header && self.lines >= LINES_PER_TRANSACTION)
     }

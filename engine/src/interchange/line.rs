@@ -138,7 +138,7 @@ pub struct Episode {
     pub task: Option<String>,
     /// Version of the task or environment.
     pub version: Option<String>,
-    /// Whether it is open.
+    /// True if it is open.
     pub open: Option<bool>,
 }
 

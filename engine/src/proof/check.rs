@@ -4,17 +4,17 @@
 //!
 //! 1. The key's holder signed a checkpoint: so many records, this root.
 //! 2. Every record shown stands at its number under that root, byte for byte; of a redacted one this holds of its hash.
-//! 3. The first record is the item's, and every pointer that the records shown give the item leads to a record shown, whose
-//!    bytes in the cited span have the hash that the pointer states.
+//! 3. The first record is the item's, and every pointer that the records shown give the item leads to a record shown,
+//!    whose bytes in the cited span have the hash that the pointer states.
 //!
 //! What does not follow: that these are all the pointers the item ever got (whoever makes a proof can leave out a later
 //! record), that a redacted record was the item's that is named, that the log was not rolled back since.
 
 use super::{Growth, Proof, ProvenContent, ProvenRecord, TreeHead, VerifierKey};
-use crate::forget::NO_HASH;
-use crate::item::{ItemId, Kind};
-use crate::provenance::{Verdict, field_bytes};
-use crate::record::{ChunkRecord, FieldValue, ItemRecord, PageRecord, PointerRecord, PointerTarget, Record};
+use crate::model::item::{ItemId, Kind};
+use crate::model::pointer::NO_HASH;
+use crate::model::pointer::Verdict;
+use crate::records::record::{ChunkRecord, FieldValue, ItemRecord, PageRecord, PointerRecord, PointerTarget, Record};
 use holotype_storage::proof::leaf_hash;
 use holotype_storage::proof::tree::{is_consistent, root_of_inclusion};
 use std::borrow::Cow;
@@ -125,7 +125,7 @@ fn reject<T>(why: impl Into<String>) -> Result<T, Rejected> {
     Err(Rejected(why.into()))
 }
 
-/// Whether the record stands where it says.
+/// True if the record stands where it says.
 fn check_inclusion(record: &ProvenRecord, tree: &TreeHead) -> Result<(), String> {
     let leaf = match &record.content {
         ProvenContent::Redacted { hash, .. } => *hash,
@@ -171,11 +171,11 @@ impl Shown {
         };
         let mut decoded = Record::decode(kind, payload).map_err(|error| error.to_string())?;
         let mut erased = false;
-        if let Record::Restated(restated) = decoded {
+        if let Record::Replacement(restated) = decoded {
             erased = restated.erased;
             decoded = restated.record().map_err(|error| error.to_string())?;
         }
-        if let Record::Kept(kept) = decoded {
+        if let Record::Retained(kept) = decoded {
             erased |= kept.erased;
             decoded = kept.record().map_err(|error| error.to_string())?;
         }
@@ -256,7 +256,7 @@ impl Shown {
         }
     }
 
-    /// Whether the bytes that an item's pointer means were erased, or the hash they were cited with.
+    /// True if the bytes that an item's pointer means were erased, or the hash they were cited with.
     fn is_erased(&self, number: u32, pointer: &PointerRecord) -> bool {
         match self.items.contains_key(&number) {
             true => pointer.hash == NO_HASH || self.forgotten.contains(&number),
@@ -271,7 +271,7 @@ impl Shown {
             return reject(format!("item #{} has no field {name:?}", item.id));
         };
         let FieldValue::Chunks { len, .. } = field.value else {
-            return Ok(field_bytes(&field.value).into());
+            return Ok(field.value.bytes().into());
         };
         let mut bytes = Vec::new();
         for index in 0.. {

@@ -2,7 +2,7 @@
 
 use super::check::Rejected;
 use super::{Growth, Proof, ProvenContent, ProvenRecord};
-use crate::provenance::hex;
+use crate::model::pointer::hex;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use holotype_storage::Hash;

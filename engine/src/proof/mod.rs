@@ -1,9 +1,9 @@
-//! Proofs of items: everything an outsider needs to see that an item, as it is shown, is in the log of this database, and
-//! what it rests on too.
+//! Proofs of items: everything an outsider needs to see that an item, as it is shown, is in the log of this database,
+//! and what it rests on too.
 //!
-//! A proof holds a signed checkpoint of the tree over all records, and records with their paths to its root: the item's own,
-//! those that gave it more pointers, those of the items and pages it cites, and the chunks of long fields. It is JSON, so
-//! that it can be looked at and checked by a program in any language; `docs/format.md` describes it.
+//! A proof holds a signed checkpoint of the tree over all records, and records with their paths to its root: the item's
+//! own, those that gave it more pointers, those of the items and pages it cites, and the chunks of long fields. It is
+//! JSON, so that it can be looked at and checked by a program in any language; `docs/format.md` describes it.
 //!
 //! ```text
 //! tree     the hashes of subtrees, kept in the catalog, and the log behind them
@@ -13,15 +13,14 @@
 //! ```
 //!
 //! 1. What is proven is what stands in the log: bytes are handed out as stored, never made again from a state.
-//! 2. A redacted record is proven by its hash alone: that it is there, and nothing of what it was; and, where a record stands
-//!    in for it, by that one.
+//! 2. A redacted record is proven by its hash alone: that it is there, and nothing of what it was; and, where a record
+//!    stands in for it, by that one.
 //! 3. A proof speaks of the moment of its checkpoint. That the log was not rolled back since, or another one shown to
 //!    somebody else, is seen by comparing checkpoints ([`Growth`]).
 
 pub(crate) mod check;
 mod json;
 mod prove;
-pub(crate) mod tree;
 
 pub use check::{Checked, CheckedCitation, CheckedItem, Rejected, check, check_growth};
 pub use holotype_storage::proof::checkpoint::TreeHead;

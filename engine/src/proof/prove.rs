@@ -1,14 +1,15 @@
 //! Making proofs: the records an item needs, each with its path.
 
-use super::tree::Tree;
 use super::{Growth, Proof, ProvenContent, ProvenRecord, SignerKey, TreeHead, VerifierKey};
-use crate::history::Subject;
-use crate::item::ItemId;
-use crate::provenance::hex;
-use crate::record::{FieldValue, PointerRecord, PointerTarget, Record};
-use crate::snapshot::Snapshot;
-use crate::tables::number_at;
-use crate::{Error, Result, tables};
+use crate::model::item::ItemId;
+use crate::model::pointer::hex;
+use crate::read::snapshot::Snapshot;
+use crate::records::record::{FieldValue, PointerRecord, PointerTarget, Record};
+use crate::records::tables;
+use crate::records::tables::number_at;
+use crate::state::history::Subject;
+use crate::state::record_tree::Tree;
+use crate::{Error, Result};
 use holotype_storage::codec;
 use holotype_storage::log::Lsn;
 use holotype_storage::proof::tree::{consistency, inclusion, root};
@@ -18,7 +19,7 @@ impl Snapshot {
     /// The name a key for this database has, unless another is chosen: `holotype/` and the database's id.
     #[must_use]
     pub fn origin(&self) -> String {
-        format!("holotype/{}", hex(&self.inner.log.database()))
+        format!("holotype/{}", hex(&self.core.log.database()))
     }
 
     /// How far the log had come at this snapshot, and the hash of all of it, under the name of the key.
@@ -52,12 +53,12 @@ impl Snapshot {
         let checkpoint = head.sign(key).map_err(|error| Error::Proof { what: error.to_string() })?;
         let mut records = Vec::with_capacity(needed.places.len());
         for (lsn, of) in needed.places {
-            let stored = self.inner.log.read_stored(lsn)?;
+            let stored = self.core.log.read_stored(lsn)?;
             let content = match stored.content {
                 Some((salt, payload)) => ProvenContent::Stored { header: stored.header, salt, payload },
                 None => ProvenContent::Redacted { hash: stored.hash, item: of.0 },
             };
-            let index = self.inner.log.records_before(lsn)?;
+            let index = self.core.log.records_before(lsn)?;
             records.push(ProvenRecord { index, content, path: inclusion(&mut tree, index, size)? });
         }
         Ok(Proof { checkpoint, item: item.0, records })
@@ -66,8 +67,8 @@ impl Snapshot {
     /// Proves that this snapshot's log continues the one a checkpoint was signed for.
     ///
     /// # Errors
-    /// [`Error::Proof`] for a checkpoint that the key did not sign, or of a log longer than this one; when the log or the
-    /// catalog cannot be read.
+    /// [`Error::Proof`] for a checkpoint that the key did not sign, or of a log longer than this one; when the log or
+    /// the catalog cannot be read.
     pub fn prove_growth(&self, old: &str, key: &SignerKey) -> Result<Growth> {
         let before = TreeHead::open(old, key.verifier()).map_err(|error| Error::Proof { what: error.to_string() })?;
         let size = self.tree_size()?;
@@ -89,14 +90,14 @@ impl Snapshot {
     }
 
     fn tree(&self) -> Result<Tree<'_>> {
-        Tree::open(&self.inner.log, &self.state, &self.inner.tree_tail)
+        Tree::open(&self.core.log, &self.state, &self.core.tree_tail)
     }
 
     /// The number of records up to the end of this snapshot's commit.
     fn tree_size(&self) -> Result<u64> {
         match self.state.head.commit.0 {
             0 => Ok(0),
-            _ => Ok(self.inner.log.records_before(self.state.head.position)?),
+            _ => Ok(self.core.log.records_before(self.state.head.position)?),
         }
     }
 }
@@ -135,15 +136,15 @@ impl Needed<'_> {
         let state = &self.snapshot.state;
         let lsn = Lsn(state.attributes(item)?.lsn);
         self.add(lsn, item);
-        let record = self.snapshot.inner.log.payload(lsn)?;
+        let record = self.snapshot.core.log.payload(lsn)?;
         if record.redacted {
             return Ok(Vec::new());
         }
         let record = Record::decode(record.kind, &record.bytes)?;
-        if let Record::Restated(restated) = &record {
+        if let Record::Replacement(restated) = &record {
             self.add(Lsn(restated.lsn), item);
         }
-        let Record::Item(record) = record.innermost()? else {
+        let Record::Item(record) = record.unwrap_carrier()? else {
             return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {item}") });
         };
         if record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. })) {
@@ -158,7 +159,7 @@ impl Needed<'_> {
     fn changes(&self, item: ItemId) -> Result<Vec<u64>> {
         let mut prefix = vec![Subject::Item as u8];
         prefix.extend_from_slice(&item.0.to_be_bytes());
-        let rows = self.snapshot.state.scan(tables::CHANGED, &prefix)?;
+        let rows = self.snapshot.state.scan(tables::CHANGE_INDEX, &prefix)?;
         let until = |key: &[u8]| {
             let (high, low) = (number_at(key, 5)?, number_at(key, 9)?);
             Some(u64::from(high) << 32 | u64::from(low))
@@ -170,7 +171,7 @@ impl Needed<'_> {
     fn added_pointers(&mut self, item: ItemId, commit: u64) -> Result<Vec<PointerRecord>> {
         let mut added = Vec::new();
         for record in self.transaction(commit)? {
-            if let Some(Record::Pointers(pointers)) = Record::told(&record)?.map(|told| told.record)
+            if let Some(Record::Pointers(pointers)) = Record::effective(&record)?.map(|told| told.record)
                 && pointers.item == item.0
             {
                 self.add_told(&record, item);
@@ -184,7 +185,7 @@ impl Needed<'_> {
     fn page(&mut self, item: ItemId, page: u32) -> Result<()> {
         let commit = self.snapshot.state.commit_when(|row| row.totals.pages > page)?;
         for record in self.transaction(commit)? {
-            if let Some(Record::Page(closed)) = Record::told(&record)?.map(|told| told.record)
+            if let Some(Record::Page(closed)) = Record::effective(&record)?.map(|told| told.record)
                 && closed.number == page
             {
                 self.add_told(&record, item);
@@ -196,12 +197,12 @@ impl Needed<'_> {
 
     fn transaction(&self, commit: u64) -> Result<Vec<holotype_storage::Record>> {
         let from = self.snapshot.state.commit_row(commit)?.from;
-        if let Some(floor) = self.snapshot.inner.log.floor().filter(|floor| commit <= floor.head.commit.0) {
+        if let Some(floor) = self.snapshot.core.log.floor().filter(|floor| commit <= floor.head.commit.0) {
             let what = format!("commit {commit}, which a proof needs,");
             return Err(Error::BeforeHistory { what, since: floor.head.commit.0 });
         }
         let from = if commit <= 1 { Lsn(0) } else { Lsn(from) };
-        match self.snapshot.inner.log.scan(from)?.next() {
+        match self.snapshot.core.log.scan(from)?.next() {
             Some(transaction) => Ok(transaction?.records),
             None => Err(Error::Corrupt { what: format!("the log ends before commit {commit}") }),
         }
@@ -209,7 +210,7 @@ impl Needed<'_> {
 
     /// A record that the log told, and what stands in for it.
     fn add_told(&mut self, record: &holotype_storage::Record, of: ItemId) {
-        if let Some(instead) = record.instead {
+        if let Some(instead) = record.replacement {
             self.add(instead, of);
         }
         self.add(record.lsn, of);

@@ -1,127 +1,135 @@
-//! Candidates: the items of a stage, each with how it was found.
+//! Candidates: the items of a stage, each with its match path.
 //!
-//! A question makes a few hundred of them in every stage, and each channel adds its own. They lie in the order of their ids,
-//! so what a channel adds is merged in one pass, and the stages after it ask for ids in the order that indexes like.
+//! A query has a few hundred candidates per stage, and each channel adds its own. They are sorted by id, so that
+//! adding a channel is one merge pass and later steps access indexes in order.
 //!
-//! Invariant: each id once, ascending.
+//! Invariant: ids ascend and are unique.
 
-use super::places::Place;
+use super::containers::Container;
 use crate::Result;
-use crate::item::ItemId;
-use crate::snapshot::Snapshot;
+use crate::model::item::ItemId;
+use crate::read::snapshot::Snapshot;
 use std::sync::Arc;
 
-/// How a candidate was found: the channels, and the items that led to it.
+/// The match path of a candidate: the channels that found it, and the items that led to it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct MatchPath {
     near: bool,
     words: bool,
-    /// The page or episode that it came with.
-    pub(super) place: Option<Place>,
-    /// Its best place in what a channel found.
+    /// The page or episode it was found with.
+    pub(super) container: Option<Container>,
+    /// Its best rank in a channel.
     pub(super) rank: Option<u32>,
-    /// Most candidates of a channel are found by it alone; those that links led to are candidates and routes alike.
-    leads: Option<Arc<Leads>>,
+    /// Allocated only for candidates that links, lifts or contests led to; most come from one channel.
+    sources: Option<Arc<Sources>>,
 }
 
 /// The items that led to a candidate.
 #[derive(Debug, Clone, Default)]
-struct Leads {
+struct Sources {
     linked_from: Vec<ItemId>,
     lifted_from: Vec<ItemId>,
     contests: Vec<ItemId>,
 }
 
-impl Found {
-    /// One that is near.
-    pub(super) fn near() -> Found {
-        Found { near: true, ..Found::default() }
+impl MatchPath {
+    /// Found by vector.
+    pub(super) fn near() -> MatchPath {
+        MatchPath { near: true, ..MatchPath::default() }
     }
 
-    /// One that has the words.
-    pub(super) fn by_words() -> Found {
-        Found { words: true, ..Found::default() }
+    /// Found by words.
+    pub(super) fn words() -> MatchPath {
+        MatchPath { words: true, ..MatchPath::default() }
     }
 
-    /// One that links led to from these items, which ascend.
-    pub(super) fn linked(from: Vec<ItemId>) -> Found {
-        Found { leads: Some(Arc::new(Leads { linked_from: from, ..Leads::default() })), ..Found::default() }
-    }
-
-    /// One that these items were lifted to.
-    pub(super) fn lifted(from: Vec<ItemId>, place: Option<Place>) -> Found {
-        Found { place, leads: Some(Arc::new(Leads { lifted_from: from, ..Leads::default() })), ..Found::default() }
-    }
-
-    /// One that contests claims of these rows: it was brought back as the other side.
-    pub(super) fn contesting(rows: Vec<ItemId>) -> Found {
-        Found { leads: Some(Arc::new(Leads { contests: rows, ..Leads::default() })), ..Found::default() }
-    }
-
-    /// One that stands in the same place as another and was lifted from the same items.
-    pub(super) fn beside(other: &Found) -> Found {
-        match other.lifted_from() {
-            [] => Found { place: other.place, ..Found::default() },
-            from => Found::lifted(from.to_vec(), other.place),
+    /// Found by links from these items, in ascending order.
+    pub(super) fn linked(from: Vec<ItemId>) -> MatchPath {
+        MatchPath {
+            sources: Some(Arc::new(Sources { linked_from: from, ..Sources::default() })),
+            ..MatchPath::default()
         }
     }
 
-    /// The items that links led here from.
-    pub(super) fn linked_from(&self) -> &[ItemId] {
-        self.leads.as_deref().map_or(&[], |leads| &leads.linked_from)
+    /// Found by lifting these items.
+    pub(super) fn lifted(from: Vec<ItemId>, container: Option<Container>) -> MatchPath {
+        MatchPath {
+            container,
+            sources: Some(Arc::new(Sources { lifted_from: from, ..Sources::default() })),
+            ..MatchPath::default()
+        }
     }
 
-    /// The items that a lift led here from.
+    /// Added as the other side of contests with these rows.
+    pub(super) fn contesting(rows: Vec<ItemId>) -> MatchPath {
+        MatchPath { sources: Some(Arc::new(Sources { contests: rows, ..Sources::default() })), ..MatchPath::default() }
+    }
+
+    /// Found in the same container as another candidate, lifted from the same items.
+    pub(super) fn beside(other: &MatchPath) -> MatchPath {
+        match other.lifted_from() {
+            [] => MatchPath { container: other.container, ..MatchPath::default() },
+            from => MatchPath::lifted(from.to_vec(), other.container),
+        }
+    }
+
+    /// The items with links to this one.
+    pub(super) fn linked_from(&self) -> &[ItemId] {
+        self.sources.as_deref().map_or(&[], |sources| &sources.linked_from)
+    }
+
+    /// The items lifted to this one.
     fn lifted_from(&self) -> &[ItemId] {
-        self.leads.as_deref().map_or(&[], |leads| &leads.lifted_from)
+        self.sources.as_deref().map_or(&[], |sources| &sources.lifted_from)
     }
 
     fn contests(&self) -> &[ItemId] {
-        self.leads.as_deref().map_or(&[], |leads| &leads.contests)
+        self.sources.as_deref().map_or(&[], |sources| &sources.contests)
     }
 
-    /// The same in a place of what its channel found.
-    pub(super) fn ranked(self, rank: u32) -> Found {
-        Found { rank: Some(rank), ..self }
+    /// Sets the rank in a channel.
+    pub(super) fn ranked(self, rank: u32) -> MatchPath {
+        MatchPath { rank: Some(rank), ..self }
     }
 
-    /// Whether it stands for a page, an episode or a lift, within which the next stage may look.
-    pub(super) fn is_of_place(&self) -> bool {
-        self.place.is_some() || !self.lifted_from().is_empty()
+    /// Returns true if it belongs to a page, an episode or a lift, whose traces the next stage may use.
+    pub(super) fn is_in_container(&self) -> bool {
+        self.container.is_some() || !self.lifted_from().is_empty()
     }
 
-    /// Adds how else it was found.
-    fn join(&mut self, other: Found) {
+    /// Adds another way it was found.
+    fn join(&mut self, other: MatchPath) {
         self.near |= other.near;
         self.words |= other.words;
-        self.place = other.place.or(self.place);
+        self.container = other.container.or(self.container);
         self.rank = self.rank.into_iter().chain(other.rank).min();
-        match (&mut self.leads, other.leads) {
+        match (&mut self.sources, other.sources) {
             (_, None) => {}
-            (own @ None, leads) => *own = leads,
-            (Some(own), Some(leads)) => {
+            (own @ None, sources) => *own = sources,
+            (Some(own), Some(sources)) => {
                 let own = Arc::make_mut(own);
-                let pairs = [(&mut own.linked_from, &leads.linked_from), (&mut own.lifted_from, &leads.lifted_from)];
+                let pairs =
+                    [(&mut own.linked_from, &sources.linked_from), (&mut own.lifted_from, &sources.lifted_from)];
                 for (own, further) in pairs.into_iter().filter(|(_, further)| !further.is_empty()) {
                     own.clone_from(further);
                 }
-                own.contests.extend_from_slice(&leads.contests);
+                own.contests.extend_from_slice(&sources.contests);
             }
         }
     }
 
-    /// How it was found, in words.
+    /// The match path as texts.
     pub(super) fn path(&self, snapshot: &Snapshot) -> Result<Vec<String>> {
         let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
         let mut path = Vec::new();
         path.extend(self.near.then(|| "near".to_owned()));
         path.extend(self.words.then(|| "words".to_owned()));
         path.extend(self.linked_from().iter().map(|from| format!("linked from {}", key(from))));
-        let place = self.place.map(|place| place.name(snapshot)).transpose()?;
+        let container = self.container.map(|container| container.name(snapshot)).transpose()?;
         let lifted: Vec<String> = self.lifted_from().iter().map(key).collect();
-        match (place, lifted.is_empty()) {
-            (Some(place), true) => path.push(format!("in {place}")),
-            (Some(place), false) => path.push(format!("in {place}, lifted from {}", lifted.join(", "))),
+        match (container, lifted.is_empty()) {
+            (Some(container), true) => path.push(format!("in {container}")),
+            (Some(container), false) => path.push(format!("in {container}, lifted from {}", lifted.join(", "))),
             (None, false) => path.push(format!("lifted from {}", lifted.join(", "))),
             (None, true) => {}
         }
@@ -132,53 +140,53 @@ impl Found {
 
 /// The candidates of one stage, by id.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Candidates(Vec<(u32, Found)>);
+pub(crate) struct Candidates(Vec<(u32, MatchPath)>);
 
 impl Candidates {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The ids, ascending.
+    /// The ids in ascending order.
     pub(super) fn ids(&self) -> impl Iterator<Item = u32> + Clone + '_ {
         self.0.iter().map(|(id, _)| *id)
     }
 
-    /// The candidates, by id.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Found)> {
-        self.0.iter().map(|(id, found)| (*id, found))
+    /// The candidates by id.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &MatchPath)> {
+        self.0.iter().map(|(id, match_path)| (*id, match_path))
     }
 
-    pub(super) fn get(&self, id: u32) -> Option<&Found> {
+    pub(super) fn get(&self, id: u32) -> Option<&MatchPath> {
         let at = self.0.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        self.0.get(at).map(|(_, found)| found)
+        self.0.get(at).map(|(_, match_path)| match_path)
     }
 
-    /// Those of them that are wanted.
+    /// The candidates that pass a test.
     pub(super) fn filtered(&self, wanted: impl Fn(u32) -> bool) -> Candidates {
         Candidates(self.0.iter().filter(|(id, _)| wanted(*id)).cloned().collect())
     }
 
-    /// The same where it takes a look at each of them.
+    /// Like [`Candidates::filtered`], with a test that may fail.
     pub(super) fn filtered_by(&self, wanted: impl Fn(u32) -> Result<bool>) -> Result<Candidates> {
         let mut kept = Vec::new();
-        for (id, found) in &self.0 {
+        for (id, match_path) in &self.0 {
             if wanted(*id)? {
-                kept.push((*id, found.clone()));
+                kept.push((*id, match_path.clone()));
             }
         }
         Ok(Candidates(kept))
     }
 
-    /// Adds what a channel found, best first.
-    pub(super) fn mark(&mut self, ids: &[u32], channel: &Found) {
+    /// Adds the hits of a channel, best first.
+    pub(super) fn add_hits(&mut self, ids: &[u32], channel: &MatchPath) {
         let mut places: Vec<(u32, u32)> = ids.iter().copied().zip(0..).collect();
         places.sort_unstable();
         places.dedup_by_key(|(id, _)| *id);
         self.add(Candidates(places.into_iter().map(|(id, rank)| (id, channel.clone().ranked(rank))).collect()));
     }
 
-    /// Adds others, which joins how items that are in both were found.
+    /// Adds other candidates. Match paths of common items are joined.
     pub(super) fn add(&mut self, others: Candidates) {
         if self.0.is_empty() {
             *self = others;
@@ -186,41 +194,41 @@ impl Candidates {
         }
         let mut all = Vec::with_capacity(self.0.len() + others.0.len());
         let mut others = others.0.into_iter().peekable();
-        for (id, mut found) in std::mem::take(&mut self.0) {
+        for (id, mut match_path) in std::mem::take(&mut self.0) {
             while let Some(before) = others.next_if(|(other, _)| *other < id) {
                 all.push(before);
             }
             if let Some((_, same)) = others.next_if(|(other, _)| *other == id) {
-                found.join(same);
+                match_path.join(same);
             }
-            all.push((id, found));
+            all.push((id, match_path));
         }
         all.extend(others);
         self.0 = all;
     }
 }
 
-impl FromIterator<(u32, Found)> for Candidates {
-    /// Candidates in any order; how the same item was found is joined in that order.
-    fn from_iter<I: IntoIterator<Item = (u32, Found)>>(found: I) -> Self {
-        let mut found: Vec<(u32, Found)> = found.into_iter().collect();
-        if !found.is_sorted_by(|(a, _), (b, _)| a < b) {
-            found.sort_by_key(|(id, _)| *id);
-            found.dedup_by(|(id, found), (same, first)| {
+impl FromIterator<(u32, MatchPath)> for Candidates {
+    /// Collects candidates in any order. Match paths of equal items are joined in that order.
+    fn from_iter<I: IntoIterator<Item = (u32, MatchPath)>>(match_path: I) -> Self {
+        let mut match_path: Vec<(u32, MatchPath)> = match_path.into_iter().collect();
+        if !match_path.is_sorted_by(|(a, _), (b, _)| a < b) {
+            match_path.sort_by_key(|(id, _)| *id);
+            match_path.dedup_by(|(id, match_path), (same, first)| {
                 let is_same = id == same;
                 if is_same {
-                    first.join(std::mem::take(found));
+                    first.join(std::mem::take(match_path));
                 }
                 is_same
             });
         }
-        Candidates(found)
+        Candidates(match_path)
     }
 }
 
 impl IntoIterator for Candidates {
-    type Item = (u32, Found);
-    type IntoIter = std::vec::IntoIter<(u32, Found)>;
+    type Item = (u32, MatchPath);
+    type IntoIter = std::vec::IntoIter<(u32, MatchPath)>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
@@ -240,16 +248,16 @@ mod tests {
     #[test]
     fn what_several_ways_lead_to_is_one_candidate() {
         let mut candidates = Candidates::default();
-        candidates.mark(&[7, 3, 9], &Found::near());
-        candidates.mark(&[9, 5], &Found::by_words());
-        let linked = [(3, Found::linked(vec![ItemId(1)])), (8, Found::lifted(vec![ItemId(2)], None))];
+        candidates.add_hits(&[7, 3, 9], &MatchPath::near());
+        candidates.add_hits(&[9, 5], &MatchPath::words());
+        let linked = [(3, MatchPath::linked(vec![ItemId(1)])), (8, MatchPath::lifted(vec![ItemId(2)], None))];
         candidates.add(linked.into_iter().collect());
-        let contested = [(8, Found::contesting(vec![ItemId(7)])), (8, Found::contesting(vec![ItemId(9)]))];
+        let contested = [(8, MatchPath::contesting(vec![ItemId(7)])), (8, MatchPath::contesting(vec![ItemId(9)]))];
         candidates.add(contested.into_iter().collect());
         assert_eq!(ids(&candidates), [3, 5, 7, 8, 9]);
         let nine = candidates.get(9).unwrap();
         assert!(nine.near && nine.words);
-        assert_eq!(nine.rank, Some(0), "the better of the third and the first place");
+        assert_eq!(nine.rank, Some(0), "the better of the third and the first container");
         assert_eq!(candidates.get(3).unwrap().linked_from(), [ItemId(1)]);
         let eight = candidates.get(8).unwrap();
         assert_eq!(
@@ -269,10 +277,10 @@ mod tests {
                     let best = model.entry(*id).or_insert(rank);
                     *best = rank.min(*best);
                 }
-                candidates.mark(&list, &Found::default());
+                candidates.add_hits(&list, &MatchPath::default());
             }
-            let found: Vec<(u32, u32)> = candidates.iter().filter_map(|(id, found)| Some((id, found.rank?))).collect();
-            prop_assert_eq!(found, model.into_iter().collect::<Vec<_>>());
+            let match_path: Vec<(u32, u32)> = candidates.iter().filter_map(|(id, match_path)| Some((id, match_path.rank?))).collect();
+            prop_assert_eq!(match_path, model.into_iter().collect::<Vec<_>>());
         }
     }
 }

@@ -1,27 +1,26 @@
-//! Contested claims: where it is not clear which claim is to be believed, both sides come back (memory model, sections 6 and 8).
+//! Open contests in recall: both sides of an undecided claim are returned (memory model, sections 6 and 8).
 //!
-//! A candidate whose claim takes part in an open contest makes the other side a candidate too, as long as that side is in
-//! scope, passes the predicate and no exclusion keeps it out; so it is ranked among all others. A row then brings the other
-//! side along: under a limit it takes the place of the last row below that is no side itself, and is one row more where there
-//! is none; under a budget it must fit.
+//! If a candidate is a side of an open contest, the other side becomes a candidate too, provided it is in scope,
+//! matches the predicate and is not excluded. A selected row then adds its other side: under a limit it replaces the
+//! last lower row that is not a side, or becomes an additional row if there is none; under a budget it must fit.
 
-use super::candidates::{Candidates, Found};
+use super::candidates::{Candidates, MatchPath};
 use super::plan::Plan;
 use super::rank::Scored;
 use super::select::{Chosen, Selection};
 use crate::Result;
-use crate::claims::Contest;
-use crate::item::ItemId;
-use crate::snapshot::Snapshot;
+use crate::model::item::ItemId;
+use crate::read::snapshot::Snapshot;
+use crate::state::claims::Contest;
 use holotype_index::bitmap::Bits;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The open contests that candidates take part in.
+/// The open contests of the candidates.
 #[derive(Default)]
 pub(crate) struct OpenContests {
-    /// By key: the two sides and the claim's name; nothing where the contest is not open.
+    /// By key: both sides and the claim's name; `None` if the contest is not open.
     known: BTreeMap<Vec<u8>, Option<Sides>>,
-    /// Candidates that are sides, as they were ranked.
+    /// Candidates that are sides, with their scores.
     ranked: BTreeMap<ItemId, Scored>,
 }
 
@@ -32,7 +31,7 @@ struct Sides {
 }
 
 impl OpenContests {
-    /// Makes the other side of each candidate's open contests a candidate too, where it may be a row.
+    /// Adds the other side of each candidate's open contests where it may be a row.
     pub(crate) fn join(
         &mut self,
         snapshot: &Snapshot,
@@ -44,14 +43,14 @@ impl OpenContests {
         for id in rows.ids().map(ItemId) {
             for sides in self.of(snapshot, plan, id)? {
                 let other = sides.items.into_iter().filter(|side| *side != id && filter.contains(side.0));
-                others.extend(other.map(|side| (side.0, Found::contesting(vec![id]))));
+                others.extend(other.map(|side| (side.0, MatchPath::contesting(vec![id]))));
             }
         }
         rows.add(others.into_iter().collect());
         Ok(())
     }
 
-    /// Remembers how the sides were ranked.
+    /// Keeps the scores of the sides.
     pub(crate) fn note(&mut self, ranked: &[Scored]) {
         let sides: BTreeSet<ItemId> = self.known.values().flatten().flat_map(|sides| sides.items).collect();
         for scored in ranked.iter().filter(|scored| sides.contains(&scored.id)) {
@@ -59,7 +58,7 @@ impl OpenContests {
         }
     }
 
-    /// Adds the missing sides of the rows' open contests; the names of the contested claims.
+    /// Adds the missing sides of the rows' open contests. Returns the names of the contested claims.
     pub(crate) fn bring(&mut self, snapshot: &Snapshot, plan: &Plan, chosen: &mut Selection) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
         let mut sides = BTreeSet::new();
@@ -76,7 +75,7 @@ impl OpenContests {
             let Some(scored) = self.ranked.remove(id) else { continue };
             let cost = u64::from(scored.scalars.tokens);
             if left.is_some_and(|left| cost > left) {
-                chosen.notes.push(format!("the other side of a contested claim, {id}, does not fit the budget"));
+                chosen.notes.push(format!("the other side {id} of a contested claim exceeds the budget"));
                 continue;
             }
             left = left.map(|left| left - cost);
@@ -89,14 +88,15 @@ impl OpenContests {
         Ok(names.into_iter().collect())
     }
 
-    /// The open contests an item takes part in as a side.
+    /// The open contests in which the item is a side.
     fn of(&mut self, snapshot: &Snapshot, plan: &Plan, id: ItemId) -> Result<Vec<Sides>> {
         let mut open = Vec::new();
         for claim in snapshot.state.claims_of(id)? {
             let Some(key) = snapshot.state.contest_of(claim.number)? else { continue };
             if !self.known.contains_key(&key) {
-                let contest = snapshot.state.contest(&key)?.seen_by(&plan.standing);
-                let sides = sides(&contest).filter(|_| contest.is_open(&plan.weights, &plan.standing));
+                let contest = snapshot.state.contest(&key)?.seen_by(&plan.reader_position);
+                let sides = sides(&contest)
+                    .filter(|_| contest.is_open(|item| plan.weights.unasked(item, &plan.reader_position)));
                 self.known.insert(key.clone(), sides);
             }
             let sides = self.known.get(&key).cloned().flatten();
@@ -111,7 +111,7 @@ fn sides(contest: &Contest) -> Option<Sides> {
     Some(Sides { name: winner.claim.name.clone(), items: [winner.item, other.item] })
 }
 
-/// Takes rows away that are no sides and stand below one, as long as there are more than asked for.
+/// Removes rows that are not sides, lowest first and only below a side, while there are too many.
 fn make_room(plan: &Plan, before: usize, sides: &BTreeSet<ItemId>, rows: &mut Vec<Chosen>) {
     let limit = plan.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let is_side = |row: &Chosen| sides.contains(&row.scored.id);

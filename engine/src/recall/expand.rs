@@ -1,17 +1,17 @@
 //! Provenance expansion (HELM Algorithm 4): breadth first along pointers from the rows, within a budget.
 //!
-//! The seeds count; at most `depth` levels and `tokens` tokens, as a hard limit (the paper may overshoot by one item); each
-//! item once. What is inactive, redacted or ahead of the reader is no evidence. Rows that are added follow their seed with
-//! the role `evidence`.
+//! Adds at most `depth` levels and `tokens` tokens, each item once. The limit is hard and includes the seeds (the
+//! paper may exceed it by one item). Inactive and redacted items and items ahead of the reader are not evidence.
+//! Added rows follow their seed and have the role `evidence`.
 //!
-//! `expand to` a sort of item shows that sort only: what lies between it and the row is walked through and costs nothing.
-//! To pages or episodes each trace that is reached, a row among them, brings the traces of its page or episode, in order.
+//! `expand to` a noun shows items of that noun only; items between them and the row are traversed at no cost. With
+//! pages or episodes, each trace reached, including the rows themselves, adds the traces of its container in order.
 
-use super::places::Place;
+use super::containers::Container;
 use super::plan::{ExpandPlan, Plan};
 use crate::Result;
-use crate::item::{ItemId, Layer};
-use crate::snapshot::Snapshot;
+use crate::model::item::{ItemId, Layer};
+use crate::read::snapshot::Snapshot;
 use holotype_query::Noun;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -41,7 +41,7 @@ pub(crate) fn expand(
         snapshot.tick()?;
         let layer = snapshot.state.layer_of(id)?;
         if let (Layer::Trace, Some(noun @ (Noun::Pages | Noun::Episodes))) = (layer, limits.to) {
-            match Place::of(noun, &snapshot.state.attributes(id)?) {
+            match Container::of(noun, &snapshot.state.attributes(id)?) {
                 Some(place) if places.insert(place) => {
                     for trace in place.traces(snapshot)? {
                         expansion.show(seed, ItemId(trace))?;
@@ -68,7 +68,7 @@ pub(crate) fn expand(
     Ok(expansion.evidence)
 }
 
-/// What was shown so far, and what may still be.
+/// The shown items and the remaining tokens.
 struct Expansion<'e> {
     snapshot: &'e Snapshot,
     plan: &'e Plan,
@@ -78,14 +78,14 @@ struct Expansion<'e> {
 }
 
 impl Expansion<'_> {
-    /// Whether an item may be evidence at all.
+    /// Returns true if an item qualifies as evidence.
     fn may_show(&self, id: ItemId) -> Result<bool> {
         let attributes = self.snapshot.state.attributes(id)?;
         let is_known = !attributes.redacted && (attributes.active || self.plan.inactive);
-        Ok(is_known && !self.plan.standing.is_ahead(&attributes))
+        Ok(is_known && !self.plan.reader_position.is_ahead(&attributes))
     }
 
-    /// Shows an item under a seed, once and when it fits. True when it is new there.
+    /// Shows an item under a seed if it fits. Returns true if it was not shown before.
     fn show(&mut self, seed: usize, id: ItemId) -> Result<bool> {
         let cost = u64::from(self.snapshot.state.attributes(id)?.tokens);
         if cost > self.left || !self.may_show(id)? || !self.shown.insert(id) {

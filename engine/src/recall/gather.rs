@@ -1,50 +1,50 @@
-//! Gathering: what each stage finds through its channels, and how.
+//! Gathering: the candidates of a stage, found through its channels.
 //!
-//! Channels only find candidates (`near`: vectors, `words`: BM25, `linked`: along edges from the stage before); the order
-//! of rows is S. A stage hands everything it may route through to the next one.
+//! Channels (`near`: vectors, `words`: BM25, `linked`: edges from the previous stage) only find candidates; the order
+//! of rows is S. A stage passes everything it may route through to the next one.
 
-use super::candidates::{Candidates, Found};
+use super::candidates::{Candidates, MatchPath};
 use super::plan::{Plan, StagePlan};
 use super::words::Words;
 use crate::Result;
-use crate::edge::Edge;
-use crate::item::{ItemId, Kind, Layer};
-use crate::nearest;
-use crate::snapshot::Snapshot;
+use crate::model::edge::Edge;
+use crate::model::item::{ItemId, Kind, Layer};
+use crate::read::nearest;
+use crate::read::snapshot::Snapshot;
 use holotype_index::bitmap::Bits;
 use holotype_index::words::Scorer;
 use holotype_query::Channel;
 use std::collections::{BTreeSet, HashMap};
 
-/// Below this share of what may be routed through, rows are looked for by themselves.
-const FEW_ROWS: f64 = 0.35;
+/// Below this share of eligible rows among routable items, rows are searched separately.
+const SPARSE_SHARE: f64 = 0.35;
 
-/// Standard deviations of how many rows there are among so many.
-const CHANCE: f64 = 2.5;
+/// Safety margin of the enlarged search, in standard deviations of the number of rows in it.
+const SPREAD_SIGMAS: f64 = 2.5;
 
-/// What is asked of a stage: the question, and from the second hop on what the hops before found.
+/// The query of a stage; from the second hop on it includes the rows found before.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct StageQuery {
     pub(crate) text: Option<String>,
     pub(crate) vector: Option<Vec<f32>>,
 }
 
-/// What a stage found, and what was done to find it.
+/// The candidates of a stage, and the steps for `explain`.
 pub(crate) struct Gathered {
-    /// What the next stage may be reached from, if there is one.
+    /// Candidates that the next stage may start from.
     pub(crate) routed: Candidates,
-    /// What may be rows.
+    /// Candidates that may become rows.
     pub(crate) rows: Candidates,
     pub(crate) steps: Vec<String>,
-    /// Every item that could be a row was looked at.
+    /// Every possible row is a candidate.
     pub(crate) complete: bool,
 }
 
-/// Gathers the candidates of a stage, reached from what the one before may route through.
+/// Gathers the candidates of a stage, starting from those of the previous one.
 pub(crate) fn gather(
     snapshot: &Snapshot,
     plan: &Plan,
-    asked: &Asked,
+    asked: &StageQuery,
     words: &Words<'_>,
     stage: &StagePlan,
     before: &Candidates,
@@ -53,11 +53,11 @@ pub(crate) fn gather(
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
     let mut steps = Vec::new();
     let (mut routed, mut rows) = (Candidates::default(), Candidates::default());
-    let mut mark = |found: Both, channel: Found| {
-        if stage.leads_on {
-            routed.mark(&found.routed, &channel);
+    let mut add_hits = |found: ChannelHits, channel: MatchPath| {
+        if stage.routes_on {
+            routed.add_hits(&found.routed, &channel);
         }
-        rows.mark(&found.rows, &channel);
+        rows.add_hits(&found.rows, &channel);
     };
     let mut linked_to = Candidates::default();
     for channel in &stage.channels {
@@ -65,16 +65,16 @@ pub(crate) fn gather(
             Channel::Near => {
                 for part in &stage.layers {
                     let find = |filter: &Bits, most| near(snapshot, asked, part.layer, filter, most, &mut steps);
-                    let found = both(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
-                    mark(found, Found::near());
+                    let found = search_channel(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
+                    add_hits(found, MatchPath::near());
                 }
             }
             Channel::Words => {
                 for part in &stage.layers {
                     let words = words.of(part.layer)?;
                     let find = |filter: &Bits, most| by_words(snapshot, words, filter, most, &mut steps);
-                    let found = both(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
-                    mark(found, Found::by_words());
+                    let found = search_channel(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
+                    add_hits(found, MatchPath::words());
                 }
             }
             Channel::Linked => {
@@ -84,51 +84,50 @@ pub(crate) fn gather(
         }
     }
     rows.add(linked_to.filtered(|id| rows_filter.contains(id)));
-    if stage.leads_on {
+    if stage.routes_on {
         routed.add(linked_to);
     }
     let complete = rows.len() as u64 == rows_filter.count();
     Ok(Gathered { routed, rows, steps, complete })
 }
 
-/// What a channel found, best first: what may be routed through, and what of that may be rows.
-struct Both {
+/// The hits of a channel, best first: those to route through, and those that may become rows.
+struct ChannelHits {
     routed: Vec<u32>,
     rows: Vec<u32>,
 }
 
-/// The pool of a channel that finds the best of a filter. Unless few of what may be routed through may be rows, one search that
-/// goes further finds both.
-fn both(
+/// Runs a channel for both sets. If enough of the routable items may be rows, one enlarged search finds both.
+fn search_channel(
     route: &Bits,
     may_be_rows: &Bits,
     pool: usize,
     mut find: impl FnMut(&Bits, usize) -> Result<Vec<u32>>,
-) -> Result<Both> {
+) -> Result<ChannelHits> {
     let (all, may) = (route.count(), may_be_rows.count());
     if may == all {
         let routed = find(route, pool)?;
-        return Ok(Both { rows: routed.clone(), routed });
+        return Ok(ChannelHits { rows: routed.clone(), routed });
     }
     let share = may as f64 / all as f64;
-    if share >= FEW_ROWS {
-        // As many as hold the pool where rows are spread evenly, and some more for chance; where they are not, the rows
-        // are looked for by themselves.
-        let further = (pool as f64 + CHANCE * (pool as f64 * (1.0 - share)).sqrt()) / share + 1.0;
+    if share >= SPARSE_SHARE {
+        // Expects the rows to be spread evenly, plus a margin. If the search still finds too few rows, they are
+        // searched separately.
+        let further = (pool as f64 + SPREAD_SIGMAS * (pool as f64 * (1.0 - share)).sqrt()) / share + 1.0;
         let further = further as usize;
         let mut routed = find(route, further)?;
         let rows: Vec<u32> = routed.iter().copied().filter(|id| may_be_rows.contains(*id)).take(pool).collect();
         let is_all = rows.len() == pool || routed.len() < further;
         routed.truncate(pool);
-        return Ok(Both { routed, rows: if is_all { rows } else { find(may_be_rows, pool)? } });
+        return Ok(ChannelHits { routed, rows: if is_all { rows } else { find(may_be_rows, pool)? } });
     }
-    Ok(Both { routed: find(route, pool)?, rows: find(may_be_rows, pool)? })
+    Ok(ChannelHits { routed: find(route, pool)?, rows: find(may_be_rows, pool)? })
 }
 
-/// The nearest vectors among those of the filter.
+/// The nearest vectors in the filter.
 fn near(
     snapshot: &Snapshot,
-    asked: &Asked,
+    asked: &StageQuery,
     layer: Layer,
     filter: &Bits,
     most: usize,
@@ -148,7 +147,7 @@ fn near(
     Ok(found.hits.into_iter().map(|hit| hit.id).collect())
 }
 
-/// The best by words among those of the filter.
+/// The best matches by words in the filter.
 fn by_words(
     snapshot: &Snapshot,
     words: Option<&Scorer<'_>>,
@@ -163,14 +162,14 @@ fn by_words(
     Ok(hits.into_iter().map(|hit| hit.id).collect())
 }
 
-/// What the items of the stage before are linked to, of this stage's kind. The best of them are followed first, until the
-/// pool is full; under a token budget, which lifts counts, all are. A stage of traces after pages, episodes or a lift looks
-/// among theirs.
+/// The items of this stage linked to those of the previous one. Follows the best first until the pool is full; under
+/// a token budget, which removes counts, follows all. A stage of traces after pages, episodes or a lift also includes
+/// their traces.
 fn linked(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, before: &Candidates) -> Result<Candidates> {
     let mut sources: Vec<_> = before.iter().collect();
     sources.sort_unstable_by_key(|(id, how)| (how.rank.unwrap_or(u32::MAX), *id));
     let most = if plan.budget.is_some() { usize::MAX } else { stage.pool };
-    let mut reached: HashMap<u32, Reached> = HashMap::new();
+    let mut reached: HashMap<u32, LinkHit> = HashMap::new();
     let mut beside = Vec::new();
     let routes: Vec<_> = stage.layers.iter().map(|part| (part.layer, part.of(&stage.route))).collect();
     for (rank, (id, how)) in (0..).zip(sources) {
@@ -178,31 +177,31 @@ fn linked(snapshot: &Snapshot, plan: &Plan, stage: &StagePlan, before: &Candidat
         for (layer, route) in &routes {
             let neighbours = if reached.len() < most { neighbours(snapshot, plan, from, *layer)? } else { Vec::new() };
             for to in neighbours.into_iter().filter(|to| route.contains(to.0)) {
-                let reached = reached.entry(to.0).or_insert_with(|| Reached { rank, from: Vec::new() });
+                let reached = reached.entry(to.0).or_insert_with(|| LinkHit { rank, from: Vec::new() });
                 if !reached.from.contains(&from) {
                     reached.from.push(from);
                 }
             }
-            if *layer == Layer::Trace && how.is_of_place() && route.contains(id) {
-                beside.push((id, Found::beside(how).ranked(rank)));
+            if *layer == Layer::Trace && how.is_in_container() && route.contains(id) {
+                beside.push((id, MatchPath::beside(how).ranked(rank)));
             }
         }
     }
-    let linked = reached.into_iter().map(|(id, Reached { rank, mut from })| {
+    let linked = reached.into_iter().map(|(id, LinkHit { rank, mut from })| {
         from.sort_unstable();
-        (id, Found::linked(from).ranked(rank))
+        (id, MatchPath::linked(from).ranked(rank))
     });
     Ok(linked.chain(beside).collect())
 }
 
-/// What links led to: the place of the best item they led from, and all of those items.
-struct Reached {
+/// An item reached by links: the rank of the best item that led to it, and all items that did.
+struct LinkHit {
     rank: u32,
     from: Vec<ItemId>,
 }
 
-/// What an item leads to in a layer: a theme to its recalls, a recall to the traces it rests on (through other recalls, if
-/// need be), and back.
+/// The neighbours of an item in a layer: the recalls of a theme, the traces a recall rests on (through other recalls
+/// if necessary), and the reverse.
 pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Layer) -> Result<Vec<ItemId>> {
     snapshot.tick()?;
     let state = &snapshot.state;
@@ -228,12 +227,12 @@ pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Lay
             let mut found = Vec::new();
             for recall in neighbours(snapshot, plan, from, Layer::Recall)? {
                 if plan.recalls.contains(recall.0) {
-                    found.extend(grounds(snapshot, plan, recall)?);
+                    found.extend(grounding_traces(snapshot, plan, recall)?);
                 }
             }
             Ok(found)
         }
-        (Layer::Recall, Layer::Trace) => grounds(snapshot, plan, from),
+        (Layer::Recall, Layer::Trace) => grounding_traces(snapshot, plan, from),
         (Layer::Recall, Layer::Recall) => {
             let mut found: Vec<ItemId> = state.sources(from, Layer::Recall)?;
             found.extend(state.dependents(from)?);
@@ -245,8 +244,8 @@ pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Lay
     }
 }
 
-/// The traces a recall rests on, through visible recalls in between.
-fn grounds(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemId>> {
+/// The traces a recall rests on, directly or through visible recalls.
+fn grounding_traces(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemId>> {
     let mut traces = Vec::new();
     let mut queue = Vec::new();
     let mut seen = BTreeSet::new();

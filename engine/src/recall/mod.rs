@@ -15,46 +15,47 @@
 
 mod builder;
 mod candidates;
+mod containers;
 mod contest;
 mod expand;
 mod gather;
-mod places;
 mod plan;
 mod rank;
+pub(crate) mod score;
 mod select;
 mod why;
 mod words;
 
 use crate::Result;
-use crate::answer::{Answer, Citation, Parts, Role, Row, Strength};
-use crate::item::{ItemId, Layer};
-use crate::mend;
-use crate::reader::{Standing, Window};
-use crate::score::Reads;
-use crate::snapshot::{Snapshot, is_damage};
+use crate::derive::repair;
+use crate::model::item::{ItemId, Layer};
+use crate::read::answer::{Answer, Citation, Parts, Role, Row, Strength};
+use crate::read::snapshot::{Snapshot, is_damage};
+use crate::state::attributes::scalars::Reads;
+use crate::state::reader_position::{ReaderPosition, Window};
 pub use builder::RecallBuilder;
-use candidates::{Candidates, Found};
+use candidates::{Candidates, MatchPath};
 use contest::OpenContests;
-use gather::Asked;
+use gather::StageQuery;
 use holotype_query::ast;
 use plan::Plan;
-pub(crate) use plan::{names, reader_of};
+pub(crate) use plan::{reader_of, return_columns};
 use rank::Scored;
 use select::{Chosen, Selection};
 use std::time::Instant;
 pub(crate) use why::why;
 use words::{WordIndexes, Words};
 
-/// What was done for an answer, stage by stage: what `explain analyze` shows.
+/// The steps of a recall, stage by stage, as `explain analyze` shows them.
 pub(crate) type Steps = Vec<(String, String)>;
 
-/// Runs a recall whose parameters are bound.
+/// Runs a recall with bound parameters.
 pub(crate) fn run(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Answer> {
     let mut steps = Steps::new();
     run_with_steps(&snapshot.metered(), recall, &mut steps)
 }
 
-/// The plan of a recall in words, without running it.
+/// Describes the plan of a recall without running it.
 pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps> {
     let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?;
     let plan = Plan::new(snapshot, recall)?;
@@ -66,14 +67,14 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps
         (None, None) => "nothing",
     };
     steps.push(("query".to_owned(), asked.to_owned()));
-    steps.push(("reader".to_owned(), shown(&plan.standing)));
+    steps.push(("reader".to_owned(), describe_reader(&plan.reader_position)));
     steps.push(("visible".to_owned(), format!("{} of {} items", plan.visible.count(), snapshot.len())));
     for exclusion in &plan.exclusions {
         steps.push((format!("exclude {}", exclusion.name), format!("{} items", exclusion.items.count())));
     }
     for stage in &plan.stages {
         let channels: Vec<&str> = stage.channels.iter().map(|channel| channel.as_str()).collect();
-        let count = match (stage.count, stage.places) {
+        let count = match (stage.count, stage.container_limit) {
             (Some(count), _) => count.to_string(),
             (None, Some(most)) if most < usize::MAX => format!("all of the best {most}"),
             (None, _) => "as many as fit".to_owned(),
@@ -81,7 +82,7 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps
         steps.push((
             stage.noun.to_string(),
             format!(
-                "by {}, pool {}, rows {count}; may route through {}, {} may be rows",
+                "by {}, pool {}, rows {count}; {} routable, {} eligible as rows",
                 channels.join(", "),
                 stage.pool,
                 stage.route.count(),
@@ -100,20 +101,20 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps
     Ok(steps)
 }
 
-fn shown(standing: &Standing) -> String {
-    let reader = &standing.reader;
+fn describe_reader(reader_position: &ReaderPosition) -> String {
+    let reader = &reader_position.reader;
     let mut parts = Vec::new();
     parts.extend(reader.episode.as_ref().map(|episode| format!("episode {episode}")));
     parts.extend(reader.step.map(|step| format!("step {step}")));
-    parts.extend(reader.time.map(|time| format!("time {}", crate::time::format(time))));
+    parts.extend(reader.time.map(|time| format!("time {}", crate::model::time::format(time))));
     parts.extend(reader.version.as_ref().map(|version| format!("version {version}")));
-    if parts.is_empty() { "nowhere".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "unspecified".to_owned() } else { parts.join(", ") }
 }
 
-/// Runs a recall and notes what was done.
+/// Runs a recall and appends its steps.
 pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
     let before = steps.len();
-    mend::around_damage(&snapshot.state, || {
+    repair::skip_damaged(&snapshot.state, || {
         steps.truncate(before);
         run_once(snapshot, recall, steps)
     })
@@ -121,7 +122,7 @@ pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &
 
 fn run_once(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
     let started = Instant::now();
-    let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.reading_once();
+    let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.with_content_cache();
     let plan = Plan::new(snapshot, recall)?;
     let mut contests = OpenContests::default();
     let indexes = WordIndexes::of(snapshot)?;
@@ -129,11 +130,11 @@ fn run_once(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Res
     let (mut stages, complete) = gather_and_rank(snapshot, &plan, &words, false, &mut contests, steps)?;
     let mut survivors: usize = stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && !plan.exclusions.is_empty() {
-        // Excluded items come back, after all valid ones: each test they failed takes l_status off their S.
+        // Excluded items rank after all valid ones: each exclusion costs l_status of their S.
         let (with_excluded, _) = gather_and_rank(snapshot, &plan, &words, true, &mut contests, steps)?;
         stages = with_excluded;
         survivors = stages.iter().map(Vec::len).sum();
-        steps.push(("relax".to_owned(), format!("{survivors} candidates with the excluded ones")));
+        steps.push(("relax".to_owned(), format!("{survivors} candidates including excluded ones")));
     }
     let mut selection = select::select(snapshot, &plan, stages)?;
     let contested = contests.bring(snapshot, &plan, &mut selection)?;
@@ -141,7 +142,7 @@ fn run_once(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Res
     answer(snapshot, &plan, selection, strength, contested, complete, started)
 }
 
-/// The ranked candidates of every stage, and whether every possible row was looked at.
+/// The ranked candidates of each stage, and whether they include every possible row.
 fn gather_and_rank(
     snapshot: &Snapshot,
     plan: &Plan,
@@ -150,7 +151,7 @@ fn gather_and_rank(
     contests: &mut OpenContests,
     steps: &mut Steps,
 ) -> Result<(Vec<Vec<Scored>>, bool)> {
-    let mut walk = Walk {
+    let mut runner = StageRunner {
         before: Candidates::default(),
         best: Vec::new(),
         ranked: vec![Vec::new(); plan.stages.len()],
@@ -159,48 +160,48 @@ fn gather_and_rank(
         words,
         hop: None,
     };
-    let first = Asked { text: plan.text.clone(), vector: plan.vector.clone() };
+    let first = StageQuery { text: plan.text.clone(), vector: plan.vector.clone() };
     let mut at = 0;
     while at < plan.stages.len() {
         let Some(group) = plan.groups.iter().find(|group| group.from == at) else {
-            walk.stage(snapshot, plan, at, &first, contests, steps)?;
+            runner.stage(snapshot, plan, at, &first, contests, steps)?;
             at += 1;
             continue;
         };
         let mut asked = first.clone();
         for hop in 1..=group.hops {
-            let known: usize = walk.ranked.iter().map(Vec::len).sum();
+            let known: usize = runner.ranked.iter().map(Vec::len).sum();
             for at in group.from..group.to {
-                walk.stage(snapshot, plan, at, &asked, contests, steps)?;
+                runner.stage(snapshot, plan, at, &asked, contests, steps)?;
             }
-            let found = walk.ranked.iter().map(Vec::len).sum::<usize>() - known;
-            steps.push((format!("hop {hop}"), format!("{found} candidates more")));
+            let found = runner.ranked.iter().map(Vec::len).sum::<usize>() - known;
+            steps.push((format!("hop {hop}"), counted(found as u64, "new candidate")));
             if found == 0 {
                 break;
             }
-            asked = carried(snapshot, &first, &walk.best, group.carry)?;
-            walk.hop = asked.text.as_deref().map(|text| words.ask(text));
+            asked = carried_query(snapshot, &first, &runner.best, group.carry)?;
+            runner.hop = asked.text.as_deref().map(|text| words.ask(text));
         }
-        walk.hop = None;
+        runner.hop = None;
         at = group.to;
     }
-    Ok((walk.ranked, walk.complete))
+    Ok((runner.ranked, runner.complete))
 }
 
-/// What the next hop asks: the question with the text of the best rows behind it.
-fn carried(snapshot: &Snapshot, first: &Asked, best: &[ItemId], carry: usize) -> Result<Asked> {
+/// The query of the next hop: the original text followed by the texts of the best rows.
+fn carried_query(snapshot: &Snapshot, first: &StageQuery, best: &[ItemId], carry: usize) -> Result<StageQuery> {
     let mut text = first.text.clone().unwrap_or_default();
     for id in best.iter().take(carry) {
         text.push('\n');
         text.push_str(snapshot.content(*id)?.text());
     }
-    let vector = plan::embedded(snapshot, &text)?.or_else(|| first.vector.clone());
-    Ok(Asked { text: Some(text), vector })
+    let vector = plan::embed_text(snapshot, &text)?.or_else(|| first.vector.clone());
+    Ok(StageQuery { text: Some(text), vector })
 }
 
-/// A way through the stages.
-struct Walk<'r, 'w> {
-    /// What the last stage may route from, and the best of its rows.
+/// Runs the stages of a plan in order and passes candidates on.
+struct StageRunner<'r, 'w> {
+    /// The routable candidates of the last stage, and the best of its rows.
     before: Candidates,
     best: Vec<ItemId>,
     /// The candidates of each stage, best first.
@@ -208,17 +209,17 @@ struct Walk<'r, 'w> {
     complete: bool,
     relaxed: bool,
     words: &'r Words<'w>,
-    /// A later hop finds by more words than the question has.
+    /// The words of the current hop, which include texts of earlier rows.
     hop: Option<Words<'w>>,
 }
 
-impl Walk<'_, '_> {
+impl StageRunner<'_, '_> {
     fn stage(
         &mut self,
         snapshot: &Snapshot,
         plan: &Plan,
         at: usize,
-        asked: &Asked,
+        asked: &StageQuery,
         contests: &mut OpenContests,
         steps: &mut Steps,
     ) -> Result<()> {
@@ -226,14 +227,14 @@ impl Walk<'_, '_> {
         let words = self.hop.as_ref().unwrap_or(self.words);
         let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
         let mut gathered = match stage.lift {
-            Some(lift) => places::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
+            Some(lift) => containers::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
             None => gather::gather(snapshot, plan, asked, words, stage, &self.before, self.relaxed)?,
         };
-        if let Some(most) = stage.places {
-            gathered = places::group(snapshot, plan, stage, most, self.words, gathered, self.relaxed)?;
+        if let Some(most) = stage.container_limit {
+            gathered = containers::group(snapshot, plan, stage, most, self.words, gathered, self.relaxed)?;
         }
         if stage.is_in(Layer::Trace) && plan.weights.context > 0.0 {
-            bring_neighbours(snapshot, &filter.and(&plan.traces), &mut gathered.rows)?;
+            add_log_neighbours(snapshot, &filter.and(&plan.traces), &mut gathered.rows)?;
         }
         if snapshot.state.meta.claims > 0 {
             contests.join(snapshot, plan, filter, &mut gathered.rows)?;
@@ -255,7 +256,7 @@ impl Walk<'_, '_> {
         if ranked.is_empty() {
             *ranked = rows;
         } else {
-            // A later hop adds what it found; what both found stays as the first ranked it.
+            // A later hop adds new candidates; known ones keep their earlier rank.
             let known: std::collections::HashSet<ItemId> = ranked.iter().map(|scored| scored.id).collect();
             ranked.extend(rows.into_iter().filter(|scored| !known.contains(&scored.id)));
             ranked.sort_by(Scored::best_first);
@@ -264,8 +265,9 @@ impl Walk<'_, '_> {
     }
 }
 
-/// With a context weight, what stands next to a candidate in its log is one too: an answer next to its question.
-fn bring_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, rows: &mut Candidates) -> Result<()> {
+/// Adds the log neighbours of candidates, because an answer is found next to its question. Used with a context
+/// weight.
+fn add_log_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, rows: &mut Candidates) -> Result<()> {
     let attributes = &snapshot.state.attributes;
     let mut new = Vec::new();
     for id in rows.ids().filter(|id| filter.contains(*id)) {
@@ -273,7 +275,7 @@ fn bring_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, 
         for at in id.saturating_sub(2)..=id.saturating_add(2) {
             let is_new = filter.contains(at) && rows.get(at).is_none();
             if is_new && attributes.log(ItemId(at))? == log {
-                new.push((at, Found::default()));
+                new.push((at, MatchPath::default()));
             }
         }
     }
@@ -293,17 +295,17 @@ fn answer(
     let mut notes = plan.notes.clone();
     notes.extend(selection.notes.iter().cloned());
     for (id, what) in &selection.damaged {
-        notes.push(format!("item {id} is left out, for its bytes are not those that were written: {what}"));
+        notes.push(format!("item {id} omitted because its stored bytes are damaged: {what}"));
     }
     let damaged = damaged(snapshot, plan);
     let complete = complete && damaged.is_empty();
     notes.extend(damaged);
     let relaxed = selection.rows.iter().filter(|row| !row.scored.relaxed.is_empty()).count();
     if relaxed > 0 {
-        notes.push(format!(
-            "fewer than {} rows passed every test: {relaxed} are let back and say which they failed",
-            plan.relax_below
-        ));
+        let valid = (selection.rows.len() - relaxed) as u64;
+        let passed = if valid == 0 { "No row".to_owned() } else { format!("Only {}", counted(valid, "row")) };
+        let excluded = counted(relaxed as u64, "excluded row");
+        notes.push(format!("{passed} passed all filters; showing {excluded} with the reasons."));
     }
     let evidence_of_best =
         selection.rows.iter().map(|row| row.scored.parts.similarity.max(row.scored.parts.words * strength.terms));
@@ -327,7 +329,7 @@ fn answer(
     }
     Ok(Answer {
         commit: snapshot.commit(),
-        at: plan.standing.reader.clone(),
+        at: plan.reader_position.reader.clone(),
         covered,
         strength,
         certificate: if complete { "exact" } else { "limited" },
@@ -342,32 +344,39 @@ fn answer(
     })
 }
 
-/// What is wrong with the vectors and words that were asked, and what becomes of it.
+/// Notes on damaged vectors and words that the query needed.
 pub(super) fn damaged(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
-    let remedy = match snapshot.inner.options.read_only {
-        true => "opening it for writing, or `holotype rebuild`, makes the file again from the log",
-        false => "the file is being made again from the log",
+    let remedy = match snapshot.core.options.read_only {
+        true => "open the database for writing or run `holotype rebuild` to rebuild the file from the log",
+        false => "the file is being rebuilt from the log",
     };
     let mut notes = Vec::new();
     for layer in Layer::ALL.iter().filter(|layer| plan.stages.iter().any(|stage| stage.is_in(**layer))) {
         let vectors = snapshot.state.damaged_vectors(*layer);
         if plan.vector.is_some() && vectors > 0 {
             notes.push(format!(
-                "{vectors} vectors of layer {layer} stand in a damaged file, and those that are whole were compared: {remedy}"
+                "{} of layer {layer} in a damaged file: only the intact ones were compared; {remedy}",
+                counted(vectors as u64, "vector")
             ));
         }
         let words = snapshot.state.damaged_words(*layer);
         if plan.text.is_some() && words > 0 {
-            snapshot.inner.mend_soon();
+            snapshot.core.schedule_repair();
             notes.push(format!(
-                "the words of {words} items of layer {layer} stand in a damaged file, and only others were found by words: {remedy}"
+                "words of {} of layer {layer} in a damaged file: keyword search skipped them; {remedy}",
+                counted(words, "item")
             ));
         }
     }
     notes
 }
 
-/// How strong the evidence is: the best score, its lead, and the share of the query's words that the rows contain.
+/// `1 row`, `2 rows`.
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// The strength of the evidence: the best score, its lead, and the share of the query's terms in the rows.
 fn strength(words: &Words<'_>, rows: &[Chosen]) -> Result<Strength> {
     let top = rows.first().map_or(0.0, |row| row.scored.score());
     let gap = rows.get(1).map_or(0.0, |second| top - second.scored.score());
@@ -382,16 +391,16 @@ fn strength(words: &Words<'_>, rows: &[Chosen]) -> Result<Strength> {
     Ok(Strength { top, gap, terms })
 }
 
-/// A row of the answer with its evidence read and hashed again.
+/// A row of the answer; its evidence is read and hashed again.
 fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<Row> {
-    let Scored { id, parts, found, relaxed, .. } = &chosen.scored;
+    let Scored { id, parts, match_path, relaxed, .. } = &chosen.scored;
     let attributes = &chosen.attributes;
     let state = &snapshot.state;
     let symbol = |number: Option<u32>| number.map(|number| state.symbol_name(number)).transpose();
     let key = |id: &ItemId| snapshot.key_of(*id).unwrap_or_else(|_| id.to_string());
-    let mut path = found.path(snapshot)?;
-    let lenders = rank::lenders(snapshot, plan, &chosen.scored)?;
-    let others = lenders.iter().filter(|recall| !found.linked_from().contains(recall));
+    let mut path = match_path.path(snapshot)?;
+    let citing_recalls = rank::citing_recalls(snapshot, plan, &chosen.scored)?;
+    let others = citing_recalls.iter().filter(|recall| !match_path.linked_from().contains(recall));
     path.extend(others.map(|recall| format!("cited by {}", key(recall))));
     if path.is_empty() {
         path.push("next to a candidate".to_owned());
@@ -416,7 +425,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
         step: attributes.step,
         time: attributes.time,
         version: symbol(attributes.version)?,
-        stale: plan.standing.is_stale(attributes, &Window::default_of(state)?),
+        stale: plan.reader_position.is_stale(attributes, &Window::default_of(state)?),
         conflict: attributes.conflict.map(ItemId),
         support: attributes.support,
         trust: attributes.trust(),
@@ -429,7 +438,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
     })
 }
 
-/// What a row rests on; a trace rests on itself.
+/// The evidence of a row; for a trace that is the trace itself.
 fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
     match chosen.scored.scalars.layer {
         Layer::Trace => Ok(vec![snapshot.own_citation(chosen.scored.id, &chosen.attributes, &chosen.content)?]),
@@ -437,21 +446,21 @@ fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
     }
 }
 
-/// A row added by `expand`; nothing, and a note, where its bytes cannot be read as they were written.
+/// A row added by `expand`; `None` and a note if its bytes cannot be read as written.
 fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<String>) -> Result<Option<Row>> {
     let mut scalars = snapshot.state.attributes.scalars(id, snapshot.state.layer_of(id)?, Reads::ALL)?;
     scalars.conflict = plan.conflict_of(id, scalars.conflict).map(|winner| winner.0);
     let content = match snapshot.content(id) {
         Ok(content) => content,
         Err(error) if is_damage(&error) => {
-            notes.push(format!("evidence {id} is left out, for its bytes are not those that were written: {error}"));
+            notes.push(format!("evidence {id} omitted because its stored bytes are damaged: {error}"));
             return Ok(None);
         }
         Err(error) => return Err(error),
     };
     let relaxed = plan.flaws_of(id);
-    let found = Found::default();
-    let scored = Scored { id, scalars, parts: Parts::default(), score: 0.0, found, relaxed };
+    let match_path = MatchPath::default();
+    let scored = Scored { id, scalars, parts: Parts::default(), score: 0.0, match_path, relaxed };
     let mut row = row(snapshot, plan, &Chosen::new(snapshot, scored, content)?, Role::Evidence)?;
     row.path = vec!["evidence".to_owned()];
     Ok(Some(row))

@@ -5,15 +5,18 @@
 //! - `admitted`: visible, and without any excluded flaw. Rows come from these, where the predicate holds.
 //! - what was excluded may come back when too few rows survive (`relax`), marked with the tests it failed.
 
-use super::places;
-use crate::attributes::{Column, Wanted};
-use crate::claims::Losses;
-use crate::filter::{Filter, episode_numbers};
-use crate::item::{ItemId, Layer};
-use crate::reader::{Reader, Standing};
-use crate::score::{Reads, Weights};
-use crate::snapshot::Snapshot;
-use crate::{Error, Result, embed, settings};
+use super::containers;
+use crate::model::embed;
+use crate::model::item::{ItemId, Layer};
+use crate::read::filter::{Filter, episode_numbers};
+use crate::read::snapshot::Snapshot;
+use crate::recall::score::Weights;
+use crate::state::attributes::scalars::Reads;
+use crate::state::attributes::{Column, ValueTest};
+use crate::state::claims::ReaderConflicts;
+use crate::state::reader_position::{Reader, ReaderPosition};
+use crate::state::settings;
+use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Clauses, Expand, Flaw, Recall, Returns, Scope, ScoreBase, Stage};
 use holotype_query::{Channel, FlawKind, Noun, Spanned};
@@ -21,12 +24,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Candidates a channel gathers for a stage, at least (memory model, section 5).
-const LEAST_POOL: u64 = 64;
-/// Tokens `expand` may add when it names no number.
+const MIN_POOL: u64 = 64;
+/// Tokens `expand` may add when it return_columns no number.
 const EXPAND_TOKENS: u64 = 1_500;
 /// Rows whose text the next hop asks with too (PlugMem Table 14).
 const CARRY: u64 = 3;
-/// Levels `expand` goes down when it names no number.
+/// Levels `expand` goes down when it return_columns no number.
 const EXPAND_DEPTH: u64 = 3;
 
 /// A stage of the path.
@@ -37,7 +40,7 @@ pub(crate) struct StagePlan {
     /// How many rows it contributes; unlimited under a token budget when it does not say.
     pub(crate) count: Option<u64>,
     /// Of a stage of pages or episodes how many of them are kept, with all of their traces.
-    pub(crate) places: Option<usize>,
+    pub(crate) container_limit: Option<usize>,
     pub(crate) channels: Vec<Channel>,
     pub(crate) pool: usize,
     /// What it may route through.
@@ -49,11 +52,11 @@ pub(crate) struct StagePlan {
     /// It goes from what the stage before found to where that came from, when so many items vote for it.
     pub(crate) lift: Option<LiftPlan>,
     /// Something goes on from what it may route through.
-    pub(crate) leads_on: bool,
+    pub(crate) routes_on: bool,
 }
 
 impl StagePlan {
-    /// Whether it looks in a layer.
+    /// True if it looks in a layer.
     pub(crate) fn is_in(&self, layer: Layer) -> bool {
         self.layers.iter().any(|part| part.layer == layer)
     }
@@ -105,7 +108,7 @@ pub(crate) struct Exclusion {
 /// Evidence to be added under the rows.
 #[derive(Clone, Copy)]
 pub(crate) struct ExpandPlan {
-    /// The only sort of evidence that is shown, or what of its page or episode each trace brings along.
+    /// The only sort of evidence that is describe_reader, or what of its page or episode each trace brings along.
     pub(crate) to: Option<Noun>,
     pub(crate) depth: u64,
     pub(crate) tokens: u64,
@@ -114,13 +117,13 @@ pub(crate) struct ExpandPlan {
 pub(crate) struct Plan {
     pub(crate) text: Option<String>,
     pub(crate) vector: Option<Vec<f32>>,
-    pub(crate) standing: Standing,
+    pub(crate) reader_position: ReaderPosition,
     pub(crate) weights: Weights,
     pub(crate) visible: Arc<Bits>,
     /// What the predicate holds for of that, where there is one.
     pub(crate) wanted: Option<Bits>,
     /// How contests of claims end for the reader.
-    losses: Arc<Losses>,
+    reader_conflicts: Arc<ReaderConflicts>,
     /// Any claim was ever made.
     has_claims: bool,
     /// What of that is a trace, and what a recall.
@@ -132,7 +135,7 @@ pub(crate) struct Plan {
     pub(crate) stages: Vec<StagePlan>,
     pub(crate) groups: Vec<Group>,
     /// A recall lends its similarity and words to the traces it cites, when the path leads from recalls to traces.
-    pub(crate) lifts: bool,
+    pub(crate) inherit_from_citing: bool,
     pub(crate) relax_below: u64,
     pub(crate) limit: Option<u64>,
     pub(crate) skip: u64,
@@ -149,12 +152,12 @@ impl Plan {
     /// Plans a recall whose parameters are bound.
     pub(crate) fn new(snapshot: &Snapshot, recall: &Recall) -> Result<Plan> {
         let clauses = &recall.clauses;
-        refuse_what_comes_later(clauses)?;
+        reject_unsupported(clauses)?;
         let mut notes = Vec::new();
         let (text, vector) = query_of(snapshot, recall, &mut notes)?;
         let scope = clauses.scope.as_ref().map(|scope| &scope.node);
-        let standing = standing(snapshot, clauses)?;
-        let filter = Filter::new(snapshot, &standing);
+        let reader_position = reader_position(snapshot, clauses)?;
+        let filter = Filter::new(snapshot, &reader_position);
         let sets = Sets::new(&filter, scope, clauses)?;
         let exclusions = exclusions(&filter, clauses)?;
         let wanted = match &clauses.filter {
@@ -171,10 +174,10 @@ impl Plan {
         let last = stages.len() - 1;
         for (index, stage) in stages.into_iter().enumerate() {
             let layers = layers(&filter, stage.noun)?;
-            let is_of_places = matches!(stage.noun, Noun::Pages | Noun::Episodes);
-            let mut route = sets.of(&filter, if is_of_places { Noun::Traces } else { stage.noun })?;
-            if is_of_places && stage.lift.is_none() {
-                route = Arc::new(places::route(snapshot, stage.noun, stage.only.as_ref(), &route)?);
+            let is_container_stage = matches!(stage.noun, Noun::Pages | Noun::Episodes);
+            let mut route = sets.of(&filter, if is_container_stage { Noun::Traces } else { stage.noun })?;
+            if is_container_stage && stage.lift.is_none() {
+                route = Arc::new(containers::route(snapshot, stage.noun, stage.only.as_ref(), &route)?);
             } else if let Some(only) = &stage.only {
                 route = Arc::new(filter.evaluate(only, &route)?);
             }
@@ -184,7 +187,7 @@ impl Plan {
             };
             if index != last {
                 // Themes, pages and episodes route; they give rows only where the path ends with them.
-                for part in layers.iter().filter(|part| is_of_places || part.layer == Layer::Theme) {
+                for part in layers.iter().filter(|part| is_container_stage || part.layer == Layer::Theme) {
                     relaxable = match &part.items {
                         Some(items) => Arc::new(relaxable.and_not(items)),
                         None => Arc::default(),
@@ -196,18 +199,18 @@ impl Plan {
                 noun: stage.noun,
                 layers,
                 count: stage.count,
-                places: stage.places,
+                container_limit: stage.container_limit,
                 channels: stage.channels,
                 pool: stage.pool,
                 route,
                 rows: admitted,
                 relaxable,
                 lift: stage.lift,
-                leads_on: index != last || !groups.is_empty() || is_of_places,
+                routes_on: index != last || !groups.is_empty() || is_container_stage,
             });
         }
         let recalls_at = plans.iter().position(|stage| stage.is_in(Layer::Recall));
-        let lifts = recalls_at.is_some_and(|at| {
+        let inherit_from_citing = recalls_at.is_some_and(|at| {
             plans[at..].iter().any(|stage| stage.is_in(Layer::Trace) && stage.channels.contains(&Channel::Linked))
         });
         Ok(Plan {
@@ -218,23 +221,23 @@ impl Plan {
             recalls: sets.of(&filter, Noun::Recalls)?,
             visible: sets.visible,
             wanted,
-            losses: Arc::clone(filter.losses()?),
+            reader_conflicts: Arc::clone(filter.reader_conflicts()?),
             has_claims: snapshot.state.meta.claims > 0,
             inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
             stages: plans,
             groups,
-            lifts,
+            inherit_from_citing,
             relax_below: clauses.relax.as_ref().map_or(1, |relax| *relax.node.below.node.bound()),
             limit,
             skip,
             budget,
             abstain_below: clauses.abstain.as_ref().map(|abstain| *abstain.node.below.node.bound() as f32),
             expand: clauses.expand.as_ref().map(|expand| expand_plan(&expand.node)),
-            returns: clauses.returns.as_ref().and_then(|returns| names(&returns.node)),
+            returns: clauses.returns.as_ref().and_then(|returns| return_columns(&returns.node)),
             fold: fold(snapshot, clauses)?,
             notes,
-            standing,
+            reader_position,
         })
     }
 
@@ -245,10 +248,10 @@ impl Plan {
 
     /// The item that won over a claim of this one, as far as the reader can see; `known` is what won in the end.
     pub(crate) fn conflict_of(&self, id: ItemId, known: Option<u32>) -> Option<ItemId> {
-        self.losses.of(id, known)
+        self.reader_conflicts.of(id, known)
     }
 
-    /// The names of the exclusions that keep an item out.
+    /// The return_columns of the exclusions that keep an item out.
     pub(crate) fn flaws_of(&self, id: ItemId) -> Vec<&'static str> {
         self.exclusions
             .iter()
@@ -258,8 +261,8 @@ impl Plan {
     }
 }
 
-/// Cosine above which a row restates a better one. Folding belongs to the profiles: a score of named weights alone (plain
-/// similarity, say) folds nothing.
+/// Cosine above which a row restates a better one. Folding belongs to the profiles: a score of named weights alone
+/// (plain similarity, say) folds nothing.
 fn fold(snapshot: &Snapshot, clauses: &Clauses) -> Result<f32> {
     match clauses.score.as_ref().map(|score| &score.node.base) {
         Some(ScoreBase::Zero) => Ok(1.0),
@@ -268,13 +271,13 @@ fn fold(snapshot: &Snapshot, clauses: &Clauses) -> Result<f32> {
 }
 
 /// Clauses that parse and wait for a later version.
-fn refuse_what_comes_later(clauses: &Clauses) -> Result<()> {
+fn reject_unsupported(clauses: &Clauses) -> Result<()> {
     let not_yet = |what: &str| Err(Error::NotYet { what: what.to_owned() });
     if clauses.escalate.is_some() { not_yet("escalate") } else { Ok(()) }
 }
 
-/// The words and the vector a recall asks with. A text without a vector is embedded when the database's space is that of
-/// the built-in embedder.
+/// The words and the vector a recall asks with. A text without a vector is embed_text when the database's space is that
+/// of the built-in embedder.
 fn query_of(
     snapshot: &Snapshot,
     recall: &Recall,
@@ -292,7 +295,9 @@ fn query_of(
     match (&space, &vector) {
         (Some(space), Some(vector)) => space.check_vector(vector)?,
         (None, Some(_)) => {
-            return Err(Error::Vector("the database has no embedding space, so nothing is near a vector".to_owned()));
+            return Err(Error::Vector(
+                "the database has no embedding space; create one with a space to search by vector".to_owned(),
+            ));
         }
         (Some(space), None) => {
             let embedder =
@@ -300,7 +305,7 @@ fn query_of(
             match (embedder, &text) {
                 (Some(embedder), Some(text)) => vector = embedder.embed(text),
                 (None, Some(_)) => {
-                    notes.push(format!("no vector was given for {}: found by words and links alone", space.model));
+                    notes.push("No query vector given: keyword and link search only.".to_owned());
                 }
                 _ => {}
             }
@@ -311,20 +316,20 @@ fn query_of(
 }
 
 /// The vector of a text, in a database of the built-in embedder's space.
-pub(crate) fn embedded(snapshot: &Snapshot, text: &str) -> Result<Option<Vec<f32>>> {
+pub(crate) fn embed_text(snapshot: &Snapshot, text: &str) -> Result<Option<Vec<f32>>> {
     let Some(space) = snapshot.space()? else { return Ok(None) };
     let embedder = embed::HashingEmbedder::from_name(&space.model).filter(|embedder| embedder.dim() == space.dim);
     Ok(embedder.and_then(|embedder| embedder.embed(text)))
 }
 
 /// Where the reader of a statement stands.
-pub(crate) fn standing(snapshot: &Snapshot, clauses: &Clauses) -> Result<Standing> {
+pub(crate) fn reader_position(snapshot: &Snapshot, clauses: &Clauses) -> Result<ReaderPosition> {
     let episodes = match clauses.scope.as_ref().map(|scope| &scope.node) {
         Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
         _ => None,
     };
     let given = clauses.reader.as_ref().map(|reader| reader_of(&reader.node)).unwrap_or_default();
-    Standing::find(&snapshot.state, episodes.as_deref(), &given, snapshot.inner.now())
+    ReaderPosition::find(&snapshot.state, episodes.as_deref(), &given, snapshot.core.now())
 }
 
 /// The reader a clause `at` gives.
@@ -341,7 +346,7 @@ pub(crate) fn reader_of(clause: &holotype_query::ast::Reader) -> Reader {
 struct Sets {
     visible: Arc<Bits>,
     /// All that is active and not redacted is visible, so the sets at hand serve.
-    usual: bool,
+    base_sets: bool,
 }
 
 impl Sets {
@@ -349,10 +354,10 @@ impl Sets {
         let state = &filter.snapshot.state;
         let bound = state.bound();
         let inactive = includes(clauses, FlawKind::Inactive);
-        if matches!(scope, None | Some(Scope::All)) && !inactive && filter.standing.episode.is_none() {
-            return Ok(Sets { visible: state.attributes.usual(bound).visible()?, usual: true });
+        if matches!(scope, None | Some(Scope::All)) && !inactive && filter.reader_position.episode.is_none() {
+            return Ok(Sets { visible: state.attributes.base_sets(bound).visible()?, base_sets: true });
         }
-        let within = |column, low, high| state.attributes.select_wanted(column, bound, Wanted::Within(low, high));
+        let within = |column, low, high| state.attributes.select_values(column, bound, ValueTest::Range(low, high));
         let mut visible = filter.scope(scope)?;
         if matches!(scope, Some(Scope::Episodes(_) | Scope::Pages(_))) {
             // What belongs to no episode (a concept, an intent) routes into every one.
@@ -362,10 +367,10 @@ impl Sets {
         if inactive {
             visible = visible.and_not(&within(Column::Redacted, 1, 1)?);
         } else {
-            visible = visible.and(&*state.attributes.usual(bound).visible()?);
+            visible = visible.and(&*state.attributes.base_sets(bound).visible()?);
         }
         let visible = visible.and_not(filter.ahead()?);
-        Ok(Sets { visible: Arc::new(visible), usual: false })
+        Ok(Sets { visible: Arc::new(visible), base_sets: false })
     }
 
     /// What is visible of a noun.
@@ -377,8 +382,8 @@ impl Sets {
             noun => return Ok(Arc::new(filter.noun(noun)?.and(&self.visible))),
         };
         let state = &filter.snapshot.state;
-        if self.usual {
-            return state.attributes.usual(state.bound()).layer(layer);
+        if self.base_sets {
+            return state.attributes.base_sets(state.bound()).layer(layer);
         }
         Ok(Arc::new(filter.noun(noun)?.and(&self.visible)))
     }
@@ -392,13 +397,13 @@ impl Sets {
         exclusions: &[Exclusion],
     ) -> Result<Arc<Bits>> {
         let state = &filter.snapshot.state;
-        let usual = state.attributes.usual(state.bound());
-        if self.usual
+        let base_sets = state.attributes.base_sets(state.bound());
+        if self.base_sets
             && let ([Exclusion { items, .. }], [StageLayer { layer, .. }]) = (exclusions, layers)
-            && Arc::ptr_eq(items, &usual.failed()?)
-            && Arc::ptr_eq(relaxable, &usual.layer(*layer)?)
+            && Arc::ptr_eq(items, &base_sets.failed()?)
+            && Arc::ptr_eq(relaxable, &base_sets.layer(*layer)?)
         {
-            return usual.sound(*layer);
+            return base_sets.eligible(*layer);
         }
         let mut admitted = Arc::clone(relaxable);
         for exclusion in exclusions {
@@ -408,7 +413,7 @@ impl Sets {
     }
 }
 
-/// Whether a flaw is let in by name.
+/// True if a flaw is let in by name.
 fn includes(clauses: &Clauses, kind: FlawKind) -> bool {
     clauses.include.iter().flat_map(|flaws| &flaws.node).any(|flaw| flaw.node.kind == kind)
 }
@@ -426,14 +431,14 @@ fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> 
         clauses.exclude.iter().flat_map(|flaws| flaws.node.iter().map(|flaw| &flaw.node)).collect();
     let names_stale_version = excluded.iter().any(|flaw| flaw.kind == FlawKind::Stale);
     if !includes(clauses, FlawKind::Failed) && !excluded.iter().any(|flaw| flaw.kind == FlawKind::Failed) {
-        exclude("failed", state.attributes.usual(state.bound()).failed()?);
+        exclude("failed", state.attributes.base_sets(state.bound()).failed()?);
     }
     if !includes(clauses, FlawKind::Stale) && !names_stale_version {
         exclude("version", Arc::new(filter.foreign()?));
     }
     for flaw in excluded {
         exclude(flaw.kind.as_str(), Arc::new(filter.flaw(flaw)?));
-        let without_version = flaw.kind == FlawKind::Stale && !crate::filter::window(state, flaw)?.version;
+        let without_version = flaw.kind == FlawKind::Stale && !crate::read::filter::window(state, flaw)?.version;
         if without_version && !includes(clauses, FlawKind::Stale) {
             exclude("version", Arc::new(filter.foreign()?));
         }
@@ -445,25 +450,25 @@ fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> 
 struct StageDraft {
     noun: Noun,
     count: Option<u64>,
-    places: Option<usize>,
+    container_limit: Option<usize>,
     channels: Vec<Channel>,
     pool: usize,
     only: Option<holotype_query::ast::Predicate>,
     lift: Option<LiftPlan>,
 }
 
-/// The stages a recall names, or the default path: themes 3, recalls 5, traces 5 (HELM Algorithm 3). A limit above that
-/// raises what a stage that names no number gives; `rows` is `None` under a token budget, which lifts it altogether.
+/// The stages a recall return_columns, or the default path: themes 3, recalls 5, traces 5 (HELM Algorithm 3). A limit
+/// above that raises what a stage that return_columns no number gives; `rows` is `None` under a token budget, which
+/// inherit_from_citing it altogether.
 fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(Vec<StageDraft>, Vec<Group>)> {
     let default_count = |least: u64| rows.map(|rows| rows.max(least));
     let pool = |count: Option<u64>| {
-        usize::try_from(count.map_or(LEAST_POOL, |count| LEAST_POOL.max(count.saturating_mul(10))))
-            .unwrap_or(usize::MAX)
+        usize::try_from(count.map_or(MIN_POOL, |count| MIN_POOL.max(count.saturating_mul(10)))).unwrap_or(usize::MAX)
     };
     let draft = |noun, count: Option<u64>, first: bool| StageDraft {
         noun,
         count,
-        places: None,
+        container_limit: None,
         channels: if first {
             vec![Channel::Near, Channel::Words]
         } else {
@@ -493,10 +498,10 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(
             Stage::Gather(gather) => gather,
             Stage::Lift(lift) => {
                 let noun = lift.noun.node;
-                let is_of_places = matches!(noun, Noun::Pages | Noun::Episodes);
+                let is_container_stage = matches!(noun, Noun::Pages | Noun::Episodes);
                 let count = number(&lift.count);
-                // All traces of the places that are kept are rows.
-                let mut stage = draft(noun, count.or(default_count(5)).filter(|_| !is_of_places), false);
+                // All traces of the container_limit that are kept are rows.
+                let mut stage = draft(noun, count.or(default_count(5)).filter(|_| !is_container_stage), false);
                 let votes = number(&lift.votes).map_or(1, size);
                 stage.lift = Some(LiftPlan { noun, count: count.map_or(usize::MAX, size), votes });
                 drafts.push(stage);
@@ -507,7 +512,7 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(
         let count = number(&gather.count).or(default_count(5));
         let mut stage = draft(gather.noun.node, count, index == 0);
         if matches!(gather.noun.node, Noun::Pages | Noun::Episodes) {
-            stage.places = Some(count.map_or(usize::MAX, size));
+            stage.container_limit = Some(count.map_or(usize::MAX, size));
             stage.count = None;
         }
         if index > 0 && gather.channels.is_empty() {
@@ -523,7 +528,7 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(
         drafts.push(stage);
     }
     if drafts.is_empty() {
-        return Err(Error::Invalid("a path needs a stage".to_owned()));
+        return Err(Error::Invalid("a path needs at least one stage".to_owned()));
     }
     Ok((drafts, groups))
 }
@@ -539,7 +544,7 @@ fn flat<'p>(path: &'p [Spanned<Stage>], groups: &mut Vec<Group>) -> Result<Vec<&
         let from = stages.len();
         for inner in &hops.stages {
             if matches!(inner.node, Stage::Hops(_)) {
-                return Err(Error::Invalid("a group of stages cannot stand in another".to_owned()));
+                return Err(Error::Invalid("groups of stages cannot be nested".to_owned()));
             }
             stages.push(&inner.node);
         }
@@ -579,10 +584,10 @@ fn expand_plan(expand: &Expand) -> ExpandPlan {
     }
 }
 
-/// The columns a `return` names; nothing for `*`.
-pub(crate) fn names(returns: &Returns) -> Option<Vec<String>> {
+/// The columns a `return` return_columns; nothing for `*`.
+pub(crate) fn return_columns(returns: &Returns) -> Option<Vec<String>> {
     match returns {
         Returns::All => None,
-        Returns::Names(names) => Some(names.iter().map(|name| name.node.0.join(".")).collect()),
+        Returns::Names(return_columns) => Some(return_columns.iter().map(|name| name.node.0.join(".")).collect()),
     }
 }

@@ -1,46 +1,47 @@
-//! Ranking: S for every candidate of a stage.
+//! Ranking: computes S for every candidate of a stage.
 //!
-//! A trace is seen through several texts: its own, those of the recalls that cite it, and, where the profile has a context
-//! weight, those of its neighbours in its log. With a path from recalls to traces:
+//! A trace inherits the match scores of the recalls that cite it and, with a context weight, those of its neighbours
+//! in its log. On a path from recalls to traces:
 //!
 //! ```text
 //! sim(t) = max(cos(q, t), max over visible recalls r citing t of cos(q, r))
 //! w(t)   = bm(t) / max bm over the candidates
-//! bm(t)  = BM25 of one document: t, every such r, and context / 2 of the text next to t, context / 4 of the one after
+//! bm(t)  = BM25 of one document: t, every such r, and context / 2 of the text next to t, context / 4 of the one
+//! after
 //! ```
 //!
-//! A recall paraphrases what its trace says, so its words and its vector speak for the trace; an answer stands next to its
-//! question. The statistics (idf, average length) are those of the layer's own documents. Measured on real conversations
-//! (evidence recall at 1,000 tokens): own text 0.76, with recalls 0.81, with neighbours 0.86.
+//! A recall paraphrases its trace, so its words and its vector describe the trace too; an answer follows its
+//! question. The statistics (idf, average length) are those of the layer's own documents. Measured on real
+//! conversations (evidence recall at 1,000 tokens): own text 0.76, with recalls 0.81, with neighbours 0.86.
 
-use super::candidates::{Candidates, Found};
+use super::candidates::{Candidates, MatchPath};
 use super::plan::{Plan, StagePlan};
 use super::words::Words;
 use crate::Result;
-use crate::answer::Parts;
-use crate::item::{ItemId, Layer};
-use crate::mend;
-use crate::score::Scalars;
-use crate::snapshot::Snapshot;
+use crate::derive::repair;
+use crate::model::item::{ItemId, Layer};
+use crate::read::answer::Parts;
+use crate::read::snapshot::Snapshot;
+use crate::state::attributes::scalars::Scalars;
 use holotype_index::words::{OccurrenceTable, Occurrences};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// How far a neighbour may be, in traces of the same log, and how much it counts of the context weight.
-const NEIGHBOURS: [f32; 2] = [0.5, 0.25];
-/// How many ids to either side are looked at for a neighbour.
-const REACH: u32 = 16;
+/// The shares of the context weight for the first and second neighbour on each side.
+const NEIGHBOUR_SHARES: [f32; 2] = [0.5, 0.25];
+/// Maximum id distance of a neighbour.
+const MAX_NEIGHBOUR_DISTANCE: u32 = 16;
 
-/// A candidate with its score.
+/// A scored candidate.
 #[derive(Debug, Clone)]
 pub(crate) struct Scored {
     pub(crate) id: ItemId,
     pub(crate) scalars: Scalars,
     pub(crate) parts: Parts,
-    /// Their sum.
+    /// The sum of `parts`.
     pub(crate) score: f32,
-    pub(crate) found: Found,
-    /// The tests it failed and is let back in spite of.
+    pub(crate) match_path: MatchPath,
+    /// The exclusions it is included despite.
     pub(crate) relaxed: Vec<&'static str>,
 }
 
@@ -49,7 +50,7 @@ impl Scored {
         self.score
     }
 
-    /// The total order of rows: those that passed every test before those let back, then S, then newer, then smaller id.
+    /// The total order of rows: valid rows before relaxed ones, then by S, then newer first, then by smaller id.
     pub(crate) fn best_first(&self, other: &Scored) -> Ordering {
         let valid = other.relaxed.is_empty().cmp(&self.relaxed.is_empty());
         let score = other.score.total_cmp(&self.score);
@@ -57,8 +58,8 @@ impl Scored {
     }
 }
 
-/// Scores the candidates of a stage, best first; those of each layer beside each other, since words are rarer or more common
-/// in each.
+/// Scores the candidates of a stage, best first. Layers are scored separately, because term statistics differ between
+/// them.
 pub(crate) fn rank(
     snapshot: &Snapshot,
     plan: &Plan,
@@ -79,7 +80,7 @@ pub(crate) fn rank(
     Ok(in_order(scored))
 }
 
-/// Candidates best first. They are large, so places are sorted and each candidate moves once.
+/// Sorts candidates, best first. Sorts indexes and moves each of the large candidates once.
 fn in_order(scored: Vec<Scored>) -> Vec<Scored> {
     let mut places: Vec<usize> = (0..scored.len()).collect();
     places.sort_unstable_by(|a, b| scored[*a].best_first(&scored[*b]));
@@ -98,28 +99,28 @@ fn rank_layer(
     scored: &mut Vec<Scored>,
 ) -> Result<()> {
     let ids: Vec<u32> = candidates.ids().collect();
-    snapshot.look_at(ids.len() as u64)?;
+    snapshot.charge_rows(ids.len() as u64)?;
     snapshot.keep(ids.len() * size_of::<Scored>())?;
-    let mut citing = Citing::default();
-    if plan.lifts && layer == Layer::Trace {
-        citing = Citing::of(snapshot, plan, &ids)?;
+    let mut citing_index = CitingIndex::default();
+    if plan.inherit_from_citing && layer == Layer::Trace {
+        citing_index = CitingIndex::of(snapshot, plan, &ids)?;
     }
-    let similarity = similarities(snapshot, plan, layer, &ids, &citing)?;
-    let words = word_shares(snapshot, plan, layer, words, &ids, &citing)?;
+    let similarity = similarities(snapshot, plan, layer, &ids, &citing_index)?;
+    let words = word_shares(snapshot, plan, layer, words, &ids, &citing_index)?;
     let reads = plan.reads();
-    for (index, (id, found)) in candidates.into_iter().enumerate() {
+    for (index, (id, match_path)) in candidates.into_iter().enumerate() {
         let mut scalars = snapshot.state.attributes.scalars(ItemId(id), layer, reads)?;
         scalars.conflict = plan.conflict_of(ItemId(id), scalars.conflict).map(|winner| winner.0);
         let relaxed = plan.flaws_of(ItemId(id));
-        let parts = plan.weights.parts(&scalars, &plan.standing, similarity[index], words[index], relaxed.len());
-        scored.push(Scored { id: ItemId(id), scalars, parts, score: parts.sum(), found, relaxed });
+        let parts = plan.weights.parts(&scalars, &plan.reader_position, similarity[index], words[index], relaxed.len());
+        scored.push(Scored { id: ItemId(id), scalars, parts, score: parts.sum(), match_path, relaxed });
     }
     Ok(())
 }
 
-/// The recalls that lend a row of the answer their similarity and words.
-pub(super) fn lenders(snapshot: &Snapshot, plan: &Plan, scored: &Scored) -> Result<Vec<ItemId>> {
-    if !plan.lifts || scored.scalars.layer != Layer::Trace {
+/// The recalls whose similarity and words the row inherits.
+pub(super) fn citing_recalls(snapshot: &Snapshot, plan: &Plan, scored: &Scored) -> Result<Vec<ItemId>> {
+    if !plan.inherit_from_citing || scored.scalars.layer != Layer::Trace {
         return Ok(Vec::new());
     }
     let mut recalls = snapshot.state.dependents(scored.id)?;
@@ -127,19 +128,19 @@ pub(super) fn lenders(snapshot: &Snapshot, plan: &Plan, scored: &Scored) -> Resu
     Ok(recalls)
 }
 
-/// The visible recalls that cite candidates.
+/// The visible recalls that cite the candidates.
 #[derive(Default)]
-struct Citing {
-    /// Those of the candidate at an index end here among the places; nothing where recalls lend nothing.
+struct CitingIndex {
+    /// Per candidate, the end of its range in `places`; empty if nothing is inherited.
     ends: Vec<usize>,
-    /// Places among all of them.
+    /// Indexes into `all`.
     places: Vec<usize>,
-    /// All of them, ascending, each once.
+    /// All citing recalls, ascending and unique.
     all: Vec<u32>,
 }
 
-impl Citing {
-    fn of(snapshot: &Snapshot, plan: &Plan, traces: &[u32]) -> Result<Citing> {
+impl CitingIndex {
+    fn of(snapshot: &Snapshot, plan: &Plan, traces: &[u32]) -> Result<CitingIndex> {
         let (mut ends, mut recalls) = (Vec::with_capacity(traces.len()), Vec::with_capacity(traces.len()));
         let mut own = Vec::new();
         for trace in traces {
@@ -154,10 +155,10 @@ impl Citing {
         all.sort_unstable();
         all.dedup();
         let places = recalls.iter().filter_map(|recall| all.binary_search(recall).ok()).collect();
-        Ok(Citing { ends, places, all })
+        Ok(CitingIndex { ends, places, all })
     }
 
-    /// The places among all of those that cite the candidate at an index.
+    /// The indexes in `all` of the recalls that cite a candidate.
     fn places(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(index).copied().unwrap_or(start);
@@ -165,33 +166,39 @@ impl Citing {
     }
 }
 
-/// The similarity of each candidate: its own, or that of the nearest recall that cites it.
-fn similarities(snapshot: &Snapshot, plan: &Plan, layer: Layer, ids: &[u32], citing: &Citing) -> Result<Vec<f32>> {
+/// The similarity of each candidate: the maximum of its own and those of the recalls that cite it.
+fn similarities(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    layer: Layer,
+    ids: &[u32],
+    citing_index: &CitingIndex,
+) -> Result<Vec<f32>> {
     let Some(query) = &plan.vector else { return Ok(vec![0.0; ids.len()]) };
     let scores = |layer: Layer, ids: &[u32]| -> Result<Vec<Option<f32>>> {
-        if ids.is_empty() { Ok(Vec::new()) } else { mend::scores(snapshot, layer, query, ids) }
+        if ids.is_empty() { Ok(Vec::new()) } else { repair::scores(snapshot, layer, query, ids) }
     };
     let own = scores(layer, ids)?;
-    let lent = scores(Layer::Recall, &citing.all)?;
+    let inherited = scores(Layer::Recall, &citing_index.all)?;
     let best = |(index, own): (usize, Option<f32>)| {
-        let lent = citing.places(index).filter_map(|place| lent[place]);
-        own.into_iter().chain(lent).reduce(f32::max).unwrap_or(0.0)
+        let inherited = citing_index.places(index).filter_map(|place| inherited[place]);
+        own.into_iter().chain(inherited).reduce(f32::max).unwrap_or(0.0)
     };
     Ok(own.into_iter().enumerate().map(best).collect())
 }
 
-/// The BM25 of each candidate over the best of them, in [0, 1]; 0 when nothing is asked by words.
+/// The BM25 of each candidate divided by the best one; 0 without a text in the query.
 fn word_shares(
     snapshot: &Snapshot,
     plan: &Plan,
     layer: Layer,
     words: &Words<'_>,
     ids: &[u32],
-    citing: &Citing,
+    citing_index: &CitingIndex,
 ) -> Result<Vec<f32>> {
     let Some(scorer) = words.of(layer)? else { return Ok(vec![0.0; ids.len()]) };
     let context = if layer == Layer::Trace { plan.weights.context } else { 0.0 };
-    if context <= 0.0 && citing.all.is_empty() {
+    if context <= 0.0 && citing_index.all.is_empty() {
         return Ok(of_best(scorer.scores(ids)?));
     }
     let around = if context > 0.0 { neighbours_of_all(snapshot, plan, ids)? } else { Vec::new() };
@@ -200,7 +207,7 @@ fn word_shares(
     wanted.dedup();
     let documents = scorer.occurrences(&wanted)?;
     let of_recalls = match words.of(Layer::Recall)? {
-        Some(scorer) if !citing.all.is_empty() => scorer.occurrences(&citing.all)?,
+        Some(scorer) if !citing_index.all.is_empty() => scorer.occurrences(&citing_index.all)?,
         _ => OccurrenceTable::default(),
     };
     let mut document = Occurrences::default();
@@ -209,7 +216,7 @@ fn word_shares(
         if let Ok(own) = wanted.binary_search(id) {
             document.add(&documents, own, 1.0);
         }
-        citing.places(index).for_each(|place| document.add(&of_recalls, place, 1.0));
+        citing_index.places(index).for_each(|place| document.add(&of_recalls, place, 1.0));
         for (neighbour, share) in around.get(index).into_iter().flatten() {
             if let Ok(place) = wanted.binary_search(neighbour) {
                 document.add(&documents, place, context * share);
@@ -221,47 +228,47 @@ fn word_shares(
     Ok(of_best(scores))
 }
 
-/// Scores as shares of the best of them.
+/// Scores divided by the best one.
 fn of_best(scores: Vec<f32>) -> Vec<f32> {
     let best = scores.iter().copied().fold(0.0f32, f32::max);
     scores.into_iter().map(|score| if best > 0.0 { score / best } else { 0.0 }).collect()
 }
 
-/// The neighbours of each trace in its log, with their shares.
+/// The log neighbours of each trace with their shares.
 fn neighbours_of_all(snapshot: &Snapshot, plan: &Plan, ids: &[u32]) -> Result<Vec<Vec<(u32, f32)>>> {
     let mut known = HashMap::new();
     let mut around = Vec::with_capacity(ids.len());
     for id in ids {
-        let mut found = Vec::new();
+        let mut match_path = Vec::new();
         for upward in [false, true] {
-            neighbours(snapshot, plan, *id, upward, &mut known, &mut found)?;
+            neighbours(snapshot, plan, *id, upward, &mut known, &mut match_path)?;
         }
-        around.push(found);
+        around.push(match_path);
     }
     Ok(around)
 }
 
 type Known = HashMap<u32, Option<(Option<u32>, Option<u32>)>>;
 
-/// The next traces of the same episode and log to one side, in the order they were written.
+/// The nearest traces of the same episode and log on one side.
 fn neighbours(
     snapshot: &Snapshot,
     plan: &Plan,
     id: u32,
     upward: bool,
     known: &mut Known,
-    found: &mut Vec<(u32, f32)>,
+    match_path: &mut Vec<(u32, f32)>,
 ) -> Result<()> {
     let Some(own) = log_of(snapshot, plan, id, known)? else { return Ok(()) };
-    let mut shares = NEIGHBOURS.into_iter();
-    for distance in 1..=REACH {
+    let mut shares = NEIGHBOUR_SHARES.into_iter();
+    for distance in 1..=MAX_NEIGHBOUR_DISTANCE {
         let at = if upward { id.checked_add(distance) } else { id.checked_sub(distance) };
         let Some(at) = at.filter(|at| *at < snapshot.state.bound()) else { break };
         if log_of(snapshot, plan, at, known)? != Some(own) {
             continue;
         }
         match shares.next() {
-            Some(share) => found.push((at, share)),
+            Some(share) => match_path.push((at, share)),
             None => break,
         }
         if shares.len() == 0 {

@@ -1,33 +1,33 @@
 //! Selection: from ranked candidates to the rows of the answer.
 //!
-//! Each stage gives its best `count` (without a number and under a token budget, all it has), and the rows are their union
-//! in order of S; what is folded or does not fit takes nobody's place. Under a budget rows are taken whole, as long as
-//! they fit; one that does not fit is passed over. (Taking them by S per token instead favours short rows and was measured
-//! to find a third less evidence.) A recall whose evidence is itself a candidate then only routes: its trace carries it in
-//! its path, so that evidence is paid for once.
+//! Each stage contributes its best `count` rows (all, without a count and under a token budget), and the answer is
+//! their union in order of S. A row that is folded or does not fit uses up no count. Under a budget rows are taken
+//! whole, and a row that does not fit is skipped. (Ordering by S per token favours short rows and found a third less
+//! evidence.) Under a budget a recall whose evidence is also a candidate only routes: its trace names it in its match
+//! path, so that the evidence is paid for once.
 //!
-//! A row that restates a better one is *folded* into it: same layer, kind, episode, source and tool, a vector nearer than
-//! `recall.fold`, and at least half of their words (numbers aside) in common. What an agent asked ten times in a day is
-//! one row, the best one, which names the others.
+//! A row that restates a better one is *folded* into it: same layer, kind, episode, source and tool, a cosine above
+//! `recall.fold`, and at least half of their words in common, not counting numbers. What an agent asked ten times in
+//! a day is one row, the best one, which names the others.
 
 use super::plan::Plan;
 use super::rank::Scored;
 use crate::Result;
-use crate::content::Content;
-use crate::item::{Attributes, ItemId, Layer};
-use crate::mend;
-use crate::snapshot::{Snapshot, is_damage};
-use holotype_index::words::analyse::Role;
+use crate::derive::repair;
+use crate::model::item::{Attributes, ItemId, Layer};
+use crate::read::snapshot::{Snapshot, is_damage};
+use crate::state::content::Content;
+use holotype_index::words::analysis::Role;
 use std::collections::{BTreeSet, HashMap};
 use std::vec::IntoIter;
 
-/// A row that was chosen, with its content.
+/// A selected row with its content.
 pub(crate) struct Chosen {
     pub(crate) scored: Scored,
     pub(crate) attributes: Attributes,
     pub(crate) content: Content,
     pub(crate) folded: Vec<ItemId>,
-    /// Its vector at length 1 and its words, once something had to be compared with them.
+    /// Its unit vector and its words, computed for the first comparison.
     vector: Option<Vec<f32>>,
     words: Option<BTreeSet<String>>,
 }
@@ -40,16 +40,16 @@ impl Chosen {
     }
 }
 
-/// What became of the candidates.
+/// The selected rows and what to report about the others.
 pub(crate) struct Selection {
     pub(crate) rows: Vec<Chosen>,
-    /// Items whose bytes could not be read as they were written.
+    /// Items whose bytes cannot be read as written.
     pub(crate) damaged: Vec<(ItemId, String)>,
-    /// What a reader should know of how the rows were chosen.
+    /// Remarks on how the rows were selected.
     pub(crate) notes: Vec<String>,
 }
 
-/// The rows of the answer, best first, from the ranked candidates of each stage.
+/// Selects the rows of the answer, best first, from the ranked candidates of each stage.
 pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>) -> Result<Selection> {
     let traces: BTreeSet<ItemId> = match plan.budget {
         Some(_) => {
@@ -66,35 +66,35 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
     let wanted = plan.limit.map(|limit| limit.saturating_add(plan.skip));
     let mut left = plan.budget;
     let mut of_stage: Vec<u64> = plan.stages.iter().map(|stage| stage.count.unwrap_or(u64::MAX)).collect();
-    let mut merged = Merged::new(plan, stages);
-    while let Some(offered) = merged.next() {
+    let mut merged = StageMerge::new(plan, stages);
+    while let Some(candidate) = merged.next() {
         let is_full = wanted.is_some_and(|wanted| selection.rows.len() as u64 >= wanted);
         if is_full || left == Some(0) || of_stage.iter().all(|left| *left == 0) {
             break;
         }
-        let cost = u64::from(offered.scored.scalars.tokens);
-        let taken = offered.stages().all(|stage| of_stage[stage] == 0);
-        if taken || left.is_some_and(|left| cost > left) || routes_only(&offered.scored)? {
+        let cost = u64::from(candidate.scored.scalars.tokens);
+        let taken = candidate.stages().all(|stage| of_stage[stage] == 0);
+        if taken || left.is_some_and(|left| cost > left) || routes_only(&candidate.scored)? {
             continue;
         }
-        let content = match snapshot.content(offered.scored.id) {
+        let content = match snapshot.content(candidate.scored.id) {
             Ok(content) => content,
             Err(error) if is_damage(&error) => {
-                selection.damaged.push((offered.scored.id, error.to_string()));
+                selection.damaged.push((candidate.scored.id, error.to_string()));
                 continue;
             }
             Err(error) => return Err(error),
         };
-        let Offered { scored, stage, others } = offered;
+        let MergedCandidate { scored, stage, others } = candidate;
         let mut row = Chosen::new(snapshot, scored, content)?;
-        match restated(snapshot, plan, &mut selection.rows, &mut row)? {
+        match find_restated(snapshot, plan, &mut selection.rows, &mut row)? {
             Some(better) => selection.rows[better].folded.push(row.scored.id),
             None => {
                 left = left.map(|left| left - cost);
                 for stage in std::iter::once(stage).chain(others) {
                     of_stage[stage] = of_stage[stage].saturating_sub(1);
                     if of_stage[stage] == 0 {
-                        merged.has_enough_of(stage);
+                        merged.exhaust_stage(stage);
                     }
                 }
                 selection.rows.push(row);
@@ -107,28 +107,27 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
 }
 
 /// A candidate with the stages that offer it.
-struct Offered {
+struct MergedCandidate {
     scored: Scored,
     stage: usize,
     others: Vec<usize>,
 }
 
-impl Offered {
+impl MergedCandidate {
     fn stages(&self) -> impl Iterator<Item = usize> + '_ {
         std::iter::once(self.stage).chain(self.others.iter().copied())
     }
 }
 
-/// The candidates of all stages, best first, each item once. The stages are best first themselves, so a candidate is looked
-/// at when it is asked for.
-struct Merged {
+/// Merges the candidates of all stages lazily, best first, each item once. Every stage is sorted already.
+struct StageMerge {
     stages: Vec<IntoIter<Scored>>,
-    /// The stages that offer an item which several offer; emptied when it is given.
+    /// For items in several stages, those stages; emptied when the item is returned.
     shared: HashMap<ItemId, Vec<usize>>,
 }
 
-impl Merged {
-    fn new(plan: &Plan, stages: Vec<Vec<Scored>>) -> Merged {
+impl StageMerge {
+    fn new(plan: &Plan, stages: Vec<Vec<Scored>>) -> StageMerge {
         let mut shared: HashMap<ItemId, Vec<usize>> = HashMap::new();
         let is_once = |layer: &Layer| plan.stages.iter().filter(|stage| stage.is_in(*layer)).count() <= 1;
         if !Layer::ALL.iter().all(is_once) {
@@ -139,26 +138,26 @@ impl Merged {
             }
             shared.retain(|_, stages| stages.len() > 1);
         }
-        Merged { stages: stages.into_iter().map(Vec::into_iter).collect(), shared }
+        StageMerge { stages: stages.into_iter().map(Vec::into_iter).collect(), shared }
     }
 
-    /// Passes over what only a stage offers that has given its rows.
-    fn has_enough_of(&mut self, stage: usize) {
+    /// Skips the rest of a stage that has contributed all its rows, unless other stages share its items.
+    fn exhaust_stage(&mut self, stage: usize) {
         if self.shared.is_empty() {
             self.stages[stage] = IntoIter::default();
         }
     }
 }
 
-impl Iterator for Merged {
-    type Item = Offered;
+impl Iterator for StageMerge {
+    type Item = MergedCandidate;
 
-    fn next(&mut self) -> Option<Offered> {
+    fn next(&mut self) -> Option<MergedCandidate> {
         loop {
             let mut best: Option<(usize, &Scored)> = None;
             for (stage, ranked) in self.stages.iter().enumerate() {
                 let Some(head) = ranked.as_slice().first() else { continue };
-                // Of equals that of the earlier stage.
+                // Among equals the earlier stage wins.
                 if best.is_none_or(|(_, best)| head.best_first(best).is_lt()) {
                     best = Some((stage, head));
                 }
@@ -167,17 +166,17 @@ impl Iterator for Merged {
             let scored = self.stages[stage].next()?;
             let others = match self.shared.get_mut(&scored.id) {
                 None => Vec::new(),
-                // It was given already, from a stage where it is better.
+                // Already returned by a stage where it ranks higher.
                 Some(stages) if stages.is_empty() => continue,
                 Some(stages) => std::mem::take(stages).into_iter().filter(|other| *other != stage).collect(),
             };
-            return Some(Offered { scored, stage, others });
+            return Some(MergedCandidate { scored, stage, others });
         }
     }
 }
 
-/// The better row that this one restates, if there is one.
-fn restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Chosen) -> Result<Option<usize>> {
+/// The index of the better row that this one restates.
+fn find_restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Chosen) -> Result<Option<usize>> {
     if plan.fold >= 1.0 || !row.attributes.has_vector {
         return Ok(None);
     }
@@ -191,7 +190,7 @@ fn restated(snapshot: &Snapshot, plan: &Plan, rows: &mut [Chosen], row: &mut Cho
         }
         for row in [&mut *better, &mut *row] {
             if row.vector.is_none() {
-                row.vector = mend::vector(snapshot, layer, row.scored.id)?.map(unit);
+                row.vector = repair::vector(snapshot, layer, row.scored.id)?.map(unit);
             }
         }
         let (Some(a), Some(b)) = (&better.vector, &row.vector) else { continue };
@@ -206,7 +205,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The vector at length 1.
+/// The vector scaled to length 1.
 fn unit(mut vector: Vec<f32>) -> Vec<f32> {
     let len = dot(&vector, &vector).sqrt();
     if len > 0.0 {
@@ -215,7 +214,7 @@ fn unit(mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// Whether two rows have at least half of their words in common, numbers and codes aside.
+/// Returns true if two rows share at least half of their words, not counting numbers and codes.
 fn share_words(snapshot: &Snapshot, layer: Layer, a: &mut Chosen, b: &mut Chosen) -> bool {
     let analyzer = snapshot.state.layer(layer).words.analyzer;
     for row in [&mut *a, &mut *b] {

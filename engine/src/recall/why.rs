@@ -1,21 +1,21 @@
-//! `why` and `why not`: what brought an item into the answer of a recall, or kept it out (memory model, section 8).
+//! `why` and `why not`: which tests put an item into the answer of a recall or kept it out (memory model, section 8).
 //!
-//! Every test the recall puts an item to, in order, with what came of it: scope, activity, the reader, the predicate, each
-//! exclusion, the stages and their channels, its rank, and what selection did with it.
+//! Reports every test of the recall in order with its result: scope, activity, the reader, the predicate, each
+//! exclusion, the stages and their channels, the rank, and the selection.
 
 use super::contest::OpenContests;
 use super::plan::{Plan, StagePlan};
 use super::words::WordIndexes;
 use super::{damaged, gather_and_rank, select};
 use crate::Result;
-use crate::answer::Table;
-use crate::cell::Cell;
-use crate::item::ItemId;
-use crate::mend::around_damage;
-use crate::snapshot::Snapshot;
+use crate::derive::repair::skip_damaged;
+use crate::model::item::ItemId;
+use crate::read::answer::Table;
+use crate::read::cell::Cell;
+use crate::read::snapshot::Snapshot;
 use holotype_query::ast::Why;
 
-/// Rows of a test, whether the item passed it, and the detail; and what kept it out first, as one would say it.
+/// One row per test (name, passed, detail), and the first reason against the item as a phrase.
 struct Findings {
     rows: Vec<Vec<Option<Cell>>>,
     kept_out: Option<String>,
@@ -32,7 +32,7 @@ impl Findings {
 
 /// Answers `why [not] ITEM in recall …`.
 pub(crate) fn why(snapshot: &Snapshot, why: &Why) -> Result<Table> {
-    around_damage(&snapshot.state, || why_once(snapshot, why))
+    skip_damaged(&snapshot.state, || why_once(snapshot, why))
 }
 
 fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
@@ -45,24 +45,24 @@ fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
     if plan.visible.contains(id.0) {
         let kind = snapshot.state.attributes.kind(id)?;
         let stages: Vec<String> = on_way.iter().map(|stage| stage.noun.to_string()).collect();
-        let none = || format!("no stage of the path takes this {kind}");
+        let none = || format!("the path has no stage for a {kind}");
         findings.add("a stage of the path", !on_way.is_empty(), stages.join(", "), none);
         let may = on_way.iter().any(|stage| stage.relaxable.contains(id.0));
         let wanted = why.recall.clauses.filter.as_ref().map(|filter| filter.node.to_string());
         let holds = plan.wanted.as_ref().is_none_or(|wanted| wanted.contains(id.0));
         if let Some(wanted) = &wanted {
-            findings.add("where", holds, wanted.clone(), || format!("`{wanted}` does not hold for it"));
+            findings.add("where", holds, wanted.clone(), || format!("it does not match `{wanted}`"));
         }
         if holds && !on_way.is_empty() {
-            let only_routes = || format!("its stage ({}) only leads to the next one", stages.join(", "));
+            let only_routes = || format!("its stage ({}) only routes to the next one", stages.join(", "));
             findings.add("gives rows", may, String::new(), only_routes);
         }
     }
     for exclusion in &plan.exclusions {
         let flaw = || match exclusion.name {
-            "failed" => "it failed".to_owned(),
-            "version" => "it is of another version than the reader's".to_owned(),
-            name => format!("it is {name}"),
+            "failed" => "status failed".to_owned(),
+            "version" => "version mismatch with the reader".to_owned(),
+            name => name.to_owned(),
         };
         let passed = !exclusion.items.contains(id.0);
         findings.add(&format!("not {}", exclusion.name), passed, String::new(), flaw);
@@ -71,7 +71,7 @@ fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
     let key = snapshot.key_of(id)?;
     let verdict = match (place, findings.kept_out) {
         (Some(place), None) => format!("{key} is in the answer: {place}"),
-        (Some(place), Some(flaw)) => format!("{key} is let back into the answer although {flaw}: {place}"),
+        (Some(place), Some(flaw)) => format!("{key} is in the answer: {place}, included despite: {flaw}"),
         (None, reason) => format!("{key} is not in the answer: {}", reason.unwrap_or_default()),
     };
     let columns = ["test", "passed", "detail"].map(str::to_owned).to_vec();
@@ -83,9 +83,9 @@ fn visible(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings
     let attributes = snapshot.state.attributes(id)?;
     findings.add("active", attributes.active || plan.inactive, String::new(), || "it is inactive".to_owned());
     findings.add("not forgotten", !attributes.redacted, String::new(), || "it was forgotten".to_owned());
-    let ahead = plan.standing.is_ahead(&attributes);
-    let reader = super::shown(&plan.standing);
-    let is_ahead = || format!("it lies ahead of the reader ({reader})");
+    let ahead = plan.reader_position.is_ahead(&attributes);
+    let reader = super::describe_reader(&plan.reader_position);
+    let is_ahead = || format!("it is later than the reader ({reader})");
     findings.add("not ahead of the reader", !ahead, reader.clone(), is_ahead);
     let hidden = ahead || attributes.redacted || !(attributes.active || plan.inactive);
     let in_scope = hidden || plan.visible.contains(id.0);
@@ -93,7 +93,7 @@ fn visible(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings
     Ok(())
 }
 
-/// Where the item was ranked, and the row that selection made of it, if it did.
+/// The item's rank as a phrase if it was selected. Adds the tests of ranking and selection.
 fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<Option<String>> {
     let mut contests = OpenContests::default();
     let mut steps = Vec::new();
@@ -108,7 +108,7 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
     for (stage, ranked) in plan.stages.iter().zip(&stages) {
         let Some(at) = ranked.iter().position(|scored| scored.id == id) else { continue };
         let scored = &ranked[at];
-        let path = scored.found.path(snapshot)?;
+        let path = scored.match_path.path(snapshot)?;
         let found = if path.is_empty() { "next to a candidate".to_owned() } else { path.join(", ") };
         let place = format!("{} {} of {}", stage.noun, at + 1, ranked.len());
         let detail = format!("{place}, S {:.3}, {found}", scored.score());
@@ -125,12 +125,12 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
             ("conflict", p.conflict),
             ("relaxed", p.relaxed),
         ];
-        // Adding nothing turns -0 into 0.
+        // Adding zero turns -0 into 0.
         let parts: Vec<String> = parts.iter().map(|(name, part)| format!("{name} {:.3}", part + 0.0)).collect();
         findings.add("score", true, parts.join(", "), String::new);
     }
     if best.is_none() {
-        let nobody = || "no channel of its stages found it within its pool".to_owned();
+        let nobody = || "no channel found it within the pool of its stage".to_owned();
         findings.add("candidate", false, nobody(), nobody);
     }
     let mut selection = select::select(snapshot, plan, stages)?;
@@ -144,13 +144,13 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
     let folded = selection.rows.iter().find(|row| row.folded.contains(&id));
     let reason = match (folded, plan.budget, plan.limit) {
         (Some(better), ..) => {
-            format!("it says the same as {} and is folded into it", snapshot.key_of(better.scored.id)?)
+            format!("folded into {}, which says the same", snapshot.key_of(better.scored.id)?)
         }
-        (None, Some(budget), _) => format!("the budget of {budget} tokens was spent on better rows; it was {best}"),
+        (None, Some(budget), _) => format!("better rows used the budget of {budget} tokens; it ranked {best}"),
         (None, None, Some(limit)) => {
-            format!("better rows reached the limit of {limit} or its stage's count; it was {best}")
+            format!("better rows filled the limit of {limit} or the count of its stage; it ranked {best}")
         }
-        (None, None, None) => format!("better rows reached its stage's count; it was {best}"),
+        (None, None, None) => format!("better rows filled the count of its stage; it ranked {best}"),
     };
     let last = selection.rows.last().map(|row| format!(", the last row has S {:.3}", row.scored.score()));
     let detail = format!("{reason}{}", last.filter(|_| folded.is_none()).unwrap_or_default());

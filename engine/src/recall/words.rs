@@ -1,12 +1,12 @@
-//! What is asked by words, in each layer: analysed once for a recall, looked up in a layer when that is first asked.
+//! The words of a query: analysed once per recall, looked up in a layer on first use.
 
 use crate::Result;
-use crate::item::Layer;
-use crate::snapshot::Snapshot;
+use crate::model::item::Layer;
+use crate::read::snapshot::Snapshot;
 use holotype_index::words::{Scorer, WordIndex, WordQuery};
 use std::cell::OnceCell;
 
-/// The words of every layer.
+/// The word indexes of all layers.
 pub(crate) struct WordIndexes([WordIndex; 3]);
 
 impl WordIndexes {
@@ -16,14 +16,14 @@ impl WordIndexes {
         Ok(WordIndexes([a.word_index(bound)?, b.word_index(bound)?, c.word_index(bound)?]))
     }
 
-    /// A question put to them; nothing is asked without a text.
+    /// Analyses a text as a query. Without a text every layer scores nothing.
     pub(crate) fn ask(&self, text: Option<&str>) -> Words<'_> {
         // The analyser is the database's, so one analysis serves all layers.
         Words { indexes: &self.0, query: text.map(|text| self.0[0].query(text)), scorers: Default::default() }
     }
 }
 
-/// The scores of one question in each layer.
+/// The scorers of one query, one per layer.
 pub(crate) struct Words<'w> {
     indexes: &'w [WordIndex; 3],
     query: Option<WordQuery>,
@@ -31,12 +31,12 @@ pub(crate) struct Words<'w> {
 }
 
 impl<'w> Words<'w> {
-    /// Another question put to the same words.
+    /// Analyses another text against the same indexes.
     pub(crate) fn ask(&self, text: &str) -> Words<'w> {
         Words { indexes: self.indexes, query: Some(self.indexes[0].query(text)), scorers: Default::default() }
     }
 
-    /// Those in a layer; nothing when nothing was asked.
+    /// The scorer of a layer; `None` if the query has no text.
     pub(crate) fn of(&self, layer: Layer) -> Result<Option<&Scorer<'w>>> {
         let Some(query) = &self.query else { return Ok(None) };
         let place = &self.scorers[layer as usize];

@@ -91,7 +91,8 @@ impl Subject for EngineSubject {
                     let items = leg.truth.commits.last().map_or(&[][..], Vec::as_slice);
                     write(&mut transaction, step, newest, items).map_err(said)?;
                     let commit = transaction.commit(durability).map_err(said)?;
-                    // Readers see what is not yet durable only when nobody waits for it; so the truth comes from the state.
+                    // Readers see what is not yet durable only when nobody waits for it; so the truth comes from the
+                    // state.
                     let snapshot = database.snapshot();
                     if snapshot.commit() != commit.number {
                         return Err(format!("commit {} is not seen at {}", commit.number, snapshot.commit()));
@@ -233,8 +234,8 @@ impl Subject for EngineSubject {
     }
 }
 
-/// Loses the catalog of a database, and holds what is made anew against what was there: segments that were kept must be of this
-/// log, and hold nothing that was forgotten.
+/// Loses the catalog of a database, and holds what is made anew against what was there: segments that were kept must be
+/// of this log, and hold nothing that was forgotten.
 fn without_catalog(world: World<'_>, disk: &SimVfs, database: Holotype) -> Result<(), String> {
     let expected = (see_all(&database.snapshot()).map_err(said)?, found(&database)?);
     kill(database, disk);
@@ -243,7 +244,7 @@ fn without_catalog(world: World<'_>, disk: &SimVfs, database: Holotype) -> Resul
     if (see_all(&database.snapshot()).map_err(said)?, found(&database)?) != expected {
         return Err(format!(
             "without the catalog, with {} segments kept, something else is there",
-            database.report().kept
+            database.report().reused
         ));
     }
     let report = database.verify(&mut |_, _| ()).map_err(said)?;

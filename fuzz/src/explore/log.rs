@@ -32,8 +32,8 @@ const STEPS: [&str; 13] = [
     "fail to create and open",
 ];
 
-/// Fails a call of the log's creation, or that and all behind it, where it stands first. A log that is there has been made: elsewhere it is
-/// [`REOPEN`].
+/// Fails a call of the log's creation, or that and all behind it, where it stands first. A log that is there has been
+/// made: elsewhere it is [`REOPEN`].
 const CREATION: usize = 12;
 const REOPEN: usize = 8;
 

@@ -1,27 +1,29 @@
-//! The crash explorer: runs of a subject on the simulated disk, a crash at every point of them, and what is left opened and
-//! held against what was promised.
+//! The crash explorer: runs of a subject on the simulated disk, a crash at every point of them, and what is left opened
+//! and held against what was promised.
 //!
-//! A *subject* ([`Subject`]) is something durable: the log, redb as the catalog uses it, the whole database. A *unit* is one
-//! run of it: a sequence of steps of its public face. All sequences of up to three steps are units, and so are longer ones
-//! drawn from a seed. A step may be a crash itself; what follows it is another *leg* on the disk the crash left.
+//! A *subject* ([`Subject`]) is something durable: the log, redb as the catalog uses it, the whole database. A *unit*
+//! is one run of it: a sequence of steps of its public face. All sequences of up to three steps are units, and so are
+//! longer ones drawn from a seed. A step may be a crash itself; what follows it is another *leg* on the disk the crash
+//! left.
 //!
 //! After each change a leg made to its disk the explorer stands there and takes the states a crash may leave
-//! ([`SimVfs::crash_states`]): all combinations of fates up to twelve uncovered operations where these are not more than
-//! [`Limits::states_of_point`], else so many samples. Of the states of an exhausted sequence that end in the same steps as a
-//! shorter one only those of the last step are new, so only they are taken. Each state is opened, which recovers it, and
-//! must show:
+//! ([`SimVfs::crash_states`]): all combinations of fates up to twelve uncovered operations where these are not more
+//! than [`Limits::states_of_point`], else so many samples. Of the states of an exhausted sequence that end in the same
+//! steps as a shorter one only those of the last step are new, so only they are taken. Each state is opened, which
+//! recovers it, and must show:
 //!
-//! 1. everything that was acknowledged before that point, and an exact prefix of what was written: no transaction in half,
-//!    none altered, none twice;
-//! 2. after losing whatever recovery did not sync, the same again, with nothing left to cut off (recovery is idempotent, and
-//!    what an opening showed is durable);
+//! 1. everything that was acknowledged before that point, and an exact prefix of what was written: no transaction in
+//!    half, none altered, none twice;
+//! 2. after losing whatever recovery did not sync, the same again, with nothing left to cut off (recovery is
+//!    idempotent, and what an opening showed is durable);
 //! 3. for the first state that recovery leaves so: it verifies, takes another transaction, and keeps that over a crash.
 //!
 //! Some of the recoveries are crashed in turn, at each change they make.
 //!
-//! A state whose disk is the same, byte for byte, as one already opened in the same leg is a duplicate. It is not counted
-//! and not opened again, but what was found there is held against what is promised here. Another leg may come to the same
-//! disk; it is opened there too, for what was written may be another, but it is not counted as different ([`Disks`]).
+//! A state whose disk is the same, byte for byte, as one already opened in the same leg is a duplicate. It is not
+//! counted and not opened again, but what was found there is held against what is promised here. Another leg may come
+//! to the same disk; it is opened there too, for what was written may be another, but it is not counted as different
+//! ([`Disks`]).
 
 pub mod catalog;
 pub mod engine;
@@ -83,9 +85,9 @@ impl<T> Leg<T> {
 pub struct Found {
     /// How far it is, as the subject counts: more for everything that is acknowledged, 0 when there is nothing yet.
     pub progress: u32,
-    /// Whether recovery had something to do.
+    /// True if recovery had something to do.
     pub recovered: bool,
-    /// Whether it cut off what was never synced.
+    /// True if it cut off what was never synced.
     pub cut: bool,
 }
 
@@ -135,7 +137,8 @@ pub trait Subject: Sync {
     /// What went wrong.
     fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<(), String>;
 
-    /// Removes from a copy of a recovered disk what differs although the subject does not: what recovery put aside, clocks.
+    /// Removes from a copy of a recovered disk what differs although the subject does not: what recovery put aside,
+    /// clocks.
     fn without_remains(&self, _disk: &SimVfs) {}
 }
 
@@ -520,8 +523,8 @@ impl<'d> Progress<'d> {
         }
     }
 
-    /// Explores units on `jobs` threads: `unit` gives the unit with a number, or nothing when there are no more; `so_far` is
-    /// told after each what was done.
+    /// Explores units on `jobs` threads: `unit` gives the unit with a number, or nothing when there are no more;
+    /// `so_far` is told after each what was done.
     ///
     /// # Errors
     /// The first failure.

@@ -1,11 +1,11 @@
-//! Mutants of the protocol: each sync left out, each two changes swapped that stand in an order, and the explorer and the
-//! auditor must notice. The product knows nothing of it: a run is recorded with the place in the code that made each change,
-//! and crashed as if that place had been written otherwise ([`SimVfs::reordered`]).
+//! Mutants of the protocol: each sync left out, each two changes swapped that stand in an order, and the explorer and
+//! the auditor must notice. The product knows nothing of it: a run is recorded with the place in the code that made
+//! each change, and crashed as if that place had been written otherwise ([`SimVfs::reordered`]).
 //!
-//! A *site* is what a change is and the functions of ours it was made in, innermost first. Leaving a sync out means leaving
-//! out all changes of its site, in runs and in recoveries. Swapping means moving the first of two changes of one thread behind
-//! the second wherever they follow each other; at least one of the two is a sync, a rename or a removal, for the order of
-//! two writes with no sync between them means nothing to a disk.
+//! A *site* is what a change is and the functions of ours it was made in, unwrap_carrier first. Leaving a sync out
+//! means leaving out all changes of its site, in runs and in recoveries. Swapping means moving the first of two changes
+//! of one thread behind the second wherever they follow each other; at least one of the two is a sync, a rename or a
+//! removal, for the order of two writes with no sync between them means nothing to a disk.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,7 +30,7 @@ pub enum Mutant {
 }
 
 impl Mutant {
-    /// Whether it is the other one where that is called by more functions.
+    /// True if it is the other one where that is called by more functions.
     fn is_called(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Without(site), Self::Without(inner)) => site.starts_with(inner),
@@ -155,10 +155,10 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     (&["sync .log in group_commit", " after write catalog.redb in opening::open"], CLOSED_CATALOG),
     (&["without sync catalog.redb in opening::open"], CLOSED_CATALOG),
     (&["without sync catalog.redb in compact::compact"], CLOSED_CATALOG),
-    (&["without sync catalog.redb in database::forgotten"], CLOSED_CATALOG),
+    (&["without sync catalog.redb in forget::forgotten"], CLOSED_CATALOG),
     (&["sync catalog.redb in opening::open", " after "], CLOSED_CATALOG),
     (&["sync catalog.redb in compact::compact", " after "], CLOSED_CATALOG),
-    (&["sync catalog.redb in database::forgotten", " after "], CLOSED_CATALOG),
+    (&["sync catalog.redb in forget::forgotten", " after "], CLOSED_CATALOG),
     (&["set length of catalog.redb", " after sync catalog.redb"], "redb cuts off what nothing uses as it closes"),
     (&["sync catalog.redb in database::close", " after write LOCK"], "the lock says nothing of the catalog"),
     (
@@ -190,7 +190,7 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         "until its first commit is durable there is nothing to lose, and a catalog without a name is made anew",
     ),
     (&["sync directory in files::sync_dirs", " after write catalog.redb in compact::compact"], CLOSED_CATALOG),
-    (&["sync directory in files::sync_dirs", " after write catalog.redb in database::forgotten"], CLOSED_CATALOG),
+    (&["sync directory in files::sync_dirs", " after write catalog.redb in forget::forgotten"], CLOSED_CATALOG),
     (
         &["sync directory in mod::renew_first", " after rename catalog.redb.tmp"],
         "what recovery names again has its name already, whatever a crash leaves of it",
@@ -207,15 +207,15 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     (
         &[
             "remove .wseg in files::remove_other",
-            "rederive::rederive_once",
+            "rebuild_online::rederive_once",
             " after sync directory in files::sync_dirs",
         ],
         "that is the first of three directories to be synced; the one of words comes last",
     ),
     (&["without sync LOCK in lock::writer", "database::create_on"], FIRST_LOCK),
     (&["write LOCK in lock::writer", "database::create_on", " after sync LOCK in lock::writer"], FIRST_LOCK),
-    (&["without sync LOCK in lock::writer", "opening::open"], OLD_LOCK),
-    (&["write LOCK in lock::writer", "opening::open", " after sync LOCK in lock::writer"], OLD_LOCK),
+    (&["without sync LOCK in lock::writer", "open::open"], OLD_LOCK),
+    (&["write LOCK in lock::writer", "open::open", " after sync LOCK in lock::writer"], OLD_LOCK),
     (
         &["sync LOCK in lock::writer", " after remove catalog.redb.tmp in catalog::begin"],
         "a catalog that was begun and has no name means nothing to anybody",
@@ -232,7 +232,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether anybody does.
+    /// True if anybody does.
     #[must_use]
     pub fn is_caught(&self) -> bool {
         self.crash.is_some() || self.auditor.is_some()
@@ -249,7 +249,7 @@ pub struct Sites {
 
 thread_local! {
     static THREAD: Cell<u64> = const { Cell::new(0) };
-    /// The functions of ours at an address, innermost first.
+    /// The functions of ours at an address, unwrap_carrier first.
     static FRAMES: RefCell<HashMap<usize, Vec<String>>> = RefCell::new(HashMap::new());
 }
 
@@ -465,7 +465,7 @@ fn is_sync(operation: &Operation) -> bool {
     matches!(operation, Operation::Sync(_) | Operation::SyncDir(_))
 }
 
-/// Whether the order of two changes can matter, and the second does not need the first to be possible.
+/// True if the order of two changes can matter, and the second does not need the first to be possible.
 fn is_ordered(first: &Operation, second: &Operation) -> bool {
     let makes = |operation: &Operation| matches!(operation, Operation::Create(_) | Operation::CreateDir(_));
     let fails = |operation: &Operation| matches!(operation, Operation::FailedSync(_) | Operation::FailedSyncDir(_));
@@ -504,7 +504,7 @@ fn kind(operation: &Operation) -> String {
     }
 }
 
-/// Whether this program knows the file and line of its own code.
+/// True if this program knows the file and line of its own code.
 fn has_line_tables() -> bool {
     let mut found = false;
     backtrace::trace(|frame| {
@@ -516,7 +516,7 @@ fn has_line_tables() -> bool {
     found
 }
 
-/// The functions of ours that the caller is in, innermost first. What redb does in one call of ours is one site.
+/// The functions of ours that the caller is in, unwrap_carrier first. What redb does in one call of ours is one site.
 fn functions() -> Vec<String> {
     let mut functions = Vec::new();
     FRAMES.with_borrow_mut(|known| {

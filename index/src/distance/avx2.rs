@@ -8,7 +8,8 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::{Kernels, portable, prefetch, row, scalar};
+use super::{Kernels, portable, row, scalar};
+use crate::prefetch::prefetch;
 
 /// Rows fetched ahead of the one at work.
 const AHEAD: usize = 4;
@@ -241,8 +242,8 @@ pub(super) fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     portable::and_ranks(a, b, below, out);
 }
 
-/// The number of bits that `a` and `b` share, in instructions the caller enables. A loop, not an iterator's sum: that may be
-/// compiled by itself, without those instructions.
+/// The number of bits that `a` and `b` share, in instructions the caller enables. A loop, not an iterator's sum: that
+/// may be compiled by itself, without those instructions.
 #[inline(always)]
 pub(super) fn and_count_words(a: &[u64], b: &[u64]) -> u64 {
     let shared = a.len().min(b.len());

@@ -1,14 +1,15 @@
 //! Kernels for AVX-512 with VNNI.
 //!
-//! Rows are compared four at a time: the query is read once for the four, and their sums are folded in one go, which costs
-//! more than the products do otherwise.
+//! Rows are compared four at a time: the query is read once for the four, and their sums are folded in one go, which
+//! costs more than the products do otherwise.
 //!
-//! The processor fetches ahead by itself only up to the end of a page, and then begins anew. Of rows of floats that follow each
-//! other the four are therefore one of each quarter: in four places at once, the others go on meanwhile. Rows of codes are so
-//! few bytes that laying four answers down apart costs more than that, but where they come from memory.
+//! The processor fetches ahead by itself only up to the end of a page, and then begins anew. Of rows of floats that
+//! follow each other the four are therefore one of each quarter: in four places at once, the others go on meanwhile.
+//! Rows of codes are so few bytes that laying four answers down apart costs more than that, but where they come from
+//! memory.
 //!
-//! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. A row has
-//! the same sums in the same order beside others and alone, so that its score is the same bit for bit.
+//! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. A row
+//! has the same sums in the same order beside others and alone, so that its score is the same bit for bit.
 #![allow(unsafe_code)]
 
 mod codes;
@@ -90,8 +91,8 @@ fn mask64(n: usize) -> __mmask64 {
 // SAFETY (of the loads): `Wide::whole` reads 16 elements and `Wide::part` the first `n`; the loop in `float_kernel!`
 // asks for no more than the slice has left.
 trait Wide: Copy {
-    /// Bytes fetched ahead in each place where rows are read. Where there is more to do for a line than to load and to add
-    /// it, the processor has too few loads under way by itself.
+    /// Bytes fetched ahead in each place where rows are read. Where there is more to do for a line than to load and to
+    /// add it, the processor has too few loads under way by itself.
     const AHEAD: usize;
 
     /// # Safety
@@ -258,8 +259,8 @@ macro_rules! float_kernel {
                 let pq = query.as_ptr();
                 let mut sums = [[_mm512_setzero_ps(); 4]; FOUR];
                 let mut i = 0;
-                // SAFETY: `fours` are the rows of four quarters; every load starts at `i` of the query or of a row and ends at
-                // `n` or before.
+                // SAFETY: `fours` are the rows of four quarters; every load starts at `i` of the query or of a row and
+                // ends at `n` or before.
                 unsafe {
                     let pr = of_quarters(fours.as_ptr(), n, each, at);
                     while i + 64 <= n {
@@ -408,7 +409,8 @@ fn and_count(a: &[u64], b: &[u64]) -> u64 {
     super::avx2::and_count_words(a, b)
 }
 
-/// Lists the ranks among the bits of `a` of those that `b` has too. Words that share nothing are passed over four at a time.
+/// Lists the ranks among the bits of `a` of those that `b` has too. Words that share nothing are passed over four at a
+/// time.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
 fn and_ranks_wide(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     let shared = a.len().min(b.len());
@@ -430,8 +432,8 @@ fn and_ranks_wide(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     }
 }
 
-/// Appends the ranks of a word all at once: the bits of `b` where `a` has one are moved together, and of the numbers from 0 to
-/// 63 those stay whose bit is set.
+/// Appends the ranks of a word all at once: the bits of `b` where `a` has one are moved together, and of the numbers
+/// from 0 to 63 those stay whose bit is set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
 fn push_ranks(a: u64, b: u64, below: u32, out: &mut Vec<u32>) {

@@ -1,11 +1,11 @@
 //! Distance kernels: one table of functions, filled once for the machine.
 //!
-//! A kernel compares one query with one vector, with consecutive rows (`_rows`, for scans; `_many` for several queries, with
-//! a few rows at a time, so that those come from memory once), or with the rows that a
-//! list of positions names (`_gather`, for graph walks: the function call is paid once a neighbour list, and the rows
-//! ahead are prefetched while one is worked on). Queries are `f32` against vectors in their stored encoding, and codes
-//! against codes; a plain answer is a dot product or a *squared* distance. Beside them stand the count of bits that two bit
-//! vectors share (`and_count`) and the list of them (`and_ranks`), which sets of ids are counted and listed with.
+//! A kernel compares one query with one vector, with consecutive rows (`_rows`, for scans; `_many` for several queries,
+//! with a few rows at a time, so that those come from memory once), or with the rows that a list of positions names
+//! (`_gather`, for graph walks: the function call is paid once a neighbour list, and the rows ahead are prefetched
+//! while one is worked on). Queries are `f32` against vectors in their stored encoding, and codes against codes; a
+//! plain answer is a dot product or a *squared* distance. Beside them stand the count of bits that two bit vectors
+//! share (`and_count`) and the list of them (`and_ranks`), which sets of ids are counted and listed with.
 //!
 //! | table | when | how |
 //! |---|---|---|
@@ -49,23 +49,6 @@ pub fn available() -> Vec<Kernels> {
     }
     tables.push(portable::table());
     tables
-}
-
-/// Asks the processor to fetch the cache lines of `row`, which will be read soon.
-#[inline(always)]
-pub(crate) fn prefetch<T>(row: &[T]) {
-    #[cfg(target_arch = "x86_64")]
-    #[allow(unsafe_code)]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let start = row.as_ptr().cast::<i8>();
-        for offset in (0..size_of_val(row)).step_by(64) {
-            // SAFETY: the address lies in `row`, and a prefetch has no effect but on the cache.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = row;
 }
 
 type Pair<A, B, R> = fn(&[A], &[B]) -> R;
@@ -238,8 +221,8 @@ impl Kernels {
         (self.and_count)(a, b)
     }
 
-    /// Appends to `out`, for each bit of `a` that `b` has too, `below` and the number of bits of `a` before it. Ends where
-    /// the shorter ends.
+    /// Appends to `out`, for each bit of `a` that `b` has too, `below` and the number of bits of `a` before it. Ends
+    /// where the shorter ends.
     #[inline]
     pub fn and_ranks(&self, a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
         (self.and_ranks)(a, b, below, out);

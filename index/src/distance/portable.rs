@@ -6,7 +6,8 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use simsimd::{BinarySimilarity, SpatialSimilarity};
 
-use super::{Kernels, prefetch, row, scalar};
+use super::{Kernels, row, scalar};
+use crate::prefetch::prefetch;
 
 /// Components widened at a time: small enough for the stack and the nearest cache.
 const PIECE: usize = 256;
@@ -95,8 +96,9 @@ fn gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32], kernel
 /// Ranks that are listed at a time; those of no bit are cut off again.
 const LISTED: usize = 4;
 
-/// Appends the ranks among the bits of `a` of those that `b` has too, in instructions the caller enables. Some at a time: how
-/// many bits a word shares is hardly ever foreseen, and a loop over them would be left by surprise at every word.
+/// Appends the ranks among the bits of `a` of those that `b` has too, in instructions the caller enables. Some at a
+/// time: how many bits a word shares is hardly ever foreseen, and a loop over them would be left by surprise at every
+/// word.
 #[inline(always)]
 pub(super) fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     let mut below = below;

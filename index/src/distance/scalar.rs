@@ -55,8 +55,8 @@ pub fn and_count(a: &[u64], b: &[u64]) -> u64 {
     a.iter().zip(b).map(|(x, y)| u64::from((x & y).count_ones())).sum()
 }
 
-/// Appends to `out`, for each bit of `a` that `b` has too, `below` and the number of bits of `a` before it. Ends where the
-/// shorter ends.
+/// Appends to `out`, for each bit of `a` that `b` has too, `below` and the number of bits of `a` before it. Ends where
+/// the shorter ends.
 pub fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     let mut rank = below;
     for (a, b) in a.iter().zip(b) {

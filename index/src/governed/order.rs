@@ -1,22 +1,21 @@
-//! The scalar side of a score: what each item has besides its vector, and in which order it is visited.
+//! The scalar terms of a governed score, and the order in which items are visited.
 //!
 //! ```text
 //! f(item) = classes[class] + recency * g(now - time) + utility_weight * utility
-//! g(age)  = 2 ^ (-age / half_life),  an age below 0 counts as 0, and g is 0 where there is no time
+//! g(age)  = 2 ^ (-age / half_life);  a negative age counts as 0, and g is 0 for items without a time
 //! ```
 //!
-//! A *class* is what a term with few values is the same for: a status with a source. Within its class an item stands by
-//! its time, newest first, and 256 at a time make a *block*, which knows its extremes, as 32 blocks of a class make a
-//! *group*, which knows its own. So the most that f can be in a block or a group is known without looking into it, whatever
-//! the weights and their signs are.
+//! A *class* is a combination of low-cardinality attributes: a status with a source. Within its class, items are sorted
+//! newest first; 256 items form a *block* with zone maps, and 32 blocks of a class form a *group* with its own. So f is
+//! bounded for each block and group without reading it, for all weights and signs.
 //!
-//! Cost: 20 bytes an item, and one sort when the order is made. Bounding all groups is one exponential each.
+//! Cost: 20 bytes per item, and one sort when the order is built. Bounding a group costs one exponential.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::distance;
 use crate::error::{Error, Result};
+use crate::prefetch::prefetch;
 
 /// Items in a block.
 pub(super) const BLOCK: usize = 256;
@@ -59,7 +58,7 @@ pub struct GovernedWeights {
 }
 
 impl GovernedWeights {
-    /// Whether they are finite, and the half-life above 0.
+    /// True if they are finite, and the half-life above 0.
     ///
     /// # Errors
     /// [`Error::Weight`].
@@ -191,7 +190,7 @@ impl ScalarOrder {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -209,11 +208,11 @@ impl ScalarOrder {
     #[inline]
     pub(super) fn prefetch(&self, id: u32) {
         if let Some(item) = self.items.get(id as usize) {
-            distance::prefetch(std::slice::from_ref(item));
+            prefetch(std::slice::from_ref(item));
         }
     }
 
-    /// Whether it holds that item.
+    /// True if it holds that item.
     #[inline]
     pub fn contains(&self, id: u32) -> bool {
         self.items.get(id as usize).is_some_and(|item| item.class != NO_CLASS)

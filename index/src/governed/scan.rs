@@ -1,13 +1,13 @@
-//! Scoring items by their codes, and exactly where that decides nothing.
+//! Scoring items by codes first, and exactly if the codes do not decide.
 
 use super::order::{GovernedWeights, ScalarOrder};
-use super::{Best, Certificate, Governed, GovernedOptions, Search};
+use super::{Certificate, Governed, GovernedOptions, RunningBest, Search};
 use crate::error::Result;
 use crate::flat::runs;
-use crate::hnsw::filter::Members;
 use crate::quantize::CodeBounds;
 use crate::rows::{ExactQuery, RowsView};
 use crate::segment::VectorSegment;
+use crate::segment::id_set::IdSet;
 use crate::spec::Metric;
 use crate::vectors::VectorIndex;
 
@@ -53,7 +53,7 @@ pub(super) struct Visitor<'a> {
 
 struct Part<'a> {
     segment: &'a VectorSegment,
-    members: Members<'a>,
+    members: IdSet<'a>,
     rows: RowsView<'a>,
     coded: Option<CodeBounds<'a>>,
     /// Of the items at hand, those that are here: positions, and with each the id and its scalar terms.
@@ -88,7 +88,7 @@ impl<'a> Visitor<'a> {
         (self.weight * self.range.0).max(self.weight * self.range.1).max(0.0)
     }
 
-    /// Whether something that was read is not as it was written.
+    /// True if something that was read is not as it was written.
     pub(super) fn damage(&self) -> Result<()> {
         self.parts.iter().try_for_each(|part| part.segment.damage())
     }
@@ -110,7 +110,7 @@ impl<'a> Visitor<'a> {
         ids: &[u32],
         order: &ScalarOrder,
         weights: &GovernedWeights,
-        best: &mut Best<'_>,
+        best: &mut RunningBest<'_>,
     ) -> Result<()> {
         let most = self.most();
         for part in &mut self.parts {
@@ -152,7 +152,7 @@ impl<'a> Visitor<'a> {
     }
 
     /// Compares the items at hand of a part.
-    fn compare(&mut self, at: usize, best: &mut Best<'_>) -> Result<()> {
+    fn compare(&mut self, at: usize, best: &mut RunningBest<'_>) -> Result<()> {
         let Self { parts, query, weight, distances, compared, .. } = self;
         let Part { rows, coded, positions, items, .. } = &parts[at];
         *compared += positions.len() as u64;
@@ -172,14 +172,14 @@ impl<'a> Visitor<'a> {
         Ok(())
     }
 
-    /// Offers every item of `order` that can be among the best. None has more scalar terms than `scalar`, so most of the
-    /// rows are done with by their codes alone.
+    /// Offers every item of `order` that can be among the best. None has more scalar terms than `scalar`, so most of
+    /// the rows are done with by their codes alone.
     pub(super) fn scan(
         &mut self,
         order: &ScalarOrder,
         weights: &GovernedWeights,
         scalar: f32,
-        best: &mut Best<'_>,
+        best: &mut RunningBest<'_>,
     ) -> Result<()> {
         let mut met = 0;
         let Self { parts, query, weight, distances, compared, .. } = self;
@@ -226,7 +226,7 @@ impl<'a> Visitor<'a> {
     }
 
     /// The items that are in no segment.
-    fn scan_rest(&mut self, order: &ScalarOrder, weights: &GovernedWeights, best: &mut Best<'_>) {
+    fn scan_rest(&mut self, order: &ScalarOrder, weights: &GovernedWeights, best: &mut RunningBest<'_>) {
         for id in order.ids() {
             let stored = self.parts.iter().any(|part| part.members.position(*id).is_some());
             if stored || !best.lets_through(*id) {

@@ -1,45 +1,44 @@
 //! Builds a graph, or adds nodes to one.
 //!
-//! Nodes are linked highest level first, so the entry point is there from the start and is never replaced while threads
-//! work (only the first node added to an existing graph may become a new one, and it is added alone). A thread finds a
-//! node's neighbours on all of its levels (paper, algorithm 1), then links it from level 0 upwards: whoever meets it on
-//! a level can already go down through it.
+//! Nodes are linked highest level first, so the entry point exists from the start and never changes while threads work.
+//! (Only the first node added to an existing graph may become the new entry point, and it is added alone.) A thread
+//! finds the neighbours of a node on all its levels (paper, algorithm 1), then links it from level 0 upwards: a walk
+//! that meets the node on a level can already descend through it.
 //!
-//! Link lists are arrays of atomics. A list is changed under the lock of its node and read without any: a reader may
-//! see the list while it is rewritten, which costs it a neighbour at most, since each entry is always a valid one. With
-//! one thread there is one order of events, so equal input gives an equal graph.
+//! Link lists are arrays of atomics, written under the lock of their node and read without a lock. A reader may see a
+//! list that is being rewritten. It then misses a neighbour at most, since each entry is always valid. One thread links
+//! nodes in a fixed order, so equal input gives an equal graph.
 //!
-//! At level 0 a list has room for a quarter more than m0 while the graph grows, so that it is pruned once in m0/4
-//! additions rather than at each; the seal prunes it to m0.
+//! At level 0 a list has room for a quarter more than m0 during the build, so it is pruned once in m0/4 additions
+//! instead of at each. The end of the build prunes it to m0.
 //!
-//! Cost: a node compares about ef_construction * m0 / 2 codes to find its neighbours, and as many again to keep the
-//! lists of those diverse.
+//! Cost: a node compares about ef_construction * m0 / 2 codes to find its neighbours, and as many again to diversify
+//! their lists.
 
 use std::sync::PoisonError;
 
 use super::graph::{Graph, GraphView, Level, LevelView, reach};
-use super::params::Params;
-use super::reach::Reach;
+use super::params::{BuildOptions, Params, Progress};
 use super::search::Walker;
+use super::search_limit::SearchLimit;
 use super::select::{Candidate, select_neighbors};
 use super::visited::Scratch;
 use crate::error::Result;
 use crate::quantize::Codes;
 use crate::segment::layout::NO_LINK;
-use crate::segment::{BuildOptions, Progress};
 use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, thread};
 
-/// Nodes linked by one thread before others join, so that those find something to link to.
+/// Nodes linked by one thread before others join, so that these find neighbours.
 const ALONE: usize = if cfg!(feature = "shuttle") { 8 } else { 256 };
 
-/// Nodes that a thread takes at a time.
+/// Nodes per work item of a thread.
 const BATCH: usize = if cfg!(feature = "shuttle") { 2 } else { 32 };
 
-/// How many candidates an unreachable node is hung on.
+/// Candidates tried to attach an unreachable node.
 const REPAIR_EF: usize = 64;
 
-/// Nodes that are linked last, and what is done with the graph while it is without them.
-pub(crate) struct HeldBack<'a> {
+/// Nodes that are linked last, and a callback that uses the graph without them.
+pub(crate) struct HoldOut<'a> {
     /// Ascending; all of them on level 0 only.
     pub(crate) positions: &'a [u32],
     pub(crate) without: &'a mut dyn FnMut(&GraphView<'_>) -> Result<()>,
@@ -48,12 +47,12 @@ pub(crate) struct HeldBack<'a> {
 /// Builds the graph over `codes`, whose ids are `ids`.
 ///
 /// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled), and what `held` says.
+/// [`Error::Cancelled`](crate::Error::Cancelled), and errors of the callback of `held`.
 pub(crate) fn build(
     codes: Codes<'_>,
     ids: &[u32],
     params: Params,
-    held: Option<HeldBack<'_>>,
+    held: Option<HoldOut<'_>>,
     options: &BuildOptions<'_>,
 ) -> Result<Graph> {
     let mut build = Build::new(codes, ids, params);
@@ -65,25 +64,25 @@ pub(crate) fn build(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Base<'a> {
     pub(crate) graph: GraphView<'a>,
-    /// For each of its nodes the position in the new graph, or [`NO_LINK`] when it is left out.
+    /// The position of each of its nodes in the new graph, or [`NO_LINK`] if the node is dropped.
     pub(crate) kept: &'a [u32],
 }
 
 /// Builds the graph over `codes`, where the nodes of `base` keep their links.
 ///
 /// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled), and what `held` says.
+/// [`Error::Cancelled`](crate::Error::Cancelled), and errors of the callback of `held`.
 pub(crate) fn extend(
     codes: Codes<'_>,
     ids: &[u32],
     base: &Base<'_>,
     params: Params,
-    held: Option<HeldBack<'_>>,
+    held: Option<HoldOut<'_>>,
     options: &BuildOptions<'_>,
 ) -> Result<Graph> {
     let mut build = Build::new(codes, ids, params);
     let back = held.as_ref().map_or(&[][..], |held| held.positions);
-    // What is held back is taken out of the graph, and comes back as if it were new.
+    // Held-out nodes are removed from the base graph and added as new nodes.
     let kept = |position: &u32| if back.binary_search(position).is_ok() { NO_LINK } else { *position };
     let kept: Vec<u32> = base.kept.iter().map(kept).collect();
     let mut old = vec![false; ids.len()];
@@ -95,22 +94,22 @@ pub(crate) fn extend(
     Ok(build.finish())
 }
 
-/// A level that grows.
+/// A level under construction.
 #[derive(Debug)]
-struct Growing {
-    /// Positions by index, ascending; at level 0, where they are the same, none.
+struct LevelBuilder {
+    /// Positions by index, ascending; empty at level 0, where they are equal.
     positions: Vec<u32>,
-    /// The index in the level below; at level 0 none.
+    /// The index in the level below; empty at level 0.
     down: Vec<u32>,
-    /// Room of each list.
+    /// Capacity of each list.
     width: usize,
-    /// What a list is pruned to.
+    /// Length to which lists are pruned.
     keep: usize,
     links: Vec<AtomicU32>,
     locks: Vec<Mutex<()>>,
 }
 
-impl Growing {
+impl LevelBuilder {
     fn new(count: usize, width: usize, keep: usize) -> Self {
         Self {
             positions: Vec::new(),
@@ -142,7 +141,7 @@ impl Growing {
     }
 }
 
-impl Level for Growing {
+impl Level for LevelBuilder {
     #[inline]
     fn len(&self) -> usize {
         self.locks.len()
@@ -165,12 +164,12 @@ impl Level for Growing {
     }
 }
 
-/// What a thread works in.
+/// Scratch memory of a thread.
 #[derive(Debug, Default)]
 struct Workspace {
     scratch: Scratch,
     candidates: Vec<Candidate>,
-    /// The neighbours chosen on each level.
+    /// The selected neighbours on each level.
     chosen: Vec<Vec<Candidate>>,
     positions: Vec<u32>,
     distances: Vec<i32>,
@@ -182,7 +181,7 @@ struct Build<'a> {
     params: Params,
     /// The level of each node.
     tops: Vec<u8>,
-    levels: Vec<Growing>,
+    levels: Vec<LevelBuilder>,
     /// The entry point and its level, once there is one.
     entry: Option<(u32, usize)>,
 }
@@ -191,15 +190,15 @@ impl<'a> Build<'a> {
     fn new(codes: Codes<'a>, ids: &[u32], params: Params) -> Self {
         let tops: Vec<u8> = ids.iter().map(|id| params.level(*id) as u8).collect();
         let top = tops.iter().copied().max().unwrap_or(0);
-        let mut levels = vec![Growing::new(ids.len(), params.m0 + params.m0 / 4, params.m0)];
+        let mut levels = vec![LevelBuilder::new(ids.len(), params.m0 + params.m0 / 4, params.m0)];
         for level in 1..=top {
             let on_level = |position: &u32| tops[*position as usize] >= level;
             let positions: Vec<u32> = (0..ids.len() as u32).filter(on_level).collect();
             let below = &levels[levels.len() - 1];
-            let mut growing = Growing::new(positions.len(), params.m, params.m);
-            growing.down = positions.iter().map(|position| below.index_of(*position)).collect();
-            growing.positions = positions;
-            levels.push(growing);
+            let mut level_builder = LevelBuilder::new(positions.len(), params.m, params.m);
+            level_builder.down = positions.iter().map(|position| below.index_of(*position)).collect();
+            level_builder.positions = positions;
+            levels.push(level_builder);
         }
         Self { codes, params, tops, levels, entry: None }
     }
@@ -215,11 +214,11 @@ impl<'a> Build<'a> {
         order
     }
 
-    /// Links the nodes that are `new`, those held back last.
+    /// Links the `new` nodes, held-out nodes last.
     fn grow_all(
         &mut self,
         new: impl Fn(u32) -> bool,
-        held: Option<HeldBack<'_>>,
+        held: Option<HoldOut<'_>>,
         options: &BuildOptions<'_>,
     ) -> Result<()> {
         let back = held.as_ref().map_or(&[][..], |held| held.positions);
@@ -234,7 +233,7 @@ impl<'a> Build<'a> {
         self.grow(held.positions, order.len(), total, options)
     }
 
-    /// Links the nodes of `order`, which is highest level first, after `before` of `total` others.
+    /// Links the nodes of `order`, highest level first. `before` of `total` nodes are linked already.
     fn grow(&mut self, order: &[u32], before: usize, total: usize, options: &BuildOptions<'_>) -> Result<()> {
         let Some((first, rest)) = order.split_first() else {
             return Ok(());
@@ -285,7 +284,7 @@ impl<'a> Build<'a> {
         results.try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
-    /// Links one node on all of its levels.
+    /// Links one node on all its levels.
     fn insert(&self, position: u32, work: &mut Workspace) {
         let Some((entry, entry_level)) = self.entry else {
             return;
@@ -294,26 +293,26 @@ impl<'a> Build<'a> {
         let top = self.top(position);
         let mut near = self.levels[entry_level].index_of(entry);
         for level in (top + 1..=entry_level).rev() {
-            let growing = &self.levels[level];
-            near = growing.down[walker.greedy(growing, near, &mut work.scratch).0 as usize];
+            let level_builder = &self.levels[level];
+            near = level_builder.down[walker.greedy(level_builder, near, &mut work.scratch).0 as usize];
         }
         let top = top.min(entry_level);
         work.chosen.resize(work.chosen.len().max(top + 1), Vec::new());
         for level in (0..=top).rev() {
-            let growing = &self.levels[level];
-            walker.start(growing, &[near], self.params.ef_construction, &mut work.scratch);
-            walker.walk(growing, &mut work.scratch);
+            let level_builder = &self.levels[level];
+            walker.start(level_builder, &[near], self.params.ef_construction, &mut work.scratch);
+            walker.walk(level_builder, &mut work.scratch);
             let found = work.scratch.beam.nodes().map(|(index, distance)| Candidate {
                 index,
-                position: growing.position(index),
+                position: level_builder.position(index),
                 distance,
             });
             work.candidates.clear();
             work.candidates.extend(found.filter(|found| found.position != position));
-            select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.chosen[level]);
+            select_neighbors(&self.codes, &work.candidates, level_builder.keep, &mut work.chosen[level]);
             let nearest = work.candidates.first().map_or(near, |nearest| nearest.index);
             if level > 0 {
-                near = growing.down[nearest as usize];
+                near = level_builder.down[nearest as usize];
             }
         }
         for level in 0..=top {
@@ -323,24 +322,24 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Links a node to those chosen, and those to it.
+    /// Links a node to its selected neighbours, and these to it.
     fn link(&self, level: usize, position: u32, chosen: &[Candidate], work: &mut Workspace) {
-        let growing = &self.levels[level];
-        let index = growing.index_of(position);
+        let level_builder = &self.levels[level];
+        let index = level_builder.index_of(position);
         {
-            let _held = lock(&growing.locks[index as usize]);
-            growing.write(index, chosen.iter().map(|other| other.index));
+            let _held = lock(&level_builder.locks[index as usize]);
+            level_builder.write(index, chosen.iter().map(|other| other.index));
         }
         for other in chosen {
             let back = Candidate { index, position, distance: other.distance };
-            self.add_link(growing, other, back, work);
+            self.add_link(level_builder, other, back, work);
         }
     }
 
-    /// Adds a link to the list of `node`, and prunes the list when it is full.
-    fn add_link(&self, growing: &Growing, node: &Candidate, new: Candidate, work: &mut Workspace) {
-        let _held = lock(&growing.locks[node.index as usize]);
-        let list = growing.list(node.index);
+    /// Adds a link to the list of `node`, pruning a full list.
+    fn add_link(&self, level_builder: &LevelBuilder, node: &Candidate, new: Candidate, work: &mut Workspace) {
+        let _held = lock(&level_builder.locks[node.index as usize]);
+        let list = level_builder.list(node.index);
         let free = list.iter().position(|slot| slot.load(Ordering::Relaxed) == NO_LINK);
         if let Some(free) = free {
             list[free].store(new.index, Ordering::Relaxed);
@@ -349,15 +348,25 @@ impl<'a> Build<'a> {
         let links = list.iter().map(|slot| slot.load(Ordering::Relaxed));
         work.candidates.clear();
         work.candidates.push(new);
-        self.gather(growing, node.position, links, work);
-        select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.selected);
-        growing.write(node.index, work.selected.iter().map(|kept| kept.index));
+        self.gather(level_builder, node.position, links, work);
+        select_neighbors(&self.codes, &work.candidates, level_builder.keep, &mut work.selected);
+        level_builder.write(node.index, work.selected.iter().map(|kept| kept.index));
     }
 
     /// Adds `links` to the candidates of the node at `position` and sorts them.
-    fn gather(&self, growing: &Growing, position: u32, links: impl Iterator<Item = u32>, work: &mut Workspace) {
+    fn gather(
+        &self,
+        level_builder: &LevelBuilder,
+        position: u32,
+        links: impl Iterator<Item = u32>,
+        work: &mut Workspace,
+    ) {
         let known = work.candidates.len();
-        work.candidates.extend(links.map(|index| Candidate { index, position: growing.position(index), distance: 0 }));
+        work.candidates.extend(links.map(|index| Candidate {
+            index,
+            position: level_builder.position(index),
+            distance: 0,
+        }));
         let new = &mut work.candidates[known..];
         work.positions.clear();
         work.positions.extend(new.iter().map(|candidate| candidate.position));
@@ -368,19 +377,19 @@ impl<'a> Build<'a> {
         work.candidates.sort_unstable_by_key(|candidate| (candidate.distance, candidate.index));
     }
 
-    /// Takes over the nodes and links of `base`. A node that loses a neighbour gets that one's neighbours to choose from
-    /// instead.
+    /// Takes over the nodes and links of `base`. A node that loses a neighbour gets that one's neighbours to choose
+    /// from instead.
     fn adopt(&mut self, base: &Base<'_>) {
         let mut work = Workspace::default();
         for level in 0..=base.graph.top() {
-            let Some(growing) = self.levels.get(level) else {
+            let Some(level_builder) = self.levels.get(level) else {
                 break;
             };
             let old = base.graph.level(level);
             for index in 0..old.len() as u32 {
                 let position = base.kept[old.position(index) as usize];
                 if position != NO_LINK {
-                    self.adopt_node(growing, old, base.kept, index, position, &mut work);
+                    self.adopt_node(level_builder, old, base.kept, index, position, &mut work);
                 }
             }
         }
@@ -396,22 +405,22 @@ impl<'a> Build<'a> {
 
     fn adopt_node(
         &self,
-        growing: &Growing,
+        level_builder: &LevelBuilder,
         old: LevelView<'_>,
         kept: &[u32],
         old_index: u32,
         position: u32,
         work: &mut Workspace,
     ) {
-        let index = growing.index_of(position);
+        let index = level_builder.index_of(position);
         let new_index = |old_index: &u32| {
             let position = kept[old.position(*old_index) as usize];
-            (position != NO_LINK).then(|| growing.index_of(position))
+            (position != NO_LINK).then(|| level_builder.index_of(position))
         };
         let links = old.links(old_index);
         let mut reachable: Vec<u32> = links.iter().filter_map(new_index).collect();
         if reachable.len() == links.len() {
-            growing.write(index, reachable.into_iter());
+            level_builder.write(index, reachable.into_iter());
             return;
         }
         let lost = links.iter().filter(|link| new_index(link).is_none());
@@ -420,63 +429,63 @@ impl<'a> Build<'a> {
         reachable.sort_unstable();
         reachable.dedup();
         work.candidates.clear();
-        self.gather(growing, position, reachable.into_iter(), work);
-        select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.selected);
-        growing.write(index, work.selected.iter().map(|kept| kept.index));
+        self.gather(level_builder, position, reachable.into_iter(), work);
+        select_neighbors(&self.codes, &work.candidates, level_builder.keep, &mut work.selected);
+        level_builder.write(index, work.selected.iter().map(|kept| kept.index));
     }
 
-    /// Prunes every list to its final length and links in what cannot be reached.
+    /// Prunes all lists to their final length and attaches unreachable nodes.
     fn finish(self) -> Graph {
         let mut graph = self.pruned();
         connect(&mut graph, self.codes, &mut Scratch::default());
         graph
     }
 
-    /// The graph as it stands, every list pruned to its final length; what is longer is pruned for good.
+    /// The current graph, with all lists pruned to their final length.
     fn pruned(&self) -> Graph {
         let (entry, top) = self.entry.unwrap_or((0, 0));
         let mut work = Workspace::default();
         let mut graph = Graph::new(self.params.m, self.params.m0, entry, Vec::new());
-        for (level, growing) in self.levels.iter().enumerate().take(top + 1) {
-            let links = self.final_links(growing, &mut work);
+        for (level, level_builder) in self.levels.iter().enumerate().take(top + 1) {
+            let links = self.final_links(level_builder, &mut work);
             if level == 0 {
                 graph.links = links;
             } else {
-                graph.push_level(&growing.positions, &growing.down, &links);
+                graph.push_level(&level_builder.positions, &level_builder.down, &links);
             }
         }
         graph
     }
 
-    fn final_links(&self, growing: &Growing, work: &mut Workspace) -> Vec<u32> {
-        let mut links = Vec::with_capacity(growing.len() * growing.keep);
-        for index in 0..growing.len() as u32 {
-            let list = growing.list(index).iter().map(|slot| slot.load(Ordering::Relaxed));
+    fn final_links(&self, level_builder: &LevelBuilder, work: &mut Workspace) -> Vec<u32> {
+        let mut links = Vec::with_capacity(level_builder.len() * level_builder.keep);
+        for index in 0..level_builder.len() as u32 {
+            let list = level_builder.list(index).iter().map(|slot| slot.load(Ordering::Relaxed));
             let start = links.len();
             links.extend(list.take_while(|link| *link != NO_LINK));
-            if links.len() - start > growing.keep {
+            if links.len() - start > level_builder.keep {
                 work.candidates.clear();
                 let list: Vec<u32> = links.drain(start..).collect();
-                self.gather(growing, growing.position(index), list.into_iter(), work);
-                select_neighbors(&self.codes, &work.candidates, growing.keep, &mut work.selected);
+                self.gather(level_builder, level_builder.position(index), list.into_iter(), work);
+                select_neighbors(&self.codes, &work.candidates, level_builder.keep, &mut work.selected);
                 links.extend(work.selected.iter().map(|kept| kept.index));
-                growing.write(index, links[start..].iter().copied());
+                level_builder.write(index, links[start..].iter().copied());
             }
-            links.resize(start + growing.keep, NO_LINK);
+            links.resize(start + level_builder.keep, NO_LINK);
         }
         links
     }
 }
 
-/// The lock guards no data that a panic could leave half changed.
+/// A panic cannot leave the guarded list invalid.
 fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes every node reachable from the entry point along links of level 0.
 ///
-/// An unreachable node is linked from the nearest reachable node with a free place. Where there is none, it takes the
-/// last place of the nearest, and links to the node that was there itself: so nothing that was reachable gets lost.
+/// An unreachable node is linked from the nearest reachable node with a free slot. Without a free slot, it replaces the
+/// last link of the nearest node and links to the displaced node itself, so reachable nodes stay reachable.
 fn connect(graph: &mut Graph, codes: Codes<'_>, scratch: &mut Scratch) {
     let mut reached = vec![false; codes.len()];
     reach(&graph.view().ground(), graph.entry, &mut reached);
@@ -485,7 +494,7 @@ fn connect(graph: &mut Graph, codes: Codes<'_>, scratch: &mut Scratch) {
             continue;
         }
         let walker = Walker { codes, query: codes.code(node) };
-        walker.search(&graph.view(), Reach::whole(REPAIR_EF), scratch);
+        walker.search(&graph.view(), SearchLimit::whole(REPAIR_EF), scratch);
         let near: Vec<u32> =
             scratch.beam.nodes().map(|(near, _)| near).filter(|near| reached[*near as usize]).collect();
         hang(graph, node, &near);

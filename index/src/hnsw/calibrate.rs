@@ -1,37 +1,36 @@
-//! Which ef gives which recall, measured while the graph is built.
+//! Calibration: the recall of each ef, measured while the graph is built.
 //!
-//! A vector that is in a graph is no fair question: links lead to it. So a few vectors of the segment are held back until
-//! everything else is linked, asked for then, and linked last. Nothing is lost by that, and they are what a question is:
-//! near the data, and not of it. Each is answered by a scan, and by walks of growing ef, until nearly everything is found.
+//! A vector of the graph is a biased query, because links lead to it. So the build holds out a few vectors, queries the
+//! graph without them, and links them last. Each is answered by an exact scan and by walks with growing ef, until a
+//! walk finds nearly everything. Held-out vectors are realistic queries: near the data, but not in it.
 //!
-//! An ef between two that were measured is found along the straight line between them. Recall rises ever more slowly with
-//! ef, so that errs on the side of more.
+//! An ef between two measured ones is interpolated linearly. Recall is concave in ef, so interpolation errs towards a
+//! larger ef.
 //!
-//! Cost: a scan of the codes a question, and about 4,000 comparisons.
+//! Cost: one scan of the codes per held-out vector, and about 4,000 comparisons.
 
 use super::graph::GraphView;
-use super::params::Params;
-use super::reach::Reach;
+use super::params::{BuildOptions, Params};
 use super::search::Walker;
+use super::search_limit::SearchLimit;
 use super::visited::Scratch;
 use crate::error::Result;
 use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, sample_positions};
 use crate::rows::{ExactQuery, RowsView};
-use crate::segment::BuildOptions;
 
-/// The values of ef that are measured.
+/// The measured values of ef.
 const EFS: [u32; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
 
 /// At most so many vectors are held back, and of so many one.
 const QUESTIONS: usize = 512;
 const ONE_IN: usize = 32;
 
-/// Recall is that of the best so many.
+/// Recall is measured at this k.
 const K: usize = 10;
 
-/// Nobody asks for more, and no larger ef is measured.
+/// Calibration ends at this recall.
 const ENOUGH: f32 = 0.999;
 
 /// An ef and the recall@10 measured with it.
@@ -41,14 +40,14 @@ pub(crate) struct Measured {
     pub(crate) recall: f32,
 }
 
-/// The vectors of a segment and their codes.
+/// The exact vectors and codes of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coded<'a> {
     pub(crate) rows: RowsView<'a>,
     pub(crate) quantizer: &'a Quantizer,
     pub(crate) codes: Codes<'a>,
     pub(crate) errors: CodeErrors<'a>,
-    /// No vector is longer.
+    /// An upper bound of the vectors' lengths.
     pub(crate) longest: f32,
 }
 
@@ -77,7 +76,7 @@ pub(crate) fn measure(
     let questions: Vec<Question> = questions.into_iter().collect::<Result<_>>()?;
     let wanted: usize = questions.iter().map(|question| question.count).sum();
     if wanted == 0 {
-        // So few vectors that any walk meets them all.
+        // Any walk visits all of so few vectors.
         return Ok(vec![Measured { ef: EFS[0], recall: 1.0 }]);
     }
     let mut measured: Vec<Measured> = Vec::new();
@@ -87,7 +86,7 @@ pub(crate) fn measure(
             question.found(&coded.rows, coded.codes, graph, ef as usize, scratch)
         };
         let found: usize = each(&questions, options.threads, ask).into_iter().sum();
-        // Chance may let a larger ef find less; what is kept ascends.
+        // By chance a larger ef may find less; the calibration must ascend.
         let floor = measured.last().map_or(0.0, |last| last.recall);
         let recall = (found as f32 / wanted as f32).max(floor);
         measured.push(Measured { ef, recall });
@@ -98,7 +97,7 @@ pub(crate) fn measure(
     Ok(measured)
 }
 
-/// The smallest ef that reaches `recall`, or twice the largest that was measured; `None` when none was.
+/// The smallest ef that reaches `recall`, or twice the largest measured one; `None` without measurements.
 pub(crate) fn ef_for(measured: &[Measured], recall: f32) -> Option<usize> {
     let at = measured.partition_point(|measured| measured.recall < recall);
     let Some(above) = measured.get(at) else {
@@ -109,11 +108,11 @@ pub(crate) fn ef_for(measured: &[Measured], recall: f32) -> Option<usize> {
     };
     let part = (recall - below.recall) / (above.recall - below.recall);
     let step = f64::from(above.ef.saturating_sub(below.ef)) * f64::from(part);
-    // What rounding adds is not one more.
+    // Rounding errors must not add one.
     Some(below.ef as usize + (step - 1e-3).ceil() as usize)
 }
 
-/// A vector that was held back, and the least that an answer to it must score.
+/// A held-out vector, and the score that a correct hit must reach.
 struct Question {
     query: ExactQuery,
     code: Vec<i8>,
@@ -127,7 +126,7 @@ impl Question {
         let mut vector = vec![0.0; rows.spec().dim];
         rows.decode(position as usize, &mut vector);
         let query = ExactQuery::new(rows.spec(), &vector)?;
-        // Some of the nearest may be held back too.
+        // Some of its nearest neighbours may be held out too.
         let mut top = TopHits::new(K * 2);
         let code = quantizer.query_code(query.vector());
         let bounds = CodeBounds::new(quantizer, coded.codes, coded.errors, coded.longest, &code);
@@ -138,7 +137,7 @@ impl Question {
         Ok(Self { code: quantizer.encode_query(query.vector()), query, least, count: nearest.len() })
     }
 
-    /// How many of the nearest a walk finds. One that is as near as the last of them is as good.
+    /// The number of nearest neighbours that a walk finds. Ties with the last of them count.
     fn found(
         &self,
         rows: &RowsView<'_>,
@@ -147,14 +146,14 @@ impl Question {
         ef: usize,
         scratch: &mut Scratch,
     ) -> usize {
-        let reach = Reach::new(rows.spec().metric, &self.code, K, ef, rows.len());
-        Walker { codes, query: &self.code }.search(graph, reach, scratch);
+        let search_limit = SearchLimit::new(rows.spec().metric, &self.code, K, ef, rows.len());
+        Walker { codes, query: &self.code }.search(graph, search_limit, scratch);
         let scores = scratch.beam.nodes().map(|(position, _)| self.query.score(rows, position as usize));
         scores.filter(|score| *score >= self.least).count().min(self.count)
     }
 }
 
-/// What `work` makes of each item, in order, by so many threads.
+/// Applies `work` to each item on `threads` threads; returns results in order.
 fn each<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T, &mut Scratch) -> R + Sync) -> Vec<R> {
     let part = |items: &[T]| -> Vec<R> {
         let mut scratch = Scratch::default();
@@ -184,7 +183,7 @@ mod tests {
         assert_eq!([ef(0.0), ef(0.8), ef(0.85), ef(0.9)], [Some(10), Some(10), Some(15), Some(20)]);
         assert_eq!([ef(0.94), ef(0.98), ef(0.99), ef(1.0)], [Some(60), Some(80), Some(160), Some(160)]);
         assert_eq!(ef_for(&[], 0.5), None);
-        // A file may say anything.
+        // The file may contain any value.
         let odd = [at(80, 0.5), at(10, f32::NAN), at(7, 0.9)];
         assert!([0.1, 0.7, 0.95].into_iter().all(|recall| ef_for(&odd, recall).is_some()));
     }

@@ -1,46 +1,44 @@
 //! A finished graph: level 0 as one array of link lists, and the sparse levels above it.
 //!
 //! Invariants:
-//! 1. A link list has m0 entries at level 0 and m above, filled up with [`NO_LINK`]; what precedes the filling is
-//!    within the level, and not the node itself.
-//! 2. The nodes of a level are nodes of the level below; the entry point is on the highest.
-//! 3. Every node can be reached from the entry point along links of level 0.
+//! 1. A link list has m0 entries at level 0 and m above, padded with [`NO_LINK`]; links before the padding are within
+//!    the level and never point to the node itself.
+//! 2. The nodes of a level are nodes of the level below; the entry point is on the highest level.
+//! 3. Every node is reachable from the entry point along links of level 0.
 //!
-//! Nodes stand in the order of their ids. Neighbours side by side instead, in the order of a tree of principal directions,
-//! made walks no faster at equal recall: neither over 1,000,000 clustered vectors of 128 dimensions nor over 60,000 embeddings
-//! of 384.
+//! Nodes are ordered by id. An order that places neighbours side by side (a tree of principal directions) did not make
+//! walks faster at equal recall, on 1,000,000 clustered vectors of 128 dimensions or 60,000 embeddings of 384.
 //!
-//! [`UpperLevel::check`] and [`check_links`] hold a graph read from a file against 1 and 2, where all of it is read; a walk
-//! takes a number of an upper level that leads nowhere for damage when it meets it. 3 is what the build makes sure of and
-//! only recall depends on.
+//! [`UpperLevel::check`] and [`check_links`] verify 1 and 2 for a graph that is read in full; a walk reports an
+//! out-of-range number of an upper level as damage. The build ensures 3, on which only recall depends.
 
 use crate::error::{Error, Result};
-use crate::segment::guard::Guarded;
+use crate::segment::guard::CheckedSection;
 use crate::segment::layout::NO_LINK;
 
-/// What a walk needs to know of a level.
+/// The view of a level that a walk needs.
 pub(crate) trait Level {
-    /// How many nodes are on it.
+    /// The number of its nodes.
     fn len(&self) -> usize;
     /// The position of the node with that index in the level.
     fn position(&self, index: u32) -> u32;
     /// Calls `visit` with the index of each linked node.
     fn for_each_link(&self, index: u32, visit: impl FnMut(u32));
-    /// Asks for the link list of a node that will be visited soon.
+    /// Prefetches the link list of a node.
     fn prefetch(&self, _index: u32) {}
 }
 
 /// A level of a finished graph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LevelView<'a> {
-    /// Positions by index; at level 0, where they are the same, none.
+    /// Positions by index; empty at level 0, where they are equal.
     positions: Option<&'a [u32]>,
-    /// The index in the level below; at level 0 none.
+    /// The index in the level below; empty at level 0.
     down: &'a [u32],
     links: &'a [u32],
     width: usize,
-    guard: Option<Guarded<'a>>,
-    /// Of an upper level, its first word in the guarded section.
+    guard: Option<CheckedSection<'a>>,
+    /// The first word of an upper level in its checked section.
     start: usize,
     /// Of an upper level, how many nodes there are on level 0 and on the level below.
     nodes: [usize; 2],
@@ -48,11 +46,11 @@ pub(crate) struct LevelView<'a> {
 
 impl<'a> LevelView<'a> {
     /// Level 0.
-    pub(crate) fn ground(links: &'a [u32], m0: usize, guard: Option<Guarded<'a>>) -> Self {
+    pub(crate) fn ground(links: &'a [u32], m0: usize, guard: Option<CheckedSection<'a>>) -> Self {
         Self { positions: None, down: &[], links, width: m0, guard, start: 0, nodes: [0; 2] }
     }
 
-    /// The list of a node with its filling; nothing where it is damaged.
+    /// The padded list of a node; empty if damaged.
     #[inline]
     fn list(&self, index: u32) -> &'a [u32] {
         if self.positions.is_some() {
@@ -67,7 +65,7 @@ impl<'a> LevelView<'a> {
         &self.links[start..][..self.width]
     }
 
-    /// The list of a node of an upper level; nothing where it is damaged or leads nowhere.
+    /// The list of a node of an upper level; empty if damaged or out of range.
     fn upper_list(&self, index: u32) -> &'a [u32] {
         let start = index as usize * self.width;
         let list = &self.links[start..][..self.width];
@@ -85,7 +83,7 @@ impl<'a> LevelView<'a> {
         list
     }
 
-    /// A number of an upper level, `word` words after its first, that must be below `bound`; 0 where it is not.
+    /// Word `word` of an upper level, which must be below `bound`; 0 if it is not.
     fn upper_number(&self, number: u32, word: usize, bound: usize) -> u32 {
         let Some(guard) = &self.guard else {
             return number;
@@ -98,7 +96,7 @@ impl<'a> LevelView<'a> {
         0
     }
 
-    /// How many links a node may have.
+    /// The capacity of a link list.
     #[inline]
     pub(crate) fn width(&self) -> usize {
         self.width
@@ -121,7 +119,7 @@ impl<'a> LevelView<'a> {
         positions.binary_search(&position).ok().map(|at| at as u32)
     }
 
-    /// The position of the node with that index, if the level has so many.
+    /// The position of the node with that index, if in range.
     fn position_at(&self, index: u32) -> Option<u32> {
         match self.positions {
             None => Some(index),
@@ -129,7 +127,7 @@ impl<'a> LevelView<'a> {
         }
     }
 
-    /// The positions of its nodes, as they stand; `None` at level 0, which has all.
+    /// The unchecked positions of its nodes; `None` at level 0, which has all.
     pub(crate) fn positions(&self) -> Option<&'a [u32]> {
         self.positions
     }
@@ -173,11 +171,11 @@ impl Level for LevelView<'_> {
         if let Some(guard) = &self.guard {
             guard.fetch((self.start + self.down.len() * 2 + start) * 4, self.width * 4);
         }
-        crate::distance::prefetch(&self.links[start..][..self.width]);
+        crate::prefetch::prefetch(&self.links[start..][..self.width]);
     }
 }
 
-/// Where a level's arrays are in the words of `UPPR`.
+/// The ranges of a level's arrays in the words of `UPPR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UpperLevel {
     start: usize,
@@ -185,10 +183,10 @@ pub(crate) struct UpperLevel {
 }
 
 impl UpperLevel {
-    /// Finds the levels in the words of `UPPR`, of which `touch` says whether one is as it was written.
+    /// Locates the levels in the words of `UPPR`; `touch` verifies a word.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when there are not as many levels, each within the one below.
+    /// [`Error::Corrupt`] unless there are that many levels, each within the one below.
     pub(crate) fn find(
         words: &[u32],
         levels: u32,
@@ -219,7 +217,7 @@ impl UpperLevel {
         Ok(found)
     }
 
-    /// Finds the levels in the words of `UPPR` and checks that all of their numbers are in bounds.
+    /// Locates the levels in the words of `UPPR` and checks that all their numbers are in range.
     ///
     /// # Errors
     /// [`Error::Corrupt`] with where one is not.
@@ -251,7 +249,13 @@ impl UpperLevel {
         Ok(())
     }
 
-    fn view<'a>(&self, words: &'a [u32], m: usize, guard: Option<Guarded<'a>>, nodes: [usize; 2]) -> LevelView<'a> {
+    fn view<'a>(
+        &self,
+        words: &'a [u32],
+        m: usize,
+        guard: Option<CheckedSection<'a>>,
+        nodes: [usize; 2],
+    ) -> LevelView<'a> {
         let part = |from: usize, len: usize| &words[self.start + from * self.count..][..len * self.count];
         let (positions, down, links) = (Some(part(0, 1)), part(1, 1), part(2, m));
         LevelView { positions, down, links, width: m, guard, start: self.start, nodes }
@@ -278,7 +282,7 @@ pub(crate) fn check_links(section: &'static str, links: &[u32], count: usize, wi
     Ok(total)
 }
 
-/// A finished graph, borrowed.
+/// A borrowed view of a finished graph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphView<'a> {
     pub(crate) m: usize,
@@ -286,16 +290,16 @@ pub(crate) struct GraphView<'a> {
     /// A position on the highest level.
     pub(crate) entry: u32,
     pub(crate) links: &'a [u32],
-    /// Where `links` are checked as they are read.
-    pub(crate) guard: Option<Guarded<'a>>,
+    /// Verifies `links` as they are read.
+    pub(crate) guard: Option<CheckedSection<'a>>,
     pub(crate) upper: &'a [u32],
-    /// Where `upper` is checked as it is read.
-    pub(crate) upper_guard: Option<Guarded<'a>>,
+    /// Verifies `upper` as it is read.
+    pub(crate) upper_guard: Option<CheckedSection<'a>>,
     pub(crate) levels: &'a [UpperLevel],
 }
 
 impl<'a> GraphView<'a> {
-    /// How many levels there are above level 0.
+    /// The highest level.
     pub(crate) fn top(&self) -> usize {
         self.levels.len()
     }
@@ -318,7 +322,7 @@ impl<'a> GraphView<'a> {
         }
     }
 
-    /// The nodes that cannot be reached from the entry point along links of level 0.
+    /// The nodes unreachable from the entry point along links of level 0.
     pub(crate) fn unreachable(&self) -> Vec<u32> {
         let ground = self.ground();
         let mut reached = vec![false; ground.len()];
@@ -327,7 +331,7 @@ impl<'a> GraphView<'a> {
     }
 }
 
-/// Marks what can be reached from `from` and was not marked before.
+/// Marks all unmarked nodes reachable from `from`.
 pub(crate) fn reach(level: &LevelView<'_>, from: u32, reached: &mut [bool]) {
     let mut open = vec![from];
     reached[from as usize] = true;
@@ -340,7 +344,7 @@ pub(crate) fn reach(level: &LevelView<'_>, from: u32, reached: &mut [bool]) {
     }
 }
 
-/// A finished graph, owned: what a build makes and a segment's sections are written from.
+/// An owned finished graph, from which a segment's sections are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Graph {
     pub(crate) m: usize,
@@ -354,7 +358,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// A graph of that ground level; the levels above are added lowest first.
+    /// A graph with this level 0; upper levels are added lowest first.
     pub(crate) fn new(m: usize, m0: usize, entry: u32, links: Vec<u32>) -> Self {
         Self { m, m0, entry, links, upper: Vec::new(), levels: Vec::new() }
     }
@@ -385,7 +389,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::guard::{self, Guard, Holds};
+    use crate::segment::guard::{self, Guard, SectionKind};
 
     const X: u32 = NO_LINK;
 
@@ -444,7 +448,7 @@ mod tests {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             let sums: Vec<u32> = guard::sums(&bytes).collect();
             let guard = Guard::new("UPPR", 0, bytes.len());
-            let upper_guard = Some(guard.over(&bytes, &sums, Holds::Bytes));
+            let upper_guard = Some(guard.over(&bytes, &sums, SectionKind::Bytes));
             let level = GraphView { upper: &words, upper_guard, ..graph.view() }.level(1);
             assert!(level.position(0) < 4 && level.down(0) < 4 && level.links(0).iter().all(|link| *link < 2));
             assert_eq!(guard.damage().is_ok(), words == graph.upper, "word {at} as {value}");

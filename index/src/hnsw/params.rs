@@ -1,8 +1,12 @@
-//! The numbers that shape a graph.
+//! Build parameters of a graph, and the level of a node.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
 use crate::quantize::mix;
+use crate::segment::layout::MAX_LINKS;
 
-/// How a graph is built; see [`BuildOptions`](crate::segment::BuildOptions) for what each means.
+/// How a graph is built; see [`BuildOptions`] for what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Params {
     pub(crate) m: usize,
@@ -23,6 +27,71 @@ impl Params {
         let m = self.m.max(2) as u64;
         let bounds = std::iter::successors(Some(u64::MAX / m), |bound| Some(bound / m));
         bounds.take(TOP_LEVEL).take_while(|bound| random < *bound).count()
+    }
+}
+
+/// How far a build or a merge has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Vectors linked so far.
+    pub done: usize,
+    /// Vectors to link.
+    pub total: usize,
+}
+
+/// How a segment is built.
+#[derive(Clone, Copy)]
+pub struct BuildOptions<'a> {
+    /// Links a node above level 0; twice as many at level 0.
+    pub m: usize,
+    /// How many candidates a node's links are selected from.
+    pub ef_construction: usize,
+    /// Threads; with one, equal input gives equal bytes.
+    pub threads: usize,
+    /// The seed of the nodes' levels.
+    pub seed: u64,
+    /// A segment of fewer vectors gets no graph and is scanned.
+    pub graph_from: usize,
+    /// Called now and then, from any of the threads.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// Set it, and the build ends with [`Error::Cancelled`].
+    pub cancel: Option<&'a AtomicBool>,
+}
+
+impl Default for BuildOptions<'_> {
+    fn default() -> Self {
+        Self { m: 16, ef_construction: 200, threads: 1, seed: 0, graph_from: 2048, progress: None, cancel: None }
+    }
+}
+
+impl std::fmt::Debug for BuildOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BuildOptions")
+            .field("m", &self.m)
+            .field("ef_construction", &self.ef_construction)
+            .field("threads", &self.threads)
+            .field("seed", &self.seed)
+            .field("graph_from", &self.graph_from)
+            .finish_non_exhaustive()
+    }
+}
+
+impl BuildOptions<'_> {
+    /// The shape of the graph that these options ask for.
+    pub(crate) fn params(&self) -> Result<Params> {
+        let (m, m0) = (self.m, self.m.saturating_mul(2));
+        if m < 2 || m0 > MAX_LINKS {
+            return Err(Error::Links { m, max: MAX_LINKS / 2 });
+        }
+        Ok(Params { m, m0, ef_construction: self.ef_construction.max(m0), seed: self.seed })
+    }
+
+    /// Fails if the caller has asked to stop.
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
+        match self.cancel {
+            Some(cancel) if cancel.load(Ordering::Relaxed) => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
     }
 }
 

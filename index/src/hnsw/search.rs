@@ -1,22 +1,23 @@
-//! Walks over a graph.
+//! Beam search over a graph.
 //!
-//! A walk keeps the best nodes it has met in a [`Beam`]: a sorted array of fixed size, where the nearest node that was
-//! not expanded yet is found by a cursor. An expansion collects the neighbours not met before and compares them in one
-//! kernel call, which fetches codes ahead of itself; the link list of the next node is fetched meanwhile. The walk ends
-//! when every node of the beam is expanded (paper, algorithm 2), or when those that are not lie beyond its [`Reach`].
+//! A walk keeps the best nodes it has met in a [`Beam`], a sorted array of fixed size with a cursor to the nearest
+//! unexpanded node. An expansion collects the unvisited neighbours and compares them in one kernel call, which
+//! prefetches codes; the link list of the next node is prefetched meanwhile. The walk ends when all nodes of the beam
+//! are expanded (paper, algorithm 2), or when the rest is beyond its [`SearchLimit`].
 //!
-//! Cost: about ef expansions of at most m0 comparisons, hardly ever more and mostly fewer where the walk ends early; an
-//! insertion into the beam moves as many words as it keeps.
+//! Cost: about ef expansions of at most m0 comparisons, fewer if the walk ends early. An insertion into the beam moves
+//! at most as many words as it keeps.
 
 use std::cmp::Reverse;
 
-use super::filter::{Matcher, Patience, Positions};
 use super::graph::{GraphView, Level, LevelView};
-use super::reach::{Bound, Reach};
+use super::search_limit::{DistanceBound, SearchLimit};
+use super::strategy::CostBudget;
 use super::visited::Scratch;
 use crate::quantize::Codes;
+use crate::segment::id_set::{Matcher, Positions};
 
-/// A distance and a node as one number that sorts by distance, then node. The lowest bit is left free.
+/// A distance and a node as one number that sorts by distance, then node. The lowest bit is free for a flag.
 #[inline]
 pub(crate) fn key(distance: i32, node: u32) -> u64 {
     (u64::from(distance as u32 ^ 0x8000_0000) << 32) | u64::from(node << 1)
@@ -32,17 +33,17 @@ pub(super) fn distance_of(key: u64) -> i32 {
     ((key >> 32) as u32 ^ 0x8000_0000) as i32
 }
 
-/// The best nodes met, nearest first.
+/// The nearest nodes met so far, nearest first.
 #[derive(Debug, Default)]
 pub(crate) struct Beam {
-    /// Keys, ascending; the lowest bit says that the node is expanded.
+    /// Keys, ascending; the lowest bit marks an expanded node.
     keys: Vec<u64>,
     limit: usize,
-    /// The first node that is not expanded.
+    /// No unexpanded node is before this index.
     cursor: usize,
-    /// What moves `end` as better ones are met, if anything does.
-    bound: Option<Bound>,
-    /// Nothing at or above this key is kept or expanded.
+    /// Determines `end` from the k-th best, if present.
+    bound: Option<DistanceBound>,
+    /// Nodes at or above this key are neither kept nor expanded.
     end: u64,
 }
 
@@ -56,13 +57,13 @@ impl Beam {
         self.end = u64::MAX;
     }
 
-    /// Empties the beam, to keep what is within `reach`.
-    fn reset_within(&mut self, reach: Reach) {
-        self.reset(reach.limit);
-        self.bound = reach.bound;
+    /// Empties the beam, to keep nodes within `search_limit`.
+    fn reset_to(&mut self, search_limit: SearchLimit) {
+        self.reset(search_limit.limit);
+        self.bound = search_limit.bound;
     }
 
-    /// Keeps the node if it is among the best.
+    /// Inserts the node if it is among the best.
     #[inline]
     pub(crate) fn push(&mut self, distance: i32, node: u32) {
         let key = key(distance, node);
@@ -80,12 +81,12 @@ impl Beam {
         }
     }
 
-    /// How many of what was gathered are within `reach`.
-    pub(super) fn count_within(&mut self, reach: &Reach) -> usize {
-        reach.bound.as_ref().map_or(self.keys.len(), |bound| bound.count(&mut self.keys))
+    /// The number of gathered nodes within `search_limit`.
+    pub(super) fn count_within(&mut self, search_limit: &SearchLimit) -> usize {
+        search_limit.bound.as_ref().map_or(self.keys.len(), |bound| bound.count(&mut self.keys))
     }
 
-    /// Leaves only the best of what was gathered, in no order; returns the key that others must lie below to be kept.
+    /// Truncates gathered nodes to the best, unordered; returns the exclusive upper bound for keys added later.
     fn cut(&mut self) -> u64 {
         if self.keys.len() <= self.limit {
             return u64::MAX;
@@ -100,7 +101,7 @@ impl Beam {
         bound
     }
 
-    /// Adds a node by its key; returns the key that this puts out of the beam, which may be the same one.
+    /// Inserts a key; returns the key that leaves the beam, possibly the same.
     #[inline]
     pub(super) fn exchange(&mut self, key: u64) -> Option<u64> {
         let mut out = None;
@@ -116,24 +117,24 @@ impl Beam {
         out
     }
 
-    /// Gathers nodes without a look at what is kept.
+    /// Appends nodes without ordering or truncating.
     pub(super) fn gather(&mut self, nodes: &[u32], distances: &[i32]) {
         self.keys.extend(nodes.iter().zip(distances).map(|(node, distance)| key(*distance, *node)));
     }
 
-    /// Ends the gathering: keeps the best, in order.
+    /// Orders and truncates the gathered nodes.
     pub(super) fn settle(&mut self) {
         self.cut();
         self.keys.sort_unstable();
     }
 
-    /// From now on, nothing is kept or expanded that is not within `reach`.
-    pub(super) fn confine(&mut self, reach: Reach) {
-        self.bound = reach.bound;
+    /// From now on, keeps and expands only nodes within `search_limit`.
+    pub(super) fn confine(&mut self, search_limit: SearchLimit) {
+        self.bound = search_limit.bound;
         self.end = self.bound.as_ref().map_or(u64::MAX, |bound| bound.key(&self.keys));
     }
 
-    /// Takes the nearest node out.
+    /// Removes and returns the nearest node.
     pub(super) fn pop_nearest(&mut self) -> Option<u64> {
         let first = *self.keys.first()?;
         self.keys.remove(0);
@@ -141,7 +142,7 @@ impl Beam {
         Some(first)
     }
 
-    /// The nearest node that is not expanded yet; it now counts as expanded. None where it lies beyond the end.
+    /// Marks the nearest unexpanded node as expanded and returns it. `None` if it is beyond the end.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u32> {
         while let Some(key) = self.keys.get_mut(self.cursor) {
@@ -157,20 +158,20 @@ impl Beam {
         None
     }
 
-    /// What [`Beam::next`] will most likely return.
+    /// The node that [`Beam::next`] will probably return.
     #[inline]
     pub(super) fn peek(&self) -> Option<u32> {
         self.to_come().next()
     }
 
-    /// The nodes that are not expanded yet, nearest first.
+    /// The unexpanded nodes, nearest first.
     #[inline]
     fn to_come(&self) -> impl Iterator<Item = u32> + '_ {
         let rest = self.keys.get(self.cursor..).unwrap_or_default();
         rest.iter().filter(|key| **key & 1 == 0).map(|key| node_of(*key))
     }
 
-    /// Whether a node with that key would be kept.
+    /// True if a node with that key would be kept.
     #[inline]
     fn takes(&self, key: u64) -> bool {
         key < self.end && (self.keys.len() < self.limit || self.keys.last().is_some_and(|last| key < *last))
@@ -182,7 +183,7 @@ impl Beam {
     }
 }
 
-/// The code of a query and the codes it is compared with.
+/// A query code and the codes it is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walker<'a> {
     pub(crate) codes: Codes<'a>,
@@ -190,7 +191,7 @@ pub(crate) struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    /// Compares `scratch.nodes`, indices in `level`, into `scratch.distances`; returns how many that were.
+    /// Computes the distances of `scratch.nodes` (indices in `level`) into `scratch.distances`; returns their number.
     #[inline]
     pub(super) fn compare<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
         scratch.positions.clear();
@@ -210,13 +211,13 @@ impl Walker<'_> {
         compared
     }
 
-    /// Begins a walk that keeps `ef` nodes, from `entries`.
+    /// Starts a walk that keeps `ef` nodes, from `entries`.
     pub(crate) fn start<L: Level>(&self, level: &L, entries: &[u32], ef: usize, scratch: &mut Scratch) -> u64 {
         scratch.beam.reset(ef);
         self.enter(level, entries, scratch)
     }
 
-    /// Begins a walk with an empty beam, from `entries`.
+    /// Starts a walk with an empty beam, from `entries`.
     fn enter<L: Level>(&self, level: &L, entries: &[u32], scratch: &mut Scratch) -> u64 {
         scratch.visited.reset(level.len());
         scratch.nodes.clear();
@@ -228,8 +229,7 @@ impl Walker<'_> {
         self.offer(level, scratch)
     }
 
-    /// Walks on until every node of the beam is expanded. Started again after the beam was given more room or more
-    /// nodes, it goes on from there.
+    /// Walks until all nodes of the beam are expanded. Resumes if called again after the beam got more room or nodes.
     pub(crate) fn walk<L: Level>(&self, level: &L, scratch: &mut Scratch) -> u64 {
         let mut compared = 0;
         while let Some(node) = scratch.beam.next() {
@@ -248,8 +248,8 @@ impl Walker<'_> {
         compared
     }
 
-    /// As [`Walker::walk`], two nodes at a time: what both lead to comes from memory at once. The second would hardly ever
-    /// have been left out, for it is the next nearest.
+    /// As [`Walker::walk`], two nodes at a time, so that the memory accesses of both overlap. The second is the next
+    /// nearest, which would almost always be expanded anyway.
     fn walk_in_pairs(&self, ground: &LevelView<'_>, scratch: &mut Scratch) -> u64 {
         let mut compared = 0;
         while let Some(first) = scratch.beam.next() {
@@ -269,7 +269,7 @@ impl Walker<'_> {
         compared
     }
 
-    /// Goes to a node of `level` that none of its neighbours is nearer than.
+    /// Descends greedily to a node of `level` that is nearer than all its neighbours.
     pub(crate) fn greedy<L: Level>(&self, level: &L, from: u32, scratch: &mut Scratch) -> (u32, u64) {
         scratch.nodes.clear();
         scratch.nodes.push(from);
@@ -288,11 +288,11 @@ impl Walker<'_> {
         }
     }
 
-    /// Goes down from the entry point to a node of level 0 near the query.
+    /// Descends from the entry point to a node of level 0 near the query.
     pub(crate) fn descend(&self, graph: &GraphView<'_>, scratch: &mut Scratch) -> (u32, u64) {
         let mut compared = 0;
         let top = graph.level(graph.top());
-        // A graph that was checked has its entry point on the highest level.
+        // A checked graph has its entry point on the highest level.
         let mut node = top.index_of(graph.entry).unwrap_or(0);
         for level in (1..=graph.top()).rev() {
             let view = graph.level(level);
@@ -303,39 +303,39 @@ impl Walker<'_> {
         (node, compared)
     }
 
-    /// The best nodes within `reach`, into the beam.
-    pub(crate) fn search(&self, graph: &GraphView<'_>, reach: Reach, scratch: &mut Scratch) -> u64 {
+    /// Finds the best nodes within `search_limit`, into the beam.
+    pub(crate) fn search(&self, graph: &GraphView<'_>, search_limit: SearchLimit, scratch: &mut Scratch) -> u64 {
         let (near, steps) = self.descend(graph, scratch);
         let ground = graph.ground();
-        scratch.beam.reset_within(reach);
-        // From the entry point every node can be reached; the node near the query only makes it quick.
+        scratch.beam.reset_to(search_limit);
+        // Every node is reachable from the entry point; the node near the query makes the walk fast.
         let compared = self.enter(&ground, &[near, graph.entry], scratch);
         steps + compared + self.walk_in_pairs(&ground, scratch)
     }
 
-    /// The best of the nodes that match within `reach`, into `found`: walks from `near` over all nodes until none is left to
-    /// expand that is nearer than the worst match kept, and within reach of the best. Returns beside the number of those compared
-    /// whether that was before `patience` ended.
+    /// Finds the best matching nodes within `search_limit`, into `found`. Walks from `near` over all nodes until no
+    /// unexpanded node is nearer than the worst match kept. Returns the number of comparisons, and whether the walk
+    /// finished within `budget`.
     pub(crate) fn search_collecting(
         &self,
         graph: &GraphView<'_>,
         matcher: &Matcher<'_>,
         near: u32,
-        reach: Reach,
-        patience: Patience,
+        search_limit: SearchLimit,
+        budget: CostBudget,
         scratch: &mut Scratch,
     ) -> (u64, bool) {
         let ground = graph.ground();
         let mut compared = self.start(&ground, &[near, graph.entry], 0, scratch);
-        scratch.found.reset_within(reach);
+        scratch.found.reset_to(search_limit);
         scratch.frontier.clear();
-        let (mut met, mut expanded) = (Met::default(), 0);
+        let (mut met, mut expanded) = (MatchRate::default(), 0);
         collect(matcher, scratch, &mut met);
         while let Some(Reverse(nearest)) = scratch.frontier.pop() {
             if !scratch.found.takes(nearest) {
                 break;
             }
-            if patience.ends(expanded, || met.share()) {
+            if budget.is_exhausted(expanded, || met.share()) {
                 return (compared, false);
             }
             expanded += 1;
@@ -355,8 +355,8 @@ impl Walker<'_> {
         (compared, true)
     }
 
-    /// The best `ef` of the nodes at positions `matching`, into `found`, by comparing all of them. They are put in order at the
-    /// end: of thousands, most that would be let in on the way are put out again.
+    /// Finds the best `ef` of the nodes at positions `matching`, into `found`, by comparing all of them. Sorts once at
+    /// the end: most nodes that enter early are displaced later.
     pub(crate) fn scan(&self, mut matching: Positions<'_>, ef: usize, scratch: &mut Scratch) -> u64 {
         let Scratch { found, positions, distances, .. } = scratch;
         found.reset(ef);
@@ -379,21 +379,21 @@ impl Walker<'_> {
     }
 }
 
-/// How many nodes were met, near enough to matter, and how many of them match.
+/// The number of nodes met that were near enough to be kept, and how many of them match.
 #[derive(Clone, Copy, Default)]
-struct Met {
+struct MatchRate {
     count: u32,
     matching: u32,
 }
 
-impl Met {
+impl MatchRate {
     fn share(self) -> f64 {
         f64::from(self.matching) / f64::from(self.count)
     }
 }
 
-/// Puts the nodes just compared on the frontier, and those that match into `found`.
-fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch, met: &mut Met) {
+/// Puts the compared nodes on the frontier, and the matching ones into `found`.
+fn collect(matcher: &Matcher<'_>, scratch: &mut Scratch, met: &mut MatchRate) {
     for (node, distance) in scratch.nodes.iter().zip(&scratch.distances) {
         let key = key(*distance, *node);
         if !scratch.found.takes(key) {

@@ -1,4 +1,4 @@
-//! Which of the candidates a node is linked to.
+//! Neighbour selection: the candidates that a node is linked to.
 
 use crate::quantize::Codes;
 
@@ -12,9 +12,9 @@ pub(crate) struct Candidate {
 
 /// Chooses at most `max` of `candidates`, which are sorted nearest first (paper, algorithm 4).
 ///
-/// A candidate is taken when it is nearer to the node than to everything taken before, so that links point in different
-/// directions and lead out of a cluster. Those passed over are not taken to fill up: it makes walks longer and finds no
-/// more.
+/// A candidate is selected if it is nearer to the node than to all selected before, so that links point in different
+/// directions and lead out of clusters. Rejected candidates do not fill up the list: that makes walks longer without
+/// higher recall.
 pub(crate) fn select_neighbors(codes: &Codes<'_>, candidates: &[Candidate], max: usize, selected: &mut Vec<Candidate>) {
     selected.clear();
     for candidate in candidates {

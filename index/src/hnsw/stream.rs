@@ -1,15 +1,14 @@
-//! A walk that can be resumed: the nodes of a graph one after the other, about nearest first.
+//! A resumable walk: the nodes of a graph one by one, approximately nearest first.
 //!
-//! A [`Walk`] keeps the best L nodes it has met and not yet given out in a beam, and everything else it has met in a heap.
-//! A node is given out once all L of the beam are expanded, which is when a search with ef = L would have ended; the best
-//! of the heap takes its place, and the walk goes on from there. So the first L nodes are those of such a search, and
-//! later ones are found as if the nearer ones had never been.
+//! A [`ResumableWalk`] keeps the best L nodes met and not yet returned in a beam, and all others met in a heap. It
+//! returns a node once all L nodes of the beam are expanded, which is when a search with ef = L would end. The best
+//! node of the heap takes its place, and the walk continues. So the first L nodes are those of such a search.
 //!
 //! Invariants:
-//! 1. Nothing in the heap is nearer than anything in the beam.
-//! 2. A node is met once, so it is given out once; every node can be reached, so each is given out in the end.
+//! 1. No node in the heap is nearer than a node in the beam.
+//! 2. Each node is met once and returned once. All nodes are reachable, so all are returned eventually.
 //!
-//! Cost: a node given out expands about one other: m0 comparisons at most, of which those met before cost nothing.
+//! Cost: about one expansion per returned node, of at most m0 comparisons.
 
 use std::cmp::Reverse;
 
@@ -19,12 +18,12 @@ use super::visited::Scratch;
 
 /// The state of a walk is its scratch memory: `beam`, `visited`, and the rest of what was met in `frontier`.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
+pub(crate) struct ResumableWalk<'a> {
     graph: GraphView<'a>,
     compared: u64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ResumableWalk<'a> {
     /// Starts a walk that looks `ahead` nodes further than it gives out.
     pub(crate) fn start(walker: &Walker<'_>, graph: GraphView<'a>, ahead: usize, scratch: &mut Scratch) -> Self {
         let (near, steps) = walker.descend(&graph, scratch);
@@ -86,9 +85,8 @@ impl<'a> Walk<'a> {
 mod tests {
     use super::*;
     use crate::hnsw::build::build;
-    use crate::hnsw::params::Params;
+    use crate::hnsw::params::{BuildOptions, Params};
     use crate::quantize::{Codes, mix};
-    use crate::segment::BuildOptions;
     use crate::spec::Metric;
 
     #[test]
@@ -104,7 +102,7 @@ mod tests {
         let mut scratch = Scratch::default();
         // Twice in the same memory, for what the first left behind must not matter.
         for ahead in [1, 40] {
-            let mut walk = Walk::start(&walker, graph.view(), ahead, &mut scratch);
+            let mut walk = ResumableWalk::start(&walker, graph.view(), ahead, &mut scratch);
             let given: Vec<(u32, i32)> = std::iter::from_fn(|| walk.next(&walker, &mut scratch)).collect();
             let mut nodes: Vec<u32> = given.iter().map(|(node, _)| *node).collect();
             nodes.sort_unstable();

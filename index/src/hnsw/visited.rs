@@ -1,7 +1,7 @@
-//! What a search has met, and the memory it works in, kept from search to search.
+//! Scratch memory of a search, reused by later searches.
 //!
-//! One bit a node: 125 KB for a million, so it stays near the core. It is cleared by undoing what was set, which costs
-//! no more than setting it did.
+//! The visited set has one bit per node, 125 KB for a million nodes, so it stays in cache. A reset clears only the bits
+//! that were set.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::search::Beam;
 use crate::sync::{Mutex, MutexGuard};
 
-/// A set of nodes, all below a bound.
+/// A set of nodes below a bound.
 #[derive(Debug, Default)]
 pub(crate) struct Visited {
     blocks: Vec<u64>,
@@ -28,7 +28,7 @@ impl Visited {
         }
     }
 
-    /// Adds `node`; false when it was there already.
+    /// Adds `node`; returns false if it was present.
     #[inline(always)]
     pub(crate) fn insert(&mut self, node: u32) -> bool {
         let block = &mut self.blocks[node as usize / 64];
@@ -42,14 +42,14 @@ impl Visited {
     }
 }
 
-/// The memory of one search.
+/// Scratch memory of one search.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) visited: Visited,
     pub(crate) beam: Beam,
-    /// Matches found, where they are not the beam itself.
+    /// Matches found, if not collected in the beam.
     pub(crate) found: Beam,
-    /// Nodes to be compared next, as indices in the level at work.
+    /// Nodes to compare next, as indices in the current level.
     pub(crate) nodes: Vec<u32>,
     /// The same nodes as positions.
     pub(crate) positions: Vec<u32>,
@@ -59,11 +59,11 @@ pub(crate) struct Scratch {
     pub(crate) frontier: std::collections::BinaryHeap<std::cmp::Reverse<u64>>,
 }
 
-/// Places that a pool keeps its memory in.
+/// Slots of a pool.
 const PLACES: usize = 16;
 
-/// Scratch memory that searches take and give back. Each thread has a place of its own, as far as there are enough, and finds
-/// there what it gave back, still near its core; it looks elsewhere before it makes more.
+/// Scratch memory that searches take and give back. Each thread has a place of its own, as far as there are enough, and
+/// finds there what it gave back, still near its core; it looks elsewhere before it makes more.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: [Place; PLACES],
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-/// The place of this thread.
+/// The slot of this thread.
 fn own_place() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: usize = THREADS.fetch_add(1, Ordering::Relaxed) % PLACES);
@@ -88,18 +88,18 @@ fn own_place() -> usize {
 }
 
 impl Pool {
-    /// Scratch memory, for a search that lasts; [`Pool::give_back`] keeps it for the next.
+    /// Takes scratch memory for a resumable search; [`Pool::give_back`] returns it.
     pub(crate) fn take(&self) -> Scratch {
         let (before, from) = self.free.split_at(own_place());
         from.iter().chain(before).find_map(|place| place.lock().pop()).unwrap_or_default()
     }
 
-    /// Takes scratch memory back.
+    /// Returns scratch memory to the pool.
     pub(crate) fn give_back(&self, scratch: Scratch) {
         self.free[own_place()].lock().push(scratch);
     }
 
-    /// Runs `search` with scratch memory of its own.
+    /// Runs `search` with scratch memory.
     pub(crate) fn with<R>(&self, search: impl FnOnce(&mut Scratch) -> R) -> R {
         let mut scratch = self.take();
         let result = search(&mut scratch);

@@ -1,11 +1,11 @@
-//! A block of a tail: exact vectors that no longer change, and beside many of them scan codes.
+//! A block of the tail: immutable exact vectors, with scan codes if the block is large.
 //!
-//! A scan that has k hits already needs the exact score only of vectors that may be among the best k. What codes prove
-//! ([`CodeBounds`]) rules out most of the others at a fifth of the cost, and nothing else: a scan by codes finds exactly what
-//! one without them finds.
+//! A scan that already has k hits needs exact scores only for vectors that may enter the best k. The bounds that codes
+//! prove ([`CodeBounds`]) exclude most others at a fifth of the cost. A scan with codes returns exactly what a scan
+//! without them returns.
 //!
-//! Cost: codes take half a byte for each byte of f16, and about 2 us a vector to make; a scan takes 1 us and then a
-//! comparison of codes for each vector.
+//! Cost: codes take half a byte per byte of f16 vectors and about 2 us per vector to compute. A scan then costs 1 us,
+//! plus one comparison of codes per vector.
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, QueryCode};
 use crate::rows::{ExactQuery, Rows, RowsView};
 use crate::spec::VectorSpec;
 
-/// Fewer vectors than this have no codes: making them would cost more than they save.
+/// Smaller blocks have no codes: computing them would cost more than they save.
 const CODED_FROM: usize = 64;
 
-/// Vectors that the scale of a block's codes is learnt from.
+/// Sample size for the scale of a block's codes.
 const SAMPLE: usize = 128;
 
-/// A scale that lets codes be so many times as far from their vectors as they were where it was learnt is learnt anew.
+/// A quantizer is retrained for a block where its error is this many times that of its training sample.
 const WORSE: f32 = 1.25;
 
-/// Vectors that no longer change.
+/// A block of vectors that no longer change.
 #[derive(Debug)]
 pub(super) struct Block {
     rows: Rows,
     coded: Option<Coded>,
 }
 
-/// The codes of a block, and what bounds are reckoned from.
+/// The codes of a block with their errors.
 #[derive(Debug)]
 struct Coded {
     trained: Arc<Trained>,
@@ -42,23 +42,23 @@ struct Coded {
     longest: f32,
 }
 
-/// What blocks are coded by, several of them by the same: a query is then coded once for them all.
+/// A quantizer that several blocks may share, so that a query is encoded once for all of them.
 #[derive(Debug)]
 pub(super) struct Trained {
     quantizer: Quantizer,
-    /// The vectors it was learnt from, and how far from one of them its code was.
+    /// The number of rows of the block it was trained on, and the largest error in that block.
     on: usize,
     error: f32,
 }
 
-/// A query as the blocks have it that were coded by the same.
+/// A query encoded for the blocks of one quantizer.
 pub(super) struct Asked<'a> {
     trained: &'a Arc<Trained>,
     code: QueryCode,
 }
 
 impl Coded {
-    /// Codes `rows` by what is at hand, if that was learnt from enough and does nearly as well here.
+    /// Encodes `rows` with an existing quantizer, if its sample was large enough and it fits these rows nearly as well.
     fn new(rows: &Rows, at_hand: Option<&Arc<Trained>>) -> Self {
         let view = rows.view();
         if let Some(trained) = at_hand.filter(|trained| trained.on >= rows.len().min(SAMPLE)) {
@@ -85,7 +85,7 @@ impl Coded {
     }
 }
 
-/// The codes of vectors, the largest error, and each in parts of that.
+/// The codes of `rows`, the largest error, and each error as a fraction of it.
 fn codes(quantizer: &Quantizer, view: &RowsView<'_>) -> (Vec<i8>, f32, Vec<u8>) {
     let codes = quantizer.encode_rows(view);
     let (largest, parts) = quantizer.errors(view, &codes);
@@ -93,18 +93,18 @@ fn codes(quantizer: &Quantizer, view: &RowsView<'_>) -> (Vec<i8>, f32, Vec<u8>) 
 }
 
 impl Block {
-    /// A block of `rows`, coded where that pays, by what is `at_hand` if that will do.
+    /// A block of `rows`, encoded if it is large enough, with the quantizer `at_hand` if that fits.
     pub(super) fn new(rows: Rows, at_hand: Option<&Arc<Trained>>) -> Self {
         let coded = (rows.len() >= CODED_FROM).then(|| Coded::new(&rows, at_hand));
         Self { rows, coded }
     }
 
-    /// What it is coded by.
+    /// Its quantizer.
     pub(super) fn trained(&self) -> Option<&Arc<Trained>> {
         self.coded.as_ref().map(|coded| &coded.trained)
     }
 
-    /// A block that is not scanned often.
+    /// A block without codes, which is scanned rarely.
     pub(super) fn uncoded(rows: Rows) -> Self {
         Self { rows, coded: None }
     }
@@ -114,8 +114,8 @@ impl Block {
         &self.rows
     }
 
-    /// Offers every vector that `filter` lets through and that may be among the best; returns how many it lets through.
-    /// `asked` is the query as the block before had it, if it had codes.
+    /// Offers all vectors that pass `filter` and may enter the best k to `top`; returns the number that pass.
+    /// `asked` caches the encoded query from the previous block.
     pub(super) fn scan<'a>(
         &'a self,
         query: &ExactQuery,
@@ -125,7 +125,7 @@ impl Block {
     ) -> u64 {
         let (rows, ids) = (self.rows.view(), self.rows.ids());
         let matching = filter.map_or(ids.len(), |filter| count_in(filter, ids));
-        // A filter that lets everything through is none.
+        // A filter that matches everything costs nothing.
         let filter = filter.filter(|_| matching < ids.len());
         let coded = match &self.coded {
             Some(coded) if matching >= ids.len() / flat::SPARSE => coded,
@@ -141,7 +141,7 @@ impl Block {
     }
 }
 
-/// How many of `ids`, which ascend, are in `filter`.
+/// The number of `ids`, which ascend, in `filter`.
 fn count_in(filter: &Bits, ids: &[u32]) -> usize {
     match ids {
         [first, .., last] if (last - first) as usize + 1 == ids.len() => {

@@ -42,14 +42,14 @@
 //! | 60 | 4 | zero |
 //!
 //! `UPPR` holds for each level its node count n as u32 and then three arrays of u32: n positions, ascending; n indices
-//! of the same nodes in the level below (in level 1: the positions again); n * m links as indices in this level,
-//! filled up with `u32::MAX`. So a walk needs no search to go down. A node is on level l when mix(seed ^ mix(id)) is
-//! below each of the first l of the numbers (2^64 - 1) / m, that / m, and so on, divisions rounded down, where mix is the
-//! generator splitmix64: the finaliser, after 0x9e3779b97f4a7c15 was added; but none is above level 31. A merge relies on
-//! that.
+//! of the same nodes in the level below (in level 1: the positions again); n * m links as indices in this level, filled
+//! up with `u32::MAX`. So a walk needs no search to go down. A node is on level l when mix(seed ^ mix(id)) is below
+//! each of the first l of the numbers (2^64 - 1) / m, that / m, and so on, divisions rounded down, where mix is the
+//! generator splitmix64: the finaliser, after 0x9e3779b97f4a7c15 was added; but none is above level 31. A merge relies
+//! on that.
 //!
-//! `MEMB` holds u64 words, of which bit i % 64 of number i / 64 - first id / 64 says whether id i is there, up to the word of
-//! the last id; then for each of them as u32 how many ids there are in the words before.
+//! `MEMB` holds u64 words, of which bit i % 64 of number i / 64 - first id / 64 says whether id i is there, up to the
+//! word of the last id; then for each of them as u32 how many ids there are in the words before.
 
 use crate::error::{Error, Result};
 use crate::spec::{Encoding, MAX_DIM, Metric, VectorSpec};

@@ -1,24 +1,25 @@
-//! Makes one segment of several.
+//! Merges several segments into one.
 //!
-//! The largest graph is kept: its nodes stay linked as they are, and the vectors of the others are added to it. All are
-//! coded anew, because the scale of one segment may clip the vectors of another. Where the largest holds less than half of what there will be, or has lost more than a fifth
-//! of its vectors, nothing is saved that way and everything is linked anew.
+//! The graph of the largest segment is kept, and the vectors of the others are added to it. All vectors get new codes,
+//! because the scale of one segment may clip the vectors of another. If the largest segment has less than half of the
+//! merged vectors, or has lost more than a fifth of its own, keeping its graph saves nothing and a new graph is built.
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::layout::NO_LINK;
 use super::reader::{self, VectorSegment};
-use super::writer::{self, BuildOptions, build_segment};
+use super::writer::{self, build_segment};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hnsw::build::Base;
+use crate::hnsw::params::BuildOptions;
 use crate::rows::{Rows, RowsView};
 
-/// Makes a segment of the vectors of `segments` whose ids are in `keep`; of all, where it is `None`.
+/// Builds a segment from the vectors of `segments` whose ids are in `keep`, or from all if it is `None`.
 ///
 /// # Errors
-/// [`Error::Empty`] when nothing is kept, [`Error::Mismatch`] when the segments are of different spaces,
-/// [`Error::IdOrder`] when an id is in two of them, and as [`build_segment`].
+/// [`Error::Empty`] if `keep` keeps nothing, [`Error::Mismatch`] for segments of different spaces,
+/// [`Error::IdOrder`] for an id in two segments, and the errors of [`build_segment`].
 pub fn merge_segments(
     segments: &[&VectorSegment],
     keep: Option<&Bits>,
@@ -43,8 +44,8 @@ pub fn merge_segments(
         rows.append(views[first.segment].slice(first.position, first.position + len));
     }
     segments.iter().try_for_each(|segment| segment.damage())?;
-    // Linking takes long, and of all this only a graph is read again.
-    segments.iter().for_each(|segment| segment.file().let_go());
+    // Linking takes long and reads only the kept graph.
+    segments.iter().for_each(|segment| segment.file().advise_dont_need());
     options.check_cancelled()?;
     if rows.len() >= options.graph_from
         && let Some((at, base)) = largest_graph(segments, &order)?
@@ -55,7 +56,7 @@ pub fn merge_segments(
     build_segment(&rows, identity, options)
 }
 
-/// Where a merged vector comes from.
+/// The source of a merged vector.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     id: u32,
@@ -63,7 +64,7 @@ struct Origin {
     position: usize,
 }
 
-/// What is kept, by id.
+/// The vectors that are kept, by id.
 fn id_order(views: &[RowsView<'_>], keep: Option<&Bits>) -> Result<Vec<Origin>> {
     let mut order = Vec::new();
     for (segment, view) in views.iter().enumerate() {
@@ -78,11 +79,11 @@ fn id_order(views: &[RowsView<'_>], keep: Option<&Bits>) -> Result<Vec<Origin>> 
     }
 }
 
-/// The segment whose graph is worth keeping, if there is one.
+/// The segment whose graph is worth keeping, if any.
 fn largest_graph<'a>(
     segments: &[&'a VectorSegment],
     order: &[Origin],
-) -> Result<Option<(usize, reader::Walkable<'a>)>> {
+) -> Result<Option<(usize, reader::SegmentGraph<'a>)>> {
     let mut kept = vec![0usize; segments.len()];
     order.iter().for_each(|origin| kept[origin.segment] += 1);
     let Some((at, kept)) = kept.into_iter().enumerate().max_by_key(|(_, kept)| *kept) else {
@@ -96,7 +97,7 @@ fn largest_graph<'a>(
 }
 
 fn add_to(
-    base: reader::Walkable<'_>,
+    base: reader::SegmentGraph<'_>,
     at: usize,
     views: &[RowsView<'_>],
     order: &[Origin],

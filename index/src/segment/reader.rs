@@ -1,26 +1,26 @@
-//! Reads a `.vseg` in place.
+//! Reads a `.vseg` file through a memory map.
 //!
-//! No answer comes from, and no index runs past, bytes that are not what they should be. Opening checks the header, the
-//! length of every section against it, the set of the ids and where the levels above 0 lie; a segment without a graph, which
-//! is small, is checked altogether. What grows with the segment (vectors, codes, their errors, ids, links of all levels) is
-//! checked block by block as it is read ([`guard`]), so that opening hardly takes longer for it: whoever has read asks for
-//! the damage met ([`VectorSegment::damage`]) before an answer goes out.
+//! No answer comes from damaged bytes, and no index derived from them is out of bounds. Opening checks the header, the
+//! lengths of all sections, the id set and the offsets of the upper levels; a segment without a graph is small and
+//! checked entirely. Sections that grow with the segment (vectors, codes, code errors, ids, links) are verified block
+//! by block as they are read ([`guard`]), so opening stays fast. A reader calls [`VectorSegment::damage`] before it
+//! returns an answer.
 //!
-//! Cost of opening: what a thousandth of the file takes to read, for the checksums of its blocks, and an eighth of a byte an
-//! id where ids are not dense, half as much again for their ranks.
+//! Cost of opening: about a thousandth of the file is read, for block checksums. Ids that are not dense take an eighth
+//! of a byte per id in their range, plus half of that for ranks.
 
 use holotype_storage::segment_file::SegmentFile;
 
-use super::guard::{self, Guard, Guarded, Holds};
+use super::guard::{self, CheckedSection, Guard, SectionKind};
 use super::layout::{self, GraphHead, Head};
 use crate::error::{Error, Result};
 use crate::hnsw::calibrate::{Measured, ef_for};
-use crate::hnsw::filter::{MemberWords, Members};
 use crate::hnsw::graph::{GraphView, UpperLevel};
 use crate::hnsw::params::Params;
 use crate::hnsw::visited::Pool;
-use crate::quantize::{CodeBounds, CodeErrors, Codes, Likely, Quantizer};
+use crate::quantize::{CodeBounds, CodeErrors, Codes, LikelyScore, Quantizer};
 use crate::rows::{ExactQuery, RowsView, VectorsView};
+use crate::segment::id_set::{IdSet, IdSetBits};
 use crate::spec::{Encoding, Metric, VectorSpec};
 
 /// An immutable segment, mapped.
@@ -28,15 +28,15 @@ use crate::spec::{Encoding, Metric, VectorSpec};
 pub struct VectorSegment {
     file: SegmentFile,
     head: Head,
-    /// The ids, where no section holds them as a set and they are not dense.
-    members: Option<MemberWords>,
-    /// Where there are scan codes.
+    /// The id set of a segment whose ids are not dense and that has no `MEMB` section.
+    members: Option<IdSetBits>,
+    /// Present with scan codes.
     quantizer: Option<Quantizer>,
     graph: Option<GraphParts>,
     pool: Pool,
 }
 
-/// What is kept in memory of a segment's graph.
+/// The part of a segment's graph that is kept in memory.
 #[derive(Debug)]
 struct GraphParts {
     head: GraphHead,
@@ -45,7 +45,7 @@ struct GraphParts {
     guards: [Guard; GUARDED.len()],
 }
 
-/// The sections that are checked as they are read, in the order in which `SUMS` covers them.
+/// The sections that are verified as they are read, in the order of `SUMS`.
 const GUARDED: [([u8; 4], &str); 6] = [
     (layout::VECTORS, "VECS"),
     (layout::CODES, "CODE"),
@@ -55,12 +55,12 @@ const GUARDED: [([u8; 4], &str); 6] = [
     (layout::UPPER, "UPPR"),
 ];
 
-/// Where the levels above 0 are among them. What they hold is looked at whenever it is read, whatever was checked.
+/// The index of the upper levels in them. Their content is range-checked at each read, verified or not.
 const UPPER: usize = 5;
 
-/// A segment's graph with all that a walk needs.
+/// A segment's graph with its codes and quantizer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Walkable<'a> {
+pub(crate) struct SegmentGraph<'a> {
     pub(crate) params: Params,
     pub(crate) quantizer: &'a Quantizer,
     pub(crate) codes: Codes<'a>,
@@ -68,19 +68,18 @@ pub(crate) struct Walkable<'a> {
     pub(crate) graph: GraphView<'a>,
 }
 
-impl Walkable<'_> {
-    /// What the codes likely say about similarities to `query`.
-    pub(crate) fn likely(&self, query: &ExactQuery) -> Likely {
+impl SegmentGraph<'_> {
+    /// Likely bounds of similarities to `query`, from codes.
+    pub(crate) fn likely(&self, query: &ExactQuery) -> LikelyScore {
         self.quantizer.likely(query.vector(), self.longest)
     }
 }
 
 impl VectorSegment {
-    /// Checks `file` and takes it over.
+    /// Opens a segment after checking `file`.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] when it was made for another space, [`Error::Corrupt`] or a storage error when its bytes
-    /// are not what they should be.
+    /// [`Error::Mismatch`] for a segment of another space, [`Error::Corrupt`] or a storage error for damage.
     pub fn open(file: SegmentFile, spec: &VectorSpec) -> Result<Self> {
         file.check_version(layout::VERSION)?;
         if file.version() != layout::VERSION {
@@ -103,10 +102,10 @@ impl VectorSegment {
         Ok(segment)
     }
 
-    /// The space that a file states, whatever else is in it.
+    /// The space that the header of a file states. Checks nothing else.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] or a storage error when its head is not what it should be.
+    /// [`Error::Corrupt`] or a storage error for a damaged header.
     pub fn spec_of(file: &SegmentFile) -> Result<VectorSpec> {
         file.check_version(layout::VERSION)?;
         Ok(Head::decode(file.section(layout::HEAD)?)?.spec)
@@ -117,7 +116,7 @@ impl VectorSegment {
         self.head.spec
     }
 
-    /// How many vectors there are; at least one.
+    /// The number of vectors, at least one.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.head.count as usize
@@ -128,25 +127,25 @@ impl VectorSegment {
         self.head.first_id..=self.head.last_id
     }
 
-    /// Whether it is searched through a graph; a small one is scanned.
+    /// True if it has a graph; a small segment is scanned.
     pub fn has_graph(&self) -> bool {
         self.head.graph.is_some()
     }
 
-    /// The file it reads from.
+    /// Its file.
     pub fn file(&self) -> &SegmentFile {
         &self.file
     }
 
-    /// Whether something that was read is not as it was written.
+    /// Fails if damaged bytes were read.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with where it is.
+    /// [`Error::Corrupt`] with the position of the damage.
     pub fn damage(&self) -> Result<()> {
         self.guards().try_for_each(Guard::damage)
     }
 
-    /// Whether everything was read and found as it was written.
+    /// True if all bytes have been verified.
     pub(crate) fn is_checked(&self) -> bool {
         self.guards().all(Guard::is_done)
     }
@@ -155,13 +154,13 @@ impl VectorSegment {
         self.graph.iter().flat_map(|parts| &parts.guards)
     }
 
-    /// Checks what has not been read yet.
+    /// Verifies all bytes not read yet.
     ///
     /// # Errors
     /// As [`VectorSegment::damage`].
     pub fn check_all(&self) -> Result<()> {
-        for guarded in self.guarded()?.into_iter().flatten() {
-            guarded.touch_all();
+        for checked in self.checked()?.into_iter().flatten() {
+            checked.touch_all();
         }
         self.damage()?;
         match &self.graph {
@@ -170,36 +169,36 @@ impl VectorSegment {
         }
     }
 
-    /// Checks a little of what has not been read yet, so that later searches need not.
+    /// Verifies a few blocks not read yet, so that later searches need not.
     pub(crate) fn check_ahead(&self) {
-        for guarded in self.guarded().into_iter().flatten().skip(1).flatten() {
-            guarded.advance();
+        for checked in self.checked().into_iter().flatten().skip(1).flatten() {
+            checked.advance();
         }
     }
 
-    /// The sections of [`GUARDED`], where they are not all checked yet.
-    fn guarded(&self) -> Result<[Option<Guarded<'_>>; GUARDED.len()]> {
+    /// The sections of [`GUARDED`], unless all of them are verified.
+    fn checked(&self) -> Result<[Option<CheckedSection<'_>>; GUARDED.len()]> {
         let mut all = [None; GUARDED.len()];
         let Some(parts) = &self.graph else {
             return Ok(all);
         };
         let sums = self.array(layout::SUMS, "SUMS")?;
-        for (at, ((guarded, guard), (tag, _))) in all.iter_mut().zip(&parts.guards).zip(GUARDED).enumerate() {
+        for (at, ((checked, guard), (tag, _))) in all.iter_mut().zip(&parts.guards).zip(GUARDED).enumerate() {
             if at != UPPER && guard.is_done() {
                 continue;
             }
             let holds = match tag {
-                layout::LINKS => Holds::Links(self.head.count),
-                layout::IDS => Holds::Ids(self.members()?),
-                _ => Holds::Bytes,
+                layout::LINKS => SectionKind::Links(self.head.count),
+                layout::IDS => SectionKind::Ids(self.members()?),
+                _ => SectionKind::Bytes,
             };
             let section = guard.over(self.file.unchecked_section(tag)?, sums, holds);
-            *guarded = Some(section.in_file(&self.file, tag));
+            *checked = Some(section.in_file(&self.file, tag));
         }
         Ok(all)
     }
 
-    /// The exact vectors with their ids. What is read of them is checked then; ask [`VectorSegment::damage`] afterwards.
+    /// The exact vectors with their ids, verified as they are read. Call [`VectorSegment::damage`] afterwards.
     ///
     /// # Errors
     /// A storage error when the file is damaged.
@@ -212,11 +211,11 @@ impl VectorSegment {
                 scales: self.array(layout::SCALES, "SCAL")?,
             },
         };
-        let [of_vectors, _, _, of_ids, ..] = self.guarded()?;
-        Ok(RowsView::new(self.head.spec, self.large(layout::IDS, "IDS ")?, vectors).guarded(of_vectors, of_ids))
+        let [of_vectors, _, _, of_ids, ..] = self.checked()?;
+        Ok(RowsView::new(self.head.spec, self.large(layout::IDS, "IDS ")?, vectors).checked(of_vectors, of_ids))
     }
 
-    /// No vector is longer.
+    /// An upper bound of the vectors' lengths.
     pub(crate) fn longest(&self) -> f32 {
         self.head.longest
     }
@@ -233,34 +232,34 @@ impl VectorSegment {
     ///
     /// # Errors
     /// A storage error when the file is damaged.
-    pub(crate) fn members(&self) -> Result<Members<'_>> {
+    pub(crate) fn members(&self) -> Result<IdSet<'_>> {
         let Head { first_id, last_id, count, .. } = self.head;
         if let Some(words) = &self.members {
             return Ok(words.view(first_id, last_id));
         }
         if last_id - first_id == count - 1 {
-            return Ok(Members::dense(first_id, last_id));
+            return Ok(IdSet::dense(first_id, last_id));
         }
         let bytes = self.file.section(layout::MEMBERS)?;
-        Members::decode(first_id, last_id, bytes).map_err(|(at, what)| Error::corrupt("MEMB", at, what))
+        IdSet::decode(first_id, last_id, bytes).map_err(|(at, what)| Error::corrupt("MEMB", at, what))
     }
 
-    /// Memory for searches.
+    /// Scratch memory for searches.
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// The graph, where it has one.
+    /// The graph, unless the segment is small.
     ///
     /// # Errors
     /// A storage error when the file is damaged.
-    pub(crate) fn walkable(&self) -> Result<Option<Walkable<'_>>> {
+    pub(crate) fn walkable(&self) -> Result<Option<SegmentGraph<'_>>> {
         let (Some(parts), Some(quantizer)) = (&self.graph, &self.quantizer) else {
             return Ok(None);
         };
         let (spec, head) = (self.head.spec, &parts.head);
-        let [_, codes, guard, _, _, upper_guard] = self.guarded()?;
-        let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).guarded(codes);
+        let [_, codes, guard, _, _, upper_guard] = self.checked()?;
+        let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).checked(codes);
         let graph = GraphView {
             m: head.m as usize,
             m0: head.m0 as usize,
@@ -271,10 +270,10 @@ impl VectorSegment {
             upper_guard,
             levels: &parts.levels,
         };
-        Ok(Some(Walkable { params: params(head), quantizer, codes, longest: self.head.longest, graph }))
+        Ok(Some(SegmentGraph { params: params(head), quantizer, codes, longest: self.head.longest, graph }))
     }
 
-    /// What the scan codes prove about similarities to `query`, where there are any.
+    /// Proven bounds of similarities to `query`, if there are scan codes.
     ///
     /// # Errors
     /// A storage error when the file is damaged.
@@ -282,13 +281,13 @@ impl VectorSegment {
         let (Some(head), Some(quantizer)) = (self.head.codes, &self.quantizer) else {
             return Ok(None);
         };
-        let (spec, [_, codes, _, _, guard, _]) = (self.head.spec, self.guarded()?);
-        let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).guarded(codes);
+        let (spec, [_, codes, _, _, guard, _]) = (self.head.spec, self.checked()?);
+        let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).checked(codes);
         let errors = CodeErrors { largest: head.error, parts: self.large(layout::CODE_ERRORS, "CERR")?, guard };
         Ok(Some(CodeBounds::new(quantizer, codes, errors, self.head.longest, &quantizer.query_code(query.vector()))))
     }
 
-    /// The ids that no walk from the entry point can reach: none in a segment as it was built. None without a graph.
+    /// The ids that are unreachable from the entry point: none in an intact segment, and none without a graph.
     ///
     /// # Errors
     /// A storage error when the file is damaged.
@@ -302,14 +301,14 @@ impl VectorSegment {
         Ok(unreachable)
     }
 
-    /// The smallest ef that reached `recall` when the segment was built, or twice the largest that was tried. `None`
+    /// The smallest ef that reached `recall` in the build's calibration, or twice the largest that was tried. `None`
     /// without a graph.
     pub fn ef_for_recall(&self, recall: f32) -> Option<usize> {
         ef_for(&self.graph.as_ref()?.calibration, recall)
     }
 
-    /// Checks the set of ids, and makes one where no section holds it.
-    fn check_ids(&self) -> Result<Option<MemberWords>> {
+    /// Checks the id set, and builds it if no section stores it.
+    fn check_ids(&self) -> Result<Option<IdSetBits>> {
         let ids: &[u32] = self.large(layout::IDS, "IDS ")?;
         self.expect_len("IDS ", ids.len(), self.len())?;
         if self.head.graph.is_some() {
@@ -324,7 +323,7 @@ impl VectorSegment {
         if (ids.first(), ids.last()) != (Some(&self.head.first_id), Some(&self.head.last_id)) {
             return Err(Error::corrupt("HEAD", 0, "the first or the last id disagrees with the list"));
         }
-        Ok(MemberWords::of(ids))
+        Ok(IdSetBits::of(ids))
     }
 
     fn check_vectors(&self) -> Result<()> {
@@ -397,11 +396,11 @@ impl VectorSegment {
         Ok(parts)
     }
 
-    /// Finds the levels above 0, and the entry point on the highest; the rest of them is checked as it is read.
+    /// Locates the upper levels, and checks that the entry point is on the highest.
     fn find_levels(&self, parts: &GraphParts) -> Result<Vec<UpperLevel>> {
         let (words, head) = (self.large(layout::UPPER, "UPPR")?, &parts.head);
         let sums = self.array(layout::SUMS, "SUMS")?;
-        let guard = parts.guards[UPPER].over(self.file.unchecked_section(layout::UPPER)?, sums, Holds::Bytes);
+        let guard = parts.guards[UPPER].over(self.file.unchecked_section(layout::UPPER)?, sums, SectionKind::Bytes);
         let guard = guard.in_file(&self.file, layout::UPPER);
         let touch = |word: usize| guard.touch(word * 4, 4);
         let levels = UpperLevel::find(words, head.levels, self.len(), head.m as usize, touch)?;
@@ -409,14 +408,14 @@ impl VectorSegment {
         Ok(levels)
     }
 
-    /// Checks all that the levels above 0 hold.
+    /// Checks the entire content of the upper levels.
     fn check_levels(&self, head: &GraphHead) -> Result<()> {
         let words = self.large(layout::UPPER, "UPPR")?;
         let levels = UpperLevel::check(words, head.levels, self.len(), head.m as usize)?;
         let (ids, params) = (self.large::<u32>(layout::IDS, "IDS ")?, params(head));
         let graph = self.levels(head, words, None, &levels);
         for level in 1..=graph.top() {
-            // A merge puts each node on the levels that its id gives it.
+            // A merge relies on this: the id of a node determines its level.
             let positions = graph.level(level).positions().unwrap_or_default();
             if positions.iter().any(|position| params.level(ids[*position as usize]) < level) {
                 let what = format!("a node on level {level} that its id does not put there");
@@ -433,12 +432,12 @@ impl VectorSegment {
         }
     }
 
-    /// A graph of no level but those above 0.
+    /// A graph view of the upper levels only.
     fn levels<'a>(
         &self,
         head: &GraphHead,
         upper: &'a [u32],
-        upper_guard: Option<Guarded<'a>>,
+        upper_guard: Option<CheckedSection<'a>>,
         levels: &'a [UpperLevel],
     ) -> GraphView<'a> {
         let (m, m0, entry) = (head.m as usize, head.m0 as usize, head.entry);
@@ -457,7 +456,7 @@ impl VectorSegment {
         numbers(self.file.section(tag)?, name)
     }
 
-    /// A section that is checked as it is read, as an array of numbers.
+    /// A section that is verified as it is read, as an array of numbers.
     fn large<T: bytemuck::Pod>(&self, tag: [u8; 4], name: &'static str) -> Result<&[T]> {
         numbers(self.file.unchecked_section(tag)?, name)
     }

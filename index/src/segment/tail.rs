@@ -1,16 +1,16 @@
-//! The flat tail: vectors that are committed but in no segment yet, each of them compared.
+//! The flat tail: committed vectors that are in no segment yet. Queries scan all of them.
 //!
 //! One writer appends; any number of readers hold views. A view is a list of immutable blocks, so taking one copies a
-//! few pointers, and what it shows never changes. Blocks grow like the digits of a number in base eight: a push adds a
-//! block of one vector, and eight neighbouring blocks of equal size become one of eight times that size, up to
-//! [`MAX_BLOCK`]. A vector is therefore copied at most four times, and a tail of n vectors has at most
-//! 7 * 4 + n / 4096 blocks.
+//! few pointers, and its content never changes. Blocks grow like the digits of a number in base eight: a push adds a
+//! block of one vector, and eight adjacent blocks of equal size become one of eight times that size, up to
+//! [`MAX_BLOCK`]. So a vector is copied at most four times, and a tail of n vectors has at most 7 * 4 + n / 4096
+//! blocks.
 //!
 //! Invariants:
-//! 1. Ids ascend strictly, within a block and from block to block.
-//! 2. A block never changes once a view can see it.
+//! 1. Ids ascend strictly, within a block and across blocks.
+//! 2. A block never changes once a view contains it.
 //!
-//! Cost: a push amortised O(dim), a view O(blocks), a scan one distance for each vector, between codes in the large blocks
+//! Cost: a push is amortised O(dim), a view O(blocks), a scan one distance per vector, on codes in large blocks
 //! (`block`).
 
 use std::sync::{Arc, PoisonError};
@@ -23,13 +23,13 @@ use crate::rows::{ExactQuery, Rows};
 use crate::spec::VectorSpec;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Eight blocks of a size become one.
+/// Eight blocks of equal size become one.
 const RADIX: usize = 8;
 
 /// A block of this many vectors is not merged further.
 const MAX_BLOCK: usize = RADIX.pow(4);
 
-/// The appendable end of a layer's vectors.
+/// The appendable part of a layer's vectors.
 #[derive(Debug)]
 pub struct VectorTail {
     spec: VectorSpec,
@@ -64,12 +64,12 @@ impl VectorTail {
         Ok(())
     }
 
-    /// What is in the tail now.
+    /// A view of the current content.
     pub fn view(&self) -> TailView {
         TailView { spec: self.spec, blocks: Arc::new(self.lock().clone()) }
     }
 
-    /// Drops the vectors up to and including `id`, which a segment has taken over. Views keep what they show.
+    /// Drops the vectors up to and including `id`, which a segment now contains. Views do not change.
     pub fn discard_through(&self, id: u32) {
         let mut blocks = self.lock();
         let whole = blocks.partition_point(|block| block.rows().ids().last().is_some_and(|last| *last <= id));
@@ -85,30 +85,30 @@ impl VectorTail {
         }
     }
 
-    /// How many vectors there are.
+    /// The number of vectors.
     pub fn len(&self) -> usize {
         self.lock().iter().map(|block| block.rows().len()).sum()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// The list is whole between any two statements that change it, so a panic elsewhere does not spoil it.
+    /// Each statement leaves the list consistent, so a poisoned lock is harmless.
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Block>>> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A tail that goes on from what a view shows; the view does not change.
+/// A tail that continues from the content of a view.
 impl From<TailView> for VectorTail {
     fn from(view: TailView) -> Self {
         Self { spec: view.spec, blocks: Mutex::new(Arc::unwrap_or_clone(view.blocks)) }
     }
 }
 
-/// Joins the last eight blocks while they are of one size.
+/// Merges the last eight blocks while they have equal sizes.
 fn carry(spec: VectorSpec, blocks: &mut Vec<Arc<Block>>) {
     while let Some(start) = blocks.len().checked_sub(RADIX) {
         let size = blocks[start].rows().len();
@@ -124,7 +124,7 @@ fn carry(spec: VectorSpec, blocks: &mut Vec<Arc<Block>>) {
     }
 }
 
-/// What was in a tail at one moment. A copy is a pointer.
+/// The content of a tail at one moment. A copy is a pointer.
 #[derive(Clone, Debug)]
 pub struct TailView {
     spec: VectorSpec,
@@ -132,7 +132,7 @@ pub struct TailView {
 }
 
 impl TailView {
-    /// A view of nothing.
+    /// An empty view.
     pub fn empty(spec: VectorSpec) -> Self {
         Self { spec, blocks: Arc::default() }
     }
@@ -142,22 +142,22 @@ impl TailView {
         self.spec
     }
 
-    /// How many vectors it shows.
+    /// The number of vectors.
     pub fn len(&self) -> usize {
         self.blocks.iter().map(|block| block.rows().len()).sum()
     }
 
-    /// Whether it shows none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// The ids it shows, ascending.
+    /// The ids, ascending.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.blocks.iter().flat_map(|block| block.rows().ids().iter().copied())
     }
 
-    /// The same view without the ids above `id`: the part that is to be sealed.
+    /// The same view without ids above `id`: the part to be sealed.
     pub fn through(&self, id: u32) -> TailView {
         let mut blocks = Vec::new();
         for block in self.blocks.iter() {
@@ -174,7 +174,7 @@ impl TailView {
         TailView { spec: self.spec, blocks: Arc::new(blocks) }
     }
 
-    /// Everything it shows, as one block: what a segment is built from.
+    /// The entire content as one block, from which a segment is built.
     pub fn to_rows(&self) -> Rows {
         let mut rows = Rows::new(self.spec);
         for block in self.blocks.iter() {
@@ -183,12 +183,12 @@ impl TailView {
         rows
     }
 
-    /// No vector is longer.
+    /// An upper bound of the vectors' lengths.
     pub(crate) fn longest(&self) -> f32 {
         self.blocks.iter().map(|block| block.rows().view().longest()).fold(0.0, f32::max)
     }
 
-    /// Compares every vector that `filter` lets through; returns how many that were.
+    /// Compares all vectors that pass `filter`; returns their number.
     pub(crate) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
         let mut asked = None;
         self.blocks.iter().map(|block| block.scan(query, filter, &mut asked, top)).sum()

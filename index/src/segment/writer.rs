@@ -1,89 +1,22 @@
-//! Makes a `.vseg` of exact vectors.
-
-use std::sync::atomic::{AtomicBool, Ordering};
+//! Builds a `.vseg` file from exact vectors.
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::guard;
 use super::layout::{self, CodesHead, GraphHead, Head};
 use crate::error::{Error, Result};
-use crate::hnsw::build::{self, Base, HeldBack};
+use crate::hnsw::build::{self, Base, HoldOut};
 use crate::hnsw::calibrate::{self, Coded, Measured};
-use crate::hnsw::filter::MemberWords;
 use crate::hnsw::graph::{Graph, GraphView};
-use crate::hnsw::params::Params;
+use crate::hnsw::params::{BuildOptions, Params};
 use crate::quantize::{CodeErrors, Codes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
+use crate::segment::id_set::IdSetBits;
 
-/// A segment of fewer vectors has no scan codes: coding the query would cost more than they save.
+/// A segment of fewer vectors has no scan codes: encoding the query would cost more than they save.
 const CODED_FROM: usize = 256;
 
-/// How far a build or a merge has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Vectors linked so far.
-    pub done: usize,
-    /// Vectors to link.
-    pub total: usize,
-}
-
-/// How a segment is built.
-#[derive(Clone, Copy)]
-pub struct BuildOptions<'a> {
-    /// Links a node above level 0; twice as many at level 0.
-    pub m: usize,
-    /// How many candidates a node's links are selected from.
-    pub ef_construction: usize,
-    /// Threads; with one, equal input gives equal bytes.
-    pub threads: usize,
-    /// Where the levels of the nodes come from.
-    pub seed: u64,
-    /// A segment of fewer vectors gets no graph and is scanned.
-    pub graph_from: usize,
-    /// Called now and then, from any of the threads.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    /// Set it, and the build ends with [`Error::Cancelled`].
-    pub cancel: Option<&'a AtomicBool>,
-}
-
-impl Default for BuildOptions<'_> {
-    fn default() -> Self {
-        Self { m: 16, ef_construction: 200, threads: 1, seed: 0, graph_from: 2048, progress: None, cancel: None }
-    }
-}
-
-impl std::fmt::Debug for BuildOptions<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BuildOptions")
-            .field("m", &self.m)
-            .field("ef_construction", &self.ef_construction)
-            .field("threads", &self.threads)
-            .field("seed", &self.seed)
-            .field("graph_from", &self.graph_from)
-            .finish_non_exhaustive()
-    }
-}
-
-impl BuildOptions<'_> {
-    /// The shape of the graph that these options ask for.
-    pub(crate) fn params(&self) -> Result<Params> {
-        let (m, m0) = (self.m, self.m.saturating_mul(2));
-        if m < 2 || m0 > layout::MAX_LINKS {
-            return Err(Error::Links { m, max: layout::MAX_LINKS / 2 });
-        }
-        Ok(Params { m, m0, ef_construction: self.ef_construction.max(m0), seed: self.seed })
-    }
-
-    /// Whether the caller has asked to stop.
-    pub(crate) fn check_cancelled(&self) -> Result<()> {
-        match self.cancel {
-            Some(cancel) if cancel.load(Ordering::Relaxed) => Err(Error::Cancelled),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Makes a segment of `rows`.
+/// Builds a segment from `rows`.
 ///
 /// # Errors
 /// [`Error::Empty`], [`Error::TooMany`] with more than [`layout::MAX_COUNT`], [`Error::Links`], [`Error::Cancelled`].
@@ -95,24 +28,24 @@ pub fn build_segment(rows: &Rows, identity: FileIdentity, options: &BuildOptions
     write_graph(head, rows, identity, &link(rows, None, options.params()?, options)?)
 }
 
-/// What a segment with a graph has besides its vectors.
-pub(super) struct Walkable {
+/// The graph, codes and calibration of a segment.
+pub(super) struct BuiltGraph {
     pub(super) params: Params,
     pub(super) quantizer: Quantizer,
     pub(super) codes: Vec<i8>,
-    /// How far codes are from their vectors at most, and each in parts of that.
+    /// The largest quantisation error, and each vector's error as a fraction of it.
     pub(super) errors: (f32, Vec<u8>),
     pub(super) graph: Graph,
     pub(super) calibration: Vec<Measured>,
 }
 
-/// Codes and links `rows`, from `base` on where there is one, and measures which ef gives which recall.
+/// Encodes and links `rows`, starting from the graph `base` if given, and calibrates ef against recall.
 pub(super) fn link(
     rows: &Rows,
     base: Option<&Base<'_>>,
     params: Params,
     options: &BuildOptions<'_>,
-) -> Result<Walkable> {
+) -> Result<BuiltGraph> {
     let (spec, view) = (rows.spec(), rows.view());
     let quantizer = Quantizer::train(&view);
     let codes = quantizer.encode_rows(&view);
@@ -126,12 +59,12 @@ pub(super) fn link(
         calibration = calibrate::measure(&asked, graph, &positions, options)?;
         Ok(())
     };
-    let held = Some(HeldBack { positions: &positions, without: &mut without });
+    let held = Some(HoldOut { positions: &positions, without: &mut without });
     let graph = match base {
         None => build::build(coded, rows.ids(), params, held, options)?,
         Some(base) => build::extend(coded, rows.ids(), base, params, held, options)?,
     };
-    Ok(Walkable { params, quantizer, codes, errors, graph, calibration })
+    Ok(BuiltGraph { params, quantizer, codes, errors, graph, calibration })
 }
 
 /// The header of a segment of `rows`, without a graph.
@@ -152,9 +85,9 @@ pub(super) fn write_graph(
     mut head: Head,
     rows: &Rows,
     identity: FileIdentity,
-    walkable: &Walkable,
+    walkable: &BuiltGraph,
 ) -> Result<SegmentFileWriter> {
-    let Walkable { params, quantizer, codes, errors: (error, errors), graph, calibration } = walkable;
+    let BuiltGraph { params, quantizer, codes, errors: (error, errors), graph, calibration } = walkable;
     head.codes = Some(CodesHead { scale: quantizer.scale(), error: *error });
     head.graph = Some(GraphHead {
         m: params.m as u32,
@@ -168,7 +101,7 @@ pub(super) fn write_graph(
     write_codes(&mut file, quantizer, codes, errors);
     file.section(layout::LINKS, bytemuck::cast_slice(&graph.links).to_vec());
     file.section(layout::UPPER, bytemuck::cast_slice(&graph.upper).to_vec());
-    if let Some(members) = MemberWords::of(rows.ids()) {
+    if let Some(members) = IdSetBits::of(rows.ids()) {
         file.section(layout::MEMBERS, members.encode());
     }
     let sections = [
@@ -211,7 +144,7 @@ fn write_codes(file: &mut SegmentFileWriter, quantizer: &Quantizer, codes: &[i8]
     }
 }
 
-/// The sections that every segment has.
+/// The sections common to all segments.
 fn write_rows(head: &Head, rows: &Rows, identity: FileIdentity) -> SegmentFileWriter {
     let mut file = SegmentFileWriter::new(layout::KIND, layout::VERSION, identity);
     file.section(layout::HEAD, head.encode());

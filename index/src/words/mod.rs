@@ -1,9 +1,9 @@
 //! The word index: which items hold which words, and BM25 over them.
 //!
 //! Documents enter a [`WordTail`], whose text is analysed when the first query may see it; a full tail becomes a
-//! [`WordSegment`], an immutable file; segments are merged. A [`WordIndex`] is a view of some segments and tails below an
-//! id bound. It answers for exactly the documents below the bound, with the statistics of those documents, so its answers
-//! never change, however many documents follow and wherever the documents move meanwhile.
+//! [`WordSegment`], an immutable file; segments are merged. A [`WordIndex`] is a view of some segments and tails below
+//! an id bound. It answers for exactly the documents below the bound, with the statistics of those documents, so its
+//! answers never change, however many documents follow and wherever the documents move meanwhile.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -21,39 +21,23 @@
 //! Invariants:
 //! 1. A document is in one part only; inside a part the ids ascend.
 //! 2. All parts were made by the index's analyser; one of another is refused, and the index has to be rebuilt.
-//! 3. Scores do not depend on how documents are spread over parts (`bm25`).
+//! 3. Scores do not depend on how documents are spread over parts (`scoring`).
 
-pub mod analyse;
-mod backward;
-mod best;
-mod bm25;
-mod bulk;
-mod encoded;
-mod growing;
-mod lens;
-mod letters;
-mod merge;
-mod part;
+pub mod analysis;
 mod postings;
 mod query;
-mod remembered;
+mod scoring;
 mod segment;
-mod short;
-mod stems;
-mod stop;
 mod tail;
-mod vocabulary;
-mod waiting;
-mod writer;
 
 use std::sync::Arc;
 
-pub use analyse::{Analyzer, AnalyzerId, Stemming};
-pub use bm25::{B, K1, OccurrenceTable, Occurrences, Scorer, TermStats, WordStats};
-pub use bulk::BulkWords;
-pub use merge::merge_word_segments;
+pub use analysis::{Analyzer, AnalyzerId, Stemming};
 pub use query::{QueryTerm, WordQuery};
+pub use scoring::{B, K1, OccurrenceTable, Occurrences, Scorer, TermStats, WordStats};
+pub use segment::merge::merge_word_segments;
 pub use segment::{WORD_SEGMENT_KIND, WordSegment};
+pub use tail::bulk::BulkWords;
 pub use tail::{MAX_QUEUED_LEN, MAX_WEIGHT, WordTail};
 
 use crate::bitmap::Bits;
@@ -68,15 +52,15 @@ pub struct WordIndex {
     tails: Vec<Arc<WordTail>>,
     bound: u32,
     excluded: Option<Arc<Bits>>,
-    around_damage: bool,
+    skip_damaged: bool,
 }
 
 impl WordIndex {
-    /// The view of the documents of these parts with ids below `bound`. More than one tail is there while a segment is
-    /// being built from the older ones.
+    /// A view of the documents in `segments` and `tails` with ids below `bound`. There are several tails while a
+    /// segment is built from the older ones.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for a part of another analyser.
+    /// [`Error::Mismatch`] for a segment or tail of another analyser.
     pub fn new(
         analyzer: Analyzer,
         segments: Vec<Arc<WordSegment>>,
@@ -89,27 +73,27 @@ impl WordIndex {
             .find(|other| *other != analyzer.id());
         match other {
             Some(other) => Err(Error::Mismatch { expected: analyzer.id().to_string(), found: other.to_string() }),
-            None => Ok(Self { analyzer, segments, tails, bound, excluded: None, around_damage: false }),
+            None => Ok(Self { analyzer, segments, tails, bound, excluded: None, skip_damaged: false }),
         }
     }
 
-    /// The same view without these documents: they are neither found nor counted, as though they had never been there.
+    /// The same view without these documents. They are neither found nor counted in statistics.
     #[must_use]
     pub fn excluding(mut self, excluded: Arc<Bits>) -> Self {
         self.excluded = Some(excluded);
         self
     }
 
-    /// The same view without the documents of segments that are known to be damaged, or turn out to be when a scorer is made:
-    /// those are neither found nor counted. Damage that is met later fails what met it, and is known from then on
+    /// The same view without the documents of segments that are known to be damaged, or turn out to be when a scorer is
+    /// made: those are neither found nor counted. Damage that is met later fails what met it, and is known from then on
     /// ([`WordSegment::is_damaged`]).
     #[must_use]
-    pub fn around_damage(mut self) -> Self {
-        self.around_damage = true;
+    pub fn skip_damaged(mut self) -> Self {
+        self.skip_damaged = true;
         self
     }
 
-    /// The same parts as of another bound.
+    /// The same view with another bound.
     #[must_use]
     pub fn at(mut self, bound: u32) -> Self {
         self.bound = bound;
@@ -126,22 +110,22 @@ impl WordIndex {
         self.bound
     }
 
-    /// What `text` asks for.
+    /// Analyses `text` into a query.
     pub fn query(&self, text: &str) -> WordQuery {
         WordQuery::new(&self.analyzer, text)
     }
 
-    /// The scores of a query, for several questions about them.
+    /// A scorer for a query, which answers several questions about its scores.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] or what a segment's file finds.
+    /// [`Error::Corrupt`] or a storage error for a damaged segment.
     pub fn scorer(&self, query: &WordQuery) -> Result<Scorer<'_>> {
         let segments = self.segments.iter().map(|segment| &**segment);
         let tails = self.tails.iter().map(|tail| &**tail);
-        Scorer::new(query, segments, tails, self.bound, self.excluded.as_deref(), self.around_damage)
+        Scorer::new(query, segments, tails, self.bound, self.excluded.as_deref(), self.skip_damaged)
     }
 
-    /// What holds for all documents of the view.
+    /// Collection statistics of the view.
     ///
     /// # Errors
     /// As [`WordIndex::scorer`].

@@ -1,16 +1,16 @@
-//! From the text of a query to weighted terms.
+//! Query text to weighted terms.
 //!
-//! A query is analysed as a document is. Every occurrence of a term adds to its weight: a word 1, a whole and a folded
-//! form 1/2, the parts of one word 1/2 in all. So a query for `UA123` finds `UA 123` with half the strength of `UA123`,
-//! and a query for `Malaga`, of weight 1, finds `Málaga` through its folded form.
+//! A query is analysed like a document. Every occurrence of a term adds to its weight: a word 1, a whole or a folded
+//! form 1/2, the parts of one word 1/2 together. So a query for `UA123` finds `UA 123` with half the strength of
+//! `UA123`, and a query for `Malaga`, of weight 1, finds `Málaga` through its folded form.
 //!
 //! A surface weighs 1/5 **and takes the idf of its stem**: the stem is the evidence that the word occurred, the surface
-//! only that it did in this form. Its own idf would count the same evidence twice, and most where an inflection is rare.
+//! adds only its form. With its own idf, the same evidence would count twice, most of all for rare inflections.
 
 use std::collections::HashMap;
 
-use super::analyse::{Analyzer, Role, SURFACE_MARK};
-use super::stop::is_stop_word;
+use crate::words::analysis::stop::is_stop_word;
+use crate::words::analysis::{Analyzer, Role, SURFACE_MARK};
 
 const WORD_WEIGHT: f32 = 1.0;
 const WHOLE_WEIGHT: f32 = 0.5;
@@ -18,7 +18,7 @@ const FOLDED_WEIGHT: f32 = 0.5;
 const PARTS_WEIGHT: f32 = 0.5;
 const SURFACE_WEIGHT: f32 = 0.2;
 
-/// What a query asks for: distinct terms in the order of their first occurrence, with weights.
+/// Distinct query terms in order of first occurrence, with weights.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WordQuery {
     terms: Vec<QueryTerm>,
@@ -27,16 +27,16 @@ pub struct WordQuery {
 /// A term of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryTerm {
-    /// What is looked up.
+    /// The dictionary key.
     pub key: Box<str>,
-    /// What its BM25 score is multiplied by.
+    /// The factor on its BM25 score.
     pub weight: f32,
     /// For a surface, the position of its stem among the query's terms.
     pub stem: Option<usize>,
 }
 
 impl WordQuery {
-    /// The query that `text` makes under `analyzer`, without its stop words unless it has no others.
+    /// Analyses `text` without its stop words, unless it has only stop words.
     pub fn new(analyzer: &Analyzer, text: &str) -> Self {
         let query = Self::of_words(analyzer, text, &|key| !is_stop_word(analyzer, key));
         if query.is_empty() { Self::of_words(analyzer, text, &|_| true) } else { query }
@@ -78,7 +78,7 @@ impl WordQuery {
         &self.terms
     }
 
-    /// Whether there is nothing to look for.
+    /// True if it has no terms.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -87,7 +87,7 @@ impl WordQuery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::analyse::Stemming;
+    use crate::words::analysis::Stemming;
 
     fn shown(text: &str) -> Vec<(String, f32, Option<usize>)> {
         let query = WordQuery::new(&Analyzer::new(Stemming::English), text);

@@ -41,7 +41,7 @@ pub struct Comment {
     /// Index of the statement it stands above or behind; the number of statements
     /// for a comment after the last.
     pub statement: usize,
-    /// Whether it stands behind the statement, on its last line.
+    /// True if it stands behind the statement, on its last line.
     pub trailing: bool,
     /// The text after the dashes, trimmed.
     pub text: String,
@@ -128,7 +128,7 @@ impl Statement {
         }
     }
 
-    /// Whether running the statement changes the database. `explain analyze` of a
+    /// True if running the statement changes the database. `explain analyze` of a
     /// write runs it and rolls back: it does not.
     pub fn is_write(&self) -> bool {
         matches!(
@@ -151,7 +151,7 @@ impl Statement {
 /// `explain [analyze] STATEMENT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explain {
-    /// Whether to run it and say what happened, not only what would.
+    /// True if to run it and say what happened, not only what would.
     pub analyze: bool,
     /// The statement explained.
     pub statement: Box<Spanned<Statement>>,
@@ -160,7 +160,7 @@ pub struct Explain {
 /// `why [not] ITEM in recall …`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Why {
-    /// Whether the question is why the item is missing.
+    /// True if the question is why the item is missing.
     pub not: bool,
     /// The item.
     pub item: Spanned<Arg<ItemRef>>,

@@ -33,7 +33,7 @@ pub enum Test {
     In {
         /// The attribute.
         name: Spanned<Name>,
-        /// Whether `not` was written.
+        /// True if `not` was written.
         not: bool,
         /// The values, or the parameter that lists them.
         list: Spanned<Arg<ValueList>>,
@@ -42,7 +42,7 @@ pub enum Test {
     Between {
         /// The attribute.
         name: Spanned<Name>,
-        /// Whether `not` was written.
+        /// True if `not` was written.
         not: bool,
         /// The lower end.
         low: Spanned<Arg<Value>>,
@@ -53,7 +53,7 @@ pub enum Test {
     Contains {
         /// The attribute.
         name: Spanned<Name>,
-        /// Whether `not` was written.
+        /// True if `not` was written.
         not: bool,
         /// The text.
         text: Spanned<Arg<String>>,
@@ -62,7 +62,7 @@ pub enum Test {
     Matches {
         /// The attribute.
         name: Spanned<Name>,
-        /// Whether `not` was written.
+        /// True if `not` was written.
         not: bool,
         /// The pattern, in which `*` stands for any text and `?` for any character.
         glob: Spanned<Arg<String>>,

@@ -89,7 +89,7 @@ pub enum Marking {
 /// `link ITEM EDGE POINTER` and `unlink …`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Whether the edge is removed.
+    /// True if the edge is removed.
     pub remove: bool,
     /// From where.
     pub item: Spanned<Arg<ItemRef>>,
@@ -169,7 +169,7 @@ pub struct PruneTarget {
 pub struct Forget {
     /// What is forgotten.
     pub target: ForgetTarget,
-    /// Whether what rests on it goes too.
+    /// True if what rests on it goes too.
     pub cascade: bool,
     /// Why.
     pub because: Spanned<Arg<String>>,
@@ -192,7 +192,7 @@ pub enum ForgetTarget {
 /// `open episode …` and `close episode …`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EpisodeStatement {
-    /// Whether the episode is closed; opened otherwise.
+    /// True if the episode is closed; opened otherwise.
     pub close: bool,
     /// The episode's id.
     pub episode: Spanned<Arg<String>>,

@@ -446,7 +446,7 @@ impl Checker {
 /// What the rows of a statement can show.
 struct Columns<'c> {
     subject: Subject,
-    /// Whether they show every attribute of the subject.
+    /// True if they show every attribute of the subject.
     attributes: bool,
     /// What else they show.
     extra: &'c [&'c str],

@@ -219,7 +219,7 @@ impl<'s> Parser<'s> {
         self.second = self.next.clone();
     }
 
-    /// Whether the next token is this keyword; if not, it would have been welcome.
+    /// True if the next token is this keyword; if not, it would have been welcome.
     fn at_word(&mut self, keyword: &'static str) -> bool {
         self.looks += 1;
         let found = self.is_word(keyword);
@@ -229,12 +229,12 @@ impl<'s> Parser<'s> {
         found
     }
 
-    /// Whether the next token is this keyword.
+    /// True if the next token is this keyword.
     fn is_word(&self, keyword: &str) -> bool {
         self.word_of(&self.next).is_some_and(|word| word.eq_ignore_ascii_case(keyword))
     }
 
-    /// Whether the token behind the next one is this keyword.
+    /// True if the token behind the next one is this keyword.
     fn is_second_word(&self, keyword: &str) -> bool {
         self.word_of(&self.second).is_some_and(|word| word.eq_ignore_ascii_case(keyword))
     }

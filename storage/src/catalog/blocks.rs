@@ -1,8 +1,8 @@
 //! Rows packed into blocks: what redb keeps is some twenty rows at a time.
 //!
-//! A tree that holds rows of some forty bytes one by one spends more on finding each its place, and on copying the page it
-//! stands in, than on the row. A checkpoint brings thousands of rows, most of them beside each other, so that here they are
-//! merged, block by block, and each block is one entry of redb with one checksum.
+//! A tree that holds rows of some forty bytes one by one spends more on finding each its place, and on copying the page
+//! it stands in, than on the row. A checkpoint brings thousands of rows, most of them beside each other, so that here
+//! they are merged, block by block, and each block is one entry of redb with one checksum.
 //!
 //! A block's key is its *fence*: no row of the block is above it, and every row of the next block is. Its value:
 //!
@@ -15,11 +15,11 @@
 //!
 //! 1. The rows of a block ascend, and there is at least one.
 //! 2. The rows of a block are at or below its fence and above the fence before.
-//! 3. A block of more than [`MAX_BLOCK_LEN`] bytes and more than one row is cut into equal ones, which may each be longer by
-//!    one row; a row longer than that stands alone where it is cut. Nothing joins blocks that became small.
+//! 3. A block of more than [`MAX_BLOCK_LEN`] bytes and more than one row is cut into equal ones, which may each be
+//!    longer by one row; a row longer than that stands alone where it is cut. Nothing joins blocks that became small.
 //!
-//! Cost: of a row that is read, one look-up in redb, one checksum over the block, and a binary search in it; of a checkpoint,
-//! two such look-ups for each block it touches.
+//! Cost: of a row that is read, one look-up in redb, one checksum over the block, and a binary search in it; of a
+//! checkpoint, two such look-ups for each block it touches.
 
 use redb::{ReadableTable, Table};
 
@@ -108,7 +108,7 @@ impl<'a> Block<'a> {
         Some((found == key).then_some(value))
     }
 
-    /// Whether its rows ascend, above `before` and up to `fence`, and nothing is left over.
+    /// True if its rows ascend, above `before` and up to `fence`, and nothing is left over.
     pub(super) fn is_in_order(&self, before: Option<&[u8]>, fence: &[u8]) -> bool {
         let mut last = before;
         let mut len = 0;
@@ -254,8 +254,8 @@ fn encode(rows: &[Row<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// Cuts rows into blocks of about the same length. One that is longer than a block stands alone: whoever reads a row beside
-/// it does not check it too.
+/// Cuts rows into blocks of about the same length. One that is longer than a block stands alone: whoever reads a row
+/// beside it does not check it too.
 fn cut<'r, 'a>(rows: &'r [Row<'a>]) -> impl Iterator<Item = &'r [Row<'a>]> {
     let (mut rest, mut rest_len) = (rows, len_of(rows));
     std::iter::from_fn(move || {

@@ -1,7 +1,7 @@
 //! The rows of a catalog at one moment, and what is derived from them.
 //!
-//! Every block of rows is checked when it is read, and redb's panics are caught. [`CatalogSnapshot::each`] reads many rows under
-//! one guard and copies none.
+//! Every block of rows is checked when it is read, and redb's panics are caught. [`CatalogSnapshot::each`] reads many
+//! rows under one guard and copies none.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -60,8 +60,8 @@ impl CatalogSnapshot {
         self.inner.file.len().map_err(Error::io(&self.inner.path, "measure"))
     }
 
-    /// Reads every row and checks it. Returns how many there are. `on_bytes` is told the bytes of each row, and ends the
-    /// work with an error.
+    /// Reads every row and checks it. Returns how many there are. `on_bytes` is told the bytes of each row, and ends
+    /// the work with an error.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] for the first fault; what `on_bytes` returns.
@@ -153,8 +153,8 @@ impl CatalogSnapshot {
         })?
     }
 
-    /// What its owner derives from these rows, which never change, and keeps with them; made at the first question. Nothing
-    /// when something of another type is kept.
+    /// What its owner derives from these rows, which never change, and keeps with them; made at the first question.
+    /// Nothing when something of another type is kept.
     pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.inner.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

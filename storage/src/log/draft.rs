@@ -1,7 +1,7 @@
 //! A transaction being written down, record by record, as the bytes it is appended as.
 //!
-//! Payloads are encoded where they stay: a record costs no memory of its own and is not copied until it is laid out in a page.
-//! A draft that is kept and used again costs none at all. Their hashes are made at the end, side by side.
+//! Payloads are encoded where they stay: a record costs no memory of its own and is not copied until it is laid out in
+//! a page. A draft that is kept and used again costs none at all. Their hashes are made at the end, side by side.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug};
@@ -35,8 +35,8 @@ impl Draft {
     /// Adds a record of that kind; `payload` appends its bytes and changes none before them. Says how many those are.
     ///
     /// # Errors
-    /// Those of `payload`; [`Error::ReservedKind`], [`Error::TooLarge`]; [`Error::Io`] when the system has no random numbers. The
-    /// draft is then as it was.
+    /// Those of `payload`; [`Error::ReservedKind`], [`Error::TooLarge`]; [`Error::Io`] when the system has no random
+    /// numbers. The draft is then as it was.
     pub fn push<E: From<Error>>(
         &mut self,
         kind: u8,

@@ -1,9 +1,9 @@
 //! The beginning of a log that was cut off before: the file `log/floor`.
 //!
-//! Without it a log begins at position 0. With it, it begins at a *floor*: a commit from which on everything stands as it was
-//! written, in a segment that is kept whole. What came before is in segments that are gone; whatever of it goes on to hold was
-//! appended again, as ordinary records that stand between two later commits. Which records those are, and what they mean, is
-//! the business of whoever wrote them.
+//! Without it a log begins at position 0. With it, it begins at a *floor*: a commit from which on everything stands as
+//! it was written, in a segment that is kept whole. What came before is in segments that are gone; whatever of it goes
+//! on to hold was appended again, as ordinary records that stand between two later commits. Which records those are,
+//! and what they mean, is the business of whoever wrote them.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -20,11 +20,12 @@
 //! | 160 | 48 | head after them |
 //! | 208 | 4 | CRC32 of the fields above |
 //!
-//! 1. It is written whole and synced under another name, renamed into place, and that synced, before a segment is removed: a
-//!    crash leaves the log as it was, or as it is to be with some segments too many, which the next opening removes.
+//! 1. It is written whole and synced under another name, renamed into place, and that synced, before a segment is
+//!    removed: a crash leaves the log as it was, or as it is to be with some segments too many, which the next opening
+//!    removes.
 //! 2. Everything up to the last of its heads is durable when it is written.
-//! 3. Positions, numbers and hashes go on as if nothing had been cut off: the first segment's header states the chain, the
-//!    number of records and the last commit before it.
+//! 3. Positions, numbers and hashes go on as if nothing had been cut off: the first segment's header states the chain,
+//!    the number of records and the last commit before it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -219,8 +220,8 @@ impl Log {
         Ok((first, older))
     }
 
-    /// Copies the segments that a floor at these positions leaves behind into a directory: those that are there already stay.
-    /// Returns the bytes copied.
+    /// Copies the segments that a floor at these positions leaves behind into a directory: those that are there already
+    /// stay. Returns the bytes copied.
     ///
     /// # Errors
     /// [`Error::LogExists`] when the directory holds segments of another log, [`Error::Io`].
@@ -241,12 +242,12 @@ impl Log {
         Ok(bytes)
     }
 
-    /// Cuts off the beginning of the log: from now on it begins at `head`, hashes are read from `leaves` on, where the record
-    /// of number `records` stands, and what is to be known of what was before stands between `from` and `until`.
+    /// Cuts off the beginning of the log: from now on it begins at `head`, hashes are read from `leaves` on, where the
+    /// record of number `records` stands, and what is to be known of what was before stands between `from` and `until`.
     ///
     /// # Errors
-    /// [`Error::NoRecord`] for positions that no segment holds; [`Error::Io`]: either nothing was cut off, or all, and files
-    /// that could not be removed go when the log is next opened for writing.
+    /// [`Error::NoRecord`] for positions that no segment holds; [`Error::Io`]: either nothing was cut off, or all, and
+    /// files that could not be removed go when the log is next opened for writing.
     pub fn retire(&self, (records, leaves): (u64, Lsn), head: Head, from: Head, until: Head) -> Result<Retired> {
         self.sync_to(until.position)?;
         let (first, older) = self.behind(leaves, head)?;
@@ -265,7 +266,7 @@ impl Log {
     }
 }
 
-/// Whether this is a copy of the segment; something else must not be there.
+/// True if this is a copy of the segment; something else must not be there.
 fn is_copy(vfs: &dyn Vfs, path: &Path, segment: &Segment) -> Result<bool> {
     let file = match vfs.open(path, OpenMode::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

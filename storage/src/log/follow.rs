@@ -1,26 +1,28 @@
 //! Following a log that another process appends to.
 //!
 //! A reader never looks past the position that the writer calls durable, so what it has seen survives any crash of the
-//! writer, and nothing it looks at is written again: bytes before that position never change. Going on therefore means to
-//! read the headers of segments that were begun since, and to check and hand on the transactions in between.
+//! writer, and nothing it looks at is written again: bytes before that position never change. Going on therefore means
+//! to read the headers of segments that were begun since, and to check and hand on the transactions in between.
 
 use std::sync::Arc;
 
+use super::fault::Fault;
 use super::open_files::OpenFiles;
 use super::reader::{self, SegmentTable};
-use super::scanner::{Fault, Step};
+use super::scanner::Step;
 use super::segment::{Segment, file_name, number_of, place_in_row};
 use super::{Checkpoint, Floor, Log, Lsn, Transaction, damage_at};
 use crate::error::{Error, Result};
 use crate::recovery;
 
 impl Log {
-    /// Goes on to `durable`, the position that the writer's status block states, and calls back with each transaction after
-    /// `from`, in order. A position before the present end changes nothing and calls back with what is there.
+    /// Goes on to `durable`, the position that the writer's status block states, and calls back with each transaction
+    /// after `from`, in order. A position before the present end changes nothing and calls back with what is there.
     ///
     /// # Errors
-    /// [`Error::CheckpointMismatch`] when `from` is not a commit of this log, or is none and its beginning was cut off; [`Error::Damaged`]; [`Error::Io`], also for a
-    /// file that vanished meanwhile; what the callback returns. What was seen before an error stays as it was.
+    /// [`Error::CheckpointMismatch`] when `from` is not a commit of this log, or is none and its beginning was cut off;
+    /// [`Error::Damaged`]; [`Error::Io`], also for a file that vanished meanwhile; what the callback returns. What was
+    /// seen before an error stays as it was.
     pub fn follow<E: From<Error>>(
         &self,
         from: Option<Checkpoint>,
@@ -40,7 +42,7 @@ impl Log {
         loop {
             match scanner.step()? {
                 Step::Transaction { mut transaction, .. } => {
-                    reader::fetch_stand_ins(&self.geometry, &table, &mut transaction.records)?;
+                    reader::fetch_replacements(&self.geometry, &table, &mut transaction.records)?;
                     on_transaction(transaction)?;
                 }
                 Step::Closed | Step::Redacted(_) | Step::Sealed | Step::Switched { .. } => {}

@@ -1,19 +1,20 @@
 //! One write and one fdatasync for many commits.
 //!
-//! What is appended is held here, in memory, until somebody needs it in the file: the next sync, a flush, a reader, or what is
-//! too long to be held. So many small commits cost one write, and none of it is done under the writer's lock.
+//! What is appended is held here, in memory, until somebody needs it in the file: the next sync, a flush, a reader, or
+//! what is too long to be held. So many small commits cost one write, and none of it is done under the writer's lock.
 //!
-//! Whoever needs a position to be durable either finds that it is, or leads a sync of everything written so far, or stands in
-//! line while another one leads. The leader wakes those that its sync covered, and before them the first that it did not: that
-//! one leads the next sync, which all the others in line share. Nobody is woken for nothing: with many writers, waking them
-//! all to look takes longer than a sync. Even those that are done are many for one to wake, so each wakes half of those that
-//! are left.
+//! Whoever needs a position to be durable either finds that it is, or leads a sync of everything written so far, or
+//! stands in line while another one leads. The leader wakes those that its sync covered, and before them the first that
+//! it did not: that one leads the next sync, which all the others in line share. Nobody is woken for nothing: with many
+//! writers, waking them all to look takes longer than a sync. Even those that are done are many for one to wake, so
+//! each wakes half of those that are left.
 //!
-//! 1. `durable` only ever holds an end of the log that was written before a sync began that then succeeded; what is held
-//!    begins where what is written ends.
+//! 1. `durable` only ever holds an end of the log that was written before a sync began that then succeeded; what is
+//!    held begins where what is written ends.
 //! 2. After a failed write or sync nothing is believed any more: every waiting and later call fails until the log is
 //!    opened again. A failed fdatasync may have dropped the very pages a second one would report as written.
-//! 3. Only one sync runs at a time: a failure is reported to one caller only, and no other sync may succeed in its place.
+//! 3. Only one sync runs at a time: a failure is reported to one caller only, and no other sync may succeed in its
+//!    place.
 //! 4. While anybody stands in line, somebody leads or was told to: nobody is forgotten.
 
 use std::collections::VecDeque;
@@ -175,7 +176,8 @@ impl GroupCommit {
         self.written.store(end, Ordering::Release);
     }
 
-    /// Whether so many bytes more may be held, in a log of such pages. From half a page on holding them would only copy them.
+    /// True if so many bytes more may be held, in a log of such pages. From half a page on holding them would only copy
+    /// them.
     pub(crate) fn may_hold(&self, len: usize, page: PageSize) -> bool {
         let held = self.end().saturating_sub(self.written.load(Ordering::Acquire));
         len <= page.len() / 2 && held + len as u64 <= MAX_HELD_PAGES as u64 * page.bytes()
@@ -328,7 +330,7 @@ impl State {
         }
     }
 
-    /// Whether a sync can make everything up to there durable.
+    /// True if a sync can make everything up to there durable.
     fn check_target(&self, target: u64) -> Result<()> {
         self.check()?;
         if target > self.end {

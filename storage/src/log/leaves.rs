@@ -1,28 +1,21 @@
 //! The hashes of records in order, and a record's number among all: what the tree over the log is made of.
 //!
 //! A page's footer, or the header of its segment, states how many records come before it. So the number of a record is
-//! found in its own page, whatever the log's length. Reading hashes on from a place goes page by page and checks each record's
-//! CRC and nothing more: that the pages form a chain is the business of opening and of [`Log::verify`].
+//! found in its own page, whatever the log's length. Reading hashes on from a place goes page by page and checks each
+//! record's CRC and nothing more: that the pages form a chain is the business of opening and of [`Log::verify`].
 
 use std::sync::{Arc, PoisonError};
 
+use super::fault::{Fault, damage_at};
+use super::handle::Log;
+use super::leaf::Leaf;
+use super::position::Lsn;
+use super::reader;
 use super::segment::Segment;
-use super::{Log, Lsn, damage_at, reader, scanner};
 use crate::chain::Hash;
 use crate::error::{Error, Result};
 use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
 use crate::record::{self, FLAG_REDACTED, Parsed, Place, RecordView, SALT_LEN};
-
-/// A record's hash and where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leaf {
-    /// The record.
-    pub lsn: Lsn,
-    /// A position after it where reading may go on.
-    pub end: Lsn,
-    /// Its hash `r`.
-    pub hash: Hash,
-}
 
 /// A record as it stands in the log, with all that its hash is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,24 +53,24 @@ impl Unit {
 }
 
 impl Log {
-    /// The records from `from` on, a position where one begins or where one ends, up to the one that ends at `to` or first
-    /// after it.
+    /// The records from `from` on, a position where one begins or where one ends, up to the one that ends at `to` or
+    /// first after it.
     #[must_use]
     pub fn leaves(&self, from: Lsn, to: Lsn) -> Leaves<'_> {
         let limit = to.0.min(self.group.written());
         Leaves { log: self, segments: self.table.all(), position: from.0, limit, unit: None }
     }
 
-    /// The same, as far as it is known without reading: nothing where this log was not the one that appended them all, or where
-    /// they were appended too long ago.
+    /// The same, as far as it is known without reading: nothing where this log was not the one that appended them all,
+    /// or where they were appended too long ago.
     #[must_use]
     pub fn recent_leaves(&self, from: Lsn, to: Lsn) -> Option<Vec<Leaf>> {
         let writer = self.writer.as_ref()?;
         writer.lock().unwrap_or_else(PoisonError::into_inner).recent_leaves(from, to)
     }
 
-    /// How many records stand before a position where one begins or ends: the number of the record at `lsn`, counted from 0;
-    /// or, at the end of a commit, the size of the tree then.
+    /// How many records stand before a position where one begins or ends: the number of the record at `lsn`, counted
+    /// from 0; or, at the end of a commit, the size of the tree then.
     ///
     /// # Errors
     /// [`Error::NoRecord`], [`Error::Damaged`], [`Error::Io`].
@@ -207,7 +200,7 @@ impl Leaves<'_> {
     fn load(&mut self) -> Result<Option<Unit>> {
         let page = self.log.geometry.page;
         let Some(segment) = reader::holding(&self.segments, self.position).map(Arc::clone) else {
-            let fault = scanner::Fault { position: self.position, what: "no segment holds this".into() };
+            let fault = Fault { position: self.position, what: "no segment holds this".into() };
             return Err(Error::Damaged(damage_at(&self.segments, page, fault)));
         };
         let first = segment.first + page.bytes();

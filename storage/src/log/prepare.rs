@@ -1,12 +1,13 @@
 //! The thread that prepares the next segment file before the writer needs it.
 //!
-//! A commit into a file of zeros that are on the disk already costs one data write; into a growing file it costs metadata
-//! writes as well. So segments are filled with zeros and synced under another name, then renamed into place. They are synced
-//! step by step: a sync of the log that comes meanwhile waits behind one step, not behind a whole segment.
+//! A commit into a file of zeros that are on the disk already costs one data write; into a growing file it costs
+//! metadata writes as well. So segments are filled with zeros and synced under another name, then renamed into place.
+//! They are synced step by step: a sync of the log that comes meanwhile waits behind one step, not behind a whole
+//! segment.
 //!
 //! 1. A file with a segment's name is whole, zeros or used.
-//! 2. A preparation that fails leaves no file and changes nothing else: the writer refuses one transaction, and the next
-//!    one tries again.
+//! 2. A preparation that fails leaves no file and changes nothing else: the writer refuses one transaction, and the
+//!    next one tries again.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -60,7 +60,7 @@ pub struct Payload {
     pub kind: u8,
     /// The bytes; none when they were erased.
     pub bytes: Vec<u8>,
-    /// Whether they were.
+    /// True if they were.
     pub redacted: bool,
 }
 
@@ -98,15 +98,15 @@ fn read_as<T>(
 }
 
 /// Puts what stands in for redacted records in their place.
-pub(crate) fn fetch_stand_ins(geometry: &Geometry, table: &SegmentTable, records: &mut [Record]) -> Result<()> {
+pub(crate) fn fetch_replacements(geometry: &Geometry, table: &SegmentTable, records: &mut [Record]) -> Result<()> {
     for record in records.iter_mut() {
-        if let Some(instead) = record.instead {
-            let mut stand_in = read(geometry, table, u64::MAX, instead)?;
-            // A stand-in may have been erased too; what stands in for it stands behind it.
-            while let Some(next) = stand_in.instead.filter(|next| *next > stand_in.lsn) {
-                stand_in = read(geometry, table, u64::MAX, next)?;
+        if let Some(lsn) = record.replacement {
+            let mut replacement = read(geometry, table, u64::MAX, lsn)?;
+            // A replacement may have been erased too; what stands in for it stands behind it.
+            while let Some(next) = replacement.replacement.filter(|next| *next > replacement.lsn) {
+                replacement = read(geometry, table, u64::MAX, next)?;
             }
-            (record.kind, record.payload) = (stand_in.kind, stand_in.payload);
+            (record.kind, record.payload) = (replacement.kind, replacement.payload);
         }
     }
     Ok(())
@@ -159,7 +159,7 @@ fn read_once<T>(
     }
 }
 
-/// Whether a record of this length can stand here: in its page, or alone in a run of pages.
+/// True if a record of this length can stand here: in its page, or alone in a run of pages.
 fn fits(geometry: &Geometry, segment: &Segment, position: u64, stored_len: usize, end: u64) -> bool {
     let page = geometry.page;
     let within = page.within(position);

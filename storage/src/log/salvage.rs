@@ -1,24 +1,25 @@
 //! Reading whatever can be read of a damaged log.
 //!
-//! The log is scanned as when it is verified: behind each fault reading goes on at the next intact record, page or segment.
-//! What is told is what passes its own checksum in its own place; a transaction whose commit record is unreadable is told as
-//! far as its records are. What stands at the end without a commit was never part of the database and is not told, unless it is
-//! known to have been durable. Files may be missing; nothing is changed.
+//! The log is scanned as when it is verified: behind each fault reading goes on at the next intact record, page or
+//! segment. What is told is what passes its own checksum in its own place; a transaction whose commit record is
+//! unreadable is told as far as its records are. What stands at the end without a commit was never part of the database
+//! and is not told, unless it is known to have been durable. Files may be missing; nothing is changed.
 //!
-//! A record that cannot be read and that a whole transaction says is to be erased is taken for erased: a crash came while it
-//! was overwritten, and all that is left of it is known.
+//! A record that cannot be read and that a whole transaction says is to be erased is taken for erased: a crash came
+//! while it was overwritten, and all that is left of it is known.
 //!
-//! Every stretch that could not be read is told with its place and length. It ends where reading went on; the last one ends
-//! with the last byte that is not zero.
+//! Every stretch that could not be read is told with its place and length. It ends where reading went on; the last one
+//! ends with the last byte that is not zero.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::erasure::Patches;
+use super::fault::Fault;
 use super::open_files::OpenFiles;
 use super::reader::{self, SegmentTable};
-use super::redaction::Patches;
-use super::scanner::{Fault, Scanner, Step};
+use super::scanner::{Scanner, Step};
 use super::segment::{HeaderState, Segment, number_of};
 use super::writer::Geometry;
 use super::{Floor, Log, Lsn, damage_at};
@@ -108,7 +109,7 @@ struct Salvage {
     segments: Vec<Arc<Segment>>,
     table: SegmentTable,
     durable: Lsn,
-    /// Whether the scanner knows what is to be erased.
+    /// True if the scanner knows what is to be erased.
     knows_erased: bool,
     report: SalvageReport,
 }
@@ -170,8 +171,8 @@ impl Salvage {
         Ok(erased)
     }
 
-    /// Notes what could not be read between two positions, unless it follows from a file that is missing. Of a file that cannot
-    /// be entered it begins with the file, not with what was left unused before.
+    /// Notes what could not be read between two positions, unless it follows from a file that is missing. Of a file
+    /// that cannot be entered it begins with the file, not with what was left unused before.
     fn note(&mut self, at: u64, fault: Fault, to: u64) {
         let in_later_file = self.segments.iter().any(|segment| at < segment.first && segment.first <= fault.position);
         let from = if in_later_file { fault.position } else { at.min(fault.position) };
@@ -190,7 +191,7 @@ impl Salvage {
     fn told(&mut self, records: Vec<Record>, time_us: Option<i64>) -> Salvaged {
         let mut readable = Vec::with_capacity(records.len());
         for mut record in records {
-            match reader::fetch_stand_ins(&self.geometry, &self.table, std::slice::from_mut(&mut record)) {
+            match reader::fetch_replacements(&self.geometry, &self.table, std::slice::from_mut(&mut record)) {
                 Ok(()) => readable.push(record),
                 Err(error) => {
                     let what = format!("what stands in for the erased record here: {error}");

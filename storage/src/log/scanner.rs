@@ -1,17 +1,18 @@
 //! Reading the log in order, checking everything on the way.
 //!
-//! One scanner serves opening, scanning and verifying. It goes unit by unit (a log page, or the run of a long record) and
-//! takes one step at a time: a transaction, a sealed page, a close record, the next segment, the end, or a fault. What it
-//! checks: framing and CRC of every record and footer, zeros between them, each page's Merkle root and the chain, each
-//! transaction's number, count, clock, hash and head, each segment's place in the row.
+//! One scanner serves opening, scanning and verifying. It goes unit by unit (a log page, or the run of a long record)
+//! and takes one step at a time: a transaction, a sealed page, a close record, the next segment, the end, or a fault.
+//! What it checks: framing and CRC of every record and footer, zeros between them, each page's Merkle root and the
+//! chain, each transaction's number, count, clock, hash and head, each segment's place in the row.
 //!
-//! After a fault it can [`Scanner::resume`] behind it. Some of the state is then not known, and checks that need it are left
-//! out until it is known again.
+//! After a fault it can [`Scanner::resume`] behind it. Some of the state is then not known, and checks that need it are
+//! left out until it is known again.
 
 use std::sync::Arc;
 
 use super::commit::{Close, Commit};
-use super::redaction::{Erasure, Intent, Patches, Redacted};
+use super::erasure::{Erasure, Intent, Patches, Redacted};
+use super::fault::Fault;
 use super::segment::{HeaderState, Segment};
 use super::tip::Tip;
 use super::unit::Unit;
@@ -46,13 +47,6 @@ pub(crate) enum Step {
     Limit,
     /// Something that should not be here.
     Fault(Fault),
-}
-
-/// Something that should not be where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) position: u64,
-    pub(crate) what: String,
 }
 
 /// What came of going straight to a position.
@@ -90,7 +84,7 @@ pub(crate) struct Scanner {
     unit: Option<Box<Unit>>,
     /// The last unit, whose room the next one takes.
     spare: Option<Box<Unit>>,
-    /// Whether records come with their payloads, and transactions with their leaves.
+    /// True if records come with their payloads, and transactions with their leaves.
     payloads: bool,
     pending: Vec<Record>,
     /// What the records since the last commit say is to be erased, and how many of them say so.
@@ -170,7 +164,8 @@ impl Scanner {
         Ok(Entry::Ready(Box::new(scanner)))
     }
 
-    /// This scanner, but for the payloads: records are checked and come without theirs, and transactions without leaves.
+    /// This scanner, but for the payloads: records are checked and come without theirs, and transactions without
+    /// leaves.
     pub(crate) fn without_payloads(mut self) -> Self {
         self.payloads = false;
         self
@@ -180,7 +175,7 @@ impl Scanner {
         &self.tip
     }
 
-    /// Whether no transaction has begun and not ended.
+    /// True if no transaction has begun and not ended.
     pub(crate) fn between_transactions(&self) -> bool {
         self.pending.is_empty() && self.intents == 0 && self.known.transaction
     }
@@ -260,7 +255,8 @@ impl Scanner {
         self.unit = None;
     }
 
-    /// Another scanner from the same place, that takes these in the place of records that cannot be read and knows no limit.
+    /// Another scanner from the same place, that takes these in the place of records that cannot be read and knows no
+    /// limit.
     pub(crate) fn trial(&self, patches: Patches) -> Self {
         let mut trial = Self { limit: u64::MAX, ..self.clone() };
         trial.patch(patches);
@@ -492,7 +488,8 @@ impl Scanner {
         Footer::parse(bytes, &self.geometry.seed, place)
     }
 
-    /// Whether a page nothing was written to is where this segment was left for the next: that says so, or cannot be read.
+    /// True if a page nothing was written to is where this segment was left for the next: that says so, or cannot be
+    /// read.
     fn skips_to_next(&self, position: u64) -> bool {
         let next = self.segments.get(self.index + 1);
         next.is_some_and(|next| match &next.header {

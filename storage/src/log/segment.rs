@@ -211,6 +211,11 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     (is_own && digits.bytes().all(|digit| digit.is_ascii_digit())).then_some(number)
 }
 
+/// True if this is the name of a segment file that is being prepared.
+pub(crate) fn is_unfinished_name(name: &str) -> bool {
+    name.strip_suffix(".tmp").is_some_and(|name| number_of(name).is_some())
+}
+
 /// A segment of an open log.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -308,8 +313,8 @@ pub(crate) fn read_header(file: &dyn VfsFile, path: &Path) -> Result<(HeaderStat
     Ok((SegmentHeader::parse(&bytes), file_len))
 }
 
-/// Gives each segment its positions, the first of them `first`. A valid header states them; behind an unreadable one the next valid header is
-/// believed, and failing that the length of the file, in whole pages.
+/// Gives each segment its positions, the first of them `first`. A valid header states them; behind an unreadable one
+/// the next valid header is believed, and failing that the length of the file, in whole pages.
 pub(crate) fn place_in_row(segments: &mut [Segment], first: u64) {
     let page_size = segments.iter().find_map(|segment| segment.valid_header()).map_or(1, |header| header.page_size);
     let stated: Vec<Option<u64>> = segments
@@ -474,6 +479,10 @@ mod tests {
             ["42.log", "00000000042.log", "0000000000.log", "0000000042.log.tmp", "+000000042.log", "quarantine-1.bin"]
         {
             assert_eq!(number_of(other), None, "{other}");
+        }
+        assert!(is_unfinished_name("0000000042.log.tmp"));
+        for other in ["0000000042.log", "notes.log.tmp", "0000000042.tmp", ".log.tmp"] {
+            assert!(!is_unfinished_name(other), "{other}");
         }
     }
 

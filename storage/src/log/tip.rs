@@ -25,7 +25,7 @@ pub(crate) struct Tip {
     pub(crate) commit_end: u64,
     /// The furthest position a commit or close record says was durable.
     pub(crate) synced: u64,
-    /// Whether the last record is a close record.
+    /// True if the last record is a close record.
     pub(crate) closed: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The hashes a scanner will ask for in a unit, made before it walks through: many side by side take a fraction of the time
-//! that one after the other takes.
+//! The hashes a scanner will ask for in a unit, made before it walks through: many side by side take a fraction of the
+//! time that one after the other takes.
 //!
-//! They are those of the records that seem to stand there, of the tree over them, and of the heads that their commits must
-//! state. What is asked for in the end may be another: what seemed to be a record may be damage. So each hash is given out only
-//! for what it was made of, and anything else is hashed when it is asked for.
+//! They are those of the records that seem to stand there, of the tree over them, and of the heads that their commits
+//! must state. What is asked for in the end may be another: what seemed to be a record may be damage. So each hash is
+//! given out only for what it was made of, and anything else is hashed when it is asked for.
 
 use super::commit::Commit;
 use super::tip::Tip;

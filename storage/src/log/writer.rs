@@ -1,14 +1,14 @@
 //! Appending: a transaction is laid out in memory, whole, and only then written.
 //!
 //! Laying out gives every record its place, seals the pages that fill up and begins new segments, on a copy of the tip.
-//! Whatever can be refused is refused there, before a byte is written: the transaction's size, room on the disk. What is
-//! left is one write per segment touched, almost always one; a short transaction is held until somebody needs it in the file
-//! ([`GroupCommit`]).
+//! Whatever can be refused is refused there, before a byte is written: the transaction's size, room on the disk. What
+//! is left is one write per segment touched, almost always one; a short transaction is held until somebody needs it in
+//! the file ([`GroupCommit`]).
 //!
 //! 1. Before a segment's header is written, everything in the segment before it is synced.
 //! 2. A failed write or sync poisons the log; a refusal changes nothing.
-//! 3. What is appended and not synced is never more than [`MAX_AHEAD`]. So recovery knows where nothing can stand any more
-//!    without reading to the end of a segment that is empty for the most part.
+//! 3. What is appended and not synced is never more than [`MAX_AHEAD`]. So recovery knows where nothing can stand any
+//!    more without reading to the end of a segment that is empty for the most part.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use super::commit::{Close, Commit, STORED_CLOSE_LEN, STORED_COMMIT_LEN};
 use super::draft::{Prepared, Salt, salt};
+use super::erasure::{Erasing, Erasure, Intent, Redacted, STORED_DONE_LEN};
 use super::group_commit::GroupCommit;
-use super::leaves::Leaf;
+use super::leaf::Leaf;
 use super::prepare::{Preparer, Spare};
-use super::redaction::{Erasing, Erasure, Intent, Redacted, STORED_DONE_LEN};
 use super::segment::{HEADER_LEN, Segment, SegmentHeader};
 use super::tip::Tip;
 use super::{CommitNo, Lsn, SegmentTable};
@@ -36,7 +36,8 @@ const KEPT_BUFFER_LEN: usize = 1 << 20;
 /// How far what is appended may be ahead of what is durable, in bytes.
 pub(crate) const MAX_AHEAD: usize = 4 << 20;
 
-/// How many of the newest records' hashes are kept: what a checkpoint asks for, so that it need not read and hash them again.
+/// How many of the newest records' hashes are kept: what a checkpoint asks for, so that it need not read and hash them
+/// again.
 const RECENT_LEAVES: usize = 1 << 15;
 
 /// What stays the same while a log is open.
@@ -113,8 +114,8 @@ impl Writer {
         &self.tip
     }
 
-    /// The records from `from` on, where one begins or ends, up to the one that ends at `to`; nothing when the first of them is
-    /// not kept any more.
+    /// The records from `from` on, where one begins or ends, up to the one that ends at `to`; nothing when the first of
+    /// them is not kept any more.
     pub(crate) fn recent_leaves(&self, from: Lsn, to: Lsn) -> Option<Vec<Leaf>> {
         if from < self.recent_from {
             return None;
@@ -155,9 +156,9 @@ impl Writer {
                 hash.push(&r);
             }
             let number = layout.tip.commit.wrapping_add(1);
-            for (erasure, instead) in drafts {
-                let instead = instead.and_then(|instead| lsns.get(instead)).map_or(0, |lsn| lsn.0);
-                erasures.push(Erasure { instead, ..erasure });
+            for (erasure, replacement) in drafts {
+                let replacement = replacement.and_then(|replacement| lsns.get(replacement)).map_or(0, |lsn| lsn.0);
+                erasures.push(Erasure { replacement, ..erasure });
             }
             let intents = Intent::payloads(number, &erasures);
             for payload in &intents {
@@ -310,7 +311,7 @@ impl Writer {
         usize::try_from(self.tip.position.saturating_sub(group.durable())).unwrap_or(usize::MAX)
     }
 
-    /// Whether it may be held, as what is short and within a segment, and not too far ahead.
+    /// True if it may be held, as what is short and within a segment, and not too far ahead.
     fn may_be_held(&self, group: &GroupCommit, pieces: &[Piece]) -> bool {
         let page = self.geometry.page;
         let fits = |len| group.may_hold(len, page) && self.ahead(group).saturating_add(len) <= MAX_AHEAD;

@@ -1,7 +1,8 @@
 //! Checkpoints of the tree: size and root, as text to be signed.
 //!
-//! The form is C2SP's `tlog-checkpoint`: lines of origin, size in decimal and root in base64, each ended by a line feed, then
-//! perhaps further lines, which are passed over. The origin names the log; here it is the name of the key that signs.
+//! The form is C2SP's `tlog-checkpoint`: lines of origin, size in decimal and root in base64, each ended by a line
+//! feed, then perhaps further lines, which are passed over. The origin names the log; here it is the name of the key
+//! that signs.
 
 use super::note::{NoteError, SignerKey, VerifierKey};
 use crate::chain::Hash;

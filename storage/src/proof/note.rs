@@ -1,13 +1,15 @@
 //! Signed notes: a few lines of text with Ed25519 signatures under them, as transparency logs exchange them.
 //!
-//! The form is C2SP's `signed-note`: the text, each line ended by a line feed; an empty line; then signatures, a line each:
+//! The form is C2SP's `signed-note`: the text, each line ended by a line feed; an empty line; then signatures, a line
+//! each:
 //!
 //! ```text
 //! — NAME BASE64(key id, signature)
 //! ```
 //!
-//! A *verifier key* is `NAME+ID+BASE64(01, public key)`, with the key id in eight hexadecimal digits: the first four bytes
-//! of SHA-256 over name, line feed, `01` and public key. A *signer key* is `PRIVATE+KEY+NAME+ID+BASE64(01, seed)`.
+//! A *verifier key* is `NAME+ID+BASE64(01, public key)`, with the key id in eight hexadecimal digits: the first four
+//! bytes of SHA-256 over name, line feed, `01` and public key. A *signer key* is `PRIVATE+KEY+NAME+ID+BASE64(01,
+//! seed)`.
 //!
 //! 1. What is signed is the text with its last line feed, and nothing else.
 //! 2. Signatures of other keys are passed over: a note may be countersigned by witnesses.

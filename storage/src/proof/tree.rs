@@ -1,11 +1,12 @@
 //! Paths in the Merkle tree over all records.
 //!
-//! RFC 6962, section 2.1, with records' hashes as leaf hashes and BLAKE3 of `01`, left, right as the parent's: a tree over
-//! `n` leaves splits at the largest power of two below `n`. So every subtree that is not at the right edge is *complete*:
-//! its leaves are those from `index << level` on, `1 << level` of them, and its hash never changes as the log grows. Those
-//! hashes can be kept; everything else is made of at most log2 n of them.
+//! RFC 6962, section 2.1, with records' hashes as leaf hashes and BLAKE3 of `01`, left, right as the parent's: a tree
+//! over `n` leaves splits at the largest power of two below `n`. So every subtree that is not at the right edge is
+//! *complete*: its leaves are those from `index << level` on, `1 << level` of them, and its hash never changes as the
+//! log grows. Those hashes can be kept; everything else is made of at most log2 n of them.
 //!
-//! 1. What is made here is accepted by what is checked here, and by any other checker of RFC 9162, sections 2.1.3 and 2.1.4.
+//! 1. What is made here is accepted by what is checked here, and by any other checker of RFC 9162, sections 2.1.3 and
+//!    2.1.4.
 //! 2. Checking needs the sizes, the roots and the path, and looks at nothing else. It takes any bytes.
 
 use crate::chain::{Hash, node};
@@ -33,8 +34,8 @@ pub fn root<S: Subtrees>(subtrees: &mut S, size: u64) -> Result<Hash, S::Error> 
     }
 }
 
-/// The path from leaf `index` to the root over the first `size` leaves, from the leaf upwards; empty for a leaf that is not
-/// among them.
+/// The path from leaf `index` to the root over the first `size` leaves, from the leaf upwards; empty for a leaf that is
+/// not among them.
 ///
 /// # Errors
 /// Those of `subtrees`.
@@ -111,7 +112,7 @@ pub fn root_of_inclusion(leaf: &Hash, index: u64, size: u64, path: &[Hash]) -> O
     (last == 0).then_some(hash)
 }
 
-/// Whether a path shows the tree of `old` leaves with `old_root` to be the beginning of that of `size` with `root`.
+/// True if a path shows the tree of `old` leaves with `old_root` to be the beginning of that of `size` with `root`.
 #[must_use]
 pub fn is_consistent(old: u64, old_root: &Hash, size: u64, root: &Hash, path: &[Hash]) -> bool {
     if old > size {

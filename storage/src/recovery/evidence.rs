@@ -1,13 +1,13 @@
 //! What lies behind the last good commit, and whether it proves that durable bytes have changed.
 //!
-//! 1. A record counts as evidence only if its CRC holds in its place, seeded with the database's random id: text that was
-//!    stored in the log cannot pose as one.
+//! 1. A record counts as evidence only if its CRC holds in its place, seeded with the database's random id: text that
+//!    was stored in the log cannot pose as one.
 //! 2. A record cannot vouch for bytes behind itself.
 
 use super::{Opening, Stop};
 use crate::error::{Damage, Result};
 use crate::log::commit::{Close, Commit};
-use crate::log::scanner::Fault;
+use crate::log::fault::Fault;
 use crate::log::segment::{HeaderState, Segment};
 use crate::log::writer::MAX_AHEAD;
 use crate::log::{Lsn, damage_at};
@@ -30,8 +30,8 @@ impl Opening {
     /// Reads everything from where checking ended.
     pub(super) fn look_behind(&self, stop: &Stop) -> Result<Behind> {
         let mut behind = Behind { end: stop.position, synced: None, header: None, commits: 0 };
-        // After a close record nothing was written, if nobody who would have written it ever began: what a torn append left
-        // behind a close record may begin with zeros.
+        // After a close record nothing was written, if nobody who would have written it ever began: what a torn append
+        // left behind a close record may begin with zeros.
         let closed = self.good.closed && stop.what.is_none() && self.good.position == stop.position;
         let confirmed = self.options.closed_hint && self.options.durable_hint == Some(Lsn(stop.position));
         let later = self.segments.get(self.good_segment + 1..).unwrap_or_default();
@@ -51,8 +51,8 @@ impl Opening {
         Ok(behind)
     }
 
-    /// Looks through a segment from a position for bytes that are not zero and for records that say what was durable. Where
-    /// nothing is wrong so far, as much of nothing as a writer may be ahead is the end.
+    /// Looks through a segment from a position for bytes that are not zero and for records that say what was durable.
+    /// Where nothing is wrong so far, as much of nothing as a writer may be ahead is the end.
     fn search(&self, segment: &Segment, from: u64, stop: &Stop, behind: &mut Behind) -> Result<()> {
         let page = self.geometry.page;
         let end = segment.first + segment.len.min(segment.file_len);
@@ -109,7 +109,7 @@ impl Opening {
         }
     }
 
-    /// Whether something durable has changed, and where.
+    /// True if something durable has changed, and where.
     pub(super) fn damage(&self, stop: &Stop, behind: &Behind) -> Option<Damage> {
         let page = self.geometry.page;
         let what = stop.what.clone().unwrap_or_else(|| "nothing is written here".into());
@@ -132,7 +132,7 @@ impl Opening {
         Some(cut.damage(cut.first + cut.len.min(cut.file_len), page, what))
     }
 
-    /// Whether a segment's file changed its length, which nothing of ours ever does.
+    /// True if a segment's file changed its length, which nothing of ours ever does.
     fn was_cut(&self, segment: &Segment) -> bool {
         let page = self.geometry.page.bytes();
         match &segment.header {

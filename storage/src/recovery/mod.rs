@@ -4,25 +4,25 @@
 //! checkpoint (or the beginning) to the end is checked. If something at position `p` does not check out, there are two
 //! explanations, and they must not be confused:
 //!
-//! - **Damage**: bytes at `p` were durable once and have changed. Proven when anything says that a position behind the last
-//!   good commit was durable: the `synced` of a later commit or close record, the header of a later segment, a file
-//!   shorter than its header states, the checkpoint, or the hint the caller brings. Nothing is changed then; the log opens
-//!   read-only.
-//! - **An unsynced tail**: a crash came before the sync. Unsynced writes persist in any order, so valid commits may even
-//!   follow. Everything behind the last good commit is copied to a quarantine file and zeroed.
+//! - **Damage**: bytes at `p` were durable once and have changed. Proven when anything says that a position behind the
+//!   last good commit was durable: the `synced` of a later commit or close record, the header of a later segment, a
+//!   file shorter than its header states, the checkpoint, or the hint the caller brings. Nothing is changed then; the
+//!   log opens read-only.
+//! - **An unsynced tail**: a crash came before the sync. Unsynced writes persist in any order, so valid commits may
+//!   even follow. Everything behind the last good commit is copied to a quarantine file and zeroed.
 //!
-//! There is a third explanation: a redaction was under way, and left a record half erased. The transaction that says so was
-//! durable before the first byte was overwritten; [`half_erased`] finds it. What it names is erased once everything else
-//! is as it should be.
+//! There is a third explanation: a redaction was under way, and left a record half erased. The transaction that says so
+//! was durable before the first byte was overwritten; [`interrupted_redaction`] finds it. What it names is erased once
+//! everything else is as it should be.
 //!
-//! Also what checks out may not be durable: after a failed sync the system shows pages it never wrote. So whatever is not
-//! proven durable is written again and synced.
+//! Also what checks out may not be durable: after a failed sync the system shows pages it never wrote. So whatever is
+//! not proven durable is written again and synced.
 //!
 //! The order of a clean-up makes it safe to crash in, and repeating it changes nothing more:
 //!
 //! 1. The quarantine file is whole, synced and renamed into place before anything is removed.
-//! 2. Later segments are removed from the last to the first, each removal synced, before the tail is zeroed: a later header
-//!    must not outlive what comes before it.
+//! 2. Later segments are removed from the last to the first, each removal synced, before the tail is zeroed: a later
+//!    header must not outlive what comes before it.
 //! 3. The tail is zeroed and synced before anything is appended.
 
 use std::collections::BTreeMap;
@@ -32,21 +32,22 @@ use std::sync::Arc;
 
 use crate::error::{Damage, Error, Result};
 use crate::features::Access;
+use crate::log::erasure::{Erasure, Redaction};
+use crate::log::fault::Fault;
 use crate::log::floor::{self, Floor};
 use crate::log::open_files::OpenFiles;
 use crate::log::prepare::{Spare, remove_if_there, unfinished_path};
 use crate::log::reader::{self, SegmentTable};
-use crate::log::redaction::{Erasure, Redaction};
-use crate::log::scanner::{Entry, Fault, Scanner, Step};
-use crate::log::segment::{HeaderState, Segment, file_name, number_of, place_in_row};
+use crate::log::scanner::{Entry, Scanner, Step};
+use crate::log::segment::{HeaderState, Segment, file_name, is_unfinished_name, number_of, place_in_row};
 use crate::log::tip::Tip;
 use crate::log::writer::Geometry;
 use crate::log::{Checkpoint, CommitNo, Head, Log, Lsn, OpenOptions, Transaction, damage_at};
 use crate::log_page::PageSize;
-use crate::vfs::{OpenMode, Vfs, VfsFile};
+use crate::vfs::{OpenMode, Vfs, VfsFile, refuse_symlink};
 
 mod evidence;
-mod half_erased;
+mod interrupted_redaction;
 mod tail;
 
 /// All that opening a log found and did.
@@ -62,7 +63,7 @@ pub struct RecoveryReport {
     pub transactions: u64,
     /// Their records.
     pub records: u64,
-    /// Whether the log ends in a close record.
+    /// True if the log ends in a close record.
     pub closed: bool,
     /// What was written and never synced.
     pub tail: Option<UnsyncedTail>,
@@ -128,6 +129,7 @@ impl Opening {
         from: Option<Checkpoint>,
         options: &OpenOptions,
     ) -> Result<Self> {
+        refuse_symlink(&*vfs, dir).map_err(Error::io(dir, "open"))?;
         let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
         let floor = Floor::read(&*vfs, dir)?;
         let segments = load_segments(&vfs, dir, &names, floor.as_ref().map(|(floor, _)| floor), options.read_only)?;
@@ -183,7 +185,7 @@ impl Opening {
                     if !erasures.is_empty() {
                         self.unfinished.insert(transaction.number.0, erasures);
                     }
-                    reader::fetch_stand_ins(&self.geometry, &self.table, &mut transaction.records)?;
+                    reader::fetch_replacements(&self.geometry, &self.table, &mut transaction.records)?;
                     self.report.transactions += 1;
                     self.report.records += transaction.records.len() as u64;
                     return Ok(Some(transaction));
@@ -262,8 +264,8 @@ impl Opening {
         Ok((log, self.report))
     }
 
-    /// The prepared file behind the last used one. Files behind that one go, from the last to the first, each removal synced:
-    /// numbers may never have a gap, and what gives the first its name again could leave one behind a crash.
+    /// The prepared file behind the last used one. Files behind that one go, from the last to the first, each removal
+    /// synced: numbers may never have a gap, and what gives the first its name again could leave one behind a crash.
     fn spares(&mut self) -> Result<BTreeMap<u64, Spare>> {
         let mut behind = self.segments.drain(self.good_segment + 1..);
         let next = behind.next();
@@ -285,8 +287,8 @@ impl Opening {
         Ok(BTreeMap::from([(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file })]))
     }
 
-    /// Removes files of preparations that were never finished, and what a floor leaves behind. The floor is made durable
-    /// first: its name may never have become so.
+    /// Removes files of preparations that were never finished, and what a floor leaves behind. The floor is made
+    /// durable first: its name may never have become so.
     fn remove_unfinished(&mut self) -> Result<()> {
         let names = self.vfs.list(&self.dir).map_err(Error::io(&self.dir, "list"))?;
         let is_behind = |name: &String| self.floor.zip(number_of(name)).is_some_and(|(floor, it)| it < floor.segment);
@@ -295,7 +297,7 @@ impl Opening {
         }
         let unfinished_floor = floor::unfinished(&self.dir);
         let is_unfinished = |name: &String| {
-            name.ends_with(".log.tmp") || *name == tail::UNFINISHED || self.dir.join(name) == unfinished_floor
+            is_unfinished_name(name) || *name == tail::UNFINISHED || self.dir.join(name) == unfinished_floor
         };
         for name in names.iter().filter(|name| is_unfinished(name) || is_behind(name)) {
             let path = self.dir.join(name);
@@ -305,8 +307,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Writes once more what nothing proves to be durable, and syncs it. After a failed sync the system may hold pages that
-    /// it shows to every reader, calls clean, and never wrote.
+    /// Writes once more what nothing proves to be durable, and syncs it. After a failed sync the system may hold pages
+    /// that it shows to every reader, calls clean, and never wrote.
     fn renew(&self) -> Result<()> {
         let Some(segment) = self.segments.get(self.good_segment) else { return Ok(()) };
         let proven = self.durable.max(self.good.synced).max(segment.first);
@@ -321,9 +323,9 @@ impl Opening {
         file.sync().map_err(Error::io(&segment.path, "sync"))
     }
 
-    /// Puts a copy of the first segment in its place, where nothing proves that making the log ever came to its end: what came
-    /// last was the sync of the directory, and if that failed the name never becomes durable. Whatever is kept of this, the
-    /// name leads to the old file or the new one.
+    /// Puts a copy of the first segment in its place, where nothing proves that making the log ever came to its end:
+    /// what came last was the sync of the directory, and if that failed the name never becomes durable. Whatever is
+    /// kept of this, the name leads to the old file or the new one.
     fn renew_first(&self, segment: &Segment) -> Result<()> {
         let unfinished = unfinished_path(&segment.path);
         let file = self.vfs.open(&unfinished, OpenMode::CreateNew).map_err(Error::io(&unfinished, "create"))?;
@@ -436,7 +438,8 @@ pub(crate) fn enter(
     let scanner = match Scanner::at(geometry.clone(), all, limit, from.position.0)? {
         Entry::Ready(scanner) => *scanner,
         Entry::Mismatch(why) => return mismatch(why),
-        Entry::Fault(fault) => match half_erased::enter(&geometry, segments, limit, from.position.0, &fault)? {
+        Entry::Fault(fault) => match interrupted_redaction::enter(&geometry, segments, limit, from.position.0, &fault)?
+        {
             Some(scanner) => scanner,
             None => return Err(Error::Damaged(damage_at(segments, page, fault))),
         },

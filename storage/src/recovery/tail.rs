@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use super::evidence::Behind;
 use super::{Opening, Stop, UnsyncedTail};
 use crate::error::{Error, Result};
+use crate::log::fault::Fault;
 use crate::log::prepare::remove_if_there;
-use crate::log::scanner::Fault;
 use crate::log::{Lsn, damage_at};
 use crate::vfs::OpenMode;
 

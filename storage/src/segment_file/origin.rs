@@ -1,7 +1,8 @@
 //! Which log a derived file was made from, and how far: the section `LOG `, laid out as `segment_file` says.
 //!
-//! The head of a log says everything of it up to there. So a file whose origin lies on the way that a log took was made from
-//! that log, whatever else became of it; one that was made on a branch that a crash or a restored copy cut off does not fit.
+//! The head of a log says everything of it up to there. So a file whose origin lies on the way that a log took was made
+//! from that log, whatever else became of it; one that was made on a branch that a crash or a restored copy cut off
+//! does not fit.
 
 use crate::chain::Hash;
 use crate::log::{CommitNo, Head, Lsn};

@@ -1,8 +1,8 @@
 //! Writing a derived file in pieces: its sections grow side by side, each in its own place, through a small buffer.
 //!
-//! Where a section stands depends on how long those before it are, so all lengths but the last are told beforehand. Checksums
-//! are made as the bytes come; the head is written at the end. The bytes are the ones that [`SegmentFileWriter`] writes of
-//! the same sections.
+//! Where a section stands depends on how long those before it are, so all lengths but the last are told beforehand.
+//! Checksums are made as the bytes come; the head is written at the end. The bytes are the ones that
+//! [`SegmentFileWriter`] writes of the same sections.
 //!
 //! 1. The file has a temporary name until [`SegmentFileStream::finish`] has synced it; without that it is removed.
 //! 2. Memory: 256 KiB for each section that grows.
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::{ALIGNMENT, FileIdentity, Placed, encode_head, head_len, origin, section_hasher, temporary_name};
 use crate::error::{Error, Result};
 use crate::log::Head;
-use crate::vfs::{OpenMode, Vfs, VfsFile};
+use crate::vfs::{OpenMode, Vfs, VfsFile, refuse_symlink};
 
 /// Bytes of a section that are gathered before they are written.
 const BUFFER_LEN: usize = 256 << 10;
@@ -67,8 +67,8 @@ impl std::fmt::Debug for SegmentFileStream<'_> {
 }
 
 impl<'v> SegmentFileStream<'v> {
-    /// Begins the file at `path`, with sections of these tags and lengths. The last may be of any length. Behind them comes one
-    /// that says up to which commit of the log the content goes, if that is given.
+    /// Begins the file at `path`, with sections of these tags and lengths. The last may be of any length. Behind them
+    /// comes one that says up to which commit of the log the content goes, if that is given.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -83,6 +83,8 @@ impl<'v> SegmentFileStream<'v> {
         origin: Option<Head>,
         sections: &[([u8; 4], Option<u64>)],
     ) -> Result<Self> {
+        let dir = path.parent().unwrap_or(Path::new(""));
+        refuse_symlink(vfs, dir).map_err(Error::io(dir, "create a file in"))?;
         let temporary = temporary_name(path);
         match vfs.remove(&temporary) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -123,8 +125,8 @@ impl<'v> SegmentFileStream<'v> {
         if section.buffer.len() >= BUFFER_LEN { section.flush(&self.temporary) } else { Ok(()) }
     }
 
-    /// Writes what is left and the head, syncs the file, moves it to its path and syncs the directory. Returns its length in
-    /// bytes.
+    /// Writes what is left and the head, syncs the file, moves it to its path and syncs the directory. Returns its
+    /// length in bytes.
     ///
     /// # Errors
     /// [`Error::Io`]; nothing then stands under its path that was not there before.

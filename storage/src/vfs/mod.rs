@@ -1,21 +1,23 @@
 //! All file access goes through one trait, so that the real file system ([`OsVfs`]) and a simulated one that crashes,
 //! fills up, fails and flips bits ([`SimVfs`]) run the same code above it.
 //!
-//! What every implementation promises (one conformance suite, `tests/vfs_conformance.rs`, holds them to it):
+//! What every implementation promises (one conformance suite, `tests/it/vfs_conformance.rs`, holds them to it):
 //!
-//! 1. `read_at` and `write_at` are all or error: interrupted and short calls are continued below the trait. After a failed
-//!    write any part of the range may have been written.
-//! 2. Nothing is durable before a sync: `sync` for a file's bytes and length, `sync_dir` for its name. The one exception is
-//!    [`Vfs::create_dir`], which returns only after the new directories are themselves durable.
+//! 1. `read_at` and `write_at` are all or error: interrupted and short calls are continued below the trait. After a
+//!    failed write any part of the range may have been written.
+//! 2. Nothing is durable before a sync: `sync` for a file's bytes and length, `sync_dir` for its name. The one
+//!    exception is [`Vfs::create_dir`], which returns only after the new directories are themselves durable.
 //! 3. `rename` replaces its target in one step: whoever opens the target sees the old file or the new one.
 //! 4. A removed file stays readable through handles and mappings made before.
 //! 5. Locks belong to the handle that took them, conflict with every other handle in this or another process, and end
 //!    with the handle. They are advisory and may lie past the end of the file.
 //! 6. A [`Mapping`] starts on a 64-byte boundary. Only files that are never written or shortened again may be mapped.
+//! 7. `open` and `map` refuse a symbolic link as the last component of a path. Directories above may be links;
+//!    [`refuse_symlink`] checks those inside a database.
 
+mod io_retry;
 mod os;
 mod sim;
-mod whole_calls;
 
 use std::fmt::Debug;
 use std::io;
@@ -23,7 +25,7 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-pub use os::OsVfs;
+pub use os::{OsVfs, UmaskVfs};
 pub use sim::{Crash, CrashStates, Failure, Operation, Replay, SimVfs};
 
 /// The alignment of a mapping's first byte, and so of everything laid out in a mapped file.
@@ -40,7 +42,7 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// Whether a byte-range lock tolerates others of its kind.
+/// True if a byte-range lock tolerates others of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockKind {
     /// Held by any number of handles at once.
@@ -100,11 +102,35 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// `NotFound` without the file.
     fn map(&self, path: &Path) -> io::Result<Mapping>;
 
-    /// Whether `path` is known to lie on a network file system, where locks and syncs cannot be trusted.
+    /// True if `path` names a symbolic link, wherever that leads.
+    ///
+    /// # Errors
+    /// `NotFound` without the path.
+    fn is_symlink(&self, path: &Path) -> io::Result<bool>;
+
+    /// True if `path` is known to be on a network file system, where locks and syncs cannot be trusted.
     ///
     /// # Errors
     /// `NotFound` without the path.
     fn is_network(&self, path: &Path) -> io::Result<bool>;
+}
+
+/// Refuses a directory inside a database that is a symbolic link: files would be written and removed elsewhere. A
+/// directory that does not exist passes.
+///
+/// # Errors
+/// `InvalidInput` for a symbolic link; any of the file system.
+pub fn refuse_symlink(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
+    match vfs.is_symlink(dir) {
+        Ok(true) => Err(symlink_refused()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn symlink_refused() -> io::Error {
+    let what = "this is a symbolic link, which a database may not contain; move what it points to here";
+    io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
 /// An open file. Every method takes `&self`: positions are arguments, never state.
@@ -141,7 +167,8 @@ pub trait VfsFile: Send + Sync + Debug {
     /// failed sync and believe the second.
     fn sync(&self) -> io::Result<()>;
 
-    /// Locks `range` if no other handle's lock conflicts, and says whether it did. An end of `u64::MAX` means without end.
+    /// Locks `range` if no other handle's lock conflicts, and says whether it did. An end of `u64::MAX` means without
+    /// end.
     ///
     /// # Errors
     /// `Unsupported` where the system has no byte-range locks.
@@ -159,7 +186,7 @@ pub trait VfsFile: Send + Sync + Debug {
     /// Any of the file system.
     fn unlock(&self, range: Range<u64>) -> io::Result<()>;
 
-    /// Whether another handle's lock would refuse an exclusive lock of `range`.
+    /// True if another handle's lock would refuse an exclusive lock of `range`.
     ///
     /// # Errors
     /// `Unsupported` where the system has no byte-range locks.
@@ -194,8 +221,8 @@ impl Mapping {
         Self { inner: Inner::Owned { bytes: Arc::new(bytes), start } }
     }
 
-    /// Has the system read these bytes from the disk, without waiting for them: who will touch several places soon asks for all
-    /// of them first. It may know better, and where it cannot be told nothing happens.
+    /// Has the system read these bytes from the disk, without waiting for them: who will touch several places soon asks
+    /// for all of them first. It may know better, and where it cannot be told nothing happens.
     pub fn will_need(&self, range: Range<usize>) {
         if let Inner::Mapped(file) = &self.inner
             && !range.is_empty()
@@ -204,14 +231,14 @@ impl Mapping {
         }
     }
 
-    /// Gives back the memory that these bytes take in this process: who has read them from end to end and will not soon again
-    /// says so. They stay what they are, and whoever reads them next has them from the file, or from where the system keeps
-    /// what it read of it. Bytes in memory stay there.
-    pub fn let_go(&self, range: Range<usize>) {
+    /// Gives back the memory that these bytes take in this process: who has read them from end to end and will not soon
+    /// again says so. They stay what they are, and whoever reads them next has them from the file, or from where the
+    /// system keeps what it read of it. Bytes in memory stay there.
+    pub fn advise_dont_need(&self, range: Range<usize>) {
         if let Inner::Mapped(file) = &self.inner
             && !range.is_empty()
         {
-            file.let_go(range);
+            file.advise_dont_need(range);
         }
     }
 

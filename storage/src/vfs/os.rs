@@ -1,31 +1,51 @@
 //! The real file system: positioned reads and writes, `fdatasync`, byte-range locks, memory maps.
 //!
 //! - Interrupted calls are repeated and short ones continued, so that nothing above has to.
-//! - Byte-range locks are those of redb's file backend (open-file-description locks on Linux and Apple systems, so that two
-//!   handles in one process exclude each other and closing one does not end the other's; `LockFileEx` on Windows).
-//! - The two `unsafe` blocks of this crate map a file, and let go of what is mapped.
+//! - Byte-range locks are those of redb's file backend (open-file-description locks on Linux and Apple systems, so that
+//!   two handles in one process exclude each other and closing one does not end the other's; `LockFileEx` on Windows).
+//! - Neither `open` nor `map` follows a symbolic link in the last component of a path, or waits for the other end of a
+//!   pipe: whoever may write to a database directory cannot make this process overwrite a file elsewhere, or hang.
+//! - New files have mode 0600 and new directories 0700: memories are private. [`UmaskVfs`] leaves the modes to the
+//!   umask.
+//! - The two `unsafe` blocks of this crate map a file, and advise the system that mapped pages are not needed.
 #![allow(unsafe_code)]
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::ops::{Bound, Deref, Range};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::{Advice, Mmap, MmapOptions, UncheckedAdvice};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
-use super::whole_calls::{read_whole, repeated, write_whole};
+use super::io_retry::{read_whole, repeated, write_whole};
 use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
 
-/// The operating system's files.
+/// The operating system's files. Those it creates are for the user alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsVfs;
 
-impl Vfs for OsVfs {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
+/// The operating system's files. Who may access those it creates is up to the process's umask.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UmaskVfs;
+
+/// The modes of new files and directories, before the umask applies.
+#[derive(Clone, Copy, Debug)]
+struct Modes {
+    file: u32,
+    dir: u32,
+}
+
+const PRIVATE: Modes = Modes { file: 0o600, dir: 0o700 };
+const BY_UMASK: Modes = Modes { file: 0o666, dir: 0o777 };
+
+impl Modes {
+    fn open(self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
         let mut options = OpenOptions::new();
         options.read(true);
         match mode {
@@ -37,12 +57,13 @@ impl Vfs for OsVfs {
                 options.write(true).create_new(true);
             }
         }
-        let file = repeated(|| options.open(path))?;
+        options.mode(self.file);
+        let file = open_no_follow(&mut options, path)?;
         let locks = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
         Ok(Arc::new(OsFile { file, locks }))
     }
 
-    fn create_dir(&self, path: &Path) -> io::Result<bool> {
+    fn create_dir(self, path: &Path) -> io::Result<bool> {
         let path = or_current(path);
         if path.is_dir() {
             return Ok(false);
@@ -50,13 +71,23 @@ impl Vfs for OsVfs {
         // A root has no parent, but it is a directory.
         let parent = path.parent().unwrap_or(Path::new(""));
         self.create_dir(parent)?;
-        let created = match std::fs::create_dir(path) {
-            // Somebody else made it meanwhile.
+        let created = match DirBuilder::new().mode(self.dir).create(path) {
+            // Another process created it meanwhile.
             Err(_) if path.is_dir() => false,
             other => other.map(|()| true)?,
         };
-        self.sync_dir(parent)?;
+        OsVfs.sync_dir(parent)?;
         Ok(created)
+    }
+}
+
+impl Vfs for OsVfs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
+        PRIVATE.open(path, mode)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<bool> {
+        PRIVATE.create_dir(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -90,21 +121,25 @@ impl Vfs for OsVfs {
     }
 
     fn map(&self, path: &Path) -> io::Result<Mapping> {
-        let file = File::open(path)?;
+        let file = open_no_follow(OpenOptions::new().read(true), path)?;
         let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         // The system refuses to map nothing.
         if len == 0 {
             return Ok(Mapping::from_bytes(&[]));
         }
-        // A fault in a mapping reads as far around as the system is set to, up to megabytes; opening a file needs its head.
-        // What is read here is not faulted in.
+        // A fault in a mapping reads as far around as the system is set to, up to megabytes; opening a file needs its
+        // head. What is read here is not faulted in.
         let mut head = [0; 4096];
         repeated(|| file.read_at(&mut head[..len.min(4096)], 0))?;
-        // SAFETY: the mapping is read-only and exactly as long as the file. The callers of `map` uphold its contract: only
-        // immutable derived files are mapped, files that are written under another name, renamed into place, and from
-        // then on only ever removed, never written or shortened.
+        // SAFETY: the mapping is read-only and exactly as long as the file. The callers of `map` uphold its contract:
+        // only immutable derived files are mapped, files that are written under another name, renamed into place, and
+        // from then on only ever removed, never written or shortened.
         let map = unsafe { MmapOptions::new().len(len).map(&file)? };
         Ok(Mapping::from_mapped(MappedFile { map }))
+    }
+
+    fn is_symlink(&self, path: &Path) -> io::Result<bool> {
+        Ok(std::fs::symlink_metadata(path)?.is_symlink())
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -123,6 +158,57 @@ impl Vfs for OsVfs {
     }
 }
 
+impl Vfs for UmaskVfs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
+        BY_UMASK.open(path, mode)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<bool> {
+        BY_UMASK.create_dir(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsVfs.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        OsVfs.remove(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        OsVfs.remove_dir(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        OsVfs.list(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        OsVfs.sync_dir(dir)
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Mapping> {
+        OsVfs.map(path)
+    }
+
+    fn is_symlink(&self, path: &Path) -> io::Result<bool> {
+        OsVfs.is_symlink(path)
+    }
+
+    fn is_network(&self, path: &Path) -> io::Result<bool> {
+        OsVfs.is_network(path)
+    }
+}
+
+/// Opens a file that is not behind a symbolic link, without waiting for the other end of a pipe.
+fn open_no_follow(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
+    repeated(|| options.open(path)).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::LOOP | Errno::MLINK) => super::symlink_refused(),
+        _ => error,
+    })
+}
+
 /// A mapped file of at least one byte; pages start it, so it is aligned far beyond what is promised.
 pub(super) struct MappedFile {
     map: Mmap,
@@ -134,10 +220,10 @@ impl MappedFile {
         let _ = self.map.advise_range(Advice::WillNeed, range.start, range.len());
     }
 
-    pub(super) fn let_go(&self, range: Range<usize>) {
+    pub(super) fn advise_dont_need(&self, range: Range<usize>) {
         let range = self.within(range);
-        // SAFETY: this may not be done to memory whose content would be another afterwards. What a shared mapping of a file
-        // shows comes from the file each time, and the file never changes, which the callers of `map` uphold.
+        // SAFETY: this may not be done to memory whose content would be another afterwards. What a shared mapping of a
+        // file shows comes from the file each time, and the file never changes, which the callers of `map` uphold.
         let _ = unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
     }
 

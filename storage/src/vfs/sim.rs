@@ -2,35 +2,37 @@
 //!
 //! # Fault model
 //!
-//! - A file is a *cached* content, which every read sees, and a *durable* one, which is what a crash leaves. Between them
-//!   stand the operations that no sync has covered. `write_at` leaves one for the bytes and, where it grows the file,
-//!   another for the length; `set_len` leaves one for the length.
+//! - A file is a *cached* content, which every read sees, and a *durable* one, which is what a crash leaves. Between
+//!   them stand the operations that no sync has covered. `write_at` leaves one for the bytes and, where it grows the
+//!   file, another for the length; `set_len` leaves one for the length.
 //! - Names are separate from content: creating, moving and removing leave an operation in the directory, and only
 //!   `sync_dir` covers those. Syncing a file does not make its name durable. Directories are durable at once, as
 //!   [`Vfs::create_dir`] promises.
-//! - **Crash**: each uncovered write is kept, lost, or torn: its first, middle or last 512-byte sector is lost and the rest
-//!   kept. A sector never holds a mixture. Writes persist in any order, across files too. Length changes of one file
-//!   persist in order, as in a journalled file system: a prefix of them. Bytes of a kept write past the final length are
-//!   gone; bytes below it that no kept write covers are zeros. Each uncovered name operation is kept or lost on its own; a
-//!   rename is never half done. A file no durable name leads to is gone. Locks and handles end.
+//! - **Crash**: each uncovered write is kept, lost, or torn: its first, middle or last 512-byte sector is lost and the
+//!   rest kept. A sector never holds a mixture. Writes persist in any order, across files too. Length changes of one
+//!   file persist in order, as in a journalled file system: a prefix of them. Bytes of a kept write past the final
+//!   length are gone; bytes below it that no kept write covers are zeros. Each uncovered name operation is kept or lost
+//!   on its own; a rename is never half done. A file no durable name leads to is gone. Locks and handles end.
 //! - **Failing calls**: every call of the traits counts, from 0. Call N, or N and all after it, fails as asked:
-//!   - `EIO` and `ENOSPC`: a failing `write_at` has written the first half of its bytes. A failing `sync` loses the file's
-//!     uncovered operations for good, and a failing `sync_dir` those of the directory, while reads and lookups go on
+//!   - `EIO` and `ENOSPC`: a failing `write_at` has written the first half of its bytes. A failing `sync` loses the
+//!     file's uncovered operations for good, and a failing `sync_dir` those of the directory, while reads and lookups go on
 //!     showing them: what Linux does after a write-back error. Other failing calls have done nothing.
-//!   - `EINTR`: the call was interrupted before it did anything. It is repeated below the trait, by the loops the real file
-//!     system uses; the repetition counts as a call. Only interruptions without end come out as an error.
+//!   - `EINTR`: the call was interrupted before it did anything. It is repeated below the trait, by the loops the real
+//!     file system uses; the repetition counts as a call. Only interruptions without end come out as an error.
 //!   - A short read or write moves half of what was asked, and is continued the same way.
 //! - **Full disk**: with a quota, growing past it writes what fits and is `StorageFull`.
-//! - **Bit flips** hit cached and durable content alike. **Read-only**: everything that would change something is refused.
+//! - **Bit flips** hit cached and durable content alike. **Read-only**: everything that would change something is
+//!   refused.
 //! - Not modelled: metadata (times, permissions); links; several processes.
 //!
-//! What a crash may leave is given state by state: in all combinations of fates up to 12 uncovered operations, beyond that
-//! (or past a limit the caller sets) in samples from a seed. Contents are shared copy-on-write by pages, so a state costs
-//! what differs in it, and [`SimVfs::fingerprint`] tells states apart without hashing what did not change. Every changing
-//! call is recorded, so that [`SimVfs::replay`] can stand at each point of a finished run and crash there.
+//! What a crash may leave is given state by state: in all combinations of fates up to 12 uncovered operations, beyond
+//! that (or past a limit the caller sets) in samples from a seed. Contents are shared copy-on-write by pages, so a
+//! state costs what differs in it, and [`SimVfs::fingerprint`] tells states apart without hashing what did not change.
+//! Every changing call is recorded, so that [`SimVfs::replay`] can stand at each point of a finished run and crash
+//! there.
 //!
-//! An auditor watches the order of changes in every run (`audit.rs` says what must come before what). What it objects to
-//! fails the run when the disk is next looked at or let go, unless [`SimVfs::objections`] takes it.
+//! An auditor watches the order of changes in every run (`audit.rs` says what must come before what). What it objects
+//! to fails the run when the disk is next looked at or let go, unless [`SimVfs::objections`] takes it.
 
 mod audit;
 mod content;
@@ -39,7 +41,7 @@ mod disk;
 mod history;
 mod names;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -51,8 +53,8 @@ pub use self::history::Replay;
 use self::crash::Fates;
 use self::disk::{Disk, is_same, parent_of};
 use self::history::{Change, Tagger};
-use super::whole_calls::{read_whole, repeated, write_whole};
-use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
+use super::io_retry::{read_whole, repeated, write_whole};
+use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile, symlink_refused};
 
 /// A simulated disk; clones are the same disk.
 #[derive(Clone, Debug)]
@@ -131,6 +133,7 @@ struct State {
     quota: Option<u64>,
     read_only: bool,
     network: bool,
+    symlinks: BTreeSet<PathBuf>,
     next_handle: u64,
     locks: Vec<HeldLock>,
     /// What the auditor objects to.
@@ -172,7 +175,8 @@ impl SimVfs {
 
     /// The states a crash at this moment may leave, one after another: every combination of fates if no more than 12
     /// operations are uncovered and no more than `limit` combinations come of that; else `limit` samples from `seed`,
-    /// beginning with everything lost and everything kept. A state may come more than once: see [`SimVfs::fingerprint`].
+    /// beginning with everything lost and everything kept. A state may come more than once: see
+    /// [`SimVfs::fingerprint`].
     #[must_use]
     pub fn crash_states(&self, limit: u64, seed: u64) -> CrashStates {
         CrashStates::new(self.audited().disk.clone(), limit, seed)
@@ -185,8 +189,8 @@ impl SimVfs {
         self.crash_states(limit as u64, seed).filter(|state| seen.insert(state.fingerprint())).collect()
     }
 
-    /// A number that is the same for disks with the same names and contents, as reads see them, and as good as never for
-    /// others.
+    /// A number that is the same for disks with the same names and contents, as reads see them, and as good as never
+    /// for others.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.state().disk.fingerprint()
@@ -222,6 +226,12 @@ impl SimVfs {
     /// From now on the disk is one on the network, or not.
     pub fn set_network(&self, network: bool) {
         self.state().network = network;
+    }
+
+    /// Turns the file or directory with this name into a symbolic link to it: `open` and `map` refuse the name from now
+    /// on.
+    pub fn make_symlink(&self, path: &Path) {
+        self.state().symlinks.insert(path.to_owned());
     }
 
     /// Refuses all changes, or allows them again.
@@ -316,6 +326,9 @@ impl SimVfs {
 impl Vfs for SimVfs {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
         self.call(|state| {
+            if mode != OpenMode::CreateNew {
+                state.refuse_symlink(path)?;
+            }
             let file = match (mode, state.disk.file_named(path)) {
                 (OpenMode::CreateNew, Ok(_)) => return Err(io::ErrorKind::AlreadyExists.into()),
                 (OpenMode::CreateNew, Err(_)) => {
@@ -414,9 +427,14 @@ impl Vfs for SimVfs {
 
     fn map(&self, path: &Path) -> io::Result<Mapping> {
         self.call(|state| {
+            state.refuse_symlink(path)?;
             let file = state.disk.file_named(path)?;
             Ok(Mapping::from_bytes(&state.disk.files[file].cached.to_vec()))
         })
+    }
+
+    fn is_symlink(&self, path: &Path) -> io::Result<bool> {
+        self.call(|state| Ok(state.symlinks.contains(path)))
     }
 
     fn is_network(&self, path: &Path) -> io::Result<bool> {
@@ -583,6 +601,10 @@ enum Moving {
 }
 
 impl State {
+    fn refuse_symlink(&self, path: &Path) -> io::Result<()> {
+        if self.symlinks.contains(path) { Err(symlink_refused()) } else { Ok(()) }
+    }
+
     /// Counts a call, and fails it if it was planned to.
     fn count(&mut self) -> io::Result<()> {
         match self.count_moving() {

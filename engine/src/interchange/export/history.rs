@@ -1,19 +1,19 @@
 //! The log in commit order, one line a logical record, as it was said.
 //!
-//! Keys are those that held when a line was said. What no line says otherwise is an `event`: `rekey` with the key an item
-//! had and the one it has from there on, `activate` for an item that came back into use. A field in several pieces is
-//! one record, its item's.
+//! Keys are those that held when a line was said. What no line says otherwise is an `event`: `rekey` with the key an
+//! item had and the one it has from there on, `activate` for an item that came back into use. A field in several pieces
+//! is one record, its item's.
 
-use super::items::{self, Told};
+use super::items::{self, EffectiveRecord};
 use super::plan::{Event, each_record};
 use super::{ExportReport, Keys, Output};
-use crate::forget::NO_HASH;
 use crate::interchange::line::{self, Line};
-use crate::provenance::hex;
-use crate::record::{
+use crate::model::pointer::NO_HASH;
+use crate::model::pointer::hex;
+use crate::model::space::Space;
+use crate::records::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, MarkRecord, PageRecord, ReadRecord, ReceiptRecord, Record, RowRecord,
 };
-use crate::space::Space;
 use crate::{Layer, Result, Snapshot};
 use std::collections::HashMap;
 use std::io::Write;
@@ -87,7 +87,11 @@ impl<W: Write> History<'_, W> {
                 }
                 return Ok(());
             }
-            Record::Chunk(_) | Record::Restated(_) | Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) => {
+            Record::Chunk(_)
+            | Record::Replacement(_)
+            | Record::Retained(_)
+            | Record::RetainedCommit(_)
+            | Record::Subtrees(_) => {
                 return Ok(());
             }
         };
@@ -97,7 +101,7 @@ impl<W: Write> History<'_, W> {
     fn receipt(&self, record: ReceiptRecord) -> Result<Line> {
         let ReceiptRecord { number, statement, episode, step, time, version, commit, .. } = record;
         Ok(Line::Receipt(line::Receipt {
-            key: Some(crate::receipt::id(number)),
+            key: Some(crate::write::receipt::id(number)),
             statement,
             at: Some(line::Reader { episode, step, time, version }),
             commit: Some(commit),
@@ -135,7 +139,7 @@ impl<W: Write> History<'_, W> {
         let is_theme = record.kind()?.layer() == Layer::Theme;
         let from = self.keys.pointers(&record.from)?;
         let (from, apart) = if is_theme { (Vec::new(), from) } else { (from, Vec::new()) };
-        let told = Told {
+        let told = EffectiveRecord {
             key,
             episode: record.episode.and_then(|number| self.episodes.get(&number)).map(|(id, _)| id.clone()),
             status: record.status()?,

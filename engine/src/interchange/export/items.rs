@@ -3,12 +3,12 @@
 use super::Keys;
 use crate::interchange::json::JsonText;
 use crate::interchange::line::{self, FieldValue, Line, Pointer, Recall, Stated, Theme, Trace, VectorRef};
-use crate::record::{self, Field, ItemRecord, LinkRecord};
-use crate::space;
+use crate::model::space;
+use crate::records::record::{self, Field, ItemRecord, LinkRecord};
 use crate::{Edge, Error, Layer, Origin, Result, Source, Status};
 
 /// What a line says of an item beside what was written of it.
-pub(super) struct Told {
+pub(super) struct EffectiveRecord {
     pub(super) key: String,
     pub(super) episode: Option<String>,
     pub(super) status: Option<Status>,
@@ -19,7 +19,7 @@ pub(super) struct Told {
 }
 
 /// The line of an item; its long fields are put together again.
-pub(super) fn line(record: &ItemRecord, told: Told) -> Result<Line> {
+pub(super) fn line(record: &ItemRecord, told: EffectiveRecord) -> Result<Line> {
     let kind = record.kind()?;
     let key = Some(told.key);
     let name = Some(kind.as_str().to_owned());

@@ -1,7 +1,7 @@
-//! What of the log still counts: found by a first pass, so that the second can tell each record whether its change is the
-//! one that holds.
+//! What of the log still counts: found by a first pass, so that the second can tell each record whether its change is
+//! the one that holds.
 
-use crate::record::{Change, LinkRecord, MarkRecord, Record, Told, UncitedRecord};
+use crate::records::record::{Change, EffectiveRecord, LinkRecord, MarkRecord, Record, UncitedRecord};
 use crate::{Edge, Result, Snapshot};
 use std::collections::HashMap;
 
@@ -76,27 +76,27 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether a mark is the last of its kind on its item.
+    /// True if a mark is the last of its kind on its item.
     pub(super) fn is_last(&self, mark: &MarkRecord, place: u64) -> bool {
         self.marks.get(&(mark.item, Aspect::of(mark))) == Some(&place)
     }
 
-    /// Whether a later mark changed what an item was written with.
+    /// True if a later mark changed what an item was written with.
     pub(super) fn is_marked(&self, item: u32, aspect: Aspect) -> bool {
         self.marks.contains_key(&(item, aspect))
     }
 
-    /// Whether a link made the edge that stands.
+    /// True if a link made the edge that stands.
     pub(super) fn is_making(&self, link: LinkRecord, place: u64) -> bool {
         self.made.get(&ends(link)) == Some(&place)
     }
 
-    /// Whether an unlink is the last one of a cited item.
+    /// True if an unlink is the last one of a cited item.
     pub(super) fn is_last_unciting(&self, link: LinkRecord, place: u64) -> bool {
         link.edge == Edge::Cites.to_byte() && self.uncited.get(&(link.from, link.to)) == Some(&place)
     }
 
-    /// Whether a pointer is taken back here for the last time.
+    /// True if a pointer is taken back here for the last time.
     pub(super) fn is_last_taking(&self, item: u32, gone: &UncitedRecord, place: u64) -> bool {
         self.taken.get(&(item, gone.clone())) == Some(&place)
     }
@@ -106,7 +106,7 @@ impl Plan {
         self.forgotten.get(&item).map(String::as_str)
     }
 
-    /// Whether a record is the last that closed its episode.
+    /// True if a record is the last that closed its episode.
     pub(super) fn is_closing(&self, episode: u32, place: u64) -> bool {
         self.closed.get(&episode) == Some(&place)
     }
@@ -128,15 +128,15 @@ pub(super) enum Event {
 /// Walks over the log up to the snapshot.
 pub(super) fn each_record(snapshot: &Snapshot, mut visit: impl FnMut(Event) -> Result<()>) -> Result<()> {
     let mut place = 0;
-    for transaction in crate::retold::transactions(&snapshot.inner.log)? {
+    for transaction in crate::derive::retained_log::transactions(&snapshot.core.log)? {
         let transaction = transaction?;
         if transaction.number.0 > snapshot.commit() {
             break;
         }
         let mut is_news = transaction.records.is_empty();
         for record in &transaction.records {
-            let Some(Told { record, .. }) = Record::told(record)? else { continue };
-            if let Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) = record {
+            let Some(EffectiveRecord { record, .. }) = Record::effective(record)? else { continue };
+            if let Record::Retained(_) | Record::RetainedCommit(_) | Record::Subtrees(_) = record {
                 continue;
             }
             is_news = true;

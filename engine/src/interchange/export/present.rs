@@ -1,19 +1,19 @@
 //! The present state, in log order.
 
-use super::items::{self, Told};
+use super::items::{self, EffectiveRecord};
 use super::plan::{Aspect, Event, Plan, each_record};
 use super::{ExportReport, Keys, Output};
-use crate::forget::NO_HASH;
 use crate::interchange::{
     self,
     line::{self, Line},
 };
-use crate::provenance::hex;
-use crate::record::{
+use crate::model::pointer::NO_HASH;
+use crate::model::pointer::hex;
+use crate::model::space::Space;
+use crate::records::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
     PointersRecord, Record, UnciteRecord, UncitedRecord,
 };
-use crate::space::Space;
 use crate::{Edge, Inherited, ItemId, Layer, Result, Snapshot, Status};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -91,8 +91,8 @@ impl<W: Write> Present<'_, W> {
             }
             // A copy counts its commits anew, so that a receipt of this database would say nothing there.
             Record::Receipt(_) | Record::Read(_) => Ok(()),
-            Record::Chunk(_) | Record::Rekey(_) | Record::Forget(_) | Record::Restated(_) => Ok(()),
-            Record::Kept(_) | Record::Before(_) | Record::Subtrees(_) => Ok(()),
+            Record::Chunk(_) | Record::Rekey(_) | Record::Forget(_) | Record::Replacement(_) => Ok(()),
+            Record::Retained(_) | Record::RetainedCommit(_) | Record::Subtrees(_) => Ok(()),
         }
     }
 
@@ -149,7 +149,8 @@ impl<W: Write> Present<'_, W> {
         self.keys.items.push(key.clone());
         let in_pieces = record.fields.iter().any(|field| matches!(field.value, FieldValue::Chunks { .. }));
         let record = if in_pieces { self.snapshot.content(id)?.record } else { record };
-        let record = if attributes.redacted { Arc::new(crate::forget::stripped(record)) } else { record };
+        let record =
+            if attributes.redacted { Arc::new(Arc::unwrap_or_clone(record).without_content()) } else { record };
         let layer = attributes.layer();
         let is_trace = layer == Layer::Trace;
         let stated = attributes.status.filter(|_| attributes.inherited & Inherited::STATUS == 0);
@@ -162,7 +163,7 @@ impl<W: Write> Present<'_, W> {
         // A recall is never written without a pointer, so one that lost them all is written with those it had.
         let lost = layer == Layer::Recall && from.is_empty() && !record.ungrounded;
         let from = if lost { record.from.clone() } else { from };
-        let told = Told {
+        let told = EffectiveRecord {
             key,
             episode: record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id.clone()),
             status: stated.filter(|status| !is_trace || *status != Status::Unknown),
@@ -301,7 +302,7 @@ impl<W: Write> Present<'_, W> {
         self.write(&line)
     }
 
-    /// Whether a deactivation says no more than a `supersedes` link before it does by itself.
+    /// True if a deactivation says no more than a `supersedes` link before it does by itself.
     fn is_implied(&self, mark: &MarkRecord) -> bool {
         let Some(by) = self.superseded.get(&mark.item) else { return false };
         match (mark.by, mark.because.as_deref()) {

@@ -3,13 +3,13 @@
 use super::fault::{At, Failure, Fault};
 use super::same::{self, Difference, Stored};
 use super::{Import, Outcome, quoted};
-use crate::embed::HashingEmbedder;
 use crate::interchange::line::{self, FieldValue, Recall, Stated, Theme, Trace, Unit, VectorRef};
 use crate::interchange::{NpyReader, Precision};
-use crate::new_item::{NewRecall, NewTrace};
-use crate::provenance::{Pointer, Span, Target};
-use crate::record::{self, Field};
-use crate::space::Space;
+use crate::model::embed::HashingEmbedder;
+use crate::model::pointer::{Pointer, Span, Target};
+use crate::model::space::Space;
+use crate::records::record::{self, Field};
+use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Edge, Encoding, Error, ItemId, Kind, Layer, Origin, Result, Source, UnknownName};
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -374,7 +374,7 @@ fn state(recall: &mut NewRecall, stated: &Stated) -> Result<()> {
 fn taken(key: &str, difference: Difference) -> Fault {
     let Difference { path, stored, given } = difference;
     let member = path.get(1..).unwrap_or_default().join(".");
-    let message = format!("{} is there already with another {member}: stored {stored}, given {given}", quoted(key));
+    let message = format!("{} exists with another {member}: stored {stored}, given {given}", quoted(key));
     let hint = "a line equal to what is stored is known and skipped; one that differs needs a key of its own";
     let mut fault = Fault::new(&[], "differs", message).hint(hint);
     fault.path = path;

@@ -3,10 +3,11 @@
 use super::fault::{At, Failure, Fault};
 use super::{Import, Outcome, quoted};
 use crate::interchange::line::Page;
-use crate::pages::PageHash;
-use crate::provenance::hex;
-use crate::tables::PageRow;
-use crate::{ItemId, Result, settings};
+use crate::model::pointer::hex;
+use crate::records::tables::PageRow;
+use crate::state::pages::PageHash;
+use crate::state::settings;
+use crate::{ItemId, Result};
 
 impl Import<'_> {
     /// Notes that an episode's open page may have reached its limit.
@@ -22,7 +23,7 @@ impl Import<'_> {
     /// Closes the open pages that reached their limit.
     pub(super) fn close_due_pages(&mut self) -> Result<()> {
         while let Some(episode) = self.due.pop_first() {
-            self.transaction()?.seal_pages(episode)?;
+            self.transaction()?.close_full_page(episode)?;
         }
         Ok(())
     }
@@ -30,7 +31,7 @@ impl Import<'_> {
     pub(super) fn page(&mut self, line: &Page) -> Result<Outcome, Failure> {
         let state = self.transaction()?.state()?;
         let Some(episode) = state.episode_number(&line.episode)? else {
-            let message = format!("there is no episode {}", quoted(&line.episode));
+            let message = format!("no episode {}", quoted(&line.episode));
             return Err(Fault::new(&["page", "episode"], "missing", message).into());
         };
         let first = self.holder(&line.first, &["page", "first"])?;
@@ -153,7 +154,7 @@ fn check_hash(line: &Page, found: &[u8; 32]) -> Result<(), Failure> {
     let found = hex(found);
     match &line.hash {
         Some(given) if !found.starts_with(given.as_str()) => {
-            let message = format!("the hash of the page disagrees with its traces: given {given}, found {found}");
+            let message = format!("hash mismatch of the page: given {given}, but its traces have {found}");
             Err(Fault::new(&["page", "hash"], "hash-mismatch", message).into())
         }
         _ => Ok(()),

@@ -1,16 +1,16 @@
 //! What the log said before the import began: how a line that changes something is known when it is imported again.
 //!
 //! Some lines change what an earlier line said: a second `mark` of an item, another value of a setting, a link taken
-//! back. Compared with the present state, the earlier line would look new when the file is imported again, and would undo
-//! the later one. So a statement is compared with what the log said of its subject, in order: it is known when it agrees
-//! with the statement the file has come to, or with a later one, which the file has then come to. The first statement
-//! of a file that the log does not hold leaves the past of its subject behind.
+//! back. Compared with the present state, the earlier line would look new when the file is imported again, and would
+//! undo the later one. So a statement is compared with what the log said of its subject, in order: it is known when it
+//! agrees with the statement the file has come to, or with a later one, which the file has then come to. The first
+//! statement of a file that the log does not hold leaves the past of its subject behind.
 //!
 //! Cost: one scan of the log, at the first line that neither repeats the present state nor names something new; memory
 //! for the statements that are not items.
 
-use crate::database::Holotype;
-use crate::record::{
+use crate::core::handle::Holotype;
+use crate::records::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, PointerRecord, PointerTarget, Record, UncitedRecord,
 };
 use crate::{Edge, Error, ItemId, Kind, Layer, Result, Status};
@@ -68,7 +68,7 @@ impl Statement {
         Statement::Cited { field: pointer.field.clone(), start: pointer.start, end: pointer.end, stated: false }
     }
 
-    /// Whether all that a line says is what the log says.
+    /// True if all that a line says is what the log says.
     fn agrees(&self, logged: &Statement) -> bool {
         fn part<T: PartialEq>(said: &Option<T>, logged: &Option<T>) -> bool {
             said.is_none() || said == logged
@@ -91,11 +91,11 @@ impl Statement {
 }
 
 /// What the log said of one subject, from the statement on that the file has come to.
-type Told = Vec<Statement>;
+type EffectiveRecord = Vec<Statement>;
 
 #[derive(Debug, Default)]
 struct Pages {
-    told: HashMap<Subject, Told>,
+    told: HashMap<Subject, EffectiveRecord>,
     /// Items without a key of their own, by what tells them apart at first glance.
     unkeyed: HashMap<[u8; 32], Vec<ItemId>>,
 }
@@ -125,7 +125,7 @@ impl Past {
         }
     }
 
-    /// Whether the log said so before the import began.
+    /// True if the log said so before the import began.
     pub(super) fn holds(&mut self, database: &Holotype, subject: &Subject, statement: &Statement) -> Result<bool> {
         Ok(self.read(database)?.come_to(subject, statement))
     }
@@ -165,13 +165,13 @@ impl Pages {
     fn read(database: &Holotype, until: u64) -> Result<Pages> {
         let mut pages = Pages::default();
         let snapshot = database.snapshot();
-        for transaction in crate::retold::transactions(&database.inner.log)? {
+        for transaction in crate::derive::retained_log::transactions(&database.core.log)? {
             let transaction = transaction?;
             if transaction.number.0 > until {
                 break;
             }
             for record in &transaction.records {
-                let Some(told) = Record::told(record)? else { continue };
+                let Some(told) = Record::effective(record)? else { continue };
                 match told.record {
                     Record::Item(item) => {
                         if item.key.as_ref().is_some_and(|key| key.starts_with('~')) {

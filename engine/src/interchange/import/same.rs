@@ -1,19 +1,22 @@
-//! Whether an item line says what the database holds of the item, and if not, the first member that differs.
+//! True if an item line says what the database holds of the item, and if not, the first member that differs.
 //!
 //! An item is compared as it was written and, where that may have changed since, as it stands: status and utility by
 //! marks, `active` by a deactivation, pointers by later citations. A step that the line does not state is the engine's
 //! to give, a vector that it does not state an embedder's.
 
-use crate::content::Content;
-use crate::embed::HashingEmbedder;
 use crate::interchange::{
     self,
     line::{FieldValue, Pointer, Recall, Span, Stated, Theme, Trace, Unit},
 };
-use crate::provenance::{self, field_bytes, hex};
-use crate::record::{self, Field, ItemRecord, PointerRecord, PointerTarget};
-use crate::transaction::Transaction;
-use crate::{Attributes, Edge, Inherited, ItemId, Kind, Origin, Result, Source, Status, tables, time};
+use crate::model::embed::HashingEmbedder;
+use crate::model::pointer::hex;
+use crate::model::time;
+use crate::read::resolve;
+use crate::records::record::{self, Field, ItemRecord, PointerRecord, PointerTarget};
+use crate::records::tables;
+use crate::state::content::Content;
+use crate::write::transaction::Transaction;
+use crate::{Attributes, Edge, Inherited, ItemId, Kind, Origin, Result, Source, Status};
 use std::fmt::Display;
 
 /// The first member in which a line and a stored item differ.
@@ -139,8 +142,8 @@ impl Stored {
         compare.option("origin", Origin::from_byte(record.origin).map(Origin::as_str), Some(origin));
     }
 
-    /// The line's pointers must be pointers that the item was written with or has now, and miss none that it was written
-    /// with and has still.
+    /// The line's pointers must be pointers that the item was written with or has now, and miss none that it was
+    /// written with and has still.
     fn differing_pointer(&self, transaction: &mut Transaction<'_>, line: &[Pointer]) -> Result<Option<Difference>> {
         let written = &self.record().from;
         let kept: Vec<&PointerRecord> = written.iter().filter(|pointer| self.pointers.contains(pointer)).collect();
@@ -170,7 +173,7 @@ impl Stored {
     }
 }
 
-/// Whether an item is or was called by a key.
+/// True if an item is or was called by a key.
 fn is_called(transaction: &mut Transaction<'_>, id: ItemId, key: &str) -> Result<bool> {
     if transaction.state()?.item_by_key(key)? == Some(id) {
         return Ok(true);
@@ -178,7 +181,7 @@ fn is_called(transaction: &mut Transaction<'_>, id: ItemId, key: &str) -> Result
     Ok(transaction.content(id)?.record.key.as_deref() == Some(key))
 }
 
-/// Whether a line's pointer is a stored one; keys mean what they meant when the pointer was stored.
+/// True if a line's pointer is a stored one; keys mean what they meant when the pointer was stored.
 pub(super) fn same_pointer(transaction: &mut Transaction<'_>, line: &Pointer, stored: &PointerRecord) -> Result<bool> {
     let same_hash =
         |hash: &Option<String>| hash.as_ref().is_none_or(|hash| hex(&stored.hash).starts_with(hash.as_str()));
@@ -195,14 +198,14 @@ pub(super) fn same_pointer(transaction: &mut Transaction<'_>, line: &Pointer, st
                 return Ok((*start, *end) == (stored.start, stored.end));
             }
             let pointer = super::items::pointer(line);
-            let found = provenance::resolve(&pointer, target, &transaction.content(target)?);
+            let found = resolve::resolve(&pointer, target, &transaction.content(target)?);
             Ok(found.is_ok_and(|found| (found.start, found.end) == (stored.start, stored.end)))
         }
         _ => Ok(false),
     }
 }
 
-/// Whether a theme has, or had, a child by that key.
+/// True if a theme has, or had, a child by that key.
 pub(super) fn child(transaction: &mut Transaction<'_>, theme: ItemId, key: &str) -> Result<Option<ItemId>> {
     let state = transaction.state()?;
     if let Some(child) = state.item_by_key(key)? {
@@ -258,7 +261,7 @@ impl Compare {
         for (name, value) in given {
             let field = stored.iter().find(|field| field.name == *name);
             if field.is_none_or(|field| !same_value(&field.value, value)) {
-                let stored = shown(field.map(|field| String::from_utf8_lossy(field_bytes(&field.value)).into_owned()));
+                let stored = shown(field.map(|field| String::from_utf8_lossy(field.value.bytes()).into_owned()));
                 let given = shown(Some(String::from_utf8_lossy(value.as_bytes())));
                 return self.differ(&["fields", name], stored, given);
             }
@@ -283,7 +286,7 @@ fn same_value(stored: &record::FieldValue, given: &FieldValue) -> bool {
         (record::FieldValue::Json(stored), FieldValue::Json(given)) => stored == given.as_str(),
         (record::FieldValue::Json(_), _) | (_, FieldValue::Json(_)) => false,
         // Bytes that are text are the same either way.
-        (stored, given) => field_bytes(stored) == given.as_bytes(),
+        (stored, given) => stored.bytes() == given.as_bytes(),
     }
 }
 

@@ -5,16 +5,18 @@ use super::items::{pointer, word};
 use super::past::{Statement, Subject, cites};
 use super::same::same_pointer;
 use super::{Import, Outcome, quoted};
-use crate::forget::Forget;
 use crate::interchange::{
     self,
     line::{Claim, Deactivate, Episode, Link, Mark, Pointer, Redact, Setting, Space},
 };
-use crate::provenance::{self, Target};
-use crate::record::{ClaimRecord, UncitedRecord};
-use crate::settings;
-use crate::transaction::{self, EpisodeChange};
-use crate::{Edge, Encoding, Inherited, ItemId, Metric, Result, Status, space, tables};
+use crate::model::pointer::{self, Target};
+use crate::model::space;
+use crate::records::record::{ClaimRecord, UncitedRecord};
+use crate::records::tables;
+use crate::state::settings;
+use crate::write::forget::Forget;
+use crate::write::transaction::{self, EpisodeChange};
+use crate::{Edge, Encoding, Inherited, ItemId, Metric, Result, Status};
 
 impl Import<'_> {
     pub(super) fn space(&mut self, line: &Space) -> Result<Outcome, Failure> {
@@ -87,7 +89,7 @@ impl Import<'_> {
             }
         }
         // What says something can be erased only where it stands.
-        if self.transaction()?.is_own_with_content(id) {
+        if self.transaction()?.wrote_content(id) {
             self.commit()?;
         }
         let because = line.because.clone().unwrap_or_default();
@@ -178,10 +180,10 @@ impl Import<'_> {
         Ok(Outcome::Added)
     }
 
-    /// Whether an item had a pointer before the import began that an unlink has taken away since.
+    /// True if an item had a pointer before the import began that an unlink has taken away since.
     fn was_cited(&mut self, from: ItemId, to: &Pointer) -> Result<bool> {
         for target in self.targets(to)? {
-            let given = provenance::Pointer { target, ..pointer(to) };
+            let given = pointer::Pointer { target, ..pointer(to) };
             let Ok(resolved) = self.transaction()?.resolve(&given) else { continue };
             if self.past.holds(self.database, &cites(from, resolved.target), &Statement::cited(&resolved))? {
                 return Ok(true);
@@ -202,7 +204,7 @@ impl Import<'_> {
     fn uncite(&mut self, line: &Link) -> Result<Outcome, Failure> {
         for from in self.called(&line.from)? {
             for target in self.targets(&line.to)? {
-                let given = provenance::Pointer { target, hash: None, ..pointer(&line.to) };
+                let given = pointer::Pointer { target, hash: None, ..pointer(&line.to) };
                 let Ok(resolved) = self.transaction()?.resolve(&given) else { continue };
                 let statement = Statement::uncited(&UncitedRecord::of(&resolved));
                 if self.past.holds(self.database, &cites(from, resolved.target), &statement)? {
@@ -248,7 +250,7 @@ impl Import<'_> {
         self.transaction()?.state()?.get(tables::EDGE_OUT, &tables::edge(from.0, edge.to_byte(), to.0))
     }
 
-    /// Whether the log linked two items before the import began.
+    /// True if the log linked two items before the import began.
     pub(super) fn was_linked(&mut self, from: ItemId, edge: Edge, to: ItemId) -> Result<bool> {
         let subject = Subject::Edge(from, edge.to_byte(), to);
         self.past.holds(self.database, &subject, &Statement::Linked(true))
@@ -343,7 +345,7 @@ impl Import<'_> {
         Ok(true)
     }
 
-    /// Whether a mark would change nothing.
+    /// True if a mark would change nothing.
     fn stands(&mut self, item: ItemId, mark: transaction::Mark) -> Result<bool> {
         let attributes = self.transaction()?.state()?.attributes(item)?;
         Ok(match mark {

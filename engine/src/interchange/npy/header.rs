@@ -18,7 +18,7 @@ const _: () = assert!(HEADER_LEN.is_multiple_of(64) && TEXT_AT == 10);
 pub struct NpyHeader {
     /// Type of an element, such as `<f4` or `|u1`.
     pub descr: String,
-    /// Whether the first index runs fastest.
+    /// True if the first index runs fastest.
     pub fortran_order: bool,
     /// Length of each dimension.
     pub shape: Vec<u64>,

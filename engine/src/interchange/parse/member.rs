@@ -43,7 +43,7 @@ pub(super) fn object_start(p: &Parser<'_>, kind: &'static str) -> Parsed<usize> 
 
 pub(super) fn unknown(what: &str, name: &Name<'_>, takes: &str, known: &[&str]) -> JsonError {
     let error = JsonError::new(name.offset, format!("unknown {what}: {}", quoted(name.text)));
-    error.with_hint(match words::nearest(name.text, known) {
+    error.with_hint(match words::nearest(name.text, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("{takes} {}", known.join(", ")),
     })
@@ -73,7 +73,7 @@ pub(super) fn word(p: &mut Parser<'_>, at: Member, known: &'static [&'static str
         return Ok(word);
     }
     let error = at.expected(&format!("one of {}", known.join(", ")), &quoted(&word), offset);
-    Err(match words::nearest(&word, known) {
+    Err(match words::nearest(&word, known.iter().copied()) {
         Some(nearest) => error.with_hint(format!("did you mean `{nearest}`?")),
         None => error,
     })

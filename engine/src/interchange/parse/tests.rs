@@ -356,7 +356,7 @@ fn faults_of_members() {
         ("{\"credit\":{\"reward\":^1e309}}", "`credit.reward`: `1e309` is too large", None),
         (
             "{\"trace\":{\"time\":^\"2026-01-05T10:00:00\"}}",
-            "`trace.time`: `2026-01-05T10:00:00`: the time has no zone: expected Z or an offset like +02:00 at its end",
+            "`trace.time`: `2026-01-05T10:00:00`: a time needs a zone: end it with Z or an offset such as +02:00",
             None,
         ),
         ("{\"trace\":{\"time\":^1767607200}}", "`trace.time`: expected a string, found a number", None),

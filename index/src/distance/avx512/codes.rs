@@ -1,8 +1,8 @@
 //! Codes: products of unsigned and signed bytes (`vpdpbusd`), four rows at a time.
 //!
-//! The instruction multiplies unsigned by signed bytes: a sign bit is flipped (128 added), and what that adds is taken off
-//! again. Four rows at a time share what is read of the query, of which as much stays in registers as there are some for; their
-//! sums are folded in one go.
+//! The instruction multiplies unsigned by signed bytes: a sign bit is flipped (128 added), and what that adds is taken
+//! off again. Four rows at a time share what is read of the query, of which as much stays in registers as there are
+//! some for; their sums are folded in one go.
 //!
 //! | answer | by such products |
 //! |---|---|
@@ -16,8 +16,9 @@
 
 use std::arch::x86_64::*;
 
-use super::super::{prefetch, row};
+use super::super::row;
 use super::{AHEAD_BYTES, FOUR, fetch, mask64};
+use crate::prefetch::prefetch;
 
 /// Rows of a gather fetched ahead of those at work.
 const AHEAD: usize = 2 * FOUR;
@@ -235,8 +236,8 @@ unsafe fn held<C: Comparison, const HELD: usize>(query: &[i8]) -> [__m512i; HELD
     }
 }
 
-/// The answers of four rows, of which the query's first steps are `held`. Fetches what lies `ahead` bytes beyond each row,
-/// where that is not 0.
+/// The answers of four rows, of which the query's first steps are `held`. Fetches what lies `ahead` bytes beyond each
+/// row, where that is not 0.
 #[inline(always)]
 unsafe fn four<C: Comparison, const HELD: usize>(
     query: &[i8],
@@ -248,8 +249,8 @@ unsafe fn four<C: Comparison, const HELD: usize>(
     let [a, b, c, d] = rows;
     let n = query.len().min(a.len()).min(b.len()).min(c.len()).min(d.len());
     assert!(n >= HELD * 64);
-    // SAFETY: see `Comparison`; every load starts at `i` and ends at `n` or before, within all slices; masked lanes are not
-    // read, and a prefetch has no effect but on the cache.
+    // SAFETY: see `Comparison`; every load starts at `i` and ends at `n` or before, within all slices; masked lanes are
+    // not read, and a prefetch has no effect but on the cache.
     unsafe {
         let mut all = [[_mm512_setzero_si512(); 2]; FOUR];
         for step in 0..HELD {

@@ -1,6 +1,6 @@
-//! A passive auditor of write-ahead order: it sees every change before it is carried out, and says which of them came too
-//! early. It knows the names and layouts of the files this crate and the engine write, and nothing of the code that writes
-//! them, so it notices also what no crash happened to hit.
+//! A passive auditor of write-ahead order: it sees every change before it is carried out, and says which of them came
+//! too early. It knows the names and layouts of the files this crate and the engine write, and nothing of the code that
+//! writes them, so it notices also what no crash happened to hit.
 //!
 //! What must come first, for a database in a directory with `log/`, `LOCK`, `catalog.redb` and derived files:
 //!
@@ -10,7 +10,8 @@
 //! 3. The catalog states no position below which the log has such bytes, and names no file whose name is not durable.
 //! 4. A segment, a quarantine or a derived file gets its name only when its content is synced. (Not the catalog: redb
 //!    syncs what it commits, and what it writes behind that is its own affair.)
-//! 5. A segment of the log is removed, and written bytes of one zeroed, only after the names of quarantine files are durable.
+//! 5. A segment of the log is removed, and written bytes of one zeroed, only after the names of quarantine files are
+//!    durable.
 //!
 //! Bytes that stood in the log already and are written again (recovery, redaction) are not new: they were durable once.
 
@@ -109,7 +110,7 @@ fn not_durable(disk: &Disk, log: &Path, position: u64) -> Option<String> {
     None
 }
 
-/// Whether bytes go where nothing stood before.
+/// True if bytes go where nothing stood before.
 fn is_new(file: &File, offset: u64, bytes: &[u8]) -> bool {
     !zeros::is_zero(bytes) && file.durable.is_blank(offset as usize, bytes.len())
 }
@@ -154,7 +155,7 @@ fn is_quarantine(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("bin"))
 }
 
-/// Whether a file of this name is never seen unfinished.
+/// True if a file of this name is never seen unfinished.
 fn is_whole_from_the_start(path: &Path) -> bool {
     is_segment(path) || is_quarantine(path) || is_derived(path)
 }

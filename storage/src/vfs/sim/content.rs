@@ -1,8 +1,9 @@
-//! What a simulated file holds: pages shared copy-on-write, so that a copy costs a pointer and a change costs its pages, and a
-//! fingerprint that is computed for changed pages only.
+//! What a simulated file holds: pages shared copy-on-write, so that a copy costs a pointer and a change costs its
+//! pages, and a fingerprint that is computed for changed pages only.
 //!
 //! 1. There are `len / PAGE_LEN` pages, rounded up; bytes behind `len` in the last one are zero.
-//! 2. The hash of a page and the fingerprint of a content are 0 until someone asks for them, and again after every change.
+//! 2. The hash of a page and the fingerprint of a content are 0 until someone asks for them, and again after every
+//!    change.
 //! 3. A page that is written whole with zeros is the one page of zeros there is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,7 +106,7 @@ impl Content {
         there
     }
 
-    /// Whether all of a range is zero or behind the end.
+    /// True if all of a range is zero or behind the end.
     pub(super) fn is_blank(&self, offset: usize, len: usize) -> bool {
         let end = self.len().min(offset.saturating_add(len));
         let mut at = offset;

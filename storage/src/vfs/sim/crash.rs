@@ -55,7 +55,7 @@ impl CrashStates {
         self.pending
     }
 
-    /// Whether every state there is is given, and not a sample of them.
+    /// True if every state there is is given, and not a sample of them.
     #[must_use]
     pub fn is_exhaustive(&self) -> bool {
         self.all.is_some()
@@ -128,8 +128,8 @@ pub(super) fn sectors(offset: u64, len: usize) -> u64 {
     (offset + len as u64).div_ceil(SECTOR_LEN) - offset / SECTOR_LEN
 }
 
-/// The pieces of a write that its fate leaves, with where they go: all of it, or what stands before and behind the sector
-/// that is missing.
+/// The pieces of a write that its fate leaves, with where they go: all of it, or what stands before and behind the
+/// sector that is missing.
 pub(super) fn kept_sectors(offset: u64, bytes: &[u8], fate: usize) -> impl Iterator<Item = (usize, &[u8])> {
     let count = sectors(offset, bytes.len());
     let missing = match fate {

@@ -30,14 +30,14 @@ pub(super) struct File {
     pub(super) cached: Content,
     pub(super) durable: Content,
     pub(super) pending: Vec<Pending>,
-    /// Whether a sync failed: then `cached` is more than `durable` with everything pending.
+    /// True if a sync failed: then `cached` is more than `durable` with everything pending.
     has_lost: bool,
     /// What crashes left of it since the last sync, by the fates of what was pending; nothing while nothing is.
     left: Option<Arc<Mutex<Left>>>,
 }
 
-/// Contents by the fates that lead to them, a number whose lowest digit is the oldest operation's fate. An operation that is
-/// lost is the digit 0 and changes nothing, so the numbers stay right as more operations come.
+/// Contents by the fates that lead to them, a number whose lowest digit is the oldest operation's fate. An operation
+/// that is lost is the digit 0 and changes nothing, so the numbers stay right as more operations come.
 type Left = BTreeMap<u128, Content>;
 
 /// An uncovered change of a file.
@@ -324,7 +324,7 @@ fn persist(content: &mut Content, pending: &[Pending], fates: &[usize]) {
     content.resize(len);
 }
 
-/// Whether two paths are the same; most are so byte by byte, which is quicker to see.
+/// True if two paths are the same; most are so byte by byte, which is quicker to see.
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     one.as_os_str() == other.as_os_str() || one == other
 }
@@ -360,8 +360,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept of earlier crashes is what this one leaves, also when operations came since; and a sync makes durable
-        /// what a crash that keeps everything leaves.
+        /// What is kept of earlier crashes is what this one leaves, also when operations came since; and a sync makes
+        /// durable what a crash that keeps everything leaves.
         #[test]
         fn what_is_kept_is_what_is_left(
             steps in prop::collection::vec((0..8_u8, 0..9000_u64, 1..3000_usize), 1..12),

@@ -56,8 +56,9 @@ impl SimVfs {
         self.state().history.iter().map(|change| (change.tag, change.operation.clone())).collect()
     }
 
-    /// The disk as it would be had the changes with these numbers been made in this order, and no others. The auditor looks
-    /// at them again. A file must still be made before it is changed, and files made in the order they were made in.
+    /// The disk as it would be had the changes with these numbers been made in this order, and no others. The auditor
+    /// looks at them again. A file must still be made before it is changed, and files made in the order they were made
+    /// in.
     #[must_use]
     pub fn reordered(&self, order: &[usize]) -> Self {
         let state = self.state();
@@ -70,8 +71,8 @@ impl SimVfs {
         other
     }
 
-    /// Stands at each point of this disk's history in turn, from what it was before the first change. Damage from outside
-    /// ([`SimVfs::flip`], [`SimVfs::replace`]) is no part of the history.
+    /// Stands at each point of this disk's history in turn, from what it was before the first change. Damage from
+    /// outside ([`SimVfs::flip`], [`SimVfs::replace`]) is no part of the history.
     #[must_use]
     pub fn replay(&self) -> Replay {
         let state = self.audited();

@@ -1,0 +1,78 @@
+//! Import and export: the same bytes come out again, and an import can be run again.
+
+use crate::command_line::program::Place;
+
+#[test]
+fn what_is_exported_imports_to_the_same_export() {
+    let place = Place::with_trip();
+    place.run(&["export", "memory.holo", "a.jsonl", "--vectors", "a.npy"]).ok();
+    place.run(&["create", "b.holo"]).ok();
+    let run = place.run(&["import", "b.holo", "a.jsonl", "--vectors", "a.npy", "--durability", "flush"]).ok();
+    assert_eq!(run.stderr, "", "vectors came along, so nothing is embedded");
+    place.run(&["export", "b.holo", "b.jsonl", "--vectors", "b.npy"]).ok();
+    assert_eq!(place.read("a.jsonl"), place.read("b.jsonl"));
+    assert_eq!(place.read("a.npy"), place.read("b.npy"));
+    assert!(!place.path("a.jsonl.partial").exists());
+
+    let run = place.run(&["export", "memory.holo"]).ok();
+    assert!(run.stdout.starts_with("{\"holotype\":{\"interchange\":1}}\n"), "{run:#?}");
+    assert!(run.stdout.contains("\"vector\":["), "{run:#?}");
+    let history = place.run(&["export", "memory.holo", "-", "--history"]).ok();
+    assert!(history.stdout.contains("{\"commit\":"), "{history:#?}");
+}
+
+#[test]
+fn the_built_in_embedder_is_named_once_and_an_import_can_be_run_again() {
+    let place = Place::new();
+    place.write("trip.jsonl", crate::command_line::program::TRIP);
+    place.run(&["create", "memory.holo"]).ok();
+    let run = place.run(&["import", "memory.holo", "trip.jsonl", "trip.jsonl"]).ok();
+    assert_eq!(run.stderr.matches("hashing-v1-256").count(), 1, "{run:#?}");
+    let again = place.run(&["import", "memory.holo", "trip.jsonl", "--format", "json"]).ok();
+    assert_eq!(again.stderr, "");
+    let report = again.json();
+    assert_eq!((&report["added"], &report["skipped"]), (&0.into(), &0.into()), "{report}");
+    assert_ne!(report["known"], 0);
+}
+
+#[test]
+fn a_database_is_created_as_asked() {
+    let place = Place::new();
+    let run =
+        place.run(&["create", "a.holo", "--space", "hashing-v1-64", "--profile", "archive", "--page-size", "4096"]);
+    assert_eq!(run.ok().stdout, "created a.holo with the space hashing-v1-64 (64 x f32, cosine)\n");
+    let stats = place.run(&["stats", "a.holo", "--format", "json"]).json();
+    assert_eq!(stats["log page size"], 4096);
+    let settings = place.run(&["query", "a.holo", "show settings"]).ok();
+    assert!(settings.stdout.contains("archive"), "{settings:#?}");
+    let run =
+        place.run(&["create", "b.holo", "--dim", "8", "--metric", "dot", "--encoding", "f16", "--format", "json"]);
+    let space = &run.json()["space"];
+    assert_eq!((&space["dim"], &space["metric"], &space["encoding"]), (&8.into(), &"dot".into(), &"f16".into()));
+    for wrong in [&["--space", "mine"][..], &["--space", "hashing-v1-64", "--dim", "65"], &["--dim", "0"]] {
+        let run = place.run(&[&["create", "c.holo"], wrong].concat());
+        assert_eq!(run.status, 2, "{wrong:?}: {run:#?}");
+    }
+}
+
+#[test]
+fn derived_files_are_made_anew_and_checkpoints_written() {
+    let place = Place::with_trip();
+    let ask = || {
+        place
+            .run(&["query", "memory.holo", "recall 'what does UA123 cost?' return key, score", "--format", "table"])
+            .ok()
+            .stdout
+    };
+    let before = ask();
+    for derived in ["columns", "vectors", "words"] {
+        std::fs::remove_dir_all(place.path("memory.holo").join(derived)).unwrap();
+    }
+    std::fs::remove_file(place.path("memory.holo/catalog.redb")).unwrap();
+    let run = place.run(&["rebuild", "memory.holo"]).ok();
+    assert!(run.stdout.contains("4 items"), "{run:#?}");
+    assert_eq!(ask(), before);
+    let run = place.run(&["checkpoint", "memory.holo"]).ok();
+    assert!(run.stdout.contains("a checkpoint holds everything"), "{run:#?}");
+    place.run(&["verify", "memory.holo"]).ok();
+}

@@ -1,0 +1,53 @@
+//! Compacting derived files, and sealing the open log page.
+
+use crate::core::handle::Holotype;
+use crate::derive::rebuild_online::rebuild_online;
+use crate::{Error, Result};
+
+/// The sizes before and after compacting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactReport {
+    /// The bytes of the catalog and the derived files before.
+    pub before: u64,
+    /// The bytes of the catalog and the derived files after.
+    pub after: u64,
+}
+
+impl Holotype {
+    /// Merges each layer's vectors into one segment and its words into another, and rewrites the catalog without free
+    /// pages. The log is only read. Writers wait for the end; readers do not.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], and errors of the file system, which leave the old files in use.
+    pub fn compact(&self) -> Result<CompactReport> {
+        let core = &self.core;
+        if core.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        let before = core.files.derived_len()?;
+        let mut writer = core.lock_writer();
+        if let Some(detail) = &writer.poisoned {
+            return Err(Error::Poisoned { detail: detail.clone() });
+        }
+        let state = std::sync::Arc::clone(&writer.state);
+        let fresh = rebuild_online(core, &mut writer, &state, true)?;
+        core.replace(&mut writer, fresh);
+        drop(writer);
+        core.publish();
+        Ok(CompactReport { before, after: core.files.derived_len()? })
+    }
+
+    /// Closes the open log page with its hash, so that the chain of page hashes covers every commit, and syncs the log.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], and errors of the file system.
+    pub fn seal(&self) -> Result<()> {
+        if self.core.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.core.log.seal()?;
+        self.core.record_durable_position();
+        Ok(())
+    }
+}

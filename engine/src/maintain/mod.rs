@@ -1,0 +1,8 @@
+//! Maintenance: verification, backup, retention, salvage, following another process, statistics.
+
+pub(crate) mod backup;
+pub(crate) mod refresh;
+pub(crate) mod retain;
+pub(crate) mod salvage;
+pub(crate) mod stats;
+pub(crate) mod verify;

@@ -1,0 +1,103 @@
+//! Reader processes: moving a database that is open for reading forward, beside the process that writes it.
+//!
+//! A reader stands on a checkpoint with the log behind it applied in memory, as a writer does, and never looks past the
+//! position that the writer's status block calls durable. Refreshing applies what became durable since. When that has
+//! grown to as much as makes a checkpoint due, it stands on the writer's newest checkpoint instead, so that its memory
+//! is bounded by the same options as the writer's.
+//!
+//! 1. Snapshots taken before stay what they are: their rows are pinned in the catalog, their files mapped or open.
+//! 2. A refresh that fails leaves the reader where it was.
+//! 3. A derived file that vanished belonged to a checkpoint that another has replaced: its manifest is read again.
+
+use crate::Result;
+use crate::core::Writer;
+use crate::core::handle::Holotype;
+use crate::derive::open::{MANIFEST_ATTEMPTS, is_superseded_file, open_checkpoint};
+use crate::state::State;
+use crate::state::replay::replay;
+use holotype_storage::log::{Log, Lsn};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Holotype {
+    /// Moves a database that is open for reading forward to what its writer has made durable since, and says whether
+    /// there was anything. Snapshots taken before do not change. A database open for writing is always at its newest
+    /// state.
+    ///
+    /// # Errors
+    /// When files cannot be read or the log is damaged; the state stays what it was.
+    pub fn refresh(&self) -> Result<bool> {
+        let core = &self.core;
+        if !core.options.read_only || core.report.damage.is_some() {
+            return Ok(false);
+        }
+        let mut writer = core.lock_writer();
+        let durable = core.lock.status()?.map_or(Lsn(0), |status| status.durable);
+        if durable <= core.log.end() {
+            return Ok(false);
+        }
+        let before = writer.state.head.commit;
+        let mut state = match self.newer_checkpoint(&writer, durable) {
+            Some(state) => {
+                writer.tail_records = 0;
+                writer.tail_bytes = 0;
+                state
+            }
+            None => writer.state.as_ref().clone(),
+        };
+        let start = state.head.position.0;
+        let mut records = self.follow(&mut state, durable)?;
+        // What was forgotten stands in no file of the checkpoint the writer made after it, and may in those held here.
+        if state.meta.forgets > writer.state.meta.forgets
+            && let Ok((_, mut purged)) = open_checkpoint(&core.files, &core.options)
+            && purged.meta.purged >= state.meta.forgets
+        {
+            records = self.follow(&mut purged, durable)?;
+            state = purged;
+        }
+        writer.tail_records += records;
+        writer.tail_bytes += state.head.position.0.saturating_sub(start);
+        core.forgets.fetch_max(state.meta.forgets, Ordering::AcqRel);
+        let is_new = state.head.commit > before;
+        writer.state = Arc::new(state);
+        core.published.store(Arc::clone(&writer.state));
+        Ok(is_new)
+    }
+
+    /// Applies what stands in the log behind a state; returns how many records.
+    fn follow(&self, state: &mut State, durable: Lsn) -> Result<u64> {
+        let from = (state.head.commit.0 > 0).then_some(state.head);
+        let mut records = 0;
+        self.core.log.follow(from, durable, &mut |transaction| -> Result<()> {
+            records += transaction.records.len() as u64;
+            replay(state, &transaction.try_into()?)
+        })?;
+        state.prepare_vectors()?;
+        Ok(records)
+    }
+
+    /// The state as of the writer's newest checkpoint, where one is due and there is one. Whatever keeps it from being
+    /// opened, the log behind the present state says the same.
+    fn newer_checkpoint(&self, writer: &Writer, durable: Lsn) -> Option<State> {
+        let core = &self.core;
+        let behind = durable.0.saturating_sub(writer.state.head.position.0);
+        // What stood behind the present state may be gone from the log.
+        let floor = Log::floor_in(core.files.vfs.as_ref(), &core.files.log_dir()).ok().flatten();
+        let cut_off = floor.is_some_and(|floor| writer.state.head.position < floor.head.position);
+        let due = cut_off
+            || writer.tail_bytes.saturating_add(behind) >= core.options.checkpoint_bytes
+            || writer.tail_records >= core.options.checkpoint_records;
+        if !due {
+            return None;
+        }
+        let held = writer.state.rows.base().and_then(|base| base.applied()).map(|applied| applied.position);
+        for _ in 0..MANIFEST_ATTEMPTS {
+            match open_checkpoint(&core.files, &core.options) {
+                Ok((_, state)) => return (Some(state.head.position) > held).then_some(state),
+                Err(error) if is_superseded_file(&error) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+}

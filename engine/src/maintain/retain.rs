@@ -1,0 +1,243 @@
+//! Keeping history from one commit on only: what is live is told again, and the log's older files go.
+//!
+//! The present does not change: numbers, keys, links, statuses and positions stay, and whatever is live keeps its
+//! evidence word for word. What goes is the past: `as of` a commit before is [`Error::BeforeHistory`], and so are
+//! proofs that need records which are gone. An item is *live* that is active, or changed since that commit, or is what
+//! a live one cites or derives from or, of a theme, holds as its child. What is not live is left behind: it is
+//! forgotten as by [`crate::Forget`], so that its number and key stay and its text is in the archive alone.
+//!
+//! In this order:
+//!
+//! 1. The segments that will go are copied to the archive, if one is asked for.
+//! 2. What is not live is forgotten.
+//! 3. Everything that made the state as of the commit is appended again ([`crate::derive::retained_log`]), in
+//!    transactions of a few megabytes, between which others write; so are the hashes of subtrees that can be made of no
+//!    record any more. Then a checkpoint is written.
+//! 4. The file `log/floor` is put in its place: from now on the log begins at the commit. This is the one step that
+//!    counts; what was told before it, and no floor names, means nothing.
+//! 5. The segments behind the floor are removed. A crash leaves that to the next opening.
+//!
+//! Cost: a pass over the log up to the commit, and as much written as is live; then the room of the segments that went.
+
+use crate::core::handle::Holotype;
+use crate::derive::checkpoint;
+use crate::derive::retained_log;
+use crate::model::edge::Edge;
+use crate::model::item::ItemId;
+use crate::options::Durability;
+use crate::records::record::{Record, RetainedCommitRecord, RetainedRecord, SubtreesRecord};
+use crate::state::State;
+use crate::state::history::Subject;
+use crate::state::record_tree;
+use crate::write::forget::Forget;
+use crate::{Error, Result};
+use holotype_storage::lock::Lock;
+use holotype_storage::log::{Head, Lsn, Transaction};
+use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// About how many bytes one transaction tells again.
+const PART_LEN: u64 = 4 << 20;
+/// How many rows of the tree stand in one record.
+const ROWS_AT_ONCE: usize = 1024;
+
+/// What keeping history from one commit on only did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetainReport {
+    /// The commit from which on history is kept.
+    pub since: u64,
+    /// Records told again.
+    pub records: u64,
+    /// Items that are not live and were left behind.
+    pub left: u64,
+    /// Segment files removed.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes copied to the archive.
+    pub archived: u64,
+}
+
+impl Holotype {
+    /// Keeps history from commit `since` on only, and what is live; copies the log's files that go to an archive first,
+    /// if one is given. Others read and write meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::FutureCommit`], [`Error::BeforeHistory`]; [`Error::Cancelled`] when something was forgotten meanwhile:
+    /// retain again; of the file system.
+    pub fn retain(&self, since: u64, archive: Option<&Path>) -> Result<RetainReport> {
+        let core = &self.core;
+        if core.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        let _turn = core.retaining.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut report = RetainReport { since, ..RetainReport::default() };
+        let state = core.published.load_full();
+        if since > state.meta.commit {
+            return Err(Error::FutureCommit { commit: since, newest: state.meta.commit });
+        }
+        self.check_history(since)?;
+        if since == self.history_since() {
+            return Ok(report);
+        }
+        checkpoint::run(core)?;
+        let state = core.published.load_full();
+        let head = self.head_of(&state, since)?;
+        let records = core.log.records_before(head.position)?;
+        let leaves = record_tree::extent_before(&state, records)?;
+        let vfs = core.files.vfs.as_ref();
+        if let Some(dir) = archive {
+            report.archived = core.log.archive(vfs, dir, leaves.1, head)?;
+        }
+        let left = state.not_live(since)?;
+        if !left.is_empty() {
+            self.forget(&left, &Forget::because(format!("not live at commit {since}, from which on history is kept")))?;
+            report.left = left.len() as u64;
+        }
+        let from = core.log.head();
+        report.records = self.append_retained(since, &state, leaves.0)?;
+        let until = core.log.head();
+        checkpoint::run(core)?;
+        let unpinned = Lock::unpinned(vfs, &core.files.lock())?;
+        let retired = core.log.retire(leaves, head, from, until)?;
+        drop(unpinned);
+        core.forget_past();
+        (report.segments, report.bytes) = (retired.segments, retired.bytes);
+        Ok(report)
+    }
+
+    /// The commit from which on history is kept: the first that `as of` answers for. 0 when nothing was cut off.
+    pub fn history_since(&self) -> u64 {
+        self.core.log.floor().map_or(0, |floor| floor.head.commit.0)
+    }
+
+    fn check_history(&self, commit: u64) -> Result<()> {
+        let since = self.history_since();
+        if commit < since { Err(Error::BeforeHistory { what: format!("commit {commit}"), since }) } else { Ok(()) }
+    }
+
+    fn head_of(&self, state: &State, commit: u64) -> Result<Head> {
+        let from = state.commit_row(commit)?.from;
+        let transaction = self.core.log.scan(Lsn(from))?.next().transpose()?;
+        let head = transaction.map(|transaction| transaction.head).filter(|head| head.commit.0 == commit);
+        head.ok_or_else(|| Error::Corrupt { what: format!("no transaction {commit} stands after log position {from}") })
+    }
+
+    /// Appends again what made the state as of a commit, and the rows of the tree over the first records. Returns how
+    /// many records of others were told again.
+    fn append_retained(&self, since: u64, state: &State, records: u64) -> Result<u64> {
+        let log = std::sync::Arc::clone(&self.core.log);
+        let mut writer = RetainedWriter {
+            database: self,
+            forgets: self.core.forgets.load(Ordering::Acquire),
+            part: Vec::new(),
+            len: 0,
+            count: 0,
+        };
+        for transaction in retained_log::transactions(&log)? {
+            let transaction = transaction?;
+            if transaction.number.0 > since {
+                break;
+            }
+            writer.transaction(&transaction)?;
+        }
+        for rows in record_tree::rows_before(state, records)?.chunks(ROWS_AT_ONCE) {
+            writer.put(Record::Subtrees(SubtreesRecord { rows: rows.to_vec() }), 0)?;
+        }
+        writer.commit(Durability::Sync)?;
+        Ok(writer.count)
+    }
+}
+
+/// Appends what is told again, part by part.
+struct RetainedWriter<'d> {
+    database: &'d Holotype,
+    /// How often something was forgotten before it was read: what is forgotten meanwhile must not be told.
+    forgets: u64,
+    part: Vec<Record>,
+    len: u64,
+    count: u64,
+}
+
+impl RetainedWriter<'_> {
+    fn transaction(&mut self, transaction: &Transaction) -> Result<()> {
+        for stored in &transaction.records {
+            let Some(told) = Record::effective(stored)? else { continue };
+            if let Record::Read(_)
+            | Record::Replacement(_)
+            | Record::Retained(_)
+            | Record::RetainedCommit(_)
+            | Record::Subtrees(_) = told.record
+            {
+                continue;
+            }
+            let kept = RetainedRecord { erased: told.erased, kind: told.record.kind(), payload: told.record.encode()? };
+            let len = kept.payload.len() as u64;
+            self.count += 1;
+            self.put(Record::Retained(kept), len)?;
+        }
+        let Head { position, commit, hash } = transaction.head;
+        let before = RetainedCommitRecord { number: commit.0, time: transaction.time_us, position: position.0, hash };
+        self.put(Record::RetainedCommit(before), 0)
+    }
+
+    fn put(&mut self, record: Record, len: u64) -> Result<()> {
+        // What a record takes besides what it tells.
+        const FRAME_LEN: u64 = 80;
+        let limit = PART_LEN.min(self.database.core.options.max_transaction_bytes / 2);
+        if self.len > 0 && self.len + len + FRAME_LEN > limit {
+            self.commit(Durability::Flush)?;
+        }
+        self.part.push(record);
+        self.len += len + FRAME_LEN;
+        Ok(())
+    }
+
+    fn commit(&mut self, durability: Durability) -> Result<()> {
+        let mut transaction = self.database.begin()?;
+        if self.database.core.forgets.load(Ordering::Acquire) != self.forgets {
+            return Err(Error::Cancelled("something was forgotten meanwhile; retain again"));
+        }
+        for record in self.part.drain(..) {
+            transaction.push(record)?;
+        }
+        self.len = 0;
+        transaction.commit(durability)?;
+        Ok(())
+    }
+}
+
+impl State {
+    /// The items that say something and are not live, as far as the time since a commit is concerned.
+    fn not_live(&self, since: u64) -> Result<Vec<ItemId>> {
+        let count = self.bound() as usize;
+        let mut live = vec![false; count];
+        let mut gone = vec![false; count];
+        let mut queue = Vec::new();
+        for (id, (live, gone)) in (0..self.bound()).zip(live.iter_mut().zip(&mut gone)) {
+            let attributes = self.attributes(ItemId(id))?;
+            *gone = attributes.redacted;
+            *live = attributes.active
+                || attributes.commit > since
+                || self.changed_in(Subject::Item, id)?.last().is_some_and(|commit| *commit > since);
+            if *live {
+                queue.push(ItemId(id));
+            }
+        }
+        while let Some(id) = queue.pop() {
+            let below = self.edges_out(id, None)?.into_iter().filter(|end| end.edge.is_lineage());
+            let children = self.edges_in(id, Some(Edge::Parent))?;
+            for end in below.chain(children) {
+                if let Some(live) = live.get_mut(end.far.0 as usize)
+                    && !std::mem::replace(live, true)
+                {
+                    queue.push(end.far);
+                }
+            }
+        }
+        let left = (0..self.bound()).zip(live.iter().zip(&gone)).filter(|(_, (live, gone))| !**live && !**gone);
+        Ok(left.map(|(id, _)| ItemId(id)).collect())
+    }
+}

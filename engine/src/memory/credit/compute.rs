@@ -1,0 +1,323 @@
+//! Eqs. 3, 6 to 8, 10 to 15 and 17 over all lines of a call.
+//!
+//! Groups and rollouts are interned and ranked by name, so that every later step sorts integers. Two orders of the
+//! writes follow: by (group, step, rollout) for what compares siblings, by (rollout, step) for what runs along a
+//! rollout.
+
+use super::error::{CreditError, Refusal};
+use super::options::{CreditOptions, Deviation};
+use super::write::{Scores, Write};
+use std::collections::HashMap;
+
+/// Numbers beyond this could overflow when squared and summed.
+const MAX_MAGNITUDE: f64 = 1e100;
+
+/// The credit of one memory write.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct WriteCredit {
+    /// `D`: the utility of the update (eqs. 6, 7).
+    pub delta: f64,
+    /// `D^`: `D` standardised among the writes of the group at this step (eq. 8).
+    pub delta_hat: f64,
+    /// `log rho`: hindsight relevance, centred on the siblings (eq. 10) and clipped (A.4).
+    pub log_rho: f64,
+    /// `G` (eq. 11), from 0 to 1.
+    pub gate: f64,
+    /// `A = G D^` after the success mask (eqs. 12, 13).
+    pub advantage: f64,
+    /// `A~`: the advantage smoothed backward along the rollout (eq. 14).
+    pub smoothed: f64,
+    /// `A^T + lambda A~`: the advantage of the tokens of the write (eq. 15).
+    pub token_advantage: f64,
+}
+
+/// The credit of one line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Credit {
+    /// `A^T` of the line's rollout (eq. 3), which is also the advantage of its tokens outside memory writes.
+    pub trajectory_advantage: f64,
+    /// The credit of the line's write; `None` on a line that only gives a reward.
+    pub write: Option<WriteCredit>,
+}
+
+/// The credit of every line of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Credits {
+    /// `beta_eff` (eq. 17), one for the call.
+    pub beta: f64,
+    /// One credit per line, in the order given.
+    pub lines: Vec<Credit>,
+}
+
+/// Computes the credit of every memory write.
+///
+/// ```
+/// use holotype::credit::{CreditOptions, Scores, Write, credit};
+///
+/// let scores = |s_now, log_h| Scores { s_prev: -2.0, s_now, log_h };
+/// let writes = [
+///     Write::new("question 1", "a", 0, scores(-1.0, -0.5)).reward(1.0),
+///     Write::new("question 1", "b", 0, scores(-2.5, -1.5)).reward(0.0),
+/// ];
+/// let credits = credit(&writes, &CreditOptions::default())?;
+/// let [good, bad] = [0, 1].map(|line: usize| credits.lines[line].write.expect("a write"));
+/// assert!(good.advantage > 0.0 && bad.advantage < 0.0);
+/// # Ok::<(), holotype::credit::CreditError>(())
+/// ```
+///
+/// # Errors
+///
+/// In this order: an option out of range; the first line with a number that is not finite or beyond 1e100; the first
+/// with a step or reward line that its rollout already has; the first with another reward; the first of a rollout
+/// without one.
+pub fn credit(writes: &[Write<'_>], options: &CreditOptions) -> Result<Credits, CreditError> {
+    options.check()?;
+    for (index, write) in writes.iter().enumerate() {
+        check(write).map_err(|refusal| CreditError::at(index + 1, refusal))?;
+    }
+    let plan = Plan::of(writes)?;
+    let advantages = plan.trajectory_advantages(options);
+    let mut rows = plan.siblings_first(writes);
+    standardise_siblings(&mut rows, options);
+    let beta = sharpness(&mut rows, options);
+    for row in &mut rows {
+        let (sign, credit) = (signum(row.credit.delta_hat), &mut row.credit);
+        credit.gate = if options.gate { sigmoid(beta * (sign * credit.log_rho - options.tau_rho)) } else { 1.0 };
+        credit.advantage = credit.gate * credit.delta_hat;
+        let success = options.success.is_some_and(|least| plan.rewards[row.rollout as usize] >= least);
+        if success && credit.advantage < 0.0 {
+            credit.advantage = 0.0;
+        }
+    }
+    rows.sort_unstable_by_key(|row| (row.rollout, row.step));
+    smooth(&mut rows, options.smoothing);
+    let of_line = |rollout: &u32| Credit { trajectory_advantage: advantages[*rollout as usize], write: None };
+    let mut lines: Vec<Credit> = plan.rollout_of.iter().map(of_line).collect();
+    for mut row in rows {
+        let line = &mut lines[row.line as usize];
+        row.credit.token_advantage = line.trajectory_advantage + options.lambda * row.credit.smoothed;
+        line.write = Some(row.credit);
+    }
+    Ok(Credits { beta, lines })
+}
+
+fn check(write: &Write<'_>) -> Result<(), Refusal> {
+    let number = |field, value: f64| match value {
+        value if !value.is_finite() => Err(Refusal::NotFinite { field, value }),
+        value if value.abs() > MAX_MAGNITUDE => Err(Refusal::TooLarge { field, value }),
+        _ => Ok(()),
+    };
+    if let Some(reward) = write.reward {
+        number("reward", reward)?;
+    }
+    match write.scored {
+        Some((_, Scores { s_prev, s_now, log_h })) => {
+            number("s_prev", s_prev)?;
+            number("s_now", s_now)?;
+            number("log_h", log_h)
+        }
+        None if write.reward.is_none() => Err(Refusal::Empty),
+        None => Ok(()),
+    }
+}
+
+/// A write on its way through the equations.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Rank of its group.
+    group: u32,
+    /// Rank of its rollout among all rollouts.
+    rollout: u32,
+    /// Index of its line.
+    line: u32,
+    step: u64,
+    log_h: f64,
+    credit: WriteCredit,
+}
+
+/// Groups and rollouts by rank: groups by name, rollouts by (group, name).
+struct Plan {
+    /// Rank of the rollout of each line.
+    rollout_of: Vec<u32>,
+    /// Rank of the group of each rollout.
+    group_of: Vec<u32>,
+    /// Reward of each rollout.
+    rewards: Vec<f64>,
+}
+
+impl Plan {
+    fn of(writes: &[Write<'_>]) -> Result<Plan, CreditError> {
+        let mut ids: HashMap<(&str, &str), u32> = HashMap::new();
+        let mut names: Vec<(&str, &str)> = Vec::new();
+        let mut rollout_of = Vec::with_capacity(writes.len());
+        for write in writes {
+            let name = (write.group, write.rollout);
+            // Lines of one rollout mostly follow each other.
+            let last = rollout_of.last().filter(|id| names[**id as usize] == name).copied();
+            rollout_of.push(last.unwrap_or_else(|| {
+                *ids.entry(name).or_insert_with(|| {
+                    names.push(name);
+                    names.len() as u32 - 1
+                })
+            }));
+        }
+        let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
+        by_name.sort_unstable_by_key(|id| names[*id as usize]);
+        let mut rank_of = vec![0; names.len()];
+        let mut group_of: Vec<u32> = Vec::with_capacity(names.len());
+        for (rank, id) in by_name.iter().enumerate() {
+            rank_of[*id as usize] = rank as u32;
+            let same = rank == 0 || names[by_name[rank - 1] as usize].0 == names[*id as usize].0;
+            group_of.push(group_of.last().copied().unwrap_or(0) + u32::from(!same));
+        }
+        rollout_of.iter_mut().for_each(|id| *id = rank_of[*id as usize]);
+        refuse_duplicates(writes, &rollout_of)?;
+        let rewards = rewards_of(writes, &rollout_of, names.len())?;
+        Ok(Plan { rollout_of, group_of, rewards })
+    }
+
+    /// Eq. 3, by rank of rollout.
+    fn trajectory_advantages(&self, options: &CreditOptions) -> Vec<f64> {
+        let mut advantages = Vec::with_capacity(self.rewards.len());
+        let mut start = 0;
+        for group in self.group_of.chunk_by(|a, b| a == b) {
+            let rewards = &self.rewards[start..start + group.len()];
+            let spread = Spread::of(rewards.iter().copied(), options.deviation);
+            advantages.extend(rewards.iter().map(|reward| spread.standardise(*reward, options.epsilon)));
+            start += group.len();
+        }
+        advantages
+    }
+
+    /// The writes by (group, step, rollout).
+    fn siblings_first(&self, writes: &[Write<'_>]) -> Vec<Row> {
+        let row = |(line, write): (usize, &Write<'_>)| {
+            let (step, scores) = write.scored?;
+            let rollout = self.rollout_of[line];
+            let credit = WriteCredit { delta: scores.s_now - scores.s_prev, ..WriteCredit::default() };
+            let group = self.group_of[rollout as usize];
+            Some(Row { group, rollout, line: line as u32, step, log_h: scores.log_h, credit })
+        };
+        let mut rows: Vec<Row> = writes.iter().enumerate().filter_map(row).collect();
+        rows.sort_unstable_by_key(|row| (row.group, row.step, row.rollout));
+        rows
+    }
+}
+
+/// Refuses the first line, in the order given, whose write or reward line an earlier line has.
+fn refuse_duplicates(writes: &[Write<'_>], rollout_of: &[u32]) -> Result<(), CreditError> {
+    let step_of = |line: &u32| writes[*line as usize].scored.map(|(step, _)| step);
+    let place_of = |line: &u32| (rollout_of[*line as usize], step_of(line));
+    let mut lines: Vec<u32> = (0..writes.len() as u32).collect();
+    lines.sort_unstable_by_key(|line| (place_of(line), *line));
+    let twins = lines.windows(2).filter(|pair| place_of(&pair[0]) == place_of(&pair[1]));
+    let Some([earlier, line]) = twins.map(|pair| [pair[0], pair[1]]).min_by_key(|pair| pair[1]) else { return Ok(()) };
+    let write = &writes[line as usize];
+    let (group, rollout, earlier) = (write.group.to_owned(), write.rollout.to_owned(), earlier as usize + 1);
+    let refusal = match step_of(&line) {
+        Some(step) => Refusal::DuplicateWrite { group, rollout, step, earlier },
+        None => Refusal::DuplicateReward { group, rollout, earlier },
+    };
+    Err(CreditError::at(line as usize + 1, refusal))
+}
+
+/// The reward of each rollout.
+fn rewards_of(writes: &[Write<'_>], rollout_of: &[u32], rollouts: usize) -> Result<Vec<f64>, CreditError> {
+    let mut found: Vec<Option<(f64, usize)>> = vec![None; rollouts];
+    let owned = |write: &Write<'_>| (write.group.to_owned(), write.rollout.to_owned());
+    for (index, (write, rollout)) in writes.iter().zip(rollout_of).enumerate() {
+        let Some(reward) = write.reward else { continue };
+        let (earlier_reward, earlier) = *found[*rollout as usize].get_or_insert((reward, index + 1));
+        if earlier_reward != reward {
+            let (group, rollout) = owned(write);
+            let refusal = Refusal::TwoRewards { group, rollout, reward, earlier_reward, earlier };
+            return Err(CreditError::at(index + 1, refusal));
+        }
+    }
+    if let Some(line) = rollout_of.iter().position(|rollout| found[*rollout as usize].is_none()) {
+        let (group, rollout) = owned(&writes[line]);
+        return Err(CreditError::at(line + 1, Refusal::NoReward { group, rollout }));
+    }
+    Ok(found.into_iter().flatten().map(|(reward, _)| reward).collect())
+}
+
+/// Eqs. 8 and 10, unclipped, over rows by (group, step, rollout).
+fn standardise_siblings(rows: &mut [Row], options: &CreditOptions) {
+    for siblings in rows.chunk_by_mut(|a, b| (a.group, a.step) == (b.group, b.step)) {
+        let deltas = Spread::of(siblings.iter().map(|row| row.credit.delta), options.deviation);
+        let hindsight = Spread::of(siblings.iter().map(|row| row.log_h), options.deviation);
+        for row in siblings {
+            row.credit.delta_hat = deltas.standardise(row.credit.delta, options.epsilon);
+            row.credit.log_rho = hindsight.centre(row.log_h);
+        }
+    }
+}
+
+/// Clips `log rho` and gives `beta` of eq. 17.
+fn sharpness(rows: &mut [Row], options: &CreditOptions) -> f64 {
+    let deviation = |rows: &[Row]| Spread::of(rows.iter().map(|row| row.credit.log_rho), options.deviation).deviation;
+    let before = options.beta_before_clipping.then(|| deviation(rows));
+    let (low, high) = (options.rho_range.0.ln(), options.rho_range.1.ln());
+    rows.iter_mut().for_each(|row| row.credit.log_rho = row.credit.log_rho.clamp(low, high));
+    let deviation = before.unwrap_or_else(|| deviation(rows));
+    (options.calibration / (deviation + options.epsilon)).clamp(options.beta_range.0, options.beta_range.1)
+}
+
+/// Eq. 14 over rows by (rollout, step).
+fn smooth(rows: &mut [Row], alpha: Option<f64>) {
+    let alpha = alpha.unwrap_or(1.0);
+    for rollout in rows.chunk_by_mut(|a, b| a.rollout == b.rollout) {
+        let mut later: Option<f64> = None;
+        for row in rollout.iter_mut().rev() {
+            let own = row.credit.advantage;
+            row.credit.smoothed = later.map_or(own, |later| alpha * own + (1.0 - alpha) * later);
+            later = Some(row.credit.smoothed);
+        }
+    }
+}
+
+/// Mean and standard deviation of some values.
+struct Spread {
+    mean: f64,
+    deviation: f64,
+    /// All values are the same: standardised and centred they are exactly 0, whatever the mean was rounded to.
+    flat: bool,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64> + Clone, deviation: Deviation) -> Spread {
+        let (mut count, mut sum, mut least, mut most) = (0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.clone() {
+            count += 1.0;
+            sum += value;
+            (least, most) = (value.min(least), value.max(most));
+        }
+        if least >= most {
+            return Spread { mean: least, deviation: 0.0, flat: true };
+        }
+        let mean = sum / count;
+        let squares: f64 = values.map(|value| (value - mean) * (value - mean)).sum();
+        let divisor = match deviation {
+            Deviation::Population => count,
+            Deviation::Sample => count - 1.0,
+        };
+        Spread { mean, deviation: (squares / divisor).sqrt(), flat: false }
+    }
+
+    fn centre(&self, value: f64) -> f64 {
+        if self.flat { 0.0 } else { value - self.mean }
+    }
+
+    fn standardise(&self, value: f64, epsilon: f64) -> f64 {
+        if self.flat { 0.0 } else { (value - self.mean) / (self.deviation + epsilon) }
+    }
+}
+
+/// The sign, with `sgn(0) = 0`.
+fn signum(value: f64) -> f64 {
+    if value == 0.0 { 0.0 } else { value.signum() }
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}

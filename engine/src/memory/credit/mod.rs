@@ -1,0 +1,43 @@
+//! HiMPO memory credit: how much each memory write of a group of rollouts contributed (paper sections 3.1 to 3.4).
+//!
+//! The caller measures three log-probabilities per memory write, all under the same pre-write state `H_t`, and this
+//! module computes everything after that, exactly and without a model:
+//!
+//! | quantity | equation | field |
+//! |---|---|---|
+//! | `A^T = (R - mean R) / (sd R + eps)` within the group | 3 | [`Credit::trajectory_advantage`] |
+//! | `D = S(H_t, m_t) - S(H_t, m_{t-1})` | 5 to 7 | [`WriteCredit::delta`] |
+//! | `D^ = (D - mean D) / (sd D + eps)` within (group, step) | 8 | [`WriteCredit::delta_hat`] |
+//! | `log rho = log h - mean log h` within (group, step), clipped | 9, 10, A.4 | [`WriteCredit::log_rho`] |
+//! | `beta = clip(c / (sd log rho + eps), beta_min, beta_max)` | 17 | [`Credits::beta`] |
+//! | `G = sigmoid(beta (sgn(D^) log rho - tau_rho))` | 11 | [`WriteCredit::gate`] |
+//! | `A = G D^`, and 0 if negative in a successful rollout | 12, 13 | [`WriteCredit::advantage`] |
+//! | `A~_t = alpha A_t + (1 - alpha) A~_{t+1}` along the rollout's writes | 14 | [`WriteCredit::smoothed`] |
+//! | `A^T + lambda A~` on the tokens of the write | 15 | [`WriteCredit::token_advantage`] |
+//!
+//! Where the paper is silent:
+//!
+//! - Standard deviations are those of the population ([`Deviation::Sample`] divides by n - 1).
+//! - The batch of eq. 17 is all writes of one call, and its deviation is that of the clipped `log rho`.
+//! - A write without siblings at its step has `D^ = 0` and `log rho = 0`; `sgn(0) = 0`; equal values standardise to
+//!   exactly 0.
+//! - A rollout without writes counts for the mean and deviation of the rewards ([`Write::reward_only`]).
+//! - The sequence of eq. 14 is the rollout's writes by step; gaps between steps do not matter.
+//!
+//! The order of the input changes no bit of the output: every sum runs in the order of (group, step, rollout).
+//! Cost: O(n log n) time for n lines, about 200 bytes of memory each.
+
+mod compute;
+mod error;
+mod objective;
+mod options;
+mod write;
+
+pub use compute::{Credit, Credits, WriteCredit, credit};
+pub use error::{CreditError, Refusal};
+pub use objective::{MemSpan, Objective, ObjectiveOptions, RolloutTokens, mean_log_prob, objective, scatter};
+pub use options::{CreditOptions, Deviation};
+pub use write::{Scores, Write};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Claims of a field that is a JSON object or array.
+//!
+//! An object's subject is its identifying member ([`SUBJECTS`] or `…_id`), else its first member if that is a string or
+//! a whole number beside others, else the subject of the object around it. The arguments of a call ([`ARGUMENTS`]) give
+//! the subject of its results. Nested members join their names: `{"price":{"amount":5}}` is about `price amount`.
+
+use super::{Claims, subject};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// Members that identify the object that has them, best first.
+const SUBJECTS: [&str; 12] =
+    ["entity", "subject", "id", "key", "sku", "code", "identifier", "ref", "reference", "number", "name", "title"];
+
+/// Members that hold what a call was asked.
+const ARGUMENTS: [&str; 8] = ["arguments", "args", "params", "parameters", "input", "request", "query", "for"];
+
+/// Members that say how a call went.
+const ENVELOPE: [&str; 14] = [
+    "ok",
+    "success",
+    "error",
+    "errors",
+    "message",
+    "type",
+    "kind",
+    "tool",
+    "function",
+    "status code",
+    "http status",
+    "role",
+    "version",
+    "schema",
+];
+
+/// Members that name the unit of the numbers beside them.
+const UNITS: [&str; 4] = ["currency", "unit", "units", "uom"];
+
+/// Members that name the attribute of the `value` beside them.
+const ATTRIBUTES: [&str; 5] = ["attribute", "metric", "property", "field", "measure"];
+
+/// How deep objects are read.
+const MAX_DEPTH: usize = 16;
+
+/// Longest list of scalars that is one value.
+const MAX_LIST: usize = 8;
+
+/// Adds the claims of a JSON text; false if the text is no JSON object or array.
+pub(super) fn extract(text: &str, claims: &mut Claims<'_>) -> bool {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return false;
+    }
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
+    let mut walk = Walk { claims, text, at: 0 };
+    walk.value(&value, &Context::default(), 0);
+    true
+}
+
+/// What surrounds a value.
+#[derive(Clone, Default)]
+struct Context {
+    /// Empty if nothing around the value names one.
+    subject: String,
+    /// Names of the members around it, joined by blanks.
+    path: String,
+}
+
+impl Context {
+    fn inside(&self, name: &str) -> Context {
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{} {name}", self.path) };
+        Context { subject: self.subject.clone(), path }
+    }
+}
+
+/// A walk through the values in the order of the text, with a cursor into it for the spans.
+struct Walk<'c, 't> {
+    claims: &'c mut Claims<'t>,
+    text: &'c str,
+    at: usize,
+}
+
+impl Walk<'_, '_> {
+    fn value(&mut self, value: &Value, context: &Context, depth: usize) {
+        if depth > MAX_DEPTH || self.claims.is_full() {
+            return;
+        }
+        match value {
+            Value::Object(object) => self.object(object, context, depth),
+            Value::Array(values) if values.len() <= MAX_LIST && values.iter().all(is_scalar) => {
+                let texts: Vec<Cow<'_, str>> = values.iter().filter_map(scalar).collect();
+                if !texts.is_empty() {
+                    self.claim(&texts.join(", "), "[", context);
+                }
+            }
+            // Elements are different things: each names itself, or has no subject.
+            Value::Array(values) if values.len() > 1 => {
+                let context = Context { subject: String::new(), path: context.path.clone() };
+                values.iter().for_each(|value| self.value(value, &context, depth + 1));
+            }
+            Value::Array(values) => values.iter().for_each(|value| self.value(value, context, depth + 1)),
+            scalar_value => {
+                if let Some(text) = scalar(scalar_value) {
+                    self.claim(&text, &text, context);
+                }
+            }
+        }
+    }
+
+    fn object(&mut self, object: &Map<String, Value>, around: &Context, depth: usize) {
+        let identified = subject_of(object, around.subject.is_empty());
+        let skipped = identified.as_ref().map(|(name, _)| name.clone());
+        let mut context = around.clone();
+        if let Some((_, subject)) = identified {
+            context = Context { subject, path: String::new() };
+        } else if let Some(subject) = arguments_of(object) {
+            context.subject = subject;
+        }
+        let attribute = ATTRIBUTES.iter().find_map(|name| object.get(*name)?.as_str());
+        let unit = UNITS.iter().find_map(|name| object.get(*name)?.as_str());
+        for (name, value) in object {
+            let plain = subject::attribute(name);
+            self.skip_to(&format!("\"{name}\""));
+            let is_unit = unit.is_some() && UNITS.contains(&plain.as_str());
+            let is_attribute = attribute.is_some() && ATTRIBUTES.contains(&plain.as_str());
+            if skipped.as_ref() == Some(name) || is_unit || is_attribute || ENVELOPE.contains(&plain.as_str()) {
+                continue;
+            }
+            if ARGUMENTS.contains(&plain.as_str()) || is_outcome(&plain, value) {
+                continue;
+            }
+            let inside = match attribute {
+                Some(attribute) if plain == "value" => context.inside(attribute),
+                _ if is_wrapper(&plain) && !is_scalar(value) => context.clone(),
+                _ => context.inside(&plain),
+            };
+            match (value, unit) {
+                (Value::Number(number), Some(unit)) => {
+                    self.claim(&format!("{number} {unit}"), &number.to_string(), &inside);
+                }
+                _ => self.value(value, &inside, depth + 1),
+            }
+        }
+    }
+
+    /// Moves behind a text; to the end if it does not come, after which spans are empty.
+    fn skip_to(&mut self, written: &str) {
+        let found = self.text.get(self.at..).and_then(|rest| rest.find(written));
+        // A name written with escapes is not found. Searching on for every later name would cost the text each time.
+        self.at = found.map_or(self.text.len(), |found| self.at + found + written.len());
+    }
+
+    /// Adds a claim; `written` is how its value, or the beginning of it, is written behind the cursor. A string with
+    /// escapes is written otherwise and gets an empty span.
+    fn claim(&mut self, value: &str, written: &str, context: &Context) {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        // Values follow their names at once: a longer search would find another value, and cost time.
+        let near = super::cut(rest, written.len() + 16);
+        let span = match near.find(written) {
+            Some(found) => self.at + found..self.at + found + written.len(),
+            None => self.at..self.at,
+        };
+        self.claims.add_at(&context.subject, &context.path, Cow::Borrowed(value), span);
+    }
+}
+
+/// The member that identifies an object, with the subject it names; its first member only if nothing around it does.
+fn subject_of(object: &Map<String, Value>, is_outermost: bool) -> Option<(String, String)> {
+    let name_of = |wanted: &str| object.iter().find(|(name, _)| subject::attribute(name) == wanted);
+    let named = SUBJECTS.iter().filter(|_| object.len() > 1).find_map(|wanted| {
+        let (name, value) = name_of(wanted)?;
+        Some((name.clone(), label(value)?.into_owned()))
+    });
+    let mut members = object.iter().filter(|(name, value)| {
+        let plain = subject::attribute(name);
+        !ENVELOPE.contains(&plain.as_str()) && !subject::is_volatile(&plain) && !is_outcome(&plain, value)
+    });
+    let with_id = || {
+        let (name, value) = object.iter().find(|(name, _)| subject::attribute(name).ends_with(" id"))?;
+        let plain = subject::attribute(name);
+        let kind = plain.strip_suffix(" id").filter(|_| !subject::is_volatile(&plain))?;
+        Some((name.clone(), format!("{kind} {}", label(value)?)))
+    };
+    let first = || {
+        let (name, value) = members.next().filter(|(name, _)| is_outermost && object.len() > 1 && !is_wrapper(name))?;
+        let plain = subject::attribute(name);
+        if ARGUMENTS.contains(&plain.as_str()) || ATTRIBUTES.contains(&plain.as_str()) || is_measure(value) {
+            return None;
+        }
+        Some((name.clone(), format!("{plain} {}", label(value)?)))
+    };
+    named.or_else(with_id).or_else(first)
+}
+
+/// The subject that the arguments of a call name: all their values, since one alone may be shared by other calls.
+fn arguments_of(object: &Map<String, Value>) -> Option<String> {
+    let given = object.iter().find(|(name, _)| ARGUMENTS.contains(&subject::attribute(name).as_str()))?.1;
+    match given {
+        Value::Object(arguments) => {
+            let mut words = Vec::new();
+            for (name, value) in arguments {
+                let plain = subject::attribute(name);
+                if !super::lines::is_option(&plain) {
+                    let kind = if SUBJECTS.contains(&plain.as_str()) { "" } else { plain.as_str() };
+                    words.push(format!("{kind} {}", scalar(value)?).trim().to_owned());
+                }
+            }
+            Some(words.join(" ")).filter(|words| !words.is_empty())
+        }
+        value => label(value).map(Cow::into_owned),
+    }
+}
+
+/// Members that only hold others.
+fn is_wrapper(name: &str) -> bool {
+    matches!(
+        name,
+        "result"
+            | "results"
+            | "output"
+            | "data"
+            | "response"
+            | "payload"
+            | "items"
+            | "records"
+            | "body"
+            | "observation"
+            | "fields"
+            | "attributes"
+            | "properties"
+            | "details"
+            | "values"
+            | "rows"
+    )
+}
+
+/// `"status":"ok"` says how the call went, `"status":"delayed"` is a claim.
+fn is_outcome(name: &str, value: &Value) -> bool {
+    let went =
+        |text: &str| matches!(text.to_ascii_lowercase().as_str(), "ok" | "success" | "succeeded" | "error" | "failed");
+    name == "status"
+        && (value.as_str().is_some_and(went) || value.as_u64().is_some_and(|code| (100..600).contains(&code)))
+}
+
+/// A string that is a value by its form and names nothing: a number with a unit, a date, a time.
+fn is_measure(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| super::normalise(text) != super::normalise::fold(text))
+}
+
+/// A string or whole number, which may name something.
+fn label(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Some(Cow::Borrowed(text)),
+        Value::Number(number) if number.is_u64() => Some(Cow::Owned(number.to_string())),
+        _ => None,
+    }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_object() && !value.is_array()
+}
+
+fn scalar(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Number(number) => Some(Cow::Owned(number.to_string())),
+        Value::Bool(is) => Some(Cow::Borrowed(if *is { "true" } else { "false" })),
+        _ => None,
+    }
+}

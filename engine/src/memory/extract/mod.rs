@@ -1,0 +1,168 @@
+//! Claim extraction: what a trace says about which subject, read from its fields by rules.
+//!
+//! | form | example | claim |
+//! |---|---|---|
+//! | call | `search_flights(flight TK129): price = $583` | tk129, price, `583 USD` |
+//! | JSON | `{"flight":"TK129","price":583,"currency":"USD"}` | the same |
+//! | key and value | `Gate: D24` below the line `Flight TK129:` | tk129, gate, `d24` |
+//! | table | <code>\| flight \| gate \|</code>, one row per subject | tk129, gate, `d24` |
+//! | prose | `The gate of flight TK129 is D24.`, `Flight TK129's gate is now D24.` | the same |
+//! | numeric assertion | `Batch 9269 has 45,155 records.` | batch 9269, records, `45155` |
+//!
+//! The subject is the argument of the call, the subject member of the JSON object, or the noun phrase before the
+//! attribute. Without a subject there is no claim: a claim about nothing in particular would contest every other.
+//!
+//! Invariants:
+//!
+//! 1. The claims are a function of the input and the options alone; [`EXTRACTOR_VERSION`] changes whenever that
+//!    function does.
+//! 2. Time is linear in the text. At most [`MAX_TEXT_LEN`] bytes of a field are read and at most
+//!    [`ExtractOptions::max_claims`] claims are made.
+//! 3. The span of a claim is on character boundaries of its field and covers its value as written.
+
+mod json;
+mod lines;
+mod normalise;
+mod prose;
+mod subject;
+
+pub use normalise::normalise;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Identifies the rules; claims of different versions are not compared.
+pub const EXTRACTOR_VERSION: u32 = 1;
+
+/// Bytes of a field that are read; the rest is ignored.
+pub const MAX_TEXT_LEN: usize = 64 * 1024;
+
+/// Longest subject, attribute or value, in bytes as written; longer ones are no claims but running text.
+pub(in crate::memory::extract) const MAX_PART_LEN: usize = 120;
+
+/// One field of an item.
+#[derive(Debug, Clone, Copy)]
+pub struct Field<'a> {
+    /// Its name, for example `text`; for a structured field it is the attribute.
+    pub name: &'a str,
+    /// Its value.
+    pub text: &'a str,
+}
+
+/// What an item says about one attribute of one subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtractedClaim {
+    /// The subject, normalised: `flight tk129` is `tk129`.
+    pub subject: String,
+    /// The attribute, normalised: `departure_time` is `departure time`.
+    pub attribute: String,
+    /// The value, normalised by [`normalise`].
+    pub value: String,
+    /// Index of the field.
+    pub field: usize,
+    /// The value as written, in bytes of the field.
+    pub span: Range<usize>,
+}
+
+impl ExtractedClaim {
+    /// The name under which claims compete.
+    pub fn name(&self) -> String {
+        format!("{} of {}", self.attribute, self.subject)
+    }
+}
+
+/// Settings of [`extract`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtractOptions {
+    /// Attributes that make no claims beside the built-in volatile ones, in any case and spelling of word breaks.
+    pub ignore: Vec<String>,
+    /// At most so many claims of one item. Default 64.
+    pub max_claims: usize,
+}
+
+impl Default for ExtractOptions {
+    fn default() -> Self {
+        ExtractOptions { ignore: Vec::new(), max_claims: 64 }
+    }
+}
+
+/// Extracts the claims of an item, in the order of its fields and text, without repetitions.
+///
+/// `tool` is the name of the tool of a call; a call without arguments is about the tool itself.
+///
+/// ```
+/// use holotype::extract::{ExtractOptions, Field, extract};
+///
+/// let fields = [Field { name: "text", text: "search_flights(flight TK129): price = $1,583.00" }];
+/// let claims = extract(Some("search_flights"), &fields, &ExtractOptions::default());
+/// assert_eq!(claims[0].name(), "price of tk129");
+/// assert_eq!(claims[0].value, "1583 USD");
+/// ```
+pub fn extract(tool: Option<&str>, fields: &[Field<'_>], options: &ExtractOptions) -> Vec<ExtractedClaim> {
+    let ignore = options.ignore.iter().map(|name| subject::attribute(name)).collect();
+    let mut claims = Claims { ignore, most: options.max_claims, found: Vec::new(), field: 0, text: "" };
+    for (index, field) in fields.iter().enumerate() {
+        let text = cut(field.text, MAX_TEXT_LEN);
+        (claims.field, claims.text) = (index, text);
+        if !json::extract(text, &mut claims) {
+            lines::extract(tool, text, &mut claims);
+        }
+    }
+    claims.found
+}
+
+/// The longest prefix of at most `len` bytes that ends on a character boundary.
+fn cut(text: &str, len: usize) -> &str {
+    text.get(..text.floor_char_boundary(len)).unwrap_or(text)
+}
+
+/// The claims found so far.
+struct Claims<'t> {
+    ignore: Vec<String>,
+    most: usize,
+    found: Vec<ExtractedClaim>,
+    field: usize,
+    /// The field that is read.
+    text: &'t str,
+}
+
+impl Claims<'_> {
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.most
+    }
+
+    /// Adds a claim whose value is a part of the field.
+    fn add(&mut self, subject: &str, attribute: &str, value: &str) {
+        let value = value.trim();
+        // Both are slices of one text, so that the distance of their starts is the offset.
+        let start = (value.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let span = start..start.saturating_add(value.len());
+        if self.text.get(span.clone()) == Some(value) {
+            self.add_at(subject, attribute, Cow::Borrowed(value), span);
+        }
+    }
+
+    /// Adds a claim whose value is written at a span.
+    fn add_at(&mut self, subject: &str, attribute: &str, value: Cow<'_, str>, span: Range<usize>) {
+        if self.is_full() || [subject, attribute, &value].iter().any(|part| part.len() > MAX_PART_LEN) {
+            return;
+        }
+        let (subject, attribute, value) = (subject::subject(subject), subject::attribute(attribute), normalise(&value));
+        if subject.is_empty() || attribute.is_empty() || value.is_empty() || subject::is_pronoun(&subject) {
+            return;
+        }
+        if subject::is_volatile(&attribute) || self.ignore.contains(&attribute) {
+            return;
+        }
+        let claim = ExtractedClaim { subject, attribute, value, field: self.field, span };
+        let is_same = |other: &ExtractedClaim| {
+            (&other.subject, &other.attribute, &other.value) == (&claim.subject, &claim.attribute, &claim.value)
+        };
+        if !self.found.iter().any(is_same) {
+            self.found.push(claim);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Claims of sentences: "the X of Y is V", "Y's X is V", "Y has N X", "Y costs V".
+
+use super::{Claims, MAX_PART_LEN, normalise, subject};
+
+/// What stands between a subject with its attribute and the value; longer ones first.
+const COPULAS: [&str; 30] = [
+    " has been changed to ",
+    " has been updated to ",
+    " has changed to ",
+    " was changed to ",
+    " was updated to ",
+    " is currently ",
+    " was set to ",
+    " is set to ",
+    " is now at ",
+    " stands at ",
+    " changed to ",
+    " moved to ",
+    " remains at ",
+    " is still ",
+    " rose to ",
+    " fell to ",
+    " dropped to ",
+    " increased to ",
+    " decreased to ",
+    " remains ",
+    " is listed as ",
+    " is now ",
+    " equals ",
+    " became ",
+    " reads ",
+    " is at ",
+    " is ",
+    " are ",
+    " was ",
+    " were ",
+];
+
+/// Verbs whose object is a quantity, a time or a code; the verb is the attribute.
+const VERBS: [&str; 22] = [
+    "costs",
+    "departs",
+    "arrives",
+    "opens",
+    "closes",
+    "weighs",
+    "measures",
+    "expires",
+    "starts",
+    "begins",
+    "ends",
+    "leaves",
+    "lands",
+    "totals",
+    "boards",
+    "holds",
+    "contains",
+    "scored",
+    "processed",
+    "sells",
+    "charges",
+    "runs",
+];
+
+/// Words that make a sentence no statement of fact.
+const DOUBTS: [&str; 14] = [
+    "if ", "whether ", "what ", "when ", "where ", "which ", "who ", "why ", "how ", "maybe ", "perhaps ", "could ",
+    "would ", "is ",
+];
+
+/// Adds the claims of a text; a sentence without a subject of its own is about `about`.
+pub(super) fn extract(about: &str, text: &str, claims: &mut Claims<'_>) {
+    for sentence in sentences(text) {
+        if sentence.ends_with('?') {
+            continue;
+        }
+        for clause in clauses(sentence) {
+            if !is_doubted(clause) {
+                let _ = copula(about, clause, claims) || numeric(clause, claims) || verb(clause, claims);
+            }
+        }
+    }
+}
+
+/// "the X of Y is V", "Y's X is V", "Y X is V"; with `about`, "the X is V".
+fn copula(about: &str, clause: &str, claims: &mut Claims<'_>) -> bool {
+    let found = COPULAS.iter().filter_map(|copula| Some((clause.find(copula)?, *copula)));
+    // The first in the clause; of those at one place the first, which is the longest.
+    let Some((at, copula)) = found.min_by_key(|(at, _)| *at) else { return false };
+    let (Some(left), Some(value)) = (clause.get(..at), clause.get(at + copula.len()..)) else { return false };
+    let (left, value) = (left.trim(), value.trim());
+    if left.len() > MAX_PART_LEN || value.starts_with("not ") || value.split_whitespace().count() > 8 {
+        return false;
+    }
+    let (name, attribute) = parts(left);
+    let name = if name.is_empty() { about } else { name };
+    if attribute.is_empty() {
+        // "Flight TK129 is delayed": one plain word is its state.
+        let is_word = !value.is_empty() && value.trim_end_matches('.').chars().all(char::is_alphabetic);
+        if !is_word || subject::is_pronoun(&subject::subject(name)) {
+            return false;
+        }
+        claims.add(name, "state", value);
+        return true;
+    }
+    claims.add(name, attribute, value);
+    !name.is_empty()
+}
+
+/// Subject and attribute of the words before a copula.
+fn parts(left: &str) -> (&str, &str) {
+    let possessive = ["'s ", "\u{2019}s "].iter().find_map(|mark| left.split_once(mark));
+    if let Some((name, attribute)) = possessive {
+        return (name, attribute);
+    }
+    for preposition in [" of ", " for "] {
+        let Some((attribute, name)) = left.split_once(preposition) else { continue };
+        let counts =
+            attribute.rsplit(' ').next().is_some_and(|word| matches!(word, "number" | "amount" | "count" | "total"));
+        if counts && let Some((counted, owner)) = name.split_once(" of ").or_else(|| name.split_once(" for ")) {
+            return (owner, counted);
+        }
+        return (name, attribute);
+    }
+    subject::split(left)
+}
+
+/// "Batch 9269 has 45,155 records processed", "Batch 9269 has a backlog of 12".
+fn numeric(clause: &str, claims: &mut Claims<'_>) -> bool {
+    let Some((name, rest)) = [" has ", " have ", " had "].iter().find_map(|verb| clause.split_once(verb)) else {
+        return false;
+    };
+    if name.len() > MAX_PART_LEN {
+        return false;
+    }
+    if let Some((attribute, value)) = rest.split_once(" of ").filter(|(_, value)| is_measure(value)) {
+        claims.add(name, attribute, value);
+        return true;
+    }
+    let Some((value, attribute)) = rest.split_once(' ').filter(|(value, _)| is_measure(value)) else { return false };
+    claims.add(name, attribute, value);
+    true
+}
+
+/// "Flight TK129 departs at 20:15".
+fn verb(clause: &str, claims: &mut Claims<'_>) -> bool {
+    let is_verb = |(_, word): &(usize, &str)| VERBS.contains(word);
+    let Some((at, verb)) = subject::words(clause).find(is_verb) else { return false };
+    let (Some(name), Some(rest)) = (clause.get(..at), clause.get(at + verb.len()..)) else { return false };
+    let rest = rest.trim();
+    let prepositions = ["at ", "on ", "for ", "from ", "to ", "in ", "about "];
+    let value = prepositions.iter().find_map(|preposition| rest.strip_prefix(preposition)).unwrap_or(rest);
+    if name.len() > MAX_PART_LEN || !is_measure(value) {
+        return false;
+    }
+    claims.add(name, verb, value);
+    true
+}
+
+/// True if a value has a number in its first two words: a quantity, a date, a time or a code.
+fn is_measure(value: &str) -> bool {
+    value.len() <= MAX_PART_LEN
+        && value.split_whitespace().count() <= 4
+        && normalise(value).split(' ').take(2).any(|word| word.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
+fn is_doubted(clause: &str) -> bool {
+    let start: String = clause.chars().take(10).flat_map(char::to_lowercase).collect();
+    DOUBTS.iter().any(|doubt| start.starts_with(doubt))
+}
+
+/// Sentences: up to a mark followed by a blank, with the mark.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    split_after(text, |text, at, byte| {
+        let follows = text.as_bytes().get(at + 1).is_none_or(u8::is_ascii_whitespace);
+        matches!(byte, b'.' | b'!' | b'?') && follows && !is_abbreviation(text, at)
+    })
+}
+
+/// A mark behind one letter (`U.S. dollars`, `p.m.`) ends no sentence unless a capital follows.
+fn is_abbreviation(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default();
+    let word_len = before.bytes().rev().take_while(u8::is_ascii_alphabetic).count();
+    let next = text.get(at + 1..).unwrap_or_default().trim_start().chars().next();
+    word_len == 1 && next.is_some_and(|c| !c.is_uppercase())
+}
+
+/// Clauses of a sentence: between semicolons, and before ", and", ", but" and the like.
+fn clauses(sentence: &str) -> impl Iterator<Item = &str> {
+    split_after(sentence, |text, at, byte| {
+        let behind = text.get(at + 1..).unwrap_or_default();
+        let is_joined = [" and ", " but ", " while ", " so ", " though ", " whereas ", " according "];
+        byte == b';'
+            || (byte == b',' && (is_joined.iter().any(|word| behind.starts_with(word)) || is_opening(text, at)))
+    })
+}
+
+/// "According to the desk, …": what opens a sentence before its first comma.
+fn is_opening(text: &str, at: usize) -> bool {
+    // Checked first: looking for the first word costs its length at every comma.
+    if at > MAX_PART_LEN {
+        return false;
+    }
+    let first = text.get(..at).unwrap_or_default().split(' ').next().unwrap_or_default();
+    matches!(
+        first,
+        "According" | "As" | "In" | "On" | "At" | "After" | "Now" | "Currently" | "Today" | "Update" | "From"
+    )
+}
+
+/// Parts that end behind each byte `is_end` accepts, trimmed of blanks, commas, semicolons and joining words.
+fn split_after(text: &str, is_end: impl Fn(&str, usize, u8) -> bool) -> impl Iterator<Item = &str> {
+    let mut start = 0;
+    let ends = text.bytes().enumerate().map(move |(at, byte)| (at, at + 1 == text.len() || is_end(text, at, byte)));
+    ends.filter(|(_, is_end)| *is_end).filter_map(move |(at, _)| {
+        let part = text.get(start..at + 1)?;
+        start = at + 1;
+        let part = part.trim().trim_end_matches([',', ';']);
+        let joined = ["and ", "but ", "while ", "so ", "though ", "whereas "];
+        Some(joined.iter().find_map(|word| part.strip_prefix(word)).unwrap_or(part)).filter(|part| !part.is_empty())
+    })
+}

@@ -1,0 +1,177 @@
+//! Names of subjects and attributes, and the attributes that change by themselves.
+
+use super::normalise::fold;
+
+/// Words before a noun that do not name it.
+const DETERMINERS: [&str; 20] = [
+    "the",
+    "a",
+    "an",
+    "its",
+    "this",
+    "that",
+    "our",
+    "current",
+    "currently",
+    "new",
+    "latest",
+    "updated",
+    "present",
+    "reported",
+    "listed",
+    "and",
+    "for",
+    "also",
+    "now",
+    "to",
+];
+
+/// Attributes that differ between two readings of an unchanged world.
+const VOLATILE: [&str; 38] = [
+    "timestamp",
+    "ts",
+    "now",
+    "date retrieved",
+    "retrieved",
+    "retrieved at",
+    "fetched at",
+    "checked at",
+    "observed at",
+    "as of",
+    "updated",
+    "updated at",
+    "last updated",
+    "created at",
+    "generated at",
+    "request id",
+    "requestid",
+    "trace id",
+    "traceid",
+    "span id",
+    "session id",
+    "correlation id",
+    "log id",
+    "transaction id",
+    "uuid",
+    "nonce",
+    "etag",
+    "cursor",
+    "offset",
+    "attempt",
+    "attempts",
+    "retries",
+    "retry",
+    "elapsed",
+    "elapsed ms",
+    "latency",
+    "latency ms",
+    "took ms",
+];
+
+const PRONOUNS: [&str; 22] = [
+    "it",
+    "this",
+    "that",
+    "these",
+    "those",
+    "he",
+    "she",
+    "they",
+    "we",
+    "i",
+    "you",
+    "there",
+    "here",
+    "which",
+    "who",
+    "what",
+    "mine",
+    "yours",
+    "one",
+    "something",
+    "everything",
+    "nothing",
+];
+
+/// The one spelling of an attribute: words in lower case, however they were joined, without determiners.
+pub(super) fn attribute(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len() + 4);
+    let mut before = ' ';
+    for c in text.chars() {
+        if c.is_uppercase() && before.is_lowercase() {
+            spaced.push(' ');
+        }
+        spaced.push(if matches!(c, '_' | '-' | '.' | '/') { ' ' } else { c });
+        before = c;
+    }
+    strip(&fold(&spaced)).to_owned()
+}
+
+/// The one spelling of a subject. A code behind plain words names it alone: `flight TK129` is `tk129`.
+pub(super) fn subject(text: &str) -> String {
+    let folded = fold(&text.replace('_', " "));
+    let folded = strip(&folded);
+    let (words, last) = folded.rsplit_once(' ').unwrap_or(("", folded));
+    let is_plain = words.chars().all(|c| c.is_alphabetic() || c == ' ');
+    if is_plain && is_code(last) { last.to_owned() } else { folded.to_owned() }
+}
+
+/// Letters and at least two digits in one word: such a word names one thing.
+pub(super) fn is_code(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    digits >= 2
+        && word.chars().any(char::is_alphabetic)
+        && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '#'))
+}
+
+pub(super) fn is_pronoun(subject: &str) -> bool {
+    PRONOUNS.contains(&subject)
+}
+
+pub(super) fn is_volatile(attribute: &str) -> bool {
+    VOLATILE.contains(&attribute)
+}
+
+fn strip(mut text: &str) -> &str {
+    while let Some((first, rest)) = text.split_once(' ') {
+        if !DETERMINERS.contains(&first) {
+            break;
+        }
+        text = rest;
+    }
+    text
+}
+
+/// Splits `flight TK129 departure time` into subject and attribute: the attribute is the run of plain words at the end.
+/// A text of plain words only is an attribute without a subject.
+pub(super) fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let is_plain = |word: &str| word.chars().all(|c| c.is_lowercase() || c == '_' || c == '-' || c == '\'');
+    let mut start = text.len();
+    for (index, word) in words(text).rev() {
+        if !is_plain(word) {
+            break;
+        }
+        start = index;
+    }
+    let (subject, attribute) = text.split_at_checked(start).unwrap_or((text, ""));
+    match (subject.trim(), attribute.trim()) {
+        (subject, "") if !subject.bytes().any(|byte| byte.is_ascii_digit()) => ("", subject),
+        // `Flight` in `Flight price` begins a sentence and names nothing.
+        (subject, attribute) if !names_something(subject, attribute) => ("", text),
+        parts => parts,
+    }
+}
+
+/// True if a subject has a number, or a capital beyond the first word of a sentence.
+fn names_something(subject: &str, attribute: &str) -> bool {
+    attribute.is_empty()
+        || subject.chars().any(|c| c.is_ascii_digit())
+        || subject.chars().filter(|c| c.is_uppercase()).count() > 1
+}
+
+/// The words of a text with their offsets.
+pub(super) fn words(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
+    let start = text.as_ptr() as usize;
+    text.split_whitespace().map(move |word| ((word.as_ptr() as usize).wrapping_sub(start), word))
+}

@@ -1,0 +1,9 @@
+//! The nouns of the public API: items, edges, pointers, spaces, times, tokens.
+
+pub(crate) mod edge;
+pub mod embed;
+pub(crate) mod item;
+pub(crate) mod pointer;
+pub mod space;
+pub mod time;
+pub mod tokens;

@@ -1,0 +1,357 @@
+//! What a statement answers: rows with their evidence, or a table.
+
+use crate::model::item::{ItemId, Kind, Layer, Source, Status, Support};
+use crate::model::pointer::Verdict;
+use crate::model::time;
+use crate::read::cell::{Cell, round};
+use crate::state::reader_position::Reader;
+use serde_json::{Map, Value, json};
+
+/// The result of one statement.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Output {
+    /// The answer of a recall.
+    Answer(Box<Answer>),
+    /// The table of any other statement.
+    Table(Table),
+}
+
+/// Rows with named columns.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Table {
+    /// The statement's verb.
+    pub verb: &'static str,
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows; an absent value is `None`.
+    pub rows: Vec<Vec<Option<Cell>>>,
+    /// Remarks on how the rows were found.
+    pub notes: Vec<String>,
+    /// A check found damage.
+    pub failed: bool,
+}
+
+/// The answer to a `recall`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The commit that was queried.
+    pub commit: u64,
+    /// The reader position that was used.
+    pub at: Reader,
+    /// False if `abstain` applied because the stored evidence is too weak.
+    pub covered: bool,
+    /// The strength of the evidence.
+    pub strength: Strength,
+    /// `exact`, `converged` or `limited`: how certain it is that no better row was missed.
+    pub certificate: &'static str,
+    /// Names of claims without a clear winner.
+    pub contested: Vec<String>,
+    /// The stages of the path.
+    pub route: Vec<String>,
+    /// Rounds of escalation.
+    pub rounds: u32,
+    /// Remarks on how the answer was found.
+    pub notes: Vec<String>,
+    /// The columns requested with `return`.
+    pub returns: Option<Vec<String>>,
+    /// The rows, best first.
+    pub rows: Vec<Row>,
+    /// The key of the stored receipt, if one was requested.
+    pub receipt: Option<String>,
+    /// The elapsed time in microseconds.
+    pub micros: u64,
+}
+
+/// The strength of an answer's evidence.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Strength {
+    /// The score of the first row.
+    pub top: f32,
+    /// Its lead over the second row.
+    pub gap: f32,
+    /// The share of the query's terms that the rows contain, weighted by rarity.
+    pub terms: f32,
+}
+
+/// The terms of the governed score S, each already weighted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Parts {
+    /// Similarity of vectors.
+    pub similarity: f32,
+    /// BM25 over the best BM25 of the query.
+    pub words: f32,
+    /// Recency.
+    pub recency: f32,
+    /// Status.
+    pub status: f32,
+    /// Source.
+    pub source: f32,
+    /// Utility.
+    pub utility: f32,
+    /// The penalty for a lost claim.
+    pub conflict: f32,
+    /// The penalty for relaxed exclusions.
+    pub relaxed: f32,
+}
+
+impl Parts {
+    /// The governed score: the sum of the parts.
+    pub fn sum(&self) -> f32 {
+        let found = self.similarity + self.words + self.recency;
+        found + self.status + self.source + self.utility + self.conflict + self.relaxed
+    }
+}
+
+/// The role of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It answers the query.
+    Hit,
+    /// `expand` added it as evidence of the row before it.
+    Evidence,
+}
+
+/// One row of a recall.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The item.
+    pub item: ItemId,
+    /// Its key.
+    pub key: String,
+    /// Its layer.
+    pub layer: Layer,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its text, as it was written.
+    pub text: String,
+    /// The governed score.
+    pub score: f32,
+    /// The score's terms.
+    pub parts: Parts,
+    /// The outcome.
+    pub status: Option<Status>,
+    /// The producer.
+    pub source: Option<Source>,
+    /// The speaker.
+    pub speaker: Option<String>,
+    /// The tool of a call.
+    pub tool: Option<String>,
+    /// The episode.
+    pub episode: Option<String>,
+    /// The step.
+    pub step: Option<u64>,
+    /// The time, in microseconds since the epoch.
+    pub time: Option<i64>,
+    /// The version.
+    pub version: Option<String>,
+    /// True if it is stale for this reader by any criterion.
+    pub stale: bool,
+    /// The item that won the contest against a claim of this one.
+    pub conflict: Option<ItemId>,
+    /// The state of its sources.
+    pub support: Support,
+    /// The least source weight in its lineage; 0 if a source failed.
+    pub trust: f32,
+    /// The exclusions it was included despite.
+    pub relaxed: Vec<&'static str>,
+    /// The match path: channels and items from the query to the row.
+    pub path: Vec<String>,
+    /// Keys of rows folded into this one because they say the same.
+    pub folded: Vec<String>,
+    /// Its length in tokens.
+    pub tokens: u32,
+    /// Its evidence, hashed again for this answer.
+    pub citations: Vec<Citation>,
+    /// Its role.
+    pub role: Role,
+}
+
+/// A verified pointer of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Citation {
+    /// The item or page cited.
+    pub target: String,
+    /// The tool of the cited trace.
+    pub tool: Option<String>,
+    /// The log of the cited trace.
+    pub log_id: Option<String>,
+    /// The step of the cited trace.
+    pub step: Option<u64>,
+    /// The field; empty for a page.
+    pub field: String,
+    /// The first byte of the span.
+    pub start: u64,
+    /// The byte after the span.
+    pub end: u64,
+    /// The BLAKE3 of the cited bytes at the time of writing, in hex.
+    pub hash: String,
+    /// The result of hashing them again.
+    pub verdict: Verdict,
+    /// The bytes as text; only with the verdict `ok`.
+    pub text: Option<String>,
+}
+
+impl Citation {
+    /// The citation in the format of HELM A.7; `None` for a page.
+    pub fn cite(&self) -> Option<String> {
+        let step = self.step?;
+        let tool = self.tool.as_deref().filter(|tool| !tool.is_empty()).unwrap_or("-");
+        let log = self.log_id.as_deref()?;
+        let (field, start, end) = (&self.field, self.start, self.end);
+        Some(format!(
+            "[[CITE tool={tool} log={log} step={step} field={field} start={start} end={end} hash={}]]",
+            self.hash.get(..16)?
+        ))
+    }
+
+    fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("target".into(), self.target.as_str().into());
+        put(&mut object, "tool", self.tool.as_deref());
+        put(&mut object, "log_id", self.log_id.as_deref());
+        put(&mut object, "step", self.step);
+        if !self.field.is_empty() {
+            object.insert("field".into(), self.field.as_str().into());
+            object.insert("start".into(), self.start.into());
+            object.insert("end".into(), self.end.into());
+        }
+        object.insert("hash".into(), self.hash.as_str().into());
+        object.insert("verdict".into(), self.verdict.as_str().into());
+        put(&mut object, "text", self.text.as_deref());
+        object.into()
+    }
+}
+
+fn put<T: Into<Value>>(object: &mut Map<String, Value>, name: &str, value: Option<T>) {
+    if let Some(value) = value {
+        object.insert(name.into(), value.into());
+    }
+}
+
+fn number(value: f32) -> Value {
+    round(f64::from(value)).into()
+}
+
+/// The names of the columns a row of a recall has, in order.
+pub const ROW_COLUMNS: &[&str] = &[
+    "item",
+    "key",
+    "layer",
+    "kind",
+    "text",
+    "score",
+    "similarity",
+    "words",
+    "recency",
+    "status_score",
+    "source_score",
+    "utility_score",
+    "conflict_score",
+    "status",
+    "source",
+    "speaker",
+    "tool",
+    "episode",
+    "step",
+    "time",
+    "version",
+    "stale",
+    "conflict",
+    "support",
+    "trust",
+    "relaxed",
+    "path",
+    "folded",
+    "tokens",
+    "citations",
+    "role",
+];
+
+impl Row {
+    /// The row as JSON: every column, or those asked for. Absent values are left out.
+    pub fn to_json(&self, returns: Option<&[String]>) -> Value {
+        let mut all = Map::new();
+        all.insert("item".into(), self.item.0.into());
+        all.insert("key".into(), self.key.as_str().into());
+        all.insert("layer".into(), self.layer.as_str().into());
+        all.insert("kind".into(), self.kind.as_str().into());
+        all.insert("text".into(), self.text.as_str().into());
+        all.insert("score".into(), number(self.score));
+        all.insert("similarity".into(), number(self.parts.similarity));
+        all.insert("words".into(), number(self.parts.words));
+        all.insert("recency".into(), number(self.parts.recency));
+        all.insert("status_score".into(), number(self.parts.status));
+        all.insert("source_score".into(), number(self.parts.source));
+        all.insert("utility_score".into(), number(self.parts.utility));
+        all.insert("conflict_score".into(), number(self.parts.conflict));
+        put(&mut all, "status", self.status.map(Status::as_str));
+        put(&mut all, "source", self.source.map(Source::as_str));
+        put(&mut all, "speaker", self.speaker.as_deref());
+        put(&mut all, "tool", self.tool.as_deref());
+        put(&mut all, "episode", self.episode.as_deref());
+        put(&mut all, "step", self.step);
+        put(&mut all, "time", self.time.map(time::format));
+        put(&mut all, "version", self.version.as_deref());
+        all.insert("stale".into(), self.stale.into());
+        put(&mut all, "conflict", self.conflict.map(|item| item.0));
+        all.insert("support".into(), self.support.as_str().into());
+        all.insert("trust".into(), number(self.trust));
+        all.insert("relaxed".into(), self.relaxed.iter().copied().collect());
+        all.insert("path".into(), self.path.iter().map(String::as_str).collect());
+        all.insert("folded".into(), self.folded.iter().map(String::as_str).collect());
+        all.insert("tokens".into(), self.tokens.into());
+        all.insert("citations".into(), self.citations.iter().map(Citation::to_json).collect());
+        all.insert(
+            "role".into(),
+            match self.role {
+                Role::Hit => "hit",
+                Role::Evidence => "evidence",
+            }
+            .into(),
+        );
+        let Some(returns) = returns else { return all.into() };
+        returns.iter().filter_map(|name| Some((name.clone(), all.get(name)?.clone()))).collect::<Map<_, _>>().into()
+    }
+}
+
+impl Answer {
+    /// The answer as a JSON object under the caller's id; `docs/query-language.md` lists its members.
+    pub fn to_json(&self, id: Option<&str>) -> Value {
+        let mut at = Map::new();
+        put(&mut at, "episode", self.at.episode.as_deref());
+        put(&mut at, "step", self.at.step);
+        put(&mut at, "time", self.at.time.map(time::format));
+        put(&mut at, "version", self.at.version.as_deref());
+        let mut object = Map::new();
+        put(&mut object, "id", id);
+        object.insert("commit".into(), self.commit.into());
+        object.insert("at".into(), at.into());
+        object.insert("covered".into(), self.covered.into());
+        object.insert(
+            "strength".into(),
+            json!({"top": number(self.strength.top), "gap": number(self.strength.gap), "terms": number(self.strength.terms)}),
+        );
+        object.insert("certificate".into(), self.certificate.into());
+        object.insert("contested".into(), self.contested.iter().map(String::as_str).collect());
+        object.insert("route".into(), self.route.iter().map(String::as_str).collect());
+        object.insert("rounds".into(), self.rounds.into());
+        object.insert("notes".into(), self.notes.iter().map(String::as_str).collect());
+        object.insert("rows".into(), self.rows.iter().map(|row| row.to_json(self.returns.as_deref())).collect());
+        put(&mut object, "receipt", self.receipt.as_deref());
+        object.insert("micros".into(), self.micros.into());
+        object.into()
+    }
+}
+
+impl Table {
+    /// The rows as JSON objects; absent values are left out.
+    pub fn rows_to_json(&self) -> Vec<Value> {
+        let object = |row: &Vec<Option<Cell>>| {
+            let cells =
+                self.columns.iter().zip(row).filter_map(|(name, cell)| Some((name.clone(), cell.as_ref()?.to_json())));
+            Value::Object(cells.collect())
+        };
+        self.rows.iter().map(object).collect()
+    }
+}

@@ -1,0 +1,268 @@
+//! Validating the citations of a text (HELM A.7, A.8).
+//!
+//! A text is a `<memory>…</memory>` block; its claims cite spans of traces:
+//!
+//! ```text
+//! [[CITE tool=<t> log=<log_id> step=<s> field=<f> start=<i> end=<j>]]     optional: hash=<16 hex digits> unit=char
+//! ```
+//!
+//! `tool=-` is no tool. Citations may stand behind their sentences, or together in a `<citations>…</citations>` block,
+//! and then count for the sentences in order. The verdict is `valid`, or exactly one of the paper's diagnostics: the
+//! first of *missing memory block*, *missing cite*, *malformed cite*, *unresolved pointer*, *hash mismatch* that holds.
+//! Coverage is the share of sentences with a valid citation, validity the share of citations that resolve.
+
+use crate::Result;
+use crate::model::item::ItemId;
+use crate::model::pointer::{Pointer, Span, Target, span_bytes};
+use crate::read::answer::Table;
+use crate::read::cell::Cell;
+use crate::read::resolve::check_hash;
+use crate::read::snapshot::Snapshot;
+
+/// The diagnostic of a citation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Diagnostic {
+    MissingMemoryBlock,
+    MissingCite,
+    MalformedCite,
+    UnresolvedPointer,
+    HashMismatch,
+}
+
+impl Diagnostic {
+    fn as_str(self) -> &'static str {
+        match self {
+            Diagnostic::MissingMemoryBlock => "missing memory block",
+            Diagnostic::MissingCite => "missing cite",
+            Diagnostic::MalformedCite => "malformed cite",
+            Diagnostic::UnresolvedPointer => "unresolved pointer",
+            Diagnostic::HashMismatch => "hash mismatch",
+        }
+    }
+}
+
+/// A parsed citation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Cite {
+    tool: String,
+    log: String,
+    step: u64,
+    field: String,
+    start: u64,
+    end: u64,
+    hash: Option<String>,
+    chars: bool,
+}
+
+/// A sentence with its citations as written.
+struct Sentence {
+    text: String,
+    cites: Vec<String>,
+}
+
+/// Validates a text against a snapshot.
+pub(crate) fn validate(snapshot: &Snapshot, text: &str) -> Result<Table> {
+    let mut rows = Vec::new();
+    let mut found: Option<Diagnostic> = None;
+    let (mut cited, mut cites, mut valid) = (0u64, 0u64, 0u64);
+    let sentences = match block(text, "memory") {
+        None => {
+            note(&mut found, Diagnostic::MissingMemoryBlock);
+            Vec::new()
+        }
+        Some(memory) => sentences(memory, block(text, "citations")),
+    };
+    for sentence in &sentences {
+        let mut good = false;
+        if sentence.cites.is_empty() {
+            note(&mut found, Diagnostic::MissingCite);
+            rows.push(row(&sentence.text, None, Diagnostic::MissingCite.as_str(), None));
+        }
+        for written in &sentence.cites {
+            cites += 1;
+            let checked = match parse(written) {
+                None => Err(Diagnostic::MalformedCite),
+                Some(cite) => check(snapshot, &cite)?,
+            };
+            match checked {
+                Ok(text) => {
+                    (good, valid) = (true, valid + 1);
+                    rows.push(row(&sentence.text, Some(written), "valid", Some(text)));
+                }
+                Err(diagnostic) => {
+                    note(&mut found, diagnostic);
+                    rows.push(row(&sentence.text, Some(written), diagnostic.as_str(), None));
+                }
+            }
+        }
+        cited += u64::from(good);
+    }
+    if sentences.is_empty() && found.is_none() {
+        found = Some(Diagnostic::MissingCite);
+    }
+    let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+    let verdict = found.map_or("valid", Diagnostic::as_str);
+    let notes = vec![
+        verdict.to_owned(),
+        format!("coverage {:.3}, validity {:.3}", share(cited, sentences.len() as u64), share(valid, cites)),
+    ];
+    let columns = ["sentence", "cite", "verdict", "text"].map(str::to_owned).to_vec();
+    Ok(Table { verb: "verify", columns, rows, notes, failed: found.is_some() })
+}
+
+/// Keeps the first diagnostic in the paper's order.
+fn note(found: &mut Option<Diagnostic>, diagnostic: Diagnostic) {
+    *found = Some(found.map_or(diagnostic, |known| known.min(diagnostic)));
+}
+
+fn row(sentence: &str, cite: Option<&String>, verdict: &str, text: Option<String>) -> Vec<Option<Cell>> {
+    vec![
+        Some(Cell::text(sentence)),
+        cite.map(|cite| Cell::text(cite.as_str())),
+        Some(Cell::text(verdict)),
+        text.map(Cell::Text),
+    ]
+}
+
+/// The text between `<name>` and `</name>`.
+fn block<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let inner = &text[text.find(&open)? + open.len()..];
+    Some(&inner[..inner.find(&close)?])
+}
+
+/// The sentences of a block. A sentence ends at a line end, or at `.`, `!` or `?` before a blank; citations after it
+/// belong to it.
+fn sentences(memory: &str, apart: Option<&str>) -> Vec<Sentence> {
+    let mut sentences: Vec<Sentence> = Vec::new();
+    let mut text = String::new();
+    let mut rest = memory;
+    let end = |text: &mut String, sentences: &mut Vec<Sentence>| {
+        let said = std::mem::take(text);
+        if said.chars().any(char::is_alphanumeric) {
+            sentences.push(Sentence { text: said.trim().to_owned(), cites: Vec::new() });
+        }
+    };
+    while let Some(next) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("[[CITE") {
+            end(&mut text, &mut sentences);
+            let len = after.find("]]").map_or(after.len(), |at| at + 2);
+            if let Some(sentence) = sentences.last_mut() {
+                sentence.cites.push(rest[..6 + len].to_owned());
+            }
+            rest = &after[len..];
+            continue;
+        }
+        rest = &rest[next.len_utf8()..];
+        text.push(next);
+        let is_end = next == '\n' || (matches!(next, '.' | '!' | '?') && rest.starts_with(char::is_whitespace));
+        if is_end {
+            end(&mut text, &mut sentences);
+        }
+    }
+    end(&mut text, &mut sentences);
+    let mut listed = apart.into_iter().flat_map(|apart| apart.split("[[CITE").skip(1));
+    for sentence in sentences.iter_mut().filter(|sentence| sentence.cites.is_empty()) {
+        let Some(cite) = listed.next() else { break };
+        let len = cite.find("]]").map_or(cite.len(), |at| at + 2);
+        sentence.cites.push(format!("[[CITE{}", &cite[..len]));
+    }
+    sentences
+}
+
+/// Parses a citation; `None` if it is malformed.
+fn parse(written: &str) -> Option<Cite> {
+    let inner = written.strip_prefix("[[CITE")?.strip_suffix("]]")?;
+    let mut cite = Cite::default();
+    let mut seen = Vec::new();
+    for part in inner.split_whitespace() {
+        let (name, value) = part.split_once('=')?;
+        if seen.contains(&name) {
+            return None;
+        }
+        seen.push(name);
+        match name {
+            "tool" => cite.tool = if value == "-" { String::new() } else { value.to_owned() },
+            "log" => value.clone_into(&mut cite.log),
+            "step" => cite.step = value.parse().ok()?,
+            "field" => value.clone_into(&mut cite.field),
+            "start" => cite.start = value.parse().ok()?,
+            "end" => cite.end = value.parse().ok()?,
+            "hash" => cite.hash = Some(value.to_owned()).filter(|hash| hash.len() >= 16),
+            "unit" => {
+                cite.chars = match value {
+                    "char" => true,
+                    "byte" => false,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        }
+    }
+    ["tool", "log", "step", "field", "start", "end"].iter().all(|name| seen.contains(name)).then_some(cite)
+}
+
+/// The cited text, or the diagnostic. The bytes must match the given hash or, without one, the hash stored with a
+/// pointer to the same span.
+fn check(snapshot: &Snapshot, cite: &Cite) -> Result<Result<String, Diagnostic>> {
+    let unresolved = Ok(Err(Diagnostic::UnresolvedPointer));
+    let tool = Some(cite.tool.as_str()).filter(|tool| !tool.is_empty());
+    let Some(id) = snapshot.state.trace(tool, snapshot.state.symbol(&cite.log)?, cite.step)?.map(ItemId) else {
+        return unresolved;
+    };
+    let attributes = snapshot.state.attributes(id)?;
+    if attributes.redacted {
+        return unresolved;
+    }
+    let content = snapshot.content(id)?;
+    let Some(field) = content.field(&cite.field) else { return unresolved };
+    let bytes = field.value.bytes();
+    let span = if cite.chars { Span::Chars(cite.start, cite.end) } else { Span::Bytes(cite.start, cite.end) };
+    let Some((start, end)) = span_bytes(bytes, &span) else { return unresolved };
+    let found = *blake3::hash(&bytes[start..end]).as_bytes();
+    let text = String::from_utf8_lossy(&bytes[start..end]).into_owned();
+    if let Some(hash) = &cite.hash {
+        let pointer = Pointer { hash: Some(hash.clone()), ..Pointer::to_item(id) };
+        debug_assert!(matches!(pointer.target, Target::Item(_)));
+        return Ok(check_hash(&pointer, &found).map(|()| text).map_err(|_| Diagnostic::HashMismatch));
+    }
+    for dependent in snapshot.state.dependents(id)? {
+        for pointer in snapshot.state.pointers(dependent)? {
+            let same = pointer.target == crate::records::record::PointerTarget::Item(id.0)
+                && (pointer.field.as_str(), pointer.start, pointer.end) == (&cite.field, start as u64, end as u64);
+            if same && pointer.hash != found {
+                return Ok(Err(Diagnostic::HashMismatch));
+            }
+        }
+    }
+    Ok(Ok(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn citations_parse_in_their_form_only() {
+        let good = "[[CITE tool=- log=e step=3 field=text start=0 end=5 unit=char]]";
+        let cite = parse(good).unwrap();
+        assert_eq!((cite.tool.as_str(), cite.log.as_str(), cite.step, cite.chars), ("", "e", 3, true));
+        for bad in [
+            "[[CITE tool=- log=e step=3 field=text start=0]]",
+            "[[CITE tool=- log=e step=x field=text start=0 end=5]]",
+            "[[CITE tool=- log=e step=3 field=text start=0 end=5 end=6]]",
+            "[[CITE tool=- log=e step=3 field=text start=0 end=5 colour=red]]",
+            "[[CITE tool=- log=e step=3 field=text start=0 end=5",
+        ] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn sentences_take_the_citations_behind_them() {
+        let found = sentences("One is 1.5 so. [[CITE a]] Two! [[CITE b]][[CITE c]]\nThree", Some("[[CITE d]]"));
+        let found: Vec<(&str, usize)> =
+            found.iter().map(|sentence| (sentence.text.as_str(), sentence.cites.len())).collect();
+        assert_eq!(found, [("One is 1.5 so.", 1), ("Two!", 2), ("Three", 1)]);
+    }
+}

@@ -1,0 +1,591 @@
+//! Filters: evaluate a predicate to the set of matching items, before any vector is scored.
+//!
+//! A test on a scalar attribute scans one column. Tests on text, fields, edges and claims read items one by one, and
+//! only those that all cheaper tests of the same conjunction leave.
+//!
+//! Invariant: `evaluate(p, c) = { i in c : p matches i }`. A test on an absent attribute is false, and `not` is the
+//! complement.
+
+use crate::model::edge::Edge;
+use crate::model::item::{ItemId, Kind, Layer, Status, Support};
+use crate::read::cell::{self, Cell};
+use crate::read::item_view::ItemView;
+use crate::read::snapshot::Snapshot;
+use crate::records::tables;
+use crate::state::State;
+use crate::state::attributes::{Column, ValueTest};
+use crate::state::claims::ReaderConflicts;
+use crate::state::reader_position::{ReaderPosition, Window};
+use crate::{Error, Result};
+use holotype_index::bitmap::Bits;
+use holotype_query::ast::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
+use holotype_query::{FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// Items that a column scan tests in the time of reading one item.
+const SCANNED_ITEMS_PER_READ: u64 = 512;
+
+/// The context of an evaluation.
+pub(crate) struct Filter<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) reader_position: &'a ReaderPosition,
+    ahead: OnceCell<Bits>,
+    reader_conflicts: OnceCell<Arc<ReaderConflicts>>,
+}
+
+impl<'a> Filter<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, reader_position: &'a ReaderPosition) -> Filter<'a> {
+        Filter { snapshot, reader_position, ahead: OnceCell::new(), reader_conflicts: OnceCell::new() }
+    }
+
+    fn state(&self) -> &State {
+        &self.snapshot.state
+    }
+
+    fn select(&self, column: Column, test: &dyn Fn(f64) -> bool) -> Result<Bits> {
+        self.snapshot.keep(self.state().bound() as usize / 8)?;
+        self.snapshot.tick()?;
+        self.state().attributes.select(column, self.state().bound(), test)
+    }
+
+    fn select_values(&self, column: Column, wanted: ValueTest<'_>) -> Result<Bits> {
+        self.snapshot.keep(self.state().bound() as usize / 8)?;
+        self.snapshot.tick()?;
+        self.state().attributes.select_values(column, self.state().bound(), wanted)
+    }
+
+    /// The items whose primary episode this is.
+    fn of_episode(&self, number: u32) -> Result<Bits> {
+        self.select_values(Column::Episode, ValueTest::Range(i64::from(number), i64::from(number)))
+    }
+
+    /// The items of `among` that match.
+    pub(crate) fn evaluate(&self, predicate: &Predicate, among: &Bits) -> Result<Bits> {
+        match predicate {
+            Predicate::And(parts) => {
+                let mut left = among.clone();
+                for (part, _) in cheapest_first(parts) {
+                    if left.is_empty() {
+                        break;
+                    }
+                    left = self.evaluate(part, &left)?;
+                }
+                Ok(left)
+            }
+            Predicate::Or(parts) => {
+                let mut any = Bits::new();
+                for part in parts {
+                    any = any.or(&self.evaluate(part, &among.and_not(&any))?);
+                }
+                Ok(any)
+            }
+            Predicate::Not(part) => Ok(among.and_not(&self.evaluate(part, among)?)),
+            Predicate::Test(test) if self.prefers_item_reads(among) => self.test_each(&test.node, among),
+            Predicate::Test(test) => match self.column_test(&test.node)? {
+                Some(found) => Ok(found.and(among)),
+                None => self.test_each(&test.node, among),
+            },
+        }
+    }
+
+    /// Returns true if testing these items one by one is cheaper than scanning a column.
+    fn prefers_item_reads(&self, among: &Bits) -> bool {
+        among.count() * SCANNED_ITEMS_PER_READ <= u64::from(self.state().bound())
+    }
+
+    /// Returns true if one item matches.
+    pub(crate) fn holds_for(&self, view: &ItemView<'_>, predicate: &Predicate) -> Result<bool> {
+        match predicate {
+            Predicate::And(parts) => parts.iter().try_fold(true, |all, part| Ok(all && self.holds_for(view, part)?)),
+            Predicate::Or(parts) => parts.iter().try_fold(false, |any, part| Ok(any || self.holds_for(view, part)?)),
+            Predicate::Not(part) => Ok(!self.holds_for(view, part)?),
+            Predicate::Test(test) => self.test_holds_for(view, &test.node),
+        }
+    }
+
+    fn test_holds_for(&self, view: &ItemView<'_>, test: &Test) -> Result<bool> {
+        match test {
+            Test::Redacted => Ok(view.attributes()?.redacted),
+            Test::Flaw(flaw) => {
+                let attributes = view.attributes()?;
+                Ok(match flaw.kind {
+                    FlawKind::Failed => attributes.status == Some(Status::Failed),
+                    FlawKind::Stale => self.reader_position.is_stale(attributes, &window(self.state(), flaw)?),
+                    FlawKind::Conflicted => self.reader_conflicts()?.of(view.id, attributes.conflict).is_some(),
+                    FlawKind::Weakened => attributes.support == Support::Weakened,
+                    FlawKind::Unsupported => attributes.support == Support::Unsupported,
+                    FlawKind::Ungrounded => attributes.ungrounded,
+                    FlawKind::Inactive => !attributes.active,
+                })
+            }
+            Test::Edge { edge, target } => {
+                let one: Bits = [view.id.0].into_iter().collect();
+                Ok(!self.edge_test(Edge::from(edge.node), target.as_ref(), &one)?.is_empty())
+            }
+            test => holds(&|name| view.get(name), &|pattern| view.claims(pattern), test),
+        }
+    }
+
+    /// Returns true if an item belongs to a noun and a scope.
+    pub(crate) fn is_among(&self, view: &ItemView<'_>, noun: Noun, scope: Option<&Scope>) -> Result<bool> {
+        let is_of_noun = view.kind()?.is_of(noun);
+        match scope {
+            _ if !is_of_noun => Ok(false),
+            None | Some(Scope::All) => Ok(true),
+            Some(Scope::Episodes(ids)) => {
+                let wanted = episode_numbers(self.state(), ids)?;
+                let episodes = self.state().episodes_of(view.id, view.attributes()?)?;
+                Ok(episodes.iter().any(|number| wanted.contains(number)))
+            }
+            pages @ Some(Scope::Pages(_)) => Ok(self.scope(pages)?.contains(view.id.0)),
+        }
+    }
+
+    /// The items that match a test on one column; `None` for other tests.
+    fn column_test(&self, test: &Test) -> Result<Option<Bits>> {
+        match test {
+            Test::Compare { name, op, value } => {
+                let (op, value) = (*op, value.node.bound());
+                if let (Some(column), Op::Eq, Value::Text(text)) = (symbols(&name.node), op, value) {
+                    let Some(number) = self.state().symbol(text)?.map(i64::from) else { return Ok(Some(Bits::new())) };
+                    return self.select_values(column, ValueTest::Range(number, number)).map(Some);
+                }
+                if let Some((column, low, high)) = self.range(&name.node, op, value) {
+                    return self.select_values(column, ValueTest::Range(low, high)).map(Some);
+                }
+                self.by_name(&name.node, &|cell| cell::holds(cell, op, value))
+            }
+            Test::In { name, not, list } => {
+                let values: Vec<&Value> = list.node.bound().iter().map(|value| value.node.bound()).collect();
+                self.by_name(&name.node, &|cell| values.iter().any(|value| cell::holds(cell, Op::Eq, value)) != *not)
+            }
+            Test::Between { name, not, low, high } => {
+                let (low, high) = (low.node.bound(), high.node.bound());
+                if let (false, Some((column, from, _)), Some((_, _, to))) =
+                    (*not, self.range(&name.node, Op::Ge, low), self.range(&name.node, Op::Le, high))
+                {
+                    return self.select_values(column, ValueTest::Range(from, to)).map(Some);
+                }
+                self.by_name(&name.node, &|cell| {
+                    (cell::holds(cell, Op::Ge, low) && cell::holds(cell, Op::Le, high)) != *not
+                })
+            }
+            Test::Contains { name, not, text } => {
+                let wanted = text.node.bound().to_lowercase();
+                self.by_name(&name.node, &|cell| contains(cell, &wanted) != *not)
+            }
+            Test::Matches { name, not, glob } => {
+                let pattern = glob.node.bound();
+                self.by_name(&name.node, &|cell| matches(cell, pattern) != *not)
+            }
+            Test::Has(name) => self.by_name(&name.node, &|_| true),
+            Test::Flaw(flaw) => self.flaw(flaw).map(Some),
+            Test::Redacted => self.select(Column::Redacted, &|redacted| redacted == 1.0).map(Some),
+            Test::Edge { .. } | Test::Claims { .. } => Ok(None),
+        }
+    }
+
+    /// The column and the range of numbers that a comparison is equivalent to, if there is one.
+    fn range(&self, name: &Name, op: Op, value: &Value) -> Option<(Column, i64, i64)> {
+        let (column, number) = match (name.word()?, value) {
+            ("step", Value::Number(number)) => (Column::Step, number.as_i64()?),
+            ("tokens", Value::Number(number)) => (Column::Tokens, number.as_i64()?),
+            ("commit", Value::Number(number)) => (Column::Commit, number.as_i64()?),
+            ("time", Value::Text(text)) => (Column::Time, crate::model::time::parse(text).ok()?),
+            ("time", Value::Number(micros)) => (Column::Time, micros.as_i64()?),
+            _ => return None,
+        };
+        let (low, high) = match op {
+            Op::Eq => (number, number),
+            Op::Ne => return None,
+            Op::Lt => (i64::MIN, number.checked_sub(1)?),
+            Op::Le => (i64::MIN, number),
+            Op::Gt => (number.checked_add(1)?, i64::MAX),
+            Op::Ge => (number, i64::MAX),
+        };
+        Some((column, low, high))
+    }
+
+    /// The items whose attribute passes the test; `None` if the attribute has no column.
+    fn by_name(&self, name: &Name, test: &dyn Fn(&Cell) -> bool) -> Result<Option<Bits>> {
+        let Some(word) = name.word() else { return Ok(None) };
+        let named = |column, of: fn(u8) -> Option<&'static str>| {
+            self.select(column, &|byte| of(byte as u8).is_some_and(|name| test(&Cell::text(name)))).map(Some)
+        };
+        let whole = |column| self.select(column, &|number| test(&Cell::Integer(number as i64))).map(Some);
+        match word {
+            "kind" => named(Column::Kind, |byte| Kind::from_byte(byte).map(Kind::as_str)),
+            "layer" => named(Column::Kind, |byte| Kind::from_byte(byte).map(|kind| kind.layer().as_str())),
+            "status" => named(Column::Status, |byte| Status::from_byte(byte).map(Status::as_str)),
+            "source" => {
+                named(Column::Source, |byte| crate::model::item::Source::from_byte(byte).map(|source| source.as_str()))
+            }
+            "support" => named(Column::Support, |byte| Support::from_byte(byte).map(Support::as_str)),
+            "step" => whole(Column::Step),
+            "tokens" => whole(Column::Tokens),
+            "commit" => whole(Column::Commit),
+            "return_score" => whole(Column::ReturnScore),
+            "conflict" => whole(Column::Conflict),
+            "utility" => self.select(Column::Utility, &|number| test(&Cell::Number(number))).map(Some),
+            "time" => self.select(Column::Time, &|micros| test(&Cell::Time(micros as i64))).map(Some),
+            "age" => {
+                let Some(now) = self.reader_position.reader.time else { return Ok(Some(Bits::new())) };
+                self.select(Column::Time, &|micros| test(&Cell::Duration(now.saturating_sub(micros as i64).max(0))))
+                    .map(Some)
+            }
+            "active" => self.select(Column::Active, &|active| test(&Cell::Bool(active == 1.0))).map(Some),
+            "redacted" => self.select(Column::Redacted, &|redacted| test(&Cell::Bool(redacted == 1.0))).map(Some),
+            "ungrounded" => self.select(Column::Ungrounded, &|yes| test(&Cell::Bool(yes == 1.0))).map(Some),
+            "version" => self.by_symbol(Column::Version, test).map(Some),
+            "speaker" => self.by_symbol(Column::Speaker, test).map(Some),
+            "tool" => self.by_symbol(Column::Tool, test).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Tests each known name once, then the column by symbol number.
+    fn by_symbol(&self, column: Column, test: &dyn Fn(&Cell) -> bool) -> Result<Bits> {
+        let mut passing = vec![false; self.state().meta.symbols as usize];
+        for (key, value) in self.state().scan(tables::SYMBOL, &[])? {
+            let name: String = holotype_storage::codec::decode(&value)?;
+            let number = tables::number_at(&key, 0).unwrap_or(u32::MAX) as usize;
+            if let Some(slot) = passing.get_mut(number) {
+                *slot = test(&Cell::Text(name));
+            }
+        }
+        // The passing numbers are often consecutive, which permits a range scan.
+        let first = passing.iter().position(|passes| *passes);
+        let last = passing.iter().rposition(|passes| *passes);
+        match (first, last) {
+            (Some(first), Some(last)) if passing[first..=last].iter().all(|passes| *passes) => {
+                self.select_values(column, ValueTest::Range(first as i64, last as i64))
+            }
+            (Some(_), _) => self.select(column, &|number| passing.get(number as usize).copied().unwrap_or(false)),
+            _ => Ok(Bits::new()),
+        }
+    }
+
+    /// The items with a flaw.
+    pub(crate) fn flaw(&self, flaw: &Flaw) -> Result<Bits> {
+        match flaw.kind {
+            FlawKind::Failed => self.select(Column::Status, &|status| status as u8 == Status::Failed.to_byte()),
+            FlawKind::Stale => self.stale(&window(self.state(), flaw)?),
+            FlawKind::Conflicted => self.conflicted(),
+            FlawKind::Weakened => self.select(Column::Support, &|support| support as u8 == Support::Weakened.to_byte()),
+            FlawKind::Unsupported => {
+                self.select(Column::Support, &|support| support as u8 == Support::Unsupported.to_byte())
+            }
+            FlawKind::Ungrounded => self.select(Column::Ungrounded, &|yes| yes == 1.0),
+            FlawKind::Inactive => self.select(Column::Active, &|active| active == 0.0),
+        }
+    }
+
+    /// The items of the reader's episode that are later than the reader.
+    pub(crate) fn ahead(&self) -> Result<&Bits> {
+        if let Some(ahead) = self.ahead.get() {
+            return Ok(ahead);
+        }
+        let mut ahead = Bits::new();
+        if let Some(episode) = self.reader_position.episode {
+            let reader = &self.reader_position.reader;
+            if let Some(step) = reader.step {
+                let next = i64::try_from(step).unwrap_or(i64::MAX).saturating_add(1);
+                ahead = ahead.or(&self.select_values(Column::Step, ValueTest::Range(next, i64::MAX))?);
+            }
+            if let Some(time) = reader.time {
+                let later = ValueTest::Range(time.saturating_add(1), i64::MAX);
+                ahead = ahead.or(&self.select_values(Column::Time, later)?);
+            }
+            let themes = self.state().attributes.layer(Layer::Theme, self.state().bound())?;
+            ahead = ahead.and(&self.of_episode(episode)?).and_not(&themes);
+        }
+        Ok(self.ahead.get_or_init(|| ahead))
+    }
+
+    /// The conflicts of claims as the reader sees them.
+    pub(crate) fn reader_conflicts(&self) -> Result<&Arc<ReaderConflicts>> {
+        if let Some(reader_conflicts) = self.reader_conflicts.get() {
+            return Ok(reader_conflicts);
+        }
+        let reader_conflicts = match self.state().meta.claims {
+            0 => ReaderConflicts::default(),
+            _ => self.state().reader_conflicts(self.reader_position, self.ahead()?)?,
+        };
+        Ok(self.reader_conflicts.get_or_init(|| Arc::new(reader_conflicts)))
+    }
+
+    /// The items that lost a contest as the reader sees it.
+    fn conflicted(&self) -> Result<Bits> {
+        Ok(self.reader_conflicts()?.among(&self.select(Column::Conflict, &|_| true)?))
+    }
+
+    /// The items that are stale by any enabled criterion.
+    pub(crate) fn stale(&self, window: &Window) -> Result<Bits> {
+        let mut stale = Bits::new();
+        if let (Some(bound), Some(now)) = (window.age, self.reader_position.reader.time) {
+            stale = self
+                .select_values(Column::Time, ValueTest::Range(i64::MIN, now.saturating_sub(bound).saturating_sub(1)))?;
+        }
+        if let (Some(bound), Some(episode), Some(step)) =
+            (window.steps, self.reader_position.episode, self.reader_position.reader.step)
+        {
+            let here = self.of_episode(episode)?;
+            let before = i64::try_from(step.saturating_sub(bound)).unwrap_or(i64::MAX);
+            let old = self.select_values(Column::Step, ValueTest::Range(0, before - 1))?;
+            stale = stale.or(&here.and(&old));
+        }
+        if window.version {
+            stale = stale.or(&self.foreign()?);
+        }
+        Ok(stale)
+    }
+
+    /// The items of another version than the reader.
+    pub(crate) fn foreign(&self) -> Result<Bits> {
+        use crate::state::reader_position::VersionNumber;
+        match self.reader_position.version {
+            None => Ok(Bits::new()),
+            Some(VersionNumber::Unknown) => self.select_values(Column::Version, ValueTest::Range(0, i64::MAX)),
+            Some(VersionNumber::Known(mine)) => {
+                let (before, mine) = (i64::from(mine) - 1, i64::from(mine));
+                let older = self.select_values(Column::Version, ValueTest::Range(0, before))?;
+                Ok(older.or(&self.select_values(Column::Version, ValueTest::Range(mine + 1, i64::MAX))?))
+            }
+        }
+    }
+
+    /// Tests every item of `among` on its own.
+    fn test_each(&self, test: &Test, among: &Bits) -> Result<Bits> {
+        if let Test::Edge { edge, target } = test {
+            return self.edge_test(Edge::from(edge.node), target.as_ref(), among);
+        }
+        let mut found = Vec::new();
+        for id in among.iter() {
+            if self.test_holds_for(&ItemView::new(self.snapshot, self.reader_position, ItemId(id))?, test)? {
+                found.push(id);
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    fn edge_test(&self, edge: Edge, target: Option<&Spanned<Pointer>>, among: &Bits) -> Result<Bits> {
+        let Some(pointer) = target else {
+            let mut found = Vec::new();
+            for id in among.iter() {
+                let out = !self.state().edges_out(ItemId(id), Some(edge))?.is_empty();
+                let symmetric = edge.is_symmetric() && !self.state().edges_in(ItemId(id), Some(edge))?.is_empty();
+                if out || symmetric {
+                    found.push(id);
+                }
+            }
+            return Ok(found.into_iter().collect());
+        };
+        let mut found = Vec::new();
+        for target in self.edge_targets(edge, &pointer.node.target.node)? {
+            found.extend(self.state().edges_in(target, Some(edge))?.iter().map(|end| end.far.0));
+            if edge.is_symmetric() {
+                found.extend(self.state().edges_out(target, Some(edge))?.iter().map(|end| end.far.0));
+            }
+        }
+        let found: Bits = found.into_iter().collect();
+        Ok(found.and(among))
+    }
+
+    /// The items a target names; a concept or intent may be named by its text.
+    fn edge_targets(&self, edge: Edge, target: &Ref) -> Result<Vec<ItemId>> {
+        let by_name = matches!(edge, Edge::Mentions | Edge::Solves);
+        match target {
+            Ref::Item(item) => match item.bound() {
+                ItemRef::Key(key) if by_name => {
+                    let mut found: Vec<ItemId> = self.state().item_by_key(key)?.into_iter().collect();
+                    let kind = if edge == Edge::Mentions { Kind::Concept } else { Kind::Intent };
+                    let all = self.select(Column::Kind, &|byte| byte as u8 == kind.to_byte())?;
+                    for id in all.iter().map(ItemId) {
+                        if !found.contains(&id) && self.snapshot.content(id)?.text().eq_ignore_ascii_case(key) {
+                            found.push(id);
+                        }
+                    }
+                    Ok(found)
+                }
+                _ => Ok(vec![self.snapshot.resolve_item(item.bound())?]),
+            },
+            Ref::Page(page) => Ok(self.snapshot.page_traces(page.bound())?),
+            Ref::Episode(_) => Err(Error::Invalid(format!("an episode cannot be the target of {edge}"))),
+        }
+    }
+
+    /// The items in scope.
+    pub(crate) fn scope(&self, scope: Option<&Scope>) -> Result<Bits> {
+        let state = self.state();
+        match scope {
+            None | Some(Scope::All) => Ok(Bits::full(state.bound())),
+            Some(Scope::Episodes(ids)) => {
+                let mut found = Bits::new();
+                for number in episode_numbers(state, ids)? {
+                    found = found.or(&self.of_episode(number)?);
+                    let also = state.scan(tables::EPISODE_MEMBER, &tables::numbers([number]))?;
+                    let also: Bits = also.iter().filter_map(|(key, _)| tables::number_at(key, 4)).collect();
+                    found = found.or(&also);
+                }
+                // Themes without an episode are in no scope here; the recall plan adds them.
+                Ok(found)
+            }
+            Some(Scope::Pages(keys)) => {
+                let mut traces = Vec::new();
+                for key in keys {
+                    traces.extend(self.snapshot.page_traces(key.node.bound())?);
+                }
+                let mut found: Vec<u32> = traces.iter().map(|id| id.0).collect();
+                for trace in traces {
+                    found.extend(state.dependents(trace)?.iter().map(|id| id.0));
+                }
+                Ok(found.into_iter().collect())
+            }
+        }
+    }
+
+    /// The items of a noun.
+    pub(crate) fn noun(&self, noun: Noun) -> Result<Bits> {
+        let kind = |kind: Kind| self.select(Column::Kind, &|byte| byte as u8 == kind.to_byte());
+        let layer = |of: Layer| {
+            self.select(Column::Kind, &|byte| Kind::from_byte(byte as u8).is_some_and(|kind| kind.layer() == of))
+        };
+        match noun {
+            Noun::Themes => layer(Layer::Theme),
+            Noun::Concepts => kind(Kind::Concept),
+            Noun::Intents => kind(Kind::Intent),
+            Noun::Recalls => layer(Layer::Recall),
+            Noun::Summaries => kind(Kind::Summary),
+            Noun::Facts => kind(Kind::Fact),
+            Noun::Procedures => kind(Kind::Procedure),
+            Noun::Traces => layer(Layer::Trace),
+            Noun::Turns => kind(Kind::Turn),
+            Noun::Calls => kind(Kind::Call),
+            Noun::Observations => kind(Kind::Observation),
+            Noun::Items => Ok(Bits::full(self.state().bound())),
+            Noun::Pages | Noun::Episodes => Ok(Bits::new()),
+        }
+    }
+}
+
+/// The numbers of the named episodes.
+pub(crate) fn episode_numbers(state: &State, ids: &[Spanned<holotype_query::Arg<String>>]) -> Result<Vec<u32>> {
+    let number = |id: &Spanned<holotype_query::Arg<String>>| {
+        let id = id.node.bound();
+        let missing = || Error::Missing { what: "episode", name: format!("'{id}'") };
+        state.episode_number(id)?.ok_or_else(missing)
+    };
+    ids.iter().map(number).collect()
+}
+
+/// The window of `stale(…)`; without arguments, all criteria with the database's bounds.
+pub(crate) fn window(state: &State, flaw: &Flaw) -> Result<Window> {
+    if flaw.window.is_empty() {
+        return Window::default_of(state);
+    }
+    let mut window = Window::default();
+    for bound in &flaw.window {
+        match &bound.node {
+            Bound::Steps(steps) => window.steps = Some(*steps.node.bound()),
+            Bound::Age(age) => window.age = Some(i64::try_from(age.micros()).unwrap_or(i64::MAX)),
+            Bound::Version => window.version = true,
+        }
+    }
+    Ok(window)
+}
+
+/// The column of an attribute that stores symbol numbers.
+fn symbols(name: &Name) -> Option<Column> {
+    match name.word()? {
+        "version" => Some(Column::Version),
+        "speaker" => Some(Column::Speaker),
+        "tool" => Some(Column::Tool),
+        _ => None,
+    }
+}
+
+/// The parts of a conjunction, those answered from columns first, so that the fewest items are read one by one. The
+/// flag tells whether columns suffice.
+pub(crate) fn cheapest_first(parts: &[Predicate]) -> impl Iterator<Item = (&Predicate, bool)> {
+    let of = |cheap: bool| parts.iter().filter(move |part| is_cheap(part) == cheap).map(move |part| (part, cheap));
+    of(true).chain(of(false))
+}
+
+/// Returns true if columns alone answer a predicate.
+fn is_cheap(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::And(parts) | Predicate::Or(parts) => parts.iter().all(is_cheap),
+        Predicate::Not(part) => is_cheap(part),
+        Predicate::Test(test) => match &test.node {
+            Test::Compare { name, .. }
+            | Test::In { name, .. }
+            | Test::Between { name, .. }
+            | Test::Contains { name, .. }
+            | Test::Matches { name, .. }
+            | Test::Has(name) => !matches!(
+                name.node.word(),
+                None | Some("text" | "key" | "item" | "episode" | "page" | "log_id" | "trust" | "origin")
+            ),
+            Test::Flaw(_) | Test::Redacted => true,
+            Test::Edge { .. } | Test::Claims { .. } => false,
+        },
+    }
+}
+
+fn contains(cell: &Cell, wanted: &str) -> bool {
+    match cell {
+        Cell::List(cells) => cells.iter().any(|cell| contains(cell, wanted)),
+        cell => cell.to_string().to_lowercase().contains(wanted),
+    }
+}
+
+fn matches(cell: &Cell, pattern: &str) -> bool {
+    match cell {
+        Cell::List(cells) => cells.iter().any(|cell| matches(cell, pattern)),
+        cell => crate::read::glob::glob(pattern, &cell.to_string()),
+    }
+}
+
+/// Evaluates a test on a row that returns cells by name. Tests of flaws and edges apply to items only and are false.
+pub(crate) fn holds(
+    get: &dyn Fn(&Name) -> Result<Option<Cell>>,
+    claims: &dyn Fn(&str) -> Result<Vec<Cell>>,
+    test: &Test,
+) -> Result<bool> {
+    let with = |name: &Spanned<Name>, test: &dyn Fn(&Cell) -> bool| Ok(get(&name.node)?.as_ref().is_some_and(test));
+    match test {
+        Test::Compare { name, op, value } => with(name, &|cell| cell::holds(cell, *op, value.node.bound())),
+        Test::In { name, not, list } => {
+            let any = |cell: &Cell| list.node.bound().iter().any(|value| cell::holds(cell, Op::Eq, value.node.bound()));
+            with(name, &|cell| any(cell) != *not)
+        }
+        Test::Between { name, not, low, high } => with(name, &|cell| {
+            (cell::holds(cell, Op::Ge, low.node.bound()) && cell::holds(cell, Op::Le, high.node.bound())) != *not
+        }),
+        Test::Contains { name, not, text } => {
+            let wanted = text.node.bound().to_lowercase();
+            with(name, &|cell| contains(cell, &wanted) != *not)
+        }
+        Test::Matches { name, not, glob } => with(name, &|cell| matches(cell, glob.node.bound()) != *not),
+        Test::Has(name) => with(name, &|_| true),
+        Test::Claims { name, value } => {
+            let found = claims(name.node.bound())?;
+            Ok(match value {
+                None => !found.is_empty(),
+                Some((op, value)) => found.iter().any(|cell| cell::holds(cell, *op, value.node.bound())),
+            })
+        }
+        Test::Flaw(_) | Test::Redacted | Test::Edge { .. } => Ok(false),
+    }
+}
+
+/// Evaluates a predicate on a row that is not an item.
+pub(crate) fn holds_for_row(get: &dyn Fn(&Name) -> Result<Option<Cell>>, predicate: &Predicate) -> Result<bool> {
+    match predicate {
+        Predicate::And(parts) => parts.iter().try_fold(true, |all, part| Ok(all && holds_for_row(get, part)?)),
+        Predicate::Or(parts) => parts.iter().try_fold(false, |any, part| Ok(any || holds_for_row(get, part)?)),
+        Predicate::Not(part) => Ok(!holds_for_row(get, part)?),
+        Predicate::Test(test) => holds(get, &|_| Ok(Vec::new()), &test.node),
+    }
+}

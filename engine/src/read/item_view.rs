@@ -1,0 +1,226 @@
+//! One item as statements see it: every attribute of the query language, by name.
+
+use crate::Result;
+use crate::model::item::{Attributes, ItemId, Kind, Layer};
+use crate::read::answer::Citation;
+use crate::read::cell::Cell;
+use crate::read::snapshot::Snapshot;
+use crate::records::record::FieldValue;
+use crate::state::content::Content;
+use crate::state::reader_position::{ReaderPosition, Window};
+use holotype_query::Name;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// The default columns of `find`, in order.
+pub(crate) const ITEM_COLUMNS: &[&str] = &[
+    "item", "key", "kind", "episode", "step", "time", "status", "source", "speaker", "tool", "version", "active",
+    "support", "tokens", "text",
+];
+
+/// All columns of `return *`.
+pub(crate) const ALL_ITEM_COLUMNS: &[&str] = &[
+    "item",
+    "key",
+    "layer",
+    "kind",
+    "text",
+    "tokens",
+    "episode",
+    "page",
+    "step",
+    "time",
+    "age",
+    "commit",
+    "version",
+    "status",
+    "source",
+    "speaker",
+    "tool",
+    "log_id",
+    "trust",
+    "support",
+    "utility",
+    "return_score",
+    "origin",
+    "active",
+    "redacted",
+    "ungrounded",
+    "conflict",
+];
+
+/// An item whose attributes and content are read on first use and at most once.
+pub(crate) struct ItemView<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) reader_position: &'a ReaderPosition,
+    pub(crate) id: ItemId,
+    attributes: OnceCell<Attributes>,
+    content: OnceCell<Content>,
+    /// The key, if known without reading the content.
+    key: Option<String>,
+}
+
+impl<'a> ItemView<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, reader_position: &'a ReaderPosition, id: ItemId) -> Result<Self> {
+        snapshot.charge_rows(1)?;
+        Ok(ItemView { snapshot, reader_position, id, attributes: OnceCell::new(), content: OnceCell::new(), key: None })
+    }
+
+    /// Sets the key the item was found by.
+    pub(crate) fn found_by(mut self, key: Option<String>) -> Self {
+        self.key = key;
+        self
+    }
+
+    pub(crate) fn attributes(&self) -> Result<&Attributes> {
+        if self.attributes.get().is_none() {
+            let _ = self.attributes.set(self.snapshot.state.attributes(self.id)?);
+        }
+        self.attributes.get().ok_or(crate::Error::Cancelled("attributes"))
+    }
+
+    pub(crate) fn kind(&self) -> Result<Kind> {
+        match self.attributes.get() {
+            Some(attributes) => Ok(attributes.kind),
+            None => self.snapshot.state.attributes.kind(self.id),
+        }
+    }
+
+    pub(crate) fn content(&self) -> Result<&Content> {
+        if self.content.get().is_none() {
+            let _ = self.content.set(self.snapshot.content(self.id)?);
+        }
+        self.content.get().ok_or(crate::Error::Cancelled("content"))
+    }
+
+    /// The attribute with this name; `None` if absent.
+    pub(crate) fn get(&self, name: &Name) -> Result<Option<Cell>> {
+        if let Some(field) = name.field() {
+            return self.field(field);
+        }
+        self.named(name.word().unwrap_or_default())
+    }
+
+    fn key(&self) -> Result<String> {
+        match (self.snapshot.moved_key(self.id)?, &self.key) {
+            (Some(moved), _) => Ok(moved),
+            (None, Some(key)) => Ok(key.clone()),
+            (None, None) => Ok(self.content()?.record.key.clone().unwrap_or_else(|| self.id.to_string())),
+        }
+    }
+
+    fn field(&self, name: &str) -> Result<Option<Cell>> {
+        let content = self.content()?;
+        Ok(content.field(name).map(|field| match &field.value {
+            FieldValue::Text(text) | FieldValue::Json(text) => Cell::text(text.as_str()),
+            value => Cell::text(format!("{} bytes", value.bytes().len())),
+        }))
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Result<Option<Cell>> {
+        match name {
+            "item" => return Ok(Some(Cell::Integer(i64::from(self.id.0)))),
+            "key" => return Ok(Some(Cell::Text(self.key()?))),
+            "text" => return Ok(Some(Cell::text(self.content()?.text()))),
+            // Reads only the columns involved instead of all attributes.
+            "kind" | "layer" | "step" | "time" | "age" if self.attributes.get().is_none() => {
+                return self.read_few_columns(name);
+            }
+            _ => {}
+        }
+        let a = self.attributes()?;
+        let state = &self.snapshot.state;
+        let symbol = |number: Option<u32>| -> Result<Option<Cell>> {
+            Ok(number.map(|number| state.symbol_name(number)).transpose()?.map(Cell::Text))
+        };
+        Ok(match name {
+            "layer" => Some(Cell::text(a.layer().as_str())),
+            "kind" => Some(Cell::text(a.kind.as_str())),
+            "tokens" => Some(Cell::count(u64::from(a.tokens))),
+            "episode" => self.episodes()?,
+            "page" => a.page.map(|page| state.page(page)).transpose()?.map(|page| Cell::Text(page.key)),
+            "step" => a.step.map(Cell::count),
+            "time" => a.time.map(Cell::Time),
+            "age" => self.reader_position.age(a.time).map(Cell::Duration),
+            "commit" => Some(Cell::count(a.commit)),
+            "version" => symbol(a.version)?,
+            "status" => a.status.map(|status| Cell::text(status.as_str())),
+            "source" => a.source.map(|source| Cell::text(source.as_str())),
+            "speaker" => symbol(a.speaker)?,
+            "tool" => symbol(a.tool)?,
+            "log_id" => match a.log_id {
+                None if a.layer() == Layer::Trace => self.episodes()?,
+                number => symbol(number)?,
+            },
+            "trust" => (a.layer() == Layer::Trace || a.trust_sources != 0).then(|| Cell::Number(f64::from(a.trust()))),
+            "support" => Some(Cell::text(a.support.as_str())),
+            "utility" => Some(Cell::Number(f64::from(a.utility))),
+            "return_score" => a.return_score.map(|score| Cell::count(u64::from(score))),
+            "origin" => (a.layer() == Layer::Recall).then(|| Cell::text(a.origin.as_str())),
+            "active" => Some(Cell::Bool(a.active)),
+            "redacted" => Some(Cell::Bool(a.redacted)),
+            "ungrounded" => Some(Cell::Bool(a.ungrounded)),
+            "stale" => Some(Cell::Bool(self.reader_position.is_stale(a, &Window::default_of(state)?))),
+            "citations" => self.citations()?,
+            "conflict" => a.conflict.map(|item| Cell::Integer(i64::from(item))),
+            _ => None,
+        })
+    }
+
+    /// An attribute read from its own columns only.
+    fn read_few_columns(&self, name: &str) -> Result<Option<Cell>> {
+        let state = &self.snapshot.state;
+        if let "kind" | "layer" = name {
+            let kind = self.kind()?;
+            return Ok(Some(Cell::text(if name == "kind" { kind.as_str() } else { kind.layer().as_str() })));
+        }
+        let (step, time) = state.moment(self.id)?;
+        Ok(match name {
+            "step" => step.map(Cell::count),
+            "time" => time.map(Cell::Time),
+            _ => self.reader_position.age(time).map(Cell::Duration),
+        })
+    }
+
+    /// The citations, verified by hashing each span again: `t1 text 6..16 ok`, `page p7 ok`.
+    fn citations(&self) -> Result<Option<Cell>> {
+        let shown = |citation: &Citation| match citation.field.as_str() {
+            "" => Cell::Text(format!("{} {}", citation.target, citation.verdict)),
+            field => {
+                let Citation { target, start, end, verdict, .. } = citation;
+                Cell::Text(format!("{target} {field} {start}..{end} {verdict}"))
+            }
+        };
+        let all: Vec<Cell> = self.snapshot.citations(self.id)?.iter().map(shown).collect();
+        Ok((!all.is_empty()).then_some(Cell::List(all)))
+    }
+
+    fn episodes(&self) -> Result<Option<Cell>> {
+        let state = &self.snapshot.state;
+        let mut ids = Vec::new();
+        for number in state.episodes_of(self.id, self.attributes()?)? {
+            ids.push(Cell::Text(state.episode_id(number)?.as_ref().to_owned()));
+        }
+        Ok(match ids.len() {
+            0 => None,
+            1 => ids.pop(),
+            _ => Some(Cell::List(ids)),
+        })
+    }
+
+    /// The values of the item's claims whose name matches a pattern.
+    pub(crate) fn claims(&self, pattern: &str) -> Result<Vec<Cell>> {
+        let claims = self.snapshot.state.claims_of(self.id)?.into_iter();
+        let named = claims.filter(|claim| crate::read::glob::glob(pattern, &claim.name));
+        Ok(named.map(|claim| Cell::Text(claim.value)).collect())
+    }
+}
+
+/// The cells of an item for the named columns.
+pub(crate) fn cells(view: &ItemView<'_>, columns: &[String]) -> Result<Vec<Option<Cell>>> {
+    let cell = |name: &String| match name.strip_prefix("fields.") {
+        Some(field) => view.get(&Name(Arc::new(["fields".to_owned(), field.to_owned()]))),
+        None => view.named(name),
+    };
+    columns.iter().map(cell).collect()
+}

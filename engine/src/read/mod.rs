@@ -1,0 +1,15 @@
+//! Reading: snapshots, items as rows, predicates, and the values that statements compare.
+
+pub mod answer;
+pub mod cell;
+pub(crate) mod citations;
+pub(crate) mod container_rows;
+pub(crate) mod filter;
+pub(crate) mod glob;
+pub(crate) mod item_view;
+pub(crate) mod key_lookup;
+pub(crate) mod limits;
+pub(crate) mod nearest;
+pub(crate) mod resolve;
+pub(crate) mod snapshot;
+pub mod typed;

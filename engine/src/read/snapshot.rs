@@ -1,0 +1,396 @@
+//! Snapshots: a consistent view that never changes and never blocks a writer.
+
+use crate::core::Core;
+use crate::core::throttle::SnapshotGuard;
+use crate::model::edge::Edge;
+use crate::model::item::{Attributes, ItemId, Layer};
+use crate::model::pointer::{Verdict, hex};
+use crate::model::space::Space;
+use crate::read::answer::Citation;
+use crate::read::limits::{Limits, Meter};
+use crate::records::record::{PointerRecord, PointerTarget};
+use crate::records::tables;
+use crate::state::State;
+use crate::state::attributes::Cited;
+use crate::state::content::{Content, ContentReader};
+use crate::state::pages::PageHash;
+use crate::{Error, Result};
+use holotype_query::ast::AsOf;
+use holotype_query::{ItemRef, Spanned};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A consistent view of a database as of one transaction.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(crate) core: Arc<Core>,
+    pub(crate) state: Arc<State>,
+    reader: ContentReader,
+    /// `None` for the view of a transaction.
+    _guard: Option<Arc<SnapshotGuard>>,
+    limits: Limits,
+    /// The resources used by the running statement, if it is limited.
+    meter: Option<Arc<Meter>>,
+    /// Contents read for the current answer, which needs some of them several times.
+    read: Option<Arc<Mutex<HashMap<ItemId, Content>>>>,
+}
+
+/// Maximum number of contents cached for one answer.
+const MAX_CACHED_CONTENTS: usize = 1_024;
+
+/// An item with its scalar state and its content.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Its number.
+    pub id: ItemId,
+    /// Its key.
+    pub key: String,
+    /// Its current attributes.
+    pub attributes: Attributes,
+    /// Its written content.
+    pub content: Content,
+}
+
+impl Snapshot {
+    pub(crate) fn new(core: Arc<Core>, state: Arc<State>, reader: ContentReader) -> Self {
+        Snapshot { core, state, reader, _guard: None, limits: Limits::none(), meter: None, read: None }
+    }
+
+    /// Registers the snapshot, so that its age counts towards `snapshot_max_age`.
+    pub(crate) fn held(self) -> Self {
+        let held = self.core.throttle.register_snapshot(self.core.now());
+        Snapshot { _guard: Some(Arc::new(held)), ..self }
+    }
+
+    /// The same view with limits for each statement that runs on it.
+    pub fn with_limits(&self, limits: &Limits) -> Snapshot {
+        Snapshot { limits: limits.clone(), meter: None, ..self.clone() }
+    }
+
+    /// The same view with a content cache for one answer.
+    pub(crate) fn with_content_cache(&self) -> Snapshot {
+        Snapshot { read: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The view for one statement, with a meter if it is limited.
+    pub(crate) fn metered(&self) -> Cow<'_, Snapshot> {
+        match self.limits.start().filter(|_| self.meter.is_none()) {
+            Some(meter) => Cow::Owned(Snapshot { meter: Some(meter), ..self.clone() }),
+            None => Cow::Borrowed(self),
+        }
+    }
+
+    /// Fails if the statement is cancelled or out of time.
+    pub(crate) fn tick(&self) -> Result<()> {
+        self.meter.as_ref().map_or(Ok(()), |meter| meter.tick())
+    }
+
+    /// Charges examined rows to the statement.
+    pub(crate) fn charge_rows(&self, rows: u64) -> Result<()> {
+        self.meter.as_ref().map_or(Ok(()), |meter| meter.rows(rows))
+    }
+
+    /// Charges kept bytes to the statement.
+    pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
+        self.meter.as_ref().map_or(Ok(()), |meter| meter.memory(bytes))
+    }
+
+    /// The commit of the view.
+    pub fn commit(&self) -> u64 {
+        self.state.meta.commit
+    }
+
+    /// The view after an earlier commit: statuses, edges, claims, support, pages and word statistics as they were
+    /// then. The embedding space is the present one, and erased content stays erased.
+    ///
+    /// # Errors
+    /// [`Error::FutureCommit`].
+    pub fn as_of(&self, commit: u64) -> Result<Snapshot> {
+        if commit == self.commit() && self.state.before_images.is_empty() {
+            return Ok(self.clone());
+        }
+        let state = self.core.past(&self.state, commit)?;
+        Ok(self.with_state(state))
+    }
+
+    /// The same view over another state of the same database.
+    pub(crate) fn with_state(&self, state: Arc<State>) -> Snapshot {
+        Snapshot { state, read: None, ..self.clone() }
+    }
+
+    /// The view after the last commit stamped at or before a time.
+    pub fn as_of_time(&self, micros: i64) -> Result<Snapshot> {
+        self.as_of(self.state.commit_at(micros)?)
+    }
+
+    /// The view that a clause `as of` names; this one without a clause.
+    pub(crate) fn at(&self, clause: Option<&Spanned<AsOf>>) -> Result<Cow<'_, Snapshot>> {
+        match clause.map(|clause| &clause.node) {
+            None => Ok(Cow::Borrowed(self)),
+            Some(AsOf::Commit(commit)) => self.as_of(*commit.node.bound()).map(Cow::Owned),
+            Some(AsOf::Time(time)) => self.as_of_time(time.node.bound().micros).map(Cow::Owned),
+        }
+    }
+
+    /// The number of items.
+    pub fn len(&self) -> u32 {
+        self.state.bound()
+    }
+
+    /// Returns true if there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The embedding space, if the database has one.
+    pub fn space(&self) -> Result<Option<Space>> {
+        self.state.meta.space.as_deref().map(Space::try_from).transpose()
+    }
+
+    /// The item that holds a key.
+    pub fn get(&self, key: &str) -> Result<Option<Item>> {
+        self.check_not_erased()?;
+        match self.state.item_by_key(key)? {
+            Some(id) => self.item(id).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The keys with a prefix, in order, at most `most`.
+    pub fn keys(&self, prefix: &str, most: usize) -> Result<Vec<String>> {
+        self.names(tables::KEY, prefix, most)
+    }
+
+    /// The ids of episodes with a prefix, in order, at most `most`.
+    pub fn episodes(&self, prefix: &str, most: usize) -> Result<Vec<String>> {
+        self.names(tables::EPISODE_ID, prefix, most)
+    }
+
+    fn names(&self, table: u8, prefix: &str, most: usize) -> Result<Vec<String>> {
+        let rows = self.state.scan_some(table, prefix.as_bytes(), most)?;
+        Ok(rows.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect())
+    }
+
+    /// The item with this id.
+    pub fn item(&self, id: ItemId) -> Result<Item> {
+        let attributes = self.state.attributes(id)?;
+        Ok(Item { id, key: self.key_of(id)?, attributes, content: self.content(id)? })
+    }
+
+    /// The targets of edges of a type from `from`.
+    pub fn linked(&self, from: ItemId, edge: Edge) -> Result<Vec<ItemId>> {
+        let mut ends: Vec<ItemId> = self.state.edges_out(from, Some(edge))?.iter().map(|end| end.far).collect();
+        if edge.is_symmetric() {
+            ends.extend(self.state.edges_in(from, Some(edge))?.iter().map(|end| end.far));
+        }
+        Ok(ends)
+    }
+
+    /// The sources of edges of a type to `to`.
+    pub fn linking(&self, to: ItemId, edge: Edge) -> Result<Vec<ItemId>> {
+        if edge.is_symmetric() {
+            return self.linked(to, edge);
+        }
+        Ok(self.state.edges_in(to, Some(edge))?.iter().map(|end| end.far).collect())
+    }
+
+    /// The vector of an item, rounded to the space's encoding.
+    pub fn vector(&self, id: ItemId) -> Result<Option<Vec<f32>>> {
+        let Some(space) = self.space()? else { return Ok(None) };
+        let content = self.content(id)?;
+        content.record.vector.as_deref().map(|bytes| space.decode(bytes)).transpose()
+    }
+
+    pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
+        self.tick()?;
+        self.check_not_erased()?;
+        let Some(read) = &self.read else { return self.reader.read(&self.state, id) };
+        if let Some(content) = read.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Ok(content.clone());
+        }
+        let content = self.reader.read(&self.state, id)?;
+        let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.len() < MAX_CACHED_CONTENTS {
+            read.insert(id, content.clone());
+        }
+        Ok(content)
+    }
+
+    /// The current key of an item whose record holds another one.
+    pub(crate) fn moved_key(&self, id: ItemId) -> Result<Option<String>> {
+        self.state.moved_key(id)
+    }
+
+    /// The key of an item.
+    pub fn key_of(&self, id: ItemId) -> Result<String> {
+        if let Some(moved) = self.moved_key(id)? {
+            return Ok(moved);
+        }
+        Ok(self.content(id)?.record.key.clone().unwrap_or_else(|| id.to_string()))
+    }
+
+    /// The item with this key, or with this id for `#` and a number, even if its content is erased.
+    ///
+    /// # Errors
+    /// [`Error::Missing`].
+    pub fn item_named(&self, name: &str) -> Result<ItemId> {
+        self.resolve_item(&ItemRef::Key(name.to_owned()))
+    }
+
+    /// The item that a statement names by id or key.
+    pub(crate) fn resolve_item(&self, item: &ItemRef) -> Result<ItemId> {
+        match item {
+            ItemRef::Id(number) => match u32::try_from(*number) {
+                Ok(number) if number < self.state.bound() => Ok(ItemId(number)),
+                _ => Err(Error::Missing { what: "item", name: format!("#{number}") }),
+            },
+            ItemRef::Key(key) => {
+                let by_number =
+                    || key.strip_prefix('#')?.parse().ok().filter(|number| *number < self.state.bound()).map(ItemId);
+                let found = self.state.item_by_key(key)?.or_else(by_number);
+                found.ok_or_else(|| Error::Missing { what: "item", name: format!("'{key}'") })
+            }
+        }
+    }
+
+    /// The traces of the page with that key.
+    pub(crate) fn page_traces(&self, key: &str) -> Result<Vec<ItemId>> {
+        let missing = || Error::Missing { what: "page", name: format!("'{key}'") };
+        let number = self.state.page_number(key)?.ok_or_else(missing)?;
+        Ok(self.state.page(number)?.traces.into_iter().map(ItemId).collect())
+    }
+
+    /// The pointers of an item, each verified by reading and hashing its bytes again.
+    pub fn citations(&self, id: ItemId) -> Result<Vec<Citation>> {
+        self.state.pointers(id)?.iter().map(|pointer| self.check(pointer)).collect()
+    }
+
+    /// Verifies a pointer.
+    fn check(&self, pointer: &PointerRecord) -> Result<Citation> {
+        match pointer.target {
+            PointerTarget::Item(id) => self.check_span(ItemId(id), pointer),
+            PointerTarget::Page(page) => self.check_page(page, pointer),
+        }
+    }
+
+    /// Fails if content was erased after this snapshot was taken.
+    pub(crate) fn check_not_erased(&self) -> Result<()> {
+        if self.state.meta.forgets < self.core.forgets.load(std::sync::atomic::Ordering::Acquire) {
+            return Err(Error::SnapshotForgotten);
+        }
+        Ok(())
+    }
+
+    fn check_span(&self, id: ItemId, pointer: &PointerRecord) -> Result<Citation> {
+        let cited = self.state.cited(id)?;
+        let content = match self.content(id) {
+            Ok(content) => Some(content),
+            Err(error) if is_damage(&error) => None,
+            Err(error) => return Err(error),
+        };
+        self.cite(id, cited, content.as_ref(), pointer)
+    }
+
+    /// The citation of a pointer. `content` is `None` if the target cannot be read as written.
+    fn cite(&self, id: ItemId, cited: Cited, content: Option<&Content>, pointer: &PointerRecord) -> Result<Citation> {
+        let field = content.and_then(|content| content.field(&pointer.field));
+        let bytes = field.map(|field| field.value.bytes());
+        let span =
+            bytes.and_then(|bytes| bytes.get(usize::try_from(pointer.start).ok()?..usize::try_from(pointer.end).ok()?));
+        let verdict = match (content, span) {
+            _ if cited.redacted => Verdict::Redacted,
+            (None, _) => Verdict::Mismatch,
+            (Some(_), None) => Verdict::Unresolved,
+            (Some(_), Some(span)) if blake3::hash(span).as_bytes() != &pointer.hash => Verdict::Mismatch,
+            (Some(_), Some(_)) => Verdict::Ok,
+        };
+        let text = span.filter(|_| verdict == Verdict::Ok).map(|span| String::from_utf8_lossy(span).into_owned());
+        let record = content.map(|content| &content.record);
+        let episode =
+            || cited.episode.and_then(|episode| self.state.episode_id(episode).ok()).map(|id| id.as_ref().to_owned());
+        let target = match record {
+            Some(record) => match self.moved_key(id)? {
+                Some(moved) => moved,
+                None => record.key.clone().unwrap_or_else(|| id.to_string()),
+            },
+            None => id.to_string(),
+        };
+        Ok(Citation {
+            target,
+            tool: record.and_then(|record| record.tool.clone()),
+            log_id: record
+                .and_then(|record| record.log_id.clone())
+                .or_else(|| if cited.layer == Layer::Trace { episode() } else { None }),
+            step: cited.step.filter(|_| cited.layer == Layer::Trace),
+            field: pointer.field.clone(),
+            start: pointer.start,
+            end: pointer.end,
+            hash: hex_of(&pointer.hash),
+            verdict,
+            text,
+        })
+    }
+
+    fn check_page(&self, number: u32, pointer: &PointerRecord) -> Result<Citation> {
+        let page = self.state.page(number)?;
+        let verdict = match self.hash_page(&page.traces) {
+            _ if self.state.any_redacted(&page.traces)? => Verdict::Redacted,
+            Ok(hash) if hash == pointer.hash => Verdict::Ok,
+            Ok(_) => Verdict::Mismatch,
+            Err(error) if is_damage(&error) => Verdict::Mismatch,
+            Err(error) => return Err(error),
+        };
+        Ok(Citation {
+            target: page.key,
+            tool: None,
+            log_id: None,
+            step: None,
+            field: String::new(),
+            start: 0,
+            end: 0,
+            hash: hex_of(&pointer.hash),
+            verdict,
+            text: None,
+        })
+    }
+
+    /// The hash of a page, computed from its lines as they read now.
+    pub(crate) fn hash_page(&self, traces: &[u32]) -> Result<[u8; 32]> {
+        let mut hash = PageHash::default();
+        for trace in traces {
+            hash.push(&self.content(ItemId(*trace))?.record);
+        }
+        Ok(hash.get())
+    }
+
+    /// A citation of a trace's own text, so that users of the row can cite it.
+    pub(crate) fn own_citation(&self, id: ItemId, attributes: &Attributes, content: &Content) -> Result<Citation> {
+        let text = content.text();
+        let pointer = PointerRecord {
+            target: PointerTarget::Item(id.0),
+            field: "text".to_owned(),
+            start: 0,
+            end: text.len() as u64,
+            hash: *blake3::hash(text.as_bytes()).as_bytes(),
+        };
+        self.cite(id, Cited::from(attributes), Some(content), &pointer)
+    }
+}
+
+/// A span's hash in hex digits; empty if the span was erased together with its hash.
+fn hex_of(hash: &[u8; 32]) -> String {
+    if *hash == crate::model::pointer::NO_HASH { String::new() } else { hex(hash) }
+}
+
+/// Returns true if an error means that stored bytes differ from the written ones.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. } | Error::UnknownRecord { .. })
+        || matches!(error, Error::Storage(holotype_storage::Error::Damaged(_) | holotype_storage::Error::Decode { .. }))
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").field("commit", &self.commit()).field("items", &self.len()).finish()
+    }
+}

@@ -1,0 +1,191 @@
+//! Stages of pages and episodes, and lifts to them: recall by the container of a trace.
+//!
+//! A stage of pages gathers traces and keeps the pages of the best ones; a page ranks as high as its best trace
+//! (TierMem 3.2: rank against the query, group by page, take the best pages once). A lift goes the other way: from
+//! items to the traces they rest on, and to the containers that enough items vote for (PlugMem A.1). In both cases
+//! all traces of the kept containers are candidates, and the next stage may search among them.
+
+use super::candidates::{Candidates, MatchPath};
+use super::gather::{Gathered, neighbours};
+use super::plan::{LiftPlan, Plan, StagePlan};
+use super::rank;
+use super::words::Words;
+use crate::Result;
+use crate::model::item::{Attributes, ItemId, Layer};
+use crate::read::container_rows::rows;
+use crate::read::snapshot::Snapshot;
+use crate::state::attributes::{Column, ValueTest};
+use holotype_index::bitmap::Bits;
+use holotype_query::Noun;
+use holotype_query::ast::Predicate;
+use std::collections::BTreeMap;
+
+/// A page or an episode, which contains traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Container {
+    /// A memory page, by number.
+    Page(u32),
+    /// An episode, by number.
+    Episode(u32),
+}
+
+impl Container {
+    /// The container of a trace; `None` while its page is open.
+    pub(crate) fn of(noun: Noun, attributes: &Attributes) -> Option<Container> {
+        match noun {
+            Noun::Pages => attributes.page.map(Container::Page),
+            Noun::Episodes => attributes.episode.map(Container::Episode),
+            _ => None,
+        }
+    }
+
+    /// Its name: `page p7`, `episode trip-42`.
+    pub(crate) fn name(self, snapshot: &Snapshot) -> Result<String> {
+        Ok(match self {
+            Container::Page(number) => format!("page {}", snapshot.state.page(number)?.key),
+            Container::Episode(number) => format!("episode {}", snapshot.state.episode(number)?.id),
+        })
+    }
+
+    /// Its traces, in order.
+    pub(crate) fn traces(self, snapshot: &Snapshot) -> Result<Vec<u32>> {
+        let state = &snapshot.state;
+        match self {
+            Container::Page(number) => Ok(state.page(number)?.traces),
+            Container::Episode(number) => {
+                let wanted = ValueTest::Range(i64::from(number), i64::from(number));
+                let of_episode = state.attributes.select_values(Column::Episode, state.bound(), wanted)?;
+                Ok(of_episode.and(&state.attributes.layer(Layer::Trace, state.bound())?).iter().collect())
+            }
+        }
+    }
+}
+
+/// The traces a stage of pages or episodes may route through: all of them, or those whose container matches `only`.
+pub(crate) fn route(snapshot: &Snapshot, noun: Noun, only: Option<&Predicate>, traces: &Bits) -> Result<Bits> {
+    if let Some(only) = only {
+        let mut among = Vec::new();
+        for (number, row) in rows(snapshot, noun)? {
+            snapshot.charge_rows(1)?;
+            if crate::read::filter::holds_for_row(&|name| Ok(crate::read::cell::named(&row, name)), only)? {
+                let container = if noun == Noun::Pages { Container::Page(number) } else { Container::Episode(number) };
+                among.extend(container.traces(snapshot)?);
+            }
+        }
+        return Ok(traces.and(&among.into_iter().collect()));
+    }
+    if noun == Noun::Pages {
+        return Ok(traces.and_not(&crate::read::container_rows::without_page(snapshot)?.into_iter().collect()));
+    }
+    Ok(traces.clone())
+}
+
+/// Keeps the best containers of the gathered traces, with all of their traces.
+pub(crate) fn group(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    stage: &StagePlan,
+    most: usize,
+    words: &Words<'_>,
+    gathered: Gathered,
+    relaxed: bool,
+) -> Result<Gathered> {
+    let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
+    let same = gathered.rows.ids().eq(gathered.routed.ids());
+    let routed_containers = best(snapshot, plan, stage, most, words, gathered.routed.clone())?;
+    let row_containers =
+        if same { routed_containers.clone() } else { best(snapshot, plan, stage, most, words, gathered.rows.clone())? };
+    let mut steps = gathered.steps;
+    steps.push(format!("kept: {}, with all of their traces", routed_containers.len()));
+    Ok(Gathered {
+        routed: expand_to_traces(snapshot, &routed_containers, &gathered.routed, &stage.route)?,
+        rows: expand_to_traces(snapshot, &row_containers, &gathered.rows, rows_filter)?,
+        steps,
+        complete: gathered.complete,
+    })
+}
+
+/// The containers of the best candidates, best first.
+fn best(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    stage: &StagePlan,
+    most: usize,
+    words: &Words<'_>,
+    candidates: Candidates,
+) -> Result<Vec<Container>> {
+    let mut containers = Vec::new();
+    for scored in rank::rank(snapshot, plan, stage, words, candidates)? {
+        if containers.len() == most {
+            break;
+        }
+        containers.extend(
+            Container::of(stage.noun, &snapshot.state.attributes(scored.id)?)
+                .filter(|container| !containers.contains(container)),
+        );
+    }
+    Ok(containers)
+}
+
+/// All traces of the containers that pass the filter, with their own match paths.
+fn expand_to_traces(
+    snapshot: &Snapshot,
+    containers: &[Container],
+    found: &Candidates,
+    filter: &Bits,
+) -> Result<Candidates> {
+    let mut all = Vec::new();
+    for container in containers {
+        for trace in container.traces(snapshot)?.into_iter().filter(|trace| filter.contains(*trace)) {
+            let mut how = found.get(trace).cloned().unwrap_or_default();
+            how.container = Some(*container);
+            all.push((trace, how));
+        }
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// Lifts items to the traces, pages or episodes they came from: those with enough votes, most votes first.
+pub(crate) fn lift(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    stage: &StagePlan,
+    lift: LiftPlan,
+    from: &[ItemId],
+    relaxed: bool,
+) -> Result<Gathered> {
+    let mut votes: BTreeMap<(Option<Container>, u32), Vec<ItemId>> = BTreeMap::new();
+    for id in from {
+        let traces = match snapshot.state.layer_of(*id)? {
+            Layer::Trace => vec![*id],
+            Layer::Recall | Layer::Theme => neighbours(snapshot, plan, *id, Layer::Trace)?,
+        };
+        for trace in traces {
+            let container = Container::of(lift.noun, &snapshot.state.attributes(trace)?);
+            let target = match (lift.noun, container) {
+                (Noun::Pages | Noun::Episodes, None) => continue,
+                (_, Some(container)) => (Some(container), 0),
+                (_, None) => (None, trace.0),
+            };
+            let voters = votes.entry(target).or_default();
+            if !voters.contains(id) {
+                voters.push(*id);
+            }
+        }
+    }
+    let mut targets: Vec<_> = votes.into_iter().filter(|(_, voters)| voters.len() >= lift.votes.max(1)).collect();
+    targets.sort_by_key(|(target, voters)| (std::cmp::Reverse(voters.len()), *target));
+    targets.truncate(lift.count);
+    let steps = vec![format!("lift: {} from {} items", targets.len(), from.len())];
+    let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
+    let mut routed = Vec::new();
+    for ((container, trace), voters) in targets {
+        let traces = container.map_or(Ok(vec![trace]), |container| container.traces(snapshot))?;
+        let found = MatchPath::lifted(voters, container);
+        routed.extend(
+            traces.into_iter().filter(|trace| stage.route.contains(*trace)).map(|trace| (trace, found.clone())),
+        );
+    }
+    let routed: Candidates = routed.into_iter().collect();
+    Ok(Gathered { rows: routed.filtered(|trace| rows_filter.contains(trace)), routed, steps, complete: false })
+}

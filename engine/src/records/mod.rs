@@ -1,0 +1,5 @@
+//! The bytes of the log and of the catalog: log records and catalog rows.
+
+pub(crate) mod record;
+mod space;
+pub(crate) mod tables;

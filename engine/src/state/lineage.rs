@@ -1,0 +1,246 @@
+//! Lineage: inherited attributes, support and trust.
+//!
+//! The *sources* of an item are the targets of its `cites` and `derived-from` edges and, for a theme, its children.
+//! Inherited attributes, support and trust follow from the sources (memory model, section 2). None of this is logged:
+//! it is recomputed whenever a source changes, so that a rebuild from the log computes the same values.
+//!
+//! Invariants:
+//! 1. Lineage edges point to smaller ids and never to themes, so propagation terminates; themes are processed last.
+//! 2. The dependents of an item are visited only if a value derived from it changed.
+//!
+//! Cost: a visit reads the item's sources once. A transaction recomputes each affected item once, however many
+//! records affect it.
+
+use crate::Result;
+use crate::model::edge::Edge;
+use crate::model::item::{Attributes, Inherited, ItemId, Layer, Status, Support};
+use crate::records::tables;
+use crate::state::{EdgeEnd, State};
+use std::collections::BTreeSet;
+
+/// The far ends of the edges that `wanted` accepts.
+fn far_ends(ends: &[EdgeEnd], wanted: impl Fn(Edge) -> bool) -> impl Iterator<Item = ItemId> {
+    ends.iter().filter(move |end| wanted(end.edge)).map(|end| end.far)
+}
+
+fn is_lineage(edge: Edge) -> bool {
+    matches!(edge, Edge::DerivedFrom | Edge::Cites)
+}
+
+/// The quality of one source for its dependents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SourceClass {
+    Good,
+    Weak,
+    Bad,
+}
+
+impl SourceClass {
+    fn of(source: &Attributes) -> SourceClass {
+        let is_valid = source.active && !source.redacted && source.status != Some(Status::Failed);
+        if !is_valid || source.support == Support::Unsupported {
+            SourceClass::Bad
+        } else if source.support == Support::Supported {
+            SourceClass::Good
+        } else {
+            SourceClass::Weak
+        }
+    }
+}
+
+/// The order of sources by age, and the version inherited from the newest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Newest {
+    time: Option<i64>,
+    step: Option<u64>,
+    id: ItemId,
+    version: Option<u32>,
+}
+
+/// Aggregates over the sources of one item.
+#[derive(Default)]
+struct SourceSummary {
+    good: u32,
+    weak: u32,
+    bad: u32,
+    trust_sources: u8,
+    trust_statuses: u8,
+    newest: Option<Newest>,
+    worst_status: Option<Status>,
+    lowest_source: Option<crate::model::item::Source>,
+    episodes: BTreeSet<u32>,
+}
+
+impl SourceSummary {
+    fn take(&mut self, id: ItemId, source: &Attributes, episodes: Vec<u32>) {
+        match SourceClass::of(source) {
+            SourceClass::Good => self.good += 1,
+            SourceClass::Weak => self.weak += 1,
+            SourceClass::Bad => self.bad += 1,
+        }
+        self.trust_sources |= source.trust_sources;
+        self.trust_statuses |= source.trust_statuses;
+        if !source.active {
+            return;
+        }
+        let made = Newest { time: source.time, step: source.step, id, version: source.version };
+        self.newest = self.newest.max(Some(made));
+        self.worst_status = self.worst_status.max(source.status);
+        self.lowest_source = match (self.lowest_source, source.source) {
+            (Some(a), Some(b)) => Some(if b.weight() < a.weight() { b } else { a }),
+            (a, b) => a.or(b),
+        };
+        self.episodes.extend(episodes);
+    }
+
+    fn support(&self) -> Support {
+        if self.good + self.weak == 0 {
+            Support::Unsupported
+        } else if self.weak + self.bad == 0 {
+            Support::Supported
+        } else {
+            Support::Weakened
+        }
+    }
+}
+
+impl State {
+    /// The direct sources of an item: the targets of its lineage edges and, for a theme, its children.
+    pub(crate) fn sources(&self, id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
+        let mut sources: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_OUT, id)?, is_lineage).collect();
+        if layer == Layer::Theme {
+            sources.extend(far_ends(&self.ends(tables::EDGE_IN, id)?, |edge| edge == Edge::Parent));
+        }
+        sources.sort_unstable();
+        sources.dedup();
+        Ok(sources)
+    }
+
+    /// Calls `see` for each direct dependent of a trace. May report a dependent more than once.
+    pub(crate) fn each_dependent_of_trace(&self, id: ItemId, see: impl FnMut(ItemId)) -> Result<()> {
+        far_ends(&self.ends(tables::EDGE_IN, id)?, is_lineage).for_each(see);
+        Ok(())
+    }
+
+    /// The direct dependents of an item.
+    pub(crate) fn dependents(&self, id: ItemId) -> Result<Vec<ItemId>> {
+        let mut dependents: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_IN, id)?, is_lineage).collect();
+        if self.attributes.kind(id)?.layer() != Layer::Trace {
+            dependents.extend(far_ends(&self.ends(tables::EDGE_OUT, id)?, |edge| edge == Edge::Parent));
+        }
+        dependents.sort_unstable();
+        dependents.dedup();
+        Ok(dependents)
+    }
+
+    /// Recomputes the derived attributes of all stale items and of their dependents, then decides changed contests.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        self.flush_episode_cache()?;
+        let mut queue: BTreeSet<(bool, u32)> = BTreeSet::new();
+        for id in std::mem::take(&mut self.stale_items) {
+            let is_theme = self.attributes(ItemId(id))?.layer() == Layer::Theme;
+            queue.insert((is_theme, id));
+        }
+        while let Some((_, id)) = queue.pop_first() {
+            let id = ItemId(id);
+            let before = self.attributes(id)?;
+            let (after, episodes_changed) = self.derive(id, &before)?;
+            if after == before && !episodes_changed {
+                continue;
+            }
+            self.set_attributes(id, after)?;
+            self.queue_dependents(id, &mut queue)?;
+        }
+        self.decide_contests()
+    }
+
+    /// Marks the dependents of a changed item as stale.
+    pub(crate) fn mark_dependents_stale(&mut self, id: ItemId) -> Result<()> {
+        for dependent in self.dependents(id)? {
+            self.stale_items.insert(dependent.0);
+        }
+        Ok(())
+    }
+
+    fn queue_dependents(&self, id: ItemId, queue: &mut BTreeSet<(bool, u32)>) -> Result<()> {
+        for dependent in self.dependents(id)? {
+            let is_theme = self.attributes(dependent)?.layer() == Layer::Theme;
+            queue.insert((is_theme, dependent.0));
+        }
+        Ok(())
+    }
+
+    /// The attributes of an item with everything derived recomputed. The flag tells whether its further episodes
+    /// changed.
+    fn derive(&mut self, id: ItemId, stated: &Attributes) -> Result<(Attributes, bool)> {
+        let mut attributes = stated.clone();
+        if attributes.layer() == Layer::Trace {
+            attributes.trust_of_trace();
+            return Ok((attributes, false));
+        }
+        let mut summary = SourceSummary::default();
+        for source in self.sources(id, attributes.layer())? {
+            let of_source = self.attributes(source)?;
+            let episodes = self.episodes_of(source, &of_source)?;
+            summary.take(source, &of_source, episodes);
+        }
+        attributes.support = summary.support();
+        attributes.trust_sources = summary.trust_sources;
+        attributes.trust_statuses = summary.trust_statuses;
+        let inherits = |bit: u8| attributes.inherited & bit != 0;
+        let newest = summary.newest;
+        let (status, source, step, time, version) = (
+            inherits(Inherited::STATUS),
+            inherits(Inherited::SOURCE),
+            inherits(Inherited::STEP),
+            inherits(Inherited::TIME),
+            inherits(Inherited::VERSION),
+        );
+        if status {
+            attributes.status = summary.worst_status;
+        }
+        if source {
+            attributes.source = summary.lowest_source;
+        }
+        if step {
+            attributes.step = newest.and_then(|newest| newest.step);
+        }
+        if time {
+            attributes.time = newest.and_then(|newest| newest.time);
+        }
+        if version {
+            attributes.version = newest.and_then(|newest| newest.version);
+        }
+        if attributes.inherited & Inherited::EPISODE != 0 {
+            let (first, episodes_changed) = self.inherit_episodes(id, &summary)?;
+            attributes.episode = first;
+            return Ok((attributes, episodes_changed));
+        }
+        Ok((attributes, false))
+    }
+
+    /// Stores the item's membership in every episode of its sources. Returns the primary episode, which is that of
+    /// the newest source (the inherited step belongs to it), and whether the further episodes changed.
+    fn inherit_episodes(&mut self, id: ItemId, summary: &SourceSummary) -> Result<(Option<u32>, bool)> {
+        let newest = match summary.newest {
+            Some(newest) => self.attributes(newest.id)?.episode,
+            None => None,
+        };
+        let first = newest.or_else(|| summary.episodes.first().copied());
+        let wanted: BTreeSet<u32> =
+            summary.episodes.iter().copied().filter(|episode| Some(*episode) != first).collect();
+        let mut present = BTreeSet::new();
+        for (key, _) in self.scan(tables::MEMBER_EPISODE, &tables::numbers([id.0]))? {
+            present.extend(tables::number_at(&key, 4));
+        }
+        for gone in present.difference(&wanted) {
+            self.delete(tables::MEMBER_EPISODE, tables::numbers([id.0, *gone]))?;
+            self.delete(tables::EPISODE_MEMBER, tables::numbers([*gone, id.0]))?;
+        }
+        for new in wanted.difference(&present) {
+            self.put_empty(tables::MEMBER_EPISODE, tables::numbers([id.0, *new]))?;
+            self.put_empty(tables::EPISODE_MEMBER, tables::numbers([*new, id.0]))?;
+        }
+        Ok((first, present != wanted))
+    }
+}

@@ -1,0 +1,124 @@
+//! The reader position: the point in the history from which a query looks back (memory model, section 2).
+//!
+//! Staleness, age, the version filter and recency are relative to the reader position, never to the wall clock, so
+//! that the same query on the same snapshot has the same answer.
+
+use crate::Result;
+use crate::model::item::{Attributes, Layer};
+use crate::state::State;
+use crate::state::settings;
+
+/// A reader position in names. Every answer returns the one it used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reader {
+    /// The episode, if exactly one is in scope.
+    pub episode: Option<String>,
+    /// The step in that episode.
+    pub step: Option<u64>,
+    /// The time in microseconds since the epoch.
+    pub time: Option<i64>,
+    /// The version, if it was given or exactly one episode is in scope.
+    pub version: Option<String>,
+}
+
+/// A reader position with names resolved to numbers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReaderPosition {
+    pub(crate) reader: Reader,
+    pub(crate) episode: Option<u32>,
+    pub(crate) version: Option<VersionNumber>,
+}
+
+/// A version known to the database, or one that no item has, which makes every stated version foreign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VersionNumber {
+    Known(u32),
+    Unknown,
+}
+
+/// The staleness criteria; a criterion that is off is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) steps: Option<u64>,
+    pub(crate) age: Option<i64>,
+    pub(crate) version: bool,
+}
+
+impl Window {
+    /// All criteria of HELM A.6 with the database's bounds.
+    pub(crate) fn default_of(state: &State) -> Result<Window> {
+        Ok(Window { steps: Some(settings::stale_steps(state)?), age: Some(settings::stale_age(state)?), version: true })
+    }
+}
+
+impl ReaderPosition {
+    /// Resolves the position a statement gives within `episodes`. Missing parts default to the newest in the
+    /// database.
+    pub(crate) fn find(state: &State, episodes: Option<&[u32]>, given: &Reader, now: i64) -> Result<ReaderPosition> {
+        let episode = match (&given.episode, episodes) {
+            (Some(id), _) => state.episode_number(id)?,
+            (None, Some([one])) => Some(*one),
+            _ => None,
+        };
+        let row = episode.map(|number| state.episode(number)).transpose()?;
+        let newest_time = match &row {
+            Some(row) => row.newest_time,
+            None => state.meta.newest_time,
+        };
+        let wall = settings::value(state, "clock")? == "wall";
+        let time = given.time.or(if wall { Some(now) } else { newest_time });
+        let (step, version) = match &row {
+            Some(row) => {
+                let of_traces = row.newest_version.map(|number| state.symbol_name(number)).transpose()?;
+                let newest_version = of_traces.or_else(|| row.version.clone());
+                (given.step.or(row.newest_step), given.version.clone().or(newest_version))
+            }
+            None => (given.step, given.version.clone()),
+        };
+        let number = match &version {
+            Some(name) => Some(state.symbol(name)?.map_or(VersionNumber::Unknown, VersionNumber::Known)),
+            None => None,
+        };
+        let reader = Reader { episode: row.map(|row| row.id.clone()), step, time, version };
+        Ok(ReaderPosition { reader, episode, version: number })
+    }
+
+    /// Returns true if an item of the reader's episode is later than the reader, which hides it.
+    pub(crate) fn is_ahead(&self, item: &Attributes) -> bool {
+        if self.episode.is_none() || item.episode != self.episode || item.layer() == Layer::Theme {
+            return false;
+        }
+        let by_step = matches!((item.step, self.reader.step), (Some(item), Some(reader)) if item > reader);
+        let by_time = matches!((item.time, self.reader.time), (Some(item), Some(reader)) if item > reader);
+        by_step || by_time
+    }
+
+    /// Steps between an item and the reader; defined only within one episode.
+    pub(crate) fn step_distance(&self, episode: Option<u32>, step: Option<u64>) -> Option<u64> {
+        if self.episode.is_none() || episode != self.episode {
+            return None;
+        }
+        Some(self.reader.step?.saturating_sub(step?))
+    }
+
+    /// The age of an item in microseconds; 0 for items ahead of the reader.
+    pub(crate) fn age(&self, time: Option<i64>) -> Option<i64> {
+        Some(self.reader.time?.saturating_sub(time?).max(0))
+    }
+
+    /// Returns true if an item has another version than the reader.
+    pub(crate) fn is_foreign(&self, item: &Attributes) -> bool {
+        match (self.version, item.version) {
+            (Some(VersionNumber::Known(reader)), Some(item)) => item != reader,
+            (Some(VersionNumber::Unknown), Some(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns true if an item is stale by any enabled criterion.
+    pub(crate) fn is_stale(&self, item: &Attributes, window: &Window) -> bool {
+        let by_steps = matches!((window.steps, self.step_distance(item.episode, item.step)), (Some(bound), Some(steps)) if steps > bound);
+        let by_age = matches!((window.age, self.age(item.time)), (Some(bound), Some(age)) if age > bound);
+        by_steps || by_age || (window.version && self.is_foreign(item))
+    }
+}

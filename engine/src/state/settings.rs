@@ -1,0 +1,110 @@
+//! Settings: named values that live in the log with everything else, so that a rebuilt or copied database behaves the
+//! same.
+//!
+//! | name | values | default |
+//! |---|---|---|
+//! | `profile` | `agent`, `archive` | `agent` |
+//! | `clock` | `reader` (newest item), `wall` | `reader` |
+//! | `page.tokens` | tokens a memory page holds (TierMem B.2) | `1000` |
+//! | `recency.half-life` | a duration | `1d` |
+//! | `stale.steps` | steps after which an item is stale (HELM A.6) | `200` |
+//! | `stale.age` | age after which an item is stale (HELM A.6) | `7d` |
+//! | `recall.fold` | cosine above which a row restates another, up to 1 | `0.9` |
+//! | `audit` | `none`, `reads`: whether every recall leaves a read in the log | `none` |
+//! | `analyser` | `english`, `none`: how words are stemmed; before the first item | `english` |
+
+use crate::state::State;
+use crate::{Error, Result};
+use holotype_query::Duration;
+
+/// Every setting with its default.
+pub(crate) const SETTINGS: &[(&str, &str)] = &[
+    ("profile", "agent"),
+    ("clock", "reader"),
+    ("page.tokens", "1000"),
+    ("recency.half-life", "1d"),
+    ("stale.steps", "200"),
+    ("stale.age", "7d"),
+    ("recall.fold", "0.9"),
+    ("audit", "none"),
+    ("analyser", "english"),
+];
+
+/// The canonical form of a value, or an error that names the valid ones.
+pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
+    let wrong = |expected: &str| Error::Invalid(format!("setting {name} cannot be {value:?}: expected {expected}"));
+    let one_of = |names: &[&str]| {
+        if names.contains(&value) { Ok(value.to_owned()) } else { Err(wrong(&names.join(" or "))) }
+    };
+    let count = || match value.parse::<u64>() {
+        Ok(count) if count > 0 => Ok(count.to_string()),
+        _ => Err(wrong("a whole number above 0")),
+    };
+    let duration = || match value.parse::<Duration>() {
+        Ok(duration) if duration.micros() > 0 => Ok(value.to_owned()),
+        _ => Err(wrong("a duration such as 12h or 7d")),
+    };
+    match name {
+        "profile" => one_of(&["agent", "archive"]),
+        "clock" => one_of(&["reader", "wall"]),
+        "analyser" => one_of(&["english", "none"]),
+        "audit" => one_of(&["none", "reads"]),
+        "page.tokens" | "stale.steps" => count(),
+        "recency.half-life" | "stale.age" => duration(),
+        "recall.fold" => match value.parse::<f64>() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(value.to_owned()),
+            _ => Err(wrong("a number from 0 to 1")),
+        },
+        _ => {
+            let known: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
+            Err(Error::Invalid(format!("unknown setting {name:?}; the settings are {}", known.join(", "))))
+        }
+    }
+}
+
+/// The value of a setting: the stated one or the default.
+pub(crate) fn value(state: &State, name: &str) -> Result<String> {
+    if let Some(stated) = state.setting(name)? {
+        return Ok(stated);
+    }
+    let default = SETTINGS.iter().find(|(known, _)| *known == name).map_or("", |(_, default)| *default);
+    Ok(default.to_owned())
+}
+
+pub(crate) fn page_tokens(state: &State) -> Result<u64> {
+    if let Some(tokens) = state.lookup_cache.page_tokens.get() {
+        return Ok(*tokens);
+    }
+    let tokens = number(state, "page.tokens")?;
+    Ok(*state.lookup_cache.page_tokens.get_or_init(|| tokens))
+}
+
+pub(crate) fn stale_steps(state: &State) -> Result<u64> {
+    number(state, "stale.steps")
+}
+
+pub(crate) fn stale_age(state: &State) -> Result<i64> {
+    duration(state, "stale.age")
+}
+
+pub(crate) fn half_life(state: &State) -> Result<i64> {
+    duration(state, "recency.half-life")
+}
+
+pub(crate) fn fold(state: &State) -> Result<f32> {
+    parse(state, "recall.fold")
+}
+
+fn number(state: &State, name: &str) -> Result<u64> {
+    parse(state, name)
+}
+
+fn duration(state: &State, name: &str) -> Result<i64> {
+    let duration: Duration = parse(state, name)?;
+    Ok(i64::try_from(duration.micros()).unwrap_or(i64::MAX))
+}
+
+fn parse<T: std::str::FromStr>(state: &State, name: &str) -> Result<T> {
+    let value = value(state, name)?;
+    value.parse().map_err(|_| Error::Corrupt { what: format!("setting {name} holds {value:?}") })
+}

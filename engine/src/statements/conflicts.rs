@@ -1,0 +1,101 @@
+//! `conflicts`: contradicting claims, contest by contest, the winner first.
+
+use super::listing::{columns, cut, keep, reader_position, sort};
+use crate::Result;
+use crate::model::item::ItemId;
+use crate::read::answer::Table;
+use crate::read::cell::{Cell, Cells, named};
+use crate::read::filter::episode_numbers;
+use crate::read::glob::glob;
+use crate::read::snapshot::Snapshot;
+use crate::recall::score::Weights;
+use crate::state::claims::{Contest, Rival};
+use crate::state::reader_position::ReaderPosition;
+use holotype_query::ast::{Conflicts, Scope};
+use std::collections::BTreeMap;
+
+const COLUMNS: &[&str] =
+    &["name", "value", "item", "won", "contested", "status", "time", "episode", "version", "scope"];
+
+pub(super) fn run(snapshot: &Snapshot, conflicts: &Conflicts) -> Result<Table> {
+    let listing = &conflicts.listing;
+    let snapshot = &snapshot.at(listing.as_of.as_ref())?;
+    let reader_position = reader_position(snapshot, listing)?;
+    let weights = Weights::of(&snapshot.state, None)?;
+    let episodes = match listing.scope.as_ref().map(|scope| &scope.node) {
+        Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
+        _ => None,
+    };
+    let mut rows: Vec<Cells> = Vec::new();
+    for key in snapshot.state.contests()? {
+        let contest = snapshot.state.contest(&key)?.seen_by(&reader_position);
+        let named = |rival: &Rival| conflicts.on.as_ref().is_none_or(|on| glob(on.node.bound(), &rival.claim.name));
+        if !contest.rivals.first().is_some_and(named) || contest.runner_up().is_none() {
+            continue;
+        }
+        let is_open = contest.is_open(|item| weights.unasked(item, &reader_position));
+        for rival in &contest.rivals {
+            let is_in = |episodes: &Vec<u32>| rival.attributes.episode.is_some_and(|of| episodes.contains(&of));
+            if episodes.as_ref().is_none_or(is_in) {
+                rows.push(row(snapshot, &contest, rival, is_open)?);
+            }
+        }
+    }
+    rows.sort_by_key(|row| row.get("name").map(ToString::to_string));
+    let mut rows = keep(rows, listing)?;
+    if let Some(order) = &listing.order {
+        sort(&mut rows, &order.node, |row, index| named(row, &order.node[index].node.name.node));
+    }
+    let columns = columns(listing, COLUMNS);
+    let rows = cut(rows, listing.limit.as_ref());
+    let cells = |row: Cells| columns.iter().map(|name| row.get(name.as_str()).cloned()).collect();
+    Ok(Table { verb: "conflicts", rows: rows.into_iter().map(cells).collect(), columns, ..Table::default() })
+}
+
+/// The row of a claim in its contest.
+fn row(snapshot: &Snapshot, contest: &Contest, rival: &Rival, is_open: bool) -> Result<Cells> {
+    let state = &snapshot.state;
+    let commit = state.commit_when(|row| row.totals.claims > rival.claim.number)?;
+    let mut row = BTreeMap::from([
+        ("item", Cell::Text(snapshot.key_of(rival.item)?)),
+        ("name", Cell::text(rival.claim.name.as_str())),
+        ("value", Cell::text(rival.claim.value.as_str())),
+        ("scope", Cell::text(if rival.claim.global { "global" } else { "episode" })),
+        ("commit", Cell::count(commit)),
+        ("contested", Cell::Bool(is_open)),
+    ]);
+    if let Some(episode) = rival.attributes.episode {
+        row.insert("episode", Cell::Text(state.episode(episode)?.id.clone()));
+    }
+    if let Some(version) = rival.attributes.version {
+        row.insert("version", Cell::Text(state.symbol_name(version)?));
+    }
+    row.extend(rival.attributes.status.map(|status| ("status", Cell::text(status.as_str()))));
+    row.extend(rival.attributes.time.map(|time| ("time", Cell::Time(time))));
+    let competes = contest.rivals.iter().any(|other| other.claim.number == rival.claim.number);
+    if let Some(winner) = contest.winner_over(rival).filter(|_| competes) {
+        row.insert("won", Cell::Text(snapshot.key_of(winner)?));
+    }
+    Ok(row)
+}
+
+/// All claims as rows of `find claims`. Claims of inactive items compete in no contest.
+pub(super) fn claims(snapshot: &Snapshot, reader_position: &ReaderPosition) -> Result<Vec<Cells>> {
+    let state = &snapshot.state;
+    let weights = Weights::of(state, None)?;
+    let mut decided: BTreeMap<Vec<u8>, (Contest, bool)> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for number in 0..state.meta.claims {
+        let (Some(claim), Some(key)) = (state.claim(number)?, state.contest_of(number)?) else { continue };
+        if !decided.contains_key(&key) {
+            let contest = state.contest(&key)?.seen_by(reader_position);
+            let is_open = contest.is_open(|item| weights.unasked(item, reader_position));
+            decided.insert(key.clone(), (contest, is_open));
+        }
+        let Some((contest, is_open)) = decided.get(&key) else { continue };
+        let item = ItemId(claim.item);
+        let rival = Rival { item, attributes: state.attributes(item)?, claim };
+        rows.push(row(snapshot, contest, &rival, *is_open)?);
+    }
+    Ok(rows)
+}

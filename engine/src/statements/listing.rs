@@ -1,0 +1,293 @@
+//! Shared parts of listings: rows of pages, episodes, claims, edges, events and receipts; order, limit and columns.
+
+use super::conflicts::claims;
+use super::events::{events, receipts};
+use crate::Result;
+use crate::model::edge::Edge;
+use crate::model::item::ItemId;
+use crate::read::answer::Table;
+use crate::read::cell::{Cell, Cells, named};
+use crate::read::container_rows;
+use crate::read::filter::{Filter, cheapest_first, episode_numbers, holds_for_row};
+use crate::read::item_view::{ALL_ITEM_COLUMNS, ITEM_COLUMNS, ItemView};
+use crate::read::key_lookup::look_up_keys;
+use crate::read::snapshot::Snapshot;
+use crate::recall::{Steps, reader_of, return_columns};
+use crate::records::record::PointerTarget;
+use crate::state::history::CommitFinder;
+use crate::state::reader_position::ReaderPosition;
+use holotype_index::bitmap::Bits;
+use holotype_query::ast::{Limit, Listing, OrderKey, Predicate, Scope, Thing};
+use holotype_query::{Direction, Noun, Spanned};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// The reader position of a listing.
+pub(super) fn reader_position(snapshot: &Snapshot, listing: &Listing) -> Result<ReaderPosition> {
+    let episodes = match listing.scope.as_ref().map(|scope| &scope.node) {
+        Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
+        _ => None,
+    };
+    let given = listing.reader.as_ref().map(|reader| reader_of(&reader.node)).unwrap_or_default();
+    ReaderPosition::find(&snapshot.state, episodes.as_deref(), &given, snapshot.core.now())
+}
+
+/// Listed items: a few by id, or many as a set.
+pub(super) enum ListedItems {
+    /// Each with the key it was found by.
+    Few(Vec<(ItemId, Option<String>)>),
+    Many(Bits),
+}
+
+impl ListedItems {
+    /// The number of items.
+    pub(super) fn count(&self) -> u64 {
+        match self {
+            ListedItems::Few(ids) => ids.len() as u64,
+            ListedItems::Many(ids) => ids.count(),
+        }
+    }
+
+    /// The items in ascending order.
+    pub(super) fn iter(&self) -> Box<dyn Iterator<Item = ItemId> + '_> {
+        match self {
+            ListedItems::Few(ids) => Box::new(ids.iter().map(|(id, _)| *id)),
+            ListedItems::Many(ids) => Box::new(ids.iter().map(ItemId)),
+        }
+    }
+}
+
+/// The items of a noun in scope that match the predicate. A listing excludes nothing by default.
+pub(super) fn items(
+    snapshot: &Snapshot,
+    reader_position: &ReaderPosition,
+    noun: Noun,
+    listing: &Listing,
+) -> Result<ListedItems> {
+    let filter = Filter::new(snapshot, reader_position);
+    let scope = listing.scope.as_ref().map(|scope| &scope.node);
+    let Some(predicate) = &listing.filter else {
+        return among(&filter, noun, scope).map(ListedItems::Many);
+    };
+    if let Some(lookup) = look_up_keys(&snapshot.state, &predicate.node)? {
+        let mut kept = Vec::with_capacity(lookup.ids.len());
+        let is_any = lookup.exact && noun == Noun::Items && matches!(scope, None | Some(Scope::All));
+        for (id, key) in lookup.ids {
+            let holds = is_any || {
+                let view = ItemView::new(snapshot, reader_position, id)?;
+                (lookup.exact || filter.holds_for(&view, &predicate.node)?) && filter.is_among(&view, noun, scope)?
+            };
+            if holds {
+                kept.push((id, key));
+            }
+        }
+        return Ok(ListedItems::Few(kept));
+    }
+    let among = among(&filter, noun, scope)?;
+    filter.evaluate(&predicate.node, &among).map(ListedItems::Many)
+}
+
+/// The items of a noun in scope.
+fn among(filter: &Filter<'_>, noun: Noun, scope: Option<&Scope>) -> Result<Bits> {
+    match scope {
+        None | Some(Scope::All) => filter.noun(noun),
+        scope => Ok(filter.noun(noun)?.and(&filter.scope(scope)?)),
+    }
+}
+
+/// Describes how a listing finds its items: by lookup, from columns (with the exact number that each part leaves), or
+/// item by item.
+pub(super) fn explain(snapshot: &Snapshot, noun: Noun, listing: &Listing) -> Result<Steps> {
+    let snapshot = &snapshot.at(listing.as_of.as_ref())?;
+    let reader_position = reader_position(snapshot, listing)?;
+    let filter = Filter::new(snapshot, &reader_position);
+    let mut steps = Steps::new();
+    let mut step = |name: &str, detail: String| steps.push((name.to_owned(), detail));
+    let lookup = match &listing.filter {
+        Some(predicate) => look_up_keys(&snapshot.state, &predicate.node)?,
+        None => None,
+    };
+    if let Some(lookup) = lookup {
+        let rest = if lookup.exact { "" } else { ", then tested against the rest" };
+        step("look up", format!("{} named by key or id{rest}", lookup.ids.len()));
+    } else {
+        let mut among = filter.noun(noun)?.and(&filter.scope(listing.scope.as_ref().map(|scope| &scope.node))?);
+        step("columns", format!("{noun} in scope: {} of {} items", among.count(), snapshot.len()));
+        let parts: &[Predicate] = match listing.filter.as_ref().map(|filter| &filter.node) {
+            None => &[],
+            Some(Predicate::And(parts)) => parts,
+            Some(one) => std::slice::from_ref(one),
+        };
+        for (part, from_columns) in cheapest_first(parts) {
+            if from_columns {
+                among = filter.evaluate(part, &among)?;
+                step("columns", format!("{part}: leaves {}", among.count()));
+            } else {
+                step("each item", format!("{part}: tested on up to {}", among.count()));
+            }
+        }
+    }
+    match (&listing.order, &listing.limit) {
+        (Some(_), _) => step("order", "every remaining item is read for its sort keys".to_owned()),
+        (None, Some(_)) => step("limit", "items are in id order, so only shown items are read".to_owned()),
+        (None, None) => {}
+    }
+    Ok(steps)
+}
+
+/// The rows of a thing other than items, in scope and matching the predicate.
+pub(super) fn rows(snapshot: &Snapshot, thing: Thing, listing: &Listing) -> Result<Vec<Cells>> {
+    let all = match thing {
+        Thing::Noun(noun @ (Noun::Pages | Noun::Episodes)) => {
+            container_rows::rows(snapshot, noun)?.into_iter().map(|(_, row)| row).collect()
+        }
+        Thing::Claims => claims(snapshot, &reader_position(snapshot, listing)?)?,
+        Thing::Edges => edges(snapshot)?,
+        Thing::Events => events(snapshot, listing.filter.as_ref().map(|filter| &filter.node))?,
+        Thing::Receipts => receipts(snapshot)?,
+        Thing::Noun(_) => Vec::new(),
+    };
+    let scope = match listing.scope.as_ref().map(|scope| &scope.node) {
+        None | Some(Scope::All) => None,
+        Some(Scope::Episodes(ids)) => {
+            episode_numbers(&snapshot.state, ids)?;
+            Some(("episode", ids.iter().map(|id| id.node.bound().clone()).collect::<Vec<String>>()))
+        }
+        Some(Scope::Pages(keys)) => Some(("key", keys.iter().map(|key| key.node.bound().clone()).collect())),
+    };
+    let in_scope = |row: &Cells| match &scope {
+        None => true,
+        Some((name, wanted)) => matches!(row.get(name), Some(Cell::Text(text)) if wanted.contains(text)),
+    };
+    keep(all.into_iter().filter(in_scope).collect(), listing)
+}
+
+/// The rows that match the predicate.
+pub(super) fn keep(rows: Vec<Cells>, listing: &Listing) -> Result<Vec<Cells>> {
+    let Some(predicate) = &listing.filter else { return Ok(rows) };
+    let mut kept = Vec::new();
+    for row in rows {
+        if holds_for_row(&|name| Ok(named(&row, name)), &predicate.node)? {
+            kept.push(row);
+        }
+    }
+    Ok(kept)
+}
+
+/// The default columns of a thing other than items.
+pub(super) fn columns_of(thing: Thing) -> &'static [&'static str] {
+    match thing {
+        Thing::Noun(Noun::Pages) => &["key", "episode", "traces", "tokens", "state", "hash"],
+        Thing::Noun(Noun::Episodes) => &["episode", "task", "version", "open", "traces", "pages"],
+        Thing::Claims => &["item", "name", "value", "scope", "won"],
+        Thing::Edges => &["from", "edge", "to", "field", "start", "end"],
+        Thing::Events => &["commit", "time", "op", "item", "episode", "because"],
+        Thing::Receipts => &["receipt", "commit", "time", "rows", "statement"],
+        Thing::Noun(_) => &[],
+    }
+}
+
+/// All edges. A `cites` edge yields one row per span, or a single row without a span for a page.
+fn edges(snapshot: &Snapshot) -> Result<Vec<Cells>> {
+    let state = &snapshot.state;
+    let mut commits = CommitFinder::new(state, |totals| totals.edges);
+    let mut rows = Vec::new();
+    for id in (0..snapshot.len()).map(ItemId) {
+        let ends = state.edges_out(id, None)?;
+        let cites = ends.iter().any(|end| end.edge == Edge::Cites);
+        let pointers = if cites { state.pointers(id)? } else { Vec::new() };
+        for end in ends {
+            let mut row = BTreeMap::from([
+                ("from", Cell::Text(snapshot.key_of(id)?)),
+                ("edge", Cell::text(end.edge.as_str())),
+                ("to", Cell::Text(snapshot.key_of(end.far)?)),
+            ]);
+            row.extend(commits.of(end.row.order)?.map(|commit| ("commit", Cell::count(commit))));
+            if end.edge != Edge::Cites {
+                rows.push(row);
+                continue;
+            }
+            let mut spans = 0;
+            for pointer in &pointers {
+                let mut row = row.clone();
+                match pointer.target {
+                    PointerTarget::Item(target) if target == end.far.0 => {
+                        row.insert("field", Cell::text(pointer.field.as_str()));
+                        row.insert("start", Cell::count(pointer.start));
+                        row.insert("end", Cell::count(pointer.end));
+                    }
+                    PointerTarget::Page(page) if state.page(page)?.traces.contains(&end.far.0) => {}
+                    _ => continue,
+                }
+                rows.push(row);
+                spans += 1;
+            }
+            if spans == 0 {
+                rows.push(row);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The columns of an item listing.
+pub(super) fn item_columns(listing: &Listing) -> Vec<String> {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    match &listing.returns {
+        None => owned(ITEM_COLUMNS),
+        Some(returns) => return_columns(&returns.node).unwrap_or_else(|| owned(ALL_ITEM_COLUMNS)),
+    }
+}
+
+/// The columns of other listings.
+pub(super) fn columns(listing: &Listing, all: &[&str]) -> Vec<String> {
+    let all = || all.iter().map(|name| (*name).to_owned()).collect();
+    match &listing.returns {
+        None => all(),
+        Some(returns) => return_columns(&returns.node).unwrap_or_else(all),
+    }
+}
+
+/// Sorts rows by the keys of `order by`. Absent values come last in either direction; the sort is stable.
+pub(super) fn sort<T>(rows: &mut [T], keys: &[Spanned<OrderKey>], cell: impl Fn(&T, usize) -> Option<Cell>) {
+    rows.sort_by(|a, b| {
+        for (index, key) in keys.iter().enumerate() {
+            let order = match (cell(a, index), cell(b, index)) {
+                (Some(a), Some(b)) => {
+                    let order = a.order(&b);
+                    if key.node.direction == Some(Direction::Desc) { order.reverse() } else { order }
+                }
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => Ordering::Equal,
+            };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    });
+}
+
+/// Applies `limit n skip m`.
+pub(super) fn cut<T>(rows: impl IntoIterator<Item = T>, limit: Option<&Spanned<Limit>>) -> Vec<T> {
+    let Some(limit) = limit else { return rows.into_iter().collect() };
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let skip = limit.node.skip.as_ref().map_or(0, |skip| number(*skip.node.bound()));
+    rows.into_iter().skip(skip).take(number(*limit.node.count.node.bound())).collect()
+}
+
+/// The table of a thing other than items.
+pub(super) fn table(verb: &'static str, thing: Thing, listing: &Listing, rows: Vec<Cells>) -> Table {
+    cut_and_sort(verb, listing, columns(listing, columns_of(thing)), rows)
+}
+
+/// Sorts rows, applies the limit and builds the table.
+pub(super) fn cut_and_sort(verb: &'static str, listing: &Listing, columns: Vec<String>, mut rows: Vec<Cells>) -> Table {
+    if let Some(order) = &listing.order {
+        sort(&mut rows, &order.node, |row, index| named(row, &order.node[index].node.name.node));
+    }
+    let rows = cut(rows, listing.limit.as_ref());
+    let cells = |row: Cells| columns.iter().map(|name| row.get(name.as_str()).cloned()).collect();
+    Table { verb, rows: rows.into_iter().map(cells).collect(), columns, ..Table::default() }
+}

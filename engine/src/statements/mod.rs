@@ -1,0 +1,185 @@
+//! Running statements: parse, check, bind, then one function per verb.
+//!
+//! A script is one transaction: if any of its statements writes, all of them run in a transaction and see the effects
+//! of earlier ones; a failing statement rolls everything back. A script without writes runs on a snapshot.
+
+mod conflicts;
+mod count;
+mod events;
+mod explain;
+mod find;
+mod forget;
+mod history;
+mod listing;
+pub(crate) mod prepared;
+pub(crate) mod rows;
+mod show;
+mod verify;
+mod walk;
+mod write;
+
+use crate::core::handle::Holotype;
+use crate::options::Durability;
+use crate::read::answer::{Output, Table};
+use crate::read::cell::Cell;
+use crate::read::limits::Limits;
+use crate::read::snapshot::Snapshot;
+use crate::state::settings;
+use crate::statements::prepared::Prepared;
+use crate::statements::rows::Items;
+use crate::write::receipt;
+use crate::write::transaction::Transaction;
+use crate::{Error, Result, recall};
+use holotype_query::Params;
+use holotype_query::ast::Statement;
+
+impl Holotype {
+    /// Runs a script with its parameters and returns what each statement gave. A script that writes is one transaction,
+    /// committed with `sync`.
+    ///
+    /// # Errors
+    /// [`Error::Query`] with every mistake of the script before anything runs; otherwise of the first statement that
+    /// fails, and then nothing was written.
+    pub fn query(&self, script: &str, params: &Params) -> Result<Vec<Output>> {
+        self.run(&Prepared::parsed(script)?, params)
+    }
+
+    /// Runs a script with limits for each of its statements, as [`Holotype::run_within`] does.
+    ///
+    /// # Errors
+    /// As [`Holotype::run_within`].
+    pub fn query_within(&self, script: &str, params: &Params, limits: &Limits) -> Result<Vec<Output>> {
+        self.run_within(&Prepared::parsed(script)?, params, limits)
+    }
+
+    /// Runs a prepared script, as [`Holotype::query`] does.
+    ///
+    /// # Errors
+    /// As [`Holotype::query`].
+    pub fn run(&self, prepared: &Prepared, params: &Params) -> Result<Vec<Output>> {
+        self.run_within(prepared, params, &Limits::none())
+    }
+
+    /// Runs a prepared script with limits for each of its statements. One that passes a limit or is cancelled undoes
+    /// the whole script.
+    ///
+    /// # Errors
+    /// As [`Holotype::query`]; [`Error::Limit`], [`Error::Cancelled`].
+    pub fn run_within(&self, prepared: &Prepared, params: &Params, limits: &Limits) -> Result<Vec<Output>> {
+        let snapshot = self.snapshot().with_limits(limits);
+        let script = prepared.bind(&snapshot, params)?;
+        if !script.iter().any(writes) {
+            let outputs: Vec<Output> =
+                script.iter().map(|statement| read(&snapshot, statement)).collect::<Result<_>>()?;
+            self.audit(&snapshot, &outputs)?;
+            return Ok(outputs);
+        }
+        let mut transaction = self.begin()?;
+        let outputs = script.iter().map(|statement| in_transaction(&mut transaction, statement, limits));
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        transaction.commit(Durability::Sync)?;
+        Ok(outputs)
+    }
+}
+
+impl Holotype {
+    /// Logs a read of every answer if the setting `audit` asks for it, in a separate transaction without waiting for
+    /// the sync.
+    fn audit(&self, snapshot: &Snapshot, outputs: &[Output]) -> Result<()> {
+        if self.core.options.read_only || settings::value(&snapshot.state, "audit")? != "reads" {
+            return Ok(());
+        }
+        let answers = outputs.iter().filter_map(|output| match output {
+            Output::Answer(answer) => Some(answer),
+            Output::Table(_) => None,
+        });
+        let mut transaction = self.begin()?;
+        for answer in answers {
+            transaction.audit(answer)?;
+        }
+        transaction.commit(Durability::None)?;
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// Runs a script of reading statements on this snapshot.
+    ///
+    /// # Errors
+    /// As [`Holotype::query`]; [`Error::ReadOnly`] for a statement that writes.
+    pub fn query(&self, script: &str, params: &Params) -> Result<Vec<Output>> {
+        self.run(&Prepared::parsed(script)?, params)
+    }
+
+    /// Runs a prepared script of reading statements on this snapshot.
+    ///
+    /// # Errors
+    /// As [`Snapshot::query`].
+    pub fn run(&self, prepared: &Prepared, params: &Params) -> Result<Vec<Output>> {
+        prepared.bind(self, params)?.iter().map(|statement| read(self, statement)).collect()
+    }
+}
+
+fn writes(statement: &Statement) -> bool {
+    match statement {
+        Statement::Recall(recall) => recall.clauses.receipt.is_some(),
+        Statement::Explain(explain) => explain.statement.node.is_write(),
+        statement => statement.is_write(),
+    }
+}
+
+/// Runs a reading statement.
+pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {
+    let snapshot = &*snapshot.metered();
+    match statement {
+        Statement::Recall(recall) if recall.clauses.receipt.is_some() => Err(Error::ReadOnly),
+        Statement::Recall(recall) => Ok(Output::Answer(Box::new(recall::run(snapshot, recall)?))),
+        Statement::Why(why) => recall::why(snapshot, why).map(Output::Table),
+        Statement::Replay(id) => Ok(Output::Answer(Box::new(receipt::replay(snapshot, id.node.bound())?))),
+        Statement::Find(find) => find::run(snapshot, find).map(Output::Table),
+        Statement::Count(count) => count::run(snapshot, count).map(Output::Table),
+        Statement::Walk(walk) => walk::run(snapshot, walk).map(Output::Table),
+        Statement::Conflicts(conflicts) => conflicts::run(snapshot, conflicts).map(Output::Table),
+        Statement::History(history) => history::run(snapshot, history).map(Output::Table),
+        Statement::Verify(verify) => verify::run(snapshot, verify).map(Output::Table),
+        Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),
+        Statement::Explain(explain) => explain::run(snapshot, explain).map(Output::Table),
+        statement if statement.is_write() => Err(Error::ReadOnly),
+        statement => Err(Error::NotYet { what: statement.verb().to_owned() }),
+    }
+}
+
+/// The items of an item listing, to be read one by one; `None` for other statements.
+pub(crate) fn find_rows(snapshot: &Snapshot, statement: &Statement) -> Result<Option<Items>> {
+    match statement {
+        Statement::Find(find) => find::begin(snapshot, find),
+        _ => Ok(None),
+    }
+}
+
+/// Runs a statement of a script that writes.
+fn in_transaction(transaction: &mut Transaction<'_>, statement: &Statement, limits: &Limits) -> Result<Output> {
+    if let Some(meter) = limits.start() {
+        meter.tick()?;
+    }
+    match statement {
+        Statement::Explain(explain) if explain.statement.node.is_write() => {
+            explain::dry_run(transaction, explain).map(Output::Table)
+        }
+        statement if statement.is_write() => write::run(transaction, statement).map(Output::Table),
+        Statement::Recall(recall) if recall.clauses.receipt.is_some() => {
+            Ok(Output::Answer(Box::new(transaction.recall_with_receipt(recall, limits)?)))
+        }
+        statement => read(&transaction.snapshot()?.with_limits(limits), statement),
+    }
+}
+
+/// A table with one row.
+fn single(verb: &'static str, columns: &[&str], row: Vec<Option<Cell>>) -> Table {
+    Table {
+        verb,
+        columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+        rows: vec![row],
+        ..Table::default()
+    }
+}

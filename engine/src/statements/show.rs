@@ -1,0 +1,50 @@
+//! `show`: statistics and settings of the database.
+
+use super::listing::{rows, table};
+use crate::Result;
+use crate::maintain::stats;
+use crate::model::pointer::hex;
+use crate::read::answer::Table;
+use crate::read::cell::Cell;
+use crate::read::snapshot::Snapshot;
+use crate::state::settings::{self, SETTINGS};
+use holotype_query::ast::{Listing, Thing};
+use holotype_query::{Noun, ShowTarget};
+
+pub(super) fn run(snapshot: &Snapshot, target: ShowTarget) -> Result<Table> {
+    let listing = Listing::default();
+    let list = |noun| -> Result<Table> {
+        Ok(table("show", Thing::Noun(noun), &listing, rows(snapshot, Thing::Noun(noun), &listing)?))
+    };
+    match target {
+        ShowTarget::Episodes => list(Noun::Episodes),
+        ShowTarget::Pages => list(Noun::Pages),
+        ShowTarget::Segments => stats::segments(snapshot),
+        ShowTarget::Settings => all_settings(snapshot),
+        ShowTarget::Stats => stats::stats(snapshot),
+        ShowTarget::Head => {
+            let head = snapshot.state.head;
+            let names = ["position", "commit", "hash"].map(str::to_owned).to_vec();
+            let row = vec![
+                Some(Cell::count(head.position.0)),
+                Some(Cell::count(head.commit.0)),
+                Some(Cell::Text(hex(&head.hash))),
+            ];
+            Ok(Table { verb: "show", columns: names, rows: vec![row], ..Table::default() })
+        }
+    }
+}
+
+fn all_settings(snapshot: &Snapshot) -> Result<Table> {
+    let mut rows = Vec::new();
+    for (name, default) in SETTINGS {
+        let value = settings::value(&snapshot.state, name)?;
+        rows.push(vec![Some(Cell::text(*name)), Some(Cell::Text(value)), Some(Cell::text(*default))]);
+    }
+    Ok(Table {
+        verb: "show",
+        columns: ["setting", "value", "default"].map(str::to_owned).to_vec(),
+        rows,
+        ..Table::default()
+    })
+}

@@ -1,0 +1,286 @@
+//! Writing statements, each mapped to a call of the transaction.
+
+use super::single;
+use super::walk::roots;
+use crate::model::edge::Edge;
+use crate::model::embed;
+use crate::model::item::{ItemId, Kind, Origin, Source, Status};
+use crate::model::pointer::{Pointer, Span, Target};
+use crate::model::time;
+use crate::read::answer::Table;
+use crate::read::cell::Cell;
+use crate::write::draft::{NewRecall, NewTrace};
+use crate::write::transaction::{EpisodeChange, Mark, Transaction};
+use crate::{Error, Result};
+use holotype_query::ast::{
+    self, Assignment, ClaimAssignment, EpisodeStatement, Excerpt, Link, MarkStatement, Marking, Record, Ref, Remember,
+    Set, Statement,
+};
+use holotype_query::{Arg, ItemRef, Passage, Spanned, Value};
+
+pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> Result<Table> {
+    match statement {
+        Statement::Record(record) => run_record(transaction, record),
+        Statement::Remember(remember) => run_remember(transaction, remember),
+        Statement::Mark(mark) => run_mark(transaction, mark),
+        Statement::Link(link) => run_link(transaction, link),
+        Statement::Episode(episode) => run_episode(transaction, episode),
+        Statement::Set(set) => run_set(transaction, set),
+        Statement::Forget(forget) => super::forget::run(transaction, forget),
+        statement => Err(Error::NotYet { what: statement.verb().to_owned() }),
+    }
+}
+
+fn kind(kind: holotype_query::Kind) -> Result<Kind> {
+    Ok(kind.as_str().parse()?)
+}
+
+/// The vector of a new text: the given one, or the built-in embedder's if the database uses its space.
+fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Result<Option<Vec<f32>>> {
+    if let Some(vector) = &passage.vector {
+        return Ok(Some(vector.components.clone()));
+    }
+    let space = transaction.state()?.meta.space.as_ref().map(|space| (space.model.clone(), space.dim));
+    let Some((model, dim)) = space else { return Ok(None) };
+    let embedder = embed::HashingEmbedder::from_name(&model).filter(|embedder| embedder.dim() == dim as usize);
+    Ok(embedder.and_then(|embedder| embedder.embed(&passage.text)))
+}
+
+fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Table> {
+    let passage = record.text.node.bound();
+    let mut trace = NewTrace::new(kind(record.kind.node)?, record.episode.node.bound(), passage.text.clone());
+    trace.vector = vector(transaction, passage)?;
+    let mut utility = None;
+    for assignment in &record.with {
+        let (name, value) = named(assignment);
+        trace = match name.as_str() {
+            "key" => trace.key(text(&name, value)?),
+            "source" => trace.source(text(&name, value)?.parse::<Source>()?),
+            "step" => trace.step(whole(&name, value)?),
+            "time" => trace.time(instant(&name, value)?),
+            "version" => trace.version(text(&name, value)?),
+            "status" => trace.status(text(&name, value)?.parse::<Status>()?),
+            "speaker" => trace.speaker(text(&name, value)?),
+            "tool" => trace.tool(text(&name, value)?),
+            "log_id" => trace.log_id(text(&name, value)?),
+            "utility" => {
+                utility = Some(number(&name, value)? as f32);
+                trace
+            }
+            _ => match name.strip_prefix("fields.") {
+                Some(field) => trace.field(field, text(&name, value)?),
+                None => return Err(unknown(&name, "record")),
+            },
+        };
+    }
+    let id = transaction.record(trace)?;
+    if let Some(utility) = utility {
+        // A trace has no stated utility, so the value is recorded as a mark.
+        transaction.mark(id, Mark::Utility(utility, 1), None)?;
+    }
+    claims(transaction, id, &record.claims)?;
+    written(transaction, "record", id)
+}
+
+fn run_remember(transaction: &mut Transaction<'_>, remember: &Remember) -> Result<Table> {
+    let passage = remember.text.node.bound();
+    let mut recall = NewRecall::new(kind(remember.kind.node)?, passage.text.clone());
+    recall.vector = vector(transaction, passage)?;
+    for from in &remember.from {
+        recall = recall.from(pointer(&from.node)?);
+    }
+    if remember.from.is_empty() {
+        recall = recall.ungrounded();
+    }
+    if let Some(episode) = &remember.episode {
+        recall = recall.episode(episode.node.bound().clone());
+    }
+    for assignment in &remember.with {
+        let (name, value) = named(assignment);
+        recall = match name.as_str() {
+            "key" => recall.key(text(&name, value)?),
+            "source" => recall.source(text(&name, value)?.parse::<Source>()?),
+            "step" => recall.step(whole(&name, value)?),
+            "time" => recall.time(instant(&name, value)?),
+            "version" => recall.version(text(&name, value)?),
+            "status" => recall.status(text(&name, value)?.parse::<Status>()?),
+            "utility" => recall.utility(number(&name, value)? as f32),
+            "return_score" => recall.return_score(u8::try_from(whole(&name, value)?).unwrap_or(u8::MAX)),
+            "origin" => recall.origin(text(&name, value)?.parse::<Origin>()?),
+            _ => return Err(unknown(&name, "remember")),
+        };
+    }
+    let id = transaction.remember(recall)?;
+    claims(transaction, id, &remember.claims)?;
+    written(transaction, "remember", id)
+}
+
+fn claims(transaction: &mut Transaction<'_>, id: ItemId, claims: &[ClaimAssignment]) -> Result<()> {
+    for claim in claims {
+        let value = text("a claim", claim.value.node.bound())?;
+        transaction.claim(id, claim.name.node.bound(), &value, false, &[])?;
+    }
+    Ok(())
+}
+
+fn written(transaction: &mut Transaction<'_>, verb: &'static str, id: ItemId) -> Result<Table> {
+    let key = transaction.names()?.key_of(id)?;
+    Ok(single(verb, &["item", "key"], vec![Some(Cell::Integer(i64::from(id.0))), Some(Cell::Text(key))]))
+}
+
+fn run_mark(transaction: &mut Transaction<'_>, mark: &MarkStatement) -> Result<Table> {
+    let because = mark.because.as_ref().map(|because| because.node.bound().clone());
+    let marking = match &mark.marking.node {
+        Marking::Utility(utility) => Mark::Utility(*utility.node.bound() as f32, 1),
+        Marking::State(holotype_query::Mark::Success) => Mark::Status(Status::Success),
+        Marking::State(holotype_query::Mark::Unknown) => Mark::Status(Status::Unknown),
+        Marking::State(holotype_query::Mark::Failed) => Mark::Status(Status::Failed),
+        Marking::State(holotype_query::Mark::Inactive) => Mark::Inactive,
+        Marking::State(state @ (holotype_query::Mark::Summarised | holotype_query::Mark::Unsummarised)) => {
+            let Ref::Page(key) = &mark.target.node else {
+                return Err(Error::Invalid(format!("only a page can be marked {state}")));
+            };
+            transaction.mark_page(key.bound(), *state == holotype_query::Mark::Summarised)?;
+            return Ok(single(
+                "mark",
+                &["page", "state"],
+                vec![Some(Cell::text(key.bound().as_str())), Some(Cell::text(state.as_str()))],
+            ));
+        }
+    };
+    let targets = roots(&transaction.names()?, &mark.target.node)?;
+    for id in &targets {
+        transaction.mark(*id, marking, because.clone())?;
+    }
+    Ok(single("mark", &["marked"], vec![Some(Cell::count(targets.len() as u64))]))
+}
+
+fn run_link(transaction: &mut Transaction<'_>, link: &Link) -> Result<Table> {
+    let snapshot = transaction.names()?;
+    let from = snapshot.resolve_item(link.item.node.bound())?;
+    let edge = Edge::from(link.edge.node);
+    let to = &link.pointer.node;
+    let has_span = to.field.is_some() || to.excerpt.is_some() || matches!(to.target.node, Ref::Page(_));
+    if link.remove {
+        match (edge, has_span) {
+            (Edge::Cites, true) => transaction.uncite(from, &pointer(to)?)?,
+            (_, true) => return Err(only_cites(edge)),
+            (_, false) => {
+                for target in roots(&snapshot, &to.target.node)? {
+                    transaction.unlink(from, edge, target)?;
+                }
+            }
+        }
+    } else if edge == Edge::Cites {
+        transaction.cite(from, &pointer(to)?)?;
+    } else if has_span {
+        return Err(only_cites(edge));
+    } else {
+        for target in roots(&snapshot, &to.target.node)? {
+            transaction.link(from, edge, target)?;
+        }
+    }
+    let verb = if link.remove { "unlink" } else { "link" };
+    let cells = vec![
+        Some(Cell::Text(snapshot.key_of(from)?)),
+        Some(Cell::text(edge.as_str())),
+        Some(Cell::Text(to.to_string())),
+    ];
+    Ok(single(verb, &["from", "edge", "to"], cells))
+}
+
+fn only_cites(edge: Edge) -> Error {
+    Error::Invalid(format!("{edge} links items; only cites points to a span or page"))
+}
+
+fn run_episode(transaction: &mut Transaction<'_>, statement: &EpisodeStatement) -> Result<Table> {
+    let mut change = EpisodeChange { open: Some(!statement.close), ..EpisodeChange::default() };
+    for assignment in &statement.with {
+        let (name, value) = named(assignment);
+        match name.as_str() {
+            "task" => change.task = Some(text(&name, value)?),
+            "version" => change.version = Some(text(&name, value)?),
+            _ => return Err(unknown(&name, "episode")),
+        }
+    }
+    let id = statement.episode.node.bound();
+    transaction.episode(id, change)?;
+    let state = if statement.close { "closed" } else { "open" };
+    let verb = if statement.close { "close" } else { "open" };
+    Ok(single(verb, &["episode", "state"], vec![Some(Cell::text(id.as_str())), Some(Cell::text(state))]))
+}
+
+fn run_set(transaction: &mut Transaction<'_>, set: &Set) -> Result<Table> {
+    let name = set.name.node.0.join(".");
+    let value = text(&name, set.value.node.bound())?;
+    transaction.set(&name, &value)?;
+    Ok(single("set", &["setting", "value"], vec![Some(Cell::Text(name)), Some(Cell::Text(value))]))
+}
+
+/// Converts a pointer of the query language.
+fn pointer(pointer: &ast::Pointer) -> Result<Pointer> {
+    let target = match &pointer.target.node {
+        Ref::Item(item) => match item.bound() {
+            ItemRef::Key(key) => Target::Key(key.clone()),
+            ItemRef::Id(number) => Target::Item(ItemId(u32::try_from(*number).unwrap_or(u32::MAX))),
+        },
+        Ref::Page(key) => Target::Page(key.bound().clone()),
+        Ref::Episode(id) => {
+            return Err(Error::Invalid(format!("a pointer must name an item or a page, not episode '{}'", id.bound())));
+        }
+    };
+    let span = match &pointer.excerpt {
+        None => Span::Whole,
+        Some(Excerpt::Bytes { start, end }) => Span::Bytes(*start.node.bound(), *end.node.bound()),
+        Some(Excerpt::Quoting(quote)) => Span::Quoting(quote.node.bound().clone()),
+    };
+    Ok(Pointer { target, field: pointer.field.as_ref().map(|field| field.node.bound().clone()), span, hash: None })
+}
+
+fn named(assignment: &Assignment) -> (String, &Value) {
+    (assignment.name.node.0.join("."), bound(&assignment.value))
+}
+
+fn bound(value: &Spanned<Arg<Value>>) -> &Value {
+    value.node.bound()
+}
+
+fn unknown(name: &str, verb: &str) -> Error {
+    Error::Invalid(format!("{verb} has no attribute {name}"))
+}
+
+fn wrong(name: &str, value: &Value, expected: &str) -> Error {
+    Error::Invalid(format!("{name} = {value}: expected {expected}"))
+}
+
+fn text(name: &str, value: &Value) -> Result<String> {
+    Ok(match value {
+        Value::Text(text) => text.clone(),
+        Value::Word(word) => word.0.join("."),
+        Value::Number(_) | Value::Duration(_) => value.to_string(),
+        Value::Bool(_) if name != "key" => value.to_string(),
+        Value::Bool(_) => return Err(wrong(name, value, "a text")),
+    })
+}
+
+fn whole(name: &str, value: &Value) -> Result<u64> {
+    match value {
+        Value::Number(number) => number.as_u64().ok_or_else(|| wrong(name, value, "a whole number")),
+        _ => Err(wrong(name, value, "a whole number")),
+    }
+}
+
+fn number(name: &str, value: &Value) -> Result<f64> {
+    match value {
+        Value::Number(number) => Ok(number.as_f64()),
+        _ => Err(wrong(name, value, "a number")),
+    }
+}
+
+fn instant(name: &str, value: &Value) -> Result<i64> {
+    match value {
+        Value::Text(text) => time::parse(text),
+        Value::Number(number) => number.as_i64().ok_or_else(|| wrong(name, value, "a time")),
+        _ => Err(wrong(name, value, "a time")),
+    }
+}

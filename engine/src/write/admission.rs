@@ -1,0 +1,101 @@
+//! Admission control: near a limit, writers are delayed; at the limit they wait, and fail after `write_timeout`.
+
+use crate::core::throttle::{ITEM_BYTES, LimitUse, ROW_BYTES};
+use crate::core::{Core, Writer};
+use crate::derive::checkpoint;
+use crate::{Error, Result};
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The share of a limit, in thousandths, from which writers are delayed.
+const SLOWED_FROM: u64 = 750;
+/// The delay of a writer just below a limit.
+const LONGEST_DELAY: Duration = Duration::from_millis(5);
+
+impl Core {
+    /// The use of each limit.
+    pub(crate) fn limits(&self, writer: &Writer) -> [LimitUse; 5] {
+        let (options, state) = (&self.options, &writer.state);
+        let mut memory = options.cache_len() as u64 + state.attributes.changed_count() as u64 * ITEM_BYTES;
+        for overlay in [state.rows.active(), state.rows.frozen()] {
+            memory += overlay.content_len() as u64 + overlay.count() as u64 * ROW_BYTES;
+        }
+        let (mut unsealed, mut segments) = (0, 0);
+        for layer in &state.layers {
+            memory += layer.words.tails.iter().map(|tail| tail.byte_len() as u64).sum::<u64>();
+            segments = segments.max(layer.words.segments.len());
+            if let Some(vectors) = &layer.vectors {
+                unsealed += vectors.tail.len() as u64;
+                memory += (vectors.tail.len() * vectors.tail.spec().dim * size_of::<f32>()) as u64;
+                segments = segments.max(vectors.segments.len());
+            }
+        }
+        let age =
+            self.throttle.oldest_snapshot().map_or(0, |taken| self.now().saturating_sub(taken).max(0).unsigned_abs());
+        let max_age = options.snapshot_max_age.map(|age| u64::try_from(age.as_micros()).unwrap_or(u64::MAX));
+        let limit = |limit, used, max| LimitUse { limit, used, max };
+        [
+            limit("memory_limit", memory, Some(options.memory_limit)),
+            limit("max_tail_bytes", writer.tail_bytes + writer.frozen_bytes, Some(options.max_tail_bytes)),
+            limit("max_unsealed_vectors", unsealed, Some(options.max_unsealed_vectors)),
+            limit("max_live_segments", segments as u64, Some(options.max_live_segments)),
+            limit("snapshot_max_age", age, max_age),
+        ]
+    }
+
+    /// Waits until the limits admit a transaction; returns the writer's lock.
+    pub(crate) fn admit(self: &Arc<Self>) -> Result<MutexGuard<'_, Writer>> {
+        let mut deadline = None;
+        let mut slowed = false;
+        loop {
+            let seen = self.throttle.progress();
+            let writer = self.lock_writer();
+            if let Some(detail) = &writer.poisoned {
+                return Err(Error::Poisoned { detail: detail.clone() });
+            }
+            let limits = self.limits(&writer);
+            let Some(fullest) = limits.into_iter().max_by_key(LimitUse::per_mille) else { return Ok(writer) };
+            let full = fullest.per_mille();
+            if full < SLOWED_FROM || (full < 1_000 && slowed) {
+                return Ok(writer);
+            }
+            let due = writer.tail_records > 0 && !writer.checkpoint_running;
+            drop(writer);
+            if due {
+                checkpoint::start(self);
+            }
+            if full < 1_000 {
+                slowed = true;
+                self.throttle.wait(seen, delay(full));
+                continue;
+            }
+            let now = Instant::now();
+            let deadline = *deadline.get_or_insert(now + self.options.write_timeout);
+            if now >= deadline {
+                let LimitUse { limit, used, max } = fullest;
+                return Err(Error::Busy { limit, used, max: max.unwrap_or(u64::MAX) });
+            }
+            self.throttle.wait(seen, deadline - now);
+        }
+    }
+}
+
+/// The delay at a use of `full` thousandths of a limit. It grows quadratically, because a checkpoint usually brings the
+/// use down before the limit.
+fn delay(full: u64) -> Duration {
+    let (share, whole) = (full.saturating_sub(SLOWED_FROM) as u32, (1_000 - SLOWED_FROM) as u32);
+    LONGEST_DELAY * share.min(whole).pow(2) / whole.pow(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_grows_from_nothing_to_the_longest() {
+        let delays: Vec<Duration> = (700..=1_100).map(delay).collect();
+        assert!(delays.is_sorted());
+        assert_eq!((delay(750), delay(875), delay(1_000)), (Duration::ZERO, LONGEST_DELAY / 4, LONGEST_DELAY));
+        assert_eq!(delay(u64::MAX), LONGEST_DELAY);
+    }
+}

@@ -1,0 +1,242 @@
+//! New items as a caller states them. The engine generates or inherits what is left out.
+
+use crate::model::item::{Kind, Origin, Source, Status};
+use crate::model::pointer::{Pointer, Target};
+use crate::records::record::{Field, FieldValue};
+
+/// A trace to record: an event, verbatim.
+///
+/// Defaults: the next step of the episode, the time of the transaction, a generated key, status `unknown`, the version
+/// of the episode.
+#[derive(Debug, Clone)]
+pub struct NewTrace {
+    pub(crate) kind: Kind,
+    pub(crate) episode: String,
+    pub(crate) key: Option<String>,
+    pub(crate) step: Option<u64>,
+    pub(crate) time: Option<i64>,
+    pub(crate) timeless: bool,
+    pub(crate) version: Option<String>,
+    pub(crate) status: Option<Status>,
+    pub(crate) source: Option<Source>,
+    pub(crate) speaker: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) log_id: Option<String>,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) vector: Option<Vec<f32>>,
+}
+
+/// A recall or theme to remember: distilled content with pointers to its evidence.
+///
+/// Episode, step, time, version, source and status are inherited from the evidence unless they are set.
+#[derive(Debug, Clone)]
+pub struct NewRecall {
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+    pub(crate) key: Option<String>,
+    pub(crate) from: Vec<Pointer>,
+    pub(crate) children: Vec<Target>,
+    pub(crate) ungrounded: bool,
+    pub(crate) episode: Option<String>,
+    pub(crate) step: Option<u64>,
+    pub(crate) time: Option<i64>,
+    pub(crate) version: Option<String>,
+    pub(crate) status: Option<Status>,
+    pub(crate) source: Option<Source>,
+    pub(crate) origin: Origin,
+    pub(crate) utility: Option<f32>,
+    pub(crate) return_score: Option<u8>,
+    pub(crate) vector: Option<Vec<f32>>,
+}
+
+/// Setters that traces and recalls share.
+macro_rules! setters {
+    () => {
+        /// The caller's own key, unique in the database.
+        pub fn key(mut self, key: impl Into<String>) -> Self {
+            self.key = Some(key.into());
+            self
+        }
+
+        /// The step in its episode.
+        pub fn step(mut self, step: u64) -> Self {
+            self.step = Some(step);
+            self
+        }
+
+        /// The time, in microseconds since the epoch, UTC.
+        pub fn time(mut self, micros: i64) -> Self {
+            self.time = Some(micros);
+            self
+        }
+
+        /// The version of task, environment or tool schema.
+        pub fn version(mut self, version: impl Into<String>) -> Self {
+            self.version = Some(version.into());
+            self
+        }
+
+        /// The status: success, failed or unknown.
+        pub fn status(mut self, status: Status) -> Self {
+            self.status = Some(status);
+            self
+        }
+
+        /// The source: user, assistant, tool, environment, document or system.
+        pub fn source(mut self, source: Source) -> Self {
+            self.source = Some(source);
+            self
+        }
+
+        /// Its vector in the database's space.
+        pub fn vector(mut self, vector: Vec<f32>) -> Self {
+            self.vector = Some(vector);
+            self
+        }
+    };
+}
+
+impl NewTrace {
+    /// A trace of an episode with its text.
+    pub fn new(kind: Kind, episode: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = Field { name: "text".to_owned(), value: FieldValue::Text(text.into()) };
+        NewTrace {
+            kind,
+            episode: episode.into(),
+            key: None,
+            step: None,
+            time: None,
+            timeless: false,
+            version: None,
+            status: None,
+            source: None,
+            speaker: None,
+            tool: None,
+            log_id: None,
+            fields: vec![text],
+            vector: None,
+        }
+    }
+
+    /// A turn of a conversation.
+    pub fn turn(episode: impl Into<String>, text: impl Into<String>) -> Self {
+        NewTrace::new(Kind::Turn, episode, text)
+    }
+
+    /// A tool call with its outcome.
+    pub fn call(episode: impl Into<String>, tool: impl Into<String>, text: impl Into<String>) -> Self {
+        NewTrace::new(Kind::Call, episode, text).tool(tool).source(Source::Tool)
+    }
+
+    setters!();
+
+    /// The speaker.
+    pub fn speaker(mut self, speaker: impl Into<String>) -> Self {
+        self.speaker = Some(speaker.into());
+        self
+    }
+
+    /// The tool that ran.
+    pub fn tool(mut self, tool: impl Into<String>) -> Self {
+        self.tool = Some(tool.into());
+        self
+    }
+
+    /// The log it comes from; the id of the episode by default.
+    pub fn log_id(mut self, log_id: impl Into<String>) -> Self {
+        self.log_id = Some(log_id.into());
+        self
+    }
+
+    /// Adds a text field.
+    pub fn field(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.fields.push(Field { name: name.into(), value: FieldValue::Text(value.into()) });
+        self
+    }
+
+    /// Adds a field of bytes; valid UTF-8 is stored as text.
+    pub fn bytes_field(mut self, name: impl Into<String>, value: Vec<u8>) -> Self {
+        let value =
+            String::from_utf8(value).map_or_else(|error| FieldValue::Bytes(error.into_bytes()), FieldValue::Text);
+        self.fields.push(Field { name: name.into(), value });
+        self
+    }
+}
+
+impl NewRecall {
+    /// A recall or theme with its text.
+    pub fn new(kind: Kind, text: impl Into<String>) -> Self {
+        NewRecall {
+            kind,
+            text: text.into(),
+            key: None,
+            from: Vec::new(),
+            children: Vec::new(),
+            ungrounded: false,
+            episode: None,
+            step: None,
+            time: None,
+            version: None,
+            status: None,
+            source: None,
+            origin: Origin::Original,
+            utility: None,
+            return_score: None,
+            vector: None,
+        }
+    }
+
+    /// A fact.
+    pub fn fact(text: impl Into<String>) -> Self {
+        NewRecall::new(Kind::Fact, text)
+    }
+
+    /// A theme.
+    pub fn theme(text: impl Into<String>) -> Self {
+        NewRecall::new(Kind::Theme, text)
+    }
+
+    setters!();
+
+    /// Adds a pointer to evidence.
+    pub fn from(mut self, pointer: Pointer) -> Self {
+        self.from.push(pointer);
+        self
+    }
+
+    /// Adds a recall as a child of this theme, by its key.
+    pub fn child(mut self, key: impl Into<String>) -> Self {
+        self.children.push(Target::Key(key.into()));
+        self
+    }
+
+    /// Declares that the item has no evidence.
+    pub fn ungrounded(mut self) -> Self {
+        self.ungrounded = true;
+        self
+    }
+
+    /// The episode it belongs to.
+    pub fn episode(mut self, episode: impl Into<String>) -> Self {
+        self.episode = Some(episode.into());
+        self
+    }
+
+    /// The origin: original, linked fact or refined.
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Its utility (HiMPO).
+    pub fn utility(mut self, utility: f32) -> Self {
+        self.utility = Some(utility);
+        self
+    }
+
+    /// PlugMem's return score of a procedure, 1 to 10.
+    pub fn return_score(mut self, score: u8) -> Self {
+        self.return_score = Some(score);
+        self
+    }
+}

@@ -1,0 +1,681 @@
+//! Write transactions: each call validates its input, applies its records to a copy of the state, and stages them;
+//! commit appends them to the log as one unit.
+//!
+//! A transaction holds the writer's lock from [`Holotype::begin`](crate::Holotype::begin) to its end: it validates
+//! against the newest appended state and sees its own writes. `commit` appends the records and releases the lock before
+//! it waits for the disk, so that concurrent transactions share the next sync.
+//!
+//! Invariants:
+//! 1. Nothing reaches the log that [`State::apply`] would refuse.
+//! 2. Dropping a transaction discards it.
+//! 3. A failed call leaves the transaction unchanged.
+
+mod episodes;
+mod erasing;
+mod links;
+mod receipts;
+mod updates;
+
+use crate::core::{Core, Writer};
+use crate::derive::checkpoint;
+use crate::model::edge::Edge;
+use crate::model::item::{Attributes, ItemId, Layer, Source, Status};
+use crate::model::pointer::{Pointer, Target};
+use crate::model::space::Space;
+use crate::options::Durability;
+use crate::read::resolve;
+use crate::read::snapshot::Snapshot;
+use crate::records::record::{
+    Field, FieldValue, ItemRecord, LinkRecord, PointerRecord, PointerTarget, Record, SettingRecord, SpaceRecord,
+};
+use crate::state::State;
+use crate::state::apply::RecordLocation;
+use crate::state::content::{CHUNK_LEN, Content, ContentReader, OwnItems, split_chunks};
+use crate::state::pages::{self, OpenPage};
+use crate::state::settings;
+use crate::write::draft::{NewRecall, NewTrace};
+use crate::{Error, Result};
+use holotype_storage::log::{Appended, Draft, Erase};
+use std::sync::{Arc, MutexGuard};
+
+/// The maximum length of a key, in bytes.
+pub const MAX_KEY_LEN: usize = 512;
+
+/// The number, log position and clock of a committed transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commit {
+    /// Its number, counted from 1.
+    pub number: u64,
+    /// The log position after it.
+    pub position: u64,
+    /// Its clock, in microseconds since the epoch.
+    pub time: i64,
+}
+
+/// A change of an item's attributes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mark {
+    /// The status: success, failed or unknown.
+    Status(Status),
+    /// The utility, and the number of rollouts it averages.
+    Utility(f32, u32),
+    /// Retired (soft delete).
+    Inactive,
+}
+
+/// Opens, changes or closes an episode; `None` keeps a value.
+#[derive(Debug, Clone, Default)]
+pub struct EpisodeChange {
+    /// The task of the episode.
+    pub task: Option<String>,
+    /// The version of task, environment or tool schema.
+    pub version: Option<String>,
+    /// True if the episode is open.
+    pub open: Option<bool>,
+}
+
+/// A write transaction.
+pub struct Transaction<'db> {
+    core: &'db Arc<Core>,
+    writer: MutexGuard<'db, Writer>,
+    state: State,
+    records: Vec<Record>,
+    /// The encoded form of `records`.
+    draft: Draft,
+    own: OwnItems,
+    /// The running hash of the open page that the last trace joined; closing the page then reads no trace.
+    page: Option<OpenPage>,
+    bytes: u64,
+    time: i64,
+    /// True if callers may use generated keys (`~COMMIT.N`), as the import of an export does.
+    accepts_generated_keys: bool,
+    /// The log records that the commit erases.
+    erase: Vec<Erase>,
+}
+
+/// A copy of a transaction's staged work, for [`Transaction::restore`].
+pub(crate) struct TransactionCopy {
+    state: State,
+    records: usize,
+    own: OwnItems,
+    bytes: u64,
+    erase: usize,
+}
+
+impl<'db> Transaction<'db> {
+    pub(crate) fn new(core: &'db Arc<Core>, mut writer: MutexGuard<'db, Writer>) -> Self {
+        let state = writer.state.as_ref().clone();
+        let page = writer.open_page.take();
+        let draft = std::mem::take(&mut writer.draft);
+        let time = core.now().max(state.meta.clock);
+        Transaction {
+            core,
+            writer,
+            state,
+            records: Vec::new(),
+            draft,
+            own: OwnItems::new(),
+            page,
+            bytes: 0,
+            time,
+            accepts_generated_keys: false,
+            erase: Vec::new(),
+        }
+    }
+
+    /// The commit number of this transaction.
+    pub fn number(&self) -> u64 {
+        self.state.meta.commit + 1
+    }
+
+    /// The number of staged records.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// True if no record is staged.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The encoded length of the staged records, in bytes.
+    pub(crate) fn byte_len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A snapshot that includes this transaction's writes.
+    pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.state.settle()?;
+        let mut state = self.state.clone();
+        state.index_privately(&self.own)?;
+        Ok(Snapshot::new(Arc::clone(self.core), Arc::new(state), self.reader()))
+    }
+
+    /// A snapshot for keys and lineage only: this transaction's items are in no word or vector index.
+    pub(crate) fn names(&mut self) -> Result<Snapshot> {
+        self.state.settle()?;
+        Ok(Snapshot::new(Arc::clone(self.core), Arc::new(self.state.clone()), self.reader()))
+    }
+
+    fn reader(&self) -> ContentReader {
+        ContentReader { log: Arc::clone(&self.core.log), own: self.own.clone() }
+    }
+
+    pub(crate) fn state(&mut self) -> Result<&State> {
+        self.state.settle()?;
+        Ok(&self.state)
+    }
+
+    pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
+        self.reader().read(&self.state, id)
+    }
+
+    /// Accepts generated keys from callers: those of the database that an export came from.
+    pub(crate) fn accept_generated_keys(&mut self) {
+        self.accepts_generated_keys = true;
+    }
+
+    /// Sets the clock, for copying a transaction. The clock never goes back.
+    pub(crate) fn at(&mut self, time: i64) {
+        self.time = time.max(self.state.meta.clock);
+    }
+
+    /// A copy to return to.
+    pub(crate) fn copy(&self) -> TransactionCopy {
+        TransactionCopy {
+            state: self.state.clone(),
+            records: self.records.len(),
+            own: self.own.clone(),
+            bytes: self.bytes,
+            erase: self.erase.len(),
+        }
+    }
+
+    /// Discards everything staged since `copy` was made.
+    pub(crate) fn restore(&mut self, copy: TransactionCopy) {
+        self.state = copy.state;
+        self.truncate(copy.records);
+        self.own = copy.own;
+        self.page = None;
+        self.bytes = copy.bytes;
+        self.erase.truncate(copy.erase);
+    }
+
+    /// Runs `steps` as a unit: an error rolls back all of them.
+    pub(crate) fn atomically<T>(&mut self, steps: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (records, bytes, erase, bound) = (self.records.len(), self.bytes, self.erase.len(), self.state.bound());
+        let before = self.state.savepoint();
+        let done = steps(self);
+        if done.is_ok() {
+            self.state.release(before);
+            return done;
+        }
+        self.state.roll_back(before);
+        self.truncate(records);
+        self.bytes = bytes;
+        self.erase.truncate(erase);
+        self.own = self.own.split(&bound).0;
+        self.page = None;
+        done
+    }
+
+    // ---- items ----
+
+    /// Records a trace. Missing step, time and key are generated.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`], [`Error::DuplicateTrace`], [`Error::Vector`] for a vector that does not fit the space,
+    /// [`Error::Limit`] for a field that is too long.
+    pub fn record(&mut self, trace: NewTrace) -> Result<ItemId> {
+        self.atomically(|transaction| {
+            let (id, episode) = transaction.record_inner(trace)?;
+            transaction.close_full_page(episode)?;
+            Ok(id)
+        })
+    }
+
+    /// Records a trace without closing its page at the token limit.
+    pub(crate) fn record_in_open_page(&mut self, trace: NewTrace) -> Result<ItemId> {
+        self.atomically(|transaction| Ok(transaction.record_inner(trace)?.0))
+    }
+
+    fn record_inner(&mut self, trace: NewTrace) -> Result<(ItemId, u32)> {
+        if trace.kind.layer() != Layer::Trace {
+            return Err(Error::Invalid(format!(
+                "a {} cannot be recorded; use remember (record takes turn, call and observation)",
+                trace.kind
+            )));
+        }
+        let episode = self.ensure_episode(&trace.episode)?;
+        let row = self.state.episode(episode)?;
+        let step = trace.step.unwrap_or_else(|| row.newest_step.map_or(0, |step| step + 1));
+        let log = self.state.log_symbol(episode, trace.log_id.as_deref())?;
+        if self.state.has_trace(episode, trace.tool.as_deref(), log, step)? {
+            let tool = trace.tool.unwrap_or_default();
+            return Err(Error::DuplicateTrace { tool, log_id: trace.log_id.unwrap_or_else(|| row.id.clone()), step });
+        }
+        let time = trace.time.or((!trace.timeless).then_some(self.time));
+        let vector = self.encode_vector(trace.vector.as_deref())?;
+        let mut record = ItemRecord {
+            id: self.state.bound(),
+            kind: trace.kind.to_byte(),
+            key: Some(self.item_key(trace.key)?),
+            episode: Some(episode),
+            step: Some(step),
+            time,
+            version: trace.version,
+            status: trace.status.map(Status::to_byte),
+            source: trace.source.map(Source::to_byte),
+            speaker: trace.speaker,
+            tool: trace.tool,
+            log_id: trace.log_id,
+            fields: trace.fields,
+            from: Vec::new(),
+            utility: None,
+            return_score: None,
+            ungrounded: false,
+            origin: 0,
+            tokens: 0,
+            vector,
+        };
+        check_fields(&record.fields)?;
+        record.tokens = pages::spoken_tokens(&record);
+        let record = self.push_item(record)?;
+        self.extend_open_page(episode, &row.open_page, &record);
+        Ok((record.item(), episode))
+    }
+
+    /// Remembers a recall or theme with pointers to its evidence.
+    ///
+    /// # Errors
+    /// [`Error::UnresolvedPointer`], [`Error::HashMismatch`], [`Error::DuplicateKey`], [`Error::Vector`], and
+    /// [`Error::Invalid`] for a recall without pointers that is not marked ungrounded.
+    pub fn remember(&mut self, recall: NewRecall) -> Result<ItemId> {
+        self.atomically(|transaction| transaction.remember_inner(recall))
+    }
+
+    fn remember_inner(&mut self, recall: NewRecall) -> Result<ItemId> {
+        let layer = recall.kind.layer();
+        if layer == Layer::Trace {
+            return Err(Error::Invalid(format!("a {} cannot be remembered; use record", recall.kind)));
+        }
+        let mut pointers = Vec::with_capacity(recall.from.len());
+        for pointer in &recall.from {
+            let resolved = self.resolve(pointer)?;
+            if !pointers.contains(&resolved) {
+                pointers.push(resolved);
+            }
+        }
+        let children = recall.children.iter().map(|child| self.find(child)).collect::<Result<Vec<_>>>()?;
+        for child in &children {
+            self.check_parent(*child, layer, recall.kind)?;
+        }
+        if pointers.is_empty() && layer == Layer::Recall && !recall.ungrounded {
+            return Err(Error::Invalid(format!(
+                "a {} needs at least one pointer to its evidence; otherwise mark it ungrounded",
+                recall.kind
+            )));
+        }
+        if recall.return_score.is_some_and(|score| !(1..=10).contains(&score)) {
+            return Err(Error::Invalid("return_score must be from 1 to 10".to_owned()));
+        }
+        if recall.utility.is_some_and(|utility| !utility.is_finite()) {
+            return Err(Error::Invalid("utility must be a finite number".to_owned()));
+        }
+        let episode = recall.episode.as_deref().map(|id| self.ensure_episode(id)).transpose()?;
+        let vector = self.encode_vector(recall.vector.as_deref())?;
+        let mut record = ItemRecord {
+            id: self.state.bound(),
+            kind: recall.kind.to_byte(),
+            key: Some(self.item_key(recall.key)?),
+            episode,
+            step: recall.step,
+            time: recall.time,
+            version: recall.version,
+            status: recall.status.map(Status::to_byte),
+            source: recall.source.map(Source::to_byte),
+            speaker: None,
+            tool: None,
+            log_id: None,
+            fields: vec![Field { name: "text".to_owned(), value: FieldValue::Text(recall.text) }],
+            from: pointers,
+            utility: recall.utility,
+            return_score: recall.return_score,
+            ungrounded: recall.ungrounded,
+            origin: recall.origin.to_byte(),
+            tokens: 0,
+            vector,
+        };
+        check_fields(&record.fields)?;
+        record.tokens = crate::model::tokens::count(record.text());
+        let id = self.push_item(record)?.item();
+        for child in children {
+            let link = LinkRecord { from: child.0, edge: Edge::Parent.to_byte(), to: id.0 };
+            self.push(Record::Link(link))?;
+        }
+        Ok(id)
+    }
+
+    pub(crate) fn push_item(&mut self, record: ItemRecord) -> Result<Arc<ItemRecord>> {
+        if record.id == u32::MAX {
+            let limit = u64::from(u32::MAX);
+            return Err(Error::Limit { what: "the number of items", limit, needed: limit + 1 });
+        }
+        let whole = Arc::new(record);
+        let mut logged = Arc::clone(&whole);
+        for chunk in split_chunks(&mut logged) {
+            self.push(Record::Chunk(chunk))?;
+        }
+        self.push(Record::Item(logged))?;
+        self.own.insert(whole.id, Arc::clone(&whole));
+        Ok(whole)
+    }
+
+    pub(crate) fn push(&mut self, record: Record) -> Result<()> {
+        let len = self.draft.push(record.kind(), |bytes| record.encode_into(bytes))? as u64;
+        let applied = self.apply(&record, len);
+        match applied {
+            Ok(()) => self.records.push(record),
+            Err(_) => self.truncate(self.records.len()),
+        }
+        applied
+    }
+
+    fn apply(&mut self, record: &Record, len: u64) -> Result<()> {
+        let limit = self.core.options.max_transaction_bytes;
+        if self.bytes + len > limit {
+            return Err(Error::Limit { what: "the size of a transaction in bytes", limit, needed: self.bytes + len });
+        }
+        self.state.apply(record, RecordLocation { commit: self.number(), lsn: 0 })?;
+        self.bytes += len;
+        Ok(())
+    }
+
+    /// Discards all but the first `count` records.
+    fn truncate(&mut self, count: usize) {
+        self.records.truncate(count);
+        self.draft.truncate(count);
+    }
+
+    // ---- the database itself ----
+
+    /// Changes a setting; `docs/memory.md` lists names and values.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let value = settings::canonical(name, value)?;
+        if self.state.setting(name)?.as_deref() == Some(value.as_str()) {
+            return Ok(());
+        }
+        if name == "analyser" && self.state.bound() > 0 {
+            return Err(Error::Invalid(format!(
+                "setting analyser cannot change to {value:?}: the database holds items that were indexed with the present analyser"
+            )));
+        }
+        self.push(Record::Setting(SettingRecord { name: name.to_owned(), value }))
+    }
+
+    /// Defines the embedding space of the database. It cannot change afterwards.
+    pub fn define_space(&mut self, space: &Space) -> Result<()> {
+        space.check()?;
+        let record = SpaceRecord::from(space);
+        match &self.state.meta.space {
+            Some(known) if **known == record => Ok(()),
+            Some(known) => Err(Error::Vector(format!(
+                "the space cannot change: the database has {}; given {}",
+                Space::try_from(known.as_ref())?,
+                space
+            ))),
+            None => self.push(Record::Space(record)),
+        }
+    }
+
+    fn encode_vector(&self, vector: Option<&[f32]>) -> Result<Option<Vec<u8>>> {
+        let Some(vector) = vector else { return Ok(None) };
+        let Some(space) = &self.state.meta.space else {
+            return Err(Error::Vector(
+                "the database has no embedding space; define one before writing vectors".to_owned(),
+            ));
+        };
+        Space::try_from(space.as_ref())?.encode(vector).map(Some)
+    }
+
+    // ---- names ----
+
+    /// The item that a key or `#number` names.
+    pub fn find(&self, target: &Target) -> Result<ItemId> {
+        match target {
+            Target::Item(id) if id.0 < self.state.bound() => Ok(*id),
+            Target::Item(id) => Err(Error::Missing { what: "item", name: id.to_string() }),
+            Target::Key(key) => self.find_key(key),
+            Target::Page(key) => Err(Error::Invalid(format!("'{key}' is a page; expected an item"))),
+        }
+    }
+
+    fn find_key(&self, key: &str) -> Result<ItemId> {
+        self.state.item_by_key(key)?.ok_or_else(|| Error::Missing { what: "item", name: format!("'{key}'") })
+    }
+
+    /// Resolves a pointer against the stored bytes.
+    pub(crate) fn resolve(&self, pointer: &Pointer) -> Result<PointerRecord> {
+        let unresolved =
+            |reason: &str| Error::UnresolvedPointer { target: pointer.target.to_string(), reason: reason.to_owned() };
+        if let Target::Page(key) = &pointer.target {
+            let number = self.state.page_number(key)?.ok_or_else(|| unresolved("the page does not exist"))?;
+            let hash = self.state.page(number)?.hash;
+            resolve::check_hash(pointer, &hash)?;
+            return Ok(PointerRecord {
+                target: PointerTarget::Page(number),
+                field: String::new(),
+                start: 0,
+                end: 0,
+                hash,
+            });
+        }
+        let target = self.find(&pointer.target).map_err(|_| unresolved("the item does not exist"))?;
+        if self.state.attributes(target)?.layer() == Layer::Theme {
+            return Err(unresolved("the target is a theme; point to a trace or a recall"));
+        }
+        if self.accepts_generated_keys && self.state.attributes(target)?.redacted {
+            return resolve::resolve_forgotten(pointer, target);
+        }
+        resolve::resolve(pointer, target, &self.content(target)?)
+    }
+
+    fn item_key(&self, key: Option<String>) -> Result<String> {
+        let Some(key) = key else { return self.generated_key() };
+        check_name("key", &key)?;
+        if key.starts_with('~') && !self.accepts_generated_keys {
+            return Err(Error::Invalid(format!("key {key:?}: the prefix ~ is reserved for generated keys")));
+        }
+        if self.state.item_by_key(&key)?.is_some() {
+            return Err(Error::DuplicateKey { key, what: "item" });
+        }
+        Ok(key)
+    }
+
+    /// A key for an item without one: `~COMMIT.N`.
+    pub(crate) fn generated_key(&self) -> Result<String> {
+        let mut n = self.records.len();
+        // A record's index is unique in its transaction, so only an imported key can collide.
+        let can_be_taken = self.accepts_generated_keys || self.number() <= self.state.meta.foreign_keys;
+        loop {
+            let key = format_generated_key(self.number(), n);
+            if !can_be_taken || self.state.item_by_key(&key)?.is_none() {
+                return Ok(key);
+            }
+            n += 1;
+        }
+    }
+
+    /// The attributes of an item, including this transaction's changes.
+    pub fn attributes(&mut self, id: ItemId) -> Result<Attributes> {
+        self.state()?.attributes(id)
+    }
+
+    // ---- the end ----
+
+    /// Appends the transaction and waits for the requested durability. An empty transaction appends nothing.
+    ///
+    /// # Errors
+    /// Errors of the file system. After a failed write or sync the handle refuses writes; open the database again.
+    pub fn commit(mut self, durability: Durability) -> Result<Commit> {
+        if self.records.is_empty() {
+            self.writer.open_page = self.page;
+            self.writer.draft = self.draft;
+            let head = self.state.head;
+            return Ok(Commit { number: head.commit.0, position: head.position.0, time: self.state.meta.clock });
+        }
+        self.state.settle()?;
+        self.state.finish_commit(self.state.meta.commit + 1, self.time)?;
+        let forgets = !self.erase.is_empty();
+        let prepared = self.core.log.prepare_draft(std::mem::take(&mut self.draft))?;
+        let (appended, redaction) = self.core.log.append_prepared_redaction(&prepared, &self.erase, self.time)?;
+        self.writer.draft = prepared.into_draft();
+        if let Err(error) = self.apply_appended(&appended) {
+            // The log is ahead of the state: a further commit would use the same numbers again.
+            self.writer.poisoned = Some(error.to_string());
+            return Err(error);
+        }
+        let commit = Commit { number: appended.commit.0, position: appended.end.0, time: self.time };
+        let Transaction { core, mut writer, state, records, bytes, page, .. } = self;
+        if forgets {
+            core.complete_forget(writer, state, &redaction)?;
+            return Ok(commit);
+        }
+        writer.open_page = page;
+        if core.appended(writer, Arc::new(state), appended.end, durability, records.len() as u64, bytes)? {
+            checkpoint::start(core);
+        }
+        Ok(commit)
+    }
+
+    /// Sets the log positions of the appended records and indexes the new items.
+    fn apply_appended(&mut self, appended: &Appended) -> Result<()> {
+        for (record, lsn) in self.records.iter().zip(&appended.lsns) {
+            self.state.set_location(record, lsn.0)?;
+        }
+        self.state.index_items(&self.own)?;
+        self.state.meta.commit = appended.commit.0;
+        self.state.meta.clock = self.time;
+        self.state.head = self.core.log.head();
+        Ok(())
+    }
+}
+
+/// `~COMMIT.N`. Written without the formatter, because nearly every item gets such a key.
+fn format_generated_key(commit: u64, n: usize) -> String {
+    let mut bytes = [0; 42];
+    let mut start = bytes.len();
+    for (mut number, sign) in [(n as u64, b'.'), (commit, b'~')] {
+        loop {
+            start -= 1;
+            bytes[start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        start -= 1;
+        bytes[start] = sign;
+    }
+    bytes[start..].iter().map(|byte| char::from(*byte)).collect()
+}
+
+/// Refuses a name that is empty or too long.
+fn check_name(what: &str, name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_KEY_LEN || name.contains('\0') {
+        return Err(Error::Invalid(format!("{what} {name:?}: expected 1 to {MAX_KEY_LEN} bytes without NUL")));
+    }
+    Ok(())
+}
+
+fn check_fields(fields: &[Field]) -> Result<()> {
+    let limit = (64 * CHUNK_LEN) as u64;
+    for (index, field) in fields.iter().enumerate() {
+        if field.name.is_empty() || fields[..index].iter().any(|other| other.name == field.name) {
+            return Err(Error::Invalid(format!("field {:?}: field names must be unique and not empty", field.name)));
+        }
+        let needed = field.value.bytes().len() as u64;
+        if needed > limit {
+            return Err(Error::Limit { what: "the length of a field in bytes", limit, needed });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_generated_key;
+    use crate::{Durability, Error, Holotype, Metric, NewTrace, Options, Space, Target, salvage_on};
+    use holotype_storage::vfs::{SimVfs, Vfs};
+    use std::sync::Arc;
+
+    /// Appends a trace whose vector no check has seen, as versions that did not check its magnitude did. The commit
+    /// fails after the append.
+    fn append_unusable(vfs: &Arc<dyn Vfs>) -> Holotype {
+        let options = Options::with_space(Space::new("test", 2).metric(Metric::Dot));
+        let database = Holotype::create_on(Arc::clone(vfs), "/db", options).unwrap();
+        record(&database, "before");
+        let mut transaction = database.begin().unwrap();
+        let id = transaction.record(NewTrace::turn("e", "unusable").key("unusable").vector(vec![1.0, 2.0])).unwrap();
+        let mut item = transaction.own[&id.0].as_ref().clone();
+        transaction.truncate(0);
+        transaction.own.clear();
+        transaction.state = transaction.writer.state.as_ref().clone();
+        item.vector = Some([3e38_f32, 3e38].iter().flat_map(|number| number.to_le_bytes()).collect());
+        transaction.push_item(item).unwrap();
+        assert!(matches!(transaction.commit(Durability::Sync), Err(Error::Index(_))));
+        database
+    }
+
+    fn record(database: &Holotype, key: &str) {
+        let mut transaction = database.begin().unwrap();
+        transaction.record(NewTrace::turn("e", key).key(key).vector(vec![1.0, 2.0])).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+    }
+
+    #[test]
+    fn a_commit_that_cannot_be_applied_poisons_the_handle_and_no_checkpoint_covers_it() {
+        let vfs: Arc<dyn Vfs> = Arc::new(SimVfs::new());
+        let database = append_unusable(&vfs);
+        assert!(matches!(database.begin(), Err(Error::Poisoned { .. })));
+        assert!(matches!(database.close(), Err(Error::Poisoned { .. })));
+        let database = Holotype::open_on(Arc::clone(&vfs), "/db", Options::default()).unwrap();
+        let [skipped] = database.report().skipped.as_slice() else { panic!("one transaction is left out") };
+        assert!(skipped.starts_with("commit 3: item #1: "), "{skipped}");
+    }
+
+    #[test]
+    fn opening_rebuild_and_salvage_get_past_a_transaction_that_cannot_be_applied() {
+        let vfs: Arc<dyn Vfs> = Arc::new(SimVfs::new());
+        drop(append_unusable(&vfs));
+        let database = Holotype::open_on(Arc::clone(&vfs), "/db", Options::default()).unwrap();
+        record(&database, "after");
+        assert_eq!(database.verify(&mut |_, _| {}).unwrap().faults.len(), 1);
+        database.close().unwrap();
+        for all in [false, true] {
+            let (vfs, options) = (Arc::clone(&vfs), Options::default());
+            let database = match all {
+                true => Holotype::rebuild_all_on(vfs, "/db", options),
+                false => Holotype::rebuild_on(vfs, "/db", options),
+            }
+            .unwrap();
+            assert_eq!(database.report().skipped.len(), 1);
+            let transaction = database.begin().unwrap();
+            let find = |key: &str| transaction.find(&Target::Key(key.to_owned())).map(|id| id.0);
+            assert_eq!((find("before").unwrap(), find("after").unwrap()), (0, 1));
+            assert!(matches!(find("unusable"), Err(Error::Missing { .. })));
+        }
+        let report = salvage_on(Arc::clone(&vfs), "/db", "/salvaged").unwrap();
+        assert_eq!((report.items, report.lost.len()), (3, 1), "{:?}", report.lost);
+        let salvaged = Holotype::open_on(vfs, "/salvaged", Options::default()).unwrap();
+        assert_eq!(salvaged.report().skipped, [""; 0]);
+        assert!(salvaged.verify(&mut |_, _| {}).unwrap().is_clean());
+    }
+
+    #[test]
+    fn a_key_of_the_engine_names_commit_and_place() {
+        for (commit, n) in [(1, 0), (10, 9), (907, 100), (u64::MAX, usize::MAX)] {
+            assert_eq!(format_generated_key(commit, n), format!("~{commit}.{n}"));
+        }
+    }
+}

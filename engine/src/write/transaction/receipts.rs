@@ -1,0 +1,31 @@
+//! Recalls that write to the log: receipts and audited reads.
+
+use super::Transaction;
+use crate::read::answer::Answer;
+use crate::read::limits::Limits;
+use crate::records::record::Record;
+use crate::write::receipt;
+use crate::{Result, recall};
+use holotype_query::ast::Recall;
+
+impl Transaction<'_> {
+    /// Answers a recall and stages its receipt. The answer includes earlier writes of this transaction, so the receipt
+    /// is as of this transaction.
+    pub(crate) fn recall_with_receipt(&mut self, asked: &Recall, limits: &Limits) -> Result<Answer> {
+        let is_alone = self.records.iter().all(|record| matches!(record, Record::Receipt(_) | Record::Read(_)));
+        let snapshot = self.snapshot()?.with_limits(limits);
+        let mut answer = recall::run(&snapshot.metered(), asked)?;
+        if !is_alone && asked.clauses.as_of.is_none() {
+            answer.commit = self.number();
+        }
+        let number = self.state.meta.receipts;
+        self.push(Record::Receipt(receipt::receipt(number, asked, &answer)))?;
+        answer.receipt = Some(receipt::id(number));
+        Ok(answer)
+    }
+
+    /// Stages the audit record of a read.
+    pub(crate) fn audit(&mut self, answer: &Answer) -> Result<()> {
+        self.push(Record::Read(receipt::read(answer)))
+    }
+}

@@ -1,0 +1,59 @@
+//! Updating an item: a new item supersedes it and takes over its key and its evidence (TierMem B.6).
+
+use super::Transaction;
+use crate::model::edge::Edge;
+use crate::model::item::{ItemId, Layer};
+use crate::model::pointer::Pointer;
+use crate::records::record::{PointerRecord, PointerTarget, Record, RekeyRecord};
+use crate::write::draft::NewRecall;
+use crate::{Error, Result};
+
+impl Transaction<'_> {
+    /// Supersedes the item that holds `key` by a new one. The key moves to the new item, which gets the pointers of
+    /// both (TierMem B.6).
+    pub fn update(&mut self, key: &str, recall: NewRecall) -> Result<ItemId> {
+        self.atomically(|transaction| transaction.update_inner(key, recall))
+    }
+
+    fn update_inner(&mut self, key: &str, mut recall: NewRecall) -> Result<ItemId> {
+        let old = self.find_key(key)?;
+        let attributes = self.state.attributes(old)?;
+        if attributes.layer() == Layer::Trace {
+            return Err(Error::Invalid(format!("'{key}' is a trace: what happened cannot be updated, only marked")));
+        }
+        recall.key = None;
+        let inherited = self.state.pointers(old)?;
+        let stated_grounds = recall.ungrounded;
+        recall.ungrounded |= recall.from.is_empty() && !inherited.is_empty();
+        let fresh = recall.from.iter().map(|pointer| self.resolve(pointer)).collect::<Result<Vec<_>>>()?;
+        let new = self.remember_with(recall, inherited, fresh, stated_grounds)?;
+        let spare = self.generated_key()?;
+        self.push(Record::Rekey(RekeyRecord { key: spare, item: old.0 }))?;
+        self.push(Record::Rekey(RekeyRecord { key: key.to_owned(), item: new.0 }))?;
+        self.link(new, Edge::Supersedes, old)?;
+        Ok(new)
+    }
+
+    fn remember_with(
+        &mut self,
+        mut recall: NewRecall,
+        inherited: Vec<PointerRecord>,
+        fresh: Vec<PointerRecord>,
+        ungrounded: bool,
+    ) -> Result<ItemId> {
+        recall.from =
+            inherited.into_iter().chain(fresh).map(|pointer| self.as_stated(pointer)).collect::<Result<_>>()?;
+        recall.ungrounded = ungrounded;
+        self.remember(recall)
+    }
+
+    /// A stored pointer in the form that callers use.
+    fn as_stated(&self, pointer: PointerRecord) -> Result<Pointer> {
+        Ok(match pointer.target {
+            PointerTarget::Item(id) => {
+                Pointer::to_item(ItemId(id)).field(pointer.field).bytes(pointer.start, pointer.end)
+            }
+            PointerTarget::Page(page) => Pointer::to_page(self.state.page(page)?.key),
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! Tests of the engine through its public face. One binary a crate: a hundred of them took most of the build.
+
+mod adjacency;
+mod concurrency;
+mod crash;
+mod damage;
+mod documents;
+mod flips;
+mod forget;
+mod format_document;
+mod golden;
+mod interchange;
+mod interchange_round_trip;
+mod kept_segments;
+mod kill;
+mod large;
+mod life;
+mod limits;
+mod lineage;
+mod model;
+mod observed;
+mod oracle;
+mod pressure;
+mod proofs;
+mod readers;
+mod rebuild;
+mod recall;
+mod reference;
+mod refusals;
+mod retain;
+mod salvage;
+mod settings;
+mod space;
+mod statements;
+mod verify;

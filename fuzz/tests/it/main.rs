@@ -1,0 +1,6 @@
+//! Tests of the workspace, and of the fuzz targets as plain functions. One binary a crate: a hundred of them took most
+//! of the build.
+
+mod explorer;
+mod targets;
+mod workspace;

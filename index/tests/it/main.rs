@@ -1,0 +1,19 @@
+//! Tests of the index through its public face. One binary a crate: a hundred of them took most of the build.
+
+mod clusters;
+mod merge_memory;
+#[cfg(feature = "shuttle")]
+mod schedules;
+mod vector_filter;
+mod vector_governed;
+mod vector_life;
+mod vector_nearest;
+mod vector_recall;
+mod vector_segment;
+mod vector_walk_matching;
+mod words_bm25;
+mod words_damage;
+mod words_merge;
+mod words_model;
+mod words_snapshot;
+mod words_text;

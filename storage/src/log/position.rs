@@ -1,0 +1,41 @@
+//! Positions, commit numbers and heads: how a place in the log and its history are named.
+
+use std::fmt;
+
+use crate::chain::Hash;
+use crate::codec::{Decode, Encode};
+
+/// A byte position in the log. Position 0 is the first segment's header, so no record stands there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+pub struct Lsn(pub u64);
+
+impl fmt::Display for Lsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a transaction, counted from 1; 0 is before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+pub struct CommitNo(pub u64);
+
+impl fmt::Display for CommitNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A commit, and with its hash all of the log before it. Kept outside the database it shows a roll-back, which the
+/// chain alone cannot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+pub struct Head {
+    /// The position after the commit record.
+    pub position: Lsn,
+    /// The commit.
+    pub commit: CommitNo,
+    /// The head its record states.
+    pub hash: Hash,
+}
+
+/// The commit up to which a reader of the log has taken everything in, and from which opening can go on.
+pub type Checkpoint = Head;

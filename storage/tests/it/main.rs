@@ -1,0 +1,37 @@
+//! Tests of storage through its public face. One binary a crate: a hundred of them took most of the build.
+
+mod catalog_crash;
+mod catalog_damage;
+mod catalog_read;
+mod column_files;
+mod features;
+mod format_document;
+mod lock_exclusion;
+mod log_ahead;
+mod log_concurrency;
+mod log_copy;
+mod log_crash;
+mod log_damage;
+mod log_draft;
+mod log_erasing;
+mod log_evidence;
+mod log_fixture;
+mod log_floor;
+mod log_follow;
+mod log_format;
+mod log_held;
+mod log_interrupted_redaction;
+mod log_leaves;
+mod log_pages;
+mod log_read;
+mod log_redaction;
+mod log_round_trip;
+mod log_salvage;
+mod log_verify;
+mod log_writer;
+mod overlay_model;
+mod segment_files;
+mod segment_memory;
+mod sim_audit;
+mod sim_faults;
+mod vfs_conformance;
