@@ -2,7 +2,7 @@
 //! the auditor must notice. The product knows nothing of it: a run is recorded with the place in the code that made
 //! each change, and crashed as if that place had been written otherwise ([`SimVfs::reordered`]).
 //!
-//! A *site* is what a change is and the functions of ours it was made in, unwrap_carrier first. Leaving a sync out
+//! A *site* is what a change is and the functions of ours it was made in, innermost first. Leaving a sync out
 //! means leaving out all changes of its site, in runs and in recoveries. Swapping means moving the first of two changes
 //! of one thread behind the second wherever they follow each other; at least one of the two is a sync, a rename or a
 //! removal, for the order of two writes with no sync between them means nothing to a disk.
@@ -136,11 +136,11 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     ),
     (&["remove .", "files::remove_other", " after remove "], "files that no manifest names are removed in any order"),
     (
-        &["remove .", "sealing::remove_dropped", " after remove "],
+        &["remove .", "derived_writer::remove_replaced", " after remove "],
         "files that no manifest names are removed in any order",
     ),
     (
-        &["remove .", "sealing::remove_dropped", " after write .log"],
+        &["remove .", "derived_writer::remove_replaced", " after write .log"],
         "opening removes what no manifest names, and nothing in the log rests on its being gone",
     ),
     (
@@ -151,24 +151,24 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         &["sync .log in tail::zero", " after remove .", "files::remove_other"],
         "nothing in the log rests on files that no manifest names",
     ),
-    (&["sync .log in mod::renew", " after write catalog.redb in opening::open"], CLOSED_CATALOG),
-    (&["sync .log in group_commit", " after write catalog.redb in opening::open"], CLOSED_CATALOG),
-    (&["without sync catalog.redb in opening::open"], CLOSED_CATALOG),
+    (&["sync .log in mod::renew", " after write catalog.redb in open::open"], CLOSED_CATALOG),
+    (&["sync .log in group_commit", " after write catalog.redb in open::open"], CLOSED_CATALOG),
+    (&["without sync catalog.redb in open::open"], CLOSED_CATALOG),
     (&["without sync catalog.redb in compact::compact"], CLOSED_CATALOG),
-    (&["without sync catalog.redb in forget::forgotten"], CLOSED_CATALOG),
-    (&["sync catalog.redb in opening::open", " after "], CLOSED_CATALOG),
+    (&["without sync catalog.redb in forget::complete_forget"], CLOSED_CATALOG),
+    (&["sync catalog.redb in open::open", " after "], CLOSED_CATALOG),
     (&["sync catalog.redb in compact::compact", " after "], CLOSED_CATALOG),
-    (&["sync catalog.redb in forget::forgotten", " after "], CLOSED_CATALOG),
+    (&["sync catalog.redb in forget::complete_forget", " after "], CLOSED_CATALOG),
     (&["set length of catalog.redb", " after sync catalog.redb"], "redb cuts off what nothing uses as it closes"),
     (&["sync catalog.redb in database::close", " after write LOCK"], "the lock says nothing of the catalog"),
     (
-        &["without sync directory in catalog::put_in_place", "rebuild::put_in_place"],
+        &["without sync directory in catalog::put_in_place", "rebuild::install"],
         "a catalog that was made from the log and lost its name is made from it once more",
     ),
     (
         &[
             "rename catalog.redb.tmp in catalog::put_in_place",
-            "rebuild::put_in_place",
+            "rebuild::install",
             " after sync directory in catalog::put_in_place",
         ],
         "a catalog that was made from the log and lost its name is made from it once more",
@@ -190,7 +190,7 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         "until its first commit is durable there is nothing to lose, and a catalog without a name is made anew",
     ),
     (&["sync directory in files::sync_dirs", " after write catalog.redb in compact::compact"], CLOSED_CATALOG),
-    (&["sync directory in files::sync_dirs", " after write catalog.redb in forget::forgotten"], CLOSED_CATALOG),
+    (&["sync directory in files::sync_dirs", " after write catalog.redb in forget::complete_forget"], CLOSED_CATALOG),
     (
         &["sync directory in mod::renew_first", " after rename catalog.redb.tmp"],
         "what recovery names again has its name already, whatever a crash leaves of it",
@@ -207,7 +207,7 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     (
         &[
             "remove .wseg in files::remove_other",
-            "rebuild_online::rederive_once",
+            "rebuild_online::rebuild_once",
             " after sync directory in files::sync_dirs",
         ],
         "that is the first of three directories to be synced; the one of words comes last",
@@ -249,7 +249,7 @@ pub struct Sites {
 
 thread_local! {
     static THREAD: Cell<u64> = const { Cell::new(0) };
-    /// The functions of ours at an address, unwrap_carrier first.
+    /// The functions of ours at an address, innermost first.
     static FRAMES: RefCell<HashMap<usize, Vec<String>>> = RefCell::new(HashMap::new());
 }
 
@@ -516,7 +516,7 @@ fn has_line_tables() -> bool {
     found
 }
 
-/// The functions of ours that the caller is in, unwrap_carrier first. What redb does in one call of ours is one site.
+/// The functions of ours that the caller is in, innermost first. What redb does in one call of ours is one site.
 fn functions() -> Vec<String> {
     let mut functions = Vec::new();
     FRAMES.with_borrow_mut(|known| {
