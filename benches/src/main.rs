@@ -12,6 +12,8 @@
 //! cargo run --release -p holotype-bench --features peers -- append --peers
 //! cargo run --release -p holotype-bench -- verify
 //! cargo run --release -p holotype-bench -- language
+//! cargo run --release -p holotype-bench -- history --append docs/performance.md --commit COMMIT
+//! cargo run --release -p holotype-bench -- compare OTHER_BUILD/holotype-bench --pairs 15
 //! cargo run --release -p holotype-bench -- smoke
 //! ```
 //!
@@ -21,6 +23,7 @@ mod append;
 mod dataset;
 mod epistemic;
 mod governed;
+mod history;
 mod language;
 mod locomo;
 mod measure;
@@ -67,6 +70,10 @@ enum Bench {
     Verify(verify::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
     Language(language::Arguments),
+    /// The tracked figures, from data made on the spot; with `--append`, as rows of a table.
+    History(history::HistoryArguments),
+    /// The tracked figures of another build beside those of this one: ratios of interleaved pairs.
+    Compare(history::CompareArguments),
     /// Every bench on small data made on the spot, with its figures checked: is all of it sound?
     Smoke,
 }
@@ -83,6 +90,8 @@ fn main() -> ExitCode {
         Bench::Append(arguments) => append::run(&arguments),
         Bench::Verify(arguments) => verify::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
+        Bench::History(arguments) => history::run(&arguments),
+        Bench::Compare(arguments) => history::compare(&arguments),
         Bench::Smoke => smoke::run(),
     };
     match done {

@@ -6,7 +6,7 @@
 
 mod conversation;
 mod desk;
-mod neighbours;
+pub(crate) mod neighbours;
 
 use crate::Result;
 use serde_json::Value;
@@ -29,12 +29,12 @@ fn check_vectors(dir: &Path) -> Result<()> {
     let names = ["base", "queries", "truth", "filter", "filtered"];
     let [base, queries, truth, filter, filtered] =
         names.map(|name| dir.join(format!("{name}.npy")).display().to_string());
-    neighbours::write(dir)?;
+    neighbours::write(dir, neighbours::SMALL)?;
     let common = ["vectors", "--base", &base, "--queries", &queries, "--ef", "32,128"];
     let plain = bench(&[&common[..], &["--truth", &truth, "--recall", "0.99"]].concat())?;
     let phases: Vec<&str> = plain.iter().map(|line| text(line, "phase")).collect::<Result<_>>()?;
     check(phases == ["build", "open", "search", "search", "search"], "vectors: the phases", &phases)?;
-    check(number(&plain[0], "vectors")? == neighbours::COUNT as f64, "vectors: how many are built", &plain[0])?;
+    check(number(&plain[0], "vectors")? == neighbours::SMALL.count as f64, "vectors: how many are built", &plain[0])?;
     check(number(&plain[0], "disk_bytes")? > 0.0, "vectors: the size of the segment", &plain[0])?;
     check(number(&plain[1], "first_answer_ms")? >= number(&plain[1], "open_ms")?, "vectors: opening", &plain[1])?;
     for line in &plain[2..] {
