@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
 use crate::{database, screen};
+use holotype::plural::counted;
 use holotype::{Holotype, Options, hex};
 use serde_json::json;
 use std::io;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// Where the copy goes; nothing may be there
+    /// The path of the copy, which must not exist
     dest: PathBuf,
 }
 
@@ -26,12 +27,12 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     bar.finish_and_clear();
     let report = report?;
     database.close()?;
-    let derived = if report.derived { "" } else { "; its first opening makes the derived files" };
+    let derived = if report.derived { "" } else { "; its first opening rebuilds the derived files" };
     let text = format!(
-        "{} holds everything up to commit {}, {} bytes{derived}",
+        "{} holds everything up to commit {}, {}{derived}",
         args.dest.display(),
         report.head.commit,
-        report.bytes
+        counted(report.bytes, "bytes")
     );
     let head =
         json!({"position": report.head.position.0, "commit": report.head.commit.0, "hash": hex(&report.head.hash)});

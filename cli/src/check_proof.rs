@@ -5,6 +5,7 @@ use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
 use crate::{script, signing};
 use holotype::hex;
+use holotype::plural::counted;
 use holotype::proof::{Checked, Growth, Proof, Rejected, TreeHead, VerifierKey, check, check_growth};
 use serde_json::{Value, json};
 use std::io;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The proof, as `holotype prove` prints it
+    /// The proof: the output of `holotype prove`
     proof: PathBuf,
     /// The signer's public key, or a file that holds it
     #[arg(long, value_name = "KEY")]
@@ -37,12 +38,13 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     Ok(status)
 }
 
-/// What a proof of either sort shows.
+/// Checks a proof of either sort; gives what it shows as JSON and as lines of text.
 fn examine(text: &str, key: &VerifierKey) -> Result<(Value, Vec<String>), Rejected> {
     if let Ok(growth) = Growth::from_json(text) {
         let (old, new) = check_growth(&growth, key)?;
         let json = json!({"holds": true, "old": json_of_tree(&old), "new": json_of_tree(&new)});
-        let line = format!("the log {} of {} records begins with that of {}", new.origin, new.size, old.size);
+        let line =
+            format!("the log {} of {} begins with that of {}", new.origin, counted(new.size, "records"), old.size);
         return Ok((json, vec![line]));
     }
     let checked = check(&Proof::from_json(text)?, key)?;
@@ -51,12 +53,16 @@ fn examine(text: &str, key: &VerifierKey) -> Result<(Value, Vec<String>), Reject
 
 fn lines_of(checked: &Checked) -> Vec<String> {
     let tree = &checked.tree;
-    let mut lines = vec![format!("log   {} of {} records, root {}", tree.origin, tree.size, hex(&tree.root))];
+    let mut lines =
+        vec![format!("log   {} of {}, root {}", tree.origin, counted(tree.size, "records"), hex(&tree.root))];
     match &checked.content {
-        None => lines.push(format!("item  {}, redacted: that it is there, and nothing of what it was", checked.item)),
+        None => lines.push(format!(
+            "item  {}, redacted: the proof shows that it exists, and nothing of its content",
+            checked.item
+        )),
         Some(content) => {
             let key = content.key.as_ref().map_or_else(String::new, |key| format!(" '{key}'"));
-            let left = if content.redacted { ", forgotten: this is what is left of it" } else { "" };
+            let left = if content.redacted { ", forgotten: only this is left of it" } else { "" };
             lines.push(format!("item  {}{key}, a {}{left}", checked.item, content.kind));
             lines.extend(content.fields.iter().map(|(name, text)| format!("      {name}: {text}")));
         }

@@ -4,6 +4,7 @@ use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use holotype::embed::HashingEmbedder;
+use holotype::plural::counted;
 use holotype::{Encoding, Holotype, Metric, Options, Space};
 use serde_json::json;
 use std::io;
@@ -16,19 +17,19 @@ const UNNAMED: &str = "unnamed";
 pub(crate) struct Args {
     /// The directory to create
     db: PathBuf,
-    /// How many numbers a vector has; without it, the first import decides
+    /// The dimension of vectors; without it, the first import decides
     #[arg(long, value_name = "N")]
     dim: Option<usize>,
     /// How vectors are compared
     #[arg(long, default_value = "cosine", value_parser = ["cosine", "dot", "l2"])]
     metric: String,
-    /// How vectors are kept in the index
+    /// How vectors are stored in the index
     #[arg(long, default_value = "f32", value_parser = ["f32", "f16", "i8"])]
     encoding: String,
-    /// The name of the embedding model, as `all-MiniLM-L6-v2`; `hashing-v1-256` is the built-in one
+    /// The name of the embedding model, such as `all-MiniLM-L6-v2`; `hashing-v1-256` is built in
     #[arg(long, value_name = "NAME")]
     space: Option<String>,
-    /// The score profile of statements that name none
+    /// The score profile of statements that do not name one
     #[arg(long, value_parser = ["agent", "archive"])]
     profile: Option<String>,
     /// The size of a log page, a power of two from 4096 to 1048576 [default: 32768]
@@ -69,13 +70,14 @@ fn space_of(args: &Args) -> Result<Option<Space>, Failure> {
     let embedder = args.space.as_deref().and_then(HashingEmbedder::from_name);
     let dim = match (args.dim, embedder) {
         (Some(dim), Some(embedder)) if dim != embedder.dim() => {
-            let message = format!("--space {} has {} dimensions, not {dim}", embedder.name(), embedder.dim());
+            let dims = counted(embedder.dim() as u64, "dimensions");
+            let message = format!("--space {} has {dims}, not {dim}", embedder.name());
             return Err(Problem::input("usage", message).into());
         }
         (Some(dim), _) => dim,
         (None, Some(embedder)) => embedder.dim(),
         (None, None) if args.space.is_some() => {
-            let problem = Problem::input("usage", "--space needs --dim, the length of its vectors");
+            let problem = Problem::input("usage", "--space needs --dim, the dimension of its vectors");
             return Err(problem.hint("the built-in space hashing-v1-256 needs none").into());
         }
         (None, None) => return Ok(None),

@@ -9,6 +9,7 @@ mod lines;
 use crate::failure::{Failure, Problem, Status};
 use crate::{database, script};
 use holotype::credit::{Credit, CreditError, CreditOptions, Credits, Deviation, Write, credit};
+use holotype::plural::counted;
 use holotype::{Durability, Mark, Target};
 use lines::Line;
 use std::io::{self, BufWriter, Write as _};
@@ -181,7 +182,7 @@ fn store(db: &Path, lines: &[Line<'_>], credits: &Credits, file: &str) -> Result
         drop(transaction);
     }
     database.close()?;
-    database::note(&format!("utility of {changed} items changed"));
+    database::note(&format!("the utility of {} changed", counted(changed, "items")));
     Ok(())
 }
 

@@ -23,14 +23,14 @@ fn open(path: &Path, options: Options) -> Result<Holotype, Failure> {
         note(line);
     }
     for transaction in &report.skipped {
-        note(&format!("left out, because it cannot be applied: {transaction}"));
+        note(&format!("a transaction was left out because it cannot be applied: {transaction}"));
     }
     if let Some(why) = &report.rebuilt {
-        let kept = if read_only { ", in memory; `holotype rebuild` keeps them" } else { "" };
-        note(&format!("derived files were made anew from the log{kept}: {why}"));
+        let kept = if read_only { " in memory; `holotype rebuild` stores them" } else { "" };
+        note(&format!("derived files were rebuilt from the log{kept}: {why}"));
     }
     if let Some(damage) = &report.damage {
-        note(&format!("the log is damaged, and what lies behind the damage is not shown: {damage}"));
+        note(&format!("the log is damaged, and nothing after the damage is shown: {damage}"));
     }
     Ok(database)
 }

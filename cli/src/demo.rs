@@ -1,86 +1,112 @@
-//! `holotype demo`: the whole idea in one minute, with a story that comes with the program.
+//! `holotype demo`: one question, asked twice, about a story that comes with the program.
 //!
-//! What is printed is laid out in `demo/script.md`. The narrative is fixed; every count, text, score, span, verdict,
-//! place and hash in it is computed while it runs. Where an order differs from the story's, the demo says so and ends
-//! with status 1.
+//! `demo/script.md` is the layout of the output. The narrative is fixed; every count, text, score, span, verdict, place
+//! and hash in it is computed while the demo runs. Where an order differs from the story's, the demo says so and ends
+//! with status 1. With `--format json` or `jsonl` the same values are one JSON document, and no prose is printed.
+//!
+//! The database is made in a directory for temporary files and removed at the end, unless `--keep` names a place for it.
 
 mod change;
+mod scratch;
 mod story;
 
-use crate::database;
 use crate::failure::{Failure, Status};
-use crate::render::branch;
 use crate::render::text::{cut, width, wrap};
+use crate::render::{self, Format, branch};
+use crate::{database, interrupt};
 use change::ChangedCopy;
 use holotype::answer::{Answer, Role};
+use holotype::plural::counted;
 use holotype::{Holotype, Options, Verdict, hex};
+use scratch::Scratch;
+use serde_json::{Map, Value, json};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use story::{Priced, Story};
+use story::{Near, Priced, Story};
 
 /// The widest line.
 const COLUMNS: usize = 96;
 /// The widest line of what happened.
 const EVENT_COLUMNS: usize = 90;
 
-/// What a database is called that nobody named.
-const NAME: &str = "demo";
+/// The name of the database in the commands of section 7, if the database is not kept.
+const NAME: &str = "demo.holo";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory to leave the database in [default: demo.holo, or demo-2.holo and so on]
-    dir: Option<PathBuf>,
+    /// Keep the database of the demo in this new directory [default: it is removed at the end]
+    #[arg(long, value_name = "PATH")]
+    keep: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
-    let path = args.dir.clone().unwrap_or_else(fresh_name);
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut telling = Telling { out: &mut out, path: &path, surprises: Vec::new() };
-    telling.line("holotype demo: one question, asked twice.")?;
+pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
+    // Ctrl-C stops the demo between two sections, so that nothing is left behind.
+    let _heeded = interrupt::heed(1);
+    let scratch = if args.keep.is_none() { Some(Scratch::new()?) } else { None };
+    let path = match (&args.keep, &scratch) {
+        (Some(path), _) => path.clone(),
+        (None, scratch) => scratch.as_ref().map_or_else(|| PathBuf::from(NAME), |scratch| scratch.path().join(NAME)),
+    };
+    let is_json = matches!(format, Format::Json | Format::Jsonl);
+    let mut out: Box<dyn Write> =
+        if is_json { Box::new(io::sink()) } else { Box::new(BufWriter::new(io::stdout().lock())) };
+    let mut telling = Telling { out: &mut out, path: &path, facts: Map::new(), surprises: Vec::new() };
+    tell(&mut telling, args.keep.as_deref())?;
+    let Telling { mut facts, surprises, .. } = telling;
+    out.flush()?;
+    drop(out);
+    if is_json {
+        facts.insert("surprises".into(), surprises.as_slice().into());
+        render::write_fact(&mut io::stdout().lock(), &facts.into(), "", format)?;
+    }
+    for surprise in &surprises {
+        database::note(&format!("the result differs from the story: {surprise}"));
+    }
+    Ok(if surprises.is_empty() { Status::Done } else { Status::Found })
+}
 
-    let story = Story::create(&path)?;
+fn tell<W: Write>(telling: &mut Telling<'_, W>, kept: Option<&Path>) -> Result<(), Failure> {
+    let stopped = || if interrupt::asked() { Err(Failure::Interrupted) } else { Ok(()) };
+    telling.line("holotype demo: one question, asked twice.")?;
+    telling.fact("question", story::QUESTION);
+    telling.fact("kept", kept.map(|path| path.display().to_string()));
+
+    let story = Story::create(telling.path)?;
     telling.what_happened(&story)?;
+    stopped()?;
     telling.plain_similarity(&story)?;
+    stopped()?;
     let answer = story.governed()?;
     telling.governed_recall(&story, &answer)?;
     telling.evidence(&story, &answer)?;
     let head = story.database.head();
     story.database.close()?;
 
+    stopped()?;
     telling.one_byte()?;
+    stopped()?;
     telling.heading(6, "The head of the log")?;
     telling.line(&format!("   commit {}  {}", head.commit, hex(&head.hash)))?;
-    let name = path.display();
-    telling.line(&format!(
-        "   Keep it elsewhere: with `verify {name} --head HASH` it shows whether the past was changed."
-    ))?;
-    telling.heading(7, "Go on with")?;
+    telling.fact("head", json!({"commit": head.commit.0, "hash": hex(&head.hash)}));
+    telling.line("   Keep it elsewhere: `holotype verify DB --head HASH` shows later whether the past was changed.")?;
+    telling.heading(7, "Try it yourself")?;
+    if kept.is_none() {
+        telling.line(&format!("   holotype demo --keep {NAME}"))?;
+    }
+    let name = kept.map_or_else(|| NAME.to_owned(), |path| path.display().to_string());
     telling.line(&format!("   holotype query {name} \"recall 'Does Joseph need a visa?' score profile archive\""))?;
     telling.line(&format!("   holotype query {name} \"sources of 'ask-mara' depth 3\""))?;
     telling.line(&format!("   holotype repl {name}"))?;
-    let surprises = telling.surprises;
-    out.flush()?;
-    for surprise in &surprises {
-        database::note(&format!("this is not how the story goes: {surprise}"));
-    }
-    Ok(if surprises.is_empty() { Status::Done } else { Status::Found })
-}
-
-/// A name beside which nothing is overwritten.
-fn fresh_name() -> PathBuf {
-    let names = (1_u32..).map(|number| match number {
-        1 => PathBuf::from(format!("{NAME}.holo")),
-        _ => PathBuf::from(format!("{NAME}-{number}.holo")),
-    });
-    // Whatever the names, creating refuses a directory that is there.
-    names.take(10_000).find(|name| !name.exists()).unwrap_or_else(|| PathBuf::from(format!("{NAME}.holo")))
+    Ok(())
 }
 
 /// The story being told.
 struct Telling<'t, W> {
     out: &'t mut W,
     path: &'t Path,
-    /// Where what was computed is not what the story says.
+    /// The computed values, for JSON.
+    facts: Map<String, Value>,
+    /// The points where the result differs from the story.
     surprises: Vec<String>,
 }
 
@@ -89,7 +115,7 @@ impl<W: Write> Telling<'_, W> {
         writeln!(self.out, "{}", text.trim_end())
     }
 
-    /// A line that is cut where it is too long.
+    /// Writes a line, cut if it is too long.
     fn row(&mut self, text: &str) -> io::Result<()> {
         let blank: String = text.chars().take_while(|c| *c == ' ').collect();
         let mut kept = String::new();
@@ -108,6 +134,10 @@ impl<W: Write> Telling<'_, W> {
         self.line(&format!("\n{number}  {text}"))
     }
 
+    fn fact(&mut self, name: &str, value: impl Into<Value>) {
+        self.facts.insert(name.to_owned(), value.into());
+    }
+
     fn expect(&mut self, holds: bool, otherwise: impl Into<String>) {
         if !holds {
             self.surprises.push(otherwise.into());
@@ -116,12 +146,18 @@ impl<W: Write> Telling<'_, W> {
 
     fn what_happened(&mut self, story: &Story) -> Result<(), Failure> {
         self.heading(1, "What happened")?;
-        let name = self.path.display().to_string();
-        self.line(&format!("   An agent books a trip to Lisbon for Mara, Ines and Joseph. Its log is now in {name}:"))?;
+        self.line("   An agent books a trip to Lisbon for Mara, Ines and Joseph. Its log holds")?;
         let (traces, recalls, themes) = (story.count("traces")?, story.count("recalls")?, story.count("themes")?);
         let transactions = story.transactions;
-        self.line(&format!("   {traces} traces, {recalls} recalls, {themes} themes, in {transactions} transactions. Mara said on the first day:"))?;
-        self.line(&format!("   \"{}.\" And then:", story.limit_quote()?))?;
+        self.line(&format!(
+            "   {}, {} and {}, in {}. Mara said on the first day:",
+            counted(traces, "traces"),
+            counted(recalls, "recalls"),
+            counted(themes, "themes"),
+            counted(transactions, "transactions")
+        ))?;
+        let limit = story.limit_quote()?;
+        self.line(&format!("   \"{limit}.\" And then:"))?;
         self.line("")?;
         let events = story.events()?;
         let who = events.iter().map(|event| width(&event.who)).max().unwrap_or(0);
@@ -132,34 +168,65 @@ impl<W: Write> Telling<'_, W> {
             self.line(&format!("{lead}{text}"))?;
         }
         self.expect(events.len() == story::EVENTS.len(), "some of its events are missing");
+        let told = |event: &story::Event| json!({"when": event.when, "who": event.who, "text": event.text});
+        self.fact(
+            "happened",
+            json!({
+                "traces": traces, "recalls": recalls, "themes": themes, "transactions": transactions, "limit": limit,
+                "events": events.iter().map(told).collect::<Vec<_>>(),
+            }),
+        );
         self.line(&format!("\n   {}, the question: {}", story.asked_at()?, story::QUESTION))?;
         Ok(())
     }
 
     fn plain_similarity(&mut self, story: &Story) -> Result<(), Failure> {
         self.heading(2, "What plain similarity believes")?;
-        let nearest = story.nearest()?;
-        let first = nearest.iter().take(story::NEAREST.len()).collect::<Vec<_>>();
+        let nearest = self.rows_of_similarity(&story.nearest(None)?, story::NEAREST.len())?;
+        self.line("   Five prices below the limit, none of them true now. This agent pays and does not ask.")?;
+        let limit = story.limit()?;
+        self.expect_traps("plain similarity", &nearest, &story::NEAREST, story::NEAREST.len(), limit);
+
+        self.line(&format!("\n   With a metadata filter, {}:", story::FILTER))?;
+        let filtered = self.rows_of_similarity(&story.nearest(Some(story::FILTER))?, story::FILTERED.len())?;
+        self.line("   The filter removes the failed call, the old version and the guess. Two fares that were true")?;
+        self.line("   once come first: no filter on one item knows that a later one replaced it. It pays too.")?;
+        self.expect_traps("similarity with a filter", &filtered, &story::FILTERED, 2, limit);
+        let told =
+            |near: &Near| json!({"cosine": near.cosine, "key": near.key, "price": near.price.words, "why": near.why});
+        self.fact("similarity", nearest.iter().map(told).collect::<Vec<_>>());
+        let filtered: Vec<Value> = filtered.iter().map(told).collect();
+        self.fact("similarity_with_filter", json!({"filter": story::FILTER, "rows": filtered}));
+        Ok(())
+    }
+
+    /// Writes the nearest items and gives those that were written.
+    fn rows_of_similarity(&mut self, nearest: &[Near], most: usize) -> Result<Vec<Near>, Failure> {
+        let first = nearest.get(..most).unwrap_or(nearest);
         let keys = first.iter().map(|near| width(&near.key)).max().unwrap_or(0);
         let prices = first.iter().map(|near| width(&near.price.words)).max().unwrap_or(0);
-        for near in &first {
+        for near in first {
             let Priced { words, .. } = &near.price;
             let key_blank = " ".repeat(keys - width(&near.key));
             let price_blank = " ".repeat(prices - width(words));
             let (cosine, key, why) = (near.cosine, &near.key, &near.why);
             self.row(&format!("   {cosine:.3}  {key}{key_blank}  {words}{price_blank}  {why}"))?;
         }
-        let limit = story.limit()?;
-        let order: Vec<&str> = first.iter().map(|near| near.key.as_str()).collect();
-        self.expect(order == story::NEAREST, format!("plain similarity finds {}", order.join(", ")));
-        let walks_in = first.iter().all(|near| near.price.value < limit && near.price.value != story::PRICE);
-        self.expect(walks_in, "plain similarity finds a price that is right or above the limit");
-        self.line("   Five prices below the limit, none of them true now. This agent pays and does not ask.")?;
-        Ok(())
+        Ok(first.to_vec())
+    }
+
+    /// Expects this order, and wrong prices below the limit in its first `traps` rows.
+    fn expect_traps(&mut self, what: &str, found: &[Near], expected: &[&str], traps: usize, limit: f64) {
+        let order: Vec<&str> = found.iter().map(|near| near.key.as_str()).collect();
+        self.expect(order == expected, format!("{what} finds {}", order.join(", ")));
+        let walks_in =
+            found.iter().take(traps).all(|near| near.price.value < limit && near.price.value != story::PRICE);
+        self.expect(walks_in, format!("{what} finds a price that is right or above the limit"));
     }
 
     fn governed_recall(&mut self, story: &Story, answer: &Answer) -> Result<(), Failure> {
         self.heading(3, "What governed recall answers, and why")?;
+        self.fact("governed_recall", json!({"statement": story::statement(), "answer": answer.to_json(None)}));
         self.line(&format!("   {}", story::statement()))?;
         self.line("       S = similarity + words + recency + status + source")?;
         let hits: Vec<_> = answer.rows.iter().filter(|row| row.role == Role::Hit).collect();
@@ -231,13 +298,14 @@ impl<W: Write> Telling<'_, W> {
         }
         let sound = !row.citations.is_empty() && row.citations.iter().all(|citation| citation.verdict == Verdict::Ok);
         self.expect(sound, format!("the evidence of {} does not hold in {}", row.key, story.database.path().display()));
-        self.line("   Each span was read from the log just now and hashed, and the hash is the one that was")?;
-        self.line("   stored with the fact. Every row that cites something is checked so when it is read.")?;
+        self.fact("evidence", row.to_json(Some(&["key".to_owned(), "text".to_owned(), "citations".to_owned()])));
+        self.line("   Each span was read from the log just now and hashed: the hash is the one stored with the")?;
+        self.line("   fact. Every row that cites something is checked like this each time it is read.")?;
         Ok(())
     }
 
     fn one_byte(&mut self) -> Result<(), Failure> {
-        self.heading(5, "One byte is changed, in a copy")?;
+        self.heading(5, "One byte changed in a copy")?;
         let copy = ChangedCopy::of(self.path, story::QUOTE, story::FORGED)?;
         self.line("   In a copy, the 2 of \"268 EUR each\" becomes a 1: a fare below the limit. Its verify says:")?;
         let faults = copy.faults()?;
@@ -247,19 +315,21 @@ impl<W: Write> Telling<'_, W> {
             }
         }
         if let Some(more) = faults.len().checked_sub(1).filter(|more| *more > 0) {
-            self.line(&format!("   and {more} more, of the items that it holds and that rest on it."))?;
+            self.line(&format!("   and {} that follow from it.", counted(more as u64, "more faults")))?;
         }
         let found = faults.iter().any(|fault| copy.is_where_it_was_changed(fault));
         self.expect(found, "verify does not find the byte that was changed");
         let shown = copy.shows(story::FORGED)?;
         let database = Holotype::open(self.path, Options::read_only())?;
         let report = database.verify(&mut |_, _| {})?;
-        let name = self.path.display();
-        self.expect(report.is_clean(), format!("verify finds something in {name}"));
+        self.expect(report.is_clean(), "verify finds faults in the original");
         self.expect(!shown, "the copy shows the forged fare as evidence");
-        self.line(&format!(
-            "   Asked again, the copy does not show 168 EUR as evidence. In {name}, verify finds nothing."
-        ))?;
+        self.line("   Asked again, the copy does not show 168 EUR as evidence. The original has no faults.")?;
+        let told: Vec<String> = faults.iter().map(|fault| copy.within(&fault.to_string())).collect();
+        self.fact(
+            "changed_byte",
+            json!({"faults": told, "shown_as_evidence": shown, "original_is_clean": report.is_clean()}),
+        );
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::Format;
 use holotype::interchange::{self, ExportReport};
+use holotype::plural::counted;
 use holotype::{Error, Snapshot};
 use serde_json::json;
 use std::fs::{self, File};
@@ -17,13 +18,13 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// The file to write; stdout without it, or for `-`
+    /// The file to write; without it or with `-`, stdout
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The log in commit order instead of the present state
+    /// Export the log in commit order instead of the present state
     #[arg(long)]
     history: bool,
-    /// Write the vectors to this file instead of into the lines
+    /// Write the vectors to this file instead of the lines
     #[arg(long, value_name = "FILE.npy")]
     vectors: Option<PathBuf>,
 }
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     if file.is_some() {
         let told = match format {
             Format::Json | Format::Jsonl => json!({"lines": lines, "vectors": vectors}).to_string(),
-            _ => format!("{lines} lines and {vectors} vectors written"),
+            _ => format!("{} and {} written", counted(lines, "lines"), counted(vectors, "vectors")),
         };
         let _ = writeln!(io::stderr(), "{told}");
     }

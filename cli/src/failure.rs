@@ -1,6 +1,8 @@
-//! How a command ends when it does not end well: what is told on stderr, and the exit status.
+//! How a command fails: the message on stderr, and the exit status.
 
+use crate::help;
 use crate::render::Format;
+use crate::screen::Screen;
 use holotype::query::Errors;
 use holotype::{Error, ErrorClass};
 use serde_json::{Map, Value};
@@ -15,7 +17,7 @@ pub(crate) enum Status {
     Done = 0,
     /// A check found something, or lines were skipped.
     Found = 1,
-    /// Some of several statements were wrong, each told already.
+    /// Some of several statements were wrong, and each was reported.
     Wrong = 2,
     /// A database could not be opened.
     Unopened = 3,
@@ -53,7 +55,7 @@ pub(crate) enum Failure {
     Interrupted,
 }
 
-/// What went wrong, for a person and for a program.
+/// A problem, for a person and for a program.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: Status,
@@ -62,7 +64,7 @@ pub(crate) struct Problem {
     pub(crate) about: Box<About>,
 }
 
-/// Where it went wrong, and what to do.
+/// The place of a problem, and the remedy.
 #[derive(Debug, Default)]
 pub(crate) struct About {
     pub(crate) file: Option<String>,
@@ -180,7 +182,7 @@ impl Problem {
         text
     }
 
-    /// Tells it on stderr. There is nobody left to tell when that fails.
+    /// Writes it to stderr. A failure of that cannot be reported anywhere.
     pub(crate) fn tell(&self, format: Option<Format>) {
         let text = match format {
             Some(Format::Json | Format::Jsonl) => {
@@ -208,7 +210,7 @@ impl From<Error> for Problem {
 }
 
 impl Failure {
-    /// Tells what there is to tell, and gives the exit status.
+    /// Writes the message, if there is one, and gives the exit status.
     pub(crate) fn tell(&self, format: Option<Format>) -> ExitCode {
         match self {
             Failure::ClosedPipe => ExitCode::SUCCESS,
@@ -243,17 +245,30 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Tells what is wrong with the command line, or prints the help that it asks for.
+/// Reports a wrong command line, or prints the help that was asked for.
 pub(crate) fn usage(error: &clap::Error, json: bool) -> ExitCode {
     if json && error.use_stderr() {
         let text = error.render().to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim();
         let hint = "`holotype help` lists the commands, `holotype COMMAND --help` their options";
         Problem::input("usage", message).hint(hint).tell(Some(Format::Json));
-    } else if let Err(error) = error.print() {
+    } else if let Err(error) = print_usage(error) {
         return Failure::from(error).tell(None);
     }
     if error.use_stderr() { Status::Wrong.into() } else { ExitCode::SUCCESS }
+}
+
+/// Writes the help or the error of clap, fitted to the terminal.
+fn print_usage(error: &clap::Error) -> io::Result<()> {
+    let to_stderr = error.use_stderr();
+    let screen = if to_stderr { Screen::stderr() } else { Screen::stdout() };
+    let rendered = error.render();
+    let text = if screen.colour { rendered.ansi().to_string() } else { rendered.to_string() };
+    let text = help::fit(&text, screen.width);
+    match to_stderr {
+        true => io::stderr().write_all(text.as_bytes()),
+        false => io::stdout().write_all(text.as_bytes()),
+    }
 }
 
 #[cfg(test)]

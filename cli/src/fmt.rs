@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file with the statements; stdin without it
+    /// The file with the statements; without it, stdin
     file: Option<PathBuf>,
-    /// Print nothing; exit with 1 if the file is not in canonical form
+    /// Print nothing, and exit with status 1 if the file is not in canonical form
     #[arg(long)]
     check: bool,
 }

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// Print the signed checkpoint of the tree over all records instead, for others to keep
+    /// Print a signed checkpoint of the tree over all records instead, for others to keep
     #[arg(long)]
     sign: bool,
-    /// Where the signing key is kept; it is made if there is none [default: DB.key, beside the database]
+    /// The file of the signing key, created if missing [default: DB.key, beside the database]
     #[arg(long, value_name = "FILE", requires = "sign")]
     key: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
-//! `holotype import`: the lines of files into a database.
+//! `holotype import`: imports the lines of files into a database.
 //!
-//! Where the database has no embedding space and no vectors come with the files, every text gets a vector from the
-//! built-in hashing embedder, so that recall works with no model.
+//! If the database has no embedding space and the files bring no vectors, the built-in hashing embedder makes a vector
+//! for every text, so that recall works without a model.
 
 use crate::failure::{Failure, Problem, Status};
 use crate::interrupt::{self, Stoppable};
@@ -9,6 +9,7 @@ use crate::render::{self, Format};
 use crate::{database, params, screen};
 use holotype::embed::HashingEmbedder;
 use holotype::interchange::{self, ImportOptions, ImportReport, NpyReader};
+use holotype::plural::counted;
 use holotype::{Durability, Holotype};
 use serde_json::json;
 use std::fs::File;
@@ -22,13 +23,13 @@ pub(crate) struct Args {
     /// Files of JSON Lines, in order; `-` is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The vectors that `row` counts in: one file for each FILE, in the same order
+    /// The vectors that `row` refers to: one file for each FILE, in the same order
     #[arg(long, value_name = "FILE.npy")]
     vectors: Vec<PathBuf>,
-    /// How safe a transaction is before the next begins
+    /// How durable each transaction is before the next one begins
     #[arg(long, default_value = "sync", value_parser = ["sync", "flush", "none"])]
     durability: String,
-    /// Tell a line that is wrong and go on; lines that depend on it are skipped too
+    /// Report a wrong line and go on; lines that depend on it are skipped too
     #[arg(long)]
     skip_bad: bool,
 }
@@ -44,7 +45,11 @@ struct Input {
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     if !args.vectors.is_empty() && args.vectors.len() != args.files.len() {
         let (files, vectors) = (args.files.len(), args.vectors.len());
-        let message = format!("--vectors is given once for each FILE: {files} files, {vectors} files of vectors");
+        let message = format!(
+            "--vectors must be given once for each FILE: there are {} and {}",
+            counted(files as u64, "files"),
+            counted(vectors as u64, "files of vectors")
+        );
         return Err(Problem::input("usage", message).into());
     }
     let inputs = open_inputs(args)?;
@@ -58,7 +63,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         let report = import_one(&database, input, &options);
         if interrupt::asked() {
             database.close()?;
-            database::note("interrupted; every transaction before stands, and the import can be run again");
+            database::note("interrupted; the transactions committed so far stand, and the import can be run again");
             return Err(Failure::Interrupted);
         }
         add(&mut total, report?);
@@ -102,7 +107,7 @@ fn with_hint(failure: Failure, path: &Path) -> Failure {
     }
 }
 
-/// Who makes vectors of texts that have none: nobody, where a model's vectors are kept.
+/// The embedder for texts without a vector; none if the database holds the vectors of a model.
 fn embedder_for(database: &Holotype, args: &Args) -> Result<Option<HashingEmbedder>, Failure> {
     Ok(match database.snapshot().space()? {
         Some(space) => HashingEmbedder::from_name(&space.model),
@@ -133,15 +138,20 @@ fn tell(total: &ImportReport, embedder: Option<HashingEmbedder>, format: Format)
     if let Some(embedder) = embedder.filter(|_| total.embedded > 0) {
         let (count, name) = (total.embedded, embedder.name());
         database::note(&format!(
-            "{count} texts came without a vector and got one from the built-in {name}: good enough to try; \
-             import vectors of a model for better recall"
+            "{} without a vector: the built-in embedder {name} made one for each, which is good enough to try; \
+             import vectors of a model for better recall",
+            counted(count, "texts")
         ));
     }
     let ImportReport { transactions, added, known, skipped, embedded, .. } = total;
     let json = json!({
         "transactions": transactions, "added": added, "known": known, "skipped": skipped, "embedded": embedded,
     });
-    let text = format!("{added} lines added in {transactions} transactions, {known} known already, {skipped} skipped");
+    let text = format!(
+        "{} added in {}, {known} already known, {skipped} skipped",
+        counted(*added, "lines"),
+        counted(*transactions, "transactions")
+    );
     render::write_fact(&mut io::stdout().lock(), &json, &text, format)?;
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Ctrl-C: the program ends with status 130. What was committed stands, as after any end of a process.
+//! Ctrl-C ends the program with status 130. Committed transactions stand, as after any end of a process.
 //!
 //! While an import runs, the first Ctrl-C lets it stop between two lines and close the database; while a statement
-//! runs, the first cancels it. The second ends the program on the spot. Between the statements of a person's session
-//! none ends it.
+//! runs, the first cancels it; the demo stops between two sections. The second ends the program at once. Between the
+//! statements of an interactive session none ends it.
 
 use crate::failure::{Failure, Problem, Status};
 use holotype::Cancel;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The exit status of an interrupted command.
 pub(crate) const STATUS: u8 = 130;
-/// However often it is pressed.
+/// For [`heed`]: no number of them ends the program.
 pub(crate) const ALWAYS: u32 = u32::MAX;
 
-/// How many Ctrl-C the command under way looks at by itself, and how many there were.
+/// How many Ctrl-C the running command handles itself, and how many there were.
 static HEEDED: AtomicU32 = AtomicU32::new(0);
 static ASKED: AtomicU32 = AtomicU32::new(0);
-/// What a Ctrl-C cancels.
+/// The handle that a Ctrl-C cancels.
 static CANCEL: LazyLock<Cancel> = LazyLock::new(Cancel::new);
 
 /// Takes over Ctrl-C.
@@ -39,18 +39,18 @@ pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::SeqCst) > 0
 }
 
-/// What was asked before does not count any more.
+/// Forgets the Ctrl-C so far.
 pub(crate) fn reset() {
     ASKED.store(0, Ordering::SeqCst);
     CANCEL.reset();
 }
 
-/// What a Ctrl-C cancels.
+/// The handle that a Ctrl-C cancels.
 pub(crate) fn cancel() -> &'static Cancel {
     &CANCEL
 }
 
-/// As long as it lives, so many Ctrl-C do not end the program.
+/// While it lives, the given number of Ctrl-C do not end the program.
 #[derive(Debug)]
 pub(crate) struct Heeded {
     before: u32,

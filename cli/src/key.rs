@@ -1,4 +1,4 @@
-//! `holotype key`: the public half of a database's signing key, which is made if there is none.
+//! `holotype key`: prints the public part of a database's signing key, which is created if missing.
 
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// Where the key is kept [default: DB.key, beside the database]
+    /// The file of the key [default: DB.key, beside the database]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 }

@@ -7,13 +7,13 @@ use holotype::query::Duration;
 #[derive(Debug, clap::Args)]
 #[group(id = "limits")]
 pub(crate) struct Args {
-    /// The most time a statement may take, such as 500ms or 2s
+    /// The time limit of a statement, such as 500ms or 2s
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
-    /// The most rows a statement may look at
+    /// How many rows a statement may examine
     #[arg(long, value_name = "COUNT")]
     max_rows: Option<u64>,
-    /// The most memory a statement may keep, in bytes or with K, M or G
+    /// How much memory a statement may hold, in bytes or with K, M or G
     #[arg(long, value_name = "BYTES")]
     max_memory: Option<String>,
 }
@@ -31,7 +31,7 @@ impl Args {
             limits = limits.rows_scored(rows);
         }
         if let Some(text) = &self.max_memory {
-            let wrong = || Problem::input("usage", format!("{text:?} is no size")).hint("write 1000000, 64M or 1G");
+            let wrong = || Problem::input("usage", format!("{text:?} is not a size")).hint("write 1000000, 64M or 1G");
             limits = limits.memory(bytes(text).ok_or_else(wrong)?);
         }
         Ok(limits)

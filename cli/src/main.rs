@@ -26,6 +26,7 @@ mod export;
 mod failure;
 mod fmt;
 mod head;
+mod help;
 mod import;
 mod interrupt;
 mod json;
@@ -53,58 +54,58 @@ use std::process::ExitCode;
 
 /// An embedded database for provenance-tracked agent memory.
 #[derive(Debug, Parser)]
-#[command(name = "holotype", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "holotype", version, subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// How answers and errors are written [default: table; jsonl with --batch]
+    /// The format of answers and errors [default: table; jsonl with --batch]
     #[arg(long, global = true, value_name = "FORMAT")]
     format: Option<Format>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show the whole idea in one minute, with no network
+    /// Tell an example story in one minute: one question, asked twice
     Demo(demo::Args),
     /// Create an empty database
     Create(create::Args),
-    /// Add the lines of JSON Lines files to a database
+    /// Import JSON Lines files into a database
     Import(import::Args),
-    /// Write a database as JSON Lines
+    /// Export a database as JSON Lines
     Export(export::Args),
-    /// Run statements of the recall language
+    /// Run statements of the query language
     Query(query::Args),
-    /// Ask and answer in a session
+    /// Run statements in an interactive session
     Repl(repl::Args),
     /// Check every checksum, hash, pointer and derived file
     Verify(verify::Args),
-    /// Say what is in a database
+    /// Show what a database holds, and its limits
     Stats(stats::Args),
-    /// Print the end of the log: position, transaction, hash
+    /// Print the end of the log: position, commit, hash
     Head(head::Args),
-    /// Prove to others that an item is in the log, or that the log only grew
+    /// Prove that an item is in the log, or that the log only grew
     Prove(prove::Args),
-    /// Check a proof, without the database
+    /// Check a proof without the database
     CheckProof(check_proof::Args),
-    /// Print the public half of a database's signing key, making the key if there is none
+    /// Print the public part of the signing key, which is created if missing
     Key(key::Args),
-    /// Write a checkpoint now, so that the next opening has nothing to replay
+    /// Write a checkpoint, so that the next opening has nothing to replay
     Checkpoint(checkpoint::Args),
-    /// Seal the open log page
+    /// Close the open log page with its hash
     Seal(seal::Args),
-    /// Make derived files smaller
+    /// Merge derived files into fewer and smaller ones
     Compact(compact::Args),
-    /// Keep history from one commit on only, and what is live
+    /// Remove the history before a commit, and keep what is live
     Retain(retain::Args),
     /// Copy a database as of its newest commit, while others write to it
     Backup(backup::Args),
-    /// Make a new database of what can be read of a damaged one
+    /// Create a new database from what is readable in a damaged one
     Salvage(salvage::Args),
-    /// Make every derived file anew from the log
+    /// Rebuild every derived file from the log
     Rebuild(rebuild::Args),
     /// Compute HiMPO advantages of memory writes from log-probabilities
     Credit(credit::Args),
-    /// Print statements in their canonical form
+    /// Print statements in canonical form
     Fmt(fmt::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
@@ -129,7 +130,7 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
     let given = format;
     let format = format.unwrap_or_default();
     match command {
-        Command::Demo(args) => demo::run(&args),
+        Command::Demo(args) => demo::run(&args, format),
         Command::Create(args) => create::run(&args, format),
         Command::Import(args) => import::run(&args, format),
         Command::Export(args) => export::run(&args, format),

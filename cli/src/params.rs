@@ -35,7 +35,7 @@ fn read_one<'o>(option: &'o str, vectors: Option<&NpyReader>) -> Result<(&'o str
     let (name, is_json) = name.strip_suffix(':').map_or((name, false), |name| (name, true));
     let name = name.strip_prefix('$').unwrap_or(name);
     if name.is_empty() || name.contains(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')) {
-        return Err(wrong(format!("--param {option:?}: {name:?} is no name")));
+        return Err(wrong(format!("--param {option:?}: {name:?} is not a name")));
     }
     if is_json {
         let mut parser = Parser::new(text);
@@ -138,7 +138,7 @@ mod tests {
     fn a_param_that_is_wrong_says_how_to_write_one() {
         let told = |option: &str| read(&[option.to_owned()], None).unwrap_err();
         assert!(told("q").message.contains("no `=`"));
-        assert!(told("=x").message.contains("is no name"));
+        assert!(told("=x").message.contains("is not a name"));
         assert!(told("q:=[1,").message.starts_with("--param q: "));
         assert!(told("q:={\"row\":1}").about.hint.unwrap().contains("--vectors"));
         assert_eq!(told("q=@/nowhere/v.npy:1").status, Status::Io);

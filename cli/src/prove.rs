@@ -11,13 +11,13 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// The item: its key, or `#` and its number
+    /// The item, by its key or by `#` and its number
     #[arg(required_unless_present = "since", conflicts_with = "since")]
     item: Option<String>,
-    /// Where the signing key is kept; it is made if there is none [default: DB.key, beside the database]
+    /// The file of the signing key, created if missing [default: DB.key, beside the database]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Prove instead that the log continues the one of this signed checkpoint, as `head --sign` prints it
+    /// Prove instead that the log continues that of a signed checkpoint, the output of `head --sign`
     #[arg(long, value_name = "CHECKPOINT")]
     since: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// What cannot be proven is a finding: the log is not the one it was.
+/// A proof that cannot be made is a finding: the log is not the one that was signed.
 fn not_proven(error: Error) -> Failure {
     match error {
         Error::Proof { what } => Problem::new(Status::Found, "proof", what).into(),

@@ -15,19 +15,19 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// The statements; `-` reads them from stdin
+    /// The statements; with `-`, they are read from stdin
     #[arg(required_unless_present = "batch")]
     statement: Option<String>,
-    /// A parameter: `q=TEXT`, `q:=JSON`, or `q=@FILE.npy:ROW`; may be given several times
+    /// A parameter: `q=TEXT`, `q:=JSON` or `q=@FILE.npy:ROW`; can be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
     /// Refuse statements that write
     #[arg(long)]
     read_only: bool,
-    /// Run the statements of a file of lines {"id","statement","params"}; one answer a line, in order
+    /// Run the statements in a file of lines {"id","statement","params"}, with one answer a line, in order
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = ["statement", "params"])]
     batch: Option<PathBuf>,
-    /// The vectors that `row` counts in
+    /// The vectors that `row` refers to
     #[arg(long, value_name = "FILE.npy")]
     vectors: Option<PathBuf>,
     #[command(flatten)]

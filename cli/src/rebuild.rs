@@ -1,9 +1,10 @@
-//! `holotype rebuild`: makes derived files anew from the log; segments that prove to be right are kept, unless all are
-//! to go.
+//! `holotype rebuild`: rebuilds derived files from the log. Segments that match their checksums and the log are kept,
+//! unless `--all` is given.
 
 use crate::database;
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
+use holotype::plural::counted;
 use holotype::{Holotype, Options};
 use serde_json::json;
 use std::io;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// Keep nothing, not even segments of vectors and words that match their checksums and the log
+    /// Rebuild segments too that match their checksums and the log
     #[arg(long)]
     all: bool,
 }
@@ -30,10 +31,10 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     database.close()?;
     let but = match kept {
         0 => String::new(),
-        1 => ", but for one segment that is right".to_owned(),
-        _ => format!(", but for {kept} segments that are right"),
+        _ => format!(", except {} found sound", counted(kept as u64, "segments")),
     };
-    let text = format!("every derived file was made anew from the log{but}: {items} items, up to commit {commit}");
+    let items_in_words = counted(u64::from(items), "items");
+    let text = format!("every derived file was rebuilt from the log{but}: {items_in_words}, up to commit {commit}");
     let fact = json!({"items": items, "commit": commit, "kept": kept});
     render::write_fact(&mut io::stdout().lock(), &fact, &text, format)?;
     Ok(Status::Done)

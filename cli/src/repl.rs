@@ -1,10 +1,11 @@
-//! `holotype repl`: ask and answer.
+//! `holotype repl`: an interactive session.
 //!
-//! On a terminal, lines are edited, coloured, completed and remembered; Enter runs a script once it is complete or ends
-//! with `;`, and goes to a next line otherwise; Ctrl-C cancels a statement; long answers go through a pager; `forget`
-//! asks first. From a pipe, a line that begins with a blank belongs to the one before.
+//! On a terminal, lines are edited, coloured, completed and remembered. Enter runs a script once it is complete or ends
+//! with `;`, and starts a new line otherwise. Ctrl-C cancels a statement, long answers go through a pager, and `forget`
+//! asks first. From a pipe, a line that begins with a blank continues the line before.
 
 mod colour;
+mod command;
 mod completion;
 mod editor;
 mod help;
@@ -14,6 +15,7 @@ use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
 use crate::{database, interrupt, limits, script};
+use command::command_of;
 use editor::{Assistant, is_complete};
 use holotype::query::ast::Statement;
 use holotype::query::{Params, parse};
@@ -29,7 +31,7 @@ use std::time::Instant;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// Refuse statements that write; works beside a writer
+    /// Refuse statements that write, and open the database beside a writer
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     Ok(session.worst)
 }
 
-/// What is to happen after a line.
+/// The step after a line.
 #[derive(PartialEq)]
 enum Next {
     Go,
@@ -85,7 +87,7 @@ impl Session {
             let _ = editor.load_history(file);
         }
         let commit = self.database.head().commit;
-        database::note(&format!("{} at commit {commit}; .help says what can be asked", path.display()));
+        database::note(&format!("{} at commit {commit}; type help for the statements, quit to leave", path.display()));
         let _heeded = interrupt::heed(interrupt::ALWAYS);
         loop {
             // From here on Ctrl-C is a key, and as soon as the line is read it is meant for its statement.
@@ -136,7 +138,7 @@ impl Session {
         if source.is_empty() {
             return Ok(Next::Go);
         }
-        let done = match source.strip_prefix('.') {
+        let done = match command_of(source) {
             Some(command) => self.command(command),
             None => self.statements(source, ask),
         };
@@ -152,7 +154,10 @@ impl Session {
     }
 
     fn command(&mut self, command: &str) -> Result<Next, Failure> {
-        let words: Vec<&str> = command.split_whitespace().collect();
+        let command = command.trim_end_matches(';').trim();
+        let (verb, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let verb = verb.to_ascii_lowercase();
+        let words: Vec<&str> = std::iter::once(verb.as_str()).chain(rest.split_whitespace()).collect();
         match words.as_slice() {
             ["quit" | "exit"] => return Ok(Next::Quit),
             ["help", rest @ ..] if rest.len() < 2 => match help::on(rest.first().copied()) {
@@ -184,7 +189,7 @@ impl Session {
     fn statements(&mut self, source: &str, ask: &mut dyn FnMut(&str) -> bool) -> Result<Next, Failure> {
         let parsed = parse(source).map_err(|errors| Problem::of_errors(errors, source, None))?;
         let forgets = parsed.statements.iter().any(|statement| matches!(statement.node, Statement::Forget(_)));
-        if forgets && !ask("What is forgotten is gone for ever. Forget it?") {
+        if forgets && !ask("Forgotten items are gone for good. Forget them?") {
             database::note("nothing was forgotten");
             return Ok(Next::Go);
         }
@@ -223,7 +228,7 @@ fn is_yes(answer: &str) -> bool {
     ["y", "yes"].iter().any(|yes| answer.trim().eq_ignore_ascii_case(yes))
 }
 
-/// Where earlier sessions are remembered: the user's state directory, if it can be made.
+/// The file with the lines of earlier sessions, in the user's state directory; none if that cannot be created.
 fn history_file() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;

@@ -1,8 +1,9 @@
-//! `holotype retain`: keeps history from one commit on only, and what is live.
+//! `holotype retain`: removes the history before a commit, and keeps what is live.
 
 use crate::database;
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
+use holotype::plural::counted;
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;
@@ -11,10 +12,10 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// The first commit that `as of` goes on to answer for
+    /// The first commit that `as of` can still name
     #[arg(long, value_name = "COMMIT")]
     since: u64,
-    /// Where files of the log that go are copied to first
+    /// Copy the log files to this directory before they are removed
     #[arg(long, value_name = "DIR")]
     archive: Option<PathBuf>,
 }
@@ -24,12 +25,16 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let report = database.retain(args.since, args.archive.as_deref())?;
     database.close()?;
     let archived = match (&args.archive, report.archived) {
-        (Some(dir), bytes) if bytes > 0 => format!("; {bytes} bytes are kept in {}", dir.display()),
+        (Some(dir), bytes) if bytes > 0 => format!("; {} copied to {}", counted(bytes, "bytes"), dir.display()),
         _ => String::new(),
     };
     let text = format!(
-        "history is kept from commit {} on: {} records told again, {} items left behind, {} files of the log with {} bytes removed{archived}",
-        report.since, report.records, report.left, report.segments, report.bytes
+        "history is kept from commit {} on: {} written again, {} removed, {} with {} removed{archived}",
+        report.since,
+        counted(report.records, "records"),
+        counted(report.left, "items"),
+        counted(report.segments, "log files"),
+        counted(report.bytes, "bytes")
     );
     let fact = json!({
         "since": report.since, "records": report.records, "left": report.left,

@@ -1,8 +1,9 @@
-//! `holotype salvage`: a new database of what can be read of a damaged one.
+//! `holotype salvage`: creates a new database from what is readable in a damaged one.
 
 use crate::database;
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
+use holotype::plural::counted;
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The damaged database; nothing in it is changed
     db: PathBuf,
-    /// Where the new one goes; nothing may be there
+    /// The path of the new database, which must not exist
     dest: PathBuf,
 }
 
@@ -19,10 +20,10 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let report = holotype::salvage(&args.db, &args.dest).map_err(|error| database::about(&args.db, error))?;
     let mut text: Vec<String> = report.lost.iter().map(|lost| format!("lost: {lost}")).collect();
     text.push(format!(
-        "{} holds {} items from {} readable records; {} says where they stood and stand",
+        "{} holds {} from {}; {} lists their old and new positions",
         args.dest.display(),
-        report.items,
-        report.records,
+        counted(report.items, "items"),
+        counted(report.records, "readable records"),
         args.dest.join(holotype::POSITIONS).display()
     ));
     let lost = |lost: &holotype::Lost| json!({"position": lost.position, "len": lost.len, "what": lost.what});

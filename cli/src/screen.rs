@@ -1,4 +1,4 @@
-//! What is known of where output goes: how wide it is, whether it shows colours, whether anybody watches.
+//! The destination of output: its width, whether it shows colours, and whether it is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal as _};
@@ -32,7 +32,15 @@ pub(crate) enum Ink {
 impl Screen {
     /// Stdout.
     pub(crate) fn stdout() -> Screen {
-        let terminal = io::stdout().is_terminal();
+        Self::of(io::stdout().is_terminal())
+    }
+
+    /// Stderr.
+    pub(crate) fn stderr() -> Screen {
+        Self::of(io::stderr().is_terminal())
+    }
+
+    fn of(terminal: bool) -> Screen {
         let stated = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let measured = if terminal { comfy_table::Table::new().width().map(usize::from) } else { None };
         let width = measured.or(stated).unwrap_or(WIDTH).max(LEAST_WIDTH);

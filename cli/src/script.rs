@@ -28,6 +28,8 @@ pub(crate) fn open_for(path: &Path, writing: bool) -> Result<Holotype, Failure> 
 pub(crate) fn writes(script: &Script) -> bool {
     script.statements.iter().any(|statement| match &statement.node {
         Statement::Explain(explain) => explain.statement.node.is_write(),
+        // The receipt is written to the log.
+        Statement::Recall(recall) => recall.clauses.receipt.is_some(),
         statement => statement.is_write(),
     })
 }

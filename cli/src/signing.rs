@@ -46,7 +46,7 @@ fn make(path: &Path, origin: &str) -> Result<SignerKey, Failure> {
         .and_then(|()| file.sync_all())
         .map_err(|error| Problem::io(path, "write", &error))?;
     database::note(&format!(
-        "{} is a new signing key: keep it to yourself, apart from the database; others check with {}",
+        "{} is a new signing key: keep it secret and apart from the database; others check proofs with {}",
         path.display(),
         key.verifier()
     ));
@@ -61,5 +61,5 @@ fn default_path(db: &Path) -> PathBuf {
 
 fn wrong(path: &Path, error: impl std::fmt::Display) -> Failure {
     let problem = Problem::input("key", error.to_string()).file(path.display().to_string());
-    problem.hint("`holotype key DB` makes a key and prints its public half").into()
+    problem.hint("`holotype key DB` creates a key and prints its public part").into()
 }

@@ -1,4 +1,4 @@
-//! `holotype stats`: what is in a database, as names and values.
+//! `holotype stats`: what a database holds, with its files and limits, as names and values.
 
 use crate::database;
 use crate::failure::{Failure, Status};
@@ -16,7 +16,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
-    let table = database::to_read(&args.db)?.stats()?;
+    let table = database::to_read(&args.db)?.stats()?.to_table();
     let out = &mut io::stdout().lock();
     match format {
         Format::Json | Format::Jsonl => render::write_fact(out, &object_of(&table), "", format)?,
@@ -28,7 +28,10 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
 /// The rows as one object from name to value.
 fn object_of(table: &Table) -> Value {
     let member = |row: &Vec<Option<holotype::cell::Cell>>| match row.as_slice() {
-        [Some(name), value] => Some((name.to_string(), value.as_ref().map_or(Value::Null, |value| value.to_json()))),
+        [Some(name), value] => Some((
+            name.to_string().trim_start().to_owned(),
+            value.as_ref().map_or(Value::Null, |value| value.to_json()),
+        )),
         _ => None,
     };
     table.rows.iter().filter_map(member).collect::<Map<_, _>>().into()

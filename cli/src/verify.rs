@@ -1,12 +1,13 @@
-//! `holotype verify`: reads everything there is, and tells each fault with its file, page and byte offset.
+//! `holotype verify`: reads everything and reports each fault with its file, page and byte offset.
 //!
-//! With `--head`, a hash that was kept elsewhere is looked for too: if the log does not hold it any more, the past was
-//! changed or rolled back, however sound it looks now.
+//! With `--head`, it also looks for a hash that was kept elsewhere: a log that does not hold it was changed or rolled
+//! back, however sound it looks now, and the verdict says so.
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
 use crate::{database, screen};
+use holotype::plural::counted;
 use holotype::{Fault, KnownHead, VerifyOptions, VerifyReport, hex};
 use serde_json::{Value, json};
 use std::io;
@@ -16,10 +17,10 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The database
     db: PathBuf,
-    /// A hash that `holotype head` gave earlier, or COMMIT:HASH: is that still the past of this log?
+    /// Check that the log still holds this hash, an earlier output of `holotype head`; or COMMIT:HASH
     #[arg(long, value_name = "HASH")]
     head: Option<String>,
-    /// Read no more than so many MiB a second, so that others notice little of it
+    /// Read at most this many MiB a second, to leave the disk to others
     #[arg(long, value_name = "N")]
     mib_per_second: Option<u64>,
 }
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let report = report?;
     let known = head.map(|(commit, hash)| database.find_head(hash, commit)).transpose()?;
     if let Err(error) = database.note_verified(&report) {
-        database::note(&format!("that this was verified could not be noted: {error}"));
+        database::note(&format!("the time of this verification could not be stored: {error}"));
     }
 
     let screen = Screen::stdout();
@@ -57,7 +58,8 @@ fn checked_head(given: &str) -> Result<(Option<u64>, &str), Problem> {
     if is_hash && commit.is_some() == given.contains(':') {
         return Ok((commit, hash));
     }
-    let problem = Problem::input("usage", format!("--head {given:?} is no hash of 64 hex digits, nor COMMIT:HASH"));
+    let problem =
+        Problem::input("usage", format!("--head {given:?} is neither a hash of 64 hex digits nor COMMIT:HASH"));
     Err(problem.hint("`holotype head DB` prints the one to keep"))
 }
 
@@ -66,26 +68,28 @@ fn text_of(report: &VerifyReport, known: Option<KnownHead>, screen: &Screen) -> 
     for fault in &report.faults {
         lines.push(screen.paint(Ink::Bad, &fault.to_string()));
     }
-    let checked: Vec<String> = report.checked.iter().map(|(what, count)| format!("{count} {what}")).collect();
+    let checked: Vec<String> = report.checked.iter().map(|(what, count)| counted(*count, what)).collect();
     lines.push(format!("checked: {}", checked.join(", ")));
     lines.extend(report.not_checked.iter().map(|what| screen.paint(Ink::Warn, &format!("not checked: {what}"))));
+    let ink = if report.is_clean() { Ink::Good } else { Ink::Bad };
     match known {
-        None => {}
-        Some(KnownHead::At(_)) => lines.push("the head given is part of this log's past".to_owned()),
+        None => lines.push(screen.paint(ink, &report.verdict())),
+        Some(KnownHead::At(_)) => {
+            lines.push("the head given is part of this log's past".to_owned());
+            lines.push(screen.paint(ink, &report.verdict()));
+        }
         Some(lost) => {
             let why = match lost {
-                KnownHead::RolledBack => "it ends before, so it was rolled back",
-                KnownHead::Forked => "that commit left another, so it was changed or is a fork",
-                KnownHead::At(_) | KnownHead::Unknown => "it was changed or rolled back",
+                KnownHead::RolledBack => "it ends before that commit, so it was rolled back",
+                KnownHead::Forked => "that commit has another hash, so it was changed or is a fork",
+                KnownHead::At(_) | KnownHead::Unknown => "it was changed or rolled back, or is another log",
             };
-            lines.push(screen.paint(Ink::Bad, &format!("the head given is not part of this log's past: {why}")));
+            if !report.is_clean() {
+                lines.push(screen.paint(Ink::Bad, &report.verdict()));
+            }
+            lines.push(screen.paint(Ink::Bad, &format!("the head given is not in this log: {why}")));
         }
     }
-    lines.push(match report.faults.len() {
-        0 => screen.paint(Ink::Good, &format!("no faults, up to commit {}", report.head.commit)),
-        1 => screen.paint(Ink::Bad, "1 fault"),
-        count => screen.paint(Ink::Bad, &format!("{count} faults")),
-    });
     lines.join("\n")
 }
 

@@ -1,4 +1,4 @@
-//! The first program: what happened, what was made of it, and a question whose answer shows its evidence.
+//! The first program: two traces, a fact that rests on one of them, and a question whose answer shows its evidence.
 //!
 //! `README.md` holds the same program; a test compares the two.
 

@@ -4,7 +4,7 @@
 //! was made of them. Three things call it:
 //!
 //! - `cargo test`, with the target's seeds and a few thousand mutations of them from a fixed seed ([`mutate`]);
-//! - libFuzzer, through `fuzz_targets/NAME.rs` and the feature `libfuzzer`, which needs a C++ compiler;
+//! - libFuzzer, through the programs in `fuzz_targets/` and the feature `libfuzzer`, which needs a C++ compiler;
 //! - a person with a crash in hand, as a file under `seeds/NAME/`, where it then stays as a regression test.
 //!
 //! ```text

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use holotype::time::FixedClock;
 use holotype::{
-    Attributes, Durability, Edge, EpisodeChange, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer,
+    Durability, Edge, EpisodeChange, Holotype, ItemAttributes, ItemId, Mark, NewRecall, NewTrace, Options, Pointer,
     Snapshot, Source, Space, Status,
 };
 use holotype_storage::vfs::{Crash, SimVfs};
@@ -52,7 +52,7 @@ pub(crate) fn files(disk: &SimVfs) -> Vec<PathBuf> {
 pub(crate) struct Seen {
     pub(crate) key: String,
     pub(crate) text: String,
-    pub(crate) attributes: Attributes,
+    pub(crate) attributes: ItemAttributes,
     pub(crate) linked: Vec<(Edge, ItemId)>,
     /// The spans it cites, where their bytes are still those that were cited.
     pub(crate) cited: Vec<String>,

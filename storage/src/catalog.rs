@@ -104,18 +104,7 @@ impl Catalog {
     /// # Errors
     /// [`Error::Io`].
     pub fn create(vfs: &dyn Vfs, path: &Path, database: [u8; 16], options: &CatalogOptions) -> Result<Self> {
-        Self::create_filled(vfs, path, database, options, |_| Ok(()))
-    }
-
-    fn create_filled(
-        vfs: &dyn Vfs,
-        path: &Path,
-        database: [u8; 16],
-        options: &CatalogOptions,
-        fill: impl FnOnce(&Self) -> Result<()>,
-    ) -> Result<Self> {
         let catalog = Self::begin(vfs, path, database, options)?;
-        fill(&catalog)?;
         catalog.put_in_place(vfs)?;
         Ok(catalog)
     }
@@ -161,12 +150,11 @@ impl Catalog {
         let _ = vfs.remove(&crate::segment_file::temporary_name(path));
     }
 
-    /// Makes a catalog that holds these rows from the moment it has its name, and replaces with it whatever `path`
-    /// named.
+    /// Makes a catalog of these rows that has no name until [`Catalog::put_in_place`], in a file as small as it can be.
     ///
     /// # Errors
-    /// [`Error::Io`], after which what `path` named before stands.
-    pub fn create_with<'r>(
+    /// [`Error::Io`].
+    pub fn begin_with<'r>(
         vfs: &dyn Vfs,
         path: &Path,
         database: [u8; 16],
@@ -174,9 +162,13 @@ impl Catalog {
         rows: impl IntoIterator<Item = (&'r RowKey, &'r [u8])>,
         applied: &Applied,
     ) -> Result<Self> {
-        Self::create_filled(vfs, path, database, options, |catalog| {
-            catalog.checkpoint(rows.into_iter().map(|(key, value)| (key.clone(), Some(value))), applied)
-        })
+        let catalog = Self::begin(vfs, path, database, options)?;
+        catalog.checkpoint(rows.into_iter().map(|(key, value)| (key.clone(), Some(value))), applied)?;
+        // redb takes room ahead of the rows, and gives it back when it closes the file.
+        drop(catalog);
+        let temporary = crate::segment_file::temporary_name(path);
+        let file = vfs.open(&temporary, OpenMode::ReadWrite).map_err(Error::io(&temporary, "open"))?;
+        Self::open_writer(path, file, options)
     }
 
     /// Opens a catalog: for writing, one process at a time; or for reading, with or without a writer beside it. A

@@ -42,7 +42,7 @@ impl ChangedCopy {
         text.replace(&format!("{}/", self.path.display()), "")
     }
 
-    /// What verifying the copy finds.
+    /// The faults that verifying the copy finds.
     pub(super) fn faults(&self) -> Result<Vec<Fault>, Failure> {
         let database = Holotype::open(&self.path, Options::read_only())?;
         Ok(database.verify(&mut |_, _| {})?.faults)
@@ -65,7 +65,7 @@ impl ChangedCopy {
 
 impl Drop for ChangedCopy {
     fn drop(&mut self) {
-        // What cannot be removed is only in the way.
+        // A copy that cannot be removed does no harm.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! The story of the demo (`demo/README.md`), and what the database says of it.
+//! The story of the demo (`demo/README.md`), and the values that the database has for it.
 
 use crate::failure::{Failure, Problem, Status};
 use holotype::answer::{Answer, Output, Row, Table};
@@ -11,16 +11,20 @@ use std::path::Path;
 
 const LINES: &str = include_str!("../../demo/story.jsonl");
 
-/// What is asked.
+/// The question.
 pub(super) const QUESTION: &str = "What does the flight to Lisbon cost now?";
 const EPISODE: &str = "trip-42";
-/// What is shown of what happened.
+/// The events that section 1 shows.
 pub(super) const EVENTS: [&str; 8] = ["t5", "t6", "t24", "t39", "t51", "t53", "t54", "t56"];
-/// What plain similarity finds first.
+/// The first items by plain similarity.
 pub(super) const NEAREST: [&str; 5] = ["t56", "t51", "t5", "t24", "t6"];
-/// What governed recall finds first: the answer, then what it rests on, in either order.
+/// The filter on metadata that is tried beside plain similarity.
+pub(super) const FILTER: &str = "status = success and version = 'v3'";
+/// The first items by similarity that pass the filter: two fares of earlier days, then the answer.
+pub(super) const FILTERED: [&str; 3] = ["t24", "t6", "fare-thu"];
+/// The first rows of governed recall: the answer, then the two traces it rests on, in either order.
 pub(super) const ANSWERS: [&str; 3] = ["fare-thu", "t54", "t53"];
-/// What governed recall does not show.
+/// Items that governed recall keeps out.
 pub(super) const KEPT_OUT: [&str; 4] = ["t56", "t51", "fare-mon", "fare-wed"];
 /// The right price.
 pub(super) const PRICE: f64 = 268.0;
@@ -47,6 +51,7 @@ pub(super) struct Event {
 }
 
 /// An item near the question.
+#[derive(Clone)]
 pub(super) struct Near {
     pub(super) cosine: f32,
     pub(super) key: String,
@@ -56,6 +61,7 @@ pub(super) struct Near {
 }
 
 /// A price in a text.
+#[derive(Clone)]
 pub(super) struct Priced {
     pub(super) words: String,
     pub(super) value: f64,
@@ -79,13 +85,13 @@ impl Story {
     }
 
     /// How many items of a sort there are.
-    pub(super) fn count(&self, noun: &str) -> Result<i64, Failure> {
+    pub(super) fn count(&self, noun: &str) -> Result<u64, Failure> {
         let table = self.table(&format!("count {noun}"))?;
         let count = table.rows.first().and_then(|row| row.iter().flatten().find_map(whole));
-        Ok(count.unwrap_or(0))
+        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 
-    /// What was asked of the agent, as the fact on it quotes it.
+    /// The user's instruction about the limit, as the fact that rests on it quotes it.
     pub(super) fn limit_quote(&self) -> Result<String, Failure> {
         let snapshot = self.database.snapshot();
         let citations = match snapshot.get("limit")? {
@@ -100,7 +106,7 @@ impl Story {
         Ok(priced(&self.limit_quote()?).value)
     }
 
-    /// What happened, in order.
+    /// The events, in order.
     pub(super) fn events(&self) -> Result<Vec<Event>, Failure> {
         let keys: Vec<String> = EVENTS.iter().map(|key| format!("'{key}'")).collect();
         let table = self.table(&format!(
@@ -134,12 +140,14 @@ impl Story {
         }
     }
 
-    /// The active recalls and traces of the episode by their cosine with the question alone, nearest first.
-    pub(super) fn nearest(&self) -> Result<Vec<Near>, Failure> {
+    /// The active recalls and traces of the episode that pass the filter, by their cosine with the question alone,
+    /// nearest first.
+    pub(super) fn nearest(&self, filter: Option<&str>) -> Result<Vec<Near>, Failure> {
         let question = HashingEmbedder::default().embed(QUESTION).unwrap_or_default();
         let at = self.governed()?.at;
+        let filter = filter.map(|filter| format!("and {filter} ")).unwrap_or_default();
         let table = self.table(&format!(
-            "find items in episode '{EPISODE}' where layer in (recall, trace) and active = true \
+            "find items in episode '{EPISODE}' where layer in (recall, trace) and active = true {filter}\
              return item, key, text, tool, status, source, version, time, fields.error, fields.taxes"
         ))?;
         let snapshot = self.database.snapshot();
@@ -160,7 +168,11 @@ impl Story {
                 "a guess of the assistant".to_owned()
             } else {
                 let days = days_between(time, at.time);
-                format!("{} old", if days == 1 { "one day".to_owned() } else { format!("{} days", in_words(days)) })
+                match days {
+                    0 => "of today".to_owned(),
+                    1 => "one day old".to_owned(),
+                    days => format!("{} days old", in_words(days)),
+                }
             };
             let text = text_of(text).unwrap_or_default();
             nearest.push(Near {
@@ -185,7 +197,7 @@ impl Story {
         words.unwrap_or(&row.text).split(',').next().unwrap_or_default().to_owned()
     }
 
-    /// Why what is kept out is kept out, as the database has it.
+    /// The reasons why items are kept out, read from the database.
     pub(super) fn why_kept_out(&self, answer: &Answer) -> Result<[String; 2], Failure> {
         let snapshot = self.database.snapshot();
         let table = self.table("find traces where key in ('t56', 't51') order by step return status, version")?;

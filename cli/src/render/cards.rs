@@ -13,6 +13,7 @@ use super::grid;
 use super::text::{cut, width, wrap};
 use crate::screen::{Ink, Screen};
 use holotype::answer::{Answer, Citation, ROW_COLUMNS, Role, Row};
+use holotype::plural::counted;
 use holotype::time;
 use holotype::{Source, Status, Support, Verdict};
 use serde_json::Value;
@@ -58,7 +59,7 @@ fn write_row(out: &mut impl Write, row: &Row, lead: &str, indent: usize, screen:
     let mut lines = wrap(&row.text, room);
     if screen.terminal && lines.len() > MOST_LINES {
         lines.truncate(MOST_LINES);
-        lines.push(format!("… {} tokens in all", row.tokens));
+        lines.push(format!("… {} in all", counted(u64::from(row.tokens), "tokens")));
     }
     for line in lines {
         writeln!(out, "{blank}{line}")?;
@@ -108,7 +109,7 @@ pub(super) fn citation(citation: &Citation, quoted: bool, columns: usize, screen
     format!("{place} {quote}{}", screen.paint(ink, verdict))
 }
 
-/// What the item is, where it stands and how it went.
+/// The kind of the item, its place and its outcome.
 fn describe(row: &Row) -> String {
     let mut said = vec![row.kind.as_str().to_owned()];
     said.extend(row.speaker.clone());
@@ -150,7 +151,7 @@ fn parts(row: &Row) -> String {
     sum
 }
 
-/// What speaks against the row.
+/// The reasons to distrust the row, if there are any.
 fn warning(row: &Row) -> Option<String> {
     let mut warnings = Vec::new();
     if !row.relaxed.is_empty() {
@@ -160,7 +161,9 @@ fn warning(row: &Row) -> Option<String> {
         warnings.push("stale for this reader".to_owned());
     }
     if let Some(winner) = row.conflict {
-        warnings.push(format!("item {winner} won over it"));
+        let name = row.conflict_key.as_ref().filter(|key| **key != winner.to_string());
+        let name = name.map_or_else(|| winner.to_string(), |key| format!("'{key}'"));
+        warnings.push(format!("item {name} won over it"));
     }
     if row.support != Support::Supported {
         warnings.push(row.support.as_str().to_owned());
@@ -205,7 +208,7 @@ fn write_notes(out: &mut impl Write, answer: &Answer, screen: &Screen) -> io::Re
     Ok(())
 }
 
-/// What a reader should know of the answer as a whole; how many rows and where the reader stood comes last.
+/// Notes on the answer as a whole. The number of rows and the position of the reader come last.
 pub(super) fn notes(answer: &Answer) -> Vec<String> {
     let mut notes = Vec::new();
     if !answer.covered {
@@ -215,7 +218,7 @@ pub(super) fn notes(answer: &Answer) -> Vec<String> {
         notes.push(format!("no clear winner among claims of {}", answer.contested.join(", ")));
     }
     if answer.rounds > 0 {
-        notes.push(format!("{} rounds of escalation", answer.rounds));
+        notes.push(counted(u64::from(answer.rounds), "rounds of escalation"));
     }
     notes.extend(answer.notes.iter().cloned());
     let hits = answer.rows.iter().filter(|row| row.role == Role::Hit).count();
@@ -224,7 +227,8 @@ pub(super) fn notes(answer: &Answer) -> Vec<String> {
     stands.extend(answer.at.step.map(|step| format!("at step {step}")));
     stands.extend(answer.at.time.map(|micros| format!("at {}", time::format(micros))));
     stands.extend(answer.at.version.as_ref().map(|version| format!("at version {version}")));
-    let rows = if hits == 1 { "row" } else { "rows" };
-    notes.push(format!("{hits} {rows} ({}), {}", answer.certificate, stands.join(", ")));
+    let receipt = answer.receipt.as_ref().map(|id| format!(", receipt {id}")).unwrap_or_default();
+    let rows = counted(hits as u64, "rows");
+    notes.push(format!("{rows} ({}), {}{receipt}", answer.certificate, stands.join(", ")));
     notes
 }

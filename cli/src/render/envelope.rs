@@ -21,8 +21,9 @@ fn of_table(table: &Table, id: Option<&str>) -> Value {
     object.insert("columns".into(), table.columns.iter().map(String::as_str).collect());
     object.insert("rows".into(), table.rows_to_json().into());
     object.insert("notes".into(), table.notes.iter().map(String::as_str).collect());
-    if table.failed {
-        object.insert("failed".into(), true.into());
+    // A check always says how it ended.
+    if table.failed || table.verb == "verify" {
+        object.insert("failed".into(), table.failed.into());
     }
     object.into()
 }

@@ -19,14 +19,14 @@ use std::io::{self, Write};
 /// How answers and errors are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// For a person: rows with their evidence as a tree
+    /// Text: rows with their evidence as a tree
     #[default]
     Table,
-    /// One JSON document: the answer, or an array of them for several statements
+    /// One JSON document: the answer, or an array of answers
     Json,
     /// One answer a line, as JSON
     Jsonl,
-    /// For a document: Markdown lists and tables
+    /// Markdown: lists and tables
     Markdown,
 }
 

@@ -1,23 +1,23 @@
-//! What may stand at the cursor: asked of the parser, which knows what it would have taken there.
+//! Completion of the word at the cursor, from the words that the parser expects there.
 //!
-//! Inside a quoted text it is the names of episodes or the keys of items that are offered, from the database.
+//! Inside a quoted text, names of episodes or keys of items are offered from the database.
 
 use holotype::query::attributes::{RECALL_COLUMNS, SETTINGS, Subject, attributes_of};
 use holotype::query::{Errors, check, parse};
 
-/// Most names of the database that are offered at once.
+/// How many names of the database are offered at once, at most.
 pub(super) const MOST: usize = 50;
 
 /// The commands of a session.
 pub(super) const COMMANDS: &[&str] = &[".exit", ".format", ".help", ".quit", ".timing"];
 
-/// Where the names in quotes come from.
+/// The source of the names in quotes.
 pub(super) trait Names {
     fn episodes(&self, prefix: &str) -> Vec<String>;
     fn keys(&self, prefix: &str) -> Vec<String>;
 }
 
-/// Where the word under the cursor begins, and what it could become.
+/// The start of the word at the cursor, and its completions.
 pub(super) fn complete(line: &str, cursor: usize, names: &dyn Names) -> (usize, Vec<String>) {
     let before = line.get(..cursor).unwrap_or(line);
     if before.starts_with('.') && !before.contains(' ') {
@@ -71,7 +71,7 @@ fn names_episode(stem: &str) -> bool {
     rest.len() >= 7 && rest.get(rest.len() - 7..).is_some_and(|word| word.eq_ignore_ascii_case("episode"))
 }
 
-/// The words the parser would take behind this text.
+/// The words that the parser accepts after this text.
 fn welcome(stem: &str) -> Vec<String> {
     let end = stem.trim_end().len();
     let mut words = Vec::new();
@@ -99,7 +99,7 @@ fn welcome(stem: &str) -> Vec<String> {
     words
 }
 
-/// What the statement under way is about; nothing for a recall, whose rows have columns of their own.
+/// The subject of the statement at the cursor; none for a recall, whose rows have columns of their own.
 fn subject(stem: &str) -> Option<Subject> {
     let statement = stem.rsplit(';').next().unwrap_or_default().to_lowercase();
     let mut words = statement.split_whitespace().filter(|word| !matches!(*word, "explain" | "analyze"));

@@ -1,6 +1,7 @@
-//! The line editor of a session: when Enter runs what was typed, what Tab offers, what is coloured.
+//! The line editor of a session: when Enter runs the input, what Tab offers, what is coloured.
 
 use super::colour::coloured;
+use super::command::command_of;
 use super::completion::{MOST, Names, complete};
 use holotype::Holotype;
 use holotype::query::parse;
@@ -11,7 +12,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 use std::borrow::Cow;
 
-/// What the editor asks while a line is typed.
+/// Completion, colours and validation for the editor.
 pub(super) struct Assistant {
     pub(super) database: Holotype,
     pub(super) colour: bool,
@@ -21,7 +22,7 @@ pub(super) struct Assistant {
 /// wrong before its end.
 pub(super) fn is_complete(source: &str) -> bool {
     let source = source.trim();
-    if source.is_empty() || source.starts_with('.') || source.ends_with(';') {
+    if source.is_empty() || command_of(source).is_some() || source.ends_with(';') {
         return true;
     }
     match parse(source) {
@@ -81,7 +82,9 @@ mod tests {
 
     #[test]
     fn enter_runs_what_is_complete() {
-        for complete in ["", "recall 'x'", "recall 'x' limit 3;", ".quit", "recall 'x' limt 3", "recal 'x'"] {
+        for complete in
+            ["", "recall 'x'", "recall 'x' limit 3;", ".quit", "help", "exit", "recall 'x' limt 3", "recal 'x'"]
+        {
             assert!(is_complete(complete), "{complete}");
         }
         for incomplete in ["recall", "recall 'x' limit", "find traces where", "find traces where (status = failed"] {

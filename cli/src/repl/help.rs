@@ -1,4 +1,4 @@
-//! What `.help` says.
+//! The texts of `help`.
 
 /// A topic: its name, and statements that can be typed as they stand.
 pub(super) const TOPICS: &[(&str, &str)] = &[
@@ -12,7 +12,7 @@ recall 'UA123' where tool = 'pay' include failed            only some rows; fail
 recall 'UA123' exclude stale(200 steps, 7d)                 not what is old
 recall 'UA123' expand depth 2 within 1500 tokens            with the evidence under each row
 recall 'UA123' budget 2000 tokens                           as many rows as fit
-recall 'UA123' at step 12 as of commit 3                    where the reader stands; what was known",
+recall 'UA123' at step 12 as of commit 3                    the position of the reader; what was known then",
     ),
     (
         "find",
@@ -37,21 +37,21 @@ verify 'r1'                                                 whether what it cite
 record call 'price=$450' in episode 'trip-42' with tool = 'search'      what happened
 remember fact 'UA123 costs $450' from 't1' quoting 'price=$450'        what follows from it
 mark 't2' failed because 'timeout'                                     how it went
-link 'r2' supersedes 'r1'                                              how things hang together
-explain mark 't2' failed                                               what it would do",
+link 'r2' supersedes 'r1'                                              how items relate
+explain mark 't2' failed                                               what it would change",
     ),
     (
         "show",
         "\
 show episodes       also pages, segments, settings, stats, head
-explain STATEMENT   how it would be run, and why so
-verify log          whether every byte is what was written",
+explain STATEMENT   how it would run, and why
+verify log          whether every byte is as it was written",
     ),
 ];
 
 const END: &str = "\
-Statements end with Enter when they are complete, or with `;`; several in one go are one transaction. Tab completes.
-.format table|json|jsonl|markdown    .timing on|off    .help TOPIC    .quit";
+Enter runs a statement when it is complete, as does `;`; several at once are one transaction. Tab completes.
+.format table|json|jsonl|markdown    .timing on|off    help TOPIC    quit";
 
 /// The help on a topic, or on all of them in short; nothing for a topic that is none.
 pub(super) fn on(topic: Option<&str>) -> Option<String> {
@@ -80,7 +80,7 @@ mod tests {
                 check(&script, None, None).unwrap_or_else(|errors| panic!("{}", errors.render(example)));
             }
         }
-        assert!(on(None).is_some_and(|help| help.contains(".quit")));
+        assert!(on(None).is_some_and(|help| help.contains("quit")));
         assert_eq!(on(Some("nonsense")), None);
     }
 }

@@ -66,7 +66,7 @@ fn steps(document: &str) -> Vec<Step> {
     steps
 }
 
-/// What a command prints when `holotype` is the program under test.
+/// The output of a command in which `holotype` is the program under test.
 fn shell(command: &str, dir: &Path) -> Vec<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_holotype"));
     let own = program.parent().expect("the program lies in a directory");

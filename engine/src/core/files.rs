@@ -181,17 +181,30 @@ impl Files {
             let names = self.vfs.list(&dir).map_err(|source| Error::File { path: dir.clone(), source })?;
             paths.extend(names.iter().map(|name| dir.join(name)));
         }
+        self.len_of(&paths)
+    }
+
+    /// The size of these files in bytes.
+    pub(crate) fn len_of(&self, paths: &[PathBuf]) -> Result<u64> {
         let mut total = 0;
         for path in paths {
-            let len = self.vfs.open(&path, OpenMode::Read).and_then(|file| file.len());
+            let len = self.vfs.open(path, OpenMode::Read).and_then(|file| file.len());
             match len {
                 Ok(len) => total += len,
                 // A checkpoint has replaced the file since the listing.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(Error::File { path, source }),
+                Err(source) => return Err(Error::File { path: path.clone(), source }),
             }
         }
         Ok(total)
+    }
+
+    /// Removes these files.
+    pub(crate) fn remove(&self, paths: &[PathBuf]) -> Result<()> {
+        for path in paths {
+            self.vfs.remove(path).map_err(|source| Error::File { path: path.clone(), source })?;
+        }
+        Ok(())
     }
 
     /// Syncs the directories of derived files, which makes created and removed names durable.

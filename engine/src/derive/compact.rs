@@ -1,7 +1,7 @@
 //! Compacting derived files, and sealing the open log page.
 
 use crate::core::handle::Holotype;
-use crate::derive::rebuild_online::rebuild_online;
+use crate::derive::rebuild_online::{Purpose, rebuild_online};
 use crate::{Error, Result};
 
 /// The sizes before and after compacting.
@@ -12,11 +12,14 @@ pub struct CompactReport {
     pub before: u64,
     /// The bytes of the catalog and the derived files after.
     pub after: u64,
+    /// True if the files were left as they were, because compacting would not have made them smaller.
+    pub skipped: bool,
 }
 
 impl Holotype {
     /// Merges each layer's vectors into one segment and its words into another, and rewrites the catalog without free
-    /// pages. The log is only read. Writers wait for the end; readers do not.
+    /// pages. The log is only read. Writers wait for the end; readers do not. Where the new files would not be smaller
+    /// than the old ones, the old ones stay, unless one of them is damaged.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Poisoned`], and errors of the file system, which leave the old files in use.
@@ -31,11 +34,13 @@ impl Holotype {
             return Err(Error::Poisoned { detail: detail.clone() });
         }
         let state = std::sync::Arc::clone(&writer.state);
-        let fresh = rebuild_online(core, &mut writer, &state, true)?;
+        let Some(fresh) = rebuild_online(core, &mut writer, &state, Purpose::Compact { before })? else {
+            return Ok(CompactReport { before, after: before, skipped: true });
+        };
         core.replace(&mut writer, fresh);
         drop(writer);
         core.publish();
-        Ok(CompactReport { before, after: core.files.derived_len()? })
+        Ok(CompactReport { before, after: core.files.derived_len()?, skipped: false })
     }
 
     /// Closes the open log page with its hash, so that the chain of page hashes covers every commit, and syncs the log.

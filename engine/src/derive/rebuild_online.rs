@@ -8,6 +8,8 @@
 //!    discards its files when it ends.
 //! 2. The old files stay in use until the new catalog is renamed into place. After a failure, the next opening rebuilds
 //!    all derived files if a forget was not purged.
+//! 3. Compacting never makes the files larger: unless the new ones are smaller, or an old one is damaged, the new ones
+//!    are removed before the rename and the old ones stay.
 
 use crate::core::files::Form;
 use crate::core::{Core, Writer};
@@ -35,13 +37,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Rebuilds the derived files of `state`, the newest, and returns the same state on the new files. With `all`, the
-/// vector and the word segments of each layer merge into one; otherwise segments without redacted items are reused.
-pub(crate) fn rebuild_online(core: &Core, writer: &mut Writer, state: &State, all: bool) -> Result<State> {
-    skip_damaged(state, || rebuild_once(core, writer, state, all))
+/// Why derived files are rebuilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To purge redacted items. Segments without any are reused.
+    Forget,
+    /// To make the files smaller than they are `before`. The segments of each layer merge into one.
+    Compact { before: u64 },
 }
 
-fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, all: bool) -> Result<State> {
+/// Rebuilds the derived files of `state`, the newest, and returns the same state on the new files; `None` if compacting
+/// would not make them smaller.
+pub(crate) fn rebuild_online(
+    core: &Core,
+    writer: &mut Writer,
+    state: &State,
+    purpose: Purpose,
+) -> Result<Option<State>> {
+    skip_damaged(state, || rebuild_once(core, writer, state, purpose))
+}
+
+fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, purpose: Purpose) -> Result<Option<State>> {
     core.log.sync_to(state.head.position)?;
     let mut fresh = from_log(core, state)?;
     // Erasing a record keeps its hash, so the record tree carries over.
@@ -49,8 +65,9 @@ fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, all: bool) -> R
         fresh.rows.put(tables::TREE, key, hashes);
     }
     let redacted = fresh.attributes.select(Column::Redacted, fresh.bound(), &|redacted| redacted == 1.0)?;
-    let mut files =
-        NewFiles { core, state, keep: Bits::full(fresh.bound()).and_not(&redacted), redacted, all, named: Vec::new() };
+    let keep = Bits::full(fresh.bound()).and_not(&redacted);
+    let all = purpose != Purpose::Forget;
+    let mut files = NewFiles { core, state, keep, redacted, all, repairs: false, named: Vec::new() };
     fresh.attributes.freeze();
     let mut chunks = Vec::new();
     for number in fresh.attributes.frozen_chunks() {
@@ -62,14 +79,26 @@ fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, all: bool) -> R
     for layer in Layer::ALL {
         fresh.layers[*layer as usize] = files.layer(*layer)?;
     }
-    let catalog = Arc::new(write_catalog(core, &fresh, &files.named)?);
-    fresh.rows = View::new(Some(catalog.snapshot()?));
+    let catalog = write_catalog(core, &fresh, &files.named)?;
     let keep: Vec<PathBuf> = files
         .named
         .iter()
         .filter_map(|row| Form::from_byte(row.form).map(|form| (form, row)))
         .map(|(form, row)| core.files.derived(form, row.place, row.generation))
         .collect();
+    if let Purpose::Compact { before } = purpose
+        && !files.repairs
+        && catalog.file_len()? + core.files.len_of(&keep)? >= before
+    {
+        // All segments were to be merged, so every named file is new.
+        drop((catalog, fresh));
+        Catalog::discard(core.files.vfs.as_ref(), &core.files.catalog());
+        core.files.remove(&keep)?;
+        return Ok(None);
+    }
+    catalog.put_in_place(core.files.vfs.as_ref())?;
+    let catalog = Arc::new(catalog);
+    fresh.rows = View::new(Some(catalog.snapshot()?));
     core.catalog.store(Some(catalog));
     writer.tail_records = 0;
     writer.tail_bytes = 0;
@@ -77,7 +106,7 @@ fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, all: bool) -> R
     // The next opening removes what cannot be removed now.
     core.files.remove_other(&keep)?;
     core.files.sync_dirs()?;
-    Ok(fresh)
+    Ok(Some(fresh))
 }
 
 /// Rows and attributes replayed from the log up to the head of `state`.
@@ -97,7 +126,7 @@ fn from_log(core: &Core, state: &State) -> Result<State> {
     Ok(fresh)
 }
 
-/// Writes all rows of a state and its manifest to a new catalog file.
+/// Writes all rows of a state and its manifest to a new catalog file, which is still to be put in place.
 fn write_catalog(core: &Core, state: &State, manifest: &[ManifestRow]) -> Result<Catalog> {
     let mut rows = Vec::with_capacity(manifest.len() + 1);
     for row in manifest {
@@ -110,7 +139,7 @@ fn write_catalog(core: &Core, state: &State, manifest: &[ManifestRow]) -> Result
     let applied = Applied { position: head.position, commit: head.commit, head: head.hash, blob: Vec::new() };
     let options = core.options.catalog();
     let vfs = core.files.vfs.as_ref();
-    let catalog = Catalog::create_with(
+    let catalog = Catalog::begin_with(
         vfs,
         &core.files.catalog(),
         core.log.database(),
@@ -128,6 +157,8 @@ struct NewFiles<'a> {
     keep: Bits,
     redacted: Bits,
     all: bool,
+    /// True if a damaged segment is made anew.
+    repairs: bool,
     named: Vec<ManifestRow>,
 }
 
@@ -207,6 +238,7 @@ impl NewFiles<'_> {
             }
         }
         if stay.len() + go.len() < words.segments.len() {
+            self.repairs = true;
             let missing = repair::words::checkpointed_items(self.state, layer)?.and_not(&covered);
             repair::words::analyse_items(self.core, self.state, layer, &missing, &mut |tail| {
                 // Input of the merge below: no manifest names it, and remove_other removes it.

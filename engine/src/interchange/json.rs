@@ -123,8 +123,9 @@ impl<'a> Parser<'a> {
     /// The type of the value that comes next, or what is wrong when none does. Consumes nothing.
     pub fn peek(&self) -> Result<JsonType, JsonError> {
         Ok(match self.next_byte() {
-            Some(b'n') => JsonType::Null,
-            Some(b't' | b'f') => JsonType::Boolean,
+            Some(b'n') => self.check_word("null").map(|()| JsonType::Null)?,
+            Some(b't') => self.check_word("true").map(|()| JsonType::Boolean)?,
+            Some(b'f') => self.check_word("false").map(|()| JsonType::Boolean)?,
             Some(b'-' | b'0'..=b'9') => JsonType::Number,
             Some(b'"') => JsonType::String,
             Some(b'[') => JsonType::Array,
@@ -308,10 +309,16 @@ impl<'a> Parser<'a> {
     }
 
     fn word(&mut self, word: &'static str) -> Result<(), JsonError> {
+        self.check_word(word)?;
+        self.at += word.len();
+        self.skip_space();
+        Ok(())
+    }
+
+    /// Succeeds when this word comes next. Consumes nothing.
+    fn check_word(&self, word: &'static str) -> Result<(), JsonError> {
         let rest = self.rest();
         if rest.starts_with(word) {
-            self.at += word.len();
-            self.skip_space();
             return Ok(());
         }
         if word.starts_with(rest) {

@@ -43,6 +43,6 @@ pub use reader::{LineError, LineReader, MAX_LINE_LEN};
 pub use writer::{LineWriter, WriteError, encode};
 
 /// The utility of an item, if it was ever given one.
-fn utility(attributes: &crate::Attributes) -> Option<f32> {
+fn utility(attributes: &crate::model::item::Attributes) -> Option<f32> {
     (attributes.utility_count > 0 || attributes.utility != 0.0).then_some(attributes.utility)
 }

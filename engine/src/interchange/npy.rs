@@ -24,6 +24,7 @@ mod header;
 
 pub use header::NpyHeader;
 
+use crate::model::plural::counted;
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;
 use std::fs::File;
@@ -62,7 +63,12 @@ pub enum NpyError {
         found: String,
     },
     /// The file is longer or shorter than its header says.
-    #[error("{}: expected {expected} bytes for {rows} rows of {dim} numbers, found {found} (cut short or still being written?)", file.display())]
+    #[error(
+        "{}: expected {expected} bytes for {} of {}, found {found} (cut short or still being written?)",
+        file.display(),
+        counted(*rows, "rows"),
+        counted(*dim as u64, "numbers")
+    )]
     Length {
         /// The file.
         file: PathBuf,
@@ -76,7 +82,7 @@ pub enum NpyError {
         found: u64,
     },
     /// A row that the file does not have.
-    #[error("{}: no row {row}: the file has {rows} rows, counted from 0", file.display())]
+    #[error("{}: no row {row}: the file has {}, counted from 0", file.display(), counted(*rows, "rows"))]
     NoSuchRow {
         /// The file.
         file: PathBuf,
@@ -339,7 +345,7 @@ impl NpyWriter {
 
     fn append(&mut self, len: usize) -> Result<u64> {
         if len != self.dim {
-            let (expected, found) = (format!("a row of {} numbers", self.dim), len.to_string());
+            let (expected, found) = (format!("a row of {}", counted(self.dim as u64, "numbers")), len.to_string());
             return Err(NpyError::Row { file: self.path.clone(), expected, found });
         }
         self.file.write_all(&self.row).map_err(|source| io_error(&self.path, source))?;
@@ -435,7 +441,7 @@ mod tests {
         writer.push(&[1.0]).unwrap();
         drop(writer);
         let message = NpyReader::open(&path).unwrap_err().to_string();
-        assert!(message.contains("expected 128 bytes for 0 rows of 1 numbers, found 132"), "{message}");
+        assert!(message.contains("expected 128 bytes for 0 rows of 1 number, found 132"), "{message}");
     }
 
     #[test]
@@ -483,7 +489,7 @@ mod tests {
         }
         let whole = file([1, 0], &text("<f4", "False", "(18446744073709551615, 1)"), &[0; 8]);
         let message = fault(&whole);
-        assert!(message.contains("for 18446744073709551615 rows of 1 numbers, found 97"), "{message}");
+        assert!(message.contains("for 18446744073709551615 rows of 1 number, found 97"), "{message}");
     }
 
     #[test]

@@ -46,9 +46,15 @@ pub(super) fn line(text: &str) -> Parsed<Line> {
     }
     let mut parser = Parser::new(text);
     let start = parser.offset();
-    let found = parser.peek()?;
-    if found != JsonType::Object {
-        return Err(JsonError::new(start, format!("expected an object such as {{\"trace\":{{…}}}}, found {found}")));
+    if !matches!(parser.peek(), Ok(JsonType::Object)) {
+        let mut whole = parser.clone();
+        let value = whole.peek().and_then(|found| whole.raw().and_then(|_| whole.end()).map(|()| found));
+        let what = value.map_or("not JSON".to_owned(), |found| format!("{found}"));
+        return Err(JsonError::new(
+            start,
+            format!("this line is {what}; expected an object such as {{\"trace\":{{…}}}}"),
+        )
+        .with_hint("a file to import holds JSON Lines: one JSON object a line"));
     }
     let mut line = None;
     parser.object(|p, name| {

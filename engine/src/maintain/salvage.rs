@@ -15,6 +15,7 @@ use crate::core::handle::Holotype;
 use crate::derive::open::last_checkpoint_position;
 use crate::derive::retained_log;
 use crate::model::item::ItemId;
+use crate::model::plural::counted;
 use crate::model::space::Space;
 use crate::options::{Durability, Options};
 use crate::records::record::{
@@ -70,7 +71,7 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.len {
             0 => write!(f, "log position {}: {}", self.position, self.what),
-            len => write!(f, "log position {}, {len} bytes: {}", self.position, self.what),
+            len => write!(f, "log position {}, {}: {}", self.position, counted(len, "bytes"), self.what),
         }
     }
 }
@@ -271,7 +272,7 @@ impl Salvage<'_> {
             transaction.commit(Durability::Sync)?;
         }
         if let Some((count, first)) = self.receipts {
-            let what = format!("{count} receipts, of which the first stood here: they are left behind");
+            let what = format!("{}, the first of them here: left behind", counted(count, "receipts"));
             self.report.lost.push(Lost { position: first, len: 0, what });
         }
         Ok((self.numbers.positions, self.report))
@@ -301,7 +302,7 @@ impl Salvage<'_> {
         let pointers = new.from.len();
         new.from = self.pointers(std::mem::take(&mut new.from));
         if new.from.len() < pointers {
-            self.lost(format!("{} pointers of the item", pointers - new.from.len()));
+            self.lost(format!("{} of the item", counted((pointers - new.from.len()) as u64, "pointers")));
             new.ungrounded |= new.from.is_empty();
         }
         if new.vector.is_some() && !fits(transaction, new.vector.as_deref())? {
@@ -392,7 +393,10 @@ impl Salvage<'_> {
                 let (item, count) = (self.known(item)?, pointers.len());
                 let pointers = self.pointers(pointers);
                 if pointers.len() < count {
-                    self.lost(format!("{} pointers added to item #{item}", count - pointers.len()));
+                    self.lost(format!(
+                        "{} added to item #{item}",
+                        counted((count - pointers.len()) as u64, "pointers")
+                    ));
                 }
                 Record::Pointers(PointersRecord { item, pointers })
             }
@@ -463,7 +467,7 @@ impl Salvage<'_> {
             let traces: Vec<u32> = page.traces.iter().filter_map(|it| self.numbers.items.get(it).copied()).collect();
             let count = page.traces.len() - traces.len();
             if count > 0 {
-                self.lost(format!("{count} traces of page '{}'", page.key));
+                self.lost(format!("{} of page '{}'", counted(count as u64, "traces"), page.key));
             }
             let number = transaction.close_page(episode, traces, Some(page.key.clone()))?;
             self.numbers.pages.insert(page.number, Page { number, whole: count == 0 });

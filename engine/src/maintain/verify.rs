@@ -16,6 +16,7 @@ pub use pace::VerifyOptions;
 
 use crate::core::handle::Holotype;
 use crate::model::item::ItemId;
+use crate::model::plural::counted;
 use crate::model::pointer::{Verdict, hex};
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::record::Record;
@@ -87,6 +88,14 @@ impl VerifyReport {
     /// True if nothing is wrong.
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
+    }
+
+    /// The verdict in words: how many faults there are, or up to which commit there is none.
+    pub fn verdict(&self) -> String {
+        match self.faults.len() {
+            0 => format!("no faults, up to commit {}", self.head.commit),
+            count => counted(count as u64, "faults"),
+        }
     }
 }
 
@@ -357,9 +366,9 @@ fn verify_manifest(snapshot: &Snapshot, open: &BTreeSet<PathBuf>, report: &mut V
     }
     let left: Vec<&PathBuf> = there.iter().filter(|path| !open.contains(*path)).collect();
     if let Some(first) = left.first() {
-        let count = left.len();
         report.not_checked.push(format!(
-            "{count} files that no manifest names, as {}: left over, or those of a checkpoint under way",
+            "{} that no manifest names, such as {}: left over, or being written by a checkpoint",
+            counted(left.len() as u64, "files"),
             first.display()
         ));
     }

@@ -199,85 +199,85 @@ names! {
 ///
 /// `None` is absent: the term of the score is 0, the item is never stale by it, and it satisfies no comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     /// The item's kind.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// The outcome.
-    pub status: Option<Status>,
+    pub(crate) status: Option<Status>,
     /// The producer.
-    pub source: Option<Source>,
+    pub(crate) source: Option<Source>,
     /// The primary episode, by number.
-    pub episode: Option<u32>,
+    pub(crate) episode: Option<u32>,
     /// The step in its episode.
-    pub step: Option<u64>,
+    pub(crate) step: Option<u64>,
     /// The time in microseconds since the epoch, UTC.
-    pub time: Option<i64>,
+    pub(crate) time: Option<i64>,
     /// The version of task, environment or tool schema, by symbol number.
-    pub version: Option<u32>,
+    pub(crate) version: Option<u32>,
     /// The speaker, by symbol number.
-    pub speaker: Option<u32>,
+    pub(crate) speaker: Option<u32>,
     /// The tool of a call, by symbol number.
-    pub tool: Option<u32>,
+    pub(crate) tool: Option<u32>,
     /// The log id, by symbol number.
-    pub log_id: Option<u32>,
+    pub(crate) log_id: Option<u32>,
     /// The memory page a trace belongs to, by number, once that page is closed.
-    pub page: Option<u32>,
+    pub(crate) page: Option<u32>,
     /// False after prune, merge, supersede or retract.
-    pub active: bool,
+    pub(crate) active: bool,
     /// True after its bytes were erased.
-    pub redacted: bool,
+    pub(crate) redacted: bool,
     /// True if it was explicitly stored without a pointer.
-    pub ungrounded: bool,
+    pub(crate) ungrounded: bool,
     /// True if it has a vector in the database's space.
-    pub has_vector: bool,
+    pub(crate) has_vector: bool,
     /// The inherited attributes, as bits of [`Inherited`].
-    pub inherited: u8,
+    pub(crate) inherited: u8,
     /// How it was created.
-    pub origin: Origin,
+    pub(crate) origin: Origin,
     /// The state of its sources.
-    pub support: Support,
+    pub(crate) support: Support,
     /// The sources in its lineage, one bit per [`Source`].
-    pub trust_sources: u8,
+    pub(crate) trust_sources: u8,
     /// The statuses in its lineage, one bit per [`Status`]; bit 7 if one of its traces was redacted.
-    pub trust_statuses: u8,
+    pub(crate) trust_statuses: u8,
     /// Mean smoothed credit (HiMPO); 0 without credit.
-    pub utility: f32,
+    pub(crate) utility: f32,
     /// The number of rollouts in the mean `utility`.
-    pub utility_count: u32,
+    pub(crate) utility_count: u32,
     /// PlugMem's return score of a procedure, 1 to 10.
-    pub return_score: Option<u8>,
+    pub(crate) return_score: Option<u8>,
     /// The item that won the contest against a claim of this one.
-    pub conflict: Option<u32>,
+    pub(crate) conflict: Option<u32>,
     /// Its length in tokens by the estimator of the database.
-    pub tokens: u32,
+    pub(crate) tokens: u32,
     /// The commit that wrote it.
-    pub commit: u64,
+    pub(crate) commit: u64,
     /// The log position of its record.
-    pub lsn: u64,
+    pub(crate) lsn: u64,
 }
 
 /// The bits of [`Attributes::inherited`].
 #[derive(Debug, Clone, Copy)]
-pub struct Inherited;
+pub(crate) struct Inherited;
 
 impl Inherited {
     /// The status was inherited.
-    pub const STATUS: u8 = 1;
+    pub(crate) const STATUS: u8 = 1;
     /// The source was inherited.
-    pub const SOURCE: u8 = 2;
+    pub(crate) const SOURCE: u8 = 2;
     /// The step was inherited.
-    pub const STEP: u8 = 4;
+    pub(crate) const STEP: u8 = 4;
     /// The time was inherited.
-    pub const TIME: u8 = 8;
+    pub(crate) const TIME: u8 = 8;
     /// The version was inherited.
-    pub const VERSION: u8 = 16;
+    pub(crate) const VERSION: u8 = 16;
     /// The episodes were inherited.
-    pub const EPISODE: u8 = 32;
+    pub(crate) const EPISODE: u8 = 32;
 }
 
 impl Attributes {
     /// Attributes of a new item of a kind; everything else is absent.
-    pub fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: Kind) -> Self {
         Attributes {
             kind,
             status: None,
@@ -310,13 +310,13 @@ impl Attributes {
     }
 
     /// The layer of the item.
-    pub fn layer(&self) -> Layer {
+    pub(crate) fn layer(&self) -> Layer {
         self.kind.layer()
     }
 
     /// Trust (memory model, section 2): the least source weight over the traces the item rests on; 0 if one failed or
     /// was redacted, or if there is none.
-    pub fn trust(&self) -> f32 {
+    pub(crate) fn trust(&self) -> f32 {
         let failed = self.trust_statuses & (1 << Status::Failed.to_byte()) != 0;
         if failed || self.trust_statuses & Self::TRUST_REDACTED != 0 || self.trust_sources == 0 {
             return 0.0;
@@ -338,7 +338,7 @@ impl Attributes {
     }
 
     /// The bit of `trust_statuses` for a redacted trace in the lineage.
-    pub const TRUST_REDACTED: u8 = 0x80;
+    pub(crate) const TRUST_REDACTED: u8 = 0x80;
 }
 
 #[cfg(test)]

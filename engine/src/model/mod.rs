@@ -3,6 +3,7 @@
 pub(crate) mod edge;
 pub mod embed;
 pub(crate) mod item;
+pub mod plural;
 pub(crate) mod pointer;
 pub mod space;
 pub mod time;

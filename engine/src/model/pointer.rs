@@ -10,6 +10,7 @@
 
 use crate::error::UnknownName;
 use crate::model::item::{ItemId, names};
+use crate::model::plural::counted;
 use std::fmt;
 use std::str::FromStr;
 
@@ -126,7 +127,7 @@ pub(crate) fn span_in(bytes: &[u8], span: &Span) -> Result<(usize, usize), Strin
         Span::Bytes(start, end) => {
             let inside = start <= end && *end <= bytes.len() as u64;
             if !inside {
-                return Err(format!("bytes {start} to {end} are outside its {} bytes", bytes.len()));
+                return Err(format!("bytes {start} to {end} are outside its {}", counted(bytes.len() as u64, "bytes")));
             }
             let (start, end) = (*start as usize, *end as usize);
             if let Ok(text) = text()
@@ -138,7 +139,10 @@ pub(crate) fn span_in(bytes: &[u8], span: &Span) -> Result<(usize, usize), Strin
         }
         Span::Chars(start, end) => {
             let text = text()?;
-            let outside = || format!("characters {start} to {end} are outside its {} characters", text.chars().count());
+            let outside = || {
+                let characters = counted(text.chars().count() as u64, "characters");
+                format!("characters {start} to {end} are outside its {characters}")
+            };
             let byte_of = |index: u64| {
                 let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
                 usize::try_from(index).ok().and_then(|index| starts.nth(index))

@@ -1,5 +1,6 @@
 //! The embedding space of a database: model, dimension, metric and encoding of its vectors.
 
+use crate::model::plural::counted;
 use crate::{Error, Result};
 use holotype_index::VectorSpec;
 use holotype_index::spec::MAX_DIM;
@@ -55,8 +56,8 @@ impl Space {
     pub fn check_vector(&self, vector: &[f32]) -> Result<()> {
         if vector.len() != self.dim {
             return Err(Error::Vector(format!(
-                "the vector has {} numbers; the space {} has {}",
-                vector.len(),
+                "the vector has {}; the space {} has {}",
+                counted(vector.len() as u64, "numbers"),
                 self.model,
                 self.dim
             )));
@@ -121,7 +122,11 @@ impl Space {
         };
         if vector.len() != self.dim {
             return Err(Error::Corrupt {
-                what: format!("a stored vector has {} numbers where {} are expected", vector.len(), self.dim),
+                what: format!(
+                    "a stored vector has {} instead of {}",
+                    counted(vector.len() as u64, "numbers"),
+                    self.dim
+                ),
             });
         }
         Ok(vector)

@@ -12,6 +12,7 @@
 
 use super::{Growth, Proof, ProvenContent, ProvenRecord, TreeHead, VerifierKey};
 use crate::model::item::{ItemId, Kind};
+use crate::model::plural::counted;
 use crate::model::pointer::NO_HASH;
 use crate::model::pointer::Verdict;
 use crate::records::record::{ChunkRecord, FieldValue, ItemRecord, PageRecord, PointerRecord, PointerTarget, Record};
@@ -112,7 +113,7 @@ pub fn check(proof: &Proof, key: &VerifierKey) -> Result<Checked, Rejected> {
 pub fn check_growth(growth: &Growth, key: &VerifierKey) -> Result<(TreeHead, TreeHead), Rejected> {
     let (old, new) = (open(&growth.old, key)?, open(&growth.new, key)?);
     if !is_consistent(old.size, &old.root, new.size, &new.root, &growth.path) {
-        return reject(format!("the log of {} records does not begin with that of {}", new.size, old.size));
+        return reject(format!("the log of {} does not begin with that of {}", counted(new.size, "records"), old.size));
     }
     Ok((old, new))
 }

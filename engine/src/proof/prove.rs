@@ -2,6 +2,7 @@
 
 use super::{Growth, Proof, ProvenContent, ProvenRecord, SignerKey, TreeHead, VerifierKey};
 use crate::model::item::ItemId;
+use crate::model::plural::counted;
 use crate::model::pointer::hex;
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{FieldValue, PointerRecord, PointerTarget, Record};
@@ -73,15 +74,15 @@ impl Snapshot {
         let before = TreeHead::open(old, key.verifier()).map_err(|error| Error::Proof { what: error.to_string() })?;
         let size = self.tree_size()?;
         if before.size > size {
-            let what =
-                format!("the checkpoint is of {} records, and this log has {size}: it was rolled back", before.size);
+            let signed = counted(before.size, "records");
+            let what = format!("the checkpoint is of {signed}, and this log has {size}: the log was rolled back");
             return Err(Error::Proof { what });
         }
         let mut tree = self.tree()?;
         if root(&mut tree, before.size)? != before.root {
             let what = format!(
-                "the first {} records of this log are others than the checkpoint's: it was forked",
-                before.size
+                "the checkpoint is of {}, and this log began with other ones: the log was forked",
+                counted(before.size, "records")
             );
             return Err(Error::Proof { what });
         }

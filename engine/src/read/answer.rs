@@ -149,6 +149,8 @@ pub struct Row {
     pub stale: bool,
     /// The item that won the contest against a claim of this one.
     pub conflict: Option<ItemId>,
+    /// The key of that item, or its id where it has no key. JSON has the id alone.
+    pub conflict_key: Option<String>,
     /// The state of its sources.
     pub support: Support,
     /// The least source weight in its lineage; 0 if a source failed.

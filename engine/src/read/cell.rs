@@ -135,17 +135,36 @@ pub(crate) fn round(number: f64) -> f64 {
     if rounded.is_finite() { rounded } else { number }
 }
 
-/// A duration in its largest whole unit.
+/// The units of durations and their microseconds, longest first.
+const UNITS: [(i64, &str); 7] = [
+    (604_800_000_000, "w"),
+    (86_400_000_000, "d"),
+    (3_600_000_000, "h"),
+    (60_000_000, "m"),
+    (1_000_000, "s"),
+    (1_000, "ms"),
+    (1, "us"),
+];
+
+/// A duration for a person: its largest unit and the next, as in `6m 13s`; what is below them is cut off.
+pub(crate) fn readable_duration(micros: i64) -> String {
+    let sign = if micros < 0 { "-" } else { "" };
+    let micros = micros.saturating_abs();
+    let Some(largest) = UNITS.iter().position(|(unit, _)| micros >= *unit) else { return "0s".to_owned() };
+    let mut rest = micros;
+    let mut parts = Vec::new();
+    for (unit, name) in UNITS.iter().skip(largest).take(2) {
+        if rest >= *unit {
+            parts.push(format!("{}{name}", rest / unit));
+        }
+        rest %= unit;
+    }
+    format!("{sign}{}", parts.join(" "))
+}
+
+/// A duration in its largest whole unit, exact to the microsecond.
 pub(crate) fn duration(micros: i64) -> String {
-    let units = [
-        (604_800_000_000, "w"),
-        (86_400_000_000, "d"),
-        (3_600_000_000, "h"),
-        (60_000_000, "m"),
-        (1_000_000, "s"),
-        (1_000, "ms"),
-    ];
-    for (unit, name) in units {
+    for (unit, name) in UNITS {
         if micros != 0 && micros % unit == 0 {
             return format!("{}{name}", micros / unit);
         }
@@ -161,7 +180,7 @@ impl std::fmt::Display for Cell {
             Cell::Integer(number) => write!(f, "{number}"),
             Cell::Bool(yes) => write!(f, "{yes}"),
             Cell::Time(micros) => f.write_str(&time::format(*micros)),
-            Cell::Duration(micros) => f.write_str(&duration(*micros)),
+            Cell::Duration(micros) => f.write_str(&readable_duration(*micros)),
             Cell::List(cells) => {
                 for (index, cell) in cells.iter().enumerate() {
                     write!(f, "{}{cell}", if index == 0 { "" } else { ", " })?;
@@ -244,6 +263,15 @@ mod tests {
             assert_eq!(Some(a.order(b)), a.compare(b), "{a:?} {b:?}");
         }
         assert_eq!(Cell::Integer(3).order(&Cell::Number(3.0)), Ordering::Equal);
+    }
+
+    #[test]
+    fn durations_are_readable_as_text_and_exact_as_json() {
+        let age = Cell::Duration(373_853_094);
+        assert_eq!((age.to_string().as_str(), age.to_json()), ("6m 13s", "373853094us".into()));
+        let text = |micros: i64| Cell::Duration(micros).to_string();
+        assert_eq!([0, 7, 1_500, 90_000_000].map(text), ["0s", "7us", "1ms 500us", "1m 30s"]);
+        assert_eq!([86_400_000_000, 694_861_000_000, -3_600_000_001].map(text), ["1d", "1w 1d", "-1h"]);
     }
 
     #[test]

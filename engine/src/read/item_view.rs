@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::model::item::{Attributes, ItemId, Kind, Layer};
+use crate::model::plural::counted;
 use crate::read::answer::Citation;
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
@@ -113,7 +114,7 @@ impl<'a> ItemView<'a> {
         let content = self.content()?;
         Ok(content.field(name).map(|field| match &field.value {
             FieldValue::Text(text) | FieldValue::Json(text) => Cell::text(text.as_str()),
-            value => Cell::text(format!("{} bytes", value.bytes().len())),
+            value => Cell::Text(counted(value.bytes().len() as u64, "bytes")),
         }))
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod citations;
 pub(crate) mod container_rows;
 pub(crate) mod filter;
 pub(crate) mod glob;
+pub(crate) mod item_attributes;
 pub(crate) mod item_view;
 pub(crate) mod key_lookup;
 pub(crate) mod limits;

@@ -7,6 +7,7 @@ use crate::model::item::{Attributes, ItemId, Layer};
 use crate::model::pointer::{Verdict, hex};
 use crate::model::space::Space;
 use crate::read::answer::Citation;
+use crate::read::item_attributes::ItemAttributes;
 use crate::read::limits::{Limits, Meter};
 use crate::records::record::{PointerRecord, PointerTarget};
 use crate::records::tables;
@@ -47,7 +48,7 @@ pub struct Item {
     /// Its key.
     pub key: String,
     /// Its current attributes.
-    pub attributes: Attributes,
+    pub attributes: ItemAttributes,
     /// Its written content.
     pub content: Content,
 }
@@ -174,8 +175,12 @@ impl Snapshot {
 
     /// The item with this id.
     pub fn item(&self, id: ItemId) -> Result<Item> {
-        let attributes = self.state.attributes(id)?;
-        Ok(Item { id, key: self.key_of(id)?, attributes, content: self.content(id)? })
+        Ok(Item { id, key: self.key_of(id)?, attributes: self.attributes(id)?, content: self.content(id)? })
+    }
+
+    /// The attributes of an item, without its content.
+    pub fn attributes(&self, id: ItemId) -> Result<ItemAttributes> {
+        ItemAttributes::new(&self.state, &self.state.attributes(id)?)
     }
 
     /// The targets of edges of a type from `from`.

@@ -12,6 +12,7 @@ use super::rank;
 use super::words::Words;
 use crate::Result;
 use crate::model::item::{Attributes, ItemId, Layer};
+use crate::model::plural::counted;
 use crate::read::container_rows::rows;
 use crate::read::snapshot::Snapshot;
 use crate::state::attributes::{Column, ValueTest};
@@ -176,7 +177,7 @@ pub(crate) fn lift(
     let mut targets: Vec<_> = votes.into_iter().filter(|(_, voters)| voters.len() >= lift.votes.max(1)).collect();
     targets.sort_by_key(|(target, voters)| (std::cmp::Reverse(voters.len()), *target));
     targets.truncate(lift.count);
-    let steps = vec![format!("lift: {} from {} items", targets.len(), from.len())];
+    let steps = vec![format!("lift: {} from {}", targets.len(), counted(from.len() as u64, "items"))];
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
     let mut routed = Vec::new();
     for ((container, trace), voters) in targets {

@@ -9,6 +9,7 @@ use super::words::Words;
 use crate::Result;
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Layer};
+use crate::model::plural::counted;
 use crate::read::nearest;
 use crate::read::snapshot::Snapshot;
 use holotype_index::bitmap::Bits;
@@ -79,7 +80,7 @@ pub(crate) fn gather(
             }
             Channel::Linked => {
                 linked_to = linked(snapshot, plan, stage, before)?;
-                steps.push(format!("linked: {} from {} items", linked_to.len(), before.len()));
+                steps.push(format!("linked: {} from {}", linked_to.len(), counted(before.len() as u64, "items")));
             }
         }
     }

@@ -29,6 +29,7 @@ mod words;
 use crate::Result;
 use crate::derive::repair;
 use crate::model::item::{ItemId, Layer};
+use crate::model::plural::counted;
 use crate::read::answer::{Answer, Citation, Parts, Role, Row, Strength};
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::state::attributes::scalars::Reads;
@@ -68,9 +69,12 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps
     };
     steps.push(("query".to_owned(), asked.to_owned()));
     steps.push(("reader".to_owned(), describe_reader(&plan.reader_position)));
-    steps.push(("visible".to_owned(), format!("{} of {} items", plan.visible.count(), snapshot.len())));
+    steps.push((
+        "visible".to_owned(),
+        format!("{} of {}", plan.visible.count(), counted(u64::from(snapshot.len()), "items")),
+    ));
     for exclusion in &plan.exclusions {
-        steps.push((format!("exclude {}", exclusion.name), format!("{} items", exclusion.items.count())));
+        steps.push((format!("exclude {}", exclusion.name), counted(exclusion.items.count(), "items")));
     }
     for stage in &plan.stages {
         let channels: Vec<&str> = stage.channels.iter().map(|channel| channel.as_str()).collect();
@@ -175,7 +179,7 @@ fn gather_and_rank(
                 runner.stage(snapshot, plan, at, &asked, contests, steps)?;
             }
             let found = runner.ranked.iter().map(Vec::len).sum::<usize>() - known;
-            steps.push((format!("hop {hop}"), counted(found as u64, "new candidate")));
+            steps.push((format!("hop {hop}"), counted(found as u64, "new candidates")));
             if found == 0 {
                 break;
             }
@@ -245,7 +249,7 @@ impl StageRunner<'_, '_> {
         }
         let rows = rank::rank(snapshot, plan, stage, self.words, gathered.rows)?;
         contests.note(&rows);
-        steps.push((stage.noun.to_string(), format!("{} candidates ranked", rows.len())));
+        steps.push((stage.noun.to_string(), counted(rows.len() as u64, "candidates ranked")));
         let count = stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
         self.best = rows.iter().take(count).map(|scored| scored.id).collect();
         if self.best.is_empty() {
@@ -303,8 +307,8 @@ fn answer(
     let relaxed = selection.rows.iter().filter(|row| !row.scored.relaxed.is_empty()).count();
     if relaxed > 0 {
         let valid = (selection.rows.len() - relaxed) as u64;
-        let passed = if valid == 0 { "No row".to_owned() } else { format!("Only {}", counted(valid, "row")) };
-        let excluded = counted(relaxed as u64, "excluded row");
+        let passed = if valid == 0 { "No row".to_owned() } else { format!("Only {}", counted(valid, "rows")) };
+        let excluded = counted(relaxed as u64, "excluded rows");
         notes.push(format!("{passed} passed all filters; showing {excluded} with the reasons."));
     }
     let evidence_of_best =
@@ -356,7 +360,7 @@ pub(super) fn damaged(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
         if plan.vector.is_some() && vectors > 0 {
             notes.push(format!(
                 "{} of layer {layer} in a damaged file: only the intact ones were compared; {remedy}",
-                counted(vectors as u64, "vector")
+                counted(vectors as u64, "vectors")
             ));
         }
         let words = snapshot.state.damaged_words(*layer);
@@ -364,16 +368,11 @@ pub(super) fn damaged(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
             snapshot.core.schedule_repair();
             notes.push(format!(
                 "words of {} of layer {layer} in a damaged file: keyword search skipped them; {remedy}",
-                counted(words, "item")
+                counted(words, "items")
             ));
         }
     }
     notes
-}
-
-/// `1 row`, `2 rows`.
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// The strength of the evidence: the best score, its lead, and the share of the query's terms in the rows.
@@ -427,6 +426,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
         version: symbol(attributes.version)?,
         stale: plan.reader_position.is_stale(attributes, &Window::default_of(state)?),
         conflict: attributes.conflict.map(ItemId),
+        conflict_key: attributes.conflict.map(|winner| key(&ItemId(winner))),
         support: attributes.support,
         trust: attributes.trust(),
         relaxed: relaxed.clone(),

@@ -3,6 +3,7 @@
 use super::listing::explain;
 use super::{read, write};
 use crate::Result;
+use crate::model::plural::counted;
 use crate::read::answer::{Output, Table};
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
@@ -19,7 +20,8 @@ pub(super) fn run(snapshot: &Snapshot, explain: &Explain) -> Result<Table> {
         (Statement::Recall(recall), true) => {
             let mut steps = recall::explain(snapshot, recall)?;
             let answer = recall::run_with_steps(snapshot, recall, &mut steps)?;
-            let done = format!("{} rows, certificate {}, {} µs", answer.rows.len(), answer.certificate, answer.micros);
+            let rows = counted(answer.rows.len() as u64, "rows");
+            let done = format!("{rows}, certificate {}, {} µs", answer.certificate, answer.micros);
             steps.push(("answer".to_owned(), done));
             steps
         }
@@ -32,7 +34,7 @@ pub(super) fn run(snapshot: &Snapshot, explain: &Explain) -> Result<Table> {
                 Output::Table(table) => table.rows.len(),
             };
             let micros = started.elapsed().as_micros();
-            steps.push((statement.verb().to_owned(), format!("{rows} rows, {micros} µs")));
+            steps.push((statement.verb().to_owned(), format!("{}, {micros} µs", counted(rows as u64, "rows"))));
             steps
         }
     };

@@ -4,6 +4,7 @@ use super::listing::{items, reader_position, rows};
 use super::walk::{episode_number, roots};
 use crate::Result;
 use crate::model::item::{Inherited, ItemId};
+use crate::model::plural::counted;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
@@ -89,18 +90,24 @@ fn table(report: &ForgetReport) -> Table {
     let mut rows = of("forgotten", &report.items);
     rows.extend(of("rests on it", &report.derived));
     rows.extend(of("page", &report.pages));
-    let mut notes = vec![format!("{} records of the log erased, {} claims among them", report.records, report.claims)];
+    let mut notes = vec![format!(
+        "{} of the log erased, {} among them",
+        counted(report.records, "records"),
+        counted(report.claims, "claims")
+    )];
     if report.receipts > 0 {
-        let questions = if report.cascade { " and their questions" } else { "; their questions stay" };
-        notes.push(format!("{} receipts lost the hashes of what they showed{questions}", report.receipts));
+        let questions = if report.cascade { ", and what was asked" } else { "; what was asked stays" };
+        notes.push(format!("{} lost the hashes of what was shown{questions}", counted(report.receipts, "receipts")));
     }
     if !report.derived.is_empty() {
         notes.push("what rests on it was left; `cascade` forgets it too".to_owned());
     }
     match (report.reasons, report.cascade) {
         (0, _) => {}
-        (count, true) => notes.push(format!("{count} reasons given with marks erased")),
-        (count, false) => notes.push(format!("{count} reasons given with marks were left; `cascade` erases them too")),
+        (count, true) => notes.push(format!("{} given with marks erased", counted(count, "reasons"))),
+        (count, false) => {
+            notes.push(format!("{} given with marks left; `cascade` erases these too", counted(count, "reasons")));
+        }
     }
     if report.other_readers {
         notes.push("other processes have the database open: they may hold erased files until they close it".to_owned());

@@ -5,6 +5,7 @@ use super::events::{events, receipts};
 use crate::Result;
 use crate::model::edge::Edge;
 use crate::model::item::ItemId;
+use crate::model::plural::counted;
 use crate::read::answer::Table;
 use crate::read::cell::{Cell, Cells, named};
 use crate::read::container_rows;
@@ -112,7 +113,10 @@ pub(super) fn explain(snapshot: &Snapshot, noun: Noun, listing: &Listing) -> Res
         step("look up", format!("{} named by key or id{rest}", lookup.ids.len()));
     } else {
         let mut among = filter.noun(noun)?.and(&filter.scope(listing.scope.as_ref().map(|scope| &scope.node))?);
-        step("columns", format!("{noun} in scope: {} of {} items", among.count(), snapshot.len()));
+        step(
+            "columns",
+            format!("{noun} in scope: {} of {}", among.count(), counted(u64::from(snapshot.len()), "items")),
+        );
         let parts: &[Predicate] = match listing.filter.as_ref().map(|filter| &filter.node) {
             None => &[],
             Some(Predicate::And(parts)) => parts,

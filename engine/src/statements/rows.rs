@@ -4,6 +4,7 @@
 //! pulled. Other statements run completely before the first row.
 
 use crate::model::item::ItemId;
+use crate::model::plural::counted;
 use crate::read::answer::{Output, Table};
 use crate::read::cell::Cell;
 use crate::read::item_view::{ItemView, cells};
@@ -61,8 +62,8 @@ impl Rows {
         self.map(move |row| {
             if columns.len() != T::COLUMNS {
                 return Err(Error::Invalid(format!(
-                    "{} columns are read, and the rows have {}",
-                    T::COLUMNS,
+                    "the type reads {}, but the rows have {}",
+                    counted(T::COLUMNS as u64, "columns"),
                     columns.len()
                 )));
             }

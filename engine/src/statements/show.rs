@@ -21,7 +21,7 @@ pub(super) fn run(snapshot: &Snapshot, target: ShowTarget) -> Result<Table> {
         ShowTarget::Pages => list(Noun::Pages),
         ShowTarget::Segments => stats::segments(snapshot),
         ShowTarget::Settings => all_settings(snapshot),
-        ShowTarget::Stats => stats::stats(snapshot),
+        ShowTarget::Stats => Ok(snapshot.stats()?.to_table()),
         ShowTarget::Head => {
             let head = snapshot.state.head;
             let names = ["position", "commit", "hash"].map(str::to_owned).to_vec();

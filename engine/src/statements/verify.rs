@@ -5,6 +5,7 @@ use crate::Result;
 use crate::maintain::verify::{
     Pace, VerifyOptions, VerifyReport, verify_all, verify_catalog, verify_log, verify_records, verify_segments,
 };
+use crate::model::plural::counted;
 use crate::model::pointer::Verdict;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
@@ -34,13 +35,15 @@ pub(super) fn run(snapshot: &Snapshot, verify: &Verify) -> Result<Table> {
         rows.push(vec![Some(Cell::text("fault")), Some(Cell::Text(fault.to_string())), None]);
     }
     let columns = ["result", "what", "count"].map(str::to_owned).to_vec();
-    Ok(Table { verb: "verify", columns, rows, notes: report.not_checked, failed: !report.faults.is_empty() })
+    let mut notes: Vec<String> = report.not_checked.iter().map(|what| format!("not checked: {what}")).collect();
+    notes.push(report.verdict());
+    Ok(Table { verb: "verify", columns, rows, notes, failed: !report.is_clean() })
 }
 
 /// Verifies the evidence of an item, page or episode, span by span.
 fn references(snapshot: &Snapshot, of: &Ref) -> Result<Table> {
     let mut rows = Vec::new();
-    let mut failed = false;
+    let mut faults = 0;
     if let Ref::Page(key) = of {
         let traces: Vec<u32> = snapshot.page_traces(key.bound())?.iter().map(|id| id.0).collect();
         let page = snapshot.state.page_number(key.bound())?.map(|number| snapshot.state.page(number)).transpose()?;
@@ -48,7 +51,7 @@ fn references(snapshot: &Snapshot, of: &Ref) -> Result<Table> {
             (Ok(hash), Some(page)) if hash == page.hash => Verdict::Ok,
             _ => Verdict::Mismatch,
         };
-        failed |= verdict != Verdict::Ok;
+        faults += u64::from(verdict != Verdict::Ok);
         let what = Cell::Text(format!("page {}", key.bound()));
         rows.push(vec![Some(what), None, Some(Cell::text(verdict.as_str())), None]);
     }
@@ -58,7 +61,7 @@ fn references(snapshot: &Snapshot, of: &Ref) -> Result<Table> {
             Err(error) if is_damage(&error) => (Verdict::Mismatch, id.to_string()),
             Err(error) => return Err(error),
         };
-        failed |= verdict != Verdict::Ok;
+        faults += u64::from(verdict != Verdict::Ok);
         rows.push(vec![
             Some(Cell::Text(key.clone())),
             Some(Cell::text("record")),
@@ -66,7 +69,7 @@ fn references(snapshot: &Snapshot, of: &Ref) -> Result<Table> {
             None,
         ]);
         for citation in snapshot.citations(id)? {
-            failed |= !matches!(citation.verdict, Verdict::Ok | Verdict::Redacted);
+            faults += u64::from(!matches!(citation.verdict, Verdict::Ok | Verdict::Redacted));
             let place = match citation.field.as_str() {
                 "" => format!("page {}", citation.target),
                 field => format!("{}.{field}[{}..{}]", citation.target, citation.start, citation.end),
@@ -81,5 +84,6 @@ fn references(snapshot: &Snapshot, of: &Ref) -> Result<Table> {
         }
     }
     let columns = ["item", "cites", "verdict", "text"].map(str::to_owned).to_vec();
-    Ok(Table { verb: "verify", columns, rows, notes: Vec::new(), failed })
+    let notes = vec![if faults == 0 { "no faults".to_owned() } else { counted(faults, "faults") }];
+    Ok(Table { verb: "verify", columns, rows, notes, failed: faults > 0 })
 }

@@ -79,7 +79,12 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
         transaction.mark(id, Mark::Utility(utility, 1), None)?;
     }
     claims(transaction, id, &record.claims)?;
-    written(transaction, "record", id)
+    let mut table = written(transaction, "record", id)?;
+    let episode = record.episode.node.bound();
+    if transaction.is_closed(episode)? {
+        table.notes.push(format!("episode '{episode}' is closed; the trace was recorded in it all the same"));
+    }
+    Ok(table)
 }
 
 fn run_remember(transaction: &mut Transaction<'_>, remember: &Remember) -> Result<Table> {

@@ -21,7 +21,7 @@
 
 use crate::core::handle::Holotype;
 use crate::core::{Core, Writer};
-use crate::derive::rebuild_online::rebuild_online;
+use crate::derive::rebuild_online::{Purpose, rebuild_online};
 use crate::model::edge::Edge;
 use crate::model::item::ItemId;
 use crate::model::pointer::NO_HASH;
@@ -128,9 +128,9 @@ impl Core {
             return Err(error);
         }
         self.record_durable_position();
-        let made = rebuild_online(self, &mut writer, &state, false);
+        let made = rebuild_online(self, &mut writer, &state, Purpose::Forget);
         let (state, made) = match made {
-            Ok(fresh) => (fresh, Ok(())),
+            Ok(fresh) => (fresh.unwrap_or(state), Ok(())),
             Err(error) => (state, Err(error)),
         };
         self.analyse_soon(&state);

@@ -19,10 +19,11 @@ mod updates;
 use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
 use crate::model::edge::Edge;
-use crate::model::item::{Attributes, ItemId, Layer, Source, Status};
+use crate::model::item::{ItemId, Layer, Source, Status};
 use crate::model::pointer::{Pointer, Target};
 use crate::model::space::Space;
 use crate::options::Durability;
+use crate::read::item_attributes::ItemAttributes;
 use crate::read::resolve;
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{
@@ -507,8 +508,9 @@ impl<'db> Transaction<'db> {
     }
 
     /// The attributes of an item, including this transaction's changes.
-    pub fn attributes(&mut self, id: ItemId) -> Result<Attributes> {
-        self.state()?.attributes(id)
+    pub fn attributes(&mut self, id: ItemId) -> Result<ItemAttributes> {
+        let state = self.state()?;
+        ItemAttributes::new(state, &state.attributes(id)?)
     }
 
     // ---- the end ----

@@ -245,7 +245,7 @@ fn bad_lines_are_refused_with_their_place() {
         ),
         (
             r#"{"recall":{"key":"r1","text":"greets","from":[«{"key":"t2"}]}}"#,
-            "'r1' exists with another from.0: stored 1 other pointers, given one to 't2'",
+            "'r1' exists with another from.0: stored 1 other pointer, given one to 't2'",
         ),
         (
             r#"{"recall":{"key":"r9","text":"x","from":[{"key":"t1"},{"key":«"nobody"}]}}"#,

@@ -86,7 +86,7 @@ fn marking_a_source_as_failed_weakens_what_rests_on_it() {
     let fact = after.get("r1").unwrap().unwrap();
     assert_eq!(fact.attributes.support, Support::Unsupported);
     assert_eq!(fact.attributes.status, Some(Status::Failed), "the worst status of its traces");
-    assert_eq!(fact.attributes.trust(), 0.0);
+    assert_eq!(fact.attributes.trust, 0.0);
     let theme = after.get("th1").unwrap().unwrap();
     assert_eq!(theme.attributes.support, Support::Unsupported);
     assert_eq!(before.get("r1").unwrap().unwrap().attributes.support, Support::Supported, "a snapshot does not change");

@@ -30,6 +30,7 @@ mod refusals;
 mod retain;
 mod salvage;
 mod settings;
+mod shown;
 mod space;
 mod statements;
 mod verify;

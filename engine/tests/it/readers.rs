@@ -108,7 +108,7 @@ fn a_reader_that_stays_behind_misses_nothing_that_its_writer_replaced() {
     let reader = Holotype::open_on(Arc::clone(&sim), path, to_read()).unwrap();
     let of_reader = sim.list(&path.join("columns")).unwrap();
     write(&writer, 2, Durability::Sync);
-    writer.compact().unwrap();
+    writer.checkpoint().unwrap();
     let of_writer = sim.list(&path.join("columns")).unwrap();
     assert!(of_reader.iter().any(|file| !of_writer.contains(file)), "{of_reader:?} {of_writer:?}");
     assert_eq!(faults(&reader), Vec::<String>::new());

@@ -477,11 +477,7 @@ fn check_row(snapshot: &Snapshot, asked: &Clauses, found: &Answer, row: &Row, co
     let a = &item.attributes;
     let of = &asked.asked;
     assert_eq!((row.text.as_str(), &row.key, row.layer), (item.content.text(), &item.key, a.layer()), "{context}");
-    assert_eq!(
-        (row.status, row.support, row.trust, row.tokens),
-        (a.status, a.support, a.trust(), a.tokens),
-        "{context}"
-    );
+    assert_eq!((row.status, row.support, row.trust, row.tokens), (a.status, a.support, a.trust, a.tokens), "{context}");
     assert!(close(row.score, row.parts.sum()), "{context}");
     assert!(a.active || of.include_inactive, "{context}: inactive {row:?}");
     assert!(!a.redacted, "{context}");

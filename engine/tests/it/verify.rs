@@ -62,7 +62,7 @@ fn rows_that_are_sound_and_wrong_are_found() {
         (1, b"t3".to_vec(), None, "row t3 of table 1 is not in the catalog"),
         (27, tree(8, 0), Some(vec![0; 40]), "of the tree's hashes is wrong"),
         (27, tree(8, 0), None, "of the tree's hashes is missing"),
-        (27, tree(8, 9), Some(vec![0; 40]), "rows of the tree's hashes too many"),
+        (27, tree(8, 9), Some(vec![0; 40]), "1 row of the tree's hashes too many"),
     ];
     for (table, key, value, told) in changes {
         let disk = disk.crash(Crash::Keep);
@@ -108,7 +108,7 @@ fn what_was_verified_is_remembered() {
     assert!(!before.is_empty() && before.iter().all(|(_, time)| time.is_none()));
     database.note_verified(&database.verify(&mut |_, _| {}).unwrap()).unwrap();
     assert!(database.verified().unwrap().iter().all(|(_, time)| time.is_some()));
-    let shown = format!("{:?}", database.stats().unwrap().rows);
+    let shown = format!("{:?}", database.stats().unwrap().to_table().rows);
     assert!(shown.contains("oldest verification of a segment"), "{shown}");
     database.close().unwrap();
     let again = open(&disk);

@@ -127,7 +127,12 @@ impl Checker {
                 Some(setting) => self.value(&set.name, setting.ty, &set.value),
                 None => {
                     let known = SETTINGS.iter().map(|setting| setting.name);
-                    self.unknown("unknown-setting", "setting", &set.name, known);
+                    self.unknown(
+                        "unknown-setting",
+                        format!("there is no setting `{}`", set.name.node),
+                        &set.name,
+                        known,
+                    );
                 }
             },
         }
@@ -197,7 +202,12 @@ impl Checker {
         if let ScoreBase::Profile(name) = &score.base
             && !name.word().is_some_and(|name| PROFILES.contains(&name))
         {
-            self.unknown("unknown-profile", "profile", name, PROFILES.iter().copied());
+            self.unknown(
+                "unknown-profile",
+                format!("there is no profile `{}`", name.node),
+                name,
+                PROFILES.iter().copied(),
+            );
         }
         score.terms.iter().for_each(|term| self.term(term));
     }
@@ -215,7 +225,12 @@ impl Checker {
                     .hint("only `status` and `source` have weights of single values");
                 self.errors.push(error);
             } else if !name.word().is_some_and(|name| known.contains(&name)) {
-                self.unknown("unknown-value", part.as_str(), name, known.iter().copied());
+                self.unknown(
+                    "unknown-value",
+                    format!("there is no {part} `{}`", name.node),
+                    name,
+                    known.iter().copied(),
+                );
             }
         }
         if let Some(half_life) = term.half_life.as_ref().filter(|_| part != Part::Recency) {
@@ -303,9 +318,9 @@ impl Checker {
         if !is_attribute && !columns.extra.contains(&name.to_string().as_str()) {
             let things = columns.subject.as_str();
             let attributes = attributes_of(columns.subject).filter(|_| columns.attributes);
-            let names = attributes.map(|attribute| attribute.name);
+            let names = attributes.map(|attribute| if attribute.name == FIELDS { A_FIELD } else { attribute.name });
             let names = names.chain(columns.extra.iter().copied());
-            self.unknown("unknown-column", &format!("column of {things}"), name, names);
+            self.unknown("unknown-column", format!("{things} have no column `{}`", name.node), name, names);
         }
     }
 
@@ -344,7 +359,7 @@ impl Checker {
             let found = attribute(subject, name).filter(|it| allowed.contains(&it.name));
             let Some(found) = found else {
                 let names = allowed.iter().copied();
-                self.unknown("unknown-attribute", "attribute that can be given here", name, names);
+                self.unknown("unknown-attribute", format!("`{}` cannot be given here", name.node), name, names);
                 continue;
             };
             let is_whole = !matches!(value.value(), Some(Value::Number(Number::Negative(_) | Number::Real(_))));
@@ -398,10 +413,10 @@ impl Checker {
         let written = name.to_string();
         let names = attributes_of(subject).map(|attribute| attribute.name);
         let mut error = Error::new("unknown-attribute", name.span, message)
-            .nearest(nearest(&written, names).filter(|it| *it != "fields"));
+            .nearest(nearest(&written, names).filter(|it| *it != FIELDS && *it != written));
         let elsewhere = crate::attributes::ATTRIBUTES.iter().find(|it| it.name == written);
-        if written == "fields" {
-            error = error.hint("name the field: fields.price, or fields.'odd name'");
+        if written == FIELDS {
+            error = error.hint(NAME_THE_FIELD);
         } else if let Some(elsewhere) = elsewhere {
             let on: Vec<&str> = elsewhere.on.iter().map(|it| it.as_str()).collect();
             error = error.hint(format!("`{written}` is an attribute of {}", on.join(", ")));
@@ -411,17 +426,21 @@ impl Checker {
         self.errors.push(error);
     }
 
-    /// Reports that `name` is none of the names known in this place.
+    /// Reports that `name` is none of the names known in this place, which are all listed.
     fn unknown<'k>(
         &mut self,
         code: &'static str,
-        what: &str,
+        message: String,
         name: &Spanned<Name>,
         known: impl Iterator<Item = &'k str>,
     ) {
         let known: Vec<&str> = known.collect();
-        let mut error = Error::new(code, name.span, format!("no {what}: `{name}`"))
-            .nearest(nearest(&name.to_string(), known.iter().copied()));
+        let written = name.to_string();
+        let others = known.iter().copied().filter(|name| *name != A_FIELD && *name != written);
+        let mut error = Error::new(code, name.span, message).nearest(nearest(&written, others));
+        if written == FIELDS && known.contains(&A_FIELD) {
+            error = error.hint(NAME_THE_FIELD);
+        }
         for name in known {
             error = error.expected(format!("`{name}`"));
         }
@@ -442,6 +461,12 @@ impl Checker {
         }
     }
 }
+
+/// The attribute that stands for all fields of a trace; a column is one field.
+const FIELDS: &str = "fields";
+/// How a field is written as a column.
+const A_FIELD: &str = "fields.NAME";
+const NAME_THE_FIELD: &str = "name the field: fields.price, or fields.'odd name'";
 
 /// What the rows of a statement can show.
 struct Columns<'c> {

@@ -31,8 +31,8 @@
 //! Every changing call is recorded, so that [`SimVfs::replay`] can stand at each point of a finished run and crash
 //! there.
 //!
-//! An auditor watches the order of changes in every run (`audit.rs` says what must come before what). What it objects
-//! to fails the run when the disk is next looked at or let go, unless [`SimVfs::objections`] takes it.
+//! An auditor watches the order of changes in every run (the rules are in `sim/audit.rs`). A change that breaks a
+//! rule fails the run when the disk is next looked at or let go, unless [`SimVfs::objections`] takes it.
 
 mod audit;
 mod content;

@@ -1,6 +1,6 @@
 //! The demo tells its story: both orders, every quote, and what its README and its script say of it.
 
-use crate::command_line::program::Place;
+use crate::command_line::program::{Place, Run};
 
 /// The demo's output without what differs between runs: the hash of the head, places in the log.
 fn told() -> (Place, String) {
@@ -28,7 +28,7 @@ fn similarity_walks_into_every_trap_and_governed_recall_into_none() {
     assert_eq!(answers[1..].iter().filter(|key| *key == "t53" || *key == "t54").count(), 2, "{answers:?}");
 
     for said in [
-        "64 traces, 13 recalls, 5 themes",
+        "64 traces, 13 recalls and 5 themes, in 10 transactions",
         "\"Ask me before you pay more than 250 EUR a head for one flight.\" And then:",
         "Thursday, 09:15, the question: What does the flight to Lisbon cost now?",
         "0.854  t56  149 EUR        search_flights failed: 504 after 30 s: page incomplete",
@@ -36,11 +36,15 @@ fn similarity_walks_into_every_trap_and_governed_recall_into_none() {
         "t5   about 160 EUR  a guess of the assistant",
         "t24  204 EUR        two days old",
         "t6   189 EUR        three days old",
+        "With a metadata filter, status = success and version = 'v3':",
+        "0.532  t24       204 EUR  two days old",
+        "0.476  t6        189 EUR  three days old",
+        "0.385  fare-thu  268 EUR  of today",
         "Kept out: t56, it failed; t51, its version is v2 and the reader's v3; fare-mon and\n   fare-wed, superseded.",
         "268 EUR is above the limit. This agent asks first.",
         "├─ t53  search_flights  text[33..50]  \"268 EUR per adult\"             ce6a5f5d  ok",
         "└─ t54  book            text[56..84]  \"268 EUR each, taxes included\"  b6857279  ok",
-        "does not show 168 EUR as evidence. In demo.holo, verify finds nothing.",
+        "does not show 168 EUR as evidence. The original has no faults.",
     ] {
         assert!(text.contains(said), "{said} is not in\n{text}");
     }
@@ -69,11 +73,12 @@ fn the_narrative_is_that_of_the_script() {
 }
 
 #[test]
-fn the_database_is_left_behind_and_the_commands_to_go_on_with_work() {
-    let (place, text) = told();
+fn the_database_that_is_kept_is_the_one_of_the_story_and_the_commands_to_go_on_with_work() {
+    let place = Place::new();
+    let text = place.run(&["demo", "--keep", "kept.holo"]).ok().stdout;
     let head = section(&text, 6)[0].split_whitespace().last().unwrap();
-    assert_eq!(place.run(&["head", "demo.holo", "--format", "json"]).json()["hash"], head);
-    let run = place.run(&["verify", "demo.holo", "--head", head]).ok();
+    assert_eq!(place.run(&["head", "kept.holo", "--format", "json"]).json()["hash"], head);
+    let run = place.run(&["verify", "kept.holo", "--head", head]).ok();
     assert!(run.stdout.contains("no faults") && run.stdout.contains("part of this log's past"), "{run:#?}");
 
     let go_on = section(&text, 7);
@@ -85,16 +90,49 @@ fn the_database_is_left_behind_and_the_commands_to_go_on_with_work() {
         let run = place.run(&args).ok();
         assert!(run.stdout.contains(" ok"), "{run:#?}");
     }
-    place.run_with(&["repl", "demo.holo"], "count items\n").ok();
+    place.run_with(&["repl", "kept.holo"], "count items\n").ok();
+
+    let run = place.run(&["demo", "--keep", "kept.holo"]);
+    assert_eq!(run.status, 2, "{run:#?}");
+    assert!(run.stderr.contains("already exists"), "{run:#?}");
+    assert_eq!(names_in(&place, "."), ["kept.holo"], "the changed copy is gone");
 }
 
 #[test]
-fn nothing_is_overwritten() {
-    let (place, _) = told();
-    assert!(place.run(&["demo"]).ok().stdout.contains("Its log is now in demo-2.holo:"));
-    let names: Vec<_> = std::fs::read_dir(place.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 2, "the changed copy is gone: {names:?}");
-    let run = place.run(&["demo", "demo.holo"]);
-    assert_eq!(run.status, 2, "{run:#?}");
-    assert!(run.stderr.contains("already exists"), "{run:#?}");
+fn nothing_is_left_behind_unless_it_is_to_be_kept() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("tmp")).unwrap();
+    let mut command = place.command(&["demo"]);
+    command.env("TMPDIR", place.path("tmp"));
+    let run = Run::of(command.output().unwrap()).ok();
+    assert!(section(&run.stdout, 7)[0].trim().starts_with("holotype demo --keep "), "{run:#?}");
+    assert_eq!(names_in(&place, "."), ["tmp"]);
+    assert_eq!(names_in(&place, "tmp"), Vec::<String>::new());
+}
+
+#[test]
+fn as_json_it_is_one_document_with_the_same_values_and_no_prose() {
+    let place = Place::new();
+    let told = place.run(&["demo", "--format", "json"]).ok().json();
+    let keys = |rows: &serde_json::Value| -> Vec<String> {
+        rows.as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(keys(&told["similarity"]), ["t56", "t51", "t5", "t24", "t6"]);
+    assert_eq!(keys(&told["similarity_with_filter"]["rows"]), ["t24", "t6", "fare-thu"]);
+    assert_eq!(told["similarity"][1]["price"], "141 EUR");
+    assert_eq!(told["governed_recall"]["answer"]["rows"][0]["key"], "fare-thu");
+    assert_eq!(told["evidence"]["citations"][0]["verdict"], "ok");
+    assert_eq!(told["changed_byte"]["shown_as_evidence"], false);
+    assert_eq!((&told["head"]["commit"], &told["kept"]), (&10.into(), &serde_json::Value::Null));
+    assert_eq!(told["surprises"], serde_json::json!([]));
+    let line = place.run(&["demo", "--format", "jsonl"]).ok();
+    assert_eq!(line.stdout.lines().count(), 1, "{line:#?}");
+    assert_eq!(line.json()["happened"]["events"], told["happened"]["events"]);
+}
+
+fn names_in(place: &Place, dir: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(place.path(dir)).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }

@@ -5,6 +5,7 @@ mod batch;
 mod beside;
 mod demo;
 mod interchange;
+mod newcomer;
 mod program;
 mod proofs;
 mod query;

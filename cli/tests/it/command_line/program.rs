@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_holotype");
 
-/// What a run of the program did.
+/// The outcome of one run of the program.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) status: i32,

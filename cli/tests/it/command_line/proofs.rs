@@ -13,7 +13,7 @@ fn python(place: &Place, proof: &str, key: &str) -> Option<(i32, String)> {
     Some((output.status.code().unwrap(), String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// What both checkers say: one answer.
+/// The answer of both checkers, which agree.
 fn holds(place: &Place, proof: &str, key: &str) -> bool {
     let run = place.run(&["check-proof", proof, "--key", key, "--format", "json"]);
     let holds = run.json()["holds"].as_bool().unwrap();

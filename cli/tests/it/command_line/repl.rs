@@ -26,7 +26,7 @@ fn a_session_writes_and_helps() {
     let place = Place::with_trip();
     let run = place.run_with(&["repl", "memory.holo"], "mark 't1' failed because 'no'\n.help\n.timing on\nshow head");
     assert_eq!(run.status, 0, "{run:#?}");
-    assert!(run.stdout.contains(".quit") && run.stdout.contains(" ms\n"), "{run:#?}");
+    assert!(run.stdout.contains("    quit\n") && run.stdout.contains(" ms\n"), "{run:#?}");
     let run = place.run_with(&["repl", "memory.holo", "--read-only"], "mark 't1' failed because 'no'\n");
     assert_eq!(run.status, 2, "{run:#?}");
 }

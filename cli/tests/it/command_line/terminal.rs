@@ -18,11 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How many recalls take longer than a key.
 const LONG: usize = 2_000;
 const PROMPT: &str = "holotype> ";
-/// What the editor sends when it begins to read a line, and when it has read it: whether pasted text is marked.
+/// The editor sends these when it begins to read a line and when it has read it: it turns marks around pasted text on
+/// and off.
 const READING: &str = "\u{1b}[?2004h";
 const READ: &str = "\u{1b}[?2004l";
 
-/// What keys send.
+/// The bytes that keys send.
 mod key {
     pub(super) const ENTER: &str = "\r";
     pub(super) const UP: &str = "\u{1b}[A";
@@ -35,7 +36,7 @@ mod key {
 struct Terminal {
     screen: File,
     drawn: Receiver<Vec<u8>>,
-    /// What was drawn and not expected yet.
+    /// The output that no test has expected yet.
     seen: String,
     child: Child,
 }
@@ -290,7 +291,7 @@ fn what_is_longer_than_the_screen_goes_through_the_pager() {
     let answer = terminal.answer(long);
     assert!(answer.matches("paged:").count() >= 24, "{answer}");
     terminal.leave();
-    // Where there is none, it is shown as it is.
+    // Without a pager the answer is shown as it is.
     let mut terminal = Terminal::open(&place, &[("PAGER", "no-such-pager-anywhere")]);
     assert_eq!(terminal.answer(long), answer.replace("paged:", ""));
     terminal.leave();

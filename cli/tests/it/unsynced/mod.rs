@@ -124,7 +124,7 @@ impl Disk {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it had said before it died counts too.
+        // Answers from before its end count too.
         while answer(&mut self.answered) {}
     }
 

@@ -7,6 +7,7 @@ use crate::interchange::{
     self,
     line::{self, Line},
 };
+use crate::model::item::Inherited;
 use crate::model::pointer::NO_HASH;
 use crate::model::pointer::hex;
 use crate::model::space::Space;
@@ -14,7 +15,7 @@ use crate::records::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
     PointersRecord, Record, UnciteRecord, UncitedRecord,
 };
-use crate::{Edge, Inherited, ItemId, Layer, Result, Snapshot, Status};
+use crate::{Edge, ItemId, Layer, Result, Snapshot, Status};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;

@@ -6,6 +6,7 @@ use super::{Import, Outcome, quoted};
 use crate::interchange::line::{self, FieldValue, Recall, Stated, Theme, Trace, Unit, VectorRef};
 use crate::interchange::{NpyReader, Precision};
 use crate::model::embed::HashingEmbedder;
+use crate::model::plural::counted;
 use crate::model::pointer::{Pointer, Span, Target};
 use crate::model::space::Space;
 use crate::records::record::{self, Field};
@@ -264,9 +265,9 @@ impl Import<'_> {
         let space = self.space_or(|| unnamed_space(file))?;
         if space.dim != file.dim() {
             let message = format!(
-                "{} has rows of {} numbers; the space {space} has {}",
+                "{} has rows of {}; the space {space} has {}",
                 file.path().display(),
-                file.dim(),
+                counted(file.dim() as u64, "numbers"),
                 space.dim
             );
             return Err(Fault::new(&[], "vector", message).into());

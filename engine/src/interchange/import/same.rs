@@ -9,6 +9,8 @@ use crate::interchange::{
     line::{FieldValue, Pointer, Recall, Span, Stated, Theme, Trace, Unit},
 };
 use crate::model::embed::HashingEmbedder;
+use crate::model::item::{Attributes, Inherited};
+use crate::model::plural::counted;
 use crate::model::pointer::hex;
 use crate::model::time;
 use crate::read::resolve;
@@ -16,7 +18,7 @@ use crate::records::record::{self, Field, ItemRecord, PointerRecord, PointerTarg
 use crate::records::tables;
 use crate::state::content::Content;
 use crate::write::transaction::Transaction;
-use crate::{Attributes, Edge, Inherited, ItemId, Kind, Origin, Result, Source, Status};
+use crate::{Edge, ItemId, Kind, Origin, Result, Source, Status};
 use std::fmt::Display;
 
 /// The first member in which a line and a stored item differ.
@@ -160,14 +162,14 @@ impl Stored {
             }
             if !held {
                 let path = vec!["recall".to_owned(), "from".to_owned(), position.to_string()];
-                let stored = format!("{} other pointers", self.pointers.len());
+                let stored = counted(self.pointers.len() as u64, "other pointers");
                 return Ok(Some(Difference { path, stored, given: format!("one to '{}'", pointer.target()) }));
             }
         }
         let found = seen.iter().filter(|seen| **seen).count();
         Ok((found < seen.len()).then(|| Difference {
             path: vec!["recall".to_owned(), "from".to_owned()],
-            stored: format!("{} pointers", seen.len()),
+            stored: counted(seen.len() as u64, "pointers"),
             given: format!("{found} of them"),
         }))
     }

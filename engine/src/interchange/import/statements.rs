@@ -9,6 +9,7 @@ use crate::interchange::{
     self,
     line::{Claim, Deactivate, Episode, Link, Mark, Pointer, Redact, Setting, Space},
 };
+use crate::model::item::Inherited;
 use crate::model::pointer::{self, Target};
 use crate::model::space;
 use crate::records::record::{ClaimRecord, UncitedRecord};
@@ -16,7 +17,7 @@ use crate::records::tables;
 use crate::state::settings;
 use crate::write::forget::Forget;
 use crate::write::transaction::{self, EpisodeChange};
-use crate::{Edge, Encoding, Inherited, ItemId, Metric, Result, Status};
+use crate::{Edge, Encoding, ItemId, Metric, Result, Status};
 
 impl Import<'_> {
     pub(super) fn space(&mut self, line: &Space) -> Result<Outcome, Failure> {

@@ -263,9 +263,12 @@ fn assert_fault(marked: &str, message: &str, hint: Option<&str>) {
 
 #[test]
 fn faults_of_the_line() {
+    for (marked, what) in [("^[]", "an array"), ("^nothing", "not JSON"), ("^null", "null"), ("^not json", "not JSON")]
+    {
+        let message = format!("this line is {what}; expected an object such as {{\"trace\":{{…}}}}");
+        assert_fault(marked, &message, Some("a file to import holds JSON Lines: one JSON object a line"));
+    }
     for (marked, message) in [
-        ("^[]", "expected an object such as {\"trace\":{…}}, found an array"),
-        ("^nothing", "expected an object such as {\"trace\":{…}}, found null"),
         (" ^{}", "an empty object: expected a name that says what the line is"),
         ("{\"commit\":{}}^}", "expected the end of the line, found `}`"),
         ("{\"commit\":^3}", "`commit`: expected an object, found a number"),

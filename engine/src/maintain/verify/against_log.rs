@@ -8,6 +8,7 @@ use super::pace::Pace;
 use super::{VerifyReport, in_catalog};
 use crate::derive::retained_log;
 use crate::model::item::ItemId;
+use crate::model::plural::counted;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::tables;
 use crate::state::State;
@@ -167,7 +168,7 @@ fn tree_rows(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) ->
             // Rows that cannot be read are told by the check of the catalog.
             let there = state.scan(tables::TREE, &[]).map_or(count, |rows| rows.len() as u64);
             if there > count {
-                differences.add(format!("there are {} rows of the tree's hashes too many", there - count));
+                differences.add(format!("{} too many", counted(there - count, "rows of the tree's hashes")));
             }
             differences.finish();
             report.checked.push(("hashes of the tree".to_owned(), count));

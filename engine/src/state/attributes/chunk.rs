@@ -6,6 +6,7 @@
 use super::Cited;
 use super::select::SetCache;
 use crate::model::item::{Attributes, Kind, Layer, Origin, Source, Status, Support};
+use crate::model::plural::counted;
 use crate::records::record::bad_byte;
 use crate::state::attributes::scalars::{Reads, Scalars};
 use crate::{Error, Result};
@@ -115,8 +116,8 @@ impl Chunk {
             Some(value) => Ok(*value),
             None => Err(Error::Corrupt {
                 what: format!(
-                    "a chunk of columns ends {} items after {} where item {id} is needed",
-                    values.len(),
+                    "a chunk of columns ends {} after {} where item {id} is needed",
+                    counted(values.len() as u64, "items"),
                     self.first
                 ),
             }),

@@ -52,6 +52,13 @@ impl Transaction<'_> {
         number.ok_or_else(|| Error::Missing { what: "episode", name: format!("'{id}'") })
     }
 
+    /// Tests whether an episode exists and is closed.
+    pub(crate) fn is_closed(&mut self, id: &str) -> Result<bool> {
+        let state = self.state()?;
+        let Some(number) = state.episode_number(id)? else { return Ok(false) };
+        Ok(!state.episode(number)?.open)
+    }
+
     /// Closes the open page of an episode if it has reached the token limit.
     pub(crate) fn close_full_page(&mut self, episode: u32) -> Result<()> {
         let row = self.state.episode(episode)?;

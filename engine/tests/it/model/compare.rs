@@ -30,7 +30,7 @@ pub(crate) fn compare(snapshot: &Snapshot, model: &Model) {
         let found = snapshot.item(ItemId(id as u32)).unwrap();
         let a = &found.attributes;
         assert_eq!(
-            (a.kind, a.status, a.source, a.step, a.time, a.support, a.trust()),
+            (a.kind, a.status, a.source, a.step, a.time, a.support, a.trust),
             (item.kind, of.status, of.source, of.step, of.time, of.support, of.trust),
             "item {id}: {a:?} {item:?}"
         );
@@ -39,7 +39,7 @@ pub(crate) fn compare(snapshot: &Snapshot, model: &Model) {
             (item.active, item.ungrounded, item.utility, item.vector, item.tokens, item.text.as_str()),
             "item {id}"
         );
-        assert_eq!(a.conflict.map(|winner| winner as usize), model.conflict(id, &derived), "conflict of {id}");
+        assert_eq!(a.conflict.map(|winner| winner.0 as usize), model.conflict(id, &derived), "conflict of {id}");
         let row = &listed.rows[id];
         assert_eq!(texts(row[1].as_ref()), of.version.iter().cloned().collect::<Vec<_>>(), "version of {id}");
         let episodes = texts(row[2].as_ref());

@@ -1,7 +1,7 @@
 //! The planner against a naive interpreter: on generated databases, generated statements give the rows that the
 //! definitions give, in the same order.
 //!
-//! The interpreter (`oracle/naive.rs`) works on exported rows: `find items return *`, pages, episodes and claims, the
+//! The interpreter (`naive.rs`) works on exported rows: `find items return *`, pages, episodes and claims, the
 //! fields, vectors and edges of each item. It looks at every row for every clause, knows no columns, sets, keys or
 //! indexes, and shares no code with the engine. For `as of` it works on what was exported after that commit.
 //! `HOLOTYPE_PAIRS` says how many pairs of database and statement are compared, `HOLOTYPE_SEED` from which seed on.

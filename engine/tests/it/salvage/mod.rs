@@ -97,8 +97,9 @@ fn a_sound_database_is_salvaged_whole() {
         for key in [format!("t{number}"), format!("r{number}")] {
             let [a, b] = [&old, &new].map(|database| database.snapshot().get(&key).unwrap().unwrap());
             assert_eq!((a.key, a.content.text()), (b.key, b.content.text()));
-            let told =
-                |a: &holotype::Attributes| (a.status, a.redacted, a.time, a.step, a.support, a.commit, a.has_vector);
+            let told = |a: &holotype::ItemAttributes| {
+                (a.status, a.redacted, a.time, a.step, a.support, a.commit, a.has_vector)
+            };
             assert_eq!(told(&a.attributes), told(&b.attributes));
             assert_eq!(old.snapshot().vector(a.id).unwrap(), new.snapshot().vector(b.id).unwrap());
             let said = |database: &Holotype| format!("{:?}", database.snapshot().citations(a.id).unwrap());
@@ -134,7 +135,7 @@ fn damage_in_the_middle_costs_what_it_touches() {
     let snapshot = database.snapshot();
     let r5 = snapshot.get("r5").unwrap().unwrap();
     assert!(r5.attributes.ungrounded && snapshot.citations(r5.id).unwrap().is_empty());
-    assert!(told.iter().any(|lost| lost.contains("1 pointers of the item")), "{told:#?}");
+    assert!(told.iter().any(|lost| lost.contains("1 pointer of the item")), "{told:#?}");
     let r59 = snapshot.get("r59").unwrap().unwrap();
     assert_eq!(snapshot.citations(r59.id).unwrap()[0].verdict, Verdict::Ok);
     assert!(snapshot.get("t7").unwrap().unwrap().attributes.redacted);
