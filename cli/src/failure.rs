@@ -1,6 +1,7 @@
 //! How a command ends when it does not end well: what is told on stderr, and the exit status.
 
 use crate::render::Format;
+use crate::render::text::printable;
 use holotype::query::Errors;
 use holotype::{Error, ErrorClass};
 use serde_json::{Map, Value};
@@ -186,7 +187,7 @@ impl Problem {
             Some(Format::Json | Format::Jsonl) => {
                 format!("{}\n", Value::Object(Map::from_iter([("error".to_owned(), self.to_json())])))
             }
-            _ => self.to_text(),
+            _ => printable(&self.to_text()),
         };
         let _ = io::stderr().write_all(text.as_bytes());
     }
@@ -250,10 +251,21 @@ pub(crate) fn usage(error: &clap::Error, json: bool) -> ExitCode {
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim();
         let hint = "`holotype help` lists the commands, `holotype COMMAND --help` their options";
         Problem::input("usage", message).hint(hint).tell(Some(Format::Json));
-    } else if let Err(error) = error.print() {
+    } else if let Err(error) = print_usage(error) {
         return Failure::from(error).tell(None);
     }
     if error.use_stderr() { Status::Wrong.into() } else { ExitCode::SUCCESS }
+}
+
+/// Prints what the command line's parser says. Its colours are shown only of a text that is printable as it is.
+fn print_usage(error: &clap::Error) -> io::Result<()> {
+    let plain = error.render().to_string();
+    let shown = printable(&plain);
+    match (shown == plain, error.use_stderr()) {
+        (true, _) => error.print(),
+        (false, true) => io::stderr().write_all(shown.as_bytes()),
+        (false, false) => io::stdout().write_all(shown.as_bytes()),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What is known of where output goes: how wide it is, whether it shows colours, whether anybody watches.
 
+use crate::render::text::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal as _};
 
@@ -39,10 +40,11 @@ impl Screen {
         Screen { width, colour: terminal && colours_allowed(), terminal }
     }
 
-    /// The text in a colour, if colours are shown.
+    /// The text as it may be printed ([`printable`]), in a colour if colours are shown.
     pub(crate) fn paint(&self, ink: Ink, text: &str) -> String {
+        let text = printable(text);
         if !self.colour || text.is_empty() {
-            return text.to_owned();
+            return text;
         }
         let code = match ink {
             Ink::Bold => "1",

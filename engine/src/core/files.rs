@@ -4,6 +4,7 @@
 //! memory.holo/
 //!   LOCK
 //!   VERIFIED                      when the log was last verified, if it was
+//!   DAMAGE                        the first fault of the log, while one is known
 //!   log/0000000001.log …          the database
 //!   catalog.redb                  derived, like everything below
 //!   columns/PLACE-GENERATION.cseg
@@ -11,7 +12,9 @@
 //!   words/PLACE-GENERATION.wseg
 //! ```
 //!
-//! A database that `salvage` wrote also has `positions.tsv`. A derived file's name is never used twice: its generation counts up for as long as the directory lives, and the
+//! A database that `salvage` wrote also has `positions.tsv`.
+//!
+//! A derived file's name is never used twice: its generation counts up for as long as the directory lives, and the
 //! catalog's manifest says which files are part of the state. Any other is left over from a crash and removed.
 
 use crate::records::tables::ManifestRow;
@@ -150,6 +153,10 @@ impl Files {
         self.dir.join("VERIFIED")
     }
 
+    pub(crate) fn damage_note(&self) -> PathBuf {
+        self.dir.join("DAMAGE")
+    }
+
     pub(crate) fn catalog(&self) -> PathBuf {
         self.dir.join("catalog.redb")
     }
@@ -277,7 +284,7 @@ impl Files {
 /// Returns whether a file in the database's own directory has this name, finished or not.
 fn is_root_file_name(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").unwrap_or(name);
-    matches!(whole, "LOCK" | "VERIFIED" | "catalog.redb" | POSITIONS)
+    matches!(whole, "LOCK" | "VERIFIED" | "DAMAGE" | "catalog.redb" | POSITIONS)
 }
 
 /// Parses the generation from a derived file's name.

@@ -110,7 +110,7 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
     let mut report = match write_new(&from, &unfinished) {
         Ok(report) => report,
         Err(error) => {
-            // What failed is reported, and not what failed on removing: the next salvage removes it.
+            // The first failure is reported, and not a failure to remove: the next salvage removes the rest.
             let _ = unfinished.remove_all();
             return Err(error);
         }

@@ -13,4 +13,5 @@ mod space;
 mod streams;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod trust;
 mod verify;
