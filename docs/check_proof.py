@@ -13,6 +13,7 @@ import json
 import os
 import struct
 import sys
+import unicodedata
 
 
 class Refused(Exception):
@@ -128,24 +129,38 @@ def signed(key, text, signature):
 
 def unbase64(text, what):
     try:
-        return base64.b64decode(text, validate=True)
+        data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise Refused(what + " is not base64")
+    need(base64.b64encode(data).decode() == text, what + " is not base64 in its one form")
+    return data
+
+
+def unhex(text, length, what):
+    need(isinstance(text, str) and len(text) == 2 * length and not text.strip("0123456789abcdef"),
+         "%s is not %d bytes in lower-case hexadecimal digits" % (what, length))
+    return bytes.fromhex(text)
 
 
 def checkpoint(note, verifier):
     """Size and root of a checkpoint that the key signed."""
+    need(len(note.encode()) <= 65536, "the checkpoint is longer than 64 KiB")
     name, identity, key = verifier.strip().split("+", 2)
+    need(name and not any(c.isspace() or unicodedata.category(c) == "Cc" for c in name), "the key's name is none")
     key = unbase64(key, "the key")
     need(len(key) == 33 and key[0] == 1, "the key is not one of Ed25519")
     need(hashlib.sha256(name.encode() + b"\n" + key).hexdigest()[:8] == identity, "the key's id is not its own")
     text, blank, signatures = note.rpartition("\n\n")
     need(blank and signatures.endswith("\n"), "the checkpoint is no signed note")
     text += "\n"
-    for line in signatures.splitlines():
+    need(not text.startswith("\n") and "\n\n" not in text, "the checkpoint has an empty line")
+    need(not any(unicodedata.category(c) == "Cc" and c != "\n" for c in text), "the checkpoint has control characters")
+    for line in signatures[:-1].split("\n"):
+        line = line[:-1] if line.endswith("\r") else line
         need(line.startswith("\u2014 ") and line.count(" ") == 2, "a line is no signature")
         _, signer, signature = line.split(" ")
         signature = unbase64(signature, "a signature")
+        need(len(signature) > 4, "a signature is empty")
         if signer == name and signature[:4].hex() == identity:
             signed(key[1:], text.encode(), signature[4:])
             break
@@ -153,7 +168,8 @@ def checkpoint(note, verifier):
         raise Refused("the checkpoint is not signed by " + name)
     lines = text.split("\n")
     need(len(lines) >= 4 and lines[0] == name, "the checkpoint is of another log")
-    need(lines[1].isdigit() and str(int(lines[1])) == lines[1], "the size is no number")
+    need(lines[1].isascii() and lines[1].isdigit() and str(int(lines[1])) == lines[1], "the size is no number")
+    need(int(lines[1]) < 2**64, "the size is no number of 64 bits")
     root = unbase64(lines[2], "the root")
     need(len(root) == 32, "the root has other than 32 bytes")
     return int(lines[1]), root
@@ -346,22 +362,42 @@ class Shown:
 
 # ---- proofs ----
 
+def members(value, *names):
+    """Refuses another member, or another order."""
+    need(list(value) == list(names), "its members are not %s, in this order" % ", ".join(names))
+
+
+def number(value, bits):
+    need(type(value) is int and 0 <= value < 2**bits, "a number is not a whole one of %d bits" % bits)
+    return value
+
+
+def read(path):
+    """The proof in a file. It has one text: what JSON would also allow, and a second member of a name, is refused."""
+    with open(path, encoding="utf-8", newline="") as file:
+        text = file.read()
+    proof = json.loads(text)
+    written = json.dumps(proof, indent=2, ensure_ascii=False)
+    need(text in (written, written + "\n"), "it is not in canonical JSON")
+    return proof
+
+
 def check_item(proof, key):
+    members(proof, "holotype_proof", "checkpoint", "item", "records")
     size, root = checkpoint(proof["checkpoint"], key)
-    shown, indices, item = Shown(), set(), proof["item"]
+    shown, indices, item = Shown(), set(), number(proof["item"], 32)
     for record in proof["records"]:
-        index, path = record["index"], [bytes.fromhex(part) for part in record["path"]]
-        need(all(len(part) == 32 for part in path), "a hash has other than 32 bytes")
+        index, path = number(record["index"], 64), [unhex(part, 32, "a hash") for part in record["path"]]
         need(index not in indices, "a record is shown twice")
         indices.add(index)
         if "redacted" in record:
-            leaf = bytes.fromhex(record["redacted"])
-            need(len(leaf) == 32, "a hash has other than 32 bytes")
-            shown.redacted.add(record["item"])
+            members(record, "index", "redacted", "item", "path")
+            leaf = unhex(record["redacted"], 32, "a hash")
+            shown.redacted.add(number(record["item"], 32))
         else:
-            header, salt = bytes.fromhex(record["header"]), bytes.fromhex(record["salt"])
+            members(record, "index", "header", "salt", "payload", "path")
+            header, salt = unhex(record["header"], 8, "a header"), unhex(record["salt"], 16, "a salt")
             payload = unbase64(record["payload"], "a payload")
-            need(len(header) == 8 and len(salt) == 16, "a header or salt has another length")
             length, kind, flags, mark = struct.unpack("<IBB2s", header)
             need(length == len(payload) and flags == 0 and mark == b"Hr", "a header is not that of its payload")
             leaf = blake3(b"\x00" + header + salt + payload)
@@ -387,8 +423,9 @@ def check_item(proof, key):
 
 
 def check_growth(proof, key):
+    members(proof, "holotype_growth", "old", "new", "path")
     (old, old_root), (size, root) = checkpoint(proof["old"], key), checkpoint(proof["new"], key)
-    continues(old, old_root, size, root, [bytes.fromhex(part) for part in proof["path"]])
+    continues(old, old_root, size, root, [unhex(part, 32, "a hash") for part in proof["path"]])
     print("the log of %d records begins with that of %d" % (size, old))
 
 
@@ -401,12 +438,12 @@ def main(arguments):
         with open(key, encoding="utf-8") as file:
             key = file.read()
     try:
-        with open(arguments[1], encoding="utf-8") as file:
-            proof = json.load(file)
-        if proof.get("holotype_growth") == 1:
+        proof = read(arguments[1])
+        if type(proof.get("holotype_growth")) is int and proof["holotype_growth"] == 1:
             check_growth(proof, key)
         else:
-            need(proof.get("holotype_proof") == 1, "it is no proof of a known version")
+            version = proof.get("holotype_proof")
+            need(type(version) is int and version == 1, "it is no proof of a known version")
             check_item(proof, key)
     except Refused as refused:
         print("the proof does not hold: %s" % refused, file=sys.stderr)

@@ -10,7 +10,8 @@
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::envelope;
-use crate::{interrupt, json, params, script};
+use crate::script::Needs;
+use crate::{database, interrupt, json, params, script};
 use holotype::interchange::NpyReader;
 use holotype::interchange::json::{JsonError, Parser, quoted};
 use holotype::query::{Params, parse};
@@ -29,7 +30,7 @@ struct Entry {
 struct Job {
     source: String,
     params: Params,
-    writes: bool,
+    needs: Needs,
 }
 
 /// Runs every line of a file.
@@ -44,13 +45,14 @@ pub(crate) fn run(
     let name = file.display().to_string();
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let entries: Vec<Entry> = lines.map(|(index, line)| read(line, &name, index as u64 + 1, vectors)).collect();
-    let writing = entries.iter().any(|entry| entry.job.as_ref().is_ok_and(|job| job.writes));
+    let needs =
+        entries.iter().filter_map(|entry| entry.job.as_ref().ok()).fold(Needs::default(), |all, job| all | job.needs);
 
-    let database = script::open_for(db, writing && !read_only)?;
+    let database = script::open_for(db, needs, read_only)?;
     // Between two statements it is the next that is cancelled.
     let _heeded = interrupt::heed(1);
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut status = Status::Done;
+    let mut status = database::status_of_reading(&database);
     for entry in entries {
         match entry.job.map_err(Failure::from).and_then(|job| answer(&database, &job, &entry.id, limits)) {
             Ok(lines) => out.write_all(lines.as_bytes())?,
@@ -83,7 +85,7 @@ fn read(line: &str, file: &str, number: u64, vectors: Option<&NpyReader>) -> Ent
     let job = job.and_then(|(source, mut params)| {
         let parsed = parse(&source).map_err(|errors| Problem::of_errors(errors, &source, None))?;
         params::fit(&mut params, &parsed);
-        Ok(Job { writes: script::writes(&parsed), source, params })
+        Ok(Job { needs: Needs::of(&parsed), source, params })
     });
     Entry { id, job }
 }
@@ -121,7 +123,7 @@ mod tests {
         let line = "{\"id\":\"q1\",\"statement\":\"recall $q\",\"params\":{\"q\":{\"text\":\"a\",\"vector\":[1]}}}";
         let entry = read(line, "f", 1, None);
         let job = entry.job.unwrap();
-        assert_eq!((entry.id.as_str(), job.writes), ("q1", false));
+        assert_eq!((entry.id.as_str(), job.needs.writing), ("q1", false));
         assert_eq!(job.params["q"], ParamValue::TextVector { text: "a".into(), vector: vec![1.0] });
     }
 

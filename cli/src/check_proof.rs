@@ -1,6 +1,7 @@
 //! `holotype check-proof`: whether a proof holds, from the proof and the signer's public key alone.
 
 use crate::failure::{Failure, Status};
+use crate::render::text::printable;
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
 use crate::{script, signing};
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let text = script::read_file(&args.proof)?;
     let screen = Screen::stdout();
     let (json, mut told, status) = match examine(&text, &key) {
-        Ok((json, lines)) => (json, lines, Status::Done),
+        Ok((json, lines)) => (json, lines.iter().map(|line| printable(line)).collect(), Status::Done),
         Err(rejected) => {
             let json = json!({"holds": false, "why": rejected.to_string()});
             (json, vec![screen.paint(Ink::Bad, &rejected.to_string())], Status::Found)
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     if status == Status::Done {
         told.push(screen.paint(Ink::Good, "the proof holds"));
     }
-    render::write_fact(&mut io::stdout().lock(), &json, &told.join("\n"), format)?;
+    render::write_painted(&mut io::stdout().lock(), &json, &told.join("\n"), format)?;
     Ok(status)
 }
 

@@ -1,9 +1,11 @@
 //! Opening a database, and telling what opening did.
 
-use crate::failure::{Failure, Problem};
+use crate::failure::{Failure, Problem, Status};
+use crate::render::text::printable;
 use holotype::{Error, Holotype, Options};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Opens a database to read it: beside a writer, and changing nothing.
 pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
@@ -12,7 +14,25 @@ pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
 
 /// Opens a database to write to it.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options::default())
+    open(path, Options { accept_damage: accepts_damage(), ..Options::default() })
+}
+
+/// `--accept-damage`, which every command understands.
+static ACCEPT_DAMAGE: AtomicBool = AtomicBool::new(false);
+
+/// Has databases opened for writing although their logs are known to be damaged.
+pub(crate) fn accept_damage() {
+    ACCEPT_DAMAGE.store(true, Ordering::Relaxed);
+}
+
+fn accepts_damage() -> bool {
+    ACCEPT_DAMAGE.load(Ordering::Relaxed)
+}
+
+/// How a command ends that read all it was asked for: something is found when opening found that the log lacks
+/// something, whatever the answers say.
+pub(crate) fn status_of_reading(database: &Holotype) -> Status {
+    if database.report().faults().is_empty() { Status::Done } else { Status::Found }
 }
 
 fn open(path: &Path, options: Options) -> Result<Holotype, Failure> {
@@ -22,15 +42,9 @@ fn open(path: &Path, options: Options) -> Result<Holotype, Failure> {
     for line in &report.recovery {
         note(line);
     }
-    for transaction in &report.skipped {
-        note(&format!("a transaction was left out because it cannot be applied: {transaction}"));
-    }
     if let Some(why) = &report.rebuilt {
         let kept = if read_only { " in memory; `holotype rebuild` stores them" } else { "" };
         note(&format!("derived files were rebuilt from the log{kept}: {why}"));
-    }
-    if let Some(damage) = &report.damage {
-        note(&format!("the log is damaged, and nothing after the damage is shown: {damage}"));
     }
     Ok(database)
 }
@@ -47,5 +61,5 @@ pub(crate) fn about(path: &Path, error: Error) -> Problem {
 /// Says something on stderr that is no error.
 pub(crate) fn note(text: &str) {
     // There is nobody left to tell when that fails.
-    let _ = writeln!(io::stderr(), "note: {text}");
+    let _ = writeln!(io::stderr(), "note: {}", printable(text));
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         };
         let _ = writeln!(io::stderr(), "{told}");
     }
-    Ok(Status::Done)
+    Ok(database::status_of_reading(&database))
 }
 
 /// Writes to `out`; `failed` makes a failure of it.

@@ -2,6 +2,7 @@
 
 use crate::help;
 use crate::render::Format;
+use crate::render::text::printable;
 use crate::screen::Screen;
 use holotype::query::Errors;
 use holotype::{Error, ErrorClass};
@@ -188,7 +189,7 @@ impl Problem {
             Some(Format::Json | Format::Jsonl) => {
                 format!("{}\n", Value::Object(Map::from_iter([("error".to_owned(), self.to_json())])))
             }
-            _ => self.to_text(),
+            _ => printable(&self.to_text()),
         };
         let _ = io::stderr().write_all(text.as_bytes());
     }
@@ -258,12 +259,15 @@ pub(crate) fn usage(error: &clap::Error, json: bool) -> ExitCode {
     if error.use_stderr() { Status::Wrong.into() } else { ExitCode::SUCCESS }
 }
 
-/// Writes the help or the error of clap, fitted to the terminal.
+/// Writes the help or the error of clap, fitted to the terminal. Its colours are shown only of a text that is printable
+/// as it is.
 fn print_usage(error: &clap::Error) -> io::Result<()> {
     let to_stderr = error.use_stderr();
     let screen = if to_stderr { Screen::stderr() } else { Screen::stdout() };
     let rendered = error.render();
-    let text = if screen.colour { rendered.ansi().to_string() } else { rendered.to_string() };
+    let plain = rendered.to_string();
+    let shown = printable(&plain);
+    let text = if screen.colour && shown == plain { rendered.ansi().to_string() } else { shown };
     let text = help::fit(&text, screen.width);
     match to_stderr {
         true => io::stderr().write_all(text.as_bytes()),

@@ -61,6 +61,9 @@ struct Cli {
     /// The format of answers and errors [default: table; jsonl with --batch]
     #[arg(long, global = true, value_name = "FORMAT")]
     format: Option<Format>,
+    /// Write although the log is known to be damaged
+    #[arg(long, global = true)]
+    accept_damage: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -117,6 +120,9 @@ fn main() -> ExitCode {
         Err(error) => return failure::usage(&error, wants_json()),
     };
     let format = cli.format;
+    if cli.accept_damage {
+        database::accept_damage();
+    }
     if let Err(failure) = interrupt::install() {
         return failure.tell(format);
     }

@@ -6,7 +6,7 @@
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::Screen;
-use crate::{batch, limits, params, script};
+use crate::{batch, database, limits, params, script};
 use holotype::query::parse;
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
@@ -50,11 +50,13 @@ pub(crate) fn run(args: &Args, format: Option<Format>) -> Result<Status, Failure
     let mut params = params::read(&args.params, vectors.as_ref())?;
     params::fit(&mut params, &parsed);
 
-    let database = script::open_for(&args.db, script::writes(&parsed) && !args.read_only)?;
+    let needs = script::Needs::of(&parsed);
+    let database = script::open_for(&args.db, needs, args.read_only)?;
     let outputs = script::run(&database, &source, &params, args.limits.limits()?)?;
     let mut out = BufWriter::new(io::stdout().lock());
     render::write(&mut out, &outputs, format.unwrap_or_default(), &Screen::stdout())?;
     out.flush()?;
+    let status = database::status_of_reading(&database);
     database.close()?;
-    Ok(if render::found_something(&outputs) { Status::Found } else { Status::Done })
+    Ok(if render::found_something(&outputs) { Status::Found } else { status })
 }

@@ -14,6 +14,7 @@ mod pager;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
+use crate::script::Needs;
 use crate::{database, interrupt, limits, script};
 use command::command_of;
 use editor::{Assistant, is_complete};
@@ -39,7 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
-    let database = script::open_for(&args.db, !args.read_only)?;
+    let database = script::open_for(&args.db, Needs::ALL, args.read_only)?;
     let limits = args.limits.limits()?;
     let mut session = Session { database, format, limits, timing: false, screen_lines: None, worst: Status::Done };
     if io::stdin().is_terminal() {

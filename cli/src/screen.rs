@@ -1,5 +1,6 @@
 //! The destination of output: its width, whether it shows colours, and whether it is a terminal.
 
+use crate::render::text::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal as _};
 
@@ -47,10 +48,11 @@ impl Screen {
         Screen { width, colour: terminal && colours_allowed(), terminal }
     }
 
-    /// The text in a colour, if colours are shown.
+    /// The text as it may be printed ([`printable`]), in a colour if colours are shown.
     pub(crate) fn paint(&self, ink: Ink, text: &str) -> String {
+        let text = printable(text);
         if !self.colour || text.is_empty() {
-            return text.to_owned();
+            return text;
         }
         let code = match ink {
             Ink::Bold => "1",

@@ -8,6 +8,7 @@ use holotype::query::ast::{Script, Statement};
 use holotype::{Error, Holotype, Limits};
 use std::fs;
 use std::io::{self, Read as _};
+use std::ops::BitOr;
 use std::path::Path;
 
 /// Runs a script within limits, until Ctrl-C.
@@ -19,19 +20,51 @@ pub(crate) fn run(database: &Holotype, source: &str, params: &Params, limits: Li
     }
 }
 
-/// Opens the database for writing only if the statements write, so that readers run beside a writer.
-pub(crate) fn open_for(path: &Path, writing: bool) -> Result<Holotype, Failure> {
-    if writing { database::to_write(path) } else { database::to_read(path) }
+/// The access to the database that scripts need.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// A statement writes, if only a receipt.
+    pub(crate) writing: bool,
+    /// A statement gives an answer, which the database may have set to be logged.
+    answers: bool,
 }
 
-/// Tests whether a script needs the writer's lock. `explain` of a write does: it runs the write and rolls it back.
-pub(crate) fn writes(script: &Script) -> bool {
-    script.statements.iter().any(|statement| match &statement.node {
-        Statement::Explain(explain) => explain.statement.node.is_write(),
-        // The receipt is written to the log.
-        Statement::Recall(recall) => recall.clauses.receipt.is_some(),
-        statement => statement.is_write(),
-    })
+impl Needs {
+    /// The access of a session in which anything may be asked.
+    pub(crate) const ALL: Needs = Needs { writing: true, answers: true };
+
+    /// The access that a script needs. `explain` of a write runs the write and rolls it back.
+    pub(crate) fn of(script: &Script) -> Needs {
+        let of_statement = |statement: &Statement| match statement {
+            Statement::Explain(explain) => Needs { writing: explain.statement.node.is_write(), answers: false },
+            Statement::Recall(recall) => Needs { writing: recall.clauses.receipt.is_some(), answers: true },
+            Statement::Replay(_) => Needs { writing: false, answers: true },
+            statement => Needs { writing: statement.is_write(), answers: false },
+        };
+        script.statements.iter().fold(Needs::default(), |all, statement| all | of_statement(&statement.node))
+    }
+}
+
+impl BitOr for Needs {
+    type Output = Needs;
+
+    fn bitor(self, other: Needs) -> Needs {
+        Needs { writing: self.writing | other.writing, answers: self.answers | other.answers }
+    }
+}
+
+/// Opens the database for writing only if the statements need that, so that readers run beside a writer. Where every
+/// answer is logged, a question needs it too.
+pub(crate) fn open_for(path: &Path, needs: Needs, read_only: bool) -> Result<Holotype, Failure> {
+    if needs.writing && !read_only {
+        return database::to_write(path);
+    }
+    let database = database::to_read(path)?;
+    if needs.answers && !read_only && database.audits_reads()? {
+        drop(database);
+        return database::to_write(path);
+    }
+    Ok(database)
 }
 
 /// All of stdin, as text.

@@ -16,13 +16,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
-    let table = database::to_read(&args.db)?.stats()?.to_table();
+    let database = database::to_read(&args.db)?;
+    let table = database.stats()?.to_table();
     let out = &mut io::stdout().lock();
     match format {
         Format::Json | Format::Jsonl => render::write_fact(out, &object_of(&table), "", format)?,
         _ => render::write(out, &[Output::Table(table)], format, &Screen::stdout())?,
     }
-    Ok(Status::Done)
+    Ok(database::status_of_reading(&database))
 }
 
 /// The rows as one object from name to value.

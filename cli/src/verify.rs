@@ -4,6 +4,7 @@
 //! back, however sound it looks now, and the verdict says so.
 
 use crate::failure::{Failure, Problem, Status};
+use crate::render::text::printable;
 use crate::render::{self, Format};
 use crate::screen::{Ink, Screen};
 use crate::{database, screen};
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
 
     let screen = Screen::stdout();
     let text = text_of(&report, known, &screen);
-    render::write_fact(&mut io::stdout().lock(), &json_of(&report, known), &text, format)?;
+    render::write_painted(&mut io::stdout().lock(), &json_of(&report, known), &text, format)?;
     Ok(if report.is_clean() && matches!(known, None | Some(KnownHead::At(_))) { Status::Done } else { Status::Found })
 }
 
@@ -69,7 +70,7 @@ fn text_of(report: &VerifyReport, known: Option<KnownHead>, screen: &Screen) -> 
         lines.push(screen.paint(Ink::Bad, &fault.to_string()));
     }
     let checked: Vec<String> = report.checked.iter().map(|(what, count)| counted(*count, what)).collect();
-    lines.push(format!("checked: {}", checked.join(", ")));
+    lines.push(printable(&format!("checked: {}", checked.join(", "))));
     lines.extend(report.not_checked.iter().map(|what| screen.paint(Ink::Warn, &format!("not checked: {what}"))));
     let ink = if report.is_clean() { Ink::Good } else { Ink::Bad };
     match known {

@@ -138,11 +138,13 @@ impl Holotype {
     /// Begins a write transaction; waits for the one under way.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::Busy`] when a limit stays reached for `write_timeout`.
+    /// [`Error::ReadOnly`]; [`Error::WritesRefused`] after damage was found; [`Error::Busy`] when a limit stays reached
+    /// for `write_timeout`.
     pub fn begin(&self) -> Result<Transaction<'_>> {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.refuse_after_damage()?;
         Ok(Transaction::new(&self.core, self.core.admit()?))
     }
 

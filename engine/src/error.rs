@@ -58,6 +58,16 @@ pub enum Error {
         /// File, log page, offset and fault.
         detail: String,
     },
+    /// The log is known to be damaged, and writes would build on it.
+    #[error(
+        "writes are refused because the log is damaged: {detail}; `holotype salvage` writes what can be read into a \
+         new database, `holotype verify` lifts the refusal once the log is restored, `--accept-damage` writes all the \
+         same"
+    )]
+    WritesRefused {
+        /// The first fault: file, log page, offset.
+        detail: String,
+    },
     /// A `forget` committed after the snapshot was taken.
     #[error("a forget has committed since this snapshot was taken and has ended it; take a new snapshot")]
     SnapshotForgotten,
@@ -84,6 +94,11 @@ pub enum Error {
     /// The database is open read-only.
     #[error("the database is open read-only; open it for writing to change it")]
     ReadOnly,
+    /// The setting `audit = reads` wants every answer logged, and the database is open read-only.
+    #[error(
+        "the setting audit = reads logs every answer, and the database is open read-only; open it for writing to ask"
+    )]
+    Unaudited,
     /// An unknown name of an attribute value.
     #[error(transparent)]
     UnknownName(#[from] UnknownName),
@@ -242,11 +257,11 @@ impl Error {
         match self {
             Error::NotFound { .. } => "not-found",
             Error::Exists { .. } => "exists",
-            Error::Damaged { .. } | Error::Corrupt { .. } => "damaged",
+            Error::Damaged { .. } | Error::WritesRefused { .. } | Error::Corrupt { .. } => "damaged",
             Error::UnknownRecord { .. } => "newer-format",
             Error::SnapshotForgotten => "snapshot-forgotten",
             Error::Poisoned { .. } => "poisoned",
-            Error::ReadOnly => "read-only",
+            Error::ReadOnly | Error::Unaudited => "read-only",
             Error::UnknownName(_) => "unknown-name",
             Error::Missing { .. } => "missing",
             Error::FutureCommit { .. } => "future-commit",
@@ -294,7 +309,10 @@ impl Error {
     pub fn class(&self) -> ErrorClass {
         use holotype_storage::Error as Storage;
         match self {
-            Error::NotFound { .. } | Error::Damaged { .. } | Error::UnknownRecord { .. } => ErrorClass::Open,
+            Error::NotFound { .. }
+            | Error::Damaged { .. }
+            | Error::WritesRefused { .. }
+            | Error::UnknownRecord { .. } => ErrorClass::Open,
             Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
             Error::Limit { .. } | Error::Busy { .. } | Error::Cancelled(_) => ErrorClass::Limit,
             Error::Index(_) => ErrorClass::Io,

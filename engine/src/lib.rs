@@ -64,12 +64,13 @@ pub use memory::{credit, density, extract};
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;
+pub use core::files::POSITIONS;
 pub use derive::compact::CompactReport;
 pub use error::{Error, ErrorClass, Result, UnknownName};
 pub use holotype_storage::log::Head;
 pub use maintain::backup::BackupReport;
 pub use maintain::retain::RetainReport;
-pub use maintain::salvage::{Lost, POSITIONS, SalvageReport, salvage, salvage_on};
+pub use maintain::salvage::{Lost, SalvageReport, salvage, salvage_on};
 pub use maintain::stats::{ContentStats, LimitUse, Stats};
 pub use maintain::verify::{Fault, KnownHead, VerifyOptions, VerifyReport};
 pub use model::edge::Edge;

@@ -42,6 +42,9 @@ pub struct Options {
     pub page_size: u32,
     /// Open for reading only: nothing on disk is changed.
     pub read_only: bool,
+    /// Write although the log is known to be damaged. Without it, writes are refused with
+    /// [`Error::WritesRefused`](crate::Error::WritesRefused) once damage is found.
+    pub accept_damage: bool,
     /// The most bytes one transaction may hold.
     pub max_transaction_bytes: u64,
     /// A checkpoint is due after this many bytes of log.
@@ -77,6 +80,7 @@ impl Default for Options {
             profile: None,
             page_size: 32 << 10,
             read_only: false,
+            accept_damage: false,
             max_transaction_bytes: 64 << 20,
             checkpoint_bytes: 6 << 20,
             checkpoint_records: 10_000,

@@ -16,6 +16,7 @@ mod chain;
 pub mod codec;
 pub mod columns;
 mod compression;
+pub mod damage_note;
 mod error;
 pub mod features;
 #[cfg(test)]

@@ -81,7 +81,8 @@ pub(super) fn write_grid(
     let used: Vec<usize> = (0..columns.len())
         .filter(|index| rows.iter().any(|row| row.get(*index).is_some_and(|cell| !cell.is_empty())))
         .collect();
-    let columns: &Vec<String> = &used.iter().filter_map(|index| columns.get(*index)).cloned().collect();
+    let columns: &Vec<String> =
+        &used.iter().filter_map(|index| columns.get(*index)).map(|name| printable(name)).collect();
     let pick = |row: &Vec<String>| {
         used.iter().map(|index| row.get(*index).map_or(String::new(), |cell| printable(cell))).collect()
     };

@@ -68,6 +68,11 @@ pub(crate) fn write(out: &mut impl Write, outputs: &[Output], format: Format, sc
 
 /// Writes one thing that is no answer: as text for a person, as JSON for a program.
 pub(crate) fn write_fact(out: &mut impl Write, json: &Value, text: &str, format: Format) -> io::Result<()> {
+    write_painted(out, json, &text::printable(text), format)
+}
+
+/// As [`write_fact`], of a text that is printable already and may be coloured ([`Screen::paint`]).
+pub(crate) fn write_painted(out: &mut impl Write, json: &Value, text: &str, format: Format) -> io::Result<()> {
     match format {
         Format::Table | Format::Markdown => writeln!(out, "{text}"),
         Format::Json => write_pretty(out, json),

@@ -7,15 +7,17 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text without what a terminal would obey: line ends and tabs are kept, other control characters, and those that
-/// turn the direction of writing, are shown as their code.
+/// The text without what a terminal would obey: line ends are kept, a tab becomes a blank; other control characters,
+/// and those that turn the direction of writing, are shown as their code. Every text that is printed for a person goes
+/// through here, messages too.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
         match c {
             '\n' => shown.push(c),
             '\t' => shown.push(' '),
-            '\r' => {}
+            '\r' if rest.peek() == Some(&'\n') => {}
             c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
                 shown.extend(c.escape_unicode());
             }
@@ -87,6 +89,28 @@ mod tests {
     #[test]
     fn nothing_reaches_a_terminal_that_it_would_obey() {
         assert_eq!(printable("a\u{1b}[31mred\r\n\tb\u{7}\u{202e}c"), "a\\u{1b}[31mred\n b\\u{7}\\u{202e}c");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_the_text_nothing_is_left_to_obey(
+            text in "(\\PC|\\pC|[\u{1b}\r\n\t\u{202a}-\u{202e}\u{2066}-\u{2069}]){0,40}",
+        ) {
+            let shown = printable(&text);
+            let obeyed = |c: char| {
+                (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            };
+            proptest::prop_assert!(!shown.contains(obeyed), "{shown:?}");
+            proptest::prop_assert_eq!(printable(&shown), shown.clone());
+            for line in wrap(&text, 7).iter().chain([&cut(&text, 7)]) {
+                proptest::prop_assert!(!line.contains(obeyed) && !line.contains('\n'), "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lone_carriage_return_overwrites_nothing() {
+        assert_eq!(printable("paid\rowed"), "paid\\u{d}owed");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Inside a quoted text, names of episodes or keys of items are offered from the database.
 
+use crate::render::text::printable;
 use holotype::query::attributes::{RECALL_COLUMNS, SETTINGS, Subject, attributes_of};
 use holotype::query::{Errors, check, parse};
 
@@ -26,7 +27,9 @@ pub(super) fn complete(line: &str, cursor: usize, names: &dyn Names) -> (usize, 
     if let Some((quote, at)) = open_quote(before) {
         let (stem, prefix) = (&before[..at], &before[at + 1..]);
         let found = if names_episode(stem) { names.episodes(prefix) } else { names.keys(prefix) };
-        let plain = found.into_iter().filter(|name| !name.contains(['\'', '"', '\\', '\n']));
+        // The list is drawn as it is, so names that a terminal would obey are left out too.
+        let is_plain = |name: &String| !name.contains(['\'', '"', '\\', '\n']) && printable(name) == *name;
+        let plain = found.into_iter().filter(is_plain);
         return (at + 1, plain.map(|name| format!("{name}{quote}")).collect());
     }
     let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';

@@ -4,6 +4,7 @@
 //! memory.holo/
 //!   LOCK
 //!   VERIFIED                      when the log was last verified, if it was
+//!   DAMAGE                        the first fault of the log, while one is known
 //!   log/0000000001.log …          the database
 //!   catalog.redb                  derived, like everything below
 //!   columns/PLACE-GENERATION.cseg
@@ -11,16 +12,22 @@
 //!   words/PLACE-GENERATION.wseg
 //! ```
 //!
+//! A database that `salvage` wrote also has `positions.tsv`.
+//!
 //! A derived file's name is never used twice: its generation counts up for as long as the directory lives, and the
 //! catalog's manifest says which files are part of the state. Any other is left over from a crash and removed.
 
 use crate::records::tables::ManifestRow;
 use crate::{Error, Result};
+use holotype_storage::log::{is_log_file_name, is_quarantine_name};
 use holotype_storage::segment_file::FileIdentity;
 use holotype_storage::vfs::{OpenMode, Vfs, refuse_symlink};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The file of old and new positions that `salvage` writes.
+pub const POSITIONS: &str = "positions.tsv";
 
 /// The three kinds of derived files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +65,14 @@ impl Form {
             Form::Columns => "cseg",
             Form::Vectors => "vseg",
             Form::Words => "wseg",
+        }
+    }
+
+    fn name_test(self) -> fn(&str) -> bool {
+        match self {
+            Form::Columns => |name| Form::Columns.is_file_name(name),
+            Form::Vectors => |name| Form::Vectors.is_file_name(name),
+            Form::Words => |name| Form::Words.is_file_name(name),
         }
     }
 
@@ -99,17 +114,25 @@ impl Files {
         Ok(())
     }
 
-    /// Removes every file of the database and its directories. Missing files are ignored.
+    /// Removes every file of the database and its directories. Missing files are ignored; a file with a name that no
+    /// file of a database has stays, and with it its directory.
+    ///
+    /// # Errors
+    /// Of the file system, also when a directory keeps a foreign file.
     pub(crate) fn remove_all(&self) -> Result<()> {
-        let derived = Form::ALL.map(|form| self.dir.join(form.dir()));
-        for dir in [self.log_dir()].into_iter().chain(derived).chain([self.dir.clone()]) {
+        let mut dirs = vec![(self.log_dir(), is_log_file_name as fn(&str) -> bool)];
+        for form in Form::ALL {
+            dirs.push((self.dir.join(form.dir()), form.name_test()));
+        }
+        dirs.push((self.dir.clone(), is_root_file_name));
+        for (dir, is_own) in dirs {
             let failed = |source| Error::File { path: dir.clone(), source };
-            let names = match self.vfs.list(&dir) {
+            let names = match refuse_symlink(self.vfs.as_ref(), &dir).and_then(|()| self.vfs.list(&dir)) {
                 Ok(names) => names,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(source) => return Err(failed(source)),
             };
-            for name in names {
+            for name in names.iter().filter(|name| is_own(name)) {
                 self.vfs.remove(&dir.join(name)).map_err(failed)?;
             }
             self.vfs.sync_dir(&dir).map_err(failed)?;
@@ -128,6 +151,10 @@ impl Files {
 
     pub(crate) fn verified(&self) -> PathBuf {
         self.dir.join("VERIFIED")
+    }
+
+    pub(crate) fn damage_note(&self) -> PathBuf {
+        self.dir.join("DAMAGE")
     }
 
     pub(crate) fn catalog(&self) -> PathBuf {
@@ -225,7 +252,7 @@ impl Files {
         };
         let names = self.vfs.list(&dir).map_err(failed(&dir))?;
         let mut removed = 0;
-        for name in names.iter().filter(|name| is_quarantine(name)) {
+        for name in names.iter().filter(|name| is_quarantine_name(name)) {
             let path = dir.join(name);
             self.vfs.remove(&path).map_err(failed(&path))?;
             removed += 1;
@@ -267,15 +294,10 @@ impl Files {
     }
 }
 
-/// Returns whether a name is quarantine-POSITION-CRC.bin, as recovery gives it.
-fn is_quarantine(name: &str) -> bool {
-    let parts = name.strip_prefix("quarantine-").and_then(|rest| rest.strip_suffix(".bin")?.split_once('-'));
-    parts.is_some_and(|(position, crc)| {
-        position.len() == 20
-            && position.bytes().all(|digit| digit.is_ascii_digit())
-            && crc.len() == 8
-            && crc.bytes().all(|digit| digit.is_ascii_hexdigit())
-    })
+/// Returns whether a file in the database's own directory has this name, finished or not.
+fn is_root_file_name(name: &str) -> bool {
+    let whole = name.strip_suffix(".tmp").unwrap_or(name);
+    matches!(whole, "LOCK" | "VERIFIED" | "DAMAGE" | "catalog.redb" | POSITIONS)
 }
 
 /// Parses the generation from a derived file's name.
@@ -310,6 +332,33 @@ mod tests {
         let mut expected: Vec<PathBuf> = foreign.iter().map(|name| files.dir.join(name)).chain([kept]).collect();
         expected.sort();
         assert_eq!(sim.files(), expected);
+    }
+
+    #[test]
+    fn a_whole_database_is_removed_without_what_is_not_of_it() {
+        let sim = SimVfs::new();
+        let files = files(&sim);
+        let own = [
+            "LOCK",
+            "VERIFIED.tmp",
+            "catalog.redb",
+            "positions.tsv",
+            "log/0000000001.log",
+            "log/0000000002.log.tmp",
+            "log/floor",
+            "words/3-0000000001.wseg",
+        ];
+        for name in own {
+            sim.replace(&files.dir.join(name), b"content");
+        }
+        let foreign = files.dir.join("words/notes.txt");
+        sim.replace(&foreign, b"content");
+        assert!(matches!(files.remove_all(), Err(Error::File { .. })));
+        assert!(sim.files().contains(&foreign));
+        sim.remove(&foreign).unwrap();
+        files.remove_all().unwrap();
+        assert_eq!(sim.files(), Vec::<PathBuf>::new());
+        assert!(sim.list(&files.dir).is_err());
     }
 
     #[test]

@@ -17,12 +17,14 @@ pub(crate) mod analysis_worker;
 pub(crate) mod checkpointer;
 pub(crate) mod files;
 pub(crate) mod handle;
+pub(crate) mod known_damage;
 pub(crate) mod throttle;
 pub(crate) mod writer_lock;
 
 use crate::core::analysis_worker::AnalysisWorker;
 use crate::core::checkpointer::Checkpointer;
 use crate::core::files::Files;
+use crate::core::known_damage::KnownDamage;
 use crate::core::throttle::WriteThrottle;
 use crate::core::writer_lock::WriterLock;
 use crate::options::{Durability, Options};
@@ -57,6 +59,18 @@ pub struct OpenReport {
     pub damage: Option<String>,
 }
 
+impl OpenReport {
+    /// The faults of the log that opening found, in sentences. Answers may lack what stood there.
+    pub fn faults(&self) -> Vec<String> {
+        let damage = self.damage.iter();
+        let mut faults: Vec<String> = damage
+            .map(|damage| format!("the log is damaged, and what lies behind the damage is not shown: {damage}"))
+            .collect();
+        faults.extend(self.skipped.iter().map(|it| format!("left out, because it cannot be applied: {it}")));
+        faults
+    }
+}
+
 pub(crate) struct Core {
     pub(crate) files: Files,
     pub(crate) options: Options,
@@ -66,6 +80,7 @@ pub(crate) struct Core {
     writer: WriterLock<Writer>,
     pub(crate) published: ArcSwap<State>,
     pub(crate) report: OpenReport,
+    pub(crate) damage: KnownDamage,
     /// Appended states that are not durable enough to be published, oldest first.
     pending: Mutex<VecDeque<Pending>>,
     pub(crate) lock: Lock,
@@ -154,6 +169,7 @@ impl Core {
             writer: WriterLock::new(writer),
             published: ArcSwap::new(state),
             report,
+            damage: KnownDamage::default(),
             pending: Mutex::default(),
             lock,
             forgets,

@@ -24,6 +24,7 @@ use crate::state::replay::{Decoded, replay};
 use crate::state::settings;
 use crate::{Error, Result};
 use holotype_storage::catalog::Catalog;
+use holotype_storage::damage_note;
 use holotype_storage::features::Access;
 use holotype_storage::lock::Lock;
 use holotype_storage::log::{Head, Log, Lsn};
@@ -69,6 +70,7 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     } else {
         Lock::writer(files.vfs.as_ref(), &files.lock())?
     };
+    refuse_after_damage(&files, &options, mode)?;
     let mut opening = Opening::new(&files, &options, mode, &lock)?;
     let (log, recovered) = opening.recover()?;
     let (log, mut recovered) = opening.complete_forget(log, recovered)?;
@@ -77,7 +79,24 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     report.skipped.append(&mut recovered.state().skipped);
     let replayed = if matches!(recovered, RecoveredState::Rebuilt(_)) { 0 } else { report.replayed };
     let (state, catalog, generation) = install(recovered, &files, options.read_only)?;
+    if mode != OpenMode::Reuse && !options.read_only {
+        // The whole log was read again, and nothing in it is damaged.
+        damage_note::remove(files.vfs.as_ref(), &files.damage_note())?;
+    }
     Ok((Opened { files, options, log, catalog, state, lock, report, generation }, replayed))
+}
+
+/// Fails if a verification found the log damaged and the options do not accept that. A rebuild reads the whole log, and
+/// finds out by itself.
+fn refuse_after_damage(files: &Files, options: &Options, mode: OpenMode) -> Result<()> {
+    if options.read_only || options.accept_damage || mode != OpenMode::Reuse {
+        return Ok(());
+    }
+    let Some(id) = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read)? else { return Ok(()) };
+    match damage_note::read(files.vfs.as_ref(), &files.damage_note(), id)? {
+        Some(detail) => Err(Error::WritesRefused { detail }),
+        None => Ok(()),
+    }
 }
 
 /// An opening under way: its inputs, and the report so far.

@@ -7,10 +7,12 @@
 //!
 //! The log is read twice: episodes of which the first record is lost are named by later ones.
 //!
-//! `positions.tsv` in the new directory says for every item where its record stood and where it stands. It is written
-//! last: a new database without it was cut short.
+//! `positions.tsv` in the new directory says for every item where its record stood and where it stands.
+//!
+//! The new database is built in a directory beside its place, `DEST.salvaging`, and moved there when it is closed and
+//! synced: at DEST stands a whole database or nothing. What an interrupted salvage left is removed by the next.
 
-use crate::core::files::Files;
+use crate::core::files::{Files, POSITIONS};
 use crate::core::handle::Holotype;
 use crate::derive::open::last_checkpoint_position;
 use crate::derive::retained_log;
@@ -34,11 +36,9 @@ use holotype_storage::vfs::{OpenMode, OsVfs, Vfs};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The file of old and new positions.
-pub const POSITIONS: &str = "positions.tsv";
 
 /// The limit of one transaction's bytes: what was one is written again as one.
 const MAX_TRANSACTION_BYTES: u64 = 1 << 40;
@@ -53,6 +53,8 @@ pub struct SalvageReport {
     pub items: u64,
     /// What could not be read, and what could not be written again for lack of it, in the order of the log.
     pub lost: Vec<Lost>,
+    /// True if the unfinished result of an interrupted salvage was in the way and is removed.
+    pub replaced_leftover: bool,
 }
 
 /// Something that is not in the new database.
@@ -100,10 +102,48 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
     if !from.exists()? {
         return Err(Error::NotFound { path: from.dir });
     }
-    if vfs.list(dest.as_ref()).is_ok() {
-        return Err(Error::Exists { path: dest.as_ref().to_owned() });
+    let dest = dest.as_ref();
+    if vfs.list(dest).is_ok() || vfs.open(dest, OpenMode::Read).is_ok() {
+        return Err(Error::Exists { path: dest.to_owned() });
     }
-    let durable = last_durable(&from);
+    let unfinished = Files::new(Arc::clone(&vfs), &unfinished_path(dest));
+    let replaced_leftover = remove_leftover(&unfinished)?;
+    let mut report = match write_new(&from, &unfinished) {
+        Ok(report) => report,
+        Err(error) => {
+            // The first failure is reported, and not a failure to remove: the next salvage removes the rest.
+            let _ = unfinished.remove_all();
+            return Err(error);
+        }
+    };
+    report.replaced_leftover = replaced_leftover;
+    vfs.rename_dir(&unfinished.dir, dest).map_err(|source| Error::File { path: dest.to_owned(), source })?;
+    Ok(report)
+}
+
+/// The directory in which the new database is built.
+fn unfinished_path(dest: &Path) -> PathBuf {
+    let mut name = dest.file_name().unwrap_or_default().to_owned();
+    name.push(".salvaging");
+    dest.with_file_name(name)
+}
+
+/// Removes what an interrupted salvage left; returns whether there was anything. One that still runs holds the lock.
+fn remove_leftover(unfinished: &Files) -> Result<bool> {
+    match unfinished.vfs.list(&unfinished.dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(source) => return Err(Error::File { path: unfinished.dir.clone(), source }),
+        Ok(_) => {}
+    }
+    let _lock = Lock::writer(unfinished.vfs.as_ref(), &unfinished.lock())?;
+    unfinished.remove_all()?;
+    Ok(true)
+}
+
+/// Writes the new database and closes it.
+fn write_new(from: &Files, to: &Files) -> Result<SalvageReport> {
+    let vfs = Arc::clone(&from.vfs);
+    let durable = last_durable(from);
     let mut names = HashMap::new();
     let found = Log::salvage(Arc::clone(&vfs), &from.log_dir(), durable, &mut |salvaged| {
         note_episodes(&salvaged, &mut names);
@@ -111,7 +151,7 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
     })?;
     let options =
         Options { page_size: found.page_size, max_transaction_bytes: MAX_TRANSACTION_BYTES, ..Options::default() };
-    let database = Holotype::create_on(Arc::clone(&vfs), dest.as_ref(), options)?;
+    let database = Holotype::create_on(Arc::clone(&vfs), &to.dir, options)?;
     let report = SalvageReport { records: found.records, ..SalvageReport::default() };
     let mut salvage = Salvage {
         database: &database,
@@ -137,7 +177,7 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
     }
     report.lost.extend(found.unreadable.into_iter().map(Lost::from));
     report.lost.sort_by_key(|lost| (lost.position, lost.len == 0));
-    write_positions(&database, &positions, &dest.as_ref().join(POSITIONS))?;
+    write_positions(&database, &positions, &to.dir.join(POSITIONS))?;
     database.close()?;
     Ok(report)
 }

@@ -27,7 +27,7 @@ use holotype_storage::catalog::Catalog;
 use holotype_storage::features::Access;
 use holotype_storage::log::Head;
 use holotype_storage::verified::{self, Verified};
-use holotype_storage::{Damage, SoundSegment, codec};
+use holotype_storage::{Damage, SoundSegment, codec, damage_note};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,6 +80,8 @@ pub struct VerifyReport {
     pub not_checked: Vec<String>,
     /// The head that was verified up to.
     pub head: Head,
+    /// The first fault of the log itself, which unlike a derived file cannot be made again.
+    pub(crate) log_fault: Option<String>,
     /// The segments of the log that were found sound.
     pub(crate) sound: Vec<SoundSegment>,
 }
@@ -126,16 +128,24 @@ impl Holotype {
     /// # Errors
     /// As [`Holotype::verify`]; [`Error::Cancelled`].
     pub fn verify_with(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        verify_all(&self.snapshot(), &mut Pace::new(options), progress)
+        let report = verify_all(&self.snapshot(), &mut Pace::new(options), progress)?;
+        self.core.damage.verified(report.log_fault.clone());
+        Ok(report)
     }
 
-    /// Notes in the file `VERIFIED` which segments of the log a verification found sound, and that it was now.
+    /// Notes in the file `VERIFIED` which segments of the log a verification found sound, and that it was now; and in
+    /// the file `DAMAGE` the first fault of the log, if it has one. Then nobody opens the database for writing until
+    /// the log is restored and verified again, or damage is accepted.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn note_verified(&self, report: &VerifyReport) -> Result<()> {
         let (files, database) = (&self.core.files, self.core.log.database());
         let mut segments = verified::read(files.vfs.as_ref(), &files.verified(), database)?;
+        match &report.log_fault {
+            Some(fault) => damage_note::write(files.vfs.as_ref(), &files.damage_note(), database, fault)?,
+            None => damage_note::remove(files.vfs.as_ref(), &files.damage_note())?,
+        }
         let time_us = self.core.now();
         segments
             .extend(report.sound.iter().map(|segment| (segment.number, Verified { until: segment.until, time_us })));
@@ -224,6 +234,7 @@ pub(crate) fn verify_log(
         report.checked.push(("erased records".to_owned(), log.redacted));
     }
     report.faults.extend(log.faults.iter().map(Fault::from));
+    report.log_fault = log.faults.first().map(ToString::to_string);
     report.not_checked.extend(log.not_checked);
     Ok(())
 }

@@ -1,4 +1,7 @@
 //! Proofs as JSON: hashes, headers and salts in hexadecimal, payloads in base64, checkpoints as the text they are.
+//!
+//! A proof has one text. What reads differently from how it is written here is refused: a second member of a name, an
+//! unknown member, another order, number, escape or blank, of which two checkers could read different things.
 
 use super::check::Rejected;
 use super::{Growth, Proof, ProvenContent, ProvenRecord};
@@ -32,7 +35,9 @@ impl Proof {
     pub fn from_json(text: &str) -> Result<Proof, Rejected> {
         let value = object(text, "holotype_proof")?;
         let records = array(&value, "records")?.iter().map(record_from_json).collect::<Result<_, _>>()?;
-        Ok(Proof { checkpoint: string(&value, "checkpoint")?.to_owned(), item: item(&value)?, records })
+        let proof = Proof { checkpoint: string(&value, "checkpoint")?.to_owned(), item: item(&value)?, records };
+        canonical(text, &proof.to_json())?;
+        Ok(proof)
     }
 }
 
@@ -51,8 +56,23 @@ impl Growth {
     pub fn from_json(text: &str) -> Result<Growth, Rejected> {
         let value = object(text, "holotype_growth")?;
         let (old, new) = (string(&value, "old")?.to_owned(), string(&value, "new")?.to_owned());
-        Ok(Growth { old, new, path: path(&value)? })
+        let growth = Growth { old, new, path: path(&value)? };
+        canonical(text, &growth.to_json())?;
+        Ok(growth)
     }
+}
+
+/// Refuses a text that is not what its proof is written as. The line feed at its end may be missing.
+fn canonical(text: &str, written: &str) -> Result<(), Rejected> {
+    let end = |text: &str| text.strip_suffix('\n').map_or(text.len(), str::len);
+    if text[..end(text)] == written[..end(written)] {
+        return Ok(());
+    }
+    let at = text.bytes().zip(written.bytes()).take_while(|(given, expected)| given == expected).count();
+    let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    Err(malformed(&format!(
+        "line {line} is not written as a proof is: in canonical JSON, each member once and in order"
+    )))
 }
 
 fn record_to_json(record: &ProvenRecord) -> Value {

@@ -1,14 +1,20 @@
-//! Validating the citations of a text (HELM A.7, A.8).
+//! Validating the citations of a text (HELM A.7, A.8, Algorithm 1).
 //!
 //! A text is a `<memory>…</memory>` block; its claims cite spans of traces:
 //!
 //! ```text
-//! [[CITE tool=<t> log=<log_id> step=<s> field=<f> start=<i> end=<j>]]     optional: hash=<16 hex digits> unit=char
+//! [[CITE tool=<t> log=<log_id> step=<s> field=<f> start=<i> end=<j>]]     optional: hash=<hex digits> unit=char
 //! ```
 //!
-//! `tool=-` is no tool. Citations may stand behind their sentences, or together in a `<citations>…</citations>` block,
-//! and then count for the sentences in order. The verdict is `valid`, or exactly one of the paper's diagnostics: the
-//! first of *missing memory block*, *missing cite*, *malformed cite*, *unresolved pointer*, *hash mismatch* that holds.
+//! `tool=-` is no tool; `hash` is the first 16 to 64 hex digits of the span's BLAKE3 hash. A citation belongs to the
+//! sentence before it. The verdict is `valid`, or the diagnostic that Algorithm 1 meets first, going through the
+//! sentences in order and through the citations of each: *missing memory block*, *missing cite*, *malformed cite*,
+//! *unresolved pointer*, *hash mismatch*. All sentences are shown, also behind the first diagnostic.
+//!
+//! 1. A sentence needs a citation of its own. A `<citations>…</citations>` block beside the memory is a listing: it
+//!    excuses no sentence.
+//! 2. A text with several memory blocks is checked in all of them.
+//!
 //! Coverage is the share of sentences with a valid citation, validity the share of citations that resolve.
 
 use crate::Result;
@@ -19,8 +25,8 @@ use crate::read::cell::Cell;
 use crate::read::resolve::check_hash;
 use crate::read::snapshot::Snapshot;
 
-/// The diagnostic of a citation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A diagnostic of Algorithm 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Diagnostic {
     MissingMemoryBlock,
     MissingCite,
@@ -40,6 +46,11 @@ impl Diagnostic {
         }
     }
 }
+
+/// The fewest hex digits of a hash that tell one span from another.
+const SHORTEST_HASH: usize = 16;
+/// All of them.
+const LONGEST_HASH: usize = 64;
 
 /// A parsed citation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,17 +76,15 @@ pub(crate) fn validate(snapshot: &Snapshot, text: &str) -> Result<Table> {
     let mut rows = Vec::new();
     let mut found: Option<Diagnostic> = None;
     let (mut cited, mut cites, mut valid) = (0u64, 0u64, 0u64);
-    let sentences = match block(text, "memory") {
-        None => {
-            note(&mut found, Diagnostic::MissingMemoryBlock);
-            Vec::new()
-        }
-        Some(memory) => sentences(memory, block(text, "citations")),
-    };
+    let blocks = memory_blocks(text);
+    if blocks.is_empty() {
+        found = Some(Diagnostic::MissingMemoryBlock);
+    }
+    let sentences: Vec<Sentence> = blocks.into_iter().flat_map(sentences).collect();
     for sentence in &sentences {
         let mut good = false;
         if sentence.cites.is_empty() {
-            note(&mut found, Diagnostic::MissingCite);
+            found.get_or_insert(Diagnostic::MissingCite);
             rows.push(row(&sentence.text, None, Diagnostic::MissingCite.as_str(), None));
         }
         for written in &sentence.cites {
@@ -90,15 +99,12 @@ pub(crate) fn validate(snapshot: &Snapshot, text: &str) -> Result<Table> {
                     rows.push(row(&sentence.text, Some(written), "valid", Some(text)));
                 }
                 Err(diagnostic) => {
-                    note(&mut found, diagnostic);
+                    found.get_or_insert(diagnostic);
                     rows.push(row(&sentence.text, Some(written), diagnostic.as_str(), None));
                 }
             }
         }
         cited += u64::from(good);
-    }
-    if sentences.is_empty() && found.is_none() {
-        found = Some(Diagnostic::MissingCite);
     }
     let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
     let verdict = found.map_or("valid", Diagnostic::as_str);
@@ -110,11 +116,6 @@ pub(crate) fn validate(snapshot: &Snapshot, text: &str) -> Result<Table> {
     Ok(Table { verb: "verify", columns, rows, notes, failed: found.is_some() })
 }
 
-/// Keeps the first diagnostic in the paper's order.
-fn note(found: &mut Option<Diagnostic>, diagnostic: Diagnostic) {
-    *found = Some(found.map_or(diagnostic, |known| known.min(diagnostic)));
-}
-
 fn row(sentence: &str, cite: Option<&String>, verdict: &str, text: Option<String>) -> Vec<Option<Cell>> {
     vec![
         Some(Cell::text(sentence)),
@@ -124,16 +125,21 @@ fn row(sentence: &str, cite: Option<&String>, verdict: &str, text: Option<String
     ]
 }
 
-/// The text between `<name>` and `</name>`.
-fn block<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
-    let inner = &text[text.find(&open)? + open.len()..];
-    Some(&inner[..inner.find(&close)?])
+/// The texts between `<memory>` and `</memory>`. A block that is not closed is none.
+fn memory_blocks(text: &str) -> Vec<&str> {
+    let mut blocks = Vec::new();
+    let mut rest = text;
+    while let Some((_, inside)) = rest.split_once("<memory>") {
+        let Some((block, behind)) = inside.split_once("</memory>") else { break };
+        blocks.push(block);
+        rest = behind;
+    }
+    blocks
 }
 
-/// The sentences of a block. A sentence ends at a line end, or at `.`, `!` or `?` before a blank; citations after it
-/// belong to it.
-fn sentences(memory: &str, apart: Option<&str>) -> Vec<Sentence> {
+/// The sentences of a block. A sentence ends at a line end, at a citation, or at `.`, `!` or `?` before a blank;
+/// citations after it belong to it. Citations before the first sentence are a sentence without words.
+fn sentences(memory: &str) -> Vec<Sentence> {
     let mut sentences: Vec<Sentence> = Vec::new();
     let mut text = String::new();
     let mut rest = memory;
@@ -146,6 +152,9 @@ fn sentences(memory: &str, apart: Option<&str>) -> Vec<Sentence> {
     while let Some(next) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix("[[CITE") {
             end(&mut text, &mut sentences);
+            if sentences.is_empty() {
+                sentences.push(Sentence { text: String::new(), cites: Vec::new() });
+            }
             let len = after.find("]]").map_or(after.len(), |at| at + 2);
             if let Some(sentence) = sentences.last_mut() {
                 sentence.cites.push(rest[..6 + len].to_owned());
@@ -161,13 +170,17 @@ fn sentences(memory: &str, apart: Option<&str>) -> Vec<Sentence> {
         }
     }
     end(&mut text, &mut sentences);
-    let mut listed = apart.into_iter().flat_map(|apart| apart.split("[[CITE").skip(1));
-    for sentence in sentences.iter_mut().filter(|sentence| sentence.cites.is_empty()) {
-        let Some(cite) = listed.next() else { break };
-        let len = cite.find("]]").map_or(cite.len(), |at| at + 2);
-        sentence.cites.push(format!("[[CITE{}", &cite[..len]));
-    }
     sentences
+}
+
+/// A number in decimal digits alone.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// True for as many hex digits as a citation may give of a hash.
+fn is_hash(text: &str) -> bool {
+    (SHORTEST_HASH..=LONGEST_HASH).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 /// Parses a citation; `None` if it is malformed.
@@ -184,11 +197,11 @@ fn parse(written: &str) -> Option<Cite> {
         match name {
             "tool" => cite.tool = if value == "-" { String::new() } else { value.to_owned() },
             "log" => value.clone_into(&mut cite.log),
-            "step" => cite.step = value.parse().ok()?,
+            "step" => cite.step = number(value)?,
             "field" => value.clone_into(&mut cite.field),
-            "start" => cite.start = value.parse().ok()?,
-            "end" => cite.end = value.parse().ok()?,
-            "hash" => cite.hash = Some(value.to_owned()).filter(|hash| hash.len() >= 16),
+            "start" => cite.start = number(value)?,
+            "end" => cite.end = number(value)?,
+            "hash" => cite.hash = Some(is_hash(value).then(|| value.to_owned())?),
             "unit" => {
                 cite.chars = match value {
                     "char" => true,
@@ -218,7 +231,8 @@ fn check(snapshot: &Snapshot, cite: &Cite) -> Result<Result<String, Diagnostic>>
     let Some(field) = content.field(&cite.field) else { return unresolved };
     let bytes = field.value.bytes();
     let span = if cite.chars { Span::Chars(cite.start, cite.end) } else { Span::Bytes(cite.start, cite.end) };
-    let Some((start, end)) = span_bytes(bytes, &span) else { return unresolved };
+    // An empty span is evidence of nothing.
+    let Some((start, end)) = span_bytes(bytes, &span).filter(|(start, end)| start < end) else { return unresolved };
     let found = *blake3::hash(&bytes[start..end]).as_bytes();
     let text = String::from_utf8_lossy(&bytes[start..end]).into_owned();
     if let Some(hash) = &cite.hash {
@@ -253,6 +267,10 @@ mod tests {
             "[[CITE tool=- log=e step=3 field=text start=0 end=5 end=6]]",
             "[[CITE tool=- log=e step=3 field=text start=0 end=5 colour=red]]",
             "[[CITE tool=- log=e step=3 field=text start=0 end=5",
+            "[[CITE tool=- log=e step=+3 field=text start=0 end=5]]",
+            "[[CITE tool=- log=e step=3 field=text start=0 end=5 hash=]]",
+            "[[CITE tool=- log=e step=3 field=text start=0 end=5 hash=0123456789abcde]]",
+            "[[CITE tool=- log=e step=3 field=text start=0 end=5 hash=0123456789abcdeg]]",
         ] {
             assert_eq!(parse(bad), None, "{bad}");
         }
@@ -260,9 +278,9 @@ mod tests {
 
     #[test]
     fn sentences_take_the_citations_behind_them() {
-        let found = sentences("One is 1.5 so. [[CITE a]] Two! [[CITE b]][[CITE c]]\nThree", Some("[[CITE d]]"));
+        let found = sentences("One is 1.5 so. [[CITE a]] Two! [[CITE b]][[CITE c]]\nThree");
         let found: Vec<(&str, usize)> =
             found.iter().map(|sentence| (sentence.text.as_str(), sentence.cites.len())).collect();
-        assert_eq!(found, [("One is 1.5 so.", 1), ("Two!", 2), ("Three", 1)]);
+        assert_eq!(found, [("One is 1.5 so.", 1), ("Two!", 2), ("Three", 0)]);
     }
 }

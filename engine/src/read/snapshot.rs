@@ -210,16 +210,24 @@ impl Snapshot {
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
         self.tick()?;
         self.check_not_erased()?;
-        let Some(read) = &self.read else { return self.reader.read(&self.state, id) };
+        let Some(read) = &self.read else { return self.read_content(id) };
         if let Some(content) = read.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
             return Ok(content.clone());
         }
-        let content = self.reader.read(&self.state, id)?;
+        let content = self.read_content(id)?;
         let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.len() < MAX_CACHED_CONTENTS {
             read.insert(id, content.clone());
         }
         Ok(content)
+    }
+
+    fn read_content(&self, id: ItemId) -> Result<Content> {
+        let content = self.reader.read(&self.state, id);
+        if let Err(error @ Error::Storage(holotype_storage::Error::Damaged(_))) = &content {
+            self.core.damage.unreadable(id, error.to_string());
+        }
+        content
     }
 
     /// The current key of an item whose record holds another one.

@@ -72,7 +72,7 @@ impl Holotype {
             let outputs: Vec<Output> =
                 script.iter().map(|statement| read(&snapshot, statement)).collect::<Result<_>>()?;
             self.audit(&snapshot, &outputs)?;
-            return Ok(outputs);
+            return Ok(self.with_notes_of_opening(outputs));
         }
         let mut transaction = self.begin()?;
         let outputs = script.iter().map(|statement| in_transaction(&mut transaction, statement, limits));
@@ -83,16 +83,41 @@ impl Holotype {
 }
 
 impl Holotype {
+    /// True if the setting `audit` has every answer logged, so that questions need a database open for writing.
+    ///
+    /// # Errors
+    /// When the setting cannot be read.
+    pub fn audits_reads(&self) -> Result<bool> {
+        Ok(settings::value(&self.snapshot().state, "audit")? == "reads")
+    }
+
+    /// Adds to each output what opening found wrong, since an answer may lack what was lost.
+    fn with_notes_of_opening(&self, mut outputs: Vec<Output>) -> Vec<Output> {
+        let notes = self.core.report.faults();
+        for output in &mut outputs {
+            let told = match output {
+                Output::Answer(answer) => &mut answer.notes,
+                Output::Table(table) => &mut table.notes,
+            };
+            told.extend(notes.iter().cloned());
+        }
+        outputs
+    }
+
     /// Logs a read of every answer if the setting `audit` asks for it, in a separate transaction without waiting for
     /// the sync.
     fn audit(&self, snapshot: &Snapshot, outputs: &[Output]) -> Result<()> {
-        if self.core.options.read_only || settings::value(&snapshot.state, "audit")? != "reads" {
-            return Ok(());
-        }
         let answers = outputs.iter().filter_map(|output| match output {
             Output::Answer(answer) => Some(answer),
             Output::Table(_) => None,
         });
+        let mut answers = answers.peekable();
+        if answers.peek().is_none() || settings::value(&snapshot.state, "audit")? != "reads" {
+            return Ok(());
+        }
+        if self.core.options.read_only {
+            return Err(Error::Unaudited);
+        }
         let mut transaction = self.begin()?;
         for answer in answers {
             transaction.audit(answer)?;

@@ -249,7 +249,14 @@ impl<'db> Transaction<'db> {
         }
         let episode = self.ensure_episode(&trace.episode)?;
         let row = self.state.episode(episode)?;
-        let step = trace.step.unwrap_or_else(|| row.newest_step.map_or(0, |step| step + 1));
+        let step = match (trace.step, row.newest_step) {
+            (Some(step), _) => step,
+            (None, None) => 0,
+            (None, Some(newest)) => newest.checked_add(1).ok_or_else(|| {
+                let episode = &trace.episode;
+                Error::Invalid(format!("no step follows {newest}, the newest of episode {episode:?}; give the step"))
+            })?,
+        };
         let log = self.state.log_symbol(episode, trace.log_id.as_deref())?;
         if self.state.has_trace(episode, trace.tool.as_deref(), log, step)? {
             let tool = trace.tool.unwrap_or_default();

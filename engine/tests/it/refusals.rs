@@ -1,6 +1,7 @@
 //! A database that cannot be opened is left as it was found.
 
-use holotype::{Durability, Encoding, ErrorClass, Holotype, Metric, NewTrace, Options, Space};
+use holotype::query::Params;
+use holotype::{Durability, Encoding, Error, ErrorClass, Holotype, Metric, NewTrace, Options, Space};
 use holotype_storage::vfs::{SimVfs, Vfs};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -125,4 +126,27 @@ proptest! {
         let report = database.verify(&mut |_, _| {}).unwrap();
         prop_assert!(report.is_clean(), "{:?}", report.faults);
     }
+}
+
+/// The step after 2^64 - 1 was 0 again, or a panic.
+#[test]
+fn no_step_follows_the_last_one() {
+    let database = Holotype::create_on(Arc::new(SimVfs::new()), "/db", Options::default()).unwrap();
+    let mut transaction = database.begin().unwrap();
+    transaction.record(NewTrace::turn("e", "the last").step(u64::MAX)).unwrap();
+    let refused = transaction.record(NewTrace::turn("e", "one more")).unwrap_err();
+    assert!(refused.to_string().contains("no step follows 18446744073709551615"), "{refused}");
+    transaction.record(NewTrace::turn("e", "an earlier one").step(7)).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    for script in [
+        "recall 'last' in episode 'e' at step 18446744073709551615",
+        "recall 'last' in episode 'e' at step 0 exclude stale by step > 18446744073709551615",
+        "find traces where step >= 18446744073709551615",
+        "find traces where step > 9223372036854775807",
+    ] {
+        if let Err(error) = database.query(script, &Params::new()) {
+            assert!(matches!(error, Error::Query(_)), "{script}: {error}");
+        }
+    }
+    assert!(database.verify(&mut |_, _| {}).unwrap().is_clean());
 }

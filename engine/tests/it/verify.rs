@@ -137,3 +137,39 @@ fn a_head_that_is_lost_is_known_for_what_it_is() {
     run(&other, "record turn 'another' in episode 'e'");
     assert_eq!(ask(&other, late), (KnownHead::Forked, KnownHead::Unknown));
 }
+
+/// Damage that a read finds is known too: nothing is written behind a record that cannot be read.
+#[test]
+fn a_read_that_meets_damage_stops_writes_of_the_handle() {
+    let disk = SimVfs::new();
+    let database = create(&disk);
+    let path = Path::new("/db/log/0000000001.log");
+    let log = disk.bytes(path).unwrap();
+    let at = log.windows(8).position(|window| window == b"number 3").unwrap() as u64;
+    disk.flip(path, at, 1).unwrap();
+    assert!(database.snapshot().get("t3").is_err());
+    let refused = database.query("mark 't1' failed because 'no'", &Params::new()).unwrap_err();
+    assert!(matches!(refused, Error::WritesRefused { .. }), "{refused}");
+    assert_eq!(database.snapshot().get("t4").unwrap().unwrap().content.text(), "number 4");
+    disk.flip(path, at, 1).unwrap();
+    run(&database, "mark 't1' failed because 'the record reads well again'");
+
+    disk.flip(path, at, 1).unwrap();
+    let report = database.verify(&mut |_, _| {}).unwrap();
+    assert!(!report.is_clean());
+    assert!(matches!(database.begin().err(), Some(Error::WritesRefused { .. })));
+    database.note_verified(&report).unwrap();
+    drop(database);
+    let opened = Holotype::open_on(Arc::new(disk.clone()), PATH, Options::default());
+    assert!(matches!(opened.err(), Some(Error::WritesRefused { .. })));
+    let reader = Holotype::open_on(Arc::new(disk.clone()), PATH, Options::read_only()).unwrap();
+    assert_eq!(reader.snapshot().len(), 320);
+    drop(reader);
+    let options = Options { accept_damage: true, ..Options::default() };
+    run(&Holotype::open_on(Arc::new(disk.clone()), PATH, options).unwrap(), "mark 't1' failed because 'accepted'");
+    disk.flip(path, at, 1).unwrap();
+    let reader = Holotype::open_on(Arc::new(disk.clone()), PATH, Options::read_only()).unwrap();
+    reader.note_verified(&reader.verify(&mut |_, _| {}).unwrap()).unwrap();
+    drop(reader);
+    run(&open(&disk), "mark 't1' failed because 'restored'");
+}

@@ -467,7 +467,9 @@ fn is_sync(operation: &Operation) -> bool {
 
 /// True if the order of two changes can matter, and the second does not need the first to be possible.
 fn is_ordered(first: &Operation, second: &Operation) -> bool {
-    let makes = |operation: &Operation| matches!(operation, Operation::Create(_) | Operation::CreateDir(_));
+    let makes = |operation: &Operation| {
+        matches!(operation, Operation::Create(_) | Operation::CreateDir(_) | Operation::RenameDir(..))
+    };
     let fails = |operation: &Operation| matches!(operation, Operation::FailedSync(_) | Operation::FailedSyncDir(_));
     if [first, second].into_iter().any(|operation| makes(operation) || fails(operation)) {
         return false;
@@ -494,6 +496,7 @@ fn kind(operation: &Operation) -> String {
     match operation {
         Operation::CreateDir(_) => "create directory".to_owned(),
         Operation::RemoveDir(_) => "remove directory".to_owned(),
+        Operation::RenameDir(..) => "rename directory".to_owned(),
         Operation::Create(path) => format!("create {}", of(path)),
         Operation::Write { path, .. } => format!("write {}", of(path)),
         Operation::SetLen { path, .. } => format!("set length of {}", of(path)),

@@ -69,6 +69,7 @@ pub use options::{LogLimits, LogOptions, OpenOptions};
 pub use position::{Checkpoint, CommitNo, Head, Lsn};
 pub use reader::Payload;
 pub use salvage::{SalvageReport, Salvaged, Unreadable};
+pub use segment::{is_log_file_name, is_quarantine_name};
 pub use transaction::Transaction;
 pub use writer::Appended;
 

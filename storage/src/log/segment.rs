@@ -216,6 +216,26 @@ pub(crate) fn is_unfinished_name(name: &str) -> bool {
     name.strip_suffix(".tmp").is_some_and(|name| number_of(name).is_some())
 }
 
+/// True if this is a name that a file in the log's directory may have: a segment, the floor, a quarantine, or one of
+/// them while it is being written.
+#[must_use]
+pub fn is_log_file_name(name: &str) -> bool {
+    let whole = name.strip_suffix(".tmp").unwrap_or(name);
+    number_of(whole).is_some() || whole == super::floor::NAME || whole == "quarantine.bin" || is_quarantine_name(name)
+}
+
+/// True if this is quarantine-POSITION-CRC.bin, the name that recovery gives to an unsynced tail.
+#[must_use]
+pub fn is_quarantine_name(name: &str) -> bool {
+    let parts = name.strip_prefix("quarantine-").and_then(|rest| rest.strip_suffix(".bin")?.split_once('-'));
+    parts.is_some_and(|(position, crc)| {
+        position.len() == 20
+            && position.bytes().all(|digit| digit.is_ascii_digit())
+            && crc.len() == 8
+            && crc.bytes().all(|digit| digit.is_ascii_hexdigit())
+    })
+}
+
 /// A segment of an open log.
 #[derive(Debug)]
 pub(crate) struct Segment {

@@ -5,8 +5,8 @@
 //!
 //! 1. `read_at` and `write_at` are all or error: interrupted and short calls are continued below the trait. After a
 //!    failed write any part of the range may have been written.
-//! 2. Nothing is durable before a sync: `sync` for a file's bytes and length, `sync_dir` for its name. The one
-//!    exception is [`Vfs::create_dir`], which returns only after the new directories are themselves durable.
+//! 2. Nothing is durable before a sync: `sync` for a file's bytes and length, `sync_dir` for its name. The
+//!    exceptions are [`Vfs::create_dir`] and [`Vfs::rename_dir`], which return only after what they did is durable.
 //! 3. `rename` replaces its target in one step: whoever opens the target sees the old file or the new one.
 //! 4. A removed file stays readable through handles and mappings made before.
 //! 5. Locks belong to the handle that took them, conflict with every other handle in this or another process, and end
@@ -71,6 +71,13 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// # Errors
     /// `NotFound` without `from`.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Moves a directory with everything in it to a path where nothing is, in one step, and returns once that is
+    /// durable. No file in it may be open for writing.
+    ///
+    /// # Errors
+    /// `NotFound` without `from`, `AlreadyExists` if something is at `to`.
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes the name of a file.
     ///

@@ -94,6 +94,19 @@ impl Vfs for OsVfs {
         repeated(|| std::fs::rename(from, to))
     }
 
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        // A rename replaces an empty directory, which may be somebody's.
+        match std::fs::symlink_metadata(to) {
+            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+        }
+        repeated(|| std::fs::rename(from, to))?;
+        let parent = |path: &Path| path.parent().unwrap_or(Path::new("")).to_owned();
+        self.sync_dir(&parent(to))?;
+        if parent(from) == parent(to) { Ok(()) } else { self.sync_dir(&parent(from)) }
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         repeated(|| std::fs::remove_file(path))
     }
@@ -169,6 +182,10 @@ impl Vfs for UmaskVfs {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         OsVfs.rename(from, to)
+    }
+
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsVfs.rename_dir(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -69,6 +69,8 @@ pub enum Operation {
     CreateDir(Arc<Path>),
     /// A directory is removed; like its creation, that is durable at once.
     RemoveDir(Arc<Path>),
+    /// A directory was moved with everything in it; that is durable at once.
+    RenameDir(Arc<Path>, Arc<Path>),
     /// A file came to be under this name.
     Create(Arc<Path>),
     /// Bytes were written to the file that had this name when it was opened.
@@ -372,6 +374,19 @@ impl Vfs for SimVfs {
             let file = state.disk.file_named(from)?;
             state.disk.directory(parent_of(to))?;
             state.record(file, Operation::Rename(from.into(), to.into()));
+            Ok(())
+        })
+    }
+
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call(|state| {
+            state.writable()?;
+            state.disk.directory(from)?;
+            state.disk.directory(parent_of(to))?;
+            if state.disk.directory(to).is_ok() || state.disk.file_named(to).is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            state.record(0, Operation::RenameDir(from.into(), to.into()));
             Ok(())
         })
     }

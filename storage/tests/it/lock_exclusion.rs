@@ -236,6 +236,10 @@ impl Vfs for StaysOpen {
         self.vfs.rename(from, to)
     }
 
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.vfs.rename_dir(from, to)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.vfs.remove(path)
     }

@@ -344,6 +344,40 @@ fn a_directory_is_created_once_however_many_ask() {
 }
 
 #[test]
+fn a_directory_moves_whole_and_replaces_nothing() {
+    on_both(|vfs, dir| {
+        let (from, to) = (dir.join("from"), dir.join("to"));
+        vfs.create_dir(&from.join("sub")).unwrap();
+        write_file(vfs, &from.join("a"), b"one");
+        write_file(vfs, &from.join("sub/b"), b"two");
+        write_file(vfs, &dir.join("from-beside"), b"three");
+        vfs.create_dir(&to).unwrap();
+        assert_eq!(kind_of(vfs.rename_dir(&from, &to)), ErrorKind::AlreadyExists, "an empty directory");
+        assert_eq!(kind_of(vfs.rename_dir(&from, &dir.join("from-beside"))), ErrorKind::AlreadyExists, "a file");
+        vfs.remove_dir(&to).unwrap();
+        vfs.rename_dir(&from, &to).unwrap();
+        assert_eq!(kind_of(vfs.list(&from)), ErrorKind::NotFound);
+        assert_eq!((read_file(vfs, &to.join("a")), read_file(vfs, &to.join("sub/b"))), (b"one".into(), b"two".into()));
+        assert_eq!(read_file(vfs, &dir.join("from-beside")), b"three");
+        assert_eq!(kind_of(vfs.rename_dir(&from, &dir.join("other"))), ErrorKind::NotFound);
+    });
+}
+
+#[test]
+fn a_moved_directory_survives_a_crash_with_what_was_durable_in_it() {
+    let sim = SimVfs::new();
+    sim.create_dir(Path::new("/from")).unwrap();
+    write_file(&sim, Path::new("/from/kept"), b"kept").sync().unwrap();
+    sim.sync_dir(Path::new("/from")).unwrap();
+    write_file(&sim, Path::new("/from/unsynced"), b"lost");
+    sim.rename_dir(Path::new("/from"), Path::new("/to")).unwrap();
+    for crash in sim.crashes(16, 1) {
+        assert!(crash.list(Path::new("/from")).is_err());
+        assert_eq!(read_file(&crash, Path::new("/to/kept")), b"kept");
+    }
+}
+
+#[test]
 fn no_directory_takes_the_place_of_a_file() {
     on_both(|vfs, dir| {
         let path = dir.join("a");

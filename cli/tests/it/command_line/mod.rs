@@ -14,4 +14,5 @@ mod space;
 mod streams;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod trust;
 mod verify;

@@ -132,3 +132,41 @@ fn growth_is_proven_and_a_roll_back_is_found() {
     assert_eq!(run.status, 1, "{run:#?}");
     assert!(run.stderr.contains("rolled back"), "{run:#?}");
 }
+
+/// A duplicate member was read in two ways: the checkers took the last, other programs may take the first.
+#[test]
+fn both_checkers_refuse_every_text_but_the_canonical_one() {
+    let (place, key) = with_proofs();
+    let proof = prove(&place, "r1", "proof.json");
+    assert!(holds(&place, "proof.json", &key));
+    place.write("odd.json", proof.trim_end());
+    assert!(holds(&place, "odd.json", &key), "without the line feed at the end");
+    let swapped = |from: &str, to: &str| {
+        assert!(proof.contains(from), "{from}");
+        proof.replacen(from, to, 1)
+    };
+    let item = "  \"item\": 3,\n";
+    let odd = [
+        ("a duplicate member", swapped(item, &format!("  \"item\": 0,\n{item}"))),
+        ("a duplicate of the same value", swapped(item, &format!("{item}{item}"))),
+        ("a duplicate in a record", swapped("      \"index\"", "      \"index\": 7,\n      \"index\"")),
+        ("an unknown member", swapped(item, &format!("{item}  \"note\": \"trust me\",\n"))),
+        ("a float", swapped("\"item\": 3", "\"item\": 3.0")),
+        ("an exponent", swapped("\"item\": 3", "\"item\": 3e0")),
+        ("a negative zero", swapped("\"item\": 3", "\"item\": -0")),
+        ("true for 1", swapped("\"holotype_proof\": 1", "\"holotype_proof\": true")),
+        ("a float version", swapped("\"holotype_proof\": 1", "\"holotype_proof\": 1.0")),
+        ("a blank", swapped("\"item\": 3", "\"item\":  3")),
+        ("an escape", swapped("\"item\"", "\"it\\u0065m\"")),
+        ("capital digits", swapped("\"header\": \"", "\"header\": \"A")),
+        ("a comment behind it", format!("{proof}{{}}\n")),
+        ("two line feeds", format!("{proof}\n")),
+        ("one line", proof.split_whitespace().collect::<Vec<_>>().join(" ")),
+        ("no object", "[]\n".to_owned()),
+        ("nothing", String::new()),
+    ];
+    for (what, text) in odd {
+        place.write("odd.json", &text);
+        assert!(!holds(&place, "odd.json", &key), "{what}: {text}");
+    }
+}

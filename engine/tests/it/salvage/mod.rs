@@ -1,6 +1,7 @@
 //! What can be read of a damaged database is in the new one; what cannot is told.
 
 mod forgotten;
+mod interrupted;
 mod random;
 
 use holotype::query::Params;

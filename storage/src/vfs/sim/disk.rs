@@ -101,6 +101,7 @@ impl Disk {
             Operation::RemoveDir(path) => {
                 Arc::make_mut(&mut self.directories).remove(path);
             }
+            Operation::RenameDir(from, to) => self.rename_dir(from, to),
             Operation::Create(path) => {
                 self.files.push(File::default());
                 let name = Name::new(path);
@@ -127,6 +128,28 @@ impl Disk {
                 }
             }
             Operation::FailedSyncDir(directory) => drop(self.take_names(directory)),
+        }
+    }
+
+    /// Moves a directory and all names below it, those that are not durable yet among them.
+    fn rename_dir(&mut self, from: &Path, to: &Path) {
+        let moved = |path: &Path| path.strip_prefix(from).ok().map(|rest| to.join(rest));
+        let moved_dir = |dir: &Arc<Path>| match moved(dir) {
+            // Joining an empty path would add a separator.
+            Some(_) if **dir == *from => Arc::from(to),
+            Some(path) => Arc::from(path),
+            None => Arc::clone(dir),
+        };
+        let directories = self.directories.iter().map(moved_dir).collect();
+        self.directories = Arc::new(directories);
+        for names in [&mut self.names, &mut self.durable_names] {
+            names.rename(&moved);
+        }
+        for pending in &mut self.pending_names {
+            pending.directory = moved_dir(&pending.directory);
+            for (name, _) in pending.ends.iter_mut().chain(&mut pending.begins) {
+                *name = moved(name.path()).map_or_else(|| name.clone(), |path| Name::new(&path));
+            }
         }
     }
 

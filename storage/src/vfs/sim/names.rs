@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A path, which is cheap to copy; ordered by its bytes.
@@ -48,6 +48,17 @@ impl Names {
         if let Ok(at) = self.find(path) {
             Arc::make_mut(&mut self.0).remove(at);
         }
+    }
+
+    /// Gives each file the path that `moved` returns for its name, if it returns one.
+    pub(super) fn rename(&mut self, moved: &impl Fn(&Path) -> Option<PathBuf>) {
+        let names = self.0.iter().map(|(name, file)| match moved(name.path()) {
+            Some(path) => (Name::new(&path), *file),
+            None => (name.clone(), *file),
+        });
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        self.0 = Arc::new(names);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, usize)> {
