@@ -138,11 +138,13 @@ impl Holotype {
     /// Begins a write transaction; waits for the one under way.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::Busy`] when a limit stays reached for `write_timeout`.
+    /// [`Error::ReadOnly`]; [`Error::TransactionOpen`] when it is this thread that has one under way;
+    /// [`Error::Busy`] when a limit stays reached for `write_timeout`.
     pub fn begin(&self) -> Result<Transaction<'_>> {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.refuse_within_transaction()?;
         Ok(Transaction::new(&self.core, self.core.admit()?))
     }
 
@@ -174,6 +176,7 @@ impl Holotype {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.refuse_within_transaction()?;
         checkpoint::run(&self.core)
     }
 

@@ -17,6 +17,7 @@ pub(crate) mod analysis_worker;
 pub(crate) mod checkpointer;
 pub(crate) mod files;
 pub(crate) mod handle;
+pub(crate) mod open_transactions;
 pub(crate) mod throttle;
 pub(crate) mod writer_lock;
 

@@ -16,6 +16,7 @@ mod links;
 mod receipts;
 mod updates;
 
+use crate::core::open_transactions::OpenMark;
 use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
 use crate::model::edge::Edge;
@@ -91,6 +92,7 @@ pub struct Transaction<'db> {
     accepts_generated_keys: bool,
     /// The log records that the commit erases.
     erase: Vec<Erase>,
+    _open: OpenMark,
 }
 
 /// A copy of a transaction's staged work, for [`Transaction::restore`].
@@ -120,6 +122,7 @@ impl<'db> Transaction<'db> {
             time,
             accepts_generated_keys: false,
             erase: Vec::new(),
+            _open: core.mark_open(),
         }
     }
 
