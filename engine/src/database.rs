@@ -138,13 +138,14 @@ impl Holotype {
     /// Begins a write transaction; waits for the one under way.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::WritesRefused`] after damage was found; [`Error::Busy`] when a limit stays reached
-    /// for `write_timeout`.
+    /// [`Error::ReadOnly`]; [`Error::WritesRefused`] after damage was found; [`Error::TransactionOpen`] when this thread
+    /// has a transaction open; [`Error::Busy`] when a limit stays reached for `write_timeout`.
     pub fn begin(&self) -> Result<Transaction<'_>> {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
         self.core.refuse_after_damage()?;
+        self.core.refuse_within_transaction()?;
         Ok(Transaction::new(&self.core, self.core.admit()?))
     }
 
@@ -176,6 +177,7 @@ impl Holotype {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.refuse_within_transaction()?;
         checkpoint::run(&self.core)
     }
 

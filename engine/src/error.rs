@@ -91,6 +91,9 @@ pub enum Error {
         /// The earlier failure.
         detail: String,
     },
+    /// This thread has a transaction of this database open, for which the call would wait for ever.
+    #[error("this thread has a transaction open; commit it or drop it before another call that needs the writer")]
+    TransactionOpen,
     /// The database is open read-only.
     #[error("the database is open read-only; open it for writing to change it")]
     ReadOnly,
@@ -262,6 +265,7 @@ impl Error {
             Error::SnapshotForgotten => "snapshot-forgotten",
             Error::Poisoned { .. } => "poisoned",
             Error::ReadOnly | Error::Unaudited => "read-only",
+            Error::TransactionOpen => "transaction-open",
             Error::UnknownName(_) => "unknown-name",
             Error::Missing { .. } => "missing",
             Error::FutureCommit { .. } => "future-commit",

@@ -18,6 +18,7 @@ pub(crate) mod checkpointer;
 pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod known_damage;
+pub(crate) mod open_transactions;
 pub(crate) mod throttle;
 pub(crate) mod writer_lock;
 

@@ -28,6 +28,7 @@ impl Holotype {
         if core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        core.refuse_within_transaction()?;
         let before = core.files.derived_len()?;
         let mut writer = core.lock_writer();
         if let Some(detail) = &writer.poisoned {

@@ -22,6 +22,8 @@ pub(crate) struct KnownEnd {
     pub(crate) durable: Option<Lsn>,
     /// The log was closed cleanly.
     pub(crate) closed: bool,
+    /// No writer has the database open.
+    pub(crate) alone: bool,
 }
 
 /// One pass over the log.
@@ -93,9 +95,9 @@ impl LogReader<'_> {
     fn read(self, apply: &mut dyn FnMut(Transaction) -> Result<()>) -> Result<Log> {
         let LogReader { files, options, from, end, report } = self;
         let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
-        let KnownEnd { durable: durable_hint, closed: closed_hint } = end;
+        let KnownEnd { durable: durable_hint, closed: closed_hint, alone } = end;
         let read_only = options.read_only;
-        let log_options = OpenOptions { database: None, read_only, durable_hint, closed_hint, limits };
+        let log_options = OpenOptions { database: None, read_only, durable_hint, alone, closed_hint, limits };
         report.replayed = 0;
         let mut apply = |transaction: Transaction| -> Result<()> {
             report.replayed += transaction.records.len() as u64;

@@ -121,7 +121,7 @@ impl<'a> Opening<'a> {
             durable = durable.max(Some(Lsn(1)));
         }
         let attempts = if beside_writer { MANIFEST_ATTEMPTS } else { 1 };
-        let end = KnownEnd { durable, closed };
+        let end = KnownEnd { durable, closed, alone: !beside_writer };
         Ok(Opening { files, options, mode, end, attempts, report: OpenReport::default() })
     }
 
@@ -200,7 +200,7 @@ impl<'a> Opening<'a> {
         drop((log, recovered));
         let reason = "a forget was interrupted; derived files written before it may hold forgotten content";
         self.report.rebuilt = Some(reason.to_owned());
-        self.end = KnownEnd { durable: Some(position), closed: false };
+        self.end = KnownEnd { durable: Some(position), closed: false, alone: true };
         let mut recovery = std::mem::take(&mut self.report.recovery);
         let replayed = self.replay_whole_log()?;
         recovery.append(&mut self.report.recovery);

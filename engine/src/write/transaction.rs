@@ -16,6 +16,7 @@ mod links;
 mod receipts;
 mod updates;
 
+use crate::core::open_transactions::OpenMark;
 use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
 use crate::model::edge::Edge;
@@ -92,6 +93,7 @@ pub struct Transaction<'db> {
     accepts_generated_keys: bool,
     /// The log records that the commit erases.
     erase: Vec<Erase>,
+    _open: OpenMark,
 }
 
 /// A copy of a transaction's staged work, for [`Transaction::restore`].
@@ -121,6 +123,7 @@ impl<'db> Transaction<'db> {
             time,
             accepts_generated_keys: false,
             erase: Vec::new(),
+            _open: core.mark_open(),
         }
     }
 

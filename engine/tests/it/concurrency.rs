@@ -29,6 +29,21 @@ fn write(database: &Holotype, name: &str, durability: Durability) -> holotype::R
     Ok(transaction.commit(durability)?.number)
 }
 
+#[test]
+fn a_thread_that_has_a_transaction_open_is_told_so() {
+    let sim = holotype_storage::vfs::SimVfs::new();
+    let database = Holotype::create_on(std::sync::Arc::new(sim), Path::new("/db"), options()).unwrap();
+    let transaction = database.begin().unwrap();
+    assert!(matches!(database.begin(), Err(Error::TransactionOpen)));
+    assert!(matches!(database.checkpoint(), Err(Error::TransactionOpen)));
+    assert!(matches!(database.compact(), Err(Error::TransactionOpen)));
+    drop(transaction);
+    let transaction = database.begin().unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    write(&database, "one", Durability::Sync).unwrap();
+    write(&database, "two", Durability::Sync).unwrap();
+}
+
 /// What a snapshot must be at any moment.
 fn check_snapshot(database: &Holotype, last: &mut u64) {
     let snapshot = database.snapshot();

@@ -8,7 +8,7 @@
 use crate::observed::{answers, everything, faults};
 use holotype::query::Params;
 use holotype::{Durability, Holotype, ItemId, NewRecall, NewTrace, Options, Pointer, Snapshot, Space};
-use holotype_storage::vfs::{Failure, SimVfs, Vfs};
+use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -97,6 +97,26 @@ fn a_reader_moves_forward_and_its_snapshots_stay() {
     assert!(reader.refresh().unwrap(), "another writer is followed too");
     check(&reader.snapshot());
     assert_eq!(reader.head(), again.head());
+}
+
+#[test]
+fn an_old_lock_hides_no_commit() {
+    let sim = SimVfs::new();
+    let path = Path::new("/db");
+    let (vfs, lock) = (Arc::new(sim.clone()) as Arc<dyn Vfs>, path.join("LOCK"));
+    let writer = Holotype::create_on(Arc::clone(&vfs), path, to_create()).unwrap();
+    let old = sim.bytes(&lock).unwrap();
+    for number in 1..=3 {
+        write(&writer, number, Durability::Sync);
+    }
+    let (head, crashed) = (writer.head(), sim.crash(Crash::Keep));
+    writer.close().unwrap();
+    for disk in [sim, crashed] {
+        disk.replace(&lock, &old);
+        let reader = Holotype::open_on(Arc::new(disk), path, to_read()).unwrap();
+        assert_eq!(reader.head(), head);
+        check(&reader.snapshot());
+    }
 }
 
 #[test]

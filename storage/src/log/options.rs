@@ -47,8 +47,11 @@ pub struct OpenOptions {
     /// Change nothing: no recovery, no appending. Damage ends what is read and is told in the report.
     pub read_only: bool,
     /// A position known to have been durable, from the lock's status block or the catalog: its loss is damage. A
-    /// read-only log ends there. `Lsn(0)` says nothing.
+    /// read-only log ends there, or where a later commit that the log holds proves it durable. `Lsn(0)` says nothing.
     pub durable_hint: Option<Lsn>,
+    /// No writer has the log open, so nobody takes back a commit that is not durable yet: a read-only log goes on to
+    /// its end, whatever the hint says.
+    pub alone: bool,
     /// The log was closed where the hint says and nobody has begun to write since: if it ends there, nothing is behind
     /// it, and nobody need look.
     pub closed_hint: bool,

@@ -78,7 +78,7 @@ pub(crate) struct Scanner {
     geometry: Geometry,
     segments: Vec<Arc<Segment>>,
     index: usize,
-    limit: u64,
+    pub(crate) limit: u64,
     tip: Tip,
     known: Known,
     unit: Option<Box<Unit>>,

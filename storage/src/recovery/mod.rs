@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use crate::error::{Damage, Error, Result};
 use crate::features::Access;
-use crate::log::erasure::{Erasure, Redaction};
+use crate::log::erasure::{Erasure, Patches, Redaction};
 use crate::log::fault::Fault;
 use crate::log::floor::{self, Floor};
 use crate::log::open_files::OpenFiles;
@@ -151,7 +151,7 @@ impl Opening {
         let durable = options.durable_hint.map_or(0, |hint| hint.0).max(from_position).max(retold);
         // Position 0 says nothing: where nobody knows better, a reader goes on to the end.
         let known = options.durable_hint.is_some_and(|hint| hint.0 > 0);
-        let limit = if options.read_only && known { durable } else { u64::MAX };
+        let limit = if options.read_only && known && !options.alone { durable } else { u64::MAX };
         let scanner = enter(&geometry, &segments, from, limit)?;
         let report = RecoveryReport { start: Lsn(scanner.tip().position), ..RecoveryReport::default() };
         let (good, good_segment) = (scanner.tip().clone(), scanner.segment_index());
@@ -197,9 +197,10 @@ impl Opening {
                 }
                 Step::Sealed if self.scanner.between_transactions() => self.note_good(),
                 Step::Sealed | Step::Switched { .. } => {}
-                Step::Limit => {
-                    self.stop = Some(Stop { position, what: None, limit: true });
-                }
+                Step::Limit => match self.proven_behind()? {
+                    Some(further) => self.scanner.limit = further,
+                    None => self.stop = Some(Stop { position, what: None, limit: true }),
+                },
                 Step::End => {
                     let position = self.scanner.tip().position;
                     self.stop = Some(Stop { position, what: None, limit: false });
@@ -239,6 +240,26 @@ impl Opening {
         }
         self.report.damage.clone_from(&damage);
         self.open(damage)
+    }
+
+    /// How far behind the limit the log itself proves to be durable: a later commit says so, or a later segment was
+    /// begun. The hint that set the limit may be old.
+    fn proven_behind(&self) -> Result<Option<u64>> {
+        let limit = self.scanner.tip().position;
+        let (mut proven, mut last_end) = (limit, limit);
+        let mut ahead = self.scanner.trial(Patches::new()).without_payloads();
+        loop {
+            match ahead.step()? {
+                Step::Transaction { .. } | Step::Closed => {
+                    last_end = ahead.tip().position;
+                    proven = proven.max(ahead.tip().synced);
+                }
+                Step::Switched { .. } => proven = proven.max(last_end),
+                Step::Sealed | Step::Redacted(_) => {}
+                Step::End | Step::Limit | Step::Fault(_) => break,
+            }
+        }
+        Ok((proven > limit).then_some(proven))
     }
 
     fn note_good(&mut self) {

@@ -210,6 +210,32 @@ fn a_read_only_log_follows_the_hint_and_changes_nothing() {
     assert_eq!(sim.history().len(), before);
 }
 
+/// A status block that was not written again, or was put back, says too little.
+#[test]
+fn a_hint_that_is_too_low_hides_nothing_that_the_log_proves_durable() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    let ends: Vec<Lsn> = (1..=4)
+        .map(|number| {
+            let appended = log.append(&records(number, &[100]), 0).unwrap();
+            if number < 4 {
+                log.sync_to(appended.end).unwrap();
+            }
+            appended.end
+        })
+        .collect();
+    log.flush().unwrap();
+    let open = |hint: Lsn, alone| {
+        log_fixture::open(&sim, &OpenOptions { durable_hint: Some(hint), alone, ..log_fixture::read_only() })
+    };
+    for hint in [Lsn(1), ends[0], ends[1], ends[2]] {
+        let opened = open(hint, false);
+        assert_eq!(opened.log.end(), ends[2], "the fourth commit says that the third is durable, hint {hint}");
+        assert_eq!(opened.transactions.len(), 3);
+        assert_eq!(open(hint, true).log.end(), ends[3], "nobody takes the fourth back");
+    }
+}
+
 #[test]
 fn positions_that_hold_no_record_are_told_apart_from_damage() {
     let sim = SimVfs::new();

@@ -44,6 +44,9 @@ impl<W: Watch> Vfs for Watched<W> {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.sim.rename(from, to)
     }
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.sim.rename_dir(from, to)
+    }
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.sim.remove(path)
     }
