@@ -48,15 +48,14 @@ struct Figure {
 }
 
 /// The tracked benches. `DIR` stands for a folder with generated vectors and for the folder that is written in.
-const BENCHES: [&[&str]; 5] = [
+const BENCHES: [&[&str]; 4] = [
     &["append", "--count", "2000", "--modes", "single,group100", "--dir", "DIR"],
     &["verify", "--mib", "64", "--rounds", "3"],
     &["language", "--items", "50000", "--questions", "300", "--keep", "DIR"],
-    &["governed", "--base", "DIR/base.npy", "--queries", "DIR/queries.npy", "--passes", "3"],
     &["vectors", "--base", "DIR/base.npy", "--queries", "DIR/queries.npy", "--truth", "DIR/truth.npy", "--ef", "32"],
 ];
 
-const FIGURES: [Figure; 10] = [
+const FIGURES: [Figure; 9] = [
     rate("durable single commits, records a second", 0, &[("engine", "holotype"), ("mode", "single")], "records_per_s"),
     rate(
         "durable commits of 100, records a second",
@@ -79,9 +78,8 @@ const FIGURES: [Figure; 10] = [
     time("find by key, us of processor time", 2, &[("phase", "find by key")], "cpu_p50_us"),
     time("count by status, us of processor time", 2, &[("phase", "count by status")], "cpu_p50_us"),
     time("default recall, us of processor time", 2, &[("phase", "recall")], "cpu_p50_us"),
-    time("governed top 10, us", 3, &[("ages", "log-uniform")], "governed_us"),
-    rate("vector searches at ef 32, queries a second of processor time", 4, &[("phase", "search")], "cpu_qps"),
-    time("build of a vector segment, s of processor time", 4, &[("phase", "build")], "cpu_s"),
+    rate("vector searches at ef 32, queries a second of processor time", 3, &[("phase", "search")], "cpu_qps"),
+    time("build of a vector segment, s of processor time", 3, &[("phase", "build")], "cpu_s"),
 ];
 
 const fn rate(

@@ -8,7 +8,6 @@
 //! cargo run --release -p holotype-bench -- vectors --writes 1000
 //! cargo run --release -p holotype-bench -- vectors --scaling 1,4 --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench --features peers -- vectors --peers --base F.npy --queries F.npy --truth F.npy
-//! cargo run --release -p holotype-bench -- governed
 //! cargo run --release -p holotype-bench --features peers -- append --peers
 //! cargo run --release -p holotype-bench -- verify
 //! cargo run --release -p holotype-bench -- language
@@ -22,7 +21,6 @@
 mod append;
 mod dataset;
 mod epistemic;
-mod governed;
 mod history;
 mod language;
 mod locomo;
@@ -62,8 +60,6 @@ enum Bench {
     },
     /// Vector search: recall, speed, memory, with and without a filter.
     Vectors(vectors::Arguments),
-    /// Governed top-k: the best by similarity plus recency, status and source, against comparing everything.
-    Governed(governed::Arguments),
     /// Durable appends through the public API, beside what the disk can do.
     Append(append::Arguments),
     /// Verifying the log, beside hashing the same records.
@@ -86,7 +82,6 @@ fn main() -> ExitCode {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Epistemic { data } => epistemic::run(&data),
         Bench::Vectors(arguments) => vectors::run(&arguments),
-        Bench::Governed(arguments) => governed::run(&arguments),
         Bench::Append(arguments) => append::run(&arguments),
         Bench::Verify(arguments) => verify::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),

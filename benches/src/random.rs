@@ -16,11 +16,6 @@ impl Random {
         (self.next() >> 33) as usize % bound
     }
 
-    /// Between 0 and 1.
-    pub(crate) fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     /// About normal, of variance one.
     pub(crate) fn normal(&mut self) -> f32 {
         (0..12).map(|_| (self.next() >> 40) as f32 / (1u64 << 24) as f32).sum::<f32>() - 6.0

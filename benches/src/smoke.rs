@@ -19,7 +19,6 @@ const RECORDS: usize = 200;
 pub(crate) fn run() -> Result<()> {
     let dir = tempfile::tempdir()?;
     check_vectors(dir.path())?;
-    check_governed(dir.path())?;
     check_append(dir.path())?;
     check_locomo(dir.path())?;
     check_epistemic(dir.path())
@@ -62,19 +61,6 @@ fn check_vectors(dir: &Path) -> Result<()> {
     for line in bench(&[&common[..], &threads].concat())?.iter().filter(|line| line["phase"] == "search") {
         check(number(line, "recall")? >= 0.9, "vectors: recall with a filter", line)?;
         check(number(line, "threads")? == 2.0, "vectors: threads", line)?;
-    }
-    Ok(())
-}
-
-fn check_governed(dir: &Path) -> Result<()> {
-    let [base, queries] = ["base", "queries"].map(|name| dir.join(format!("{name}.npy")).display().to_string());
-    let lines = bench(&["governed", "--base", &base, "--queries", &queries])?;
-    let ages: Vec<&str> = lines[1..].iter().map(|line| text(line, "ages")).collect::<Result<_>>()?;
-    check(ages == ["log-uniform", "three-days"], "governed: the ages", &ages)?;
-    for line in &lines[1..] {
-        check(number(line, "agreement")? >= 0.99, "governed: agreement with comparing everything", line)?;
-        let shares = number(line, "exact")? + number(line, "converged")?;
-        check((0.99..=1.01).contains(&shares), "governed: every answer is certified", line)?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use holotype_index::bitmap::Bits;
 use holotype_index::segment::layout::{KIND, VERSION};
 use holotype_index::{
-    BuildOptions, Encoding, GovernedOptions, GovernedWeights, Metric, Rows, ScalarOrder, Scalars, SearchOptions,
-    TailView, VectorIndex, VectorSegment, VectorSpec, build_segment,
+    BuildOptions, Encoding, Metric, Rows, SearchOptions, TailView, VectorIndex, VectorSegment, VectorSpec,
+    build_segment,
 };
 
 use crate::input::Input;
@@ -45,28 +45,6 @@ pub fn target(data: &[u8]) {
             }
         }
     }
-    let nearest: Vec<u32> = match index.nearest(&[1.0, 0.5, -0.5], SearchOptions { ef: 4, ..SearchOptions::default() })
-    {
-        Ok(nearest) => nearest.map_while(Result::ok).map(|hit| hit.id).collect(),
-        Err(_) => Vec::new(),
-    };
-    let distinct: std::collections::BTreeSet<u32> = nearest.iter().copied().collect();
-    assert!(distinct.len() == nearest.len() && distinct.iter().all(|id| ids.binary_search(id).is_ok()));
-    let item = |id: &u32| (*id, Scalars { class: (*id % 3) as u16, time: Some(i64::from(*id)), utility: 0.0 });
-    let order = ScalarOrder::new(ids.iter().filter(|id| **id < 1 << 20).map(item)).expect("ids ascend");
-    let weights = GovernedWeights {
-        similarity: 1.0,
-        classes: vec![0.0, -1.0, 0.5],
-        recency: 1.0,
-        half_life: 9.0,
-        now: Some(80),
-        utility: 0.0,
-    };
-    let options = GovernedOptions { k: 4, ef: 4, ..GovernedOptions::default() };
-    if let Ok(governed) = index.governed(&[1.0, 0.5, -0.5], &order, &weights, &options) {
-        assert!(governed.hits.len() <= 4 && governed.hits.iter().all(|hit| order.contains(hit.id)));
-    }
-    let _ = index.governed_scan(&[1.0, 0.5, -0.5], &order, &weights, &options);
     let asked: Vec<u32> = ids.iter().copied().take(4).chain([u32::MAX]).collect();
     let _ = index.scores(&[0.0, 1.0, 0.0], &asked);
     for id in asked {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms, lowest first. Modules in one row may import each other. The longest matching path decides the room of a
 /// file.
-const ROOMS: [&[&str]; 23] = [
+const ROOMS: [&[&str]; 21] = [
     &["error"],
     &["sync"],
     &["prefetch"],
@@ -20,8 +20,6 @@ const ROOMS: [&[&str]; 23] = [
     &["hnsw"],
     &["segment"],
     &["vectors"],
-    &["nearest"],
-    &["governed"],
     &["words::analysis"],
     &["words::query"],
     &["words::postings"],

@@ -96,15 +96,6 @@ pub enum Error {
         max: usize,
     },
 
-    /// A weight or a term of a governed score that nothing can be ranked by.
-    #[error("{what} is {value}; weights and terms must be finite, and a half-life above 0")]
-    Weight {
-        /// Which.
-        what: &'static str,
-        /// What it is.
-        value: f64,
-    },
-
     /// The caller asked for a build or a merge to stop.
     #[error("cancelled")]
     Cancelled,

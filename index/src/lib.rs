@@ -11,8 +11,6 @@
 //! | `hnsw`, `quantize`, `flat` | the graph, its scan codes, the exact scan |
 //! | [`distance`] | SIMD kernels, selected for the processor at run time |
 //! | [`spec`], [`rows`] | dimension, metric and encoding; encoded vectors |
-//! | [`nearest`] | vector search as an iterator |
-//! | [`governed`] | top-k by similarity and words plus scalar terms |
 //! | [`words`] | text analysis, postings, BM25 |
 //! | [`bitmap`], [`hit`] | filters; hits and top-k collection |
 //! | [`scorer`] | batch scoring, on the CPU or a GPU |
@@ -23,10 +21,8 @@ pub mod bitmap;
 pub mod distance;
 pub mod error;
 mod flat;
-pub mod governed;
 pub mod hit;
 mod hnsw;
-pub mod nearest;
 mod prefetch;
 mod quantize;
 pub mod rows;
@@ -38,9 +34,7 @@ pub mod vectors;
 pub mod words;
 
 pub use error::{Error, Result};
-pub use governed::{Certificate, Governed, GovernedOptions, GovernedWeights, ScalarOrder, Scalars};
 pub use hit::Hit;
-pub use nearest::Nearest;
 pub use rows::{Rows, RowsView};
 pub use segment::{BuildOptions, TailView, VectorSegment, VectorTail, build_segment};
 pub use spec::{Encoding, Metric, VectorSpec};

@@ -415,11 +415,6 @@ impl<'a> CodeBounds<'a> {
         Self { codes, errors, query: query.code.clone(), step, slack }
     }
 
-    /// The integer distances to the vectors at `positions`.
-    pub(crate) fn distances(&self, positions: &[u32], out: &mut Vec<i32>) {
-        self.codes.distances(&self.query, positions, out);
-    }
-
     /// The integer distances to `count` vectors from position `start` on.
     pub(crate) fn distances_from(&self, start: usize, count: usize, out: &mut Vec<i32>) {
         self.codes.distances_from(&self.query, start, count, out);
@@ -571,10 +566,8 @@ mod tests {
                         rows.view().longest(),
                         &quantizer.query_code(exact.vector()),
                     );
-                    let (mut all, mut listed) = (Vec::new(), Vec::new());
+                    let mut all = Vec::new();
                     bounds.distances_from(0, 200, &mut all);
-                    bounds.distances(&(0..200).collect::<Vec<_>>(), &mut listed);
-                    assert_eq!(all, listed);
                     for (at, distance) in all.iter().enumerate() {
                         let (least, most) = bounds.similarity(at as u32, *distance);
                         let score = exact.score(&rows.view(), at);

@@ -23,5 +23,4 @@ pub(crate) mod search;
 pub(crate) mod search_limit;
 mod select;
 pub(crate) mod strategy;
-pub(crate) mod stream;
 pub(crate) mod visited;

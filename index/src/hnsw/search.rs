@@ -101,22 +101,6 @@ impl Beam {
         bound
     }
 
-    /// Inserts a key; returns the key that leaves the beam, possibly the same.
-    #[inline]
-    pub(super) fn exchange(&mut self, key: u64) -> Option<u64> {
-        let mut out = None;
-        if self.keys.len() == self.limit {
-            if self.keys.last().is_none_or(|last| key >= *last) {
-                return Some(key);
-            }
-            out = self.keys.pop();
-        }
-        let at = self.keys.partition_point(|other| *other < key);
-        self.keys.insert(at, key);
-        self.cursor = self.cursor.min(at);
-        out
-    }
-
     /// Appends nodes without ordering or truncating.
     pub(super) fn gather(&mut self, nodes: &[u32], distances: &[i32]) {
         self.keys.extend(nodes.iter().zip(distances).map(|(node, distance)| key(*distance, *node)));
@@ -132,14 +116,6 @@ impl Beam {
     pub(super) fn confine(&mut self, search_limit: SearchLimit) {
         self.bound = search_limit.bound;
         self.end = self.bound.as_ref().map_or(u64::MAX, |bound| bound.key(&self.keys));
-    }
-
-    /// Removes and returns the nearest node.
-    pub(super) fn pop_nearest(&mut self) -> Option<u64> {
-        let first = *self.keys.first()?;
-        self.keys.remove(0);
-        self.cursor = self.cursor.saturating_sub(1);
-        Some(first)
     }
 
     /// Marks the nearest unexpanded node as expanded and returns it. `None` if it is beyond the end.

@@ -215,11 +215,6 @@ impl VectorSegment {
         Ok(RowsView::new(self.head.spec, self.large(layout::IDS, "IDS ")?, vectors).checked(of_vectors, of_ids))
     }
 
-    /// An upper bound of the vectors' lengths.
-    pub(crate) fn longest(&self) -> f32 {
-        self.head.longest
-    }
-
     /// The ids, ascending.
     ///
     /// # Errors

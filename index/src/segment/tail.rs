@@ -183,11 +183,6 @@ impl TailView {
         rows
     }
 
-    /// An upper bound of the vectors' lengths.
-    pub(crate) fn longest(&self) -> f32 {
-        self.blocks.iter().map(|block| block.rows().view().longest()).fold(0.0, f32::max)
-    }
-
     /// Compares all vectors that pass `filter`; returns their number.
     pub(crate) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
         let mut asked = None;

@@ -5,9 +5,7 @@ mod merge_memory;
 #[cfg(feature = "shuttle")]
 mod schedules;
 mod vector_filter;
-mod vector_governed;
 mod vector_life;
-mod vector_nearest;
 mod vector_recall;
 mod vector_segment;
 mod vector_walk_matching;
