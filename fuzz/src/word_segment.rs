@@ -34,7 +34,7 @@ pub fn target(data: &[u8]) {
                 assert!(ids.binary_search(&hit.id).is_ok() && hit.id < bound, "{} is not in the view", hit.id);
             }
             let asked = [0, 2, 100, 598, u32::MAX];
-            let _ = (scorer.scores(&asked), scorer.coverage(&asked), scorer.best_score(None));
+            let _ = (scorer.scores(&asked), scorer.coverage(&asked), scorer.top(None, 1));
         }
     }
 }

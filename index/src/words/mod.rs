@@ -51,7 +51,6 @@ pub struct WordIndex {
     segments: Vec<Arc<WordSegment>>,
     tails: Vec<Arc<WordTail>>,
     bound: u32,
-    excluded: Option<Arc<Bits>>,
     skip_damaged: bool,
 }
 
@@ -73,15 +72,8 @@ impl WordIndex {
             .find(|other| *other != analyzer.id());
         match other {
             Some(other) => Err(Error::Mismatch { expected: analyzer.id().to_string(), found: other.to_string() }),
-            None => Ok(Self { analyzer, segments, tails, bound, excluded: None, skip_damaged: false }),
+            None => Ok(Self { analyzer, segments, tails, bound, skip_damaged: false }),
         }
-    }
-
-    /// The same view without these documents. They are neither found nor counted in statistics.
-    #[must_use]
-    pub fn excluding(mut self, excluded: Arc<Bits>) -> Self {
-        self.excluded = Some(excluded);
-        self
     }
 
     /// The same view without the documents of segments that are known to be damaged, or turn out to be when a scorer is
@@ -122,7 +114,7 @@ impl WordIndex {
     pub fn scorer(&self, query: &WordQuery) -> Result<Scorer<'_>> {
         let segments = self.segments.iter().map(|segment| &**segment);
         let tails = self.tails.iter().map(|tail| &**tail);
-        Scorer::new(query, segments, tails, self.bound, self.excluded.as_deref(), self.skip_damaged)
+        Scorer::new(query, segments, tails, self.bound, self.skip_damaged)
     }
 
     /// Collection statistics of the view.

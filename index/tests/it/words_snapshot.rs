@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::words_model::*;
-use holotype_index::bitmap::Bits;
 use holotype_index::words::{Analyzer, MAX_QUEUED_LEN, WordIndex, WordTail};
 use holotype_index::{Error, Hit};
 use proptest::prelude::*;
@@ -36,7 +35,7 @@ proptest! {
         for bound in documents.iter().map(|document| document.id).step_by(5) {
             let then: Vec<Document> =
                 documents.iter().filter(|document| document.id < bound).cloned().collect();
-            let wanted = naive(analyzer, &then, u32::MAX, &Bits::new(), &query);
+            let wanted = naive(analyzer, &then, u32::MAX, &query);
             let index = now.clone().at(bound);
             let hits = index.top(&index.query(&query), None, usize::MAX).unwrap();
             prop_assert!(agrees(&hits, &wanted.hits));

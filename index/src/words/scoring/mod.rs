@@ -9,8 +9,8 @@
 //! ```
 //!
 //! f is the weighted frequency of t in d. N, the average length and df are those of all documents below the bound,
-//! without the excluded ones, **whatever the filter**: a filter narrows the answer and changes no score. A surface
-//! takes the idf of its stem (`words::query`).
+//! **whatever the filter**: a filter narrows the answer and changes no score. A surface takes the idf of its stem
+//! (`words::query`).
 //!
 //! Invariants:
 //! 1. Frequencies, lengths and statistics are integers up to the last step, and the contribution of each term is
@@ -140,7 +140,6 @@ pub struct Scorer<'a> {
     terms: Vec<TermStats>,
     stats: WordStats,
     norm: Norm,
-    excluded: Option<&'a Bits>,
 }
 
 impl std::fmt::Debug for Scorer<'_> {
@@ -155,7 +154,6 @@ impl<'a> Scorer<'a> {
         segments: impl Iterator<Item = &'a WordSegment>,
         tails: impl Iterator<Item = &'a WordTail>,
         bound: u32,
-        excluded: Option<&'a Bits>,
         skip_damaged: bool,
     ) -> Result<Self> {
         let mut sources = Vec::new();
@@ -171,11 +169,9 @@ impl<'a> Scorer<'a> {
         for tail in tails {
             sources.push(PostingSource::of_tail(tail, query, bound));
         }
-        let excluded = excluded.filter(|excluded| !excluded.is_empty());
         let mut stats = WordStats::default();
-        for source in &mut sources {
-            source.exclude(excluded);
-            stats.documents += u64::from(source.bound) - source.excluded.len() as u64;
+        for source in &sources {
+            stats.documents += u64::from(source.bound);
             stats.total_len += source.total_len;
         }
         let mut terms: Vec<TermStats> = Vec::with_capacity(query.terms().len());
@@ -189,7 +185,7 @@ impl<'a> Scorer<'a> {
             terms.push(TermStats { key: term.key.clone(), weight: term.weight, df, idf, surface: term.stem.is_some() });
         }
         let norm = Norm::new(&stats, &terms);
-        Ok(Self { sources, terms, stats, norm, excluded })
+        Ok(Self { sources, terms, stats, norm })
     }
 
     /// The collection statistics.
@@ -233,7 +229,7 @@ impl<'a> Scorer<'a> {
             let lists = self.terms.iter().zip(&source.lists).filter_map(|(term, list)| Some((term, list.as_ref()?)));
             lists.map(|(term, list)| ReverseCursor::new(list, &source.doc_lengths, self.norm, scale(term))).collect()
         };
-        let may_return = |local| source.id(local).is_some_and(|id| self.may_return(id, filter));
+        let may_return = |local| source.id(local).is_some_and(|id| filter.is_none_or(|filter| filter.contains(id)));
         // A filter that passes most documents is applied at the end to a few extra hits, instead of to every document
         // that enters the top k temporarily.
         let share = filter.map_or(1.0, |filter| filter.count() as f64 / self.stats.documents.max(1) as f64).min(1.0);
@@ -250,16 +246,8 @@ impl<'a> Scorer<'a> {
         top_k(&mut lists(), source.bound, k, floor, may_return)
     }
 
-    /// The best score among the documents of `filter`; 0 when none of them holds a term.
-    ///
-    /// # Errors
-    /// As [`Scorer::top`].
-    pub fn best_score(&self, filter: Option<&Bits>) -> Result<f32> {
-        Ok(self.top(filter, 1)?.first().map_or(0.0, |hit| hit.score))
-    }
-
-    /// The scores of these documents, in their order; 0 for documents without a query term, beyond the bound, excluded
-    /// or unknown.
+    /// The scores of these documents, in their order; 0 for documents without a query term, beyond the bound or
+    /// unknown.
     ///
     /// # Errors
     /// As [`Scorer::top`].
@@ -339,22 +327,8 @@ impl<'a> Scorer<'a> {
         Ok(share(found.map(|(term, _)| evidence(term)).sum(), self.all_evidence()))
     }
 
-    /// The idf-weighted share of the query's terms that occur in any document.
-    pub fn matched_idf_share(&self) -> f32 {
-        let matched = self.terms.iter().filter(|term| term.df > 0);
-        share(matched.map(evidence).sum(), self.all_evidence())
-    }
-
     fn all_evidence(&self) -> f32 {
         self.terms.iter().map(evidence).sum()
-    }
-
-    fn may_return(&self, id: u32, filter: Option<&Bits>) -> bool {
-        filter.is_none_or(|filter| filter.contains(id)) && !self.is_excluded(id)
-    }
-
-    fn is_excluded(&self, id: u32) -> bool {
-        self.excluded.is_some_and(|excluded| excluded.contains(id))
     }
 
     /// Calls back with (index in `ids`, term, frequency, length) for each query term of each document, the terms of one
@@ -363,7 +337,7 @@ impl<'a> Scorer<'a> {
         for source in &self.sources {
             let mut wanted: Vec<(u32, usize)> = Vec::new();
             for (place, id) in ids.iter().enumerate() {
-                if let Some(local) = source.local(*id).filter(|_| !self.is_excluded(*id)) {
+                if let Some(local) = source.local(*id) {
                     wanted.push((local, place));
                 }
             }

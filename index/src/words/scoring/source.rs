@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::bitmap::Bits;
 use crate::error::Result;
+use crate::words::postings::List;
 use crate::words::postings::StoredU32;
 use crate::words::postings::doc_lengths::DocLengths;
-use crate::words::postings::{Cursor, List};
 use crate::words::query::WordQuery;
 use crate::words::segment::WordSegment;
 use crate::words::tail::WordTail;
@@ -20,8 +19,6 @@ pub(crate) struct PostingSource<'a> {
     /// One for each term of the query.
     pub(crate) lists: Vec<Option<List<'a>>>,
     pub(crate) total_len: u64,
-    /// Excluded local ids, ascending.
-    pub(crate) excluded: Vec<u32>,
 }
 
 impl<'a> PostingSource<'a> {
@@ -35,7 +32,6 @@ impl<'a> PostingSource<'a> {
             doc_lengths: segment.doc_lengths(count)?,
             lists: query.terms().iter().map(|term| lookup.find(&term.key).map(List::from)).collect(),
             total_len: segment.total_len_of_first(count)?,
-            excluded: Vec::new(),
         })
     }
 
@@ -50,7 +46,6 @@ impl<'a> PostingSource<'a> {
             doc_lengths: DocLengths::new(Cow::Owned(doc_lengths.to_vec()), None),
             lists,
             total_len: index.total_len_of_first(count),
-            excluded: Vec::new(),
         }
     }
 
@@ -66,26 +61,12 @@ impl<'a> PostingSource<'a> {
         place_of(&self.ids, id).map(|local| local as u32)
     }
 
-    /// Removes the excluded documents from the statistics.
-    pub(crate) fn exclude(&mut self, excluded: Option<&Bits>) {
-        let Some(excluded) = excluded else { return };
-        self.excluded = excluded.iter().filter_map(|id| self.local(id)).collect();
-        for local in &self.excluded {
-            self.total_len -= u64::from(self.len(*local));
-        }
-    }
-
     /// The document frequency of term `i` of the query.
     pub(crate) fn df(&self, i: usize) -> Result<u64> {
         let Some(list) = self.lists.get(i).and_then(Option::as_ref) else {
             return Ok(0);
         };
-        let mut df = u64::from(list.count_below(self.bound)?);
-        let mut cursor = Cursor::new(list);
-        for local in &self.excluded {
-            df -= u64::from(cursor.frequency(*local)? > 0);
-        }
-        Ok(df)
+        Ok(u64::from(list.count_below(self.bound)?))
     }
 }
 

@@ -253,11 +253,6 @@ impl WordSegment {
         self.terms
     }
 
-    /// The number of postings.
-    pub fn posting_count(&self) -> u64 {
-        self.postings
-    }
-
     /// The total length of its documents, in sixteenths of a word.
     pub fn total_len(&self) -> u64 {
         self.total_len

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holotype_index::Hit;
-use holotype_index::bitmap::Bits;
 use holotype_index::words::analysis::Role;
 use holotype_index::words::{Analyzer, Stemming, WORD_SEGMENT_KIND, WordIndex, WordSegment, WordTail};
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
@@ -115,9 +114,9 @@ pub(crate) struct Answer {
     pub(crate) coverage: BTreeMap<u32, f64>,
 }
 
-/// BM25 by the book, in `f64`, over the documents below `bound` and not excluded.
-pub(crate) fn naive(analyzer: Analyzer, documents: &[Document], bound: u32, excluded: &Bits, query: &str) -> Answer {
-    let visible = documents.iter().filter(|document| document.id < bound && !excluded.contains(document.id));
+/// BM25 by the book, in `f64`, over the documents below `bound`.
+pub(crate) fn naive(analyzer: Analyzer, documents: &[Document], bound: u32, query: &str) -> Answer {
+    let visible = documents.iter().filter(|document| document.id < bound);
     let analysed: Vec<(u32, BTreeMap<String, f64>, f64)> = visible
         .map(|document| {
             let (mut frequencies, mut len) = (BTreeMap::new(), 0.0);
