@@ -42,7 +42,7 @@ static void check(uint64_t address, uint64_t len) {
 }
 
 int main() {
-    static_assert(sizeof(Scan) == 13 * 8 + 10 * 4, "as in kernels.rs");
+    static_assert(sizeof(Scan) == 13 * 8 + 10 * 4, "no padding: callers write it byte by byte");
     for (;;) {
         switch (take<char>()) {
         case 'A': {

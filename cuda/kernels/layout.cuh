@@ -6,8 +6,8 @@
 // A rank is what the kernel compares: the dot product, or minus the squared distance. Larger is better. A key is the
 // rank's bits in ascending order above the position, so keys are unique and totally ordered; 0 is no key.
 //
-// Ranks are approximate. `bounds.rs` proves how far they are from the processor's; the host keeps every candidate within
-// that distance and scores it again.
+// Ranks are approximate. The host must keep every candidate within the rounding bound (the margins of emulate/check.py)
+// and score it again.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -16,7 +16,7 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// The same struct as `Scan` in kernels.rs: addresses first, then numbers.
+// The arguments of a launch: addresses first, then numbers.
 struct Scan {
     u64 rows;           // encoded vectors, `stride` bytes each; the first is that of position `base`
     u64 scales;         // float a row, i8 only; the first is that of position `base`
