@@ -138,8 +138,8 @@ impl Holotype {
     /// Begins a write transaction; waits for the one under way.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::WritesRefused`] after damage was found; [`Error::TransactionOpen`] when this thread
-    /// has a transaction open; [`Error::Busy`] when a limit stays reached for `write_timeout`.
+    /// [`Error::ReadOnly`]; [`Error::WritesRefused`] after damage was found; [`Error::TransactionOpen`] if this thread
+    /// has a transaction open; [`Error::Busy`] if a limit stays reached for `write_timeout`.
     pub fn begin(&self) -> Result<Transaction<'_>> {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
