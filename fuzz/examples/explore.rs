@@ -1,13 +1,12 @@
 //! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine]
 //! [--mutants [--of TEXT]]`.
 //!
-//! Explores every sequence of up to three steps of the log, of two of catalog and engine, then sequences drawn from the
-//! seed, until there are `N` different states, and prints what it did as one line of JSON. Once a minute it says on
-//! standard error how far it is, so a run that is cut short has its figures too. Fails at the first state that is not
-//! as it must be.
+//! Explores every sequence of up to three steps of the log and of up to two steps of catalog and engine, then sequences
+//! drawn from the seed, until there are `N` different states. Prints its figures as one line of JSON, and its progress
+//! on standard error once a minute, so that an interrupted run has figures too. Fails at the first invalid state.
 //!
-//! `explore --mutants` tries the mutants of the protocol instead, and fails when one that is not known to be equivalent
-//! goes unnoticed: one line of JSON a mutant. With `--of TEXT` only those in whose name that stands.
+//! `explore --mutants` tries the mutants of the protocol instead, prints one line of JSON per mutant, and fails if one
+//! is not detected that is not known to be equivalent. `--of TEXT` selects the mutants whose names contain the text.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -21,8 +20,8 @@ use holotype_fuzz::explore::log::LogSubject;
 use holotype_fuzz::explore::sabotage::{Mutant, Runs, Verdict, equivalent};
 use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, sequences};
 
-/// However many states are asked for, so many are of the engine and of the catalog unless these are asked for by name:
-/// the rest of a long run is of the log.
+/// The greatest numbers of states of the engine and of the catalog, unless `--only` selects them: the rest of a long
+/// run is of the log.
 const MOST_OF_ENGINE: u64 = 60_000;
 const MOST_OF_CATALOG: u64 = 250_000;
 
@@ -40,7 +39,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(why) => {
             eprintln!(
-                "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine] [--mutants [--of TEXT]]"
+                "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine] \
+                 [--mutants [--of TEXT]]"
             );
             return ExitCode::from(2);
         }
@@ -127,14 +127,14 @@ fn mutants(arguments: &Arguments) -> Result<(), String> {
     if wanted("engine") {
         let limits = Limits { states_of_point: 12, states_of_recovery: 3, recoveries: 16, only_last_step: false };
         let engine = Runs::of(&EngineSubject, &EngineSubject.mutant_units(), limits)?;
-        // What the log and the catalog do they do here as well, where there is less time to look at it.
+        // The engine also runs the code of log and catalog. Those mutants were tried above, in cheaper runs.
         let engine = engine.without(&known).named(&arguments.of);
         unnoticed += mutants_of(&EngineSubject, &engine, arguments);
     }
-    if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} mutants went unnoticed")) }
+    if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} mutants were not detected")) }
 }
 
-/// Tries the mutants of one subject, and says how many went unnoticed that should not.
+/// Tries the mutants of one subject, and returns the number of those that were not detected but are not equivalent.
 fn mutants_of<S: Subject>(subject: &S, runs: &Runs<'_, S>, arguments: &Arguments) -> usize {
     let started = Instant::now();
     let name = subject.name();
@@ -154,13 +154,15 @@ fn mutants_of<S: Subject>(subject: &S, runs: &Runs<'_, S>, arguments: &Arguments
     let (by_crash, by_auditor, by_both) = (count("crash"), count("auditor"), count("crash and auditor"));
     let (known, unnoticed) = (count("nobody: equivalent"), count("nobody"));
     println!(
-        r#"{{"subject":"{name}","mutants":{of},"noticed":{{"crash":{by_crash},"auditor":{by_auditor},"both":{by_both}}},"equivalent":{known},"unnoticed":{unnoticed},"seconds":{:.1}}}"#,
+        "{{\"subject\":\"{name}\",\"mutants\":{of},\"noticed\":\
+         {{\"crash\":{by_crash},\"auditor\":{by_auditor},\"both\":{by_both}}},\
+         \"equivalent\":{known},\"unnoticed\":{unnoticed},\"seconds\":{:.1}}}",
         started.elapsed().as_secs_f64()
     );
     unnoticed
 }
 
-/// Explores one subject: every short sequence, then drawn ones until there are enough states.
+/// Explores one subject: every short sequence, then drawn sequences until there are enough states.
 fn part<S: Subject>(
     subject: &S,
     states: u64,

@@ -1,11 +1,11 @@
-//! A process with several writers, killed (SIGKILL) over and over: `kill [--cycles N] [--writers W] [--seed S] [--dir
-//! DIR]`.
+//! A process with several writers that is killed repeatedly (SIGKILL): `kill [--cycles N] [--writers W] [--seed S]
+//! [--dir DIR]`.
 //!
-//! Each cycle starts this program again as a child that opens the database and lets every writer commit numbered traces
-//! with durability `sync`, printing each number once its commit returned. After a while it is killed. The database must
-//! then open by itself, verify, and hold, of each writer, the traces 1 to n without a gap, with n not smaller than the
-//! number it last printed. Now and then a checkpoint runs, and every so many cycles the database is begun anew. Prints
-//! one line of JSON.
+//! Each cycle starts this program again as a child that opens the database. Every writer of the child commits numbered
+//! traces with durability `sync`, and prints each number when its commit returned. After a while the child is killed.
+//! The database must then open, verify, and have the traces 1 to n of each writer without a gap, where n is at least
+//! the last printed number. Checkpoints run at times, and the database is created again after a number of cycles.
+//! Prints one line of JSON.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use std::{env, fs};
 use holotype::{Durability, Holotype, NewTrace, Options};
 use holotype_fuzz::explore::Random;
 
-/// Cycles before the database is begun anew, so that opening does not take most of the time.
+/// The number of cycles after which the database is created again, so that opening does not take most of the time.
 const CYCLES_OF_DATABASE: u64 = 100;
 
 struct Arguments {
@@ -90,7 +90,7 @@ fn write(database: &Holotype, writer: u64, commits: &AtomicU64) -> Result<(), St
         let words = "and on ".repeat((number * 31 % 90) as usize);
         transaction.record(NewTrace::turn("e", format!("{number}: {words}")).key(key(writer, number))).map_err(said)?;
         transaction.commit(Durability::Sync).map_err(said)?;
-        // One write of a whole line, which the pipe takes in one piece.
+        // One write of a whole line, which is atomic on a pipe.
         std::io::stdout()
             .lock()
             .write_all(format!("{writer} {number}\n").as_bytes())
@@ -101,7 +101,7 @@ fn write(database: &Holotype, writer: u64, commits: &AtomicU64) -> Result<(), St
     }
 }
 
-/// How many traces of a writer there are, without a gap.
+/// The number of traces of a writer, which must have no gap.
 fn written(database: &Holotype, writer: u64) -> Result<u64, String> {
     let snapshot = database.snapshot();
     let is_there =
@@ -145,7 +145,7 @@ fn parent(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts a child, kills it some way behind so many commits, and notes the last ones it printed.
+/// Starts a child, kills it after this many commits, and notes the last numbers it printed.
 fn write_and_kill(
     program: &Path,
     writers: u64,
@@ -175,19 +175,19 @@ fn write_and_kill(
     for _ in 0..lines {
         if !next(promised)? {
             let status = child.wait().map_err(|error| error.to_string())?;
-            return Err(format!("the child ended by itself: {status}"));
+            return Err(format!("the child ended on its own: {status}"));
         }
     }
     for _ in 0..spins {
         std::hint::spin_loop();
     }
     child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
-    // What it had printed before it died counts too.
+    // The numbers that it printed before it died count too.
     while next(promised)? {}
     Ok(seen)
 }
 
-/// Opens what is left and holds it against what was printed.
+/// Opens the database and compares it with the printed numbers.
 fn check(path: &Path, promised: &mut [u64]) -> Result<(), String> {
     let database = Holotype::open(path, options()).map_err(|error| error.to_string())?;
     if let Some(why) = &database.report().rebuilt {
@@ -201,7 +201,7 @@ fn check(path: &Path, promised: &mut [u64]) -> Result<(), String> {
     for (writer, promised) in (0..).zip(promised) {
         let found = written(&database, writer)?;
         if found < *promised {
-            return Err(format!("writer {writer} was told of {promised} commits, and {found} are there"));
+            return Err(format!("{promised} commits of writer {writer} returned, but only {found} are there"));
         }
         *promised = found;
         items += found;

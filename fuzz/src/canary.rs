@@ -1,6 +1,6 @@
-//! A target that must fail: it proves that a fuzzer that finds nothing would have found something.
+//! A target that must fail, which proves that a fuzzer run can find defects.
 //!
-//! The bytes are guarded one by one, so that only a fuzzer that sees which branches an input reached gets to the end.
+//! The bytes are compared one by one, so that only a coverage-guided fuzzer reaches the end.
 
 /// Panics for inputs that begin with `HOLO`.
 ///

@@ -1,4 +1,4 @@
-//! `.cseg` files with good checksums and any content: refused when opened or asked, and never a panic.
+//! `.cseg` files with valid checksums and any content: they are refused when opened or read, without a panic.
 
 use holotype_storage::columns::{Columns, ColumnsWriter};
 
@@ -31,7 +31,7 @@ pub fn target(data: &[u8]) {
         ];
         let readable: Vec<usize> = lengths.into_iter().flatten().collect();
         assert!(readable.iter().all(|len| *len == count));
-        // Two columns may claim one name, or one that is no text: then the name finds another, or none.
+        // Two columns may have the same name, or one that is not text: then a look-up finds another column, or none.
         assert!(!whole || readable.len() <= 1, "a column has one type");
         let _ = (columns.zones_u32(&name), columns.zones_f32(&name), columns.has(&name));
     }

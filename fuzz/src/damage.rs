@@ -1,5 +1,5 @@
-//! A database whose files are damaged at the fuzzer's choice: refused, repaired from the log, or reported; and whatever
-//! is still shown as verified is what was written.
+//! A database with damaged files: the damage is refused, repaired from the log, or reported, and everything that is
+//! shown as verified is what was written.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub fn target(data: &[u8]) {
     let mut whole = snapshot.len() as usize == written.len();
     for (number, written) in written.iter().enumerate() {
         match see(&snapshot, ItemId(number as u32)) {
-            Ok(seen) => assert_eq!(seen, *written, "item {number} is shown and was never written so"),
+            Ok(seen) => assert_eq!(seen, *written, "item {number} is shown, but was never written like that"),
             Err(_) => whole = false,
         }
     }

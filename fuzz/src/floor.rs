@@ -1,5 +1,4 @@
-//! The file that says where a log begins whose beginning was cut off: any bytes in its place are refused, or what is
-//! shown is what was written.
+//! The floor file of a truncated log with any bytes: it is refused, or everything shown is what was written.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -10,12 +9,11 @@ use holotype_storage::vfs::{Crash, SimVfs};
 use crate::story::{self, Seen, see, see_all};
 
 const PATH: &str = "/db/log/floor";
-/// The first commit that is kept.
+/// The first retained commit.
 const SINCE: u64 = 3;
 
-/// The story with its beginning cut off, and what every item is.
-static RETAINED: LazyLock<(SimVfs, Vec<Seen>)> =
-    LazyLock::new(|| retain().expect("the story's beginning can be cut off"));
+/// The story with a truncated log, and its items.
+static RETAINED: LazyLock<(SimVfs, Vec<Seen>)> = LazyLock::new(|| retain().expect("the story's log can be truncated"));
 
 fn retain() -> holotype::Result<(SimVfs, Vec<Seen>)> {
     let disk = story::disk();
@@ -26,7 +24,7 @@ fn retain() -> holotype::Result<(SimVfs, Vec<Seen>)> {
     Ok((disk.crash(Crash::Keep), seen))
 }
 
-/// Puts the bytes in the file's place as they are, and again with its checksum repaired.
+/// Replaces the file by the bytes, and again by the bytes with a repaired checksum.
 ///
 /// # Panics
 /// When something that was never written is shown without an error.
@@ -46,7 +44,7 @@ pub fn target(data: &[u8]) {
                 assert_eq!(seen, *written, "item {number} is shown and was never written so");
             }
         }
-        // A floor that leads nowhere is told as an error or as a fault.
+        // An invalid floor is reported as an error or as a fault.
         let _ = database.verify(&mut |_, _| ());
     }
 }

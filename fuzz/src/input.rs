@@ -1,6 +1,6 @@
-//! Reads a fuzzer's bytes as choices: any bytes are a sequence of them, and where the bytes end everything is zero.
+//! Reads a fuzzer's bytes as choices: any bytes are a sequence of choices, and all choices after their end are zero.
 
-/// What is left of the bytes.
+/// The remaining bytes.
 #[derive(Debug)]
 pub(crate) struct Input<'d> {
     rest: &'d [u8],
@@ -32,7 +32,7 @@ impl<'d> Input<'d> {
         self.u32() as usize % bound
     }
 
-    /// The next `len` bytes, or what there is.
+    /// The next `len` bytes, or all remaining ones if they are fewer.
     pub(crate) fn bytes(&mut self, len: usize) -> &'d [u8] {
         let (bytes, rest) = self.rest.split_at(len.min(self.rest.len()));
         self.rest = rest;

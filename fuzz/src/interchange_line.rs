@@ -1,4 +1,4 @@
-//! Lines of the interchange: what is read is written in one canonical way, and that reads back as the same.
+//! Lines of the interchange: a line that is read has one canonical text, which reads back as the same line.
 
 use holotype::interchange::{LineReader, encode};
 
@@ -13,7 +13,7 @@ pub fn target(data: &[u8]) {
         match line {
             Ok(line) => {
                 let mut text = Vec::new();
-                // What was read can hold numbers that have no canonical text; that is an error and nothing else.
+                // A line may contain numbers without a canonical text, which is an error.
                 if encode(&line, &mut text).is_err() {
                     continue;
                 }

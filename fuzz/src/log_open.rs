@@ -1,5 +1,5 @@
-//! A log whose one segment file is any bytes: refused, or recovered into a log that can be read, verified and opened
-//! again with the same transactions. Salvaging it gives all that opening it gives.
+//! A log whose only segment file has any bytes: it is refused, or recovered into a log that can be read, verified and
+//! opened again with the same transactions. Salvage returns everything that opening returns.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use holotype_storage::{Error, NewRecord};
 const DIR: &str = "/log";
 const SEGMENT: &str = "/log/0000000001.log";
 const PAGE: usize = 4096;
-/// The bytes are followed by zeros up to here, as a segment's are that was prepared; so seeds are small.
+/// The length to which the bytes are padded with zeros, like a prepared segment, so that seeds are small.
 const LEN: usize = 6 * PAGE;
 
 /// Opens the bytes as they are, and again with the checksums of header and records repaired.
@@ -57,7 +57,7 @@ fn open(bytes: &[u8]) {
             assert!(record.is_redacted() || saved.get(&record.lsn) == Some(record), "{record:?} is not salvaged");
             match log.read(record.lsn) {
                 Ok(read) => assert_eq!(read, *record),
-                // Half erased: opening for writing erases the rest.
+                // A half erased record: opening for writing finishes the erasure.
                 Err(error) => assert!(record.is_redacted(), "{error}"),
             }
         }
@@ -69,15 +69,14 @@ fn open(bytes: &[u8]) {
     for (shown, now) in transactions.iter().zip(&scanned) {
         assert_eq!(shown.head, now.head);
         for (shown, now) in shown.records.iter().zip(&now.records) {
-            // What was still to be erased when recovery showed it is erased now.
+            // A record that was to be erased when recovery returned it is erased now.
             assert!(shown == now || now.is_redacted() && shown.hash == now.hash, "{shown:?} became {now:?}");
         }
     }
     let transactions = scanned;
     let report = log.verify(&mut |_, _| ()).expect("a simulated disk can be read");
-    // Recovery believes nothing of bytes that were never used, so it need not mind them; and whether somebody erased a
-    // record without saying so it leaves to verify.
-    let left = ["never used", "no redaction in the log says so"];
+    // Recovery does not read bytes that were never used, and leaves erased records without a redaction to verify.
+    let left = ["never used", "no redaction in the log names it"];
     let grave: Vec<_> =
         report.faults.iter().filter(|fault| !left.iter().any(|left| fault.what.contains(left))).collect();
     assert!(grave.is_empty(), "recovery left faults: {grave:?}");
@@ -95,8 +94,8 @@ fn open(bytes: &[u8]) {
     assert_eq!(again[..transactions.len()], transactions, "recovery is idempotent");
 }
 
-/// A log with commits in several pages and a run of pages, closed and not; logs with records erased, and still to
-/// erase.
+/// A log with commits in several pages and a run of pages, closed and open; logs with erased records, and with records
+/// still to erase.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (payloads, erase, close) in [
@@ -130,7 +129,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Puts the checksums that header, records and footers have into them, wherever something looks like one.
+/// Repairs the checksums of everything that looks like a header, record or footer.
 fn repair(bytes: &mut [u8]) {
     let crc = crc32fast::hash(&bytes[..HEADER_CRC_AT]);
     put(bytes, HEADER_CRC_AT, crc);

@@ -1,10 +1,10 @@
-//! Mutations of seeds without a fuzzer: dumb, quick, and the same every time.
+//! Mutations of seeds without a fuzzer: simple, fast and deterministic.
 //!
-//! They need no coverage, so they find what lies near the seeds only; what lies deeper is libFuzzer's.
+//! They do not use coverage, so they find only defects near the seeds; libFuzzer finds deeper ones.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `target` over each seed and then over `count` mutations of seeds. The first input that fails is given back.
+/// Runs `target` on each seed and then on `count` mutations of seeds. Returns the first input that fails.
 ///
 /// # Errors
 /// The input that made the target panic.
@@ -24,7 +24,7 @@ pub fn run(target: fn(&[u8]), seeds: &[Vec<u8>], count: u32, seed: u64) -> Resul
     Ok(())
 }
 
-/// Bytes and numbers that stand at the edge of something.
+/// Bytes and numbers at boundaries.
 const EDGES: [&[u8]; 10] =
     [&[0], &[1], &[0x7f], &[0x80], &[0xff], &[0; 4], &[0xff; 4], &[0xff; 8], &[0, 0, 0, 0x80], b"'"];
 

@@ -1,4 +1,4 @@
-//! `.npy` files of vectors: any file is refused, or every row it claims can be read.
+//! `.npy` files of vectors: a file is refused, or every row that it states can be read.
 
 use std::io::Write as _;
 

@@ -1,8 +1,8 @@
 //! Sequences of operations on a database, against a plain model: a list of items for every commit.
 //!
 //! The bytes are operations: writes, commits, drops, forgetting, checkpoints, closing and opening, losing every derived
-//! file, crashes, failing calls. After each opening the database must be exactly what the model says of some commit:
-//! the last one, or after a crash one that is not older than what was last made durable.
+//! file, crashes, failing calls. After each opening the database must equal the model's state of some commit: the last
+//! one, or after a crash any one that is not older than the last durable commit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs as _};
 use crate::input::Input;
 use crate::story::{self, DATABASE, Seen, see_all};
 
-/// A longer sequence seldom finds what a shorter one does not, and costs as much as many of those.
+/// Longer sequences rarely find more than shorter ones, and cost as much as many of them.
 const MAX_STEPS: usize = 24;
 
 /// Runs the operations.
@@ -43,16 +43,16 @@ pub fn seeds() -> Vec<Vec<u8>> {
     vec![[&[0][..], &story].concat(), all, (0..=255).collect()]
 }
 
-/// What the model knows of an item; its number is its place in the list.
+/// An item in the model; its number is its index in the list.
 #[derive(Clone, Debug, PartialEq)]
 struct Known {
     key: String,
     text: String,
-    /// The status last stated of a trace; of what was distilled the database finds its own.
+    /// The last stated status of a trace; for recalls and themes the database derives it.
     status: Option<Status>,
     active: bool,
     trace: bool,
-    /// What it rests on, by number.
+    /// The number of its source.
     source: Option<usize>,
     forgotten: bool,
 }
@@ -61,14 +61,14 @@ struct Known {
 #[derive(Clone, Debug, Default)]
 struct State {
     known: Vec<Known>,
-    /// All that a reader saw after the commit, to be seen again after every opening; nothing when nobody looked.
+    /// Everything that a reader saw after the commit, which must be the same after every opening; `None` until read.
     seen: Option<Vec<Seen>>,
 }
 
 struct Run {
     disk: SimVfs,
     database: Option<Holotype>,
-    /// The states by commit number; number 1 made the database.
+    /// The states by commit number; commit 1 created the database.
     states: Vec<State>,
     /// The newest commit that is known to be durable.
     durable: usize,
@@ -184,7 +184,7 @@ impl Run {
                 self.durable = self.states.len() - 1;
                 self.check_newest();
             }
-            // It may have come to its commit or not.
+            // It may have been committed or not.
             Err(_) => self.survive(false, input),
         }
     }
@@ -215,7 +215,7 @@ impl Run {
         }
     }
 
-    /// Goes on after something failed: only a failing disk is an excuse, and only a crash leads out.
+    /// Handles a failure, for which only a failing disk is an excuse, with a crash.
     fn survive(&mut self, well: bool, input: &mut Input<'_>) {
         if !well {
             let how = if input.byte().is_multiple_of(2) { Crash::Keep } else { Crash::Lose };
@@ -223,15 +223,15 @@ impl Run {
         }
     }
 
-    /// The machine stops; what the disk then holds is opened.
+    /// Crashes the machine and opens the remaining disk.
     fn crash(&mut self, how: Crash) {
         let disk = self.disk.crash(how);
-        // The old handle closes into a disk that nobody looks at any more.
+        // The old handle closes on a disk that is no longer used.
         self.database = None;
         self.disk = disk;
         let database = story::open(&self.disk).expect("after a crash a database opens");
         let commit = usize::try_from(database.head().commit.0).expect("a small number");
-        assert!(commit >= self.durable, "commit {} was durable, and after a crash {commit} is the last", self.durable);
+        assert!(commit >= self.durable, "commit {} was durable, but after a crash {commit} is the last", self.durable);
         assert!(commit < self.states.len(), "commit {commit} was never made");
         self.states.truncate(commit + 1);
         self.durable = commit;
@@ -247,7 +247,7 @@ impl Run {
     fn check_newest(&mut self) {
         let snapshot = self.database().snapshot();
         assert_eq!(usize::try_from(snapshot.commit()), Ok(self.states.len() - 1));
-        // A disk that fails may fail to be read; then there is nothing to compare.
+        // A failing disk may be unreadable; then there is nothing to compare.
         let Ok(seen) = see_all(&snapshot) else { return };
         let state = self.states.last_mut().expect("there is the first");
         assert_eq!(seen.len(), state.known.len());
@@ -271,13 +271,13 @@ impl Run {
 
 enum Written {
     Yes,
-    /// It was refused, as the model says it must be.
+    /// It was refused, as the model expects.
     No,
     /// The disk failed.
     Failed,
 }
 
-/// One write; the model says whether it must succeed.
+/// Makes one write; the model decides whether it must succeed.
 fn write(transaction: &mut Transaction<'_>, known: &mut Vec<Known>, input: &mut Input<'_>) -> Written {
     let what = input.byte() % 6;
     let key = format!("k{}", input.byte() % 24);
@@ -346,7 +346,7 @@ fn write(transaction: &mut Transaction<'_>, known: &mut Vec<Known>, input: &mut 
     };
     match done {
         Ok(()) => {
-            assert!(allowed, "operation {what} was taken and must be refused");
+            assert!(allowed, "operation {what} was accepted, but must be refused");
             Written::Yes
         }
         Err(error) => {

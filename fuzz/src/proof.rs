@@ -1,8 +1,7 @@
-//! Texts as proofs of an item and of growth, as signed notes and as keys: nothing reads them but to refuse or to find
-//! that they hold.
+//! Texts as proofs of an item and of growth, as signed notes and as keys: each is refused or verified, without a panic.
 //!
-//! A mutation hardly ever holds, for the signature and the hashes stand in its way. So the target also signs what the
-//! text says with a key of its own, over a tree of one record, the first: then all behind the hashes is reached.
+//! A mutation almost never verifies, because of the signature and the hashes. So the target also signs the content with
+//! its own key, over a tree of the first record only, so that the code after the hashes is reached.
 
 use std::sync::OnceLock;
 
@@ -12,7 +11,7 @@ use holotype_storage::proof::leaf_hash;
 
 use crate::story;
 
-/// A key that is the same in every run: seeds and findings stay what they are.
+/// A fixed key, so that seeds and findings stay valid.
 const SECRET: &str = "PRIVATE+KEY+fuzz+68d52c86+AQcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH";
 
 fn key() -> &'static SignerKey {

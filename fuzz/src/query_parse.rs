@@ -2,7 +2,7 @@
 
 use holotype_query::{MAX_SOURCE_LEN, Params, bind, check, format, parse};
 
-/// Whatever the text is, it parses to what can be printed and reads back as the same, or to errors that can be shown.
+/// Any text parses to a tree whose printed form reads back as the same tree, or to errors that can be shown.
 ///
 /// # Panics
 /// When it does not.

@@ -1,5 +1,5 @@
-//! Records of any type and payload, appended to the log of a sound database behind its back: opening it refuses them,
-//! or takes them in and then answers, checkpoints and opens again.
+//! Records of any type and payload, appended directly to the log of an intact database: opening refuses them, or
+//! applies them and then answers, checkpoints and opens again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,7 +67,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
 
 const SEQUELS: [&str; 5] = [
     "record call 'UA123 price=$470' in episode 'trip-42' with key = 't4', tool = 'search_flights', status = success",
-    "open episode 'trip-43' with task = 'book a hotel', version = 'v3'; record turn 'a quiet room' in episode 'trip-43'",
+    "open episode 'trip-43' with task = 'book a hotel', version = 'v3'; \
+     record turn 'a quiet room' in episode 'trip-43'",
     "remember fact 'A bag costs $35' from 't1' quoting 'seats 2' with key = 'r3'; link 'r3' sibling 'r2'",
     "mark 't1' failed because 'HTTP 504'; set recency.half-life = 2d",
     "unlink 'r2' sibling '#2'; remember fact 'A seat' from 't1' quoting 'seats 2' with key = 'r4'; \

@@ -1,14 +1,14 @@
-//! Derived files with good checksums and any content: the fuzzer's bytes are the sections, the frame is sealed anew.
+//! Derived files with valid checksums and any content: the fuzzer's bytes are the sections, in a valid frame.
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 
 use crate::input::{Input, put_counted};
 
-/// Whose the files are.
+/// The identity of the files.
 pub(crate) const IDENTITY: FileIdentity = FileIdentity { database: [7; 16], generation: 3, place: 1 };
 
-/// A sealed file of the sections in `input`, one counted run of bytes for each tag; an empty one is left out, so that
-/// files with missing sections are met too.
+/// Builds a file of the sections in `input`, one counted run of bytes for each tag; an empty run omits the section, so
+/// that files without some sections occur too.
 pub(crate) fn seal(input: &mut Input<'_>, kind: [u8; 4], version: u32, tags: &[[u8; 4]]) -> SegmentFile {
     let mut writer = SegmentFileWriter::new(kind, version, IDENTITY);
     for tag in tags {
@@ -20,7 +20,7 @@ pub(crate) fn seal(input: &mut Input<'_>, kind: [u8; 4], version: u32, tags: &[[
     SegmentFile::from_bytes(writer.into_bytes(), kind, &IDENTITY).expect("the frame is good")
 }
 
-/// What [`seal`] reads, from a file.
+/// The input of [`seal`] that gives this file.
 pub(crate) fn unseal(writer: SegmentFileWriter, kind: [u8; 4], tags: &[[u8; 4]], out: &mut Vec<u8>) {
     let file = SegmentFile::from_bytes(writer.into_bytes(), kind, &IDENTITY).expect("the frame is good");
     for tag in tags {

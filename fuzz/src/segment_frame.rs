@@ -1,5 +1,4 @@
-//! The frame of derived files: bytes that are none are refused, and a file that is opened can be asked for its
-//! sections.
+//! The frame of derived files: invalid bytes are refused, and the sections of an opened file can be read.
 
 use std::path::Path;
 
@@ -45,7 +44,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     vec![writer.into_bytes(), columns.into_file(IDENTITY).into_bytes()]
 }
 
-/// Puts the checksum that header and directory have into the header.
+/// Repairs the checksum of header and directory.
 fn repair(bytes: &mut [u8]) {
     let Some((header, rest)) = bytes.split_at_mut_checked(HEADER_LEN) else { return };
     let count =

@@ -1,4 +1,4 @@
-//! Scripts from text to answer on a small database: refused, or run with answers that are what they say they are.
+//! Scripts on a small database: each is refused, or answered with evidence that exists.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! A small database on a simulated disk, for targets that need one to begin with. Made once; every use has a copy.
+//! A small database on a simulated disk, for targets that start from one. It is created once and copied for every use.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -10,15 +10,15 @@ use holotype::{
 };
 use holotype_storage::vfs::{Crash, SimVfs};
 
-/// Where the database is on its disk.
+/// The database's path on its disk.
 pub(crate) const DATABASE: &str = "/db";
 
-/// What every database here is opened with.
+/// The options of every database here.
 pub(crate) fn options() -> Options {
     Options {
         page_size: 4096,
         cache_bytes: 1 << 20,
-        // Without checkpoints of their own accord and without threads, the same input does the same again.
+        // No automatic checkpoints and no threads, so that runs are deterministic.
         checkpoint_bytes: u64::MAX,
         checkpoint_records: u64::MAX,
         background_threads: 1,
@@ -27,7 +27,7 @@ pub(crate) fn options() -> Options {
     }
 }
 
-/// The story's disk, with everything synced and nothing closed: a checkpoint stands in the middle of the log.
+/// The story's disk, with everything synced but not closed, and a checkpoint in the middle of the log.
 pub(crate) fn disk() -> SimVfs {
     STORY.disk.crash(Crash::Keep)
 }
@@ -37,28 +37,28 @@ pub(crate) fn open(disk: &SimVfs) -> holotype::Result<Holotype> {
     Holotype::open_on(Arc::new(disk.clone()), DATABASE, options())
 }
 
-/// What every item was after each commit of the story; the first entry is before the first commit.
+/// The items after each commit of the story; the first entry is before the first commit.
 pub(crate) fn history() -> &'static [Vec<Seen>] {
     &STORY.history
 }
 
-/// The files of the story's database that hold data, in the order of their names.
+/// The files with data of the story's database, ordered by name.
 pub(crate) fn files(disk: &SimVfs) -> Vec<PathBuf> {
     disk.files().into_iter().filter(|path| path.starts_with(DATABASE)).collect()
 }
 
-/// What a reader sees of an item.
+/// A reader's view of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) key: String,
     pub(crate) text: String,
     pub(crate) attributes: ItemAttributes,
     pub(crate) linked: Vec<(Edge, ItemId)>,
-    /// The spans it cites, where their bytes are still those that were cited.
+    /// The spans that it cites, if their bytes are unchanged.
     pub(crate) cited: Vec<String>,
 }
 
-/// What a reader sees of the item with that number.
+/// Reads a reader's view of the item with that number.
 pub(crate) fn see(snapshot: &Snapshot, id: ItemId) -> holotype::Result<Seen> {
     let item = snapshot.item(id)?;
     let mut linked = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn see(snapshot: &Snapshot, id: ItemId) -> holotype::Result<Seen> {
     Ok(Seen { key: item.key, text: item.content.text().to_owned(), attributes: item.attributes, linked, cited })
 }
 
-/// What a reader sees of all items.
+/// Reads a reader's view of all items.
 pub(crate) fn see_all(snapshot: &Snapshot) -> holotype::Result<Vec<Seen>> {
     (0..snapshot.len()).map(|number| see(snapshot, ItemId(number))).collect()
 }

@@ -1,4 +1,4 @@
-//! Times and durations: three readers of RFC 3339 that must agree with each other and with their writers.
+//! Times and durations: three parsers of RFC 3339, which must agree with one another and with their writers.
 
 use holotype::interchange::time as canonical;
 use holotype_query::{Duration, parse, time as language};

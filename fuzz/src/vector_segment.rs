@@ -1,4 +1,4 @@
-//! `.vseg` files with good checksums and any content: refused when opened, or searched without a panic.
+//! `.vseg` files with valid checksums and any content: they are refused when opened, or searched without a panic.
 
 use std::sync::Arc;
 

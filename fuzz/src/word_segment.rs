@@ -1,4 +1,4 @@
-//! `.wseg` files with good checksums and any content: an error when opened or asked, and never a panic.
+//! `.wseg` files with valid checksums and any content: an error when opened or searched, without a panic.
 
 use std::sync::Arc;
 

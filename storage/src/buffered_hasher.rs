@@ -1,21 +1,21 @@
-//! BLAKE3 of bytes that come in small pieces.
+//! BLAKE3 of bytes that arrive in small pieces.
 //!
-//! The hasher takes as long for a few bytes as for a kilobyte, and many together take a fraction of the time that they
-//! take one by one. So the pieces wait until they are worth it, and what is no longer than that is hashed in one go.
+//! The hasher takes as long for a few bytes as for a kilobyte, and many chunks together take a fraction of the time of
+//! separate ones. So small pieces are buffered, and an input that fits the buffer is hashed in one call.
 
-/// As many bytes wait to be hashed together.
+/// The length at which buffered bytes are hashed.
 const TOGETHER: usize = 16 << 10;
 
-/// Gives what `blake3::hash` gives of all bytes so far.
+/// An incremental hasher with the results of `blake3::hash`.
 #[derive(Clone, Debug, Default)]
 pub struct BufferedHasher {
     waiting: Vec<u8>,
-    /// Over what came before those that wait, once there is any.
+    /// The hasher over the bytes before the buffered ones; `None` until the buffer first overflows.
     begun: Option<Box<blake3::Hasher>>,
 }
 
 impl BufferedHasher {
-    /// Adds the next bytes.
+    /// Appends bytes to the input.
     pub fn update(&mut self, bytes: &[u8]) {
         self.waiting.extend_from_slice(bytes);
         if self.waiting.len() >= TOGETHER {
@@ -24,7 +24,7 @@ impl BufferedHasher {
         }
     }
 
-    /// Forgets all bytes; the room they took is used again.
+    /// Removes all bytes and keeps the buffer's capacity.
     pub fn clear(&mut self) {
         self.waiting.clear();
         self.begun = None;

@@ -1,8 +1,8 @@
 //! The rows of the database as of the last checkpoint, in one redb file.
 //!
-//! The catalog is derived: every row comes from the log, and a missing or damaged catalog is an
-//! error the engine answers by building a new one. It is written only by checkpoints, one redb
-//! transaction each, which carry the position of the log they stand for ([`Applied`]).
+//! The catalog is derived: every row comes from the log, and the engine rebuilds a missing or damaged
+//! catalog. Only checkpoints write it, one redb transaction each, together with the position of the
+//! log up to which the rows are complete ([`Applied`]).
 //!
 //! Two redb tables, keys and values plain bytes (blocks: see `catalog/blocks.rs`):
 //!
@@ -11,30 +11,30 @@
 //! | `blocks` | fence | the rows up to the fence; CRC32 |
 //! | `meta` | `format` | version, u32: 1; compatible, read-compatible and incompatible features, u32 each; CRC32 |
 //! | `meta` | `database` | database id, 16 bytes; CRC32 |
-//! | `meta` | `applied`, `previous` | position u64, commit u64, head 32 bytes, the log's own state; CRC32 |
+//! | `meta` | `applied`, `previous` | position u64, commit u64, head 32 bytes, further bytes (none today); CRC32 |
 //!
 //! The CRC32 (little-endian, as every integer here) is over the redb table's first letter, the
-//! length of the key (u32), the key and the value: a value under another key is none.
+//! length of the key (u32), the key and the value, so a value under another key does not match.
 //!
-//! 1. A checkpoint happens whole or not at all: rows and `applied` change together.
+//! 1. A checkpoint is atomic: rows and `applied` change together.
 //! 2. Every block is checked on each read of a row in it. redb does not check its pages on ordinary reads.
-//! 3. Up to [`CatalogOptions::check_len`] bytes the whole file is checked when it is opened, so that
-//!    rows that went missing are noticed too. Past it, damage to redb's own pages may go unseen
-//!    until [`Catalog::verify`].
-//! 4. redb may panic on a damaged file, and says so. Its panics are caught and become
+//! 3. A file of up to [`CatalogOptions::check_len`] bytes is checked as a whole when it is opened, which also
+//!    detects missing rows. In a longer one, damage to redb's own pages may remain undetected until
+//!    [`Catalog::verify`].
+//! 4. redb may panic on a damaged file, as it documents. Its panics are caught and become
 //!    [`Error::DamagedFile`].
-//! 5. A new catalog appears under its name complete, with its identity in it, or not at all.
+//! 5. A new catalog gets its name when it is complete and contains its identity.
 //!
 //! **Processes.** redb runs in its `SingleWriter` mode. Its price is two-phase commit, which
-//! `set_quick_repair` asks for anyway: with it, opening after a crash does not walk the file. The
-//! writer also holds a lock byte of its own. A reader that finds it free and the file small reads
-//! the file into memory, checks and if need be repairs it there, and lets go; any other reader opens
-//! the file in place, beside the writer, and relies on the checks of rows; a large file that a killed
-//! writer left behind is copied too.
+//! `set_quick_repair` requires anyway: with it, opening after a crash does not walk the file. The
+//! writer also locks a byte of ours. A reader that finds this byte free and the file small reads the
+//! file into memory, checks it and if need be repairs it there. Any other reader opens the file in
+//! place, beside the writer, and relies on the checksums of blocks; if a killed writer left a large file
+//! in need of repair, the reader copies that too.
 //!
-//! A reader beside a writer sees no page that is used anew: for as long as one of its snapshots lives, redb holds a
-//! lock byte that names the transaction it reads (from 2^62 on, shared), and before the writer uses a freed page again
-//! it asks which of these bytes others hold. So a snapshot costs the writer the pages freed since, and nothing else.
+//! The writer never reuses a page that a reader's snapshot needs: while a snapshot lives, redb holds a shared lock on a
+//! byte that identifies the transaction it reads (from 2^62 on), and before the writer reuses a freed page it tests
+//! which of these bytes are locked. So a snapshot costs the writer only the pages freed since.
 
 mod backend;
 mod blocks;
@@ -63,25 +63,25 @@ use crate::log::{CommitNo, Lsn};
 use crate::overlay::RowKey;
 use crate::vfs::{OpenMode, Vfs, VfsFile};
 
-/// The log position a checkpoint stands for.
+/// The log position of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// Where the log ended: the rows hold all that was committed before, and nothing after.
+    /// The end of the log: the rows contain everything committed before it, and nothing after.
     pub position: Lsn,
     /// The last commit before it.
     pub commit: CommitNo,
     /// The head hash as of that commit.
     pub head: [u8; 32],
-    /// What the log needs to go on from there.
+    /// Further bytes, opaque to the catalog. The engine writes none.
     pub blob: Vec<u8>,
 }
 
-/// How a catalog is opened.
+/// Options for opening a catalog.
 #[derive(Clone, Debug)]
 pub struct CatalogOptions {
-    /// The memory redb may use for pages.
+    /// The length of redb's page cache in bytes.
     pub cache_len: usize,
-    /// Up to this length the whole file is checked when it is opened.
+    /// A file up to this length is checked as a whole when it is opened.
     pub check_len: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Makes an empty catalog and replaces with it whatever `path` named.
+    /// Creates an empty catalog, which replaces any file at `path`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -109,7 +109,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Makes an empty catalog that has no name until [`Catalog::put_in_place`]: what `path` names stands until then.
+    /// Creates an empty catalog under a temporary name. The file at `path` remains until [`Catalog::put_in_place`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -133,7 +133,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Gives a catalog that was begun its name, and replaces with it whatever had that name.
+    /// Gives a catalog from [`Catalog::begin`] its name, replacing any file of that name.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -144,13 +144,14 @@ impl Catalog {
         vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))
     }
 
-    /// Removes what was begun at `path` and never put in place, if there is anything.
+    /// Removes a catalog for `path` that was begun but never put in place, if there is one.
     pub fn discard(vfs: &dyn Vfs, path: &Path) {
-        // What cannot be removed now is at the next beginning.
+        // Best effort: the next `begin` removes it.
         let _ = vfs.remove(&crate::segment_file::temporary_name(path));
     }
 
-    /// Makes a catalog of these rows that has no name until [`Catalog::put_in_place`], in a file as small as it can be.
+    /// Creates a catalog of these rows under a temporary name, in a file of minimal length. See
+    /// [`Catalog::put_in_place`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -164,16 +165,16 @@ impl Catalog {
     ) -> Result<Self> {
         let catalog = Self::begin(vfs, path, database, options)?;
         catalog.checkpoint(rows.into_iter().map(|(key, value)| (key.clone(), Some(value))), applied)?;
-        // redb takes room ahead of the rows, and gives it back when it closes the file.
+        // redb allocates ahead and truncates the file when it closes it.
         drop(catalog);
         let temporary = crate::segment_file::temporary_name(path);
         let file = vfs.open(&temporary, OpenMode::ReadWrite).map_err(Error::io(&temporary, "open"))?;
         Self::open_writer(path, file, options)
     }
 
-    /// Opens a catalog: for writing, one process at a time; or for reading, with or without a writer beside it. A
-    /// reader changes nothing, not even to repair. Whether later checkpoints of a writer are seen depends on how the
-    /// file was found, so whoever wants to see them opens the catalog again. Snapshots outlive the catalog they are of.
+    /// Opens a catalog: for writing, by one process at a time; or for reading, with or without a writer beside it. A
+    /// reader changes nothing, not even to repair. A reader that may have copied the file must open the catalog again
+    /// to see later checkpoints of a writer. Snapshots may outlive their catalog.
     ///
     /// # Errors
     /// [`Error::MissingFile`] or [`Error::DamagedFile`], after which [`Catalog::create`] makes a new
@@ -195,7 +196,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// The position of the log the rows stand for; none before the first checkpoint.
+    /// The position of the log up to which the rows are complete; `None` before the first checkpoint.
     ///
     /// # Errors
     /// [`Error::DamagedFile`], [`Error::Io`].
@@ -211,12 +212,11 @@ impl Catalog {
         self.applied_under(META_PREVIOUS)
     }
 
-    /// Writes changed rows (`None`: deleted) and the position they bring the catalog to, durably and
-    /// in one step.
+    /// Writes changed rows (`None`: deleted) and the new position in one durable transaction.
     ///
     /// # Errors
-    /// [`Error::Io`], after which the catalog must be opened again; the old rows stand.
-    /// [`Error::DamagedFile`] when rows beside the changed ones are damaged.
+    /// [`Error::Io`], after which the catalog must be opened again; the old rows remain.
+    /// [`Error::DamagedFile`] if rows in the same blocks as the changed ones are damaged.
     /// [`Error::ReadOnly`] for a catalog opened for reading.
     pub fn checkpoint<V: AsRef<[u8]>>(
         &self,
@@ -227,10 +227,10 @@ impl Catalog {
         self.write(|transaction| {
             blocks::merge(&mut transaction.open_table(BLOCKS)?, BLOCKS_DOMAIN, &changes)?;
             let mut meta = transaction.open_table(META)?;
-            // Copied unopened: the seal names the key, so it is made anew.
+            // Copied undecoded; only the checksum is computed again, since it covers the key.
             let last = meta
                 .get(META_APPLIED)?
-                .and_then(|sealed| open_seal(META_DOMAIN, META_APPLIED, sealed.value()).map(<[u8]>::to_vec));
+                .and_then(|stored| strip_crc(META_DOMAIN, META_APPLIED, stored.value()).map(<[u8]>::to_vec));
             if let Some(last) = last {
                 put_meta(&mut meta, META_PREVIOUS, &last)?;
             }
@@ -239,12 +239,12 @@ impl Catalog {
         })
     }
 
-    /// The rows as they are now, whatever later checkpoints do, and the position they stand for.
+    /// The present rows and their position; later checkpoints do not change them.
     ///
     /// # Errors
     /// [`Error::DamagedFile`], [`Error::Io`].
     pub fn snapshot(&self) -> Result<CatalogSnapshot> {
-        // One transaction for both: a writer in another process may be at a checkpoint.
+        // One transaction for both: a writer in another process may be writing a checkpoint.
         let (blocks, meta) = self.guard(|| {
             let transaction = self.redb.begin_read()?;
             Ok((transaction.open_table(BLOCKS)?, transaction.open_table(META)?))
@@ -253,7 +253,7 @@ impl Catalog {
         Ok(CatalogSnapshot::new(self.path.clone(), Arc::clone(&self.file), blocks, applied, self.redb.keep()))
     }
 
-    /// Reads every row and checks it. Returns how many there are.
+    /// Reads and checks every row. Returns their number.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] for the first fault.
@@ -289,8 +289,8 @@ impl Catalog {
             Some(copied) => open_copy(path, copied, options, true)?,
             None => match open_in_place(path, &file, options)? {
                 Some(redb) => redb,
-                // A killed writer left the file for the next to repair, and there is none. However
-                // large it is, a copy costs less than to read the log from its beginning.
+                // A killed writer left the file in need of repair, and no other writer has opened it. However
+                // large it is, a copy costs less than reading the log from its beginning.
                 None => match copy(u64::MAX)? {
                     Some(copied) => open_copy(path, copied, options, false)?,
                     None => return Err(Error::Held { path: path.to_owned(), pid: 0 }),
@@ -310,7 +310,7 @@ impl Catalog {
         }
         features.check_derived(&self.path, access)?;
         let found = self.meta(META_DATABASE)?.ok_or_else(|| damaged("it has no database id"))?;
-        let found = found.try_into().map_err(|_| damaged("its database id is none"))?;
+        let found = found.try_into().map_err(|_| damaged("its database id does not have 16 bytes"))?;
         if found != expected {
             return Err(Error::WrongDatabase { path: self.path.clone(), expected, found });
         }
@@ -335,11 +335,11 @@ impl Catalog {
     }
 
     fn meta_in(&self, table: &BytesTable, key: &'static [u8]) -> Result<Option<Vec<u8>>> {
-        let sealed = self.guard(|| Ok(table.get(key)?.map(|sealed| sealed.value().to_vec())))?;
-        let Some(sealed) = sealed else {
+        let stored = self.guard(|| Ok(table.get(key)?.map(|stored| stored.value().to_vec())))?;
+        let Some(stored) = stored else {
             return Ok(None);
         };
-        match open_seal(META_DOMAIN, key, &sealed) {
+        match strip_crc(META_DOMAIN, key, &stored) {
             Some(value) => Ok(Some(value.to_vec())),
             None => {
                 Err(Error::damaged_file(&self.path, format!("the checksum of {} does not match", key.escape_ascii())))
@@ -347,7 +347,7 @@ impl Catalog {
         }
     }
 
-    /// Runs `change` in a durable transaction that is taken back if it fails.
+    /// Runs `change` in a durable transaction, which is rolled back on failure.
     fn write(&self, change: impl FnOnce(&redb::WriteTransaction) -> Result<(), Stopped>) -> Result<()> {
         let Redb::Writer(writing) = &self.redb else {
             return Err(Error::ReadOnly);
@@ -387,9 +387,9 @@ const FORMAT_LEN: usize = 16;
 
 const CRC_LEN: usize = 4;
 
-/// The writer's database, open until the last snapshot of it is gone, even when another catalog has taken its place.
+/// The writer's database. It stays open until its last snapshot is dropped, even after another catalog replaced it.
 struct Writing {
-    /// Dropped before the byte, so that the file is at rest when that is free.
+    /// Dropped before the byte, so that a free byte means that no one writes the file.
     database: Database,
     _byte: WriterByte,
 }
@@ -400,7 +400,7 @@ enum Redb {
     Writer(Arc<Writing>),
     /// A reader's copy in memory.
     Copy(Arc<Database>),
-    /// A reader's, beside a writer. Its snapshots do without it.
+    /// A reader's, beside a writer. Its snapshots do not need it.
     Reader(ReadOnlyDatabase),
 }
 
@@ -422,7 +422,7 @@ impl Redb {
     }
 }
 
-/// Opens a copy in memory, where redb may repair what it likes.
+/// Opens a copy in memory, which redb may repair.
 fn open_copy(path: &Path, copied: InMemoryBackend, options: &CatalogOptions, check: bool) -> Result<Redb> {
     let mut builder = builder(options);
     builder.set_concurrency_mode(ConcurrencyMode::ExclusiveWriter);
@@ -430,7 +430,7 @@ fn open_copy(path: &Path, copied: InMemoryBackend, options: &CatalogOptions, che
     guard(path, || Ok(Redb::Copy(Arc::new(builder.create_with_backend(copied)?))))
 }
 
-/// Opens a file for reading where it is; none when it must be repaired first.
+/// Opens a file for reading in place; `None` if it needs a repair first.
 fn open_in_place(path: &Path, file: &Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Option<Redb>> {
     let backend = VfsBackend::new(Arc::clone(file));
     guard(path, || match builder(options).open_read_only_with_backend(backend) {
@@ -446,13 +446,13 @@ fn builder(options: &CatalogOptions) -> Builder {
     builder
 }
 
-/// Makes redb's errors ours, and its panics too: on a damaged file it may panic.
+/// Converts redb's errors and panics to errors of this crate; redb may panic on a damaged file.
 fn guard<T>(path: &Path, call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
-    // What the call leaves behind is not looked at again: after an error the catalog is opened anew.
+    // Unwind safe: the state that the call leaves is not used again, since after an error the catalog is reopened.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(from_redb(path, error)),
-        Err(_) => Err(Error::damaged_file(path, "redb cannot make sense of it")),
+        Err(_) => Err(Error::damaged_file(path, "redb cannot read it")),
     }
 }
 
@@ -461,7 +461,7 @@ fn from_redb(path: &Path, error: redb::Error) -> Error {
         redb::Error::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
             Error::damaged_file(path, "it is cut short")
         }
-        // The second is an offset no file can have.
+        // The second kind means an offset that no file can have.
         redb::Error::Io(source)
             if matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) =>
         {
@@ -482,7 +482,7 @@ fn from_redb(path: &Path, error: redb::Error) -> Error {
     }
 }
 
-/// Version and features: this program writes no features.
+/// Version and features. This program sets no features.
 fn encode_format() -> [u8; FORMAT_LEN] {
     let mut bytes = [0; FORMAT_LEN];
     bytes[..4].copy_from_slice(&FORMAT.to_le_bytes());
@@ -496,7 +496,7 @@ fn decode_format(bytes: &[u8]) -> Option<(u32, Features)> {
     Some((version, Features { compatible, read_compatible, incompatible }))
 }
 
-/// The checksum that makes a value this key's.
+/// The checksum that binds a value to its key.
 fn crc(domain: u8, key: &[u8], value: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[domain]);
@@ -506,15 +506,15 @@ fn crc(domain: u8, key: &[u8], value: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Adds the checksum to a value.
-fn put_seal(domain: u8, key: &[u8], value: &mut Vec<u8>) {
+/// Appends the checksum to a value.
+fn append_crc(domain: u8, key: &[u8], value: &mut Vec<u8>) {
     let crc = crc(domain, key, value);
     value.extend_from_slice(&crc.to_le_bytes());
 }
 
-/// The value, if its checksum matches.
-fn open_seal<'a>(domain: u8, key: &[u8], sealed: &'a [u8]) -> Option<&'a [u8]> {
-    let (value, found) = sealed.split_last_chunk::<CRC_LEN>()?;
+/// The value without its checksum, if the checksum matches.
+fn strip_crc<'a>(domain: u8, key: &[u8], stored: &'a [u8]) -> Option<&'a [u8]> {
+    let (value, found) = stored.split_last_chunk::<CRC_LEN>()?;
     (crc(domain, key, value) == u32::from_le_bytes(*found)).then_some(value)
 }
 
@@ -523,9 +523,9 @@ fn put_meta(
     key: &'static [u8],
     value: &[u8],
 ) -> Result<(), redb::Error> {
-    let mut sealed = value.to_vec();
-    put_seal(META_DOMAIN, key, &mut sealed);
-    meta.insert(key, &*sealed)?;
+    let mut stored = value.to_vec();
+    append_crc(META_DOMAIN, key, &mut stored);
+    meta.insert(key, &*stored)?;
     Ok(())
 }
 

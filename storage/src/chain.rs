@@ -1,6 +1,6 @@
 //! The hashes that make the log tamper-evident.
 //!
-//! Everything is BLAKE3 with a leading tag byte, so that a hash of one sort is never a hash of another:
+//! Every hash is BLAKE3 with a leading tag byte, so that a hash of one kind is never a hash of another:
 //!
 //! | hash | input |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | tree node | `01`, left, right |
 //! | chain | `02`, previous chain, Merkle root of the page's `r`s |
 //! | transaction | `03`, its `r`s in order |
-//! | head | `04`, chain before the open page, Merkle root of the open page so far, what the commit states |
+//! | head | `04`, chain before the open page, Merkle root of the open page so far, the fields of the commit |
 //! | first chain | `05`, database id |
 //!
 //! Trees have the shape of RFC 6962 section 2.1 with the `r`s as leaf hashes: a tree over `n` leaves splits at the
@@ -22,7 +22,7 @@ use crate::buffered_hasher::BufferedHasher;
 /// A BLAKE3 hash.
 pub type Hash = [u8; 32];
 
-/// The first byte of what a record's hash is over.
+/// The first byte of the input of a record's hash.
 const TAG_RECORD: u8 = 0;
 const TAG_NODE: u8 = 1;
 const TAG_CHAIN: u8 = 2;
@@ -30,12 +30,12 @@ const TAG_TRANSACTION: u8 = 3;
 const TAG_HEAD: u8 = 4;
 const TAG_GENESIS: u8 = 5;
 
-/// What a record's hash is over: a tag, the header's first bytes, the salt, the payload.
+/// The input of a record's hash: a tag, the header's first bytes, the salt, the payload.
 pub(crate) fn record_input<'a>(header: &'a [u8; 8], salt: &'a [u8; 16], payload: &'a [u8]) -> [&'a [u8]; 4] {
     [&[TAG_RECORD], header, salt, payload]
 }
 
-/// The hash `r` of a record: its header's first bytes, then salt and payload.
+/// The hash `r` of a record with these first header bytes, salt and payload.
 #[must_use]
 pub fn record_hash(header: &[u8; 8], salt: &[u8], payload: &[u8]) -> Hash {
     if payload.len() > MAX_GATHERED_LEN {
@@ -53,12 +53,12 @@ pub fn record_hash(header: &[u8; 8], salt: &[u8], payload: &[u8]) -> Hash {
     })
 }
 
-/// The longest payload that is copied to be hashed in one piece: a copy costs a fiftieth of the hash, and what comes
-/// piecemeal is hashed chunk after chunk instead of several at once.
+/// The longest payload that is copied so that it can be hashed in one piece. A copy costs a fiftieth of the hash;
+/// separate pieces are hashed chunk after chunk instead of several chunks at once.
 const MAX_GATHERED_LEN: usize = 64 << 10;
 
 thread_local! {
-    /// The input of the last hash of a record.
+    /// A buffer for the input of record hashes.
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn node(left: &Hash, right: &Hash) -> Hash {
     blake3::hash(&tagged(TAG_NODE, left, right)).into()
 }
 
-/// What a tree node is the hash of.
+/// The input of a tree node's hash.
 pub(crate) fn node_input<'a>(left: &'a Hash, right: &'a Hash) -> [&'a [u8]; 3] {
     [&[TAG_NODE], left, right]
 }
@@ -77,12 +77,13 @@ pub(crate) fn chain(previous: &Hash, root: &Hash) -> Hash {
     blake3::hash(&tagged(TAG_CHAIN, previous, root)).into()
 }
 
-/// The head: all sealed pages, the records of the open one, and what the commit record behind them states.
+/// The head: the hash over all sealed pages, the records of the open one, and the fields of the commit record after
+/// them.
 pub(crate) fn head(chain: &Hash, open_root: &Hash, stated: &[u8; 64]) -> Hash {
     blake3::hash(&head_input(chain, open_root, stated)).into()
 }
 
-/// What a head is the hash of.
+/// The input of a head's hash.
 pub(crate) fn head_input(chain: &Hash, open_root: &Hash, stated: &[u8; 64]) -> [u8; 129] {
     let mut input = [0; 129];
     input[0] = TAG_HEAD;
@@ -105,7 +106,7 @@ fn tagged(tag: u8, first: &Hash, second: &Hash) -> [u8; 65] {
     input
 }
 
-/// The hash over a transaction's records, taken as they come.
+/// The hash over a transaction's records, added one by one.
 #[derive(Clone, Debug)]
 pub(crate) struct TransactionHash(BufferedHasher);
 
@@ -131,8 +132,8 @@ impl TransactionHash {
     }
 }
 
-/// The Merkle root of a growing list of hashes: the roots of its complete subtrees, largest first, one for each bit set
-/// in the count.
+/// The Merkle root of a growing list of hashes. It keeps the roots of complete subtrees, largest first, one for each
+/// bit set in the count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frontier {
     count: u64,
@@ -153,8 +154,8 @@ impl Frontier {
         self.push_with(leaf, |_, _, left, right| node(left, right));
     }
 
-    /// The same, where the nodes that it completes come from `node`: it is given the node's level above the leaves, its
-    /// number there, and what is left and right below it.
+    /// Like [`Self::push`], with the completed nodes from `node`, which receives the node's level above the leaves, its
+    /// index there, and its left and right child.
     pub(crate) fn push_with(&mut self, leaf: Hash, node: impl Fn(usize, usize, &Hash, &Hash) -> Hash) {
         let mut merged = leaf;
         let mut bits = self.count;
@@ -187,7 +188,7 @@ impl Frontier {
 mod tests {
     use super::*;
 
-    /// RFC 6962 section 2.1 read aloud.
+    /// RFC 6962 section 2.1, word for word.
     fn merkle(leaves: &[Hash]) -> Hash {
         match leaves {
             [] => blake3::hash(&[]).into(),

@@ -1,12 +1,12 @@
-//! Values as bytes: bincode, in the one configuration the format documents.
+//! Values as bytes: bincode in the configuration that the format documents.
 //!
 //! Fixed-width little-endian integers, `u64` lengths before sequences and strings, `u32` variant numbers, one byte for
-//! `bool` and the `Option` tag (bincode's "legacy" configuration, also known as bincode 1's default). Types derive
-//! [`Encode`] and [`Decode`] and go through [`encode`] and [`decode`], and through nothing else: so that another
-//! library with the same bytes can take over here.
+//! `bool` and the `Option` tag (bincode's "legacy" configuration, the default of bincode 1). Types derive [`Encode`]
+//! and [`Decode`]; only [`encode`] and [`decode`] call bincode, so that another library with the same bytes can replace
+//! it.
 //!
 //! 1. A decode allocates no more than a fixed multiple of its input, whatever lengths the input claims.
-//! 2. A decode takes every byte: bytes left over are an error.
+//! 2. A decode consumes all bytes: bytes left over are an error.
 
 pub use bincode;
 pub use bincode::{Decode, Encode};
@@ -34,9 +34,9 @@ type Limited<const N: usize> = Configuration<LittleEndian, Fixint, Limit<N>>;
 /// The bytes of `value`.
 ///
 /// # Errors
-/// [`Error::Encode`] for a value bincode cannot take (a map or sequence of unknown length).
+/// [`Error::Encode`] for a value that bincode cannot encode (a map or sequence of unknown length).
 pub fn encode<T: Encode>(value: &T) -> Result<Vec<u8>> {
-    // Room that is there already takes one pass over the value, where finding out its length would take another.
+    // A buffer with room takes one pass over the value; measuring the length first would take a second.
     let mut room = ROOM.take();
     room.clear();
     encode_into(value, &mut room)?;
@@ -48,7 +48,7 @@ pub fn encode<T: Encode>(value: &T) -> Result<Vec<u8>> {
     Ok(encoded)
 }
 
-/// Appends the bytes of `value`; what an error leaves behind them is of no use.
+/// Appends the bytes of `value`. After an error the appended bytes are meaningless.
 ///
 /// # Errors
 /// As [`encode`].
@@ -57,7 +57,7 @@ pub fn encode_into<T: Encode>(value: &T, bytes: &mut Vec<u8>) -> Result<()> {
         .map_err(|error| Error::Encode { what: std::any::type_name::<T>(), why: error.to_string() })
 }
 
-/// Bytes as they are encoded.
+/// A writer that appends to a vector.
 struct Gathered<'b>(&'b mut Vec<u8>);
 
 impl Writer for &mut Gathered<'_> {
@@ -67,18 +67,18 @@ impl Writer for &mut Gathered<'_> {
     }
 }
 
-/// A longer value takes its room with it.
+/// The greatest capacity that is kept for the next value.
 const MAX_KEPT_ROOM: usize = 64 << 10;
 
 thread_local! {
-    /// Where this thread encodes its next value.
+    /// The buffer in which this thread encodes its next value.
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The value `bytes` encode.
+/// Decodes a value.
 ///
 /// # Errors
-/// [`Error::Decode`] for bytes that are too short, too long, or claim lengths they do not have.
+/// [`Error::Decode`] for bytes that are too short, too long, or that claim lengths beyond their end.
 pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T> {
     let claim = bytes.len().saturating_mul(CLAIM_FACTOR);
     if claim <= SMALL {
@@ -176,15 +176,17 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            // What is no value is refused; what is one is written and read like any.
+            // Invalid bytes are refused; valid ones survive a round trip.
             if let Ok(value) = decode::<(Vec<String>, Option<Vec<u64>>, Shape)>(&bytes) {
-                prop_assert_eq!(decode::<(Vec<String>, Option<Vec<u64>>, Shape)>(&encode(&value).unwrap()).unwrap(), value);
+                let bytes = encode(&value).unwrap();
+                prop_assert_eq!(decode::<(Vec<String>, Option<Vec<u64>>, Shape)>(&bytes).unwrap(), value);
             }
         }
 
         #[test]
         fn round_trip(value in any::<(u8, i64, String, Vec<(u32, Option<String>)>)>()) {
-            prop_assert_eq!(decode::<(u8, i64, String, Vec<(u32, Option<String>)>)>(&encode(&value).unwrap()).unwrap(), value);
+            let bytes = encode(&value).unwrap();
+            prop_assert_eq!(decode::<(u8, i64, String, Vec<(u32, Option<String>)>)>(&bytes).unwrap(), value);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Scalar attributes of a chunk of consecutive ids, as named arrays: a `.cseg` file.
 //!
-//! A column file holds up to 65,536 ids from `first_id` on, and for each column one array with one
-//! value an id, so that a test over one attribute reads that attribute only. Beside each array stand
-//! its *zones*: least and greatest value of every 4,096 ids, so that a range test skips the zones
-//! that cannot match.
+//! A column file covers up to 65,536 ids from `first_id` on. Each column is an array with one value
+//! per id, so a test over one attribute reads only that attribute. Each array comes with its
+//! *zones*, the least and the greatest value of every 4,096 ids, so a range test skips the zones that
+//! cannot match.
 //!
 //! The file is a [segment file](crate::segment_file) of kind `CSEG`, version 1. Its section `head`:
 //!
@@ -20,11 +20,11 @@
 //! Column i's values are the section `v` followed by i in three decimal digits, its zones the section
 //! `z` followed by the same: one pair (least, greatest) for each zone, in the column's own type.
 //!
-//! 1. Every array has exactly `count` values, every zone array one pair for 4,096 ids begun.
-//! 2. A NaN lies in no zone, as it passes no comparison. A zone of NaNs alone is (+∞, -∞).
+//! 1. Every array has exactly `count` values, every zone array one pair for each 4,096 ids, the last of which may be
+//!    fewer.
+//! 2. Zones ignore NaN, since it passes no comparison. A zone that has only NaN is (+∞, -∞).
 //!
-//! Cost: a name is found by looking through the list of columns, a [`Column`] found so is read by looking at its
-//! length.
+//! Cost: finding a [`Column`] by name searches the list of columns; reading a found column only checks its length.
 
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
@@ -37,13 +37,13 @@ use crate::features::Access;
 use crate::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
 use crate::vfs::Vfs;
 
-/// The most ids in a file.
+/// The greatest number of ids in a file.
 pub const MAX_IDS: u32 = 65_536;
 
-/// The ids a zone spans.
+/// The number of ids in a zone.
 pub const ZONE_IDS: u32 = 4_096;
 
-/// The longest name of a column, in bytes.
+/// The greatest length of a column's name, in bytes.
 pub const MAX_NAME_LEN: usize = 24;
 
 /// Collects the columns of a chunk, then writes them.
@@ -63,7 +63,7 @@ struct NewColumn {
 }
 
 impl ColumnsWriter {
-    /// Begins the columns of `count` ids from `first_id` on.
+    /// A writer for the columns of `count` ids from `first_id` on.
     ///
     /// # Panics
     /// If `count` is 0 or more than [`MAX_IDS`], or an id would not fit 32 bits.
@@ -82,7 +82,7 @@ impl ColumnsWriter {
         self.into_file(identity).write(vfs, path)
     }
 
-    /// The file, not yet written.
+    /// The file, ready to be written.
     #[must_use]
     pub fn into_file(self, identity: FileIdentity) -> SegmentFileWriter {
         let mut head = Vec::with_capacity(HEAD_LEN + self.columns.len() * ENTRY_LEN);
@@ -107,7 +107,7 @@ impl ColumnsWriter {
     fn push<T: Scalar>(&mut self, name: &str, values: &[T]) -> &mut Self {
         assert_eq!(values.len(), self.count as usize, "one value an id in column {name}");
         assert!(self.columns.len() < MAX_COLUMNS, "up to {MAX_COLUMNS} columns");
-        let name = padded(name).unwrap_or_else(|| panic!("{name:?} is no name for a column"));
+        let name = padded(name).unwrap_or_else(|| panic!("{name:?} is not a valid column name"));
         assert!(self.columns.iter().all(|column| column.name != name), "one column to a name");
         let zones: Vec<[T; 2]> = values.chunks(ZONE_IDS as usize).map(zone).collect();
         self.columns.push(NewColumn {
@@ -120,7 +120,7 @@ impl ColumnsWriter {
     }
 }
 
-/// A chunk's columns, mapped.
+/// The columns of a chunk, mapped.
 #[derive(Debug)]
 pub struct Columns {
     file: SegmentFile,
@@ -133,14 +133,14 @@ pub struct Columns {
 struct Entry {
     name: [u8; MAX_NAME_LEN],
     kind: u8,
-    /// Where the file's directory has the values and the zones, if it does.
+    /// The sections of the values and of the zones in the file's directory, if present.
     values: Option<usize>,
     zones: Option<usize>,
 }
 
-/// A column of values of type `T`, found once by its name ([`Columns::column`]), read as often as wanted.
+/// A column of values of type `T`, found by name with [`Columns::column`].
 pub struct Column<T> {
-    /// Its place in the list of columns.
+    /// Its index in the list of columns.
     index: usize,
     scalar: PhantomData<T>,
 }
@@ -160,7 +160,7 @@ impl<T> Debug for Column<T> {
 }
 
 impl Columns {
-    /// Maps the column file at `path` and checks its outline.
+    /// Maps the column file at `path` and checks its header, directory and list of columns.
     ///
     /// # Errors
     /// As [`SegmentFile::open`].
@@ -168,7 +168,7 @@ impl Columns {
         Self::from_file(SegmentFile::open(vfs, path, KIND, identity)?)
     }
 
-    /// Refuses a file beside which this program may not write, when it is opened to write.
+    /// Refuses to write beside a file with features that this program can only read.
     ///
     /// # Errors
     /// [`Error::NewerFormat`].
@@ -176,7 +176,7 @@ impl Columns {
         self.file.check_access(access)
     }
 
-    /// The columns in a file that is open already.
+    /// The columns of an open file.
     ///
     /// # Errors
     /// [`Error::DamagedFile`], [`Error::NewerFormat`].
@@ -216,7 +216,7 @@ impl Columns {
         self.first_id
     }
 
-    /// How many ids there are.
+    /// The number of ids.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
@@ -228,7 +228,7 @@ impl Columns {
         self.find(name).is_some()
     }
 
-    /// The column of this name, to be read without looking for it again.
+    /// Finds the column of this name.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] when there is no such column or it has another type.
@@ -240,7 +240,7 @@ impl Columns {
         Ok(Column { index, scalar: PhantomData })
     }
 
-    /// The values of a column, one an id. They are checked when first asked for.
+    /// The values of a column, one per id. Their checksum is verified at the first call.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] when its bytes do not match their checksum.
@@ -299,7 +299,7 @@ impl Columns {
         let found = self.zones(column)?;
         let mut expected = self.values(column)?.chunks(ZONE_IDS as usize).map(zone);
         let same = found.iter().all(|found| expected.next().as_ref() == Some(found));
-        if same { Ok(()) } else { Err(self.damaged(index, "has zones that are not its values'")) }
+        if same { Ok(()) } else { Err(self.damaged(index, "has zones that do not match its values")) }
     }
 
     #[inline]
@@ -381,15 +381,15 @@ scalar!(u64, 4, u64s, zones_u64, [u64::MAX, u64::MIN]);
 scalar!(i64, 5, i64s, zones_i64, [i64::MAX, i64::MIN]);
 scalar!(f32, 6, f32s, zones_f32, [f32::INFINITY, f32::NEG_INFINITY]);
 
-/// What a column can hold: the numbers the module's table of types names.
+/// The types of values, as listed in the module doc.
 pub trait Scalar: sealed::Scalar {}
 
 mod sealed {
-    /// What a column needs to know of its type.
+    /// The properties of a type of values.
     pub trait Scalar: bytemuck::Pod + PartialOrd {
         /// The type's number in the file.
         const KIND: u8;
-        /// The zone of no value at all: its least is above and its greatest below every value.
+        /// The zone without a value: its least is above and its greatest below every value.
         const EMPTY_ZONE: [Self; 2];
     }
 }

@@ -1,38 +1,38 @@
 //! BLAKE3's compression of one block each, for many inputs side by side (BLAKE3 specification, section 2.2).
 //!
-//! What the crate `blake3` compresses side by side are whole blocks with the same flags. The last block of an input may
-//! be short and may be the root; here each block has its own length, number and flags. Sixteen words stand for what a
-//! block is mixed into and sixteen for the block. As many blocks as a vector of the machine has lanes are turned so
-//! that one vector holds the same word of all of them, go through the rounds together, and are turned back.
+//! The crate `blake3` compresses in parallel only whole blocks with equal flags. The last block of an input may be
+//! short and may be the root, so here each block has its own length, chunk number and flags. The state has sixteen
+//! words, and so does the block. As many blocks as a vector has lanes are transposed so that one vector holds the same
+//! word of all of them, pass through the rounds together, and are transposed back.
 
 use blake3::BLOCK_LEN;
 use blake3::platform::{Platform, le_bytes_from_words_64, words_from_le_bytes_64};
 use fearless_simd::{Level, Simd, SimdBase, dispatch};
 
-/// What the state of an input's first block is.
+/// The state before an input's first block.
 pub(crate) const IV: [u32; 8] =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
 const ROUNDS: usize = 7;
-/// Which word of a block comes where in the next round.
+/// The permutation of a block's words between rounds.
 const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
 
-/// Fewer blocks than this are compressed sooner one by one.
+/// Fewer blocks than this are faster to compress one by one.
 const ENOUGH_LANES: usize = 4;
 
-/// Sixteen words of each lane.
+/// Sixteen words for each lane.
 type Rows<S> = [<S as Simd>::u32s; 16];
 
-/// A block to be compressed.
+/// A block to compress.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// Eight words of the state, four constant ones, the chunk's number in two, length, flags.
+    /// Eight words of chaining value, four constants, the chunk's number in two words, length, flags.
     state: [u32; 16],
     message: [u32; 16],
 }
 
 impl Block {
-    /// A block of `len` bytes, zeros behind them, of the chunk with this number.
+    /// A block with `len` bytes, padded with zeros, of the chunk with this number.
     #[inline]
     pub(crate) fn new(state: &[u32; 8], bytes: &[u8; BLOCK_LEN], len: u8, chunk: u64, flags: u8) -> Self {
         let [a, b, c, d, e, f, g, h] = *state;
@@ -44,7 +44,7 @@ impl Block {
         }
     }
 
-    /// After it was compressed: the new state.
+    /// The new chaining value, once the block was compressed.
     pub(crate) fn output(&self) -> [u32; 8] {
         let [a, b, c, d, e, f, g, h, ..] = self.state;
         [a, b, c, d, e, f, g, h]
@@ -59,7 +59,7 @@ impl Block {
     }
 }
 
-/// Compresses all of these blocks.
+/// Compresses all blocks.
 pub(crate) fn compress(blocks: &mut [Block]) {
     compress_at(Level::new(), blocks);
 }
@@ -80,7 +80,7 @@ fn compress_all<S: Simd>(simd: S, blocks: &mut [Block]) {
     }
 }
 
-/// Compresses at most as many blocks as a vector has lanes.
+/// Compresses up to as many blocks as a vector has lanes.
 #[inline(always)]
 fn compress_lanes<S: Simd>(simd: S, blocks: &mut [Block]) {
     let mut state = turned::<S>(rows_of(simd, blocks, |block| &block.state));
@@ -111,7 +111,7 @@ fn compress_lanes<S: Simd>(simd: S, blocks: &mut [Block]) {
     }
 }
 
-/// One step of a round, over four words of the state.
+/// One step of a round, on four words of the state.
 #[inline(always)]
 fn mix<S: Simd>(state: &mut Rows<S>, [a, b, c, d]: [usize; 4], x: S::u32s, y: S::u32s) {
     state[a] += state[b] + x;
@@ -129,8 +129,8 @@ fn rotated<S: Simd>(words: S::u32s, right: u32) -> S::u32s {
     (words >> right) | (words << (32 - right))
 }
 
-/// The words of each block: as many vectors as a vector has lanes with the blocks' first words, as many with the next
-/// ones. Lanes that are left over take the last block once more.
+/// The words of each block as rows: one row per lane with the blocks' first words, then one row per lane with the next
+/// words. Unused lanes repeat the last block.
 #[inline(always)]
 fn rows_of<S: Simd>(simd: S, blocks: &[Block], words: impl Fn(&Block) -> &[u32; 16]) -> Rows<S> {
     let width = S::u32s::LEN;
@@ -142,11 +142,10 @@ fn rows_of<S: Simd>(simd: S, blocks: &[Block], words: impl Fn(&Block) -> &[u32; 
     rows
 }
 
-/// Squares of rows as wide as a vector, each with rows and columns exchanged.
+/// Transposes each square of rows, as wide as a vector.
 ///
-/// A row's first half and that of the row half a square below, taken in turn, make a row, and their second halves the
-/// next. That doubles how many rows a column is spread over; after as many times as doubling makes the width of one, it
-/// stands in one row.
+/// One step interleaves the first half of a row with the first half of the row half a square below, which gives one
+/// row, and their second halves, which give the next. After log2 of the width such steps each column is a row.
 #[inline(always)]
 fn turned<S: Simd>(mut rows: Rows<S>) -> Rows<S> {
     let width = S::u32s::LEN;

@@ -1,8 +1,8 @@
-//! The first fault of the log that the last verification found: the file `DAMAGE`.
+//! The first fault that the last verification of the log found: the file `DAMAGE`.
 //!
-//! It is there while the log is known to be damaged, so that the next process that wants to write is refused and does
-//! not build on what cannot be read. A verification without a fault removes it. A file that does not match its checksum
-//! says nothing. Little-endian:
+//! The file exists while the log is known to be damaged, so that writers in any process are refused and do not build on
+//! unreadable data. A verification without a fault removes it. A file that does not match its checksum is ignored.
+//! Little-endian:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -28,11 +28,11 @@ const LEN_AT: usize = VERSION_AT + 4;
 const DATABASE_AT: usize = LEN_AT + 4;
 const TEXT_AT: usize = DATABASE_AT + 16;
 const CRC_LEN: usize = 4;
-/// The longest text that is kept: a longer one is cut.
+/// The greatest length of the text; a longer one is cut.
 const MAX_TEXT_LEN: usize = 4 << 10;
 const _: () = assert!(TEXT_AT == 32);
 
-/// The fault that the file at `path` tells of this database.
+/// Reads the fault of this database from the file at `path`.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -50,7 +50,7 @@ pub fn read(vfs: &dyn Vfs, path: &Path, database: [u8; 16]) -> Result<Option<Str
     Ok(decode(&bytes, database))
 }
 
-/// Writes the file anew, in one step.
+/// Replaces the file in one step.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -63,7 +63,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, database: [u8; 16], fault: &str) -> Res
     made.map_err(Error::io(path, "write"))
 }
 
-/// Removes the file, if it is there.
+/// Removes the file if it exists.
 ///
 /// # Errors
 /// [`Error::Io`].

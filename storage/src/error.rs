@@ -1,4 +1,4 @@
-//! What can go wrong with durable bytes, each with what a person can act on.
+//! The errors of this crate. Each names the file and says what to do.
 
 use std::fmt;
 use std::io;
@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use crate::log::Lsn;
 
-/// The result of everything in this crate.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Bytes in a file that are not what was written there.
+/// Bytes in a file that differ from those written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
     /// The log page in the file, from 0 (the header page).
     pub page: u64,
-    /// The byte in the file where the smallest unit that fails its check begins.
+    /// The offset in the file of the smallest unit that fails its check.
     pub offset: u64,
     /// The same place as a position in the log.
     pub position: Lsn,
-    /// What is wrong with it.
+    /// The fault.
     pub what: String,
 }
 
@@ -31,67 +31,67 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Why storage could not do what it was asked.
+/// An error of storage.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
+    /// A call to the operating system failed.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried, as a verb.
+        /// The attempted action, as a verb.
         action: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 
-    /// Bytes that were durable have changed.
+    /// Durable bytes have changed.
     #[error("damaged: {0}; `holotype verify` lists all damage, and the database still opens read-only up to there")]
     Damaged(Damage),
 
-    /// A file of the log is not there.
+    /// A file of the log is missing.
     #[error("{}: log segment {number} is missing; restore this file from a backup", path.display())]
     MissingSegment {
-        /// Where it should be.
+        /// Its expected path.
         path: PathBuf,
         /// Its number.
         number: u64,
     },
 
-    /// The file that says where the log begins is not what was written.
-    #[error("{}: damaged: {what}; restore this file from a backup, or salvage what the log holds", path.display())]
+    /// The file that states the beginning of the log is damaged.
+    #[error("{}: damaged: {what}; restore this file from a backup, or run `holotype salvage`", path.display())]
     DamagedFloor {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
 
-    /// There is a log already where one was to be created.
-    #[error("{}: holds a log already", path.display())]
+    /// The directory in which a log was to be created already holds one.
+    #[error("{}: already holds a log", path.display())]
     LogExists {
         /// The log's directory.
         path: PathBuf,
     },
 
-    /// The file is something else.
+    /// The file is of another type.
     #[error("{}: not {expected}: it begins with {found:02x?}", path.display())]
     WrongMagic {
         /// The file.
         path: PathBuf,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
         /// Its first bytes.
         found: Vec<u8>,
     },
 
-    /// The file was written by a newer program in a way this one cannot take on. Nothing was changed.
+    /// A newer program wrote the file in a format that this one does not support. Nothing was changed.
     #[error("{}: written by a newer version of holotype: {what}; nothing was changed", path.display())]
     NewerFormat {
         /// The file.
         path: PathBuf,
-        /// The version or the features this program does not know, and what to do.
+        /// The unknown version or features, and what to do.
         what: String,
     },
 
@@ -106,44 +106,47 @@ pub enum Error {
         found: [u8; 16],
     },
 
-    /// A derived file is not there. It is no loss: everything in it comes from the log.
+    /// A derived file is missing. Nothing is lost: it is rebuilt from the log.
     #[error("{}: missing; it is rebuilt from the log when the database is next opened for writing", path.display())]
     MissingFile {
-        /// Where it should be.
+        /// Its expected path.
         path: PathBuf,
     },
 
-    /// A derived file is not what was written. It is no loss: everything in it comes from the log.
-    #[error("{}: damaged: {what}; it is rebuilt from the log when the database is next opened for writing", path.display())]
+    /// A derived file is damaged. Nothing is lost: it is rebuilt from the log.
+    #[error("{}: damaged: {what}; it is rebuilt from the log \
+        when the database is next opened for writing", path.display())]
     DamagedFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
 
     /// Another process writes to the database.
-    #[error("{}: process {pid} has the database open for writing; close it there, or open it here read-only", path.display())]
+    #[error("{}: process {pid} has the database open for writing; \
+        close it there, or open it here read-only", path.display())]
     Held {
         /// The lock file.
         path: PathBuf,
-        /// The process that holds it; 0 when it has not said.
+        /// The process that holds it; 0 if unknown.
         pid: u32,
     },
 
-    /// The directory lies where locks and syncs cannot be trusted.
-    #[error("{}: lies on a network file system, where locks and syncs cannot be trusted; move the database to a local disk", path.display())]
+    /// The directory is on a network file system, where locks and syncs cannot be trusted.
+    #[error("{}: on a network file system, where locks and syncs cannot be trusted; \
+        move the database to a local disk", path.display())]
     NetworkFileSystem {
         /// The directory.
         path: PathBuf,
     },
 
-    /// The checkpoint does not belong to this log, or the log has been rolled back behind it.
+    /// The checkpoint does not belong to this log, or the log was rolled back to before it.
     #[error("the checkpoint at log position {position} does not fit the log: {why}")]
     CheckpointMismatch {
         /// The checkpoint's position.
         position: Lsn,
-        /// What differs.
+        /// The difference.
         why: String,
     },
 
@@ -152,16 +155,16 @@ pub enum Error {
     BadOption {
         /// The option.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: u64,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
 
-    /// More than a limit allows.
+    /// Something exceeds its limit.
     #[error("{what} has {len} bytes; the limit is {limit}")]
     TooLarge {
-        /// What is too large.
+        /// The thing that is too large.
         what: &'static str,
         /// Its length in bytes.
         len: u64,
@@ -169,25 +172,26 @@ pub enum Error {
         limit: u64,
     },
 
-    /// The record types from `0xf0` on are the log's own.
+    /// Record types from `0xf0` on are reserved for the log.
     #[error("record type {kind:#04x} is reserved")]
     ReservedKind {
-        /// The type asked for.
+        /// The requested type.
         kind: u8,
     },
 
-    /// No room could be made for the transaction. Nothing of it was written and the log can go on.
-    #[error("{}: cannot prepare a log segment of {len} bytes: {source}; the transaction can be tried again", path.display())]
+    /// No segment could be prepared for the transaction. None of it was written, and the log remains usable.
+    #[error("{}: cannot prepare a log segment of {len} bytes: {source}; \
+        the transaction can be tried again", path.display())]
     NoRoom {
         /// The segment file.
         path: PathBuf,
-        /// How long it was to be.
+        /// Its intended length.
         len: u64,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 
-    /// A write or sync failed before: what is durable is not known until the database is opened again.
+    /// An earlier write or sync failed: the durable position is unknown until the database is opened again.
     #[error("the log stopped after a failed write ({why}); open the database again")]
     Poisoned {
         /// The failure that stopped it.
@@ -202,46 +206,46 @@ pub enum Error {
     #[error("the log was opened read-only")]
     ReadOnly,
 
-    /// A position that no record starts at, or that lies past the end.
+    /// No record starts at the position, or the position is past the end.
     #[error("log position {lsn}: {why}")]
     NoRecord {
-        /// The position asked for.
+        /// The requested position.
         lsn: Lsn,
-        /// Why there is nothing to read.
+        /// The reason.
         why: String,
     },
 
-    /// Bytes that do not decode as what they should be.
+    /// Bytes that do not decode as the expected type.
     #[error("cannot decode {what}: {why}")]
     Decode {
-        /// The type that was to be decoded.
+        /// The expected type.
         what: &'static str,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 
     /// A value that cannot be encoded.
     #[error("cannot encode {what}: {why}")]
     Encode {
-        /// The type that was to be encoded.
+        /// The type of the value.
         what: &'static str,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }
 
 impl Error {
-    /// For `map_err`: the system refused `action` on `path`.
+    /// For `map_err`: the system failed to `action` the file at `path`.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), action, source }
     }
 
-    /// A derived file is not what was written.
+    /// The error for a damaged derived file.
     pub(crate) fn damaged_file(path: &Path, what: impl Into<String>) -> Self {
         Self::DamagedFile { path: path.to_owned(), what: what.into() }
     }
 
-    /// For `map_err` where a derived file may be missing.
+    /// For `map_err` of a call on a derived file, which may be missing.
     pub(crate) fn derived_io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::NotFound => Self::MissingFile { path: path.to_owned() },
@@ -250,7 +254,7 @@ impl Error {
     }
 }
 
-/// Sixteen bytes as people compare them.
+/// An id in hexadecimal.
 fn hex(id: &[u8; 16]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -260,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_ids_are_told() {
+    fn messages_name_positions_and_ids() {
         let damage =
             Damage { file: "/db/1.log".into(), page: 3, offset: 12_300, position: Lsn(9), what: "no record".into() };
         assert_eq!(damage.to_string(), "/db/1.log: log page 3, byte offset 12300: no record");

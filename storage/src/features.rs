@@ -1,33 +1,33 @@
-//! Features of a format: what a file holds beyond its version, so that a program can tell how far it may go with a file
-//! that a newer one wrote. Three masks of bits, as in ext4:
+//! Feature masks of a file, beside its version: a program learns from them how it may use a file that a newer program
+//! wrote. There are three masks, as in ext4:
 //!
-//! 1. *Compatible*: a program that does not know one may ignore it.
-//! 2. *Read-compatible*: one that does not know one may read the file and change nothing.
-//! 3. *Incompatible*: one that does not know one must leave the file alone.
+//! 1. *Compatible*: a program may ignore those it does not know.
+//! 2. *Read-compatible*: a program that does not know all of them may read the file, but not write it.
+//! 3. *Incompatible*: a program that does not know all of them must not open the file.
 //!
-//! They keep their places in every version of a format. A refusal changes nothing.
+//! The masks keep their offsets in every version of a format. A refusal changes nothing.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Incompatible features this program knows, of every file.
+/// The incompatible features that this program knows, of any file.
 const KNOWN_INCOMPATIBLE: u32 = 0;
-/// Read-compatible features this program knows, of every file.
+/// The read-compatible features that this program knows, of any file.
 const KNOWN_READ_COMPATIBLE: u32 = 0;
 
-/// The features a file says it has.
+/// The features of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Those that others may ignore.
+    /// A program may ignore those it does not know.
     pub compatible: u32,
-    /// Those beside which others may only read.
+    /// A program that does not know all of these may only read.
     pub read_compatible: u32,
-    /// Those that keep others away.
+    /// A program that does not know all of these must not open the file.
     pub incompatible: u32,
 }
 
-/// What a file is opened for.
+/// The purpose of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reading and writing.
@@ -36,20 +36,20 @@ pub enum Access {
     Read,
 }
 
-/// What can be done about a derived file that a newer program made.
-pub(crate) const UPGRADE_OR_REBUILD: &str = "upgrade to open it, or make it anew from the log with holotype rebuild";
+/// The advice for a derived file that a newer program wrote.
+pub(crate) const UPGRADE_OR_REBUILD: &str = "upgrade to open it, or rebuild it from the log with holotype rebuild";
 
 impl Features {
-    /// Which features keep this program away, in words.
+    /// The unknown incompatible features, in words.
     pub(crate) fn unreadable(&self) -> Option<String> {
         let unknown = self.incompatible & !KNOWN_INCOMPATIBLE;
         (unknown != 0).then(|| format!("incompatible features ({})", bits(unknown)))
     }
 
-    /// Which features keep this program from writing, in words.
+    /// The unknown read-compatible features, in words.
     fn unwritable(&self) -> Option<String> {
         let unknown = self.read_compatible & !KNOWN_READ_COMPATIBLE;
-        (unknown != 0).then(|| format!("features beside which this version may only read ({})", bits(unknown)))
+        (unknown != 0).then(|| format!("features that this version can only read ({})", bits(unknown)))
     }
 
     /// Refuses a file of the log.
@@ -59,7 +59,7 @@ impl Features {
 
     /// Refuses a derived file.
     pub(crate) fn check_derived(&self, path: &Path, access: Access) -> Result<()> {
-        let reading = "open it read-only, upgrade, or make it anew from the log with holotype rebuild";
+        let reading = "open it read-only, upgrade, or rebuild it from the log with holotype rebuild";
         self.refuse(path, access, UPGRADE_OR_REBUILD, reading)
     }
 
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(told(beside, Access::Read), "");
         assert_eq!(
             told(beside, Access::Write),
-            "a.log: written by a newer version of holotype: features beside which this version may only read \
+            "a.log: written by a newer version of holotype: features that this version can only read \
              (bits 0, 31); open it read-only, or upgrade; nothing was changed"
         );
         let closed = Features { incompatible: 1 << 7, ..beside };

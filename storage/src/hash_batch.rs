@@ -1,21 +1,20 @@
 //! BLAKE3 of many short inputs at once.
 //!
-//! BLAKE3 is quick on long inputs because it compresses several of their chunks (1024 bytes) side by side. A record is
-//! rarely longer than a few chunks and would be hashed block after block, at a fifth of that rate. Here the chunks of
-//! all inputs stand side by side: those with equally many whole blocks are compressed together, as many at once as the
-//! machine has lanes.
+//! BLAKE3 is fast on long inputs because it compresses several of their chunks (1024 bytes) in parallel. A record is
+//! rarely longer than a few chunks and would be hashed block after block, at a fifth of that rate. This module
+//! compresses the chunks of all inputs in parallel: those with the same number of whole blocks together, as many at
+//! once as the machine has lanes.
 //!
-//! 1. Of a chunk that others follow all blocks go through together with those of others. Of an input's last chunk all
-//!    but the last block do; that one, which may be short and may be the root, follows with the last blocks of all
+//! 1. A chunk that is not the last of its input is compressed whole in a lane. Of an input's last chunk, all blocks but
+//!    the last are; the last block, which may be short and may be the root, is compressed with the last blocks of all
 //!    other inputs.
-//! 2. Chunks that go together have the same number in their inputs or, where too few inputs have so many, follow each
-//!    other in one input: the compression takes one counter, or one and those after it.
-//! 3. The parents of two chunks, and of two parents, go together level by level.
+//! 2. The chunks of one call have the same index in their inputs or, if too few inputs have that many chunks, follow
+//!    one another in one input: the compression takes one counter for all lanes, or consecutive counters.
+//! 3. Parent nodes are compressed level by level.
 //!
 //! The results are those of `blake3::hash`, bit for bit (BLAKE3 specification, section 2).
 //!
-//! Compressing inputs of one's own side by side is what the crate `blake3` calls its platform, which it does not
-//! promise to keep: its version is therefore pinned.
+//! The crate `blake3` exposes this compression as `platform`, without a promise of stability, so its version is pinned.
 
 use blake3::platform::{Platform, le_bytes_from_words_32, words_from_le_bytes_32};
 use blake3::{BLOCK_LEN, CHUNK_LEN, IncrementCounter};
@@ -23,12 +22,12 @@ use blake3::{BLOCK_LEN, CHUNK_LEN, IncrementCounter};
 use crate::chain::Hash;
 use crate::compression::{self, Block, IV};
 
-/// Longer inputs have so many chunks that they are hashed as fast alone.
+/// Longer inputs have enough chunks to be hashed as fast alone.
 pub(crate) const MAX_BATCHED_LEN: usize = 8 * CHUNK_LEN;
 
-/// As many lanes as any machine has.
+/// The greatest number of lanes of any machine.
 const MAX_LANES: usize = 16;
-/// From so many long inputs on, their chunks of the same number fill lanes as well as the chunks of one do.
+/// From this many long inputs on, chunks with equal index fill the lanes as well as the chunks of one input.
 const ENOUGH_LANES: usize = 4;
 const CHUNK_BLOCKS: usize = CHUNK_LEN / BLOCK_LEN;
 
@@ -37,37 +36,37 @@ const CHUNK_END: u8 = 2;
 const PARENT: u8 = 4;
 const ROOT: u8 = 8;
 
-/// Inputs, and after [`HashBatch::run`] their hashes.
+/// A batch of inputs and, after [`HashBatch::run`], their hashes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HashBatch {
-    /// The inputs, each with zeros up to a whole block.
+    /// The inputs, each padded with zeros to a whole block.
     bytes: Vec<u8>,
-    /// Their chunks, by how many blocks of each go together with those of others: before the run in order.
+    /// Their chunks by the number of blocks that are compressed in lanes; in order before the run.
     chunks: [Vec<Chunk>; CHUNK_BLOCKS + 1],
-    /// How many chunks each input has.
+    /// The number of chunks of each input.
     widths: Vec<usize>,
-    /// The outputs of all chunks, then of the parents above them, at last of the roots.
+    /// The outputs of all chunks, then of each level of parents, and finally of the roots.
     outputs: Vec<Hash>,
     above: Vec<Hash>,
-    /// The inputs' last blocks, while they are compressed.
+    /// The last block of each input, while it is compressed.
     last_blocks: Vec<Block>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
-    /// Where it begins in the bytes, and how long it is.
+    /// Its start and length in `bytes`.
     start: usize,
     len: usize,
-    /// Its number in its input.
+    /// Its index in its input.
     number: usize,
-    /// Its number among all chunks.
+    /// Its index among all chunks.
     slot: usize,
-    /// True if it is all of its input.
+    /// True if it is its whole input.
     is_root: bool,
 }
 
 impl HashBatch {
-    /// Forgets all inputs and their hashes.
+    /// Removes all inputs and their hashes.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.chunks.iter_mut().for_each(Vec::clear);
@@ -75,7 +74,7 @@ impl HashBatch {
         self.outputs.clear();
     }
 
-    /// Adds an input, given in parts. Inlined, so that copying a part of a length that is known takes no call.
+    /// Adds an input, given in parts. Inlined, so that copying a part of constant length takes no call.
     #[inline]
     pub(crate) fn push<const N: usize>(&mut self, parts: [&[u8]; N]) {
         let start = self.bytes.len();
@@ -85,7 +84,7 @@ impl HashBatch {
         self.end_input(start);
     }
 
-    /// The bytes from `start` on are an input.
+    /// Ends the input that starts at `start` in `bytes`.
     fn end_input(&mut self, start: usize) {
         let len = self.bytes.len() - start;
         self.bytes.extend_from_slice(&[0; BLOCK_LEN]);
@@ -95,7 +94,7 @@ impl HashBatch {
             let from = number * CHUNK_LEN;
             let is_last = number + 1 == width;
             let len = (len - from).min(CHUNK_LEN);
-            // Of a chunk that another follows, all.
+            // All blocks of a chunk that another one follows.
             let together = if is_last { len.saturating_sub(1) / BLOCK_LEN } else { CHUNK_BLOCKS };
             let slot = self.outputs.len();
             self.chunks[together].push(Chunk { start: start + from, len, number, slot, is_root: width == 1 });
@@ -104,7 +103,7 @@ impl HashBatch {
         self.widths.push(width);
     }
 
-    /// Hashes the inputs, in the order they were added. They are used up by that.
+    /// Hashes the inputs, in the order in which they were added, and consumes them.
     pub(crate) fn run(&mut self) -> &[Hash] {
         let platform = Platform::detect();
         self.run_chunks(platform);
@@ -117,7 +116,7 @@ impl HashBatch {
         &self.outputs
     }
 
-    /// Goes through all blocks that go together.
+    /// Compresses all blocks but the last of each input.
     fn run_chunks(&mut self, platform: Platform) {
         let mut chunks = std::mem::take(&mut self.chunks);
         for (together, chunks) in chunks.iter_mut().enumerate().skip(1) {
@@ -136,7 +135,7 @@ impl HashBatch {
         self.chunks = chunks;
     }
 
-    /// Goes through this many blocks of chunks that go together.
+    /// Compresses this many blocks of each of the given chunks.
     fn run_lanes(&mut self, platform: Platform, blocks: usize, lanes: &[Chunk], counters: IncrementCounter) {
         let mut out = [0; MAX_LANES * 32];
         macro_rules! together {
@@ -180,7 +179,7 @@ impl HashBatch {
         );
     }
 
-    /// Goes through the last block of each input, which is that of its last chunk.
+    /// Compresses the last block of each input, which belongs to its last chunk.
     fn run_last_blocks(&mut self) {
         self.last_blocks.clear();
         for (done, chunks) in self.chunks[..CHUNK_BLOCKS].iter().enumerate() {
@@ -200,8 +199,8 @@ impl HashBatch {
         }
     }
 
-    /// Puts parents in the place of each two nodes of an input; one that is left over moves up as it is. Each input has
-    /// as many nodes as `widths` says, before and after.
+    /// Replaces each pair of nodes of an input by their parent; an odd node moves up unchanged. `widths` has the number
+    /// of nodes of each input, before and after.
     fn run_parents(&mut self, platform: Platform, widths: &mut [usize]) {
         self.above.clear();
         let mut roots = Vec::new();
@@ -248,13 +247,13 @@ impl HashBatch {
     }
 }
 
-/// True if few of the inputs that these whole chunks are of have more than one.
+/// True if few of the inputs of these whole chunks have more than one chunk.
 fn are_few(chunks: &[Chunk]) -> bool {
     chunks.iter().filter(|chunk| chunk.number == 0).count() < ENOUGH_LANES
 }
 
-/// How many inputs are compressed at once here. Fewer cost as many as the next power of two: lanes that are left take
-/// zeros.
+/// The number of lanes of this machine. A call with fewer inputs costs as much as the next power of two: unused lanes
+/// take zeros.
 fn lanes_of(platform: Platform) -> usize {
     platform.simd_degree().min(MAX_LANES)
 }

@@ -1,11 +1,11 @@
-//! Holotype's durable bytes: the hash-chained page log, the catalog, derived segment files.
+//! Holotype's durable bytes: the hash-chained page log, the catalog and derived segment files.
 //!
-//! The log is the database ([`log`]): append-only transactions of opaque records, checksummed, hash-chained, recovered
-//! after a crash. Everything else is made from it and may be deleted: the [`catalog`] of rows as of a checkpoint with
-//! the [`overlay`] of changes since, [`columns`] of scalars, and the frame every other derived file is laid out in
-//! ([`segment_file`]). [`proof`] shows others that a record is in the log. All file access goes through [`vfs`], so
-//! that all of it also runs on a simulated disk that crashes. The crate knows nothing of items, vectors or words: what
-//! records and rows mean is the engine's business.
+//! The log is the database ([`log`]): append-only transactions of opaque records, checksummed, hash-chained and
+//! recovered after a crash. Everything else is derived from it and may be deleted: the [`catalog`] of rows as of a
+//! checkpoint with the [`overlay`] of later changes, [`columns`] of scalars, and the frame of every other derived file
+//! ([`segment_file`]). [`proof`] proves to others that a record is in the log. All file access goes through [`vfs`], so
+//! everything also runs on a simulated disk that crashes. The crate knows nothing of items, vectors or words: the
+//! engine gives records and rows their meaning.
 //!
 //! `docs/format.md` describes every byte.
 
@@ -27,6 +27,7 @@ pub mod log;
 mod log_page;
 pub mod overlay;
 mod page_tree;
+pub mod priority;
 pub mod proof;
 mod record;
 mod record_hashes;

@@ -1,8 +1,8 @@
 //! One writer, any number of readers: the `LOCK` file.
 //!
-//! Who holds the database is told by locks on two bytes far past the file's end, which the system
-//! takes back when a process dies. What the holder is and how far the log is durable is told by a
-//! status block of 64 bytes, little-endian, at the file's beginning:
+//! Locks on two bytes far past the file's end show who holds the database; the system releases them
+//! when a process dies. A status block of 64 bytes, little-endian, at the file's beginning names the
+//! last writer and the durable position of the log:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -16,15 +16,16 @@
 //! | 60 | 4 | CRC32 over bytes 0..60 |
 //!
 //! 1. At most one handle holds the writer's byte; readers share theirs.
-//! 2. The durable position is written after the sync it speaks of, so it is never too high. It is not
-//!    synced itself: after a crash it may be old, or the block may be missing or torn, which counts
-//!    as no status.
-//!    That nobody has closed the log since is synced before a new writer writes anything else: where
-//!    the block says closed, there is nothing behind the end of the log, not even what a torn write left.
-//! 3. A new writer carries the durable position over, because recovery judges damage by it.
-//! 4. Whoever copies the log pins it by sharing a third byte; nothing is erased from it meanwhile.
-//! 5. Readers change nothing and need no permission to. Where there is no LOCK file and none can be
-//!    made, they do without.
+//! 2. The durable position is written after the sync that it reports, so it is never too high. It is
+//!    not synced itself: after a crash it may be old, or the block may be missing or torn, which
+//!    counts as no status.
+//!    A new writer syncs `closed` = 0 before it writes anything else: if the block says closed,
+//!    nothing is after the end of the log, not even the remains of a torn write.
+//! 3. A new writer preserves the durable position, because recovery judges damage by it.
+//! 4. A process that copies the log pins it with a shared lock on a third byte; nothing is erased from the log
+//!    meanwhile.
+//! 5. Readers change nothing and need no permission to write. Without a LOCK file, and without permission to
+//!    create one, they read without a lock.
 
 use std::io;
 use std::ops::Range;
@@ -36,16 +37,16 @@ use crate::error::{Error, Result};
 use crate::log::Lsn;
 use crate::vfs::{LockKind, OpenMode, Vfs, VfsFile};
 
-/// What the status block says.
+/// The content of the status block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The process that last took the writer's lock.
     pub pid: u32,
-    /// When it did, in microseconds since 1970.
+    /// The time when it took the lock, in microseconds since 1970.
     pub started_us: i64,
     /// The log is known synced up to here.
     pub durable: Lsn,
-    /// The log was closed there, and nobody has begun to write since.
+    /// True if the log was closed at `durable` and no writer has started since.
     pub closed: bool,
 }
 
@@ -53,13 +54,13 @@ pub struct Status {
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
-    /// None for a reader that found no LOCK file.
+    /// `None` for a reader that found no LOCK file.
     file: Option<Arc<dyn VfsFile>>,
-    /// What the writer last wrote; none for a reader.
+    /// The status that the writer last wrote; `None` for a reader.
     written: Option<Mutex<Status>>,
-    /// What stood there before the writer wrote.
+    /// The status before this writer took the lock.
     found: Option<Status>,
-    /// The byte this handle has locked.
+    /// The byte that this handle has locked.
     byte: Range<u64>,
 }
 
@@ -74,7 +75,7 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Takes the writer's lock, making the LOCK file at `path` if there is none.
+    /// Takes the writer's lock. Creates the LOCK file at `path` if there is none.
     ///
     /// # Errors
     /// [`Error::Held`] with the holder's process id; [`Error::NetworkFileSystem`]; [`Error::Io`].
@@ -123,13 +124,13 @@ impl Lock {
         Ok(Self { path: path.to_owned(), file, written: None, found: None, byte: READERS_BYTE })
     }
 
-    /// The status block as it stood before this writer took the lock: what its log is judged by.
+    /// The status block before this writer took the lock. Recovery judges the log by it.
     #[must_use]
     pub fn found(&self) -> Option<Status> {
         self.found
     }
 
-    /// The status block as it stands; none where there is none or it does not match its checksum.
+    /// The present status block; `None` if it is missing or does not match its checksum.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -140,7 +141,7 @@ impl Lock {
         }
     }
 
-    /// Tells readers, and the next recovery, that the log is synced up to `durable`.
+    /// Records, for readers and the next recovery, that the log is synced up to `durable`.
     ///
     /// # Errors
     /// [`Error::ReadOnly`] for a reader; [`Error::Io`].
@@ -148,7 +149,7 @@ impl Lock {
         self.write(durable, false)
     }
 
-    /// Tells them that the log is closed, and ends at `durable`.
+    /// Records that the log is closed and ends at `durable`.
     ///
     /// # Errors
     /// [`Error::ReadOnly`] for a reader; [`Error::Io`].
@@ -160,14 +161,14 @@ impl Lock {
         let (Some(file), Some(written)) = (&self.file, &self.written) else {
             return Err(Error::ReadOnly);
         };
-        // Held while writing, so that the block written last is the one noted last.
+        // Locked during the write, so that `written` is the block that was written last.
         let mut status = written.lock().unwrap_or_else(PoisonError::into_inner);
         if status.durable >= durable && status.closed == closed {
             return Ok(());
         }
         let next = Status { durable, closed, ..*status };
         file.write_at(&encode(&next), 0).map_err(Error::io(&self.path, "write"))?;
-        // Only what was written counts as written: the next call repeats one that failed.
+        // Set only after success: the next call repeats a failed write.
         *status = next;
         Ok(())
     }
@@ -188,7 +189,7 @@ impl Lock {
         self.is_held(READERS_BYTE)
     }
 
-    /// Keeps the log as it is, whoever writes, until the pin is dropped: nothing is erased or retired. Waits while that
+    /// Prevents any process from erasing or retiring parts of the log until the pin is dropped. Waits while an erasure
     /// is under way.
     ///
     /// # Errors
@@ -196,13 +197,13 @@ impl Lock {
     pub fn pin(vfs: &dyn Vfs, path: &Path) -> Result<Pin> {
         match vfs.open(path, OpenMode::Read) {
             Ok(file) => Pin::take(path, file, LockKind::Shared),
-            // Nobody can write without a LOCK file.
+            // No process can write without a LOCK file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Pin(None)),
             Err(error) => Err(Error::io(path, "open")(error)),
         }
     }
 
-    /// Waits until nobody pins the log, and lets nobody do so until what is returned is dropped.
+    /// Waits until no handle pins the log, and prevents new pins until the returned value is dropped.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -219,7 +220,7 @@ impl Lock {
     }
 }
 
-/// A lock on the log as it is. It ends when dropped.
+/// A lock that keeps the log from being erased or retired. It ends when dropped.
 #[derive(Debug)]
 pub struct Pin(Option<Arc<dyn VfsFile>>);
 
@@ -257,10 +258,10 @@ const STATUS_CRC: usize = STATUS_ZERO + 27;
 const STATUS_LEN: usize = STATUS_CRC + 4;
 const _: () = assert!(STATUS_LEN == 64);
 
-/// How often a status that does not match its checksum is read again: the writer may be writing it.
+/// The number of attempts to read a status that does not match its checksum: the writer may be writing it.
 const READ_ATTEMPTS: usize = 4;
 
-/// Refuses a directory where a lock may hold up nobody and a reader may be shown what the writer has long replaced.
+/// Refuses a network file system: its locks may have no effect, and readers may see old content.
 fn check_local(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new(""));
     match vfs.is_network(directory).map_err(Error::io(directory, "examine"))? {

@@ -1,22 +1,22 @@
-//! Log pages: the fixed-size units records are laid out in and sealed by.
+//! Log pages: the fixed-size units that hold records and seal them with a footer.
 //!
-//! Records stand one after another from the start of a page and never straddle two. One that is longer than a page has
-//! room for takes a *run* of whole pages for itself. A full page, or the last page of a run, ends in a footer:
+//! Records follow one another from the start of a page and never straddle two pages. A record longer than the room of a
+//! page takes a *run* of whole pages for itself. A full page, or the last page of a run, ends in a footer:
 //!
 //! | offset from the end | size | field |
 //! |---|---|---|
 //! | -96 | 4 | magic, the bytes `Hpag` |
 //! | -92 | 4 | CRC32 of the fields below, seeded like a record's with the footer's own place |
 //! | -88 | 4 | record count |
-//! | -84 | 4 | bytes taken by records, from the start of the page or run |
+//! | -84 | 4 | length of the records in bytes, from the start of the page or run |
 //! | -80 | 8 | number of records in the log before this page |
 //! | -72 | 8 | zero |
 //! | -64 | 32 | Merkle root of the records' `r` |
 //! | -32 | 32 | chain after this page |
 //!
-//! 1. Between the last record and the footer everything is zero.
-//! 2. A page without a footer is the open one, and nothing was written behind it.
-//! 3. Positions are multiples of the page size exactly where pages begin, in every segment.
+//! 1. All bytes between the last record and the footer are zero.
+//! 2. A page without a footer is the open one, and nothing was written after it.
+//! 3. In every segment, positions are multiples of the page size exactly where pages begin.
 
 use crate::chain::Hash;
 use crate::error::{Error, Result};
@@ -63,28 +63,28 @@ impl PageSize {
         self.0 as usize
     }
 
-    /// The bytes records may take in one page.
+    /// The bytes of a page that records may use.
     pub(crate) fn capacity(self) -> usize {
         self.len() - FOOTER_LEN
     }
 
-    /// How many pages a record of this stored length takes when it stands alone.
+    /// The number of pages of a run for a record of this stored length.
     pub(crate) fn run_pages(self, stored_len: usize) -> usize {
         (stored_len + FOOTER_LEN).div_ceil(self.len())
     }
 
-    /// How far a position lies behind the start of its page.
+    /// The offset of a position in its page.
     pub(crate) fn within(self, position: u64) -> usize {
         (position & (self.bytes() - 1)) as usize
     }
 
-    /// The start of the page a position lies in.
+    /// The start of the page that contains a position.
     pub(crate) fn start_of(self, position: u64) -> u64 {
         position & !(self.bytes() - 1)
     }
 }
 
-/// What a footer says.
+/// The fields of a footer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) record_count: u32,
@@ -94,12 +94,12 @@ pub(crate) struct Footer {
     pub(crate) chain: Hash,
 }
 
-/// What stands where a footer may.
+/// The parse of bytes where a footer may be.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ParsedFooter {
     /// Nothing was written here: the page is open.
     Blank,
-    /// A footer whose CRC holds.
+    /// A footer whose CRC matches.
     Footer(Footer),
     /// Anything else.
     Fault(String),
@@ -124,7 +124,7 @@ impl Footer {
             return ParsedFooter::Blank;
         }
         if bytes[MAGIC_AT..CRC_AT] != MAGIC {
-            return ParsedFooter::Fault("these bytes are no page footer".into());
+            return ParsedFooter::Fault("these bytes are not a page footer".into());
         }
         let stored = u32::from_le_bytes(field(bytes, CRC_AT));
         let computed = crc(bytes, seed, place);

@@ -1,18 +1,18 @@
-//! What has changed since the last checkpoint, and the rows as they stand with those changes.
+//! The changes of rows since the last checkpoint, and the rows with those changes.
 //!
-//! Rows live in the catalog as of the last checkpoint; what came after is an [`Overlay`], an
-//! immutable ordered map from row to new value, or to nothing for a deleted row. Copying an overlay
-//! costs nothing and changing a copy leaves the original alone, so a snapshot is a copy.
+//! The catalog holds the rows as of the last checkpoint. Later changes are an [`Overlay`], an
+//! immutable ordered map from row to new value, or to `None` for a deleted row. Copying an overlay
+//! is cheap and changing a copy leaves the original unchanged, so a snapshot is a copy.
 //!
 //! While a checkpoint is being written there are two overlays: `frozen`, which it writes, and
-//! `active`, which takes the changes made meanwhile. A [`View`] is all three:
+//! `active`, which takes new changes. A [`View`] combines them with the catalog (`base`):
 //!
-//! 1. `active` hides `frozen` hides `base`; a deletion hides like a value does.
+//! 1. `active` hides `frozen`, which hides `base`; a deletion hides like a value.
 //! 2. [`View::freeze`] and [`View::thaw`] change no answer.
-//! 3. A copy of a view answers the same for ever, whatever becomes of the original.
+//! 3. A copy of a view never changes, whatever happens to the original.
 //!
-//! Who may have to take changes back asks for a [`View::savepoint`]; from then on the view notes what each change
-//! replaced, which costs less than a copy kept aside: that would make every change copy the nodes it touches.
+//! A caller that may undo changes creates a [`View::savepoint`]. From then on the view records what each change
+//! replaced, which costs less than keeping a copy: with a copy, every change would copy the nodes it touches.
 //!
 //! Cost: O(log n) for each change and look-up; the maps are B-trees with shared nodes under the last few changes
 //! ([`BufferedMap`]).
@@ -27,7 +27,7 @@ use crate::catalog::{BaseRows, CatalogSnapshot};
 use crate::error::{Error, Result};
 use crate::small_bytes::{MAX_INLINE_LEN, SmallBytes};
 
-/// Names a row: a table and a key in it. Rows are ordered by table, then by key bytewise.
+/// The name of a row: a table and a key in it. Rows are ordered by table, then bytewise by key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     /// The table's number, then the key.
@@ -79,7 +79,7 @@ impl std::fmt::Debug for RowKey {
     }
 }
 
-/// An immutable set of changes; clones share everything and change apart.
+/// A set of changes. Clones share their content and change independently.
 #[derive(Clone, Debug, Default)]
 pub struct Overlay {
     changes: BufferedMap<RowKey, Option<SmallBytes>>,
@@ -93,52 +93,52 @@ impl Overlay {
         Self::default()
     }
 
-    /// Gives a row a value.
+    /// Sets the value of a row.
     pub fn put(&mut self, key: RowKey, value: SmallBytes) {
         self.change(key, Some(value));
     }
 
-    /// Gives a row a value that is known to have no change.
+    /// Sets the value of a row that has no change in this overlay.
     fn put_new(&mut self, key: RowKey, value: SmallBytes) {
         self.content_len += key.bytes.len() + value.len();
         self.changes.insert_new(key, Some(value));
     }
 
-    /// Deletes a row. It stays in the overlay, to hide what lies below.
+    /// Deletes a row. The deletion stays in the overlay and hides the row below.
     pub fn delete(&mut self, key: RowKey) {
         self.change(key, None);
     }
 
-    /// What the overlay says of a row: nothing, that it is deleted, or its value.
+    /// The change of a row: `None` for none, `Some(None)` for a deletion, or the new value.
     #[must_use]
     pub fn get(&self, key: &RowKey) -> Option<Option<&SmallBytes>> {
         self.changes.get(key).map(Option::as_ref)
     }
 
-    /// Every change, by row.
+    /// Every change, ordered by row.
     pub fn iter(&self) -> impl Iterator<Item = (&RowKey, Option<&SmallBytes>)> {
         self.changes.iter().map(|(key, value)| (key, value.as_ref()))
     }
 
-    /// How many rows are changed.
+    /// The number of changed rows.
     #[must_use]
     pub fn count(&self) -> usize {
         self.changes.len()
     }
 
-    /// True if nothing is changed.
+    /// True if no row is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// The bytes of all keys and values: what a limit on memory goes by.
+    /// The length of all keys and values in bytes, for limits on memory.
     #[must_use]
     pub fn content_len(&self) -> usize {
         self.content_len
     }
 
-    /// Makes a change and hands back the one it replaces.
+    /// Makes a change and returns the one it replaces.
     fn change(&mut self, key: RowKey, value: Option<SmallBytes>) -> Option<Option<SmallBytes>> {
         let (key_len, value_len) = (key.bytes.len(), len_of(&value));
         let replaced = self.changes.insert(key, value);
@@ -150,7 +150,7 @@ impl Overlay {
         replaced
     }
 
-    /// Puts back what [`Overlay::change`] replaced.
+    /// Restores what [`Overlay::change`] replaced.
     fn restore(&mut self, key: RowKey, replaced: Option<Option<SmallBytes>>) {
         match replaced {
             Some(value) => {
@@ -190,22 +190,22 @@ pub struct View {
     base: Option<CatalogSnapshot>,
     frozen: Overlay,
     active: Overlay,
-    /// What changes replaced since the outermost savepoint, the newest last.
+    /// The replaced changes since the outermost savepoint, the newest last.
     replaced: Vec<Replaced>,
-    /// Savepoints under way.
+    /// The number of open savepoints.
     savepoints: usize,
 }
 
-/// A row and what the active overlay said of it.
+/// A row and its former change in the active overlay.
 type Replaced = (RowKey, Option<Option<SmallBytes>>);
 
-/// Where a view stood, to come back to.
+/// A state of a view to roll back to.
 #[derive(Debug)]
 #[must_use = "ends with `View::release` or `View::roll_back`"]
 pub struct Savepoint(usize);
 
 impl Clone for View {
-    /// The rows as they are. The savepoints stay with the original.
+    /// Copies the rows. Savepoints stay with the original.
     fn clone(&self) -> Self {
         Self {
             base: self.base.clone(),
@@ -218,24 +218,24 @@ impl Clone for View {
 }
 
 impl View {
-    /// The rows of the catalog, or none at all without one.
+    /// A view of the catalog's rows, or an empty view without a catalog.
     #[must_use]
     pub fn new(base: Option<CatalogSnapshot>) -> Self {
         Self { base, ..Self::default() }
     }
 
-    /// The rows of the catalog that the changes stand on.
+    /// The catalog's rows, below the changes.
     #[must_use]
     pub fn base(&self) -> Option<&CatalogSnapshot> {
         self.base.as_ref()
     }
 
-    /// Gives a row a value.
+    /// Sets the value of a row.
     pub fn put(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<SmallBytes>) {
         self.change(RowKey::new(table, key.as_ref()), Some(value.into()));
     }
 
-    /// Gives a row a value that none had since the last checkpoint: it is not looked for among the changes.
+    /// Sets the value of a row that was not changed since the last checkpoint, without looking it up among the changes.
     pub fn put_new(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<SmallBytes>) {
         let key = RowKey::new(table, key.as_ref());
         if self.savepoints > 0 {
@@ -244,7 +244,7 @@ impl View {
         self.active.put_new(key, value.into());
     }
 
-    /// Deletes a row, whether there is one or not.
+    /// Deletes a row, which may be missing.
     pub fn delete(&mut self, table: u8, key: impl AsRef<[u8]>) {
         self.change(RowKey::new(table, key.as_ref()), None);
     }
@@ -258,18 +258,18 @@ impl View {
         self.replaced.push((key, replaced));
     }
 
-    /// Does ahead, for all copies, what a change of one of them might have to do ([`BufferedMap::merge`]).
+    /// Merges the map's run for all copies, so that no later change has to ([`BufferedMap::merge`]).
     pub fn merge(&self) {
         self.active.changes.merge();
     }
 
-    /// Where the view stands, to come back to. Savepoints end in the reverse order they began in.
+    /// Begins a savepoint. Savepoints must end in reverse order.
     pub fn savepoint(&mut self) -> Savepoint {
         self.savepoints += 1;
         Savepoint(self.replaced.len())
     }
 
-    /// Ends a savepoint; the changes since stay.
+    /// Ends a savepoint and keeps the changes since.
     pub fn release(&mut self, _savepoint: Savepoint) {
         self.savepoints = self.savepoints.saturating_sub(1);
         if self.savepoints == 0 {
@@ -277,7 +277,7 @@ impl View {
         }
     }
 
-    /// Takes back every change since a savepoint, and ends it.
+    /// Undoes every change since a savepoint and ends it.
     pub fn roll_back(&mut self, savepoint: Savepoint) {
         while self.replaced.len() > savepoint.0 {
             let Some((key, replaced)) = self.replaced.pop() else { break };
@@ -289,7 +289,7 @@ impl View {
     /// The value of a row.
     ///
     /// # Errors
-    /// What [`CatalogSnapshot::get`] says of a damaged catalog.
+    /// As [`CatalogSnapshot::get`].
     pub fn get(&self, table: u8, key: &[u8]) -> Result<Option<SmallBytes>> {
         let row = RowKey::new(table, key);
         if let Some(change) = self.active.get(&row).or_else(|| self.frozen.get(&row)) {
@@ -321,7 +321,7 @@ impl View {
         [&self.active, &self.frozen].into_iter().any(|overlay| overlay.has(table, prefix))
     }
 
-    /// Begins a checkpoint: what was active is now frozen, and is what the checkpoint is to write.
+    /// Begins a checkpoint: freezes the active overlay and returns it for the checkpoint to write.
     ///
     /// # Panics
     /// If there is a frozen overlay already: one checkpoint at a time.
@@ -331,13 +331,13 @@ impl View {
         self.frozen.clone()
     }
 
-    /// Ends a checkpoint: `base` holds what was frozen.
+    /// Ends a checkpoint: `base` now contains the frozen changes.
     pub fn thaw(&mut self, base: CatalogSnapshot) {
         self.base = Some(base);
         self.frozen = Overlay::new();
     }
 
-    /// Ends a checkpoint that failed: what was frozen is active again, below what came after.
+    /// Ends a failed checkpoint: the frozen changes become active again, below the newer ones.
     pub fn unfreeze(&mut self) {
         let newer = std::mem::replace(&mut self.active, std::mem::take(&mut self.frozen));
         for (key, value) in newer.changes {
@@ -345,7 +345,7 @@ impl View {
         }
     }
 
-    /// The changes no checkpoint has begun to write.
+    /// The changes that no checkpoint is writing.
     #[must_use]
     pub fn active(&self) -> &Overlay {
         &self.active
@@ -374,7 +374,7 @@ impl View {
 }
 
 /// The rows of a range, from [`View::range`] and [`View::prefix`]: key without its table, and value.
-/// After an error there is nothing more.
+/// Ends after an error.
 #[derive(Debug)]
 pub struct Rows<'a> {
     base: Option<Peekable<BaseRows>>,
@@ -398,7 +398,7 @@ impl Iterator for Rows<'_> {
                 (one, other) => one.or(other),
             };
             let stored = match self.base.as_mut().and_then(Peekable::peek) {
-                // An error is taken at once, as if its row came first.
+                // An error is returned at once, as if its row came first.
                 Some(Err(_)) => Some(Ordering::Less),
                 Some(Ok((key, _))) => Some(changed.map_or(Ordering::Less, |changed| key.as_slice().cmp(changed))),
                 None => None,
@@ -439,7 +439,7 @@ fn take(changes: &mut Option<Changes<'_>>) -> Option<Option<SmallBytes>> {
     changes.as_mut()?.next().map(|(_, value)| value.clone())
 }
 
-/// Table and key in one piece, as the catalog orders them.
+/// Table and key as one key of the catalog.
 pub(crate) fn flat_key(table: u8, key: &[u8]) -> Vec<u8> {
     let mut flat = Vec::with_capacity(1 + key.len());
     flat.push(table);
@@ -447,7 +447,7 @@ pub(crate) fn flat_key(table: u8, key: &[u8]) -> Vec<u8> {
     flat
 }
 
-/// The bounds of a table's keys as the catalog orders them.
+/// Bounds of a table's keys as bounds of the catalog's keys.
 pub(crate) fn flat_bounds(table: u8, from: Bound<&[u8]>, to: Bound<&[u8]>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let from = match from {
         Bound::Unbounded => Bound::Included(vec![table]),
@@ -464,7 +464,7 @@ fn key_of(flat: &[u8]) -> Vec<u8> {
     flat.get(1..).unwrap_or_default().to_vec()
 }
 
-/// The least key above all that begin with `prefix`, if there is one.
+/// The least key above all keys that begin with `prefix`, if there is one.
 fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if let Some(next) = last.checked_add(1) {
@@ -475,7 +475,7 @@ fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     None
 }
 
-/// True if no key can lie between the bounds. The maps below take such bounds for a mistake.
+/// True if no key can be between the bounds. The underlying maps panic on such bounds.
 fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     match (from, to) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -489,7 +489,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_can_come_back_to_is_not_kept() {
+    fn replaced_changes_are_dropped_with_the_last_savepoint() {
         let mut view = View::default();
         let outer = view.savepoint();
         view.put(1, b"a", *b"1");

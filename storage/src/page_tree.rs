@@ -1,22 +1,23 @@
-//! The Merkle tree of a page's records, made level by level.
+//! The Merkle tree of a page's records, computed level by level.
 //!
-//! A node alone is two blocks to hash, one after the other. Who has all records of a page at hand makes the nodes of a
-//! level together, and the roots over the records before each commit likewise: a step of all of them at a time.
+//! A single node takes two blocks, hashed one after the other. A caller that has all records of a page computes the
+//! nodes of a level together, and likewise the roots over the records before each commit, one step of all of them at a
+//! time.
 //!
-//! Nothing depends on what was made here. A node or root is given out only for the very hashes it was made of; whoever
-//! asks for another makes it as ever.
+//! The tree is only a cache: a node or root is returned only for exactly the hashes it was computed from. Callers
+//! compute any other themselves.
 
 use crate::chain::{self, Frontier, Hash};
 use crate::hash_batch::HashBatch;
 
-/// Nodes and roots, ready to be asked for.
+/// Precomputed nodes and roots.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageTree {
     /// The leaves, then each level's complete nodes.
     nodes: Vec<Hash>,
-    /// Where each level begins.
+    /// The start of each level in `nodes`.
     levels: Vec<usize>,
-    /// By how many leaves they are over, ascending.
+    /// Ascending by the number of leaves they cover.
     roots: Vec<Root>,
     batch: HashBatch,
 }
@@ -24,21 +25,21 @@ pub(crate) struct PageTree {
 #[derive(Clone, Debug)]
 struct Root {
     count: u64,
-    /// The bits of the count whose complete subtrees are still to come in, from the right.
+    /// The bits of the count whose complete subtrees have not been added yet, from the right.
     left: u64,
     hash: Hash,
 }
 
 impl PageTree {
-    /// Forgets everything.
+    /// Removes all nodes and roots.
     pub(crate) fn clear(&mut self) {
         self.nodes.clear();
         self.levels.clear();
         self.roots.clear();
     }
 
-    /// Makes the nodes over these leaves, and the roots over the first so many, for each of these counts: ascending,
-    /// and from 1 to as many as there are.
+    /// Computes the nodes over these leaves and, for each of these counts, the root over that many leaves. The counts
+    /// ascend and are from 1 to the number of leaves.
     pub(crate) fn make(&mut self, leaves: &[Hash], counts: impl Iterator<Item = u64>) {
         self.clear();
         let mut start = 0;
@@ -55,7 +56,8 @@ impl PageTree {
         self.make_roots(counts);
     }
 
-    /// A root is made from the right: the smallest complete subtree under a node with the next larger one, and so on.
+    /// Computes each root from the right: the node over the smallest complete subtree and the next larger one, and so
+    /// on.
     fn make_roots(&mut self, counts: impl Iterator<Item = u64>) {
         let mut roots = std::mem::take(&mut self.roots);
         roots.extend(counts.filter_map(|count| {
@@ -75,7 +77,7 @@ impl PageTree {
         self.roots = roots;
     }
 
-    /// Of the complete subtrees over the first `count` leaves the one of this level; the bit of the level must be set.
+    /// The complete subtree of this level over the first `count` leaves; the level's bit must be set in `count`.
     fn peak(&self, count: u64, level: u32) -> Option<&Hash> {
         let number = count.checked_shr(level)?.checked_sub(1)?;
         self.level(level as usize)?.get(number as usize)
@@ -86,24 +88,24 @@ impl PageTree {
         self.nodes.get(*self.levels.get(level)?..end)
     }
 
-    /// The node of this level and number, if it is the one over these two.
+    /// The node of this level and index, if it is the parent of these two.
     pub(crate) fn node(&self, level: usize, number: usize, left: &Hash, right: &Hash) -> Option<Hash> {
         let below = self.level(level.checked_sub(1)?)?;
         let both = below.get(2 * number..2 * number + 2)?;
         (both == [*left, *right]).then(|| self.level(level)?.get(number).copied())?
     }
 
-    /// The root over the first so many leaves, if it was made.
+    /// The root over the first `count` leaves, if it was computed.
     pub(crate) fn root_over(&self, count: u64) -> Option<Hash> {
         let at = self.roots.binary_search_by_key(&count, |root| root.count).ok()?;
         self.roots.get(at).map(|root| root.hash)
     }
 
-    /// The root of a growing list, if it holds the first leaves of these and their root was made.
+    /// The root of a growing list, if the list is a prefix of these leaves whose root was computed.
     pub(crate) fn root(&self, open: &Frontier) -> Option<Hash> {
         let count = open.count();
         let root = self.root_over(count)?;
-        // The peaks are those of the bits that are set, the highest first.
+        // One peak for each bit that is set, the highest first.
         let mut left = count;
         let same = open.peaks().iter().all(|peak| {
             let level = left.checked_ilog2().unwrap_or_default();
@@ -167,7 +169,7 @@ mod tests {
         assert_eq!(tree.root(&plain(&leaves[..3])), None);
     }
 
-    /// A leaf that is another than the tree was made over makes every node above it another.
+    /// A different leaf makes every node above it different.
     #[test]
     fn other_leaves_get_nothing_that_was_made() {
         for changed in 0..16 {

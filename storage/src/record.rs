@@ -3,7 +3,7 @@
 //! | offset | size | field |
 //! |---|---|---|
 //! | 0 | 4 | length of the payload in bytes, at most 16 MiB |
-//! | 4 | 1 | type: below `0xf0` the engine's, from there on the log's own; never 0 |
+//! | 4 | 1 | type: below `0xf0` for the engine, from there on reserved for the log; never 0 |
 //! | 5 | 1 | flags: bit 0 redacted; all others 0 |
 //! | 6 | 2 | mark, the bytes `Hr` |
 //! | 8 | 4 | CRC32 of all of the record but this field |
@@ -15,33 +15,33 @@
 //! record copied to another place, or from another database, does not pass. The record's hash `r` ([`crate::chain`])
 //! does not depend on the place.
 //!
-//! 1. Twelve zero bytes are no record: the mark is never zero.
-//! 2. `r` covers the flags as they were written, so redacting changes nothing above: the flag is set, `r` itself is put
-//!    at offset 12, the position of the record that stands in for it (0: none does) at 44, and the rest up to the
-//!    record's end is zeroed. Every record is long enough for that.
-//! 3. Nothing is believed before the CRC holds, and the CRC is not computed before the length is known to fit.
+//! 1. Twelve zero bytes never begin a record: the mark is not zero.
+//! 2. `r` covers the flags as first written, so redaction changes no hash above it. Redaction sets the flag, writes `r`
+//!    at offset 12 and the position of the replacement record (0 for none) at 44, and zeroes the rest up to the
+//!    record's end. Every record is long enough for that.
+//! 3. No field is trusted before the CRC matches, and the CRC is computed only after the length is known to fit.
 
 use crate::chain::{self, Hash};
 use crate::error::{Error, Result};
 use crate::log::Lsn;
 use crate::record_hashes::RecordHashes;
 
-/// The longest payload of one record.
+/// The greatest payload length of a record.
 pub const MAX_PAYLOAD: usize = 16 << 20;
 
-/// The record types from here on belong to the log itself.
+/// Record types from here on are reserved for the log.
 pub const FIRST_RESERVED_KIND: u8 = 0xf0;
 
-/// Set in [`Record::flags`] when payload and salt were erased.
+/// Set in [`Record::flags`] if payload and salt were erased.
 pub const FLAG_REDACTED: u8 = 1;
 
 /// Ends a transaction.
 pub(crate) const KIND_COMMIT: u8 = 0xf0;
-/// Ends the log of a database that was closed in order.
+/// Ends the log of a database that was closed properly.
 pub(crate) const KIND_CLOSE: u8 = 0xf1;
-/// Says which records are to be erased, before they are ([`crate::log::redaction`]).
+/// Names the records to erase, before they are erased ([`crate::log::redaction`]).
 pub(crate) const KIND_REDACT: u8 = 0xf2;
-/// Says that they were.
+/// States that they were erased.
 pub(crate) const KIND_REDACTED: u8 = 0xf3;
 
 const LENGTH_AT: usize = 0;
@@ -52,14 +52,14 @@ const CRC_AT: usize = MARK_AT + 2;
 const SALT_AT: usize = CRC_AT + 4;
 const PAYLOAD_AT: usize = SALT_AT + SALT_LEN;
 
-/// The bytes before a record's salt: what it takes to know its length.
+/// The bytes before a record's salt: enough to know its length.
 pub(crate) const PREFIX_LEN: usize = SALT_AT;
 pub(crate) const SALT_LEN: usize = 16;
 /// Records start and end on multiples of this.
 pub(crate) const ALIGNMENT: usize = 8;
 /// The shortest record.
 pub(crate) const MIN_LEN: usize = 56;
-/// Where a redacted record keeps the position of its replacement.
+/// The offset of the replacement's position in a redacted record.
 const REPLACEMENT_AT: usize = SALT_AT + size_of::<Hash>();
 
 const MARK: [u8; 2] = *b"Hr";
@@ -71,27 +71,27 @@ const _: () = assert!(MAX_PAYLOAD <= u32::MAX as usize);
 /// A record to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecord {
-    /// What the payload is; its meaning is the engine's. Neither 0 nor from [`FIRST_RESERVED_KIND`] on.
+    /// The type of the payload, which the engine defines. From 1 to below [`FIRST_RESERVED_KIND`].
     pub kind: u8,
-    /// The bytes, at most [`MAX_PAYLOAD`].
+    /// The bytes; at most [`MAX_PAYLOAD`] of them.
     pub payload: Vec<u8>,
 }
 
-/// A record as read, checked.
+/// A record as read and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Where it stands.
+    /// Its position.
     pub lsn: Lsn,
-    /// What the payload is.
+    /// The type of the payload.
     pub kind: u8,
     /// [`FLAG_REDACTED`] or 0.
     pub flags: u8,
-    /// The bytes; none when redacted.
+    /// The bytes; empty if redacted.
     pub payload: Vec<u8>,
     /// Its hash `r`, a leaf of the Merkle trees.
     pub hash: Hash,
-    /// Where the record stands that holds what may be known of it, if it was redacted and one does. Reading the log in
-    /// order gives that record's type and bytes in the place of this one's.
+    /// The position of its replacement, if it was redacted and has one. Reading the log in order gives the
+    /// replacement's type and bytes instead of this record's.
     pub replacement: Option<Lsn>,
 }
 
@@ -103,13 +103,13 @@ impl Record {
     }
 }
 
-/// The bytes a record with this payload takes in the log.
+/// The length in the log of a record with a payload of this length.
 pub(crate) const fn stored_len(payload_len: usize) -> usize {
     let len = (PAYLOAD_AT + payload_len).next_multiple_of(ALIGNMENT);
     if len < MIN_LEN { MIN_LEN } else { len }
 }
 
-/// Where a CRC starts from, so that it only holds in one place of one database.
+/// The initial value of CRCs, which makes a CRC valid in one place of one database only.
 #[derive(Clone, Debug)]
 pub(crate) struct CrcSeed(crc32fast::Hasher);
 
@@ -128,14 +128,14 @@ impl CrcSeed {
     }
 }
 
-/// A byte of a segment file.
+/// An offset in a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
 }
 
-/// Refuses a type that is not the engine's to give.
+/// Refuses a type that is 0 or reserved for the log.
 pub(crate) fn check_kind(kind: u8) -> Result<()> {
     if kind >= FIRST_RESERVED_KIND || kind == 0 {
         return Err(Error::ReservedKind { kind });
@@ -143,14 +143,14 @@ pub(crate) fn check_kind(kind: u8) -> Result<()> {
     Ok(())
 }
 
-/// Begins a record behind `out`; its payload follows, and then [`end`].
+/// Begins a record at the end of `out`. The caller appends the payload, then calls [`end`].
 pub(crate) fn begin(kind: u8, salt: &[u8; SALT_LEN], out: &mut Vec<u8>) {
     out.extend_from_slice(&header_of(kind, 0));
     out.extend_from_slice(&[0; SALT_AT - CRC_AT]);
     out.extend_from_slice(salt);
 }
 
-/// Ends the record that begins at `start`, its CRC left for [`set_crc`]. Says how long its payload is.
+/// Ends the record that begins at `start` and returns the length of its payload. [`set_crc`] adds the CRC later.
 pub(crate) fn end(out: &mut Vec<u8>, start: usize) -> Result<usize> {
     let len = out.len() - start - PAYLOAD_AT;
     if len > MAX_PAYLOAD {
@@ -161,7 +161,7 @@ pub(crate) fn end(out: &mut Vec<u8>, start: usize) -> Result<usize> {
     Ok(len)
 }
 
-/// Appends a record of the log's own, its CRC left for [`set_crc`], and returns its hash.
+/// Appends a record of the log itself and returns its hash. [`set_crc`] adds the CRC later.
 pub(crate) fn encode(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut Vec<u8>) -> Hash {
     let start = out.len();
     begin(kind, salt, out);
@@ -172,7 +172,7 @@ pub(crate) fn encode(kind: u8, salt: &[u8; SALT_LEN], payload: &[u8], out: &mut 
     chain::record_hash(&header, salt, payload)
 }
 
-/// Adds a whole record that is not redacted, `record` exactly its bytes, to those that are hashed together.
+/// Adds a whole record that is not redacted, given as exactly its bytes, to a batch of hashes.
 pub(crate) fn hash_together(offset: usize, record: &[u8], together: &mut RecordHashes) {
     let parts = record.split_first_chunk().zip(record[SALT_AT..].split_first_chunk());
     let Some(((header @ [a, b, c, d, _, _, _, _], _), (salt, rest))) = parts else { return };
@@ -180,7 +180,7 @@ pub(crate) fn hash_together(offset: usize, record: &[u8], together: &mut RecordH
     together.push(offset, header, salt, &rest[..len]);
 }
 
-/// A new record's first bytes.
+/// The first bytes of a new record.
 fn header_of(kind: u8, payload_len: usize) -> [u8; 8] {
     debug_assert!(payload_len <= MAX_PAYLOAD);
     let mut header = [0; 8];
@@ -190,13 +190,13 @@ fn header_of(kind: u8, payload_len: usize) -> [u8; 8] {
     header
 }
 
-/// Completes an encoded record for its place: `record` is exactly its bytes.
+/// Sets the CRC of an encoded record for its place: `record` is exactly its bytes.
 pub(crate) fn set_crc(record: &mut [u8], seed: &CrcSeed, place: Place) {
     let crc = crc(record, seed, place);
     record[CRC_AT..SALT_AT].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The bytes of a redacted record of this type and former payload length.
+/// The bytes of a redacted record of this type and original payload length.
 pub(crate) fn redacted(
     kind: u8,
     payload_len: u32,
@@ -223,12 +223,12 @@ fn crc(record: &[u8], seed: &CrcSeed, place: Place) -> u32 {
     hasher.finalize()
 }
 
-/// What stands where a record may start.
+/// The parse of bytes at which a record may start.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
-    /// Nothing was written here, or too little room is left for a record.
+    /// Nothing was written here, or the room left is too small for a record.
     Blank,
-    /// A record whose CRC holds.
+    /// A record whose CRC matches.
     Record(RecordView<'a>),
     /// Anything else.
     Fault(String),
@@ -241,9 +241,9 @@ pub(crate) struct RecordView<'a> {
     pub(crate) flags: u8,
     pub(crate) payload: &'a [u8],
     pub(crate) hash: Hash,
-    /// The position of its replacement, 0 without one.
+    /// The position of its replacement; 0 if it has none.
     pub(crate) replacement: u64,
-    /// With padding.
+    /// Its length in the log, with padding.
     pub(crate) stored_len: usize,
 }
 
@@ -252,15 +252,15 @@ impl RecordView<'_> {
         self.to_record_with(lsn, self.payload)
     }
 
-    /// The record with this as its payload: its own or, where nobody asks for it, none.
+    /// The record with this payload: its own, or an empty one if the caller does not need it.
     pub(crate) fn to_record_with(&self, lsn: Lsn, payload: &[u8]) -> Record {
         let replacement = (self.replacement > 0).then_some(Lsn(self.replacement));
         Record { lsn, kind: self.kind, flags: self.flags, payload: payload.to_vec(), hash: self.hash, replacement }
     }
 }
 
-/// The length a record's first bytes claim, with padding: `None` for anything that is no record prefix. To be believed
-/// only as far as it fits the page or the segment.
+/// The length that a record's first bytes claim, with padding; `None` for bytes that are not a record prefix. The
+/// caller must check that it fits the page or the segment.
 pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
     let prefix = prefix.get(..PREFIX_LEN)?;
     if prefix[MARK_AT..CRC_AT] != MARK || prefix[KIND_AT] == 0 {
@@ -270,7 +270,7 @@ pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
     (length <= MAX_PAYLOAD).then(|| stored_len(length))
 }
 
-/// A record that seems to stand in a page: nothing of it is checked yet.
+/// A possible record in a page, not checked yet.
 #[derive(Debug)]
 pub(crate) struct Claimed<'a> {
     pub(crate) offset: usize,
@@ -278,14 +278,14 @@ pub(crate) struct Claimed<'a> {
     pub(crate) content: ClaimedContent<'a>,
 }
 
-/// What a record's hash comes from.
+/// The input of a record's hash, or the hash itself.
 #[derive(Debug)]
 pub(crate) enum ClaimedContent<'a> {
     Written { header: [u8; 8], salt: [u8; SALT_LEN], payload: &'a [u8] },
     Redacted(Hash),
 }
 
-/// The records that seem to stand in a page from an offset on, up to the first bytes that are none.
+/// The possible records of a page from an offset on, up to the first bytes that are not a record prefix.
 pub(crate) fn claimed(page: &[u8], from: usize) -> impl Iterator<Item = Claimed<'_>> {
     let mut end = from;
     std::iter::from_fn(move || {
@@ -308,12 +308,12 @@ pub(crate) fn claimed(page: &[u8], from: usize) -> impl Iterator<Item = Claimed<
     })
 }
 
-/// Reads the record at the start of `bytes`, which end where the room for records does.
+/// Parses the record at the start of `bytes`, which end where the room for records ends.
 pub(crate) fn parse<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place) -> Parsed<'a> {
     parse_hashed(bytes, seed, place, None)
 }
 
-/// The same, for a record whose hash may be there: that of these very bytes.
+/// Like [`parse`], with the hash of exactly these bytes if it was computed before.
 pub(crate) fn parse_hashed<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place, hash: Option<Hash>) -> Parsed<'a> {
     let Some(prefix) = bytes.get(..PREFIX_LEN) else {
         return Parsed::Blank;
@@ -322,7 +322,7 @@ pub(crate) fn parse_hashed<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place, ha
         return Parsed::Blank;
     }
     let Some(stored_len) = claimed_len(prefix) else {
-        return Parsed::Fault("these bytes are no record header".into());
+        return Parsed::Fault("these bytes are not a record header".into());
     };
     let Some(record) = bytes.get(..stored_len) else {
         return Parsed::Fault(format!("a record of {stored_len} bytes does not fit the {} bytes left", bytes.len()));
@@ -354,14 +354,14 @@ pub(crate) fn parse_hashed<'a>(bytes: &'a [u8], seed: &CrcSeed, place: Place, ha
     Parsed::Record(RecordView { kind: record[KIND_AT], flags, payload, hash, replacement, stored_len })
 }
 
-/// The part of a record's header that its hash is over.
+/// The part of a record's header that its hash covers.
 fn hashed_header(record: &[u8]) -> [u8; 8] {
     let mut header = [0; 8];
     header.copy_from_slice(&record[..CRC_AT]);
     header
 }
 
-/// The hash that a redacted record states.
+/// The hash stated by a redacted record.
 fn stated_hash(record: &[u8]) -> Hash {
     let mut r = Hash::default();
     r.copy_from_slice(&record[SALT_AT..REPLACEMENT_AT]);
@@ -387,7 +387,7 @@ pub(crate) mod tests {
         (bytes, r)
     }
 
-    /// Erases payload and salt as the format describes it.
+    /// Erases payload and salt as the format describes.
     pub(crate) fn redact(record: &mut [u8], seed: &CrcSeed, place: Place) {
         let Parsed::Record(RecordView { hash, kind, payload, .. }) = parse(record, seed, place) else {
             panic!("not a record")
@@ -510,7 +510,8 @@ pub(crate) mod tests {
             let (bytes, r) = encoded(kind, &payload);
             prop_assert_eq!(bytes.len() % ALIGNMENT, 0);
             prop_assert_eq!(claimed_len(&bytes), Some(bytes.len()));
-            let expected = RecordView { kind, flags: 0, payload: &payload, hash: r, replacement: 0, stored_len: bytes.len() };
+            let stored_len = bytes.len();
+            let expected = RecordView { kind, flags: 0, payload: &payload, hash: r, replacement: 0, stored_len };
             prop_assert_eq!(parse(&bytes, &seed(), PLACE), Parsed::Record(expected));
         }
 

@@ -1,7 +1,7 @@
-//! The hashes of the records of a page, or of a transaction, made together.
+//! Batched hashes of the records of a page or a transaction.
 //!
-//! Who needs the hashes of many records asks for all of them first. Those up to [`MAX_BATCHED_LEN`] are made side by
-//! side; a longer record is hashed alone, and one that was erased states its hash.
+//! Callers that need many hashes add all records first. Records up to [`MAX_BATCHED_LEN`] are hashed in parallel lanes,
+//! a longer one is hashed alone, and an erased one states its hash.
 
 use crate::chain::{self, Hash};
 use crate::hash_batch::{HashBatch, MAX_BATCHED_LEN};
@@ -14,14 +14,14 @@ pub(crate) struct RecordHashes {
     offsets: Vec<usize>,
     hashes: Vec<Hash>,
     batch: HashBatch,
-    /// Which of the records are in the batch.
+    /// The indices of the records that are in the batch.
     batched: Vec<usize>,
-    /// The one after the record that was looked up last: mostly the one that comes next.
+    /// The index after the last one found: usually the next one wanted.
     next: usize,
 }
 
 impl RecordHashes {
-    /// Forgets all records.
+    /// Removes all records.
     pub(crate) fn clear(&mut self) {
         self.offsets.clear();
         self.hashes.clear();
@@ -30,7 +30,7 @@ impl RecordHashes {
         self.next = 0;
     }
 
-    /// Adds a record behind those there are.
+    /// Adds a record whose offset is above those of all others.
     pub(crate) fn push(&mut self, offset: usize, header: &[u8; 8], salt: &[u8; SALT_LEN], payload: &[u8]) {
         if payload.len() < MAX_BATCHED_LEN {
             self.batched.push(self.hashes.len());
@@ -47,7 +47,7 @@ impl RecordHashes {
         self.hashes.push(hash);
     }
 
-    /// Makes the hashes, and gives them in order.
+    /// Computes the hashes and returns them in order.
     pub(crate) fn make(&mut self) -> &[Hash] {
         for (&at, hash) in self.batched.iter().zip(self.batch.run()) {
             if let Some(place) = self.hashes.get_mut(at) {
@@ -57,7 +57,7 @@ impl RecordHashes {
         &self.hashes
     }
 
-    /// The hash of the record at an offset, if it was made.
+    /// The hash of the record at an offset, if it was computed.
     pub(crate) fn find(&mut self, offset: usize) -> Option<Hash> {
         let at = match self.offsets.get(self.next) {
             Some(next) if *next == offset => self.next,

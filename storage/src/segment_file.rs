@@ -1,8 +1,8 @@
 //! The frame of every derived file: columns (`.cseg`), vectors (`.vseg`), words (`.wseg`).
 //!
-//! A derived file is a few named sections of bytes, written once, mapped for reading, never changed,
-//! and rebuilt from the log when it is lost. The frame says whose it is and makes sure that a
-//! damaged, foreign or misplaced file is an error instead of an answer.
+//! A derived file has a few named sections of bytes. It is written once, mapped for reading, never
+//! changed, and rebuilt from the log if it is lost. The frame identifies the file, so that a damaged,
+//! foreign or misplaced file is an error instead of a wrong answer.
 //!
 //! All integers are little-endian. Header, 64 bytes:
 //!
@@ -13,7 +13,7 @@
 //! | 8 | 4 | frame version, 1 |
 //! | 12 | 4 | version of the kind's content |
 //! | 16 | 16 | database id |
-//! | 32 | 8 | generation: names a file of this database for good, never used twice |
+//! | 32 | 8 | generation: identifies a file of this database, never used twice |
 //! | 40 | 4 | place: which layer or chunk the file serves |
 //! | 44 | 4 | section count, n |
 //! | 48 | 8 | file length |
@@ -35,8 +35,9 @@
 //!
 //! The sections follow in the directory's order, each padded with zeros to a multiple of 64.
 //!
-//! A file may have a section `LOG `, 48 bytes, and then has the compatible feature 0: which log it was made from, and
-//! how far. What it holds comes from the records up to that commit, and from no other log. A file of columns has none.
+//! A file may have a section `LOG `, 48 bytes, and then has the compatible feature 0. The section names the commit up
+//! to which the file was derived: its content comes from the records of this log up to that commit. Column files have
+//! none.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -44,13 +45,13 @@
 //! | 8 | 8 | number of the commit |
 //! | 16 | 32 | head of the log there |
 //!
-//! 1. A file appears under its name complete and synced, or not at all.
-//! 2. `open` checks header and directory in full; a section's bytes are checked when it is first
-//!    asked for, and what was checked is remembered. `verify` checks everything again.
-//! 3. Sections start 64-byte aligned in memory, so readers may cast them in place. That is why only
+//! 1. A file gets its name when it is complete and synced.
+//! 2. `open` checks header and directory in full. A section's bytes are checked at its first use, and
+//!    the result is remembered. `verify` checks everything again.
+//! 3. Sections start 64-byte aligned in memory, so readers may cast them in place. Therefore only
 //!    little-endian machines are supported.
-//! 4. A section's checksum covers whose it is and where: bytes that a stray write brought from
-//!    another file or another place do not pass.
+//! 4. A section's checksum covers the file's identity and the section's offset: bytes that a stray write
+//!    copied from another file or place do not pass.
 
 mod origin;
 mod stream;
@@ -68,7 +69,7 @@ use crate::vfs::{Mapping, Vfs, refuse_symlink};
 pub use stream::SegmentFileStream;
 pub use streaming_reader::StreamingReader;
 
-/// Which file this is: what a reader must expect to find, or else refuse the file.
+/// The identity of a file. A reader refuses a file with another identity than it expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     /// The database's id.
@@ -85,11 +86,22 @@ pub struct SegmentFileWriter {
     kind: [u8; 4],
     version: u32,
     identity: FileIdentity,
-    sections: Vec<([u8; 4], Vec<u8>)>,
+    sections: Vec<([u8; 4], Box<dyn SectionContent>)>,
+}
+
+/// The values of a section, kept as the caller made them: a copy as bytes would double the memory of large ones.
+trait SectionContent: std::fmt::Debug + Send + Sync {
+    fn bytes(&self) -> &[u8];
+}
+
+impl<T: bytemuck::NoUninit + std::fmt::Debug + Send + Sync> SectionContent for Vec<T> {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self)
+    }
 }
 
 impl SegmentFileWriter {
-    /// Begins a file of `kind` whose content is laid out as `version` says.
+    /// Begins a file of `kind` with this version of its content.
     #[must_use]
     pub fn new(kind: [u8; 4], version: u32, identity: FileIdentity) -> Self {
         Self { kind, version, identity, sections: Vec::new() }
@@ -100,11 +112,22 @@ impl SegmentFileWriter {
     /// # Panics
     /// If the file has a section of this tag already.
     pub fn section(&mut self, tag: [u8; 4], bytes: Vec<u8>) {
-        assert!(self.sections.iter().all(|(other, _)| *other != tag), "one section to a tag");
-        self.sections.push((tag, bytes));
+        self.numbers(tag, bytes);
     }
 
-    /// Says up to which commit of the log the content goes.
+    /// Adds a section of numbers, which are written as they are in memory.
+    ///
+    /// # Panics
+    /// If the file has a section of this tag already.
+    pub fn numbers<T>(&mut self, tag: [u8; 4], values: Vec<T>)
+    where
+        T: bytemuck::NoUninit + std::fmt::Debug + Send + Sync,
+    {
+        assert!(self.sections.iter().all(|(other, _)| *other != tag), "one section to a tag");
+        self.sections.push((tag, Box::new(values)));
+    }
+
+    /// Sets the commit of the log up to which the content was derived.
     #[must_use]
     pub fn made_from(mut self, origin: &Head) -> Self {
         self.section(origin::TAG, origin::encode(origin).to_vec());
@@ -115,9 +138,10 @@ impl SegmentFileWriter {
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.head();
-        bytes.reserve_exact(self.sections.iter().map(|(_, section)| section.len().next_multiple_of(ALIGNMENT)).sum());
+        let lens = self.sections.iter().map(|(_, section)| section.bytes().len().next_multiple_of(ALIGNMENT));
+        bytes.reserve_exact(lens.sum());
         for (_, section) in &self.sections {
-            bytes.extend_from_slice(section);
+            bytes.extend_from_slice(section.bytes());
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
         }
         bytes
@@ -127,12 +151,13 @@ impl SegmentFileWriter {
     /// Returns its length in bytes.
     ///
     /// # Errors
-    /// [`Error::Io`]; nothing then stands under `path` that was not there before.
+    /// [`Error::Io`]; `path` is then unchanged.
     pub fn write(self, vfs: &dyn Vfs, path: &Path) -> Result<u64> {
-        let lens: Vec<_> = self.sections.iter().map(|(tag, bytes)| (*tag, Some(bytes.len() as u64))).collect();
+        let len = |section: &dyn SectionContent| Some(section.bytes().len() as u64);
+        let lens: Vec<_> = self.sections.iter().map(|(tag, section)| (*tag, len(section.as_ref()))).collect();
         let mut file = SegmentFileStream::create(vfs, path, (self.kind, self.version), self.identity, None, &lens)?;
-        for (number, (_, bytes)) in self.sections.iter().enumerate() {
-            file.append(number, bytes)?;
+        for (number, (_, section)) in self.sections.into_iter().enumerate() {
+            file.append(number, section.bytes())?;
         }
         file.finish()
     }
@@ -141,7 +166,8 @@ impl SegmentFileWriter {
     fn head(&self) -> Vec<u8> {
         let mut offset = head_len(self.sections.len()) as u64;
         let mut placed = Vec::with_capacity(self.sections.len());
-        for (tag, bytes) in &self.sections {
+        for (tag, section) in &self.sections {
+            let bytes = section.bytes();
             let mut crc = section_hasher(&self.identity, *tag, offset);
             crc.update(bytes);
             placed.push(Placed { tag: *tag, crc: crc.finalize(), offset, len: bytes.len() as u64 });
@@ -151,7 +177,7 @@ impl SegmentFileWriter {
     }
 }
 
-/// Where a section stands, and its checksum.
+/// A section's offset, length and checksum.
 struct Placed {
     tag: [u8; 4],
     crc: u32,
@@ -159,7 +185,7 @@ struct Placed {
     len: u64,
 }
 
-/// Where the first of so many sections starts.
+/// The offset of the first of `sections` sections.
 fn head_len(sections: usize) -> usize {
     (HEADER_LEN + sections * ENTRY_LEN).next_multiple_of(ALIGNMENT)
 }
@@ -208,12 +234,12 @@ struct Section {
     crc: u32,
     offset: usize,
     len: usize,
-    /// True if the bytes were found to match the checksum.
+    /// True if the bytes matched the checksum before.
     checked: AtomicBool,
 }
 
 impl SegmentFile {
-    /// Maps the file at `path` and checks that it is whole in outline and the one expected.
+    /// Maps the file at `path` and checks its header, directory, length and identity.
     ///
     /// # Errors
     /// [`Error::MissingFile`], [`Error::DamagedFile`], [`Error::NewerFormat`], [`Error::WrongDatabase`] or
@@ -239,7 +265,7 @@ impl SegmentFile {
             return damaged(format!("{} bytes are too few for a header", content.len()));
         };
         if header[HEADER_MAGIC..HEADER_KIND] != MAGIC {
-            return damaged("it does not begin as a derived file does".into());
+            return damaged("it does not begin with the magic of a derived file".into());
         }
         let section_count = u32_at(header, HEADER_SECTION_COUNT) as usize;
         let directory_end = section_count
@@ -273,8 +299,8 @@ impl SegmentFile {
         Ok(Self { path: path.to_owned(), content, version, identity: *identity, features, sections })
     }
 
-    /// The bytes of the section of this tag, starting on a 64-byte boundary. They are checked when
-    /// first asked for.
+    /// The bytes of the section of this tag, starting on a 64-byte boundary. The first call verifies
+    /// their checksum.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] when there is no such section or its bytes do not match their checksum.
@@ -283,7 +309,7 @@ impl SegmentFile {
             .ok_or_else(|| Error::damaged_file(&self.path, format!("it has no section {}", tag.escape_ascii())))
     }
 
-    /// As [`SegmentFile::section`], for a section the file need not have.
+    /// As [`SegmentFile::section`], for an optional section.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] when the bytes do not match their checksum.
@@ -291,13 +317,13 @@ impl SegmentFile {
         self.place_of(tag).map(|place| self.section_at(place)).transpose()
     }
 
-    /// Which section of the directory has this tag: for [`SegmentFile::section_at`], which need not search.
+    /// The index in the directory of the section of this tag, for [`SegmentFile::section_at`].
     #[must_use]
     pub fn place_of(&self, tag: [u8; 4]) -> Option<usize> {
         self.sections.iter().position(|section| section.tag == tag)
     }
 
-    /// As [`SegmentFile::section`], for a section whose place is known.
+    /// As [`SegmentFile::section`], by index in the directory.
     ///
     /// # Errors
     /// As [`SegmentFile::section`].
@@ -306,7 +332,7 @@ impl SegmentFile {
         let Some(section) = self.sections.get(place) else {
             return Err(Error::damaged_file(&self.path, format!("it has no section number {place}")));
         };
-        // The flag guards nothing but itself: the bytes never change.
+        // Relaxed is enough: the flag orders no other memory, since the bytes never change.
         if !section.checked.load(Ordering::Relaxed) {
             self.check_section(section)?;
             section.checked.store(true, Ordering::Relaxed);
@@ -314,8 +340,8 @@ impl SegmentFile {
         Ok(self.bytes_of(section))
     }
 
-    /// As [`SegmentFile::section`], but its checksum is left to [`SegmentFile::verify`]: for a large section that is
-    /// read here and there, whose content brings checksums of its parts.
+    /// As [`SegmentFile::section`], without verifying the checksum, which is left to [`SegmentFile::verify`]: for a
+    /// large section that is read in parts and whose content has checksums of its parts.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] when there is no such section.
@@ -326,7 +352,7 @@ impl SegmentFile {
             .ok_or_else(|| Error::damaged_file(&self.path, format!("it has no section {}", tag.escape_ascii())))
     }
 
-    /// Has the system read these bytes of a section, without waiting for them.
+    /// Asks the system to read these bytes of a section ahead, without waiting for them.
     pub fn will_need(&self, tag: [u8; 4], range: Range<usize>) {
         if let Some(section) = self.sections.iter().find(|section| section.tag == tag) {
             let at = |byte: usize| section.offset + byte.min(section.len);
@@ -334,7 +360,7 @@ impl SegmentFile {
         }
     }
 
-    /// Checks every byte again, whatever was checked before, and keeps none of them in memory.
+    /// Checks every byte again, regardless of earlier checks, and keeps none of them in memory.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] for the first fault.
@@ -350,13 +376,13 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Up to which commit of the log the content goes, if the file says so.
+    /// The commit of the log up to which the content was derived, if the file states it.
     ///
     /// # Errors
     /// [`Error::DamagedFile`].
     pub fn origin(&self) -> Result<Option<Head>> {
         let Some(bytes) = self.optional_section(origin::TAG)? else { return Ok(None) };
-        let malformed = || Error::damaged_file(&self.path, format!("{} bytes say where it was made from", bytes.len()));
+        let malformed = || Error::damaged_file(&self.path, format!("its section LOG has {} bytes", bytes.len()));
         origin::decode(bytes).map(Some).ok_or_else(malformed)
     }
 
@@ -366,13 +392,13 @@ impl SegmentFile {
         self.content.len() as u64
     }
 
-    /// Where the file is.
+    /// The file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Which file it is.
+    /// The file's identity.
     #[must_use]
     pub fn identity(&self) -> &FileIdentity {
         &self.identity
@@ -395,7 +421,7 @@ impl SegmentFile {
         Err(newer(&self.path, "content", self.version, supported))
     }
 
-    /// Refuses a file beside which this program may not write, when it is opened to write.
+    /// Refuses to write beside a file with features that this program can only read.
     ///
     /// # Errors
     /// [`Error::NewerFormat`].
@@ -409,7 +435,7 @@ impl SegmentFile {
     }
 
     fn check_section(&self, section: &Section) -> Result<()> {
-        // What is not in memory is read without what lies around it.
+        // Reads the section ahead, and not the bytes around it.
         self.content.will_need(section.offset..section.offset + section.len);
         let mut hasher = section_hasher(&self.identity, section.tag, section.offset as u64);
         let mut start = section.offset;
@@ -444,10 +470,10 @@ impl SegmentFile {
     }
 }
 
-/// Appends this to a name while its file is being written.
+/// The suffix of a file's name while it is being written.
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// True if a file name is that of a file whose writing never ended; such files may be removed.
+/// True for the name of a file whose writing was not finished. Such files may be removed.
 #[must_use]
 pub fn is_temporary(name: &str) -> bool {
     name.ends_with(TEMPORARY_SUFFIX)
@@ -516,7 +542,7 @@ fn check_identity(path: &Path, header: &[u8; HEADER_LEN], kind: [u8; 4], identit
     Ok(())
 }
 
-/// Reads the directory that ends `head`: sections in ascending order, apart, and inside the file.
+/// Reads the directory at the end of `head`. Its sections must ascend, be disjoint, and be inside the file.
 fn read_directory(path: &Path, head: &[u8], file_len: usize) -> Result<Vec<Section>> {
     let mut sections: Vec<Section> = Vec::new();
     let mut free_from = head.len();
@@ -535,7 +561,7 @@ fn read_directory(path: &Path, head: &[u8], file_len: usize) -> Result<Vec<Secti
             ));
         };
         if sections.iter().any(|section| section.tag == tag) {
-            return Err(Error::damaged_file(path, format!("two sections are {}", tag.escape_ascii())));
+            return Err(Error::damaged_file(path, format!("two sections have the tag {}", tag.escape_ascii())));
         }
         free_from = offset + len;
         let crc = u32_at(entry, ENTRY_CRC);
@@ -544,7 +570,7 @@ fn read_directory(path: &Path, head: &[u8], file_len: usize) -> Result<Vec<Secti
     Ok(sections)
 }
 
-/// The checksum of header and directory, the checksum's own field left out.
+/// The checksum of header and directory, without the checksum's own field.
 fn head_crc(head: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&head[..HEADER_CRC]);
@@ -552,7 +578,7 @@ fn head_crc(head: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// What begins the checksum of a section; its bytes follow.
+/// The hasher for a section's checksum, with everything but the section's bytes.
 fn section_hasher(identity: &FileIdentity, tag: [u8; 4], offset: u64) -> crc32fast::Hasher {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&identity.database);

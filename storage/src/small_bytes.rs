@@ -1,7 +1,7 @@
-//! Immutable bytes, short ones kept in place.
+//! Immutable bytes; short ones are stored inline.
 //!
-//! Most keys and many values of rows are a few bytes long. Copying a node of the overlay's tree copies them all; kept
-//! in place that is a copy of memory, where each shared allocation would cost an atomic count up and, later, one down.
+//! Most keys and many values of rows are a few bytes long. Copying a node of the overlay's tree copies all of them.
+//! Inline bytes make that a memory copy; shared allocations would cost an atomic increment and later a decrement each.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -9,15 +9,15 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The longest bytes kept in place.
+/// The greatest length that is stored inline.
 pub(crate) const MAX_INLINE_LEN: usize = 22;
 
 /// Immutable bytes: cheap to clone, compared bytewise.
 #[derive(Clone)]
-pub struct SmallBytes(Kept);
+pub struct SmallBytes(Repr);
 
 #[derive(Clone)]
-enum Kept {
+enum Repr {
     Inline { len: u8, bytes: [u8; MAX_INLINE_LEN] },
     Shared(Arc<[u8]>),
 }
@@ -32,9 +32,9 @@ impl SmallBytes {
         match bytes.get_mut(..content.len()) {
             Some(place) => {
                 place.copy_from_slice(content);
-                Self(Kept::Inline { len: content.len() as u8, bytes })
+                Self(Repr::Inline { len: content.len() as u8, bytes })
             }
-            None => Self(Kept::Shared(content.into())),
+            None => Self(Repr::Shared(content.into())),
         }
     }
 }
@@ -44,8 +44,8 @@ impl Deref for SmallBytes {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Kept::Inline { len, bytes } => &bytes[..usize::from(*len)],
-            Kept::Shared(bytes) => bytes,
+            Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Repr::Shared(bytes) => bytes,
         }
     }
 }
@@ -95,12 +95,12 @@ impl PartialOrd for SmallBytes {
 }
 
 impl Ord for SmallBytes {
-    /// As slices are ordered. Behind its length an array is zero, so that of two in place the greater number, read from
-    /// the front, is the greater one; where they are equal, the shorter is the beginning of the longer.
+    /// The order of slices. Inline arrays are zero past their length, so comparing two of them as big-endian numbers
+    /// compares the bytes; if the numbers are equal, the shorter one is a prefix of the longer.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (Kept::Inline { len, bytes }, Kept::Inline { len: other_len, bytes: other }) => {
+            (Repr::Inline { len, bytes }, Repr::Inline { len: other_len, bytes: other }) => {
                 numbers(bytes).cmp(&numbers(other)).then(len.cmp(other_len))
             }
             _ => (**self).cmp(&**other),
@@ -108,7 +108,7 @@ impl Ord for SmallBytes {
     }
 }
 
-/// The bytes as numbers, the first the most significant. The last two of them share two bytes.
+/// The bytes as numbers, the first the most significant. The last two numbers overlap by two bytes.
 #[inline]
 fn numbers(bytes: &[u8; MAX_INLINE_LEN]) -> [u64; 3] {
     let number = u64::from_be_bytes;
@@ -136,7 +136,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Zeros at the end, and lengths around the longest kept in place.
+        /// Trailing zeros, and lengths around the greatest inline length.
         #[test]
         fn the_order_is_that_of_slices(
             start in proptest::collection::vec(any::<u8>(), 0..24),

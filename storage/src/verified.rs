@@ -1,7 +1,7 @@
-//! When each segment of the log was last verified: the file `VERIFIED`.
+//! The time when each segment of the log was last verified: the file `VERIFIED`.
 //!
-//! It is a note and nothing rests on it: whoever verified writes it anew, the last one wins, and a file that is missing
-//! or does not match its checksum says that nothing was verified. Little-endian:
+//! The file is only a note, and nothing depends on it. Each verification replaces it, the last one wins, and a file
+//! that is missing or does not match its checksum means that nothing was verified. Little-endian:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -23,12 +23,12 @@ use crate::log_page::field;
 use crate::segment_file::temporary_name;
 use crate::vfs::{OpenMode, Vfs};
 
-/// When a segment was last verified, and how far.
+/// The last verification of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The position up to which it had no fault.
+    /// The position up to which the segment had no fault.
     pub until: Lsn,
-    /// When, microseconds since 1970.
+    /// The time, in microseconds since 1970.
     pub time_us: i64,
 }
 
@@ -42,12 +42,12 @@ const UNTIL_AT: usize = 8;
 const TIME_AT: usize = UNTIL_AT + 8;
 const ENTRY_LEN: usize = TIME_AT + 8;
 const CRC_LEN: usize = 4;
-/// More segments than any log has.
+/// The greatest length that is read: more segments than any log has.
 const MAX_LEN: u64 = 16 << 20;
 const _: () = assert!(ENTRIES_AT == 32 && ENTRY_LEN == 24);
 
-/// What the file at `path` says of this database's segments, by number; nothing where it says nothing that can be
-/// believed.
+/// Reads the file at `path`: the verifications of this database's segments, by segment number. Empty if the file is
+/// missing, invalid, or of another database.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -65,7 +65,7 @@ pub fn read(vfs: &dyn Vfs, path: &Path, database: [u8; 16]) -> Result<BTreeMap<u
     Ok(decode(&bytes, database).unwrap_or_default())
 }
 
-/// Writes the file anew, in one step.
+/// Replaces the file in one step.
 ///
 /// # Errors
 /// [`Error::Io`].

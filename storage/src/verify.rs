@@ -1,9 +1,9 @@
-//! Every check there is, over the whole log.
+//! Full verification of the log.
 //!
-//! Opening checks from the last checkpoint on and stops at the first fault; this starts at the first byte, goes on
-//! behind faults, and reports each with its file, log page and byte offset. On top of what a scan checks it reads what
-//! no record covers: the rest of header pages and pages that were left unused at the end of a segment, which must be
-//! zero.
+//! Opening checks from the last checkpoint on and stops at the first fault. Verification starts at the first byte,
+//! continues after faults, and reports each with its file, log page and byte offset. Beside the checks of a scan it
+//! reads the bytes that no record covers, the rest of header pages and unused pages at the end of a segment, which must
+//! be zero.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,26 +19,26 @@ use crate::log::writer::Geometry;
 use crate::log::{Lsn, Transaction, damage_at};
 use crate::zeros;
 
-/// What verifying found.
+/// The findings of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Segment files read.
     pub segments: u64,
-    /// Sealed log pages (or runs of a long record) whose Merkle root and chain hold.
+    /// Sealed log pages (or runs of a long record) whose Merkle root and chain match.
     pub pages: u64,
-    /// Records of transactions whose checks all hold.
+    /// Records of transactions that pass all checks.
     pub records: u64,
-    /// Transactions whose checks all hold.
+    /// Transactions that pass all checks.
     pub commits: u64,
-    /// Records that were erased, each named by a redaction.
+    /// Erased records, each named by a redaction.
     pub redacted: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// The segments that were read to their end, or to the end of the log, with no fault in them.
+    /// The segments that were read to their end, or to the end of the log, without a fault.
     pub sound: Vec<SoundSegment>,
-    /// What does not hold.
+    /// The faults.
     pub faults: Vec<Damage>,
-    /// What could not be checked, in words.
+    /// Descriptions of everything that could not be checked.
     pub not_checked: Vec<String>,
 }
 
@@ -52,13 +52,13 @@ pub struct SoundSegment {
 }
 
 impl VerifyReport {
-    /// True if everything that was checked holds.
+    /// True if no fault was found.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// Adds what opening the log found, unless the scan reported that place too.
+    /// Adds the damage that opening the log found, unless the scan reported the same place.
     pub(crate) fn add(&mut self, damage: Damage) {
         if self.faults.iter().any(|fault| fault.position == damage.position) {
             return;
@@ -69,11 +69,11 @@ impl VerifyReport {
     }
 }
 
-/// The faults reported at most: a destroyed file should not fill the memory.
+/// The greatest number of faults reported, so that a destroyed file cannot fill the memory.
 const MAX_FAULTS: usize = 1000;
 
-/// Verifies up to position `limit`, or to the end of the files if that comes first. `end_now` gives the end of the log
-/// with no append under way, if that can be known.
+/// Verifies up to position `limit`, or to the end of the files if that comes first. `end_now` returns the end of the
+/// log while no append is under way, if it is known.
 pub(crate) fn verify<E: From<Error>>(
     geometry: &Geometry,
     segments: Vec<Arc<Segment>>,
@@ -82,7 +82,7 @@ pub(crate) fn verify<E: From<Error>>(
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
 ) -> Result<VerifyReport, E> {
     let total = segments.last().map_or(0, |last| last.end()).min(limit);
-    // The first transaction may have begun before, where the beginning of the log was cut off.
+    // If the beginning of the log was cut off, the first transaction may have begun before the floor.
     let mut is_first = true;
     let mut scanner = Scanner::at_rest(geometry.clone(), segments.clone(), limit).without_payloads();
     let mut verifying = Verifying {
@@ -129,7 +129,7 @@ pub(crate) fn verify<E: From<Error>>(
                 break;
             }
             Step::End => {
-                let fault = Fault { position: scanner.tip().position, what: "the log goes on behind this".into() };
+                let fault = Fault { position: scanner.tip().position, what: "the log continues after this".into() };
                 scanner.resume()?;
                 let goes_on = scanner.segment().is_some();
                 if goes_on || limit != u64::MAX {
@@ -151,9 +151,9 @@ struct Verifying<'a> {
     segments: Vec<Arc<Segment>>,
     report: VerifyReport,
     faulty: u64,
-    /// Records that are erased and not named by a redaction so far.
+    /// Erased records that no redaction has named yet.
     erased: BTreeSet<u64>,
-    /// Redactions that are not done so far, with what they name that was not erased when it was read.
+    /// Redactions that are not done yet, with the records they name that were not erased when they were read.
     open_redactions: BTreeMap<u64, Vec<u64>>,
 }
 
@@ -183,17 +183,17 @@ impl Verifying<'_> {
         self.open_redactions.insert(transaction.number.0, left);
     }
 
-    /// What a redaction named must be erased by now.
+    /// Checks that the records named by a finished redaction are erased.
     fn note_done(&mut self, commit: u64) {
         for position in self.open_redactions.remove(&commit).unwrap_or_default() {
             if !self.is_erased(position) {
-                let what = format!("commit {commit} says that the record here is erased, and it is not");
+                let what = format!("commit {commit} states that this record is erased, but it is not");
                 self.fault(Fault { position, what });
             }
         }
     }
 
-    /// True if a record that was not erased when it was read is by now.
+    /// True if a record is erased now. Reads it again.
     fn is_erased(&mut self, position: u64) -> bool {
         self.geometry.erasing.wait();
         let table = SegmentTable::new(self.segments.clone());
@@ -203,7 +203,7 @@ impl Verifying<'_> {
         erased
     }
 
-    /// The header page of the segment with this index: zeros behind the header.
+    /// Checks the header page of the segment with this index: zeros after the header.
     fn check_header_page(&mut self, index: usize) -> Result<()> {
         let Some(segment) = self.segments.get(index).map(Arc::clone) else {
             return Ok(());
@@ -213,7 +213,7 @@ impl Verifying<'_> {
         self.check_zeros(&segment, header_end, segment.first + self.geometry.page.bytes())
     }
 
-    /// The pages left unused at the end of the segment before the one with this index.
+    /// Checks the unused pages at the end of the segment before the one with this index.
     fn check_blank(&mut self, from: u64, index: usize) -> Result<()> {
         let previous = index.checked_sub(1).and_then(|index| self.segments.get(index)).map(Arc::clone);
         let Some(segment) = previous else {
@@ -229,7 +229,7 @@ impl Verifying<'_> {
         Ok(())
     }
 
-    /// What lies behind the end in the last segment, which must be zero unless somebody appends meanwhile.
+    /// Checks the bytes after the end in the last segment, which must be zero unless a writer appends meanwhile.
     fn check_behind(&mut self, end: u64, end_now: &dyn Fn() -> Option<u64>) -> Result<()> {
         let Some(segment) = self.segments.iter().rfind(|segment| segment.first < end).map(Arc::clone) else {
             return Ok(());
@@ -242,7 +242,7 @@ impl Verifying<'_> {
             (Some(fault), Some(now)) if now == end => self.fault(fault),
             (None, Some(_)) => {}
             _ => {
-                let what = format!("what lies behind position {end}, where a writer may be at work");
+                let what = format!("the bytes after position {end}, where a writer may be appending");
                 self.report.not_checked.push(what);
             }
         }
@@ -283,13 +283,13 @@ impl Verifying<'_> {
         match self.faulty {
             0 => {
                 for position in unnamed {
-                    let what = "the record here is erased, and no redaction in the log says so".into();
+                    let what = "this record is erased, but no redaction in the log names it".into();
                     self.fault(Fault { position, what });
                 }
             }
-            // The redaction that names them may be what is unreadable.
+            // The redaction that names them may be unreadable.
             _ if !unnamed.is_empty() => {
-                let what = format!("whether the {} erased records were named by a redaction", unnamed.len());
+                let what = format!("whether redactions name all erased records ({} not found)", unnamed.len());
                 self.report.not_checked.push(what);
             }
             _ => {}

@@ -1,5 +1,5 @@
-//! Runs of zeros, which most of a log's files are: looked at in blocks, for a loop that may end at each byte takes many
-//! times as long.
+//! Runs of zeros, which make up most of a log's files. They are compared in blocks: a loop that may end at each byte
+//! takes many times as long.
 
 const BLOCK: usize = 64;
 
@@ -8,14 +8,14 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     !bytes.chunks(BLOCK).any(is_used)
 }
 
-/// Where the first byte stands that is not zero.
+/// The index of the first byte that is not zero.
 pub(crate) fn first_used(bytes: &[u8]) -> Option<usize> {
     let start = bytes.chunks(BLOCK).position(is_used)? * BLOCK;
     let at = bytes.get(start..)?.iter().position(|&byte| byte != 0)?;
     Some(start + at)
 }
 
-/// Where the last byte stands that is not zero.
+/// The index of the last byte that is not zero.
 pub(crate) fn last_used(bytes: &[u8]) -> Option<usize> {
     let behind = bytes.rchunks(BLOCK).position(is_used)? * BLOCK;
     bytes.get(..bytes.len() - behind)?.iter().rposition(|&byte| byte != 0)

@@ -1,4 +1,4 @@
-//! redb under the explorer, as the catalog uses it: checkpoints of rows, each a durable transaction of its own.
+//! The catalog under the explorer: checkpoints of rows, each a durable transaction of redb.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 type Changes = Vec<(RowKey, Option<Vec<u8>>)>;
 
 impl Subject for CatalogSubject {
-    /// The rows after each checkpoint; the first are those of an empty catalog.
+    /// The rows after each checkpoint; the first entry is the empty catalog.
     type Truth = Vec<Rows>;
 
     fn name(&self) -> &'static str {
@@ -125,7 +125,7 @@ fn applied(number: u64) -> Applied {
     Applied { position: Lsn(number * 100), commit: CommitNo(number), head: [number as u8; 32], blob: Vec::new() }
 }
 
-/// What a checkpoint changes, and the rows after it.
+/// The changes of a checkpoint, and the rows after it.
 fn change(before: &Rows, step: Step, number: u64) -> (Rows, Changes) {
     let mut random = Random(step.salt ^ number << 32);
     let (count, len) = match step.kind {
@@ -154,13 +154,13 @@ fn change(before: &Rows, step: Step, number: u64) -> (Rows, Changes) {
     (rows, changed.into_iter().map(|(key, value)| (RowKey::new(1, &key), value)).collect())
 }
 
-/// Which checkpoint the catalog stands at: one more than that of its position, whose rows must be there.
+/// The number of checkpoints that the catalog contains, from its position; its rows must be those of that checkpoint.
 fn identify(catalog: &Catalog, truth: &[Rows]) -> Result<u32, String> {
     let said = |error: Error| error.to_string();
     let applied = catalog.applied().map_err(said)?;
     let at = applied.as_ref().map_or(1, |applied| applied.commit.0 as usize + 1);
     if applied.is_some_and(|applied| applied != self::applied(applied.commit.0)) {
-        return Err("the position is none that was written".to_owned());
+        return Err("the position was never written".to_owned());
     }
     let view = View::new(Some(catalog.snapshot().map_err(said)?));
     let rows: Result<Rows, Error> =

@@ -33,7 +33,7 @@ const STEPS: [&str; 13] = [
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSubject;
 
-/// What a reader sees after each commit, and the first of them that forgot something.
+/// The items that a reader sees after each commit, and the first commit that forgot something.
 #[derive(Clone, Debug)]
 pub struct Visible {
     commits: Vec<Vec<Seen>>,
@@ -91,8 +91,8 @@ impl Subject for EngineSubject {
                     let items = leg.truth.commits.last().map_or(&[][..], Vec::as_slice);
                     write(&mut transaction, step, newest, items).map_err(said)?;
                     let commit = transaction.commit(durability).map_err(said)?;
-                    // Readers see what is not yet durable only when nobody waits for it; so the truth comes from the
-                    // state.
+                    // Readers see a commit that is not durable yet only if no one waits for its sync, so the truth
+                    // comes from the state.
                     let snapshot = database.snapshot();
                     if snapshot.commit() != commit.number {
                         return Err(format!("commit {} is not seen at {}", commit.number, snapshot.commit()));
@@ -136,7 +136,7 @@ impl Subject for EngineSubject {
                 }
                 12 => {
                     database.retain(newest.into(), None).map_err(said)?;
-                    // What is told again shows nothing new.
+                    // Retained records show nothing new.
                     let (head, seen) = (database.head().commit.0, see_all(&database.snapshot()).map_err(said)?);
                     leg.truth.commits.resize(head as usize + 1, seen);
                     leg.promise(head as u32);
@@ -170,7 +170,7 @@ impl Subject for EngineSubject {
     fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<Option<Found>, String> {
         let database = match Holotype::open_on(world(disk), DATABASE, story::options()) {
             Ok(database) => database,
-            // Before it was created there is none, in whatever words.
+            // Before the database was created, any error is right.
             Err(_) if !disk.files().iter().any(|path| path.extension().is_some_and(|end| end == "log")) => {
                 return Ok(None);
             }
@@ -185,7 +185,7 @@ impl Subject for EngineSubject {
             return Err(format!("commit {commit} shows something else: {differs:?}"));
         }
         let report = database.report();
-        // A forgetting that a crash cuts short is different: nothing made before it may be used again.
+        // An interrupted forget is an exception: derived files from before it must not be used again.
         let forgotten = truth.forgotten.is_some_and(|first| first <= commit);
         if report.rebuilt.is_some() && !forgotten && commit > 1 {
             return Err(format!("a crash made a rebuild necessary: {:?}", report.rebuilt));
@@ -234,25 +234,22 @@ impl Subject for EngineSubject {
     }
 }
 
-/// Loses the catalog of a database, and holds what is made anew against what was there: segments that were kept must be
-/// of this log, and hold nothing that was forgotten.
+/// Removes the catalog of a database and compares the rebuilt state with the former one: reused segments must be of
+/// this log, and contain nothing that was forgotten.
 fn without_catalog(world: World<'_>, disk: &SimVfs, database: Holotype) -> Result<(), String> {
     let expected = (see_all(&database.snapshot()).map_err(said)?, found(&database)?);
     kill(database, disk);
     disk.remove(&Path::new(DATABASE).join("catalog.redb")).map_err(|error| error.to_string())?;
     let database = Holotype::open_on(world(disk), DATABASE, story::options()).map_err(said)?;
     if (see_all(&database.snapshot()).map_err(said)?, found(&database)?) != expected {
-        return Err(format!(
-            "without the catalog, with {} segments kept, something else is there",
-            database.report().reused
-        ));
+        return Err(format!("after a rebuild that reused {} segments, the state differs", database.report().reused));
     }
     let report = database.verify(&mut |_, _| ()).map_err(said)?;
     kill(database, disk);
-    if report.is_clean() { Ok(()) } else { Err(format!("made anew, it does not verify: {:?}", report.faults)) }
+    if report.is_clean() { Ok(()) } else { Err(format!("after a rebuild it does not verify: {:?}", report.faults)) }
 }
 
-/// What is found by words, and near a vector.
+/// The results of a word search and of a vector search.
 fn found(database: &Holotype) -> Result<Vec<(ItemId, f32)>, String> {
     let snapshot = database.snapshot();
     let mut found = Vec::new();
@@ -269,7 +266,7 @@ fn found(database: &Holotype) -> Result<Vec<(ItemId, f32)>, String> {
 
 const BY_WORDS: &str = "recall 'said in much' through traces 30 by words; recall 'fact of' through recalls 30 by words";
 
-/// Expects no trace of what was forgotten in any file: neither in the log nor in what was derived from it.
+/// Expects that no file contains forgotten content: neither the log nor derived files.
 fn nothing_survives(disk: &SimVfs, commits: &[Vec<Seen>]) -> Result<(), String> {
     let now = commits.last().map_or(&[][..], Vec::as_slice);
     let forgotten = (0..now.len()).filter(|&item| now[item].text.is_empty());
@@ -280,25 +277,25 @@ fn nothing_survives(disk: &SimVfs, commits: &[Vec<Seen>]) -> Result<(), String> 
         let bytes = disk.bytes(&path).map_err(|error| error.to_string())?;
         for mark in &marks {
             if bytes.windows(mark.len()).any(|window| window == *mark) {
-                return Err(format!("{:?} was forgotten, and stands in {}", mark.escape_ascii(), path.display()));
+                return Err(format!("{:?} was forgotten, but is in {}", mark.escape_ascii(), path.display()));
             }
         }
     }
     Ok(())
 }
 
-/// A text with a word that no other has. In a dictionary the beginning of a word may be left to the one before it.
+/// A text with a unique word. A dictionary may omit a prefix that a word shares with the word before it.
 fn marked(text: &str, commit: u32, n: u8) -> String {
     let [first, second] = [commit as u8, n].map(|number| char::from(b'a' + number % 26));
     format!("{text} {}.", format!("{first}{second}").repeat(8))
 }
 
-/// The part of the word that stands wherever the word does.
+/// The part of the word that is present in every representation of it.
 fn mark_in(text: &str) -> Option<&[u8]> {
     text.rsplit(' ').next()?.as_bytes().get(1..15)
 }
 
-/// Drops the database without the clean end that dropping writes.
+/// Drops the database without the close record that dropping writes.
 fn kill(database: Holotype, disk: &SimVfs) {
     disk.set_read_only(true);
     drop(database);
@@ -309,14 +306,14 @@ fn said(error: holotype::Error) -> String {
     error.to_string()
 }
 
-/// One of the items, but none that was forgotten: nothing can be said of those.
+/// One of the items that were not forgotten, since forgotten items refuse writes.
 fn some_item(items: &[Seen], step: Step) -> Option<ItemId> {
     let known: Vec<usize> = (0..items.len()).filter(|&at| !items[at].text.is_empty()).collect();
     let chosen = known.get((step.salt as usize).checked_rem(known.len())?)?;
     Some(ItemId(*chosen as u32))
 }
 
-/// What a step writes, after so many commits, where these items are.
+/// Writes the records of a step, after `commit` commits that made these items.
 fn write(transaction: &mut Transaction<'_>, step: Step, commit: u32, items: &[Seen]) -> holotype::Result<()> {
     let key = format!("k{commit}");
     match (step.kind, some_item(items, step)) {

@@ -1,4 +1,4 @@
-//! The log under the explorer: pages of 4 KiB, segments of four, so that few steps reach everything.
+//! The log under the explorer: pages of 4 KiB and segments of four pages, so that few steps reach every case.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,19 +32,19 @@ const STEPS: [&str; 13] = [
     "fail to create and open",
 ];
 
-/// Fails a call of the log's creation, or that and all behind it, where it stands first. A log that is there has been
-/// made: elsewhere it is [`REOPEN`].
+/// As the first step, fails a call of the log's creation, or that call and all later ones. As a later step it is
+/// [`REOPEN`], since the log already exists.
 const CREATION: usize = 12;
 const REOPEN: usize = 8;
 
-/// More calls than creating a log makes up to its last one, which syncs the directory.
+/// A bound of the calls that create a log, the last of which syncs the directory.
 const CREATION_CALLS: u64 = 13;
 
 /// The log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSubject;
 
-/// The transactions written, and the log as far as it is known.
+/// The transactions written, and the known state of the log.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     transactions: Vec<Arc<[NewRecord]>>,
@@ -164,7 +164,7 @@ impl Subject for LogSubject {
     }
 }
 
-/// Makes the log, in a second leg if the disk failed the first time.
+/// Creates the log, in a second run segment if the disk failed the first time.
 fn created(world: World<'_>, disk: SimVfs, options: &LogOptions) -> Result<(Log, Vec<Leg<Written>>), String> {
     let create = |disk: &SimVfs| Log::create(world(disk), Path::new(DIR), options);
     if let Ok(log) = create(&disk) {
@@ -175,7 +175,7 @@ fn created(world: World<'_>, disk: SimVfs, options: &LogOptions) -> Result<(Log,
     }
     disk.heal();
     let first = Leg::new(disk, 0, Written::default());
-    // The same disk, with what it lost and still shows: maybe a log, maybe less.
+    // The same disk, which may still show bytes that it lost: perhaps a whole log, perhaps less.
     let disk = first.disk.replay().last().ok_or("there is an end")?;
     let log = match opened(world, &disk, &Written::default()) {
         Ok((log, ..)) => log,
@@ -191,12 +191,12 @@ fn limits() -> LogLimits {
     LogLimits { max_segment_len: 4 * PAGE, ..LogLimits::default() }
 }
 
-/// How far a log is: that it is there, its transactions, and whether it was closed behind them.
+/// The progress of a log: that it exists, its transactions, and whether it was closed after them.
 fn progress(transactions: u32, closed: bool) -> u32 {
     1 + 2 * transactions + u32::from(closed)
 }
 
-/// Takes a step, and gives the log to go on with, in another leg if it crashed.
+/// Runs a step, and returns the log to continue with, in another run segment after a crash.
 fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Result<(Log, Option<Leg<Written>>), String> {
     let said = |error: Error| error.to_string();
     match step.kind {
@@ -225,17 +225,17 @@ fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Resul
             }
             drop(log);
             let (log, report, found) = reopened(world, &leg.disk, &leg.truth)?;
-            // What opening showed is durable.
+            // Transactions that opening showed are durable.
             leg.promise(progress(found, report.closed));
             Ok((log, None))
         }
         11 => {
-            // Of a short append the first call writes and the second syncs; a long one prepares a segment as well.
+            // A short append writes in its first call and syncs in its second; a long one also prepares a segment.
             let lens = APPENDS[if step.salt % 2 == 1 { 0 } else { 3 }];
             leg.disk.fail_at(leg.disk.calls() + step.salt / 2 % 24, Failure::Io, false);
             for _ in 0..2 {
                 let new = records(step.salt, lens);
-                // What failed may be there or not: the next leg begins with what is.
+                // The failed transaction may be there or not: the next run segment begins with what it finds.
                 leg.truth.transactions.push(Arc::clone(&new));
                 if log.append(&new, 1).and_then(|appended| log.sync_to(appended.end)).is_err() {
                     break;
@@ -244,7 +244,7 @@ fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Resul
             }
             drop(log);
             leg.disk.heal();
-            // The same disk, with what it lost and still shows.
+            // The same disk, which may still show bytes that it lost.
             let disk = leg.disk.replay().last().ok_or("there is an end")?;
             next_leg(world, leg, disk)
         }
@@ -257,11 +257,11 @@ fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Resul
     }
 }
 
-/// Opens what became of a leg's disk, and goes on there.
+/// Opens the disk of a run segment after a crash, and continues on it.
 fn next_leg(world: World<'_>, leg: &Leg<Written>, disk: SimVfs) -> Result<(Log, Option<Leg<Written>>), String> {
     let (log, report, found) = reopened(world, &disk, &leg.truth)?;
     let truth = Written { transactions: leg.truth.transactions[..found as usize].to_vec() };
-    // Until opening returned only what was promised before holds.
+    // Until opening returned, only earlier promises hold.
     let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
     let mut next = Leg::new(disk, promised, truth);
     next.promise(progress(found, report.closed));
@@ -309,7 +309,7 @@ fn opened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, Reco
     }
 }
 
-/// Records of these payload lengths, their bytes made from `seed`.
+/// Records of these payload lengths, with bytes computed from `seed`.
 fn records(seed: u64, lens: &[usize]) -> Arc<[NewRecord]> {
     let record = |(at, &len): (usize, &usize)| NewRecord {
         kind: 1 + at as u8,

@@ -1,29 +1,28 @@
-//! The crash explorer: runs of a subject on the simulated disk, a crash at every point of them, and what is left opened
-//! and held against what was promised.
+//! The crash explorer: runs a subject on the simulated disk, crashes it at every point, opens the remaining disk, and
+//! compares it with what was promised.
 //!
-//! A *subject* ([`Subject`]) is something durable: the log, redb as the catalog uses it, the whole database. A *unit*
-//! is one run of it: a sequence of steps of its public face. All sequences of up to three steps are units, and so are
-//! longer ones drawn from a seed. A step may be a crash itself; what follows it is another *leg* on the disk the crash
-//! left.
+//! A *subject* ([`Subject`]) is something durable: the log, the catalog in redb, the whole database. A *unit* is one
+//! run of it: a sequence of steps of its public interface. All sequences of up to three steps are units, and so are
+//! longer ones drawn from a seed. A step may be a crash; the steps after it are another *run segment*, on the disk that
+//! the crash left.
 //!
-//! After each change a leg made to its disk the explorer stands there and takes the states a crash may leave
-//! ([`SimVfs::crash_states`]): all combinations of fates up to twelve uncovered operations where these are not more
-//! than [`Limits::states_of_point`], else so many samples. Of the states of an exhausted sequence that end in the same
-//! steps as a shorter one only those of the last step are new, so only they are taken. Each state is opened, which
-//! recovers it, and must show:
+//! After each change that a run segment made to its disk, the explorer takes the states that a crash may leave
+//! ([`SimVfs::crash_states`]): all combinations of fates of up to twelve uncovered operations if there are at most
+//! [`Limits::states_of_point`], else that many samples. In exhaustive runs a sequence repeats all but the last step of
+//! a shorter one, so only states of the last step are taken. Each state is opened, which recovers it, and must show:
 //!
-//! 1. everything that was acknowledged before that point, and an exact prefix of what was written: no transaction in
-//!    half, none altered, none twice;
-//! 2. after losing whatever recovery did not sync, the same again, with nothing left to cut off (recovery is
-//!    idempotent, and what an opening showed is durable);
-//! 3. for the first state that recovery leaves so: it verifies, takes another transaction, and keeps that over a crash.
+//! 1. everything that was acknowledged before that point, and an exact prefix of what was written: no partial, altered
+//!    or repeated transaction;
+//! 2. after losing everything that recovery did not sync, the same again, with nothing left to remove (recovery is
+//!    idempotent, and everything that an opening showed is durable);
+//! 3. for each different disk after recovery: it verifies, accepts another transaction, and keeps that over a crash.
 //!
-//! Some of the recoveries are crashed in turn, at each change they make.
+//! Some recoveries are crashed too, at each change they make.
 //!
-//! A state whose disk is the same, byte for byte, as one already opened in the same leg is a duplicate. It is not
-//! counted and not opened again, but what was found there is held against what is promised here. Another leg may come
-//! to the same disk; it is opened there too, for what was written may be another, but it is not counted as different
-//! ([`Disks`]).
+//! A state whose disk equals, byte for byte, one already opened in the same run segment is a duplicate. It is not
+//! counted and not opened again, but its known result is compared with the promises at this point. If another run
+//! segment reaches the same disk, the disk is opened there too, since its history may differ, but does not count as
+//! different ([`Disks`]).
 
 pub mod catalog;
 pub mod engine;
@@ -38,146 +37,145 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holotype_storage::vfs::{Crash, SimVfs, Vfs};
 
-/// How the subject sees a simulated disk: as it is, or through something that breaks the protocol.
+/// A subject's view of a simulated disk: the disk itself, or a layer that breaks the protocol.
 pub type World<'w> = &'w (dyn Fn(&SimVfs) -> Arc<dyn Vfs> + Sync);
 
-/// The disk as it is.
+/// The view that is the disk itself.
 pub fn plain(sim: &SimVfs) -> Arc<dyn Vfs> {
     Arc::new(sim.clone())
 }
 
-/// One call of a subject's public face.
+/// One call of a subject's public interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Which: below [`Subject::steps`]'s length.
+    /// The kind of step: an index into [`Subject::steps`].
     pub kind: usize,
-    /// What it is called with follows from this.
+    /// The seed of the call's arguments.
     pub salt: u64,
 }
 
-/// A stretch of a run on one disk.
+/// The part of a run on one disk, between crashes.
 #[derive(Debug)]
 pub struct Leg<T> {
     /// The disk, with its history.
     pub disk: SimVfs,
-    /// What progress was acknowledged when the history had this length, ascending.
+    /// Pairs of a length of the history and the progress acknowledged at that point, ascending.
     pub promises: Vec<(usize, u32)>,
     /// The length of the history when the last step began.
     pub last_step: usize,
-    /// All that was written.
+    /// Everything that was written.
     pub truth: T,
 }
 
 impl<T> Leg<T> {
-    /// A stretch on a disk where this progress is durable.
+    /// A run segment on a disk on which this progress is durable.
     pub fn new(disk: SimVfs, durable: u32, truth: T) -> Self {
         Self { disk, promises: vec![(0, durable)], last_step: 0, truth }
     }
 
-    /// This progress is acknowledged from now on.
+    /// Notes that this progress is acknowledged from now on.
     pub fn promise(&mut self, progress: u32) {
         self.promises.push((self.disk.history_len(), progress));
     }
 }
 
-/// What a crash left, as it was found.
+/// The result of opening a crashed disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// How far it is, as the subject counts: more for everything that is acknowledged, 0 when there is nothing yet.
+    /// Its progress in the subject's count, which increases with everything acknowledged; 0 for nothing.
     pub progress: u32,
-    /// True if recovery had something to do.
+    /// True if recovery repaired something.
     pub recovered: bool,
-    /// True if it cut off what was never synced.
+    /// True if recovery removed an unsynced tail.
     pub cut: bool,
 }
 
 /// Something durable that can be explored.
 pub trait Subject: Sync {
-    /// What a run wrote.
+    /// A description of everything that a run wrote.
     type Truth: Send + Sync;
 
-    /// What it is called.
+    /// Its name.
     fn name(&self) -> &'static str;
 
     /// The names of its steps.
     fn steps(&self) -> &'static [&'static str];
 
-    /// How many of them, from the first on, write.
+    /// The number of steps that write, which are the first ones.
     fn writes(&self) -> usize;
 
-    /// The runs that mutants of the protocol are tried on: every call, in few steps.
+    /// The runs for mutants of the protocol: every call, in few steps.
     fn mutant_units(&self) -> Vec<Vec<Step>>;
 
-    /// How far its units are explored, when all sequences are run and when they are drawn.
+    /// The limits of exploring its units, for exhaustive and for drawn sequences.
     fn limits(&self) -> (Limits, Limits);
 
     /// Runs the steps, after creating the subject on an empty disk.
     ///
     /// # Errors
-    /// What went wrong: nothing should.
+    /// A description of a failure, which is always a defect.
     fn run(&self, world: World<'_>, steps: &[Step]) -> Result<Vec<Leg<Self::Truth>>, String>;
 
-    /// Looks at a crashed disk itself, on which this progress was acknowledged.
+    /// Inspects a crashed disk, on which this progress was acknowledged, without opening it.
     ///
     /// # Errors
-    /// What must not be there.
+    /// A description of what must not be on the disk.
     fn look(&self, _disk: &SimVfs, _truth: &Self::Truth, _promised: u32) -> Result<(), String> {
         Ok(())
     }
 
-    /// Opens a disk and compares what is there with what was written; nothing if there is no subject yet.
+    /// Opens a disk and compares its content with what was written; `None` if the subject does not exist yet.
     ///
     /// # Errors
-    /// What is not as it was written, or why it cannot be opened.
+    /// A description of the difference, or the reason why it cannot be opened.
     fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<Option<Found>, String>;
 
     /// Verifies, writes something, crashes the disk and expects it there.
     ///
     /// # Errors
-    /// What went wrong.
+    /// A description of the failure.
     fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<(), String>;
 
-    /// Removes from a copy of a recovered disk what differs although the subject does not: what recovery put aside,
-    /// clocks.
+    /// Removes from a copy of a recovered disk what may differ for equal subjects: quarantine files, clocks.
     fn without_remains(&self, _disk: &SimVfs) {}
 }
 
-/// How far a unit is explored.
+/// Limits of exploring a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The states taken at one point.
+    /// The greatest number of states at one point.
     pub states_of_point: u64,
-    /// The states taken at one point of a recovery.
+    /// The greatest number of states at one point of a recovery.
     pub states_of_recovery: u64,
-    /// One in so many recoveries is crashed.
+    /// One in this many recoveries is crashed.
     pub recoveries: u64,
-    /// Explore every leg from its beginning, or only its last step.
+    /// Explore only the last step of every run segment, instead of all steps.
     pub only_last_step: bool,
 }
 
-/// What was done.
+/// Figures of an exploration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Runs.
     pub units: u64,
-    /// Points crashed at.
+    /// Points at which crashes were tried.
     pub points: u64,
-    /// Those of which every state was taken.
+    /// Points of which every state was taken.
     pub exhausted_points: u64,
-    /// States opened, each different from all others of its leg, those of crashed recoveries among them.
+    /// States opened, including those of crashed recoveries, each different from all others of its run segment.
     pub states: u64,
-    /// Of these the ones no other leg had come to.
+    /// Those of them that no other run segment had reached.
     pub different: u64,
-    /// Of these the states of crashed recoveries.
+    /// Those of them that are states of crashed recoveries.
     pub recovery_states: u64,
-    /// States that had been seen before in the same leg.
+    /// States that had occurred before in the same run segment.
     pub duplicates: u64,
-    /// Different disks that recovery left, verified and gone on with.
+    /// Different disks after recovery, which were verified and written to.
     pub outcomes: u64,
 }
 
 impl Counts {
-    /// Adds what another part did.
+    /// Adds the figures of another part.
     pub fn add(&mut self, other: &Self) {
         self.units += other.units;
         self.points += other.points;
@@ -193,7 +191,8 @@ impl Counts {
     #[must_use]
     pub fn to_json(&self) -> String {
         format!(
-            r#"{{"units":{},"points":{},"exhausted_points":{},"states":{},"different":{},"recovery_states":{},"duplicates":{},"outcomes":{}}}"#,
+            "{{\"units\":{},\"points\":{},\"exhausted_points\":{},\"states\":{},\"different\":{},\
+             \"recovery_states\":{},\"duplicates\":{},\"outcomes\":{}}}",
             self.units,
             self.points,
             self.exhausted_points,
@@ -216,12 +215,12 @@ pub fn sequences(kinds: usize, longest: u32) -> impl Iterator<Item = Vec<Step>> 
     })
 }
 
-/// The steps with these kinds; those that wait for a sync are marked so.
+/// Steps of these kinds and salts.
 pub(crate) fn steps(kinds: &[(usize, u64)]) -> Vec<Step> {
     kinds.iter().map(|&(kind, salt)| Step { kind, salt }).collect()
 }
 
-/// A sequence of four to eleven steps out of `kinds`, of which those below `writes` write and are drawn more often.
+/// A random sequence of four to eleven steps out of `kinds`; those below `writes`, which write, are drawn more often.
 #[must_use]
 pub fn drawn(kinds: usize, writes: usize, seed: u64) -> Vec<Step> {
     let mut random = Random(seed);
@@ -257,7 +256,7 @@ impl Random {
 /// Explores one unit.
 ///
 /// # Errors
-/// The first thing that is not as promised, with where it is.
+/// The first broken promise, with its place.
 pub fn explore<S: Subject>(
     subject: &S,
     world: World<'_>,
@@ -284,16 +283,16 @@ pub fn explore<S: Subject>(
     }
 }
 
-/// What is done otherwise than it was, to see who notices.
+/// An edit of recorded changes, to test whether it is detected.
 pub(crate) struct Edit<'e> {
-    /// The numbers of the changes of a disk's history that are made, in their order; nothing for all as they were.
+    /// The indices of the changes of a disk's history to make, in the new order; `None` to keep the history.
     pub(crate) order: &'e (dyn Fn(&SimVfs) -> Option<Vec<usize>> + Sync),
-    /// What the auditor says of that.
+    /// The auditor's objections to the edited history.
     pub(crate) objections: Mutex<Vec<String>>,
 }
 
 impl Edit<'_> {
-    /// The disk with its history as it is done now, and that order if it is another.
+    /// The disk with the edited history, and the order of changes if it was edited.
     fn apply(&self, disk: &SimVfs) -> (SimVfs, Option<Vec<usize>>) {
         match (self.order)(disk) {
             None => (disk.clone(), None),
@@ -306,7 +305,7 @@ impl Edit<'_> {
     }
 }
 
-/// Explores the legs of a run.
+/// Explores the segments of a run.
 pub(crate) fn explore_legs<S: Subject>(
     subject: &S,
     world: World<'_>,
@@ -334,13 +333,13 @@ struct Exploring<'e, S: Subject> {
     limits: &'e Limits,
     edit: &'e Edit<'e>,
     disks: &'e Disks,
-    /// The disk of the leg and what was promised, as edited.
+    /// The disk and the promises of the run segment, after the edit.
     disk: SimVfs,
     promises: Vec<(usize, u32)>,
     last_step: usize,
-    /// Fingerprints of the states opened, and the progress found.
+    /// Fingerprints of opened states, with the progress found.
     seen: HashMap<u64, u32>,
-    /// Fingerprints of the disks that recovery left, and the progress they hold.
+    /// Fingerprints of disks after recovery, with their progress.
     outcomes: HashMap<u64, Option<u32>>,
     counts: Counts,
 }
@@ -355,7 +354,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
         disks: &'e Disks,
     ) -> Self {
         let (disk, order) = edit.apply(&leg.disk);
-        // A promise stands behind as many changes as are left of those it stood behind.
+        // A promise now follows those of its former predecessors that are left.
         let moved = |len: usize| order.as_ref().map_or(len, |order| order.iter().filter(|&&at| at < len).count());
         let promises = leg.promises.iter().map(|&(len, promised)| (moved(len), promised)).collect();
         let last_step = moved(leg.last_step);
@@ -392,7 +391,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
         Ok(())
     }
 
-    /// Crashes the recovery of a state that was just opened, at each change it made.
+    /// Crashes the recovery of a just opened state, at each change it made.
     fn recovery(&mut self, state: &SimVfs, promised: u32) -> Result<(), String> {
         for (change, point) in self.edit.apply(state).0.replay().enumerate() {
             for (number, inner) in point.crash_states(self.limits.states_of_recovery, change as u64).enumerate() {
@@ -405,7 +404,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
         Ok(())
     }
 
-    /// Opens a state, unless it was before, and says what was found if something new was.
+    /// Opens a state, unless it was opened before, and returns the result if it is new.
     fn state(&mut self, state: &SimVfs, promised: u32) -> Result<Option<Found>, String> {
         let print = state.fingerprint();
         if let Some(&progress) = self.seen.get(&print) {
@@ -423,7 +422,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
         Ok(found)
     }
 
-    /// Loses what recovery did not sync, and expects the same again.
+    /// Loses everything that recovery did not sync, and expects the same again.
     fn again(&mut self, state: &SimVfs, found: Option<Found>) -> Result<(), String> {
         let left = self.edit.apply(state).0.crash(Crash::Lose);
         let bare = left.crash(Crash::Keep);
@@ -438,9 +437,9 @@ impl<'e, S: Subject> Exploring<'e, S> {
                     self.subject.open(self.world, &left, self.truth).map_err(|why| format!("opened again: {why}"))?;
                 if let Some(again) = again {
                     if again.cut {
-                        return Err(format!("opened again there is something left to cut off: {again:?}"));
+                        return Err(format!("opened again, it removes another tail: {again:?}"));
                     }
-                    self.subject.go_on(self.world, &left, self.truth).map_err(|why| format!("gone on with: {why}"))?;
+                    self.subject.go_on(self.world, &left, self.truth).map_err(|why| format!("continued: {why}"))?;
                 }
                 let known = again.map(|again| again.progress);
                 self.outcomes.insert(print, known);
@@ -450,16 +449,20 @@ impl<'e, S: Subject> Exploring<'e, S> {
         if known == progress {
             Ok(())
         } else {
-            Err(format!("showed progress {progress:?}, and opened again {known:?}"))
+            Err(format!("showed progress {progress:?}, but {known:?} when opened again"))
         }
     }
 }
 
 fn enough(found: u32, promised: u32) -> Result<(), String> {
-    if found >= promised { Ok(()) } else { Err(format!("progress {found} is left of {promised} acknowledged")) }
+    if found >= promised {
+        Ok(())
+    } else {
+        Err(format!("progress {promised} was acknowledged, but only {found} is left"))
+    }
 }
 
-/// An operation without its bytes.
+/// Describes an operation without its bytes.
 fn told(operation: Option<&holotype_storage::vfs::Operation>) -> String {
     match operation {
         Some(holotype_storage::vfs::Operation::Write { path, offset, bytes }) => {
@@ -470,20 +473,20 @@ fn told(operation: Option<&holotype_storage::vfs::Operation>) -> String {
     }
 }
 
-/// The fingerprints of all disks that a run of the explorer came to: eight bytes each and the room of a hash table.
+/// The fingerprints of all disks that the explorer reached, in a hash table with eight bytes for each.
 #[derive(Debug)]
 pub struct Disks {
     parts: Vec<Mutex<HashSet<u64>>>,
 }
 
 impl Disks {
-    /// None yet.
+    /// An empty set.
     #[must_use]
     pub fn new() -> Self {
         Self { parts: (0..64).map(|_| Mutex::default()).collect() }
     }
 
-    /// Notes a disk, and says whether nobody had come to it.
+    /// Adds a disk, and returns true if it is new.
     fn is_new(&self, print: u64) -> bool {
         let part = &self.parts[print as usize % self.parts.len()];
         part.lock().unwrap_or_else(PoisonError::into_inner).insert(print)
@@ -496,7 +499,7 @@ impl Default for Disks {
     }
 }
 
-/// What several threads share that explore units one after another until there are enough different states.
+/// The shared progress of threads that explore units until there are enough different states.
 #[derive(Debug)]
 pub struct Progress<'d> {
     next: AtomicU64,
@@ -509,7 +512,7 @@ pub struct Progress<'d> {
 }
 
 impl<'d> Progress<'d> {
-    /// Until there are so many states that none of `disks` is the same as.
+    /// Explores until `enough` states are found that are not in `disks`.
     #[must_use]
     pub fn new(enough: u64, disks: &'d Disks) -> Self {
         Self {
@@ -523,8 +526,8 @@ impl<'d> Progress<'d> {
         }
     }
 
-    /// Explores units on `jobs` threads: `unit` gives the unit with a number, or nothing when there are no more;
-    /// `so_far` is told after each what was done.
+    /// Explores units on `jobs` threads. `unit` returns the unit of an index, or `None` after the last; `so_far`
+    /// receives the figures after each unit.
     ///
     /// # Errors
     /// The first failure.

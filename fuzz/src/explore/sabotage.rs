@@ -1,11 +1,11 @@
-//! Mutants of the protocol: each sync left out, each two changes swapped that stand in an order, and the explorer and
-//! the auditor must notice. The product knows nothing of it: a run is recorded with the place in the code that made
-//! each change, and crashed as if that place had been written otherwise ([`SimVfs::reordered`]).
+//! Mutants of the write protocol: one sync is left out, or two ordered changes are swapped, and the explorer or the
+//! auditor must detect it. The product code is not changed: a run is recorded with the code location of each change,
+//! and crashed as if that code were different ([`SimVfs::reordered`]).
 //!
-//! A *site* is what a change is and the functions of ours it was made in, innermost first. Leaving a sync out
-//! means leaving out all changes of its site, in runs and in recoveries. Swapping means moving the first of two changes
-//! of one thread behind the second wherever they follow each other; at least one of the two is a sync, a rename or a
-//! removal, for the order of two writes with no sync between them means nothing to a disk.
+//! A *site* is the kind of a change with the functions of this project that made it, innermost first. Leaving out a
+//! sync removes all changes of its site, in runs and in recoveries. A swap moves the first of two changes of one thread
+//! after the second wherever they follow each other. At least one of the two is a sync, a rename or a removal: without
+//! a sync between them, the order of two writes does not matter to a disk.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,20 +17,20 @@ use holotype_storage::vfs::{Operation, SimVfs, Vfs};
 
 use super::{Disks, Edit, Leg, Limits, Step, Subject, explore_legs};
 
-/// How many functions make a site.
+/// The number of functions in a site's name.
 const DEPTH: usize = 4;
 
-/// Something written otherwise.
+/// A change of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mutant {
     /// The syncs of a site are left out.
     Without(String),
-    /// The changes of the first site come after those of the second that follow them.
+    /// Changes of the first site are moved after those of the second that follow them.
     Swapped(String, String),
 }
 
 impl Mutant {
-    /// True if it is the other one where that is called by more functions.
+    /// True if it equals the other mutant, with fewer callers in the names of its sites.
     fn is_called(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Without(site), Self::Without(inner)) => site.starts_with(inner),
@@ -51,88 +51,89 @@ impl std::fmt::Display for Mutant {
     }
 }
 
-/// Why a mutant is none: what it leaves out or swaps changes nothing that was promised.
+/// The reason why a mutant is equivalent to the original: it breaks no promise. `None` if it is not known to be.
 #[must_use]
 pub fn equivalent(mutant: &Mutant) -> Option<&'static str> {
     let text = mutant.to_string();
     EQUIVALENT.iter().find(|(parts, _)| parts.iter().all(|part| text.contains(part))).map(|(_, why)| *why)
 }
 
-/// Why the first status block of a database need not be durable.
-const FIRST_LOCK: &str = "nothing was said before, and a lock that says nothing is what the first opening expects";
+/// The reason why the first status block of a database need not be durable.
+const FIRST_LOCK: &str = "the file had no status before, and the first opening expects a LOCK without a status";
 
-/// Why an older status block does no harm.
-const OLD_LOCK: &str = "that the log was closed is believed only where it ends there, and what a crash left behind that end is cut off once it is met";
+/// The reason why an older status block does no harm.
+const OLD_LOCK: &str =
+    "`closed` counts only at the end of the log, and remains of a crash after it are removed when met";
 
-/// Why it does not matter what redb does to a catalog as it is let go of.
-const CLOSED_CATALOG: &str = "another catalog has its place by then, or is about to be made from the log";
+/// The reason why redb's last changes of a closed catalog do not matter.
+const CLOSED_CATALOG: &str = "another catalog has replaced it by then, or is about to be rebuilt from the log";
 
-/// Parts of the names of mutants that are equivalent, with the reason.
+/// Parts of the names of equivalent mutants, with the reason.
 const EQUIVALENT: &[(&[&str], &str)] = &[
-    (&["without sync .log in mod::sync_from"], "recovery writes again and syncs whatever nothing proves to be durable"),
+    (&["without sync .log in mod::sync_from"], "recovery rewrites and syncs everything that is not proven durable"),
     (
         &["without sync directory in mod::sync_from"],
-        "the name of a segment in use was durable before its header was written, and a prepared one gets its name again",
+        "the name of a segment in use was durable before its header was written, and a prepared one is renamed again",
     ),
     (&["mod::sync_from", "after sync directory in mod::sync_from"], "two syncs with nothing between them"),
     (
         &["sync directory in mod::sync_from", "after"],
-        "nothing that recovery writes rests on a name that this sync makes durable",
+        "nothing that recovery writes depends on a name that this sync makes durable",
     ),
-    (&["remove_unfinished"], "an unfinished file means nothing to anybody"),
+    (&["remove_unfinished"], "no code reads an unfinished file"),
     (
         &["sync directory in mod::renew_first", "after rename .log in mod::spares"],
-        "the sync behind the names of the next segment covers that of the first, and nothing is written between",
+        "the sync after the renames of later segments also covers the first one's name, and nothing is written between",
     ),
-    (&["prepare::fill", "first_segment", "without"], "the sync of the header right behind it covers the zeros"),
-    (&["prepare::fill", "first_segment", "after"], "the sync of the header right behind it covers the zeros"),
+    (&["prepare::fill", "first_segment", "without"], "the sync of the header that follows covers the zeros"),
+    (&["prepare::fill", "first_segment", "after"], "the sync of the header that follows covers the zeros"),
     (
         &["prepare::fill", "after remove .log.tmp in prepare::remove_if_there"],
-        "a preparation that failed leaves a file that nobody uses",
+        "a failed preparation leaves a file that no code uses",
     ),
     (
         &["sync .log in mod::renew", "in mod::spares"],
-        "the bytes of the segment in use and the names of those behind it do not touch",
+        "the bytes of the segment in use and the names of later segments are independent",
     ),
     (
         &["sync .log in tail::zero", "after write .log in writer::write"],
-        "the sync that the next append is acknowledged by covers the zeros",
+        "the sync that acknowledges the next append covers the zeros",
     ),
     (
         &["sync .log in tail::zero", "after write .log in group_commit::write_held"],
-        "the sync that the next append is acknowledged by covers the zeros",
+        "the sync that acknowledges the next append covers the zeros",
     ),
     (
         &["sync directory in mod::spares", "after write .log in group_commit::write_held"],
-        "what is held belongs to the segment in use and rests on no name behind it",
+        "buffered bytes belong to the segment in use and do not depend on later names",
     ),
     (
         &["remove_later_segments", "after sync .log in tail::zero"],
-        "two syncs with nothing between them: where something is zeroed, that write comes between",
+        "two syncs with nothing between them: if bytes are zeroed, that write is between them",
     ),
     (
         &["catalog::open_writer"],
-        "what redb writes as it opens a file is in the header that the next commit writes and syncs, and nothing rests on it before",
+        "redb's changes at opening are in the header that the next commit syncs, and nothing depends on them before",
     ),
     (
         &["sync catalog.redb", "catalog::begin", "after write catalog.redb", "catalog::begin"],
-        "the first commit of a file syncs twice, and the file has its name after that",
+        "the first commit of a file syncs twice, and the file gets its name after that",
     ),
     (
         &["catalog::begin", "after rename catalog.redb.tmp"],
-        "behind its last sync redb writes a header that means the same, and waits for nothing",
+        "after its last sync redb writes an equivalent header, without waiting for it",
     ),
     (
         &["catalog::checkpoint", "after rename catalog.redb.tmp in catalog::put_in_place"],
-        "behind its last sync redb writes a header that means the same, and waits for nothing",
+        "after its last sync redb writes an equivalent header, without waiting for it",
     ),
     (
         &["catalog::begin", "after sync .log in mod::sync_from"],
-        "a catalog that was begun and has no name means nothing to anybody",
+        "no code reads a catalog that was begun but has no name",
     ),
     (
         &["sync directory in catalog::put_in_place", "after write catalog.redb", "catalog::checkpoint"],
-        "what is written of a checkpoint means nothing before it is synced, and the name is durable by then",
+        "a checkpoint has no effect before it is synced, and the name is durable by then",
     ),
     (&["remove .", "files::remove_other", " after remove "], "files that no manifest names are removed in any order"),
     (
@@ -141,15 +142,15 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     ),
     (
         &["remove .", "derived_writer::remove_replaced", " after write .log"],
-        "opening removes what no manifest names, and nothing in the log rests on its being gone",
+        "opening removes files that no manifest names, and the log does not depend on their removal",
     ),
     (
         &["sync .log in mod::renew", " after remove .", "files::remove_other"],
-        "nothing in the log rests on files that no manifest names",
+        "the log does not depend on files that no manifest names",
     ),
     (
         &["sync .log in tail::zero", " after remove .", "files::remove_other"],
-        "nothing in the log rests on files that no manifest names",
+        "the log does not depend on files that no manifest names",
     ),
     (&["sync .log in mod::renew", " after write catalog.redb in open::open"], CLOSED_CATALOG),
     (&["sync .log in group_commit", " after write catalog.redb in open::open"], CLOSED_CATALOG),
@@ -159,11 +160,11 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     (&["sync catalog.redb in open::open", " after "], CLOSED_CATALOG),
     (&["sync catalog.redb in compact::compact", " after "], CLOSED_CATALOG),
     (&["sync catalog.redb in forget::complete_forget", " after "], CLOSED_CATALOG),
-    (&["set length of catalog.redb", " after sync catalog.redb"], "redb cuts off what nothing uses as it closes"),
-    (&["sync catalog.redb in database::close", " after write LOCK"], "the lock says nothing of the catalog"),
+    (&["set length of catalog.redb", " after sync catalog.redb"], "redb truncates unused space as it closes"),
+    (&["sync catalog.redb in database::close", " after write LOCK"], "the lock's status does not concern the catalog"),
     (
         &["without sync directory in catalog::put_in_place", "rebuild::install"],
-        "a catalog that was made from the log and lost its name is made from it once more",
+        "a rebuilt catalog that lost its name is rebuilt again",
     ),
     (
         &[
@@ -171,38 +172,35 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
             "rebuild::install",
             " after sync directory in catalog::put_in_place",
         ],
-        "a catalog that was made from the log and lost its name is made from it once more",
+        "a rebuilt catalog that lost its name is rebuilt again",
     ),
     (
         &["sync .log in mod::renew", " after write .log in redaction::erase"],
-        "what recovery writes again before it goes on erasing stands there already, whatever a crash leaves of it",
+        "recovery rewrites bytes that are already there before it continues an erasure, so a crash cannot change them",
     ),
-    (
-        &[" after remove catalog.redb.tmp in catalog::discard"],
-        "a catalog that was begun and has no name means nothing to anybody",
-    ),
+    (&[" after remove catalog.redb.tmp in catalog::discard"], "no code reads a catalog that was begun but has no name"),
     (
         &[
             "sync directory in catalog::put_in_place",
             "database::create_on",
             " after write .log in group_commit::write_held",
         ],
-        "until its first commit is durable there is nothing to lose, and a catalog without a name is made anew",
+        "until its first commit is durable there is nothing to lose, and a catalog without a name is rebuilt",
     ),
     (&["sync directory in files::sync_dirs", " after write catalog.redb in compact::compact"], CLOSED_CATALOG),
     (&["sync directory in files::sync_dirs", " after write catalog.redb in forget::complete_forget"], CLOSED_CATALOG),
     (
         &["sync directory in mod::renew_first", " after rename catalog.redb.tmp"],
-        "what recovery names again has its name already, whatever a crash leaves of it",
+        "a file that recovery renames again already has its name, so a crash cannot change it",
     ),
     (
         &["sync directory in stream::finish", " after write catalog.redb", "catalog::checkpoint"],
-        "what is written of a checkpoint means nothing before it is synced, and the directory is synced before that",
+        "a checkpoint has no effect before it is synced, and the directory is synced before that",
     ),
     (&["sync directory in floor::retire"], "opening removes the segments before the floor that a crash left"),
     (
         &["sync directory in floor::write"],
-        "no segment goes in these runs: the engine's tests of `retain` notice it where one does",
+        "no segment is removed in these runs; the engine's tests of `retain` detect this where one is",
     ),
     (
         &[
@@ -210,7 +208,7 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
             "rebuild_online::rebuild_once",
             " after sync directory in files::sync_dirs",
         ],
-        "that is the first of three directories to be synced; the one of words comes last",
+        "this syncs the first of three directories; the directory of words comes last",
     ),
     (&["without sync LOCK in lock::writer", "database::create_on"], FIRST_LOCK),
     (&["write LOCK in lock::writer", "database::create_on", " after sync LOCK in lock::writer"], FIRST_LOCK),
@@ -218,28 +216,28 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
     (&["write LOCK in lock::writer", "open::open", " after sync LOCK in lock::writer"], OLD_LOCK),
     (
         &["sync LOCK in lock::writer", " after remove catalog.redb.tmp in catalog::begin"],
-        "a catalog that was begun and has no name means nothing to anybody",
+        "no code reads a catalog that was begun but has no name",
     ),
 ];
 
-/// Who notices a mutant, and what they say.
+/// The detection of a mutant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// A crash state that is not as promised.
+    /// The failure of a crash state, if there is one.
     pub crash: Option<String>,
-    /// The auditor.
+    /// The auditor's objection, if there is one.
     pub auditor: Option<String>,
 }
 
 impl Verdict {
-    /// True if anybody does.
+    /// True if the explorer or the auditor detects it.
     #[must_use]
     pub fn is_caught(&self) -> bool {
         self.crash.is_some() || self.auditor.is_some()
     }
 }
 
-/// The places changes are made in, numbered as they are met.
+/// The sites of changes, numbered in order of occurrence.
 #[derive(Debug, Default)]
 pub struct Sites {
     names: Mutex<Vec<String>>,
@@ -249,12 +247,12 @@ pub struct Sites {
 
 thread_local! {
     static THREAD: Cell<u64> = const { Cell::new(0) };
-    /// The functions of ours at an address, innermost first.
+    /// The functions of this project at an address, innermost first.
     static FRAMES: RefCell<HashMap<usize, Vec<String>>> = RefCell::new(HashMap::new());
 }
 
 impl Sites {
-    /// Shows a disk to a subject, noting the site and the thread of every change it makes.
+    /// A view of a disk that records the site and the thread of every change.
     #[must_use]
     pub fn world(self: &Arc<Self>, sim: &SimVfs) -> Arc<dyn Vfs> {
         let sites = Arc::clone(self);
@@ -283,7 +281,7 @@ impl Sites {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)[(tag & 0xffff_ffff) as usize].clone()
     }
 
-    /// Every mutant there is of what a disk's history did.
+    /// All mutants of a disk's history.
     #[must_use]
     pub fn mutants(&self, disk: &SimVfs) -> BTreeSet<Mutant> {
         let changes = disk.changes();
@@ -303,7 +301,7 @@ impl Sites {
         mutants
     }
 
-    /// The numbers of the changes the mutant makes, in its order.
+    /// The indices of the changes that the mutant makes, in its order.
     #[must_use]
     pub fn order(&self, mutant: &Mutant, changes: &[(u64, Operation)]) -> Vec<usize> {
         match mutant {
@@ -321,7 +319,7 @@ impl Sites {
                         && self.name(*tag) == *second
                         && is_ordered(first_operation, operation);
                     if swaps {
-                        // Behind the second, wherever that stands by now.
+                        // After the second, at its present index.
                         order.retain(|&number| number != before);
                         let place = order.iter().position(|&number| number == at).map_or(order.len(), |at| at + 1);
                         order.insert(place, before);
@@ -333,7 +331,7 @@ impl Sites {
     }
 }
 
-/// The runs of a subject that mutants are tried on, and the mutants they have.
+/// The runs of a subject for mutants, and their mutants.
 pub struct Runs<'s, S: Subject> {
     subject: &'s S,
     limits: Limits,
@@ -346,7 +344,7 @@ impl<'s, S: Subject> Runs<'s, S> {
     /// Runs a subject, unchanged.
     ///
     /// # Errors
-    /// When a run fails, or is noticed; when the program was built without line tables.
+    /// If an unchanged run fails or is objected to, or the program was built without line tables.
     pub fn of(subject: &'s S, units: &[Vec<Step>], limits: Limits) -> Result<Self, String> {
         if !has_line_tables() {
             return Err(
@@ -362,7 +360,7 @@ impl<'s, S: Subject> Runs<'s, S> {
             for leg in &legs {
                 mutants.extend(sites.mutants(&leg.disk));
             }
-            // Recoveries have syncs of their own: met here, and mutated wherever the explorer opens a state.
+            // Recoveries have their own syncs: they are recorded here, and mutated whenever the explorer opens a state.
             let met = Mutex::new(&mut mutants);
             let order = |disk: &SimVfs| {
                 met.lock().unwrap_or_else(PoisonError::into_inner).extend(sites.mutants(disk));
@@ -375,27 +373,27 @@ impl<'s, S: Subject> Runs<'s, S> {
         Ok(Self { subject, limits, sites, runs, mutants })
     }
 
-    /// The mutants there are.
+    /// All mutants.
     #[must_use]
     pub fn mutants(&self) -> &BTreeSet<Mutant> {
         &self.mutants
     }
 
-    /// Leaves out the mutants that are tried in other runs, of what is called here.
+    /// Removes the mutants that are tried in other runs of the same code.
     #[must_use]
     pub fn without(mut self, others: &BTreeSet<Mutant>) -> Self {
         self.mutants.retain(|mutant| !others.iter().any(|other| mutant.is_called(other)));
         self
     }
 
-    /// Leaves only those in whose name a text stands.
+    /// Keeps only the mutants whose names contain a text.
     #[must_use]
     pub fn named(mut self, text: &str) -> Self {
         self.mutants.retain(|mutant| mutant.to_string().contains(text));
         self
     }
 
-    /// Tries them all, and says of each who notices; calls back as soon as that is known.
+    /// Tries all mutants and returns their detection; calls back with each as soon as it is known.
     pub fn try_all(&self, jobs: usize, on_verdict: &(dyn Fn(&Mutant, &Verdict) + Sync)) -> BTreeMap<Mutant, Verdict> {
         let mutants = Mutex::new(self.mutants.iter());
         let verdicts = Mutex::new(BTreeMap::new());
@@ -416,7 +414,7 @@ impl<'s, S: Subject> Runs<'s, S> {
     }
 }
 
-/// Tries a mutant; again, with more states of each point, when nobody notices and somebody should.
+/// Tries a mutant; if it is not detected but should be, tries it again with more states at each point.
 fn try_mutant<S: Subject>(
     subject: &S,
     sites: &Arc<Sites>,
@@ -485,7 +483,7 @@ fn is_ordered(first: &Operation, second: &Operation) -> bool {
     (orders(first) || orders(second)) && !names(first).iter().any(|name| second_names.contains(name))
 }
 
-/// What a change is, and of what: names without numbers. Bytes are a file's whatever it was called when it was opened.
+/// The kind of a change and its file: names without numbers and temporary suffixes.
 fn kind(operation: &Operation) -> String {
     let of = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -507,7 +505,7 @@ fn kind(operation: &Operation) -> String {
     }
 }
 
-/// True if this program knows the file and line of its own code.
+/// True if this program has line tables of its own code.
 fn has_line_tables() -> bool {
     let mut found = false;
     backtrace::trace(|frame| {
@@ -519,7 +517,7 @@ fn has_line_tables() -> bool {
     found
 }
 
-/// The functions of ours that the caller is in, innermost first. What redb does in one call of ours is one site.
+/// The functions of this project on the caller's stack, innermost first. All changes of redb in one call are one site.
 fn functions() -> Vec<String> {
     let mut functions = Vec::new();
     FRAMES.with_borrow_mut(|known| {
@@ -538,7 +536,7 @@ fn functions() -> Vec<String> {
     functions
 }
 
-/// The name of a function of ours with its line, without crate, closures and generics.
+/// The name of a function of this project, without crate, closures and generics.
 fn function(symbol: &backtrace::Symbol) -> Option<String> {
     let file = symbol.filename()?.to_string_lossy().into_owned();
     let ours = ["storage/src/", "engine/src/", "index/src/"].iter().any(|place| file.contains(place));

@@ -3,7 +3,7 @@
 
 use holotype_fuzz::{TARGETS, Target, canary, mutate};
 
-/// Where the mutations begin; a failure is found again with the same number.
+/// The seed of the mutations, which makes failures reproducible.
 const SEED: u64 = 20_260_105;
 
 fn check(name: &str) {

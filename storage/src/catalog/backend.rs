@@ -1,12 +1,12 @@
-//! How redb reaches a file of ours, and who may reach it when.
+//! redb's access to a file through [`VfsFile`], and the lock bytes that order writers and copying readers.
 //!
-//! [`VfsBackend`] passes redb's calls on to a [`VfsFile`]. Beside redb's own lock bytes there are two
-//! of ours, which let a reader know that a file is at rest:
+//! [`VfsBackend`] forwards redb's calls to a [`VfsFile`]. Beside redb's own lock bytes there are two
+//! more, which show a reader that no one writes the file:
 //!
-//! 1. A writer takes [`WRITER_BYTE`], then waits until nobody holds [`COPY_BYTE`], then writes.
-//! 2. A reader takes [`COPY_BYTE`] shared, then looks at [`WRITER_BYTE`], then copies if it is free.
+//! 1. A writer locks [`WRITER_BYTE`], then waits until [`COPY_BYTE`] is free, then writes.
+//! 2. A reader locks [`COPY_BYTE`] shared, then tests [`WRITER_BYTE`], and copies if it is free.
 //!
-//! So of a reader that copies and a writer that begins, one sees the other.
+//! So if a reader copies while a writer begins, at least one of them sees the other.
 
 use std::io;
 use std::ops::{Bound, Range};
@@ -17,20 +17,20 @@ use redb::{BackendError, StorageBackend};
 
 use crate::vfs::{LockKind, VfsFile};
 
-/// Held by the writer. Both bytes lie far past any content, and clear of redb's own lock bytes,
+/// Locked by the writer. Both bytes are far past any content and below redb's own lock bytes,
 /// which begin at 2^62.
 const WRITER_BYTE: Range<u64> = 1 << 61..(1 << 61) + 1;
 
-/// Shared by readers while they copy the file; a writer waits for it once before it writes.
+/// Locked by readers while they copy the file; a writer waits for it once before it writes.
 const COPY_BYTE: Range<u64> = WRITER_BYTE.end..WRITER_BYTE.end + 1;
 
-/// The lock on the writer's byte, for as long as it lives.
+/// A lock on the writer's byte. It ends when dropped.
 pub(super) struct WriterByte {
     file: Arc<dyn VfsFile>,
 }
 
 impl WriterByte {
-    /// Takes the byte unless another writer has it, and waits for readers that copy the file.
+    /// Locks the byte unless another writer has it, and waits for readers that copy the file.
     pub(super) fn take(file: &Arc<dyn VfsFile>) -> io::Result<Option<Self>> {
         if !file.try_lock(WRITER_BYTE, LockKind::Exclusive)? {
             return Ok(None);
@@ -49,13 +49,13 @@ impl Drop for WriterByte {
     }
 }
 
-/// The file in memory, if no writer has it and it is small.
+/// A copy of the file in memory, if no writer has it and it is no longer than `limit`.
 pub(super) fn copy_at_rest(file: &dyn VfsFile, limit: u64) -> io::Result<Option<InMemoryBackend>> {
     let len = file.len()?;
     if len > limit || !file.try_lock(COPY_BYTE, LockKind::Shared)? {
         return Ok(None);
     }
-    // In this order: a writer takes its byte before it waits for this one.
+    // In this order: a writer locks its byte before it waits for this one.
     let copied = match file.is_locked(WRITER_BYTE) {
         Ok(true) => Ok(None),
         Ok(false) => copy(file, len).map(Some),
@@ -78,11 +78,11 @@ fn copy(file: &dyn VfsFile, len: u64) -> io::Result<InMemoryBackend> {
     Ok(backend)
 }
 
-/// redb's view of one of our files.
+/// A storage backend of redb on a [`VfsFile`].
 #[derive(Debug)]
 pub(super) struct VfsBackend {
     file: Arc<dyn VfsFile>,
-    /// What is to be unlocked on closing.
+    /// The ranges to unlock on closing.
     held: Mutex<Vec<Range<u64>>>,
 }
 

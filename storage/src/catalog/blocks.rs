@@ -1,39 +1,40 @@
-//! Rows packed into blocks: what redb keeps is some twenty rows at a time.
+//! Rows packed into blocks of some twenty rows, which redb stores as single entries.
 //!
-//! A tree that holds rows of some forty bytes one by one spends more on finding each its place, and on copying the page
-//! it stands in, than on the row. A checkpoint brings thousands of rows, most of them beside each other, so that here
-//! they are merged, block by block, and each block is one entry of redb with one checksum.
+//! A tree that stores rows of some forty bytes one by one spends more on searching the place of each, and on copying
+//! its page, than on the row. A checkpoint writes thousands of rows, most of them adjacent. So rows are merged block by
+//! block, and each block is one entry of redb with one checksum.
 //!
-//! A block's key is its *fence*: no row of the block is above it, and every row of the next block is. Its value:
+//! A block's key is its *fence*: no row of the block is above it, and every row of the next block is above it. Its
+//! value:
 //!
 //! | offset | size | field |
 //! |---|---|---|
 //! | 0 | 4 | number of rows, n |
-//! | 4 | 8 n | for each row: where its key ends and where its value ends, u32 each, counted from the first key |
+//! | 4 | 8 n | for each row: the ends of its key and its value, u32 each, counted from the first key |
 //! | 4 + 8 n | | the rows, each its key and its value |
-//! | last 4 | 4 | CRC32, as of all that the catalog holds |
+//! | last 4 | 4 | CRC32, as of every value of the catalog |
 //!
 //! 1. The rows of a block ascend, and there is at least one.
 //! 2. The rows of a block are at or below its fence and above the fence before.
 //! 3. A block of more than [`MAX_BLOCK_LEN`] bytes and more than one row is cut into equal ones, which may each be
-//!    longer by one row; a row longer than that stands alone where it is cut. Nothing joins blocks that became small.
+//!    longer by one row; a longer row gets a block of its own. Blocks that became small are not joined.
 //!
-//! Cost: of a row that is read, one look-up in redb, one checksum over the block, and a binary search in it; of a
-//! checkpoint, two such look-ups for each block it touches.
+//! Cost: reading a row takes one look-up in redb, one checksum over the block, and a binary search in it; a checkpoint
+//! takes two such look-ups for each block it touches.
 
 use redb::{ReadableTable, Table};
 
-use super::{CRC_LEN, open_seal, put_seal};
+use super::{CRC_LEN, append_crc, strip_crc};
 use crate::overlay::RowKey;
 
-/// What a block takes before it is cut: four of them fill a page of redb's.
+/// The length in bytes above which a block is cut: four blocks fill a page of redb.
 const MAX_BLOCK_LEN: usize = 960;
 
 const COUNT_LEN: usize = 4;
 const END_LEN: usize = 8;
 const _: () = assert!(COUNT_LEN + END_LEN == 12);
 
-/// A change of a row: its value, or nothing for one that is deleted.
+/// A change of a row: its new value, or `None` for a deletion.
 pub(super) type Change<V> = (RowKey, Option<V>);
 
 /// A row: its key with the table's number in front, and its value.
@@ -47,14 +48,14 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The block under a fence, if its checksum matches and it is one.
-    pub(super) fn open(domain: u8, fence: &[u8], sealed: &'a [u8]) -> Option<Self> {
-        Self::parse(open_seal(domain, fence, sealed)?)
+    /// Parses the block under a fence; `None` if its checksum does not match or it is malformed.
+    pub(super) fn open(domain: u8, fence: &[u8], stored: &'a [u8]) -> Option<Self> {
+        Self::parse(strip_crc(domain, fence, stored)?)
     }
 
-    /// The same of one whose checksum was found to match.
-    pub(super) fn checked(sealed: &'a [u8]) -> Option<Self> {
-        Self::parse(sealed.get(..sealed.len().checked_sub(CRC_LEN)?)?)
+    /// The same for a block whose checksum was verified before.
+    pub(super) fn checked(stored: &'a [u8]) -> Option<Self> {
+        Self::parse(stored.get(..stored.len().checked_sub(CRC_LEN)?)?)
     }
 
     fn parse(bytes: &'a [u8]) -> Option<Self> {
@@ -64,12 +65,12 @@ impl<'a> Block<'a> {
         Some(Self { ends: ends.as_chunks().0, rows })
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// A row by its number in the block; nothing where there is none.
+    /// A row by its index in the block, if there is one.
     pub(super) fn row(&self, at: usize) -> Option<Row<'a>> {
         let start = match at.checked_sub(1) {
             Some(before) => self.ends_of(before)?.1,
@@ -84,7 +85,7 @@ impl<'a> Block<'a> {
         Some((u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]) as usize))
     }
 
-    /// The number of the first row whose key is not below `key`; nothing in a block that is none.
+    /// The index of the first row whose key is not below `key`; `None` in a malformed block.
     pub(super) fn position(&self, key: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -98,7 +99,7 @@ impl<'a> Block<'a> {
         Some(low)
     }
 
-    /// The value of the row with that key: `Some(None)` without one, nothing in a block that is none.
+    /// The value of the row with that key: `Some(None)` if there is none, `None` in a malformed block.
     pub(super) fn find(&self, key: &[u8]) -> Option<Option<&'a [u8]>> {
         let at = self.position(key)?;
         if at == self.len() {
@@ -108,7 +109,7 @@ impl<'a> Block<'a> {
         Some((found == key).then_some(value))
     }
 
-    /// True if its rows ascend, above `before` and up to `fence`, and nothing is left over.
+    /// True if its rows ascend, above `before` and up to `fence`, and no bytes are left over.
     pub(super) fn is_in_order(&self, before: Option<&[u8]>, fence: &[u8]) -> bool {
         let mut last = before;
         let mut len = 0;
@@ -124,10 +125,10 @@ impl<'a> Block<'a> {
     }
 }
 
-/// What stops the writing of changes.
+/// The reason why writing changes stopped.
 pub(super) enum Stopped {
     Redb(redb::Error),
-    /// Something that is to be changed is damaged: the table's number of a row there.
+    /// A block to be changed is damaged: the table number of a row there.
     Damaged(u8),
 }
 
@@ -137,7 +138,7 @@ impl<E: Into<redb::Error>> From<E> for Stopped {
     }
 }
 
-/// Puts changes in the order of their rows, and keeps the last of each row.
+/// Sorts changes by row and keeps the last change of each row.
 pub(super) fn in_order<V>(changes: impl IntoIterator<Item = Change<V>>) -> Vec<Change<V>> {
     let mut changes: Vec<Change<V>> = changes.into_iter().collect();
     if !changes.is_sorted_by(|one, other| one.0 < other.0) {
@@ -153,25 +154,25 @@ pub(super) fn in_order<V>(changes: impl IntoIterator<Item = Change<V>>) -> Vec<C
     changes
 }
 
-/// Merges changes, which are in order, into the blocks of a table.
+/// Merges sorted changes into the blocks of a table.
 pub(super) fn merge<V: AsRef<[u8]>>(
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
     domain: u8,
     mut changes: &[Change<V>],
 ) -> Result<(), Stopped> {
-    let (mut fence, mut sealed, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fence, mut stored, mut out) = (Vec::new(), Vec::new(), Vec::new());
     while let Some((first, _)) = changes.first() {
         fence.clear();
-        sealed.clear();
+        stored.clear();
         let (own, stands) = {
-            // What comes after all fences joins the last block.
+            // Rows after all fences join the last block.
             let found = match table.range::<&[u8]>(first.flat()..)?.next() {
                 Some(found) => Some(found?),
                 None => table.last()?,
             };
             if let Some((key, value)) = &found {
                 fence.extend_from_slice(key.value());
-                sealed.extend_from_slice(value.value());
+                stored.extend_from_slice(value.value());
             }
             let own = match first.flat() <= fence.as_slice() {
                 true => changes.partition_point(|(key, _)| key.flat() <= fence.as_slice()),
@@ -182,19 +183,19 @@ pub(super) fn merge<V: AsRef<[u8]>>(
         let (here, later) = changes.split_at(own);
         let damaged = || Stopped::Damaged(first.table());
         let old = match stands {
-            true => Some(Block::open(domain, &fence, &sealed).ok_or_else(damaged)?),
+            true => Some(Block::open(domain, &fence, &stored).ok_or_else(damaged)?),
             false => None,
         };
         let rows = merged(old, here).ok_or_else(damaged)?;
         let mut is_kept = false;
         for piece in cut(&rows) {
             let Some(&(last, _)) = piece.last() else { continue };
-            // The last block keeps the fence there is, so that its place in redb stays the same.
+            // The last block keeps its fence, so that its key in redb stays the same.
             let is_last = rows.last().is_some_and(|(key, _)| *key == last);
             let of_piece = if is_last { last.max(&fence) } else { last };
             is_kept |= of_piece == fence.as_slice();
             encode(piece, &mut out);
-            put_seal(domain, of_piece, &mut out);
+            append_crc(domain, of_piece, &mut out);
             table.insert(of_piece, out.as_slice())?;
         }
         if old.is_some() && !is_kept {
@@ -205,7 +206,7 @@ pub(super) fn merge<V: AsRef<[u8]>>(
     Ok(())
 }
 
-/// The rows of a block with changes in them; nothing of a block that is none.
+/// The rows of a block after changes; `None` for a malformed block.
 fn merged<'a, V: AsRef<[u8]>>(old: Option<Block<'a>>, changes: &'a [Change<V>]) -> Option<Vec<Row<'a>>> {
     let count = old.map_or(0, |old| old.len());
     let mut rows = Vec::with_capacity(count + changes.len());
@@ -237,7 +238,7 @@ fn len_of(rows: &[Row<'_>]) -> usize {
     rows.iter().map(|(key, value)| END_LEN + key.len() + value.len()).sum()
 }
 
-/// Writes a block, but for its checksum.
+/// Encodes a block without its checksum.
 fn encode(rows: &[Row<'_>], out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&(rows.len() as u32).to_le_bytes());
@@ -254,8 +255,8 @@ fn encode(rows: &[Row<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// Cuts rows into blocks of about the same length. One that is longer than a block stands alone: whoever reads a row
-/// beside it does not check it too.
+/// Cuts rows into blocks of about the same length. A row longer than a block gets its own, so that reading a neighbour
+/// does not checksum it.
 fn cut<'r, 'a>(rows: &'r [Row<'a>]) -> impl Iterator<Item = &'r [Row<'a>]> {
     let (mut rest, mut rest_len) = (rows, len_of(rows));
     std::iter::from_fn(move || {
@@ -301,15 +302,15 @@ mod tests {
         transaction.commit().unwrap();
     }
 
-    /// Every block as it is, after a look at what must hold of all.
+    /// Reads every block and checks the invariants.
     fn read(database: &Database) -> (BTreeMap<Vec<u8>, Vec<u8>>, Vec<usize>) {
         let transaction = database.begin_write().unwrap();
         let table = transaction.open_table(TABLE).unwrap();
         let (mut rows, mut lens, mut before) = (BTreeMap::new(), Vec::new(), None);
         for block in table.iter().unwrap() {
-            let (fence, sealed) = block.unwrap();
-            let (fence, sealed) = (fence.value().to_vec(), sealed.value());
-            let block = Block::open(DOMAIN, &fence, sealed).unwrap();
+            let (fence, stored) = block.unwrap();
+            let (fence, stored) = (fence.value().to_vec(), stored.value());
+            let block = Block::open(DOMAIN, &fence, stored).unwrap();
             assert!(block.is_in_order(before.as_deref(), &fence));
             for at in 0..block.len() {
                 let (key, value) = block.row(at).unwrap();
@@ -317,7 +318,7 @@ mod tests {
                 rows.insert(key.to_vec(), value.to_vec());
             }
             assert_eq!(block.row(block.len()), None);
-            lens.push(sealed.len());
+            lens.push(stored.len());
             before = Some(fence);
         }
         (rows, lens)
@@ -329,14 +330,14 @@ mod tests {
         encode(&[(b"\x01a", b"xyz"), (b"\x01bc", b"")], &mut out);
         let expected = [&2_u32.to_le_bytes()[..], &[2, 5, 8, 8].map(u32::to_le_bytes).concat(), b"\x01axyz\x01bc"];
         assert_eq!(out, expected.concat());
-        put_seal(DOMAIN, b"\x01bc", &mut out);
+        append_crc(DOMAIN, b"\x01bc", &mut out);
         let crc = crc32fast::hash(&[&b"b\x03\0\0\0\x01bc"[..], &expected.concat()].concat());
         assert_eq!(out.last_chunk(), Some(&crc.to_le_bytes()));
         assert!(Block::open(DOMAIN, b"\x01bc", &out).is_some());
         assert!(Block::open(DOMAIN, b"\x01bd", &out).is_none(), "under another fence");
     }
 
-    /// A row as long as a block stands beside others, one that is a byte longer stands alone.
+    /// A row as long as a block shares its block with others; a row one byte longer does not.
     #[test]
     fn longer_rows_than_a_block_stand_alone() {
         let other: Row<'_> = (b"a", b"");
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_out_of_order_are_told() {
+    fn blocks_out_of_order_are_detected() {
         let is_in_order = |rows: &[Row<'_>], rest: &[u8], before: Option<&[u8]>, fence: &[u8]| {
             let mut bytes = Vec::new();
             encode(rows, &mut bytes);
@@ -371,7 +372,7 @@ mod tests {
         for bytes in [&b""[..], b"\x01\0\0", b"\x01\0\0\0\0\0\0\0", b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0"] {
             assert!(Block::parse(bytes).is_none(), "{bytes:?}");
         }
-        // Ends that lie outside, or before the beginning.
+        // Ends outside the block, or before the start.
         for ends in [[1_u32, 9], [9, 9], [1, 0]] {
             let bytes = [&1_u32.to_le_bytes()[..], &ends.map(u32::to_le_bytes).concat(), b"ab"].concat();
             let block = Block::parse(&bytes).unwrap();
@@ -420,7 +421,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written, the blocks hold what an ordinary map does.
+        /// After any writes, the blocks have the content of an ordinary map.
         #[test]
         fn blocks_are_a_map(
             rounds in proptest::collection::vec(

@@ -1,7 +1,7 @@
-//! The rows of a catalog at one moment, and what is derived from them.
+//! The rows of a catalog at one moment, with values derived from them.
 //!
-//! Every block of rows is checked when it is read, and redb's panics are caught. [`CatalogSnapshot::each`] reads many
-//! rows under one guard and copies none.
+//! Every block is checked when it is read, and redb's panics are caught. [`CatalogSnapshot::each`] reads many rows
+//! under one panic guard and copies none.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::overlay::{flat_bounds, flat_key};
 use crate::vfs::VfsFile;
 
-/// The rows of a catalog at one moment; clones are the same.
+/// The rows of a catalog at one moment. Clones share them.
 #[derive(Clone)]
 pub struct CatalogSnapshot {
     inner: Arc<Snapshot>,
@@ -28,7 +28,7 @@ struct Snapshot {
     file: Arc<dyn VfsFile>,
     blocks: BytesTable,
     applied: Option<Applied>,
-    /// Closing a database ends its readers, so this keeps it open, whatever becomes of the catalog.
+    /// Keeps the database open after the catalog is dropped: closing it would end its readers.
     _keep: Option<Arc<dyn Send + Sync>>,
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -46,7 +46,7 @@ impl CatalogSnapshot {
         Self { inner: Arc::new(Snapshot { path, file, blocks, applied, _keep: keep, derived: OnceLock::new() }) }
     }
 
-    /// The position of the log these rows stand for; none before the first checkpoint.
+    /// The position of the log up to which these rows are complete; `None` before the first checkpoint.
     #[must_use]
     pub fn applied(&self) -> Option<&Applied> {
         self.inner.applied.as_ref()
@@ -60,8 +60,8 @@ impl CatalogSnapshot {
         self.inner.file.len().map_err(Error::io(&self.inner.path, "measure"))
     }
 
-    /// Reads every row and checks it. Returns how many there are. `on_bytes` is told the bytes of each row, and ends
-    /// the work with an error.
+    /// Reads and checks every row. Returns their number. `on_bytes` receives the length of each row and may end the
+    /// work with an error.
     ///
     /// # Errors
     /// [`Error::DamagedFile`] for the first fault; what `on_bytes` returns.
@@ -69,13 +69,13 @@ impl CatalogSnapshot {
         let (mut rows, mut count, mut before) = (0, 0, None);
         let path = &self.inner.path;
         let mut blocks = guard(path, || Ok(self.inner.blocks.range_owned::<&[u8]>(..)?))?;
-        while let Some((fence, sealed)) = next_block(path, &mut blocks)? {
+        while let Some((fence, stored)) = next_block(path, &mut blocks)? {
             let damaged = || damaged_rows(path, fence.first().copied().unwrap_or_default());
-            let block = Block::open(BLOCKS_DOMAIN, &fence, &sealed).ok_or_else(damaged)?;
+            let block = Block::open(BLOCKS_DOMAIN, &fence, &stored).ok_or_else(damaged)?;
             if !block.is_in_order(before.as_deref(), &fence) {
                 return Err(Error::damaged_file(path, "its rows are not in order").into());
             }
-            // The way down to a block goes through other bytes than the way along.
+            // A look-up reads other bytes of redb's tree than an iteration.
             for at in [0, block.len() - 1] {
                 let (key, value) = block.row(at).ok_or_else(damaged)?;
                 if self.get_flat(key)?.as_deref() != Some(value) {
@@ -84,10 +84,10 @@ impl CatalogSnapshot {
             }
             count += 1;
             rows += block.len() as u64;
-            on_bytes(sealed.len() as u64)?;
+            on_bytes(stored.len() as u64)?;
             before = Some(fence);
         }
-        // redb keeps this number apart from the blocks.
+        // redb stores this count separately from the blocks.
         let expected = guard(path, || Ok(self.inner.blocks.len()?))?;
         if count != expected {
             let what = format!("it has {count} blocks of rows instead of {expected}");
@@ -108,15 +108,15 @@ impl CatalogSnapshot {
         let path = &self.inner.path;
         guard(path, || {
             let Some(block) = self.inner.blocks.range::<&[u8]>(flat..)?.next() else { return Ok(Ok(None)) };
-            let (fence, sealed) = block?;
-            let found = Block::open(BLOCKS_DOMAIN, fence.value(), sealed.value()).and_then(|block| block.find(flat));
+            let (fence, stored) = block?;
+            let found = Block::open(BLOCKS_DOMAIN, fence.value(), stored.value()).and_then(|block| block.find(flat));
             let damaged = || damaged_rows(path, flat.first().copied().unwrap_or_default());
             Ok(found.map(|value| value.map(<[u8]>::to_vec)).ok_or_else(damaged))
         })?
     }
 
-    /// Shows the rows of a table between two keys, ascending, where they lie: key without its table, and value.
-    /// `see` only takes what it needs; its first error ends the work.
+    /// Calls `see` with the rows of a table between two keys, ascending, without copying them: key without its table,
+    /// and value. The first error of `see` ends the work.
     ///
     /// # Errors
     /// As [`CatalogSnapshot::get`], also for each row; what `see` returns.
@@ -132,9 +132,9 @@ impl CatalogSnapshot {
         let path = &self.inner.path;
         guard(path, || {
             for block in self.inner.blocks.range::<&[u8]>((from, Bound::Unbounded))? {
-                let (fence, sealed) = block?;
+                let (fence, stored) = block?;
                 let damaged = || damaged_rows(path, table);
-                let Some(block) = Block::open(BLOCKS_DOMAIN, fence.value(), sealed.value()) else {
+                let Some(block) = Block::open(BLOCKS_DOMAIN, fence.value(), stored.value()) else {
                     return Ok(Err(damaged().into()));
                 };
                 let Some(first) = first_in(&block, from) else { return Ok(Err(damaged().into())) };
@@ -153,19 +153,19 @@ impl CatalogSnapshot {
         })?
     }
 
-    /// What its owner derives from these rows, which never change, and keeps with them; made at the first question.
-    /// Nothing when something of another type is kept.
+    /// A value that the caller derives from these immutable rows, computed at the first call and cached with them.
+    /// `None` if a value of another type is cached.
     pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.inner.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
-    /// The same, if it was made already.
+    /// The cached value, if it was computed already.
     #[must_use]
     pub fn derived_already<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.inner.derived.get()?.downcast_ref()
     }
 
-    /// The rows between two keys that carry their table's number in front.
+    /// The rows between two keys that begin with their table's number.
     pub(crate) fn range_flat(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<BaseRows> {
         let path = self.inner.path.clone();
         let blocks = guard(&path, || Ok(self.inner.blocks.range_owned::<&[u8]>((from, Bound::Unbounded))?))?;
@@ -184,12 +184,12 @@ impl Debug for CatalogSnapshot {
     }
 }
 
-/// Rows in order: table number and key in one piece, and value.
+/// Rows in order: table number and key as one key, and value.
 pub(crate) struct BaseRows {
     blocks: OwnedRange<&'static [u8], &'static [u8]>,
-    /// The block the next row stands in, checked; empty before the first and after the last.
+    /// The block of the next row, checked; empty before the first and after the last.
     block: Vec<u8>,
-    /// The number of the table that block ends in.
+    /// The number of the table of the block's last row.
     table: u8,
     at: usize,
     to: Bound<Vec<u8>>,
@@ -197,16 +197,16 @@ pub(crate) struct BaseRows {
 }
 
 impl BaseRows {
-    /// Goes on to the next block, if there is one.
+    /// Moves to the next block, if there is one.
     fn load(&mut self) -> Result<bool> {
         self.at = 0;
         self.block.clear();
-        let Some((fence, sealed)) = next_block(&self.path, &mut self.blocks)? else { return Ok(false) };
+        let Some((fence, stored)) = next_block(&self.path, &mut self.blocks)? else { return Ok(false) };
         self.table = fence.first().copied().unwrap_or_default();
-        if Block::open(BLOCKS_DOMAIN, &fence, &sealed).is_none() {
+        if Block::open(BLOCKS_DOMAIN, &fence, &stored).is_none() {
             return Err(damaged_rows(&self.path, self.table));
         }
-        self.block = sealed;
+        self.block = stored;
         Ok(true)
     }
 }
@@ -242,19 +242,19 @@ impl Debug for BaseRows {
     }
 }
 
-/// A fence and what stands under it.
-type Sealed = (Vec<u8>, Vec<u8>);
+/// A fence and the block under it.
+type StoredBlock = (Vec<u8>, Vec<u8>);
 
 /// The next block, unchecked.
-fn next_block(path: &Path, blocks: &mut OwnedRange<&'static [u8], &'static [u8]>) -> Result<Option<Sealed>> {
+fn next_block(path: &Path, blocks: &mut OwnedRange<&'static [u8], &'static [u8]>) -> Result<Option<StoredBlock>> {
     guard(path, || {
         let Some(block) = blocks.next() else { return Ok(None) };
-        let (fence, sealed) = block?;
-        Ok(Some((fence.value().to_vec(), sealed.value().to_vec())))
+        let (fence, stored) = block?;
+        Ok(Some((fence.value().to_vec(), stored.value().to_vec())))
     })
 }
 
-/// The number of the first row of a block at or after a bound; nothing in a block that is none.
+/// The index of the first row of a block at or after a bound; `None` in a malformed block.
 fn first_in(block: &Block<'_>, from: Bound<&[u8]>) -> Option<usize> {
     match from {
         Bound::Unbounded => Some(0),

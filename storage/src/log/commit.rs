@@ -1,16 +1,16 @@
-//! The log's own records: the one that commits a transaction and the one that closes the log.
+//! Commit and close records, which commit a transaction and close the log.
 //!
 //! Commit, type `0xf0`:
 //!
 //! | offset | size | field |
 //! |---|---|---|
 //! | 0 | 8 | commit number, from 1 |
-//! | 8 | 4 | record count of the transaction, this one not among them |
+//! | 8 | 4 | record count of the transaction, without this record |
 //! | 12 | 4 | zero |
 //! | 16 | 8 | clock, microseconds since the epoch, signed; never smaller than the one before |
 //! | 24 | 8 | synced: everything before this position was durable when this was written |
 //! | 32 | 32 | transaction hash, over its records' `r` |
-//! | 64 | 32 | head: over the chain before the open page, the open page's records before this one, and the fields above |
+//! | 64 | 32 | head: over the chain before the open page, that page's records before this one, and the fields above |
 //!
 //! Close, type `0xf1`, only between transactions:
 //!
@@ -68,12 +68,12 @@ impl Commit {
         bytes
     }
 
-    /// What it states, which the head covers: all but the head itself.
+    /// The fields before the head, which the head covers.
     pub(crate) fn stated(&self) -> [u8; HEAD_AT] {
         field(&self.encode(), 0)
     }
 
-    /// The same, in a commit record's payload: `None` for one of another length.
+    /// The same bytes of a commit record's payload; `None` for a payload of another length.
     pub(crate) fn stated_in(payload: &[u8]) -> Option<&[u8; HEAD_AT]> {
         let bytes: &[u8; COMMIT_LEN] = payload.try_into().ok()?;
         bytes.first_chunk()

@@ -1,11 +1,11 @@
 //! Copying a log up to a commit while others write to it.
 //!
-//! The copy is a log of the same database that ends at that commit, whatever was appended to the original since. Its
-//! segments are as long as the original's; what lies behind the commit is zero. Nothing may be erased meanwhile
+//! The copy is a log of the same database that ends at that commit, regardless of later appends to the original. Its
+//! segments are as long as the original's, with zeros after the commit. Nothing may be erased meanwhile
 //! ([`crate::lock::Lock::pin`]).
 //!
-//! 1. Each file is whole and synced before it gets its name, and the first gets it last: without it there is no log, so
-//!    a copy that was cut short cannot be mistaken for one.
+//! 1. Each file is complete and synced before it gets its name, and the first segment gets its name last. A directory
+//!    without the first segment is not a log, so an unfinished copy cannot be mistaken for one.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use super::{Head, Log};
 use crate::error::{Error, Result};
 use crate::vfs::{OpenMode, Vfs};
 
-/// How much is copied at once.
+/// The length of one copy step.
 const COPY_LEN: usize = 1 << 20;
 
 impl Log {
-    /// Copies everything up to a commit of this log into a directory that holds none. `progress` is told the bytes done
-    /// and to do.
+    /// Copies everything up to a commit of this log into a directory that holds no log. `progress` receives the bytes
+    /// done and the total.
     ///
     /// # Errors
     /// [`Error::LogExists`], [`Error::Io`]; [`Error::Poisoned`] after a failed write or sync.

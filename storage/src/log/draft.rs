@@ -1,7 +1,7 @@
-//! A transaction being written down, record by record, as the bytes it is appended as.
+//! A transaction being built, record by record, in the encoding in which it is appended.
 //!
-//! Payloads are encoded where they stay: a record costs no memory of its own and is not copied until it is laid out in
-//! a page. A draft that is kept and used again costs none at all. Their hashes are made at the end, side by side.
+//! Payloads are encoded in place: a record needs no allocation and is not copied until it is laid out in a page. A
+//! reused draft allocates nothing. Hashes are computed at the end, in one batch.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug};
@@ -13,30 +13,31 @@ use crate::record_hashes::RecordHashes;
 
 pub(super) type Salt = [u8; SALT_LEN];
 
-/// How many records of a transaction are hashed together.
+/// The number of records that are hashed in one batch.
 const HASHED_AT_ONCE: usize = 64;
 
-/// How many salts are drawn from the system at once.
+/// The number of salts that are drawn from the system at once.
 const SALTS_AT_ONCE: usize = 256;
 
-/// More room than this is given back when a draft is cleared.
+/// The greatest capacity that a cleared draft keeps.
 const MAX_KEPT_ROOM: usize = 1 << 20;
 
-/// Records that are to become one transaction.
+/// Records of a future transaction.
 #[derive(Default)]
 pub struct Draft {
-    /// As they will stand in the log, but for their checksums.
+    /// The records as in the log, without their checksums.
     bytes: Vec<u8>,
-    /// Where each of them ends.
+    /// The end of each record.
     ends: Vec<usize>,
 }
 
 impl Draft {
-    /// Adds a record of that kind; `payload` appends its bytes and changes none before them. Says how many those are.
+    /// Adds a record of this kind. `payload` appends the payload and must not change the bytes before it. Returns the
+    /// length of the payload.
     ///
     /// # Errors
-    /// Those of `payload`; [`Error::ReservedKind`], [`Error::TooLarge`]; [`Error::Io`] when the system has no random
-    /// numbers. The draft is then as it was.
+    /// Those of `payload`; [`Error::ReservedKind`], [`Error::TooLarge`]; [`Error::Io`] if the system provides no random
+    /// numbers. An error leaves the draft unchanged.
     pub fn push<E: From<Error>>(
         &mut self,
         kind: u8,
@@ -54,13 +55,13 @@ impl Draft {
         pushed
     }
 
-    /// Takes back all but the first `count` records.
+    /// Removes all but the first `count` records.
     pub fn truncate(&mut self, count: usize) {
         self.ends.truncate(count);
         self.bytes.truncate(self.byte_len());
     }
 
-    /// Takes back all records.
+    /// Removes all records.
     pub fn clear(&mut self) {
         self.truncate(0);
         if self.bytes.capacity() > MAX_KEPT_ROOM {
@@ -84,7 +85,7 @@ impl Debug for Draft {
     }
 }
 
-/// A transaction encoded and hashed, not yet placed: see [`super::Log::prepare`].
+/// An encoded and hashed transaction without a position yet: see [`super::Log::prepare`].
 #[derive(Debug)]
 pub struct Prepared {
     draft: Draft,
@@ -113,7 +114,7 @@ impl Prepared {
         Ok(Self { hashes: hashes(&draft), draft, commit_salt })
     }
 
-    /// The draft, for another transaction.
+    /// Returns the draft, to be reused for another transaction.
     #[must_use]
     pub fn into_draft(self) -> Draft {
         let mut draft = self.draft;
@@ -121,12 +122,12 @@ impl Prepared {
         draft
     }
 
-    /// How many records it has.
+    /// The number of its records.
     pub(super) fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// The bytes its records take.
+    /// The length of its records in bytes.
     pub(super) fn byte_len(&self) -> usize {
         self.draft.byte_len()
     }
@@ -140,7 +141,7 @@ impl Prepared {
 /// The hashes of a draft's records.
 fn hashes(draft: &Draft) -> Vec<Hash> {
     thread_local! {
-        /// The room for the hashes' inputs.
+        /// The buffer for the inputs of hashes.
         static TOGETHER: RefCell<RecordHashes> = RefCell::default();
     }
     let mut made = Vec::with_capacity(draft.ends.len());
@@ -158,7 +159,7 @@ fn hashes(draft: &Draft) -> Vec<Hash> {
 /// A salt for one record.
 pub(super) fn salt() -> Result<Salt> {
     thread_local! {
-        /// Random numbers not used yet: a call of the system costs more than a small record's hash.
+        /// Unused random numbers: a system call costs more than the hash of a small record.
         static READY: RefCell<Vec<Salt>> = const { RefCell::new(Vec::new()) };
     }
     READY.with_borrow_mut(|ready| {

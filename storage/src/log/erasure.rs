@@ -1,8 +1,8 @@
-//! Erasing records for good, in the middle of a log whose every hash goes on holding.
+//! Erasing records from the middle of the log without invalidating any hash.
 //!
-//! A transaction says what is to be erased, in *redaction records*, type `0xf2`, behind its other records. They name
-//! each record with everything its erased form is made of, so that erasing can be done again without reading what
-//! stands there:
+//! A transaction names the records to erase in *redaction records*, type `0xf2`, after its other records. They contain
+//! everything that the erased form of each record consists of, so that an erasure can be repeated without reading the
+//! old bytes:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -13,23 +13,22 @@
 //! | 24 + 56 i | 4 | length of its payload |
 //! | 28 + 56 i | 1 | its type |
 //! | 29 + 56 i | 3 | zero |
-//! | 32 + 56 i | 8 | position of the record that replaces it, 0 for none |
+//! | 32 + 56 i | 8 | position of its replacement, 0 for none |
 //! | 40 + 56 i | 32 | its hash `r` |
 //!
-//! Once that transaction is durable the records are overwritten ([`crate::record`] says with what), that is synced, and
-//! a
-//! *done record*, type `0xf3`, says so. It stands between transactions:
+//! Once that transaction is durable, the records are overwritten with their erased form ([`crate::record`]) and synced.
+//! Then a *done record*, type `0xf3`, states that. It is between transactions:
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 8 | number of the commit that said what to erase |
+//! | 0 | 8 | number of the commit that named the records to erase |
 //! | 8 | 8 | synced: everything before this position was durable when this was written |
 //!
-//! 1. Nothing is overwritten before the transaction that says so is durable: a crash before leaves everything, a crash
-//!    after leaves enough to finish ([`crate::recovery`]), and there is no third case.
-//! 2. A record being overwritten may be read half old, half new. Whoever finds one waits for [`Erasing`] and looks
-//!    again.
-//! 3. A replacement is a record of the same transaction, so it is there before what it stands for is erased.
+//! 1. Nothing is overwritten before the transaction that names it is durable: a crash before that leaves everything,
+//!    and a crash after that leaves enough to finish the erasure ([`crate::recovery`]).
+//! 2. A record that is being overwritten may be read half old, half new. A reader that finds an invalid record waits
+//!    for [`Erasing`] and reads it again.
+//! 3. A replacement is a record of the same transaction, so it exists before the record that it replaces is erased.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -58,27 +57,27 @@ const DONE_LEN: usize = DONE_SYNCED_AT + 8;
 
 const _: () = assert!(ENTRIES_AT == 16 && ENTRY_LEN == 56 && DONE_LEN == 16);
 
-/// The most one redaction record names, so that its payload stays one.
+/// The greatest number of records that one redaction record names, limited by its payload.
 const MAX_ENTRIES: usize = (MAX_PAYLOAD - ENTRIES_AT) / ENTRY_LEN;
 
 const _: () = assert!(ENTRIES_AT + MAX_ENTRIES * ENTRY_LEN <= MAX_PAYLOAD);
 const _: () = assert!(ENTRIES_AT + (MAX_ENTRIES + 1) * ENTRY_LEN > MAX_PAYLOAD);
 
-/// The bytes the record of a done redaction takes in the log.
+/// The length of a done record in the log.
 pub(crate) const STORED_DONE_LEN: usize = record::stored_len(DONE_LEN);
 
 /// A record to erase, as [`crate::log::Log::append_redaction`] takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Erase {
-    /// Where it stands.
+    /// The record's position.
     pub lsn: Lsn,
-    /// Which of the records appended with it replaces it, by index.
+    /// Its replacement: an index into the records appended with the redaction.
     pub replacement: Option<usize>,
 }
 
-/// A redaction that is in the log and not carried out: see [`crate::log::Log::complete_redaction`]. Dropped, it is
-/// carried out when the log is next opened for writing.
-#[must_use = "what it names is not erased yet"]
+/// A redaction that is in the log but not carried out: see [`crate::log::Log::complete_redaction`]. If it is dropped,
+/// the next opening for writing carries it out.
+#[must_use = "the records that it names are not erased yet"]
 #[derive(Debug)]
 pub struct Redaction {
     pub(crate) commit: CommitNo,
@@ -87,20 +86,20 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// How many records are to be erased.
+    /// The number of records to erase.
     #[must_use]
     pub fn count(&self) -> usize {
         self.erasures.len()
     }
 }
 
-/// All that the erased form of a record is made of.
+/// Everything that the erased form of a record consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Erasure {
     pub(crate) position: u64,
     pub(crate) payload_len: u32,
     pub(crate) kind: u8,
-    /// The position of its replacement, 0 without one.
+    /// The position of its replacement; 0 for none.
     pub(crate) replacement: u64,
     pub(crate) hash: Hash,
 }
@@ -110,12 +109,12 @@ impl Erasure {
         record::stored_len(self.payload_len as usize)
     }
 
-    /// True if such a record can stand where this many bytes are left.
+    /// True if the record fits this many bytes.
     pub(crate) fn fits(&self, room: usize) -> bool {
         self.stored_len() <= room
     }
 
-    /// The record as it is once it is erased.
+    /// The record in its erased form.
     pub(crate) fn view(&self) -> RecordView<'static> {
         RecordView {
             kind: self.kind,
@@ -155,7 +154,7 @@ impl Intent {
         bytes
     }
 
-    /// `None` for a payload of another layout, or one that names what cannot be erased.
+    /// `None` for a payload of another layout, or one that names a record that cannot be erased.
     pub(crate) fn decode(payload: &[u8]) -> Option<Self> {
         let (head, entries) = payload.split_first_chunk::<ENTRIES_AT>()?;
         let count = u32::from_le_bytes(field(head, COUNT_AT)) as usize;
@@ -180,12 +179,12 @@ impl Intent {
         Some(Self { commit: u64::from_le_bytes(field(head, COMMIT_AT)), erasures: erasures.collect::<Option<_>>()? })
     }
 
-    /// The payloads that say all of this.
+    /// The payloads that name all of these erasures.
     pub(crate) fn payloads(commit: u64, erasures: &[Erasure]) -> Vec<Vec<u8>> {
         erasures.chunks(MAX_ENTRIES).map(|erasures| Self::encode(commit, erasures)).collect()
     }
 
-    /// The bytes their records take.
+    /// The length in the log of the records that name `count` erasures.
     pub(crate) fn stored_len(count: usize) -> usize {
         let len = |entries: usize| record::stored_len(ENTRIES_AT + entries * ENTRY_LEN);
         let rest = count % MAX_ENTRIES;
@@ -218,12 +217,12 @@ impl Redacted {
     }
 }
 
-/// Held while records are overwritten.
+/// A lock that is held while records are overwritten.
 #[derive(Debug, Default)]
 pub(crate) struct Erasing(Mutex<()>);
 
 impl Erasing {
-    /// Returns when nobody overwrites anything.
+    /// Waits until no record is being overwritten.
     pub(crate) fn wait(&self) {
         drop(self.begin());
     }
@@ -277,8 +276,7 @@ mod tests {
         for at in 0..good.len() {
             assert!(Intent::decode(&good[..at]).is_none(), "cut at {at}");
         }
-        // The count, a reserved field, a position that is none, a length that is none, a type that is none, a reserved
-        // one.
+        // The count, a reserved field, an invalid position, an invalid length, an invalid type, a reserved type.
         for (at, byte) in [(8, 2), (12, 1), (16, 9), (27, 255), (28, 0), (28, 0xf0), (29, 1)] {
             let mut bad = good.clone();
             bad[at] = byte;

@@ -1,4 +1,4 @@
-//! A byte of the log that is not what it must be, and the file it is in.
+//! A fault of the log, and its file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use super::segment::Segment;
 use crate::error::Damage;
 use crate::log_page::PageSize;
 
-/// Something that should not be where it is.
+/// Bytes that fail a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) position: u64,
     pub(crate) what: String,
 }
 
-/// A fault with the file it is in.
+/// Adds the file to a fault.
 pub(crate) fn damage_at(segments: &[Arc<Segment>], page: PageSize, fault: Fault) -> Damage {
     let after = segments.partition_point(|segment| segment.first <= fault.position);
     match segments.get(after.saturating_sub(1)) {

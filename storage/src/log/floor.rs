@@ -1,9 +1,9 @@
-//! The beginning of a log that was cut off before: the file `log/floor`.
+//! The beginning of a truncated log: the file `log/floor`.
 //!
-//! Without it a log begins at position 0. With it, it begins at a *floor*: a commit from which on everything stands as
-//! it was written, in a segment that is kept whole. What came before is in segments that are gone; whatever of it goes
-//! on to hold was appended again, as ordinary records that stand between two later commits. Which records those are,
-//! and what they mean, is the business of whoever wrote them.
+//! Without this file a log begins at position 0. With it, the log begins at a *floor*: a commit after which everything
+//! is retained as it was written, in segments that are retained whole. Earlier segments were removed. Earlier records
+//! that remain in force were appended again as ordinary records between two later commits; the engine selects and
+//! interprets them.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -14,18 +14,17 @@
 //! | 32 | 8 | number of the first segment that is kept |
 //! | 40 | 8 | its first position |
 //! | 48 | 8 | number of a record, a multiple of 256, from which on all hashes are in the log |
-//! | 56 | 8 | position where reading them begins |
+//! | 56 | 8 | position at which reading them begins |
 //! | 64 | 48 | head of the first commit that is kept: position, number, hash |
-//! | 112 | 48 | head before the records that tell again what was before |
+//! | 112 | 48 | head before the records that were appended again |
 //! | 160 | 48 | head after them |
 //! | 208 | 4 | CRC32 of the fields above |
 //!
-//! 1. It is written whole and synced under another name, renamed into place, and that synced, before a segment is
-//!    removed: a crash leaves the log as it was, or as it is to be with some segments too many, which the next opening
-//!    removes.
+//! 1. The file is written and synced under another name, renamed into place, and the rename synced, before a segment is
+//!    removed. So a crash leaves the old log, or the new one with surplus segments, which the next opening removes.
 //! 2. Everything up to the last of its heads is durable when it is written.
-//! 3. Positions, numbers and hashes go on as if nothing had been cut off: the first segment's header states the chain,
-//!    the number of records and the last commit before it.
+//! 3. Truncation changes no position, number or hash: the first segment's header states the chain, the number of
+//!    records and the last commit before it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,31 +61,31 @@ const _: () = assert!(FLOOR_LEN == 212);
 const MAGIC: [u8; 8] = *b"HOLOFLOR";
 const VERSION: u32 = 1;
 
-/// Where a log begins whose beginning was cut off.
+/// The beginning of a truncated log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floor {
-    /// The first segment that is kept.
+    /// The first retained segment.
     pub segment: u64,
-    /// Its first position: nothing before is in the log.
+    /// Its first position: the log has nothing before it.
     pub first: Lsn,
-    /// The number of a record, a multiple of 256; those from it on are in the log.
+    /// The number of a record, a multiple of 256. The log has all records from it on.
     pub records: u64,
-    /// Where reading their hashes begins.
+    /// The position at which reading their hashes begins.
     pub leaves: Lsn,
-    /// The first commit that is kept: reading the log from its beginning gives what came after it.
+    /// The first retained commit: reading the log from its beginning gives the transactions after it.
     pub head: Head,
-    /// The commit before the records that tell again what was before.
+    /// The commit before the records that were appended again.
     pub from: Head,
-    /// The last commit of those.
+    /// The last commit of the records that were appended again.
     pub until: Head,
 }
 
-/// What cutting off the beginning of a log removed.
+/// The segments that a truncation removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retired {
-    /// Segment files.
+    /// The number of segment files.
     pub segments: u64,
-    /// Their bytes.
+    /// Their length in bytes.
     pub bytes: u64,
 }
 
@@ -150,7 +149,7 @@ impl Floor {
         if whole { Ok((floor, field(bytes, DATABASE_AT))) } else { Err("its fields contradict each other".into()) }
     }
 
-    /// The floor of the log in `dir`, if it has one; and the database it is of.
+    /// The floor of the log in `dir`, if it has one, and its database id.
     pub(crate) fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Option<(Self, [u8; 16])>> {
         let path = dir.join(NAME);
         let file = match vfs.open(&path, OpenMode::Read) {
@@ -172,7 +171,7 @@ impl Floor {
         Self::parse(&bytes).map(Some).map_err(damaged)
     }
 
-    /// Puts the file in its place, durably.
+    /// Replaces the file durably.
     pub(crate) fn write(&self, vfs: &dyn Vfs, dir: &Path, database: &[u8; 16]) -> Result<()> {
         let path = dir.join(NAME);
         let unfinished = unfinished(dir);
@@ -185,19 +184,19 @@ impl Floor {
     }
 }
 
-/// The name it has until it is whole.
+/// The name of the file until it is complete.
 pub(crate) fn unfinished(dir: &Path) -> PathBuf {
     temporary_name(&dir.join(NAME))
 }
 
 impl Log {
-    /// Where the log begins, if its beginning was cut off.
+    /// The beginning of the log, if it was truncated.
     #[must_use]
     pub fn floor(&self) -> Option<Floor> {
         *self.floor_guard()
     }
 
-    /// Where the log in `dir` begins, if its beginning was cut off.
+    /// The beginning of the log in `dir`, if it was truncated.
     ///
     /// # Errors
     /// [`Error::DamagedFloor`], [`Error::NewerFormat`], [`Error::Io`].
@@ -205,14 +204,14 @@ impl Log {
         Ok(Floor::read(vfs, dir)?.map(|(floor, _)| floor))
     }
 
-    /// The segment that everything from a position on needs, and its first position.
+    /// The first segment needed to read from a position on.
     fn segment_of(&self, position: Lsn) -> Result<Arc<Segment>> {
         let none = || Error::NoRecord { lsn: position, why: "no segment holds it".into() };
         // The end of a commit may be the end of a segment.
         self.table.of(position.0.saturating_sub(1)).ok_or_else(none)
     }
 
-    /// The segments that a floor at these positions leaves behind.
+    /// The first segment that a floor at these positions retains, and the segments before it.
     fn behind(&self, leaves: Lsn, head: Head) -> Result<(Arc<Segment>, Vec<Arc<Segment>>)> {
         let first = self.segment_of(Lsn(leaves.0.max(1)).min(head.position))?;
         let mut older = self.table.all();
@@ -220,8 +219,8 @@ impl Log {
         Ok((first, older))
     }
 
-    /// Copies the segments that a floor at these positions leaves behind into a directory: those that are there already
-    /// stay. Returns the bytes copied.
+    /// Copies the segments that a floor at these positions would remove into a directory; existing copies are kept.
+    /// Returns the bytes copied.
     ///
     /// # Errors
     /// [`Error::LogExists`] when the directory holds segments of another log, [`Error::Io`].
@@ -234,7 +233,7 @@ impl Log {
                 continue;
             }
             remove_if_there(vfs, &unfinished_path(&path)).map_err(Error::io(&path, "remove"))?;
-            // All of it stands before the head.
+            // The whole segment is before the head.
             copy::copy_segment(vfs, dir, &segment, head, &mut |len| bytes += len)?;
             vfs.rename(&unfinished_path(&path), &path).map_err(Error::io(&path, "rename"))?;
             vfs.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
@@ -242,12 +241,12 @@ impl Log {
         Ok(bytes)
     }
 
-    /// Cuts off the beginning of the log: from now on it begins at `head`, hashes are read from `leaves` on, where the
-    /// record of number `records` stands, and what is to be known of what was before stands between `from` and `until`.
+    /// Truncates the beginning of the log, which then begins at `head`. Hashes are read from `leaves` on, the position
+    /// of record number `records`; the records that were appended again are between `from` and `until`.
     ///
     /// # Errors
-    /// [`Error::NoRecord`] for positions that no segment holds; [`Error::Io`]: either nothing was cut off, or all, and
-    /// files that could not be removed go when the log is next opened for writing.
+    /// [`Error::NoRecord`] for positions that no segment holds; [`Error::Io`]: then either nothing was truncated, or
+    /// all was, and the next opening for writing removes the remaining files.
     pub fn retire(&self, (records, leaves): (u64, Lsn), head: Head, from: Head, until: Head) -> Result<Retired> {
         self.sync_to(until.position)?;
         let (first, older) = self.behind(leaves, head)?;
@@ -266,7 +265,7 @@ impl Log {
     }
 }
 
-/// True if this is a copy of the segment; something else must not be there.
+/// True if the file is a copy of the segment, false if it is missing. Any other file is an error.
 fn is_copy(vfs: &dyn Vfs, path: &Path, segment: &Segment) -> Result<bool> {
     let file = match vfs.open(path, OpenMode::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -1,8 +1,8 @@
 //! Following a log that another process appends to.
 //!
-//! A reader never looks past the position that the writer calls durable, so what it has seen survives any crash of the
-//! writer, and nothing it looks at is written again: bytes before that position never change. Going on therefore means
-//! to read the headers of segments that were begun since, and to check and hand on the transactions in between.
+//! A reader never reads past the durable position that the writer states. So everything it has read survives any crash
+//! of the writer, and bytes before that position do not change, except by erasure. To follow, a reader loads the
+//! headers of new segments, then checks and returns the transactions since.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::error::{Error, Result};
 use crate::recovery;
 
 impl Log {
-    /// Goes on to `durable`, the position that the writer's status block states, and calls back with each transaction
-    /// after `from`, in order. A position before the present end changes nothing and calls back with what is there.
+    /// Extends this log to `durable`, the position in the writer's status block, and calls back with each transaction
+    /// after `from`, in order. If the position is before the present end, the log is not extended.
     ///
     /// # Errors
-    /// [`Error::CheckpointMismatch`] when `from` is not a commit of this log, or is none and its beginning was cut off;
-    /// [`Error::Damaged`]; [`Error::Io`], also for a file that vanished meanwhile; what the callback returns. What was
-    /// seen before an error stays as it was.
+    /// [`Error::CheckpointMismatch`] if `from` is not a commit of this log, or is none and the log was truncated;
+    /// [`Error::Damaged`]; [`Error::Io`], also for a file that was removed meanwhile; the callback's errors. An error
+    /// leaves the log unchanged.
     pub fn follow<E: From<Error>>(
         &self,
         from: Option<Checkpoint>,
@@ -32,7 +32,7 @@ impl Log {
         let limit = durable.max(self.end()).max(from.map_or(Lsn(0), |from| from.position)).0;
         let floor = Self::floor_in(&*self.vfs()?, &self.dir)?.filter(|floor| floor.until.position.0 <= limit);
         if let (None, Some(floor)) = (from, &floor) {
-            let why = format!("the log begins behind position {}", floor.head.position);
+            let why = format!("the log begins after position {}", floor.head.position);
             return Err(Error::CheckpointMismatch { position: Lsn(0), why }.into());
         }
         let segments = self.reload(limit, floor.as_ref())?;
@@ -50,7 +50,7 @@ impl Log {
                 Step::Fault(fault) => return Err(damaged(fault).into()),
                 Step::End => {
                     let position = scanner.tip().position;
-                    let what = format!("nothing is written here, but all before {limit} was durable");
+                    let what = format!("the bytes here are zero, but everything before {limit} was durable");
                     return Err(damaged(Fault { position, what }).into());
                 }
             }
@@ -72,7 +72,7 @@ impl Log {
         Ok(())
     }
 
-    /// The segments up to `limit`: those known, and behind them those begun since, read anew.
+    /// The segments up to `limit`: the known ones, then the new ones, read from their files.
     fn reload(&self, limit: u64, floor: Option<&Floor>) -> Result<Vec<Arc<Segment>>> {
         let mut segments = self.table.all();
         let end = self.end().0;
@@ -83,13 +83,13 @@ impl Log {
         if limit <= last.end() {
             return Ok(segments);
         }
-        // Of those known none may be left.
+        // The floor may have removed all known segments.
         let cut_off = floor.filter(|floor| floor.segment > last.number);
         let (next, position) = cut_off.map_or((last.number + 1, last.end()), |floor| (floor.segment, floor.first.0));
         if cut_off.is_some() {
             segments.clear();
         }
-        // Files of these names may have been others when they were last looked at.
+        // Files of these names may have been replaced since they were opened.
         let files = Arc::new(OpenFiles::like(last.files()));
         let mut numbers = files.numbers(&self.dir, number_of)?;
         numbers.retain(|&number| number >= next);

@@ -1,21 +1,22 @@
 //! One write and one fdatasync for many commits.
 //!
-//! What is appended is held here, in memory, until somebody needs it in the file: the next sync, a flush, a reader, or
-//! what is too long to be held. So many small commits cost one write, and none of it is done under the writer's lock.
+//! Appended bytes are buffered here until they are needed in the file: by the next sync, a flush, a reader, or an
+//! append that is too long to buffer. So many small commits cost one write, and none of it happens under the writer's
+//! lock.
 //!
-//! Whoever needs a position to be durable either finds that it is, or leads a sync of everything written so far, or
-//! stands in line while another one leads. The leader wakes those that its sync covered, and before them the first that
-//! it did not: that one leads the next sync, which all the others in line share. Nobody is woken for nothing: with many
-//! writers, waking them all to look takes longer than a sync. Even those that are done are many for one to wake, so
-//! each wakes half of those that are left.
+//! A caller that needs a position to be durable finds that it is, or leads a sync of everything written so far, or
+//! queues while another thread leads. After its sync the leader wakes the first waiter that the sync did not cover,
+//! which leads the next sync for all others in the queue, and then the waiters that it did cover. No thread is woken in
+//! vain: with many writers, waking all of them to look takes longer than a sync. Waking all covered waiters is work
+//! too, so each woken thread wakes half of the rest.
 //!
-//! 1. `durable` only ever holds an end of the log that was written before a sync began that then succeeded; what is
-//!    held begins where what is written ends.
-//! 2. After a failed write or sync nothing is believed any more: every waiting and later call fails until the log is
-//!    opened again. A failed fdatasync may have dropped the very pages a second one would report as written.
-//! 3. Only one sync runs at a time: a failure is reported to one caller only, and no other sync may succeed in its
-//!    place.
-//! 4. While anybody stands in line, somebody leads or was told to: nobody is forgotten.
+//! 1. `durable` is always an end of the log that was written before a successful sync began; buffered bytes begin at
+//!    the end of the written ones.
+//! 2. After a failed write or sync, every waiting and later call fails until the log is opened again: a failed
+//!    fdatasync may have dropped exactly the pages that a second one would report as written.
+//! 3. Only one sync runs at a time: the system reports a failure to one caller only, and no other sync may succeed
+//!    instead.
+//! 4. While a thread is queued, another one leads or was told to lead: no waiter is forgotten.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -32,21 +33,21 @@ use crate::vfs::VfsFile;
 #[derive(Debug)]
 pub(crate) struct GroupCommit {
     state: Mutex<State>,
-    /// Taken by whoever writes what is held, so that the next one waits until it is written; the buffer holds what
-    /// is written, or was last.
+    /// Locked while buffered bytes are being written, so that the next thread waits until they are. Contains the bytes
+    /// being written, or written last.
     writing: Mutex<Vec<u8>>,
-    /// Copies of what `state` holds, to be read without it.
+    /// Copies of fields of `state`, to be read without its lock.
     end: AtomicU64,
     written: AtomicU64,
     durable: AtomicU64,
 }
 
-/// What is held is no more than so many log pages. So what nobody needs in the file waits no longer.
+/// The greatest number of log pages that are buffered.
 const MAX_HELD_PAGES: usize = 8;
 
 #[derive(Debug)]
 struct State {
-    /// The file that holds whatever is not durable; those before it were synced when it was begun.
+    /// The file with all bytes that are not durable; earlier files were synced when it was begun.
     file: Arc<dyn VfsFile>,
     path: PathBuf,
     /// The position at which the file begins.
@@ -54,28 +55,28 @@ struct State {
     end: u64,
     written: u64,
     durable: u64,
-    /// Appended and not taken to be written yet: the last bytes before `end`.
+    /// The buffered bytes, which are the last ones before `end`.
     held: Vec<u8>,
-    /// Somebody leads, or was told to.
+    /// True if a thread leads or was told to lead.
     led: bool,
     line: VecDeque<Arc<Waiter>>,
     poison: Option<Arc<str>>,
 }
 
-/// One that stands in line.
+/// A thread in the queue.
 #[derive(Debug)]
 struct Waiter {
-    /// What it wants to be durable; nothing when it wants to lead.
+    /// The position that it waits for; `None` if it waits to lead.
     target: Option<u64>,
     thread: Thread,
     call: AtomicU8,
-    /// Those that it wakes when it is called.
+    /// The waiters that it wakes when it is woken.
     wakes: OnceLock<Vec<Arc<Waiter>>>,
 }
 
-/// Not called yet.
+/// Not woken yet.
 const IN_LINE: u8 = 0;
-/// What it waits for is durable, or never will be.
+/// Its target is durable, or the log is poisoned.
 const DONE: u8 = 1;
 const LEADS: u8 = 2;
 
@@ -97,7 +98,7 @@ impl Waiter {
     }
 }
 
-/// Tells them all that they are done, by telling the first of each half, who tells the others.
+/// Wakes all of these waiters as done, by waking the first of each half, which wakes the others of its half.
 fn call_done(waiters: &[Arc<Waiter>]) {
     for half in waiters.chunks(waiters.len().div_ceil(2).max(1)) {
         if let Some((first, others)) = half.split_first() {
@@ -107,7 +108,7 @@ fn call_done(waiters: &[Arc<Waiter>]) {
     }
 }
 
-/// The lead: it ends when this goes, and the next one gets it.
+/// The lead of a sync. Dropping it passes the lead on.
 struct Lead<'a>(&'a GroupCommit);
 
 impl Drop for Lead<'_> {
@@ -126,7 +127,7 @@ impl Drop for Lead<'_> {
 }
 
 impl GroupCommit {
-    /// Everything up to `end`, in `file` of `segment` and those before it, is durable.
+    /// A group commit for a log in which everything up to `end`, in `file` of `segment`, is durable.
     pub(crate) fn new(file: Arc<dyn VfsFile>, segment: &Segment, end: u64) -> Self {
         let state = State {
             file,
@@ -144,20 +145,21 @@ impl GroupCommit {
         Self { state: Mutex::new(state), writing: Mutex::default(), end, written, durable }
     }
 
-    /// Where the log ends.
+    /// The end of the log.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Up to where the log is in its files, which is up to its end unless writing fails: what is held is written first.
+    /// The position up to which the log is in its files. Writes the buffered bytes first, so this is the end of the log
+    /// unless the write fails.
     pub(crate) fn written(&self) -> u64 {
         self.written_past(self.end().saturating_sub(1))
     }
 
-    /// The same; what is held may stay so where the position is written already.
+    /// The same, without a write if the position is already in the files.
     pub(crate) fn written_past(&self, position: u64) -> u64 {
         if position >= self.written.load(Ordering::Acquire) {
-            // A failure is told to whoever writes or syncs next.
+            // The next write or sync reports a failure.
             let _ = self.write_held();
         }
         self.written.load(Ordering::Acquire)
@@ -167,7 +169,7 @@ impl GroupCommit {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Everything up to `end` has been written, the last of it to `file` of `segment`. Nothing is held.
+    /// Records that everything up to `end` was written, the last of it to `file` of `segment`. Nothing may be buffered.
     pub(crate) fn publish(&self, file: &Arc<dyn VfsFile>, segment: &Segment, end: u64) {
         let mut state = self.state();
         state.go_on_in(file, segment);
@@ -176,14 +178,13 @@ impl GroupCommit {
         self.written.store(end, Ordering::Release);
     }
 
-    /// True if so many bytes more may be held, in a log of such pages. From half a page on holding them would only copy
-    /// them.
+    /// True if this many more bytes may be buffered. From half a page on, buffering would only add a copy.
     pub(crate) fn may_hold(&self, len: usize, page: PageSize) -> bool {
         let held = self.end().saturating_sub(self.written.load(Ordering::Acquire));
         len <= page.len() / 2 && held + len as u64 <= MAX_HELD_PAGES as u64 * page.bytes()
     }
 
-    /// Holds what comes next in the file.
+    /// Buffers the next bytes of the file.
     pub(crate) fn hold(&self, bytes: &[u8]) {
         let mut state = self.state();
         state.held.extend_from_slice(bytes);
@@ -191,9 +192,9 @@ impl GroupCommit {
         self.end.store(state.end, Ordering::Release);
     }
 
-    /// Writes what is held. Returns once everything that was appended before the call is written.
+    /// Writes the buffered bytes. Returns once everything appended before the call is written.
     pub(crate) fn write_held(&self) -> Result<()> {
-        // Whatever happened to the one who had it, what it was to write is out of `held`.
+        // After a panic of another writer, the bytes that it took are no longer in `held`.
         let mut bytes = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         bytes.clear();
         let mut state = self.state();
@@ -219,7 +220,7 @@ impl GroupCommit {
         }
     }
 
-    /// Another process has made everything up to `end` durable, the last of it in `file`.
+    /// Records that another process made everything up to `end` durable, the last of it in `file`.
     pub(crate) fn follow(&self, file: &Arc<dyn VfsFile>, segment: &Segment, end: u64) {
         let mut state = self.state();
         if end > state.durable {
@@ -243,9 +244,9 @@ impl GroupCommit {
         Ok(())
     }
 
-    /// Writes and syncs everything appended so far, by the one who leads.
+    /// Writes and syncs everything appended so far. Only the leader calls this.
     fn sync_written(&self, target: u64) -> Result<()> {
-        // It may have been a while since it came.
+        // The log may have been poisoned while this thread was queued.
         self.state().check_target(target)?;
         self.write_held()?;
         let state = self.state();
@@ -266,7 +267,7 @@ impl GroupCommit {
         }
     }
 
-    /// Syncs a file whose last bytes are written but not published, before another one is begun.
+    /// Syncs a file whose last bytes are written but not published, before the next file is begun.
     pub(crate) fn sync_file(&self, file: &Arc<dyn VfsFile>, path: &Path) -> Result<()> {
         loop {
             let Some(_lead) = self.lead(self.state(), None) else { continue };
@@ -277,7 +278,7 @@ impl GroupCommit {
         }
     }
 
-    /// A write failed: what is in the files is not known any more.
+    /// Poisons the log after a failed write: the content of the files is no longer known.
     pub(crate) fn poison(&self, why: &Error) -> Error {
         let mut state = self.state();
         state.poison(why.to_string())
@@ -288,7 +289,7 @@ impl GroupCommit {
         self.state().check()
     }
 
-    /// Waits for the lead; without it, until the target is durable or the log poisoned.
+    /// Waits until this thread leads, its target is durable, or the log is poisoned.
     fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>, target: Option<u64>) -> Option<Lead<'a>> {
         if !state.led {
             state.led = true;
@@ -307,7 +308,7 @@ impl GroupCommit {
     }
 }
 
-/// What is held stays in the log, as if it had been written when it was appended.
+/// Writes the buffered bytes, so that dropping an open log loses none of them.
 impl Drop for GroupCommit {
     fn drop(&mut self) {
         let _ = self.write_held();
@@ -330,7 +331,7 @@ impl State {
         }
     }
 
-    /// True if a sync can make everything up to there durable.
+    /// Checks that a sync can make everything up to `target` durable.
     fn check_target(&self, target: u64) -> Result<()> {
         self.check()?;
         if target > self.end {
@@ -340,7 +341,7 @@ impl State {
         Ok(())
     }
 
-    /// The first failure is the one that is told.
+    /// Only the first failure is recorded.
     fn poison(&mut self, why: String) -> Error {
         let why = self.poison.get_or_insert_with(|| why.into());
         Error::Poisoned { why: Arc::clone(why) }

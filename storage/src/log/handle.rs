@@ -31,7 +31,7 @@ use crate::recovery::{self, RecoveryReport};
 use crate::verify::{self, VerifyReport};
 use crate::vfs::{OpenMode, Vfs, refuse_symlink};
 
-/// An open log. All methods may be called from any thread; appends wait for each other.
+/// An open log. All methods may be called from any thread; appends run one at a time.
 #[derive(Debug)]
 pub struct Log {
     pub(super) dir: PathBuf,
@@ -42,17 +42,17 @@ pub struct Log {
     /// The head of the last appended commit.
     pub(super) head: Mutex<Head>,
     pub(super) writer: Option<Mutex<Writer>>,
-    /// Where it was found damaged, when it was opened read-only.
+    /// The damage found at opening; only in a read-only log.
     pub(super) damage: Option<Damage>,
-    /// Where it begins, if its beginning was cut off.
+    /// The beginning of the log, if it was truncated.
     pub(super) floor: Mutex<Option<Floor>>,
 }
 
 impl Log {
-    /// Creates an empty log in `dir`, which is created too.
+    /// Creates an empty log in `dir`, and the directory if it is missing.
     ///
     /// # Errors
-    /// [`Error::LogExists`] when there is one, [`Error::BadOption`], [`Error::Io`].
+    /// [`Error::LogExists`], [`Error::BadOption`], [`Error::Io`].
     pub fn create(vfs: Arc<dyn Vfs>, dir: &Path, options: &LogOptions) -> Result<Self> {
         let page = PageSize::new(options.page_size)?;
         refuse_symlink(&*vfs, dir).map_err(Error::io(dir, "create"))?;
@@ -68,11 +68,12 @@ impl Log {
         Self::assemble(vfs, dir, geometry, options.limits.clone(), vec![segment], tip, BTreeMap::new())
     }
 
-    /// The id of the database whose log stands in `dir`, from the header of its first segment; nothing when that cannot
-    /// be read, for then opening the log says why.
+    /// The database id of the log in `dir`, from the header of its first segment; `None` if that is not readable, in
+    /// which case opening the log reports the reason.
     ///
     /// # Errors
-    /// When the directory cannot be listed; [`Error::NewerFormat`] when the log may not be opened for this.
+    /// [`Error::Io`] if the directory cannot be listed; [`Error::NewerFormat`] if the log must not be opened for
+    /// `access`.
     pub fn identify(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Option<[u8; 16]>> {
         let names = vfs.list(dir).map_err(Error::io(dir, "list"))?;
         let Some(first) = names.iter().filter_map(|name| segment::number_of(name)).min() else {
@@ -95,9 +96,9 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::Damaged`] when durable bytes have changed and the log was not opened read-only;
-    /// [`Error::CheckpointMismatch`] when `from` is not a commit of this log (try an older one, or none, with its
+    /// [`Error::CheckpointMismatch`] if `from` is not a commit of this log (try an older one, or none, with its
     /// position as the hint); [`Error::MissingSegment`], [`Error::NewerFormat`], [`Error::WrongDatabase`],
-    /// [`Error::Io`]; what the callback returns.
+    /// [`Error::Io`]; the callback's errors.
     pub fn open<E: From<Error>>(
         vfs: Arc<dyn Vfs>,
         dir: &Path,
@@ -112,7 +113,7 @@ impl Log {
         Ok(opening.finish()?)
     }
 
-    /// Puts a log together whose bytes up to `tip` are durable. The last of `segments` holds the tip.
+    /// Assembles a log whose bytes up to `tip` are durable. The last of `segments` contains the tip.
     pub(crate) fn assemble(
         vfs: Arc<dyn Vfs>,
         dir: &Path,
@@ -153,13 +154,13 @@ impl Log {
         self
     }
 
-    /// The file system it is on.
+    /// The log's file system.
     pub(super) fn vfs(&self) -> Result<Arc<dyn Vfs>> {
         let missing = || Error::MissingSegment { path: self.dir.join(file_name(1)), number: 1 };
         self.table.all().first().map(|segment| Arc::clone(segment.files().vfs())).ok_or_else(missing)
     }
 
-    /// Encodes and hashes a transaction, which needs no lock: the part of an append that can be done side by side.
+    /// Encodes and hashes a transaction: the part of an append that needs no lock, so threads may do it in parallel.
     ///
     /// # Errors
     /// [`Error::TooLarge`], [`Error::ReservedKind`].
@@ -167,26 +168,26 @@ impl Log {
         Prepared::encode(records, self.limits.max_transaction_bytes)
     }
 
-    /// The same for records that are encoded already.
+    /// The same for records that are already encoded.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Io`] when the system has no random numbers.
+    /// [`Error::TooLarge`]; [`Error::Io`] if the system provides no random numbers.
     pub fn prepare_draft(&self, draft: Draft) -> Result<Prepared> {
         Prepared::new(draft, self.limits.max_transaction_bytes)
     }
 
-    /// Appends one transaction. It is readable, but in its file only after [`Self::flush`], a reader's call or the
-    /// log's end, and durable only after [`Self::sync_to`] its end.
+    /// Appends one transaction. It is readable at once, but it may be in its file only after [`Self::flush`], a read,
+    /// or dropping the log, and is durable only after [`Self::sync_to`] its end.
     ///
     /// # Errors
-    /// [`Error::NoRoom`] and those of [`Self::prepare`] refuse this transaction only; [`Error::Poisoned`] after a
-    /// failed write or sync; [`Error::Closed`], [`Error::ReadOnly`].
+    /// [`Error::NoRoom`] and those of [`Self::prepare`], which concern this transaction only; [`Error::Poisoned`] after
+    /// a failed write or sync; [`Error::Closed`], [`Error::ReadOnly`].
     pub fn append(&self, records: &[NewRecord], time_us: i64) -> Result<Appended> {
         let prepared = self.prepare(records)?;
         self.append_prepared(&prepared, time_us)
     }
 
-    /// Appends a transaction that was prepared before.
+    /// Appends a prepared transaction.
     ///
     /// # Errors
     /// As [`Self::append`].
@@ -197,8 +198,8 @@ impl Log {
         Ok(appended)
     }
 
-    /// Returns once everything appended before the call is written to its files: the end of the process does not take
-    /// it away any more, that of the machine may.
+    /// Returns once everything appended before the call is written to its files: it survives a crash of the process,
+    /// but perhaps not of the machine.
     ///
     /// # Errors
     /// [`Error::Poisoned`] after a failed write or sync.
@@ -214,7 +215,7 @@ impl Log {
         self.group.sync_to(end.0)
     }
 
-    /// Everything before this position is durable.
+    /// The position before which everything is durable.
     #[must_use]
     pub fn durable(&self) -> Lsn {
         Lsn(self.group.durable())
@@ -258,17 +259,16 @@ impl Log {
         &self.dir
     }
 
-    /// The record at `lsn`, its framing and checksum checked.
+    /// Reads the record at `lsn` and checks its framing and checksum.
     ///
     /// # Errors
-    /// [`Error::NoRecord`] for a position that cannot hold one, [`Error::Damaged`] for bytes that are none,
+    /// [`Error::NoRecord`] for a position that cannot hold a record, [`Error::Damaged`] for bytes that are not one,
     /// [`Error::Io`].
     pub fn read(&self, lsn: Lsn) -> Result<Record> {
         reader::read(&self.geometry, &self.table, self.group.written_past(lsn.0), lsn)
     }
 
-    /// What the record at `lsn` says, its framing and checksum checked as by [`Log::read`], which makes its hash
-    /// besides.
+    /// Reads the payload of the record at `lsn` with the checks of [`Log::read`], but does not compute its hash.
     ///
     /// # Errors
     /// As [`Log::read`].
@@ -276,11 +276,11 @@ impl Log {
         reader::read_payload(&self.geometry, &self.table, self.group.written_past(lsn.0), lsn)
     }
 
-    /// All transactions after `from`, the position of a [`Head`], or `Lsn(0)` for all there are (of a log with a floor:
-    /// all after that), up to the end at the time of the call.
+    /// All transactions after `from`, the position of a [`Head`], up to the end at the time of the call. `Lsn(0)` means
+    /// from the beginning (in a log with a floor: all after the floor).
     ///
     /// # Errors
-    /// [`Error::NoRecord`] when no transaction ends at `from`, [`Error::Damaged`], [`Error::Io`].
+    /// [`Error::NoRecord`] if no transaction ends at `from`, [`Error::Damaged`], [`Error::Io`].
     pub fn scan(&self, from: Lsn) -> Result<Transactions> {
         let geometry = self.geometry.clone();
         let limit = self.group.written();
@@ -298,8 +298,8 @@ impl Log {
         Ok(self.transactions(scanner, segments))
     }
 
-    /// Everything that stands in the log's files: of a log with a floor also what is left of the time before it, where
-    /// the first transaction may not be whole.
+    /// All transactions in the log's files. In a log with a floor these include remains from before the floor, of which
+    /// the first transaction may be incomplete.
     #[must_use]
     pub fn scan_files(&self) -> Transactions {
         let (segments, limit) = (self.table.all(), self.group.written());
@@ -312,7 +312,7 @@ impl Log {
         Transactions { scanner: Some(scanner), segments, table, geometry: self.geometry.clone() }
     }
 
-    /// Seals the open log page, so that the chain covers it, and syncs. Does nothing while it is empty.
+    /// Seals the open log page, so that the chain covers it, and syncs. Has no effect on an empty page.
     ///
     /// # Errors
     /// As [`Self::append`] and [`Self::sync_to`].
@@ -321,8 +321,8 @@ impl Log {
         self.sync_to(self.end())
     }
 
-    /// Syncs everything, writes the close record and syncs that. Nothing can be appended afterwards. Read-only logs
-    /// have nothing to close.
+    /// Syncs everything, writes the close record and syncs that. Nothing can be appended afterwards. No effect on
+    /// read-only logs.
     ///
     /// # Errors
     /// As [`Self::append`] and [`Self::sync_to`].
@@ -336,11 +336,11 @@ impl Log {
         self.sync_to(self.end())
     }
 
-    /// Checks everything in the log that can be checked, goes on after faults, and reports them all. `progress` is told
-    /// the bytes done and to do.
+    /// Verifies the whole log, continues after faults, and reports all of them. `progress` receives the bytes done and
+    /// the total.
     ///
     /// # Errors
-    /// [`Error::Io`] where a file cannot be read at all.
+    /// [`Error::Io`] if a file cannot be read at all.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         self.verify_while(&mut |done, total| {
             progress(done, total);
@@ -348,11 +348,11 @@ impl Log {
         })
     }
 
-    /// As [`Self::verify`], for as long as `progress`, told after each page, does not end it with an error. It may take
-    /// its time.
+    /// As [`Self::verify`]. `progress` is called after each page; it may end the verification with an error, and may
+    /// block to slow it down.
     ///
     /// # Errors
-    /// As [`Self::verify`]; what `progress` returns.
+    /// As [`Self::verify`]; the errors of `progress`.
     pub fn verify_while<E: From<Error>>(
         &self,
         progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
@@ -368,8 +368,8 @@ impl Log {
         Ok(report)
     }
 
-    /// The segments as their names lead to them now, and those whose files are gone. An open file does not show that
-    /// another one has taken its name.
+    /// Opens the segments again by name, and reports those whose files are missing. An open file would not show that
+    /// its name was removed or given to another file.
     fn reopen_segments(&self) -> Result<(Vec<Arc<Segment>>, Vec<Damage>)> {
         let known = self.table.all();
         let Some(first) = known.first() else { return Ok((known, Vec::new())) };
@@ -408,7 +408,7 @@ impl Log {
     }
 }
 
-/// The transactions of a log in order: see [`Log::scan`]. Ends after the first error.
+/// An iterator over transactions in order: see [`Log::scan`]. Ends after the first error.
 #[derive(Debug)]
 pub struct Transactions {
     scanner: Option<Scanner>,
@@ -447,7 +447,7 @@ impl Iterator for Transactions {
     }
 }
 
-/// Makes the first segment: whole and synced before it has its name.
+/// Creates the first segment, complete and synced before it gets its name.
 fn first_segment(vfs: &Arc<dyn Vfs>, dir: &Path, geometry: &Geometry, tip: &Tip, len: u64) -> Result<Segment> {
     let header = SegmentHeader {
         features: Features::default(),
@@ -474,7 +474,7 @@ fn first_segment(vfs: &Arc<dyn Vfs>, dir: &Path, geometry: &Geometry, tip: &Tip,
     match made {
         Ok(()) => Ok(Segment::begin(header, path, files)),
         Err(source) => {
-            // Best effort: without these names creating can be tried again.
+            // Best effort: once these names are removed, creating the log can be tried again.
             let _ = prepare::remove_if_there(vfs, &unfinished);
             let _ = prepare::remove_if_there(vfs, &path);
             Err(Error::NoRoom { path, len, source })

@@ -3,12 +3,12 @@
 use super::position::Lsn;
 use crate::chain::Hash;
 
-/// A record's hash and where it stands.
+/// A record's hash and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// The record.
+    /// The record's position.
     pub lsn: Lsn,
-    /// A position after it where reading may go on.
+    /// A position after it at which reading may continue.
     pub end: Lsn,
     /// Its hash `r`.
     pub hash: Hash,

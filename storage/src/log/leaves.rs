@@ -1,8 +1,8 @@
-//! The hashes of records in order, and a record's number among all: what the tree over the log is made of.
+//! The leaves of the tree over the log: the hashes of records in order, and a record's number.
 //!
-//! A page's footer, or the header of its segment, states how many records come before it. So the number of a record is
-//! found in its own page, whatever the log's length. Reading hashes on from a place goes page by page and checks each
-//! record's CRC and nothing more: that the pages form a chain is the business of opening and of [`Log::verify`].
+//! A page's footer, or the header of its segment, states the number of records before the page. So a record's number
+//! can be computed from few pages, regardless of the log's length. Reading hashes goes page by page and checks only
+//! each record's CRC; opening and [`Log::verify`] check the chain of pages.
 
 use std::sync::{Arc, PoisonError};
 
@@ -17,18 +17,18 @@ use crate::error::{Error, Result};
 use crate::log_page::{FOOTER_LEN, Footer, ParsedFooter};
 use crate::record::{self, FLAG_REDACTED, Parsed, Place, RecordView, SALT_LEN};
 
-/// A record as it stands in the log, with all that its hash is over.
+/// A record as stored in the log, with the complete input of its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRecord {
     /// Bytes 0 to 7 of the record: length, type, flags, mark.
     pub header: [u8; 8],
-    /// Salt and payload; none when it was redacted.
+    /// Salt and payload; `None` if the record was redacted.
     pub content: Option<([u8; SALT_LEN], Vec<u8>)>,
     /// Its hash `r`.
     pub hash: Hash,
 }
 
-/// The records from a place on: see [`Log::leaves`]. Ends after the first error.
+/// An iterator over leaves: see [`Log::leaves`]. Ends after the first error.
 #[derive(Debug)]
 pub struct Leaves<'a> {
     log: &'a Log,
@@ -53,24 +53,23 @@ impl Unit {
 }
 
 impl Log {
-    /// The records from `from` on, a position where one begins or where one ends, up to the one that ends at `to` or
-    /// first after it.
+    /// The records from `from` on, a position at which a record begins or ends, up to the first one that ends at or
+    /// after `to`.
     #[must_use]
     pub fn leaves(&self, from: Lsn, to: Lsn) -> Leaves<'_> {
         let limit = to.0.min(self.group.written());
         Leaves { log: self, segments: self.table.all(), position: from.0, limit, unit: None }
     }
 
-    /// The same, as far as it is known without reading: nothing where this log was not the one that appended them all,
-    /// or where they were appended too long ago.
+    /// The same from memory, without reading; `None` unless this handle appended all of them recently.
     #[must_use]
     pub fn recent_leaves(&self, from: Lsn, to: Lsn) -> Option<Vec<Leaf>> {
         let writer = self.writer.as_ref()?;
         writer.lock().unwrap_or_else(PoisonError::into_inner).recent_leaves(from, to)
     }
 
-    /// How many records stand before a position where one begins or ends: the number of the record at `lsn`, counted
-    /// from 0; or, at the end of a commit, the size of the tree then.
+    /// The number of records before a position at which a record begins or ends. For the record at `lsn` this is its
+    /// number, counted from 0; for the end of a commit it is the size of the tree at that commit.
     ///
     /// # Errors
     /// [`Error::NoRecord`], [`Error::Damaged`], [`Error::Io`].
@@ -83,7 +82,7 @@ impl Log {
         let segments = self.table.all();
         let after = segments.partition_point(|segment| segment.first < lsn.0);
         let segment =
-            after.checked_sub(1).and_then(|index| segments.get(index)).ok_or_else(|| none("it is no place"))?;
+            after.checked_sub(1).and_then(|index| segments.get(index)).ok_or_else(|| none("no segment holds it"))?;
         let first = segment.first + page.bytes();
         if lsn.0 < first {
             return Err(none("it lies in the header of a segment"));
@@ -108,7 +107,7 @@ impl Log {
         }
     }
 
-    /// The record at `lsn` with all that its hash is over.
+    /// Reads the record at `lsn` with the complete input of its hash.
     ///
     /// # Errors
     /// [`Error::NoRecord`], [`Error::Damaged`], [`Error::Io`].
@@ -122,7 +121,7 @@ impl Log {
             let content = (view.flags & FLAG_REDACTED == 0).then(|| (salt, view.payload.to_vec()));
             (unit.start + within as u64 == lsn.0).then_some(StoredRecord { header, content, hash: view.hash })
         });
-        stored?.flatten().ok_or_else(|| Error::NoRecord { lsn, why: "no record begins there".into() })
+        stored?.flatten().ok_or_else(|| Error::NoRecord { lsn, why: "no record begins at this position".into() })
     }
 
     fn count_from(&self, start: u64, lsn: Lsn, before: u64) -> Result<u64> {
@@ -145,7 +144,7 @@ impl Log {
 }
 
 impl Leaves<'_> {
-    /// Moves behind the next record and gives what `look` makes of it.
+    /// Moves past the next record and returns the result of `look` for it.
     fn next_with<T>(&mut self, look: impl Fn(&Unit, usize, &RecordView<'_>) -> T) -> Result<Option<T>> {
         let geometry = &self.log.geometry;
         let page = geometry.page;
@@ -171,7 +170,7 @@ impl Leaves<'_> {
                     self.unit = Some(unit);
                     return Ok(Some(found));
                 }
-                // One that is being erased may be read half old, half new.
+                // A record that is being erased may be read half old, half new.
                 Parsed::Fault(_) if !has_waited => {
                     geometry.erasing.wait();
                     has_waited = true;
@@ -183,7 +182,7 @@ impl Leaves<'_> {
                         footer.map(|bytes| Footer::parse(bytes, &geometry.seed, place(end - FOOTER_LEN as u64)));
                     self.position = match footer {
                         Some(ParsedFooter::Footer(_)) => end,
-                        // Left over at the end of a segment, where the next record needed more.
+                        // Unused room at the end of a segment, too small for the next record.
                         _ if within == 0 && end <= self.limit => unit.segment.end(),
                         _ => {
                             let what = "a record was here and is zero now";
@@ -196,7 +195,7 @@ impl Leaves<'_> {
         Ok(None)
     }
 
-    /// Reads the page or run that the position lies in; none where it had to be moved to one first.
+    /// Reads the page or run that contains the position; `None` if the position first had to move to the next segment.
     fn load(&mut self) -> Result<Option<Unit>> {
         let page = self.log.geometry.page;
         let Some(segment) = reader::holding(&self.segments, self.position).map(Arc::clone) else {
@@ -215,7 +214,7 @@ impl Leaves<'_> {
             && stored_len > page.capacity()
         {
             let run_len = page.run_pages(stored_len) * page.len();
-            // A length that leaves the segment is a fault of the record, found when it is parsed.
+            // A length that exceeds the segment is a fault of the record, which parsing reports.
             if run_len as u64 <= segment.end() - start {
                 bytes.resize(run_len, 0);
                 let rest = bytes.get_mut(page.len()..).unwrap_or_default();

@@ -1,37 +1,37 @@
 //! The log: append-only transactions of records in segment files, hash-chained and recoverable.
 //!
-//! The log is the database; everything else in its directory can be made from it. A position ([`Lsn`]) is a byte of the
-//! log, counted through all segment files from 0. Records are opaque here: a type, which is the engine's business, and
-//! a payload.
+//! The log is the database; everything else in its directory can be rebuilt from it. A position ([`Lsn`]) is the offset
+//! of a byte of the log, counted through all segment files from 0. Records are opaque here: a type, which the engine
+//! defines, and a payload.
 //!
 //! ```text
 //! record            one record, its checksum and hash                      crate::record
-//! log_page          records side by side in a page, sealed by a footer     crate::log_page
+//! log_page          records in a page that a footer seals                  crate::log_page
 //! segment           a file of pages
 //! commit            the records that end a transaction and the log
-//! chain             what all the hashes are over                           crate::chain
+//! chain             the inputs of all hashes                               crate::chain
 //!
-//! prepare           makes segment files before they are needed
-//! draft             a transaction as it is written down
+//! prepare           creates segment files before they are needed
+//! draft             a transaction being built
 //! writer            lays transactions out and writes them
 //! group_commit      makes many commits durable by one fdatasync
 //! reader, scanner   read one record; read and check all
 //! open_files        the last used of the files
-//! redaction         erasing records for good
-//! floor             where a log begins whose beginning was cut off
-//! copy              a copy up to a commit, while others write
+//! redaction         erasing records permanently
+//! floor             the beginning of a truncated log
+//! copy              a copy up to a commit, beside a writer
 //! salvage           whatever can be read of a damaged log
-//! recovery          what opening finds and does                            crate::recovery
-//! follow            going on where another process appends
+//! recovery          opening: damage, unsynced tails, repairs               crate::recovery
+//! follow            following the appends of another process
 //! leaves            records' hashes in order, for the tree over them       crate::proof
-//! verify            every check there is, over the whole log               crate::verify
+//! verify            full verification                                      crate::verify
 //! ```
 //!
-//! 1. A transaction is in the log if its commit record is, and that is written after all its records: one write for all
-//!    of them, within a segment.
-//! 2. What [`Log::sync_to`] returned for survives any crash. What it has not returned for survives as a prefix of whole
-//!    transactions.
-//! 3. Bytes before [`Log::end`] are never written again, but to erase a record ([`Log::append_redaction`]).
+//! 1. A transaction is in the log if its commit record is, which is written after all its records: in one write, within
+//!    a segment.
+//! 2. Transactions for which [`Log::sync_to`] returned survive any crash. Of later ones, a prefix of whole transactions
+//!    survives.
+//! 3. Bytes before [`Log::end`] are never rewritten, except to erase a record ([`Log::append_redaction`]).
 
 pub(crate) mod commit;
 mod copy;

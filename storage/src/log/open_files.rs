@@ -1,4 +1,5 @@
-//! The open files of a log: the last ones used, so that a log of thousands of segments does not hold thousands open.
+//! The open files of a log: only the most recently used, so that a log of thousands of segments does not keep thousands
+//! of files open.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -7,15 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Result};
 use crate::vfs::{OpenMode, Vfs, VfsFile};
 
-/// How many are held open: 4 GiB of the largest segments.
+/// The greatest number of open files: 4 GiB of the largest segments.
 const MAX_OPEN: usize = 64;
 
-/// Shared by the segments of a log. A file that is evicted stays usable for those who hold it.
+/// Shared by the segments of a log. An evicted file stays usable for its present users.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     vfs: Arc<dyn Vfs>,
     mode: OpenMode,
-    /// By segment number, the last used last.
+    /// Files with their segment numbers, the most recently used last.
     files: Mutex<VecDeque<(u64, Arc<dyn VfsFile>)>>,
 }
 
@@ -24,12 +25,12 @@ impl OpenFiles {
         Self { vfs, mode, files: Mutex::default() }
     }
 
-    /// The file system they are on.
+    /// The file system of the files.
     pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
         &self.vfs
     }
 
-    /// None open, of the same file system and in the same mode.
+    /// An empty cache with the same file system and mode.
     pub(crate) fn like(other: &Self) -> Self {
         Self::new(Arc::clone(&other.vfs), other.mode)
     }
@@ -58,7 +59,7 @@ impl OpenFiles {
         Ok(file)
     }
 
-    /// Holds this file for the segment from now on.
+    /// Adds an open file for a segment.
     pub(crate) fn put(&self, number: u64, file: Arc<dyn VfsFile>) {
         let mut files = self.files();
         files.retain(|(held, _)| *held != number);

@@ -1,13 +1,13 @@
-//! How a log is created and opened.
+//! Options for creating and opening a log.
 
 use super::position::Lsn;
 
-/// How a log is created.
+/// Options for creating a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// The database's id.
     pub database: [u8; 16],
-    /// Log page size in bytes, a power of two from 4 KiB to 1 MiB; fixed from then on.
+    /// Log page size in bytes, a power of two from 4 KiB to 1 MiB. It cannot be changed later.
     pub page_size: u32,
     /// The length of the first segment file in bytes; rounded up to whole pages, at least 4.
     pub first_segment_len: u64,
@@ -26,9 +26,9 @@ impl LogOptions {
 /// Limits of an open log.
 #[derive(Clone, Debug)]
 pub struct LogLimits {
-    /// Segments double up to this length in bytes; only a record that needs more makes a longer one.
+    /// Segments double in length up to this many bytes; only a long record makes a longer segment.
     pub max_segment_len: u64,
-    /// The most bytes one transaction's records may take.
+    /// The greatest length of a transaction's records in bytes.
     pub max_transaction_bytes: u64,
 }
 
@@ -39,21 +39,22 @@ impl Default for LogLimits {
     }
 }
 
-/// How a log is opened.
+/// Options for opening a log.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// The database the log must belong to, where that is known.
+    /// The database to which the log must belong, if known.
     pub database: Option<[u8; 16]>,
-    /// Change nothing: no recovery, no appending. Damage ends what is read and is told in the report.
+    /// Change nothing: no recovery, no appends. Reading ends at damage, which the report contains.
     pub read_only: bool,
-    /// A position known to have been durable, from the lock's status block or the catalog: its loss is damage. A
-    /// read-only log ends there, or where a later commit that the log holds proves it durable. `Lsn(0)` says nothing.
+    /// A position known to have been durable, from the lock's status block or the catalog: a log that ends before it is
+    /// damaged. A read-only log ends there, or at a later position that the log itself proves durable. `Lsn(0)` means
+    /// unknown.
     pub durable_hint: Option<Lsn>,
-    /// No writer has the log open, so nobody takes back a commit that is not durable yet: a read-only log goes on to
-    /// its end, whatever the hint says.
+    /// No writer has the log open, so no commit can be undone: a read-only log is read to its end, regardless of the
+    /// hint.
     pub alone: bool,
-    /// The log was closed where the hint says and nobody has begun to write since: if it ends there, nothing is behind
-    /// it, and nobody need look.
+    /// The log was closed at the hint and no writer has started since: if it ends there, nothing is after it, and
+    /// opening need not search for it.
     pub closed_hint: bool,
     /// Limits while it is open.
     pub limits: LogLimits,

@@ -1,11 +1,11 @@
-//! Positions, commit numbers and heads: how a place in the log and its history are named.
+//! Positions, commit numbers and heads, which identify a place in the log and its history.
 
 use std::fmt;
 
 use crate::chain::Hash;
 use crate::codec::{Decode, Encode};
 
-/// A byte position in the log. Position 0 is the first segment's header, so no record stands there.
+/// A byte position in the log. Position 0 is the first segment's header, so no record is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct Lsn(pub u64);
 
@@ -25,17 +25,17 @@ impl fmt::Display for CommitNo {
     }
 }
 
-/// A commit, and with its hash all of the log before it. Kept outside the database it shows a roll-back, which the
-/// chain alone cannot.
+/// A commit, whose hash covers the whole log up to it. A head that is kept outside the database detects a rollback,
+/// which the chain alone cannot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 pub struct Head {
     /// The position after the commit record.
     pub position: Lsn,
     /// The commit.
     pub commit: CommitNo,
-    /// The head its record states.
+    /// The head hash that its commit record states.
     pub hash: Hash,
 }
 
-/// The commit up to which a reader of the log has taken everything in, and from which opening can go on.
+/// The commit up to which a reader has applied the log, and from which opening can continue.
 pub type Checkpoint = Head;

@@ -1,13 +1,12 @@
 //! The thread that prepares the next segment file before the writer needs it.
 //!
-//! A commit into a file of zeros that are on the disk already costs one data write; into a growing file it costs
-//! metadata writes as well. So segments are filled with zeros and synced under another name, then renamed into place.
-//! They are synced step by step: a sync of the log that comes meanwhile waits behind one step, not behind a whole
-//! segment.
+//! A commit into a file of allocated zeros costs one data write; into a growing file it costs metadata writes as well.
+//! So segments are filled with zeros and synced under another name, then renamed into place. They are synced step by
+//! step: a concurrent sync of the log waits for one step, not for a whole segment.
 //!
-//! 1. A file with a segment's name is whole, zeros or used.
-//! 2. A preparation that fails leaves no file and changes nothing else: the writer refuses one transaction, and the
-//!    next one tries again.
+//! 1. A file with a segment's name is complete, and either all zeros or in use.
+//! 2. A failed preparation leaves no file and has no other effect: the writer refuses one transaction, and the next one
+//!    tries again.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,10 +21,10 @@ use super::segment::file_name;
 use crate::error::{Error, Result};
 use crate::vfs::{OpenMode, Vfs, VfsFile};
 
-/// How much is filled and synced at once.
+/// The length of one fill-and-sync step.
 const FILL_LEN: usize = 1 << 20;
 
-/// A file of zeros in its place.
+/// A prepared file of zeros under its segment's name.
 #[derive(Clone, Debug)]
 pub(crate) struct Spare {
     pub(crate) path: PathBuf,
@@ -47,9 +46,9 @@ pub(crate) struct Preparer {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     ready: BTreeMap<u64, Spare>,
-    /// Begun at the first request: many logs are opened and never grow.
+    /// Started at the first request: many logs are opened but never grow.
     worker: Option<Worker>,
-    /// At most one request is under way.
+    /// True while a request is under way; at most one is.
     asked: bool,
 }
 
@@ -62,23 +61,24 @@ struct Worker {
 }
 
 impl Preparer {
-    /// `ready` are files prepared by an earlier process.
+    /// A preparer; `ready` has files that an earlier process prepared.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path, ready: BTreeMap<u64, Spare>) -> Self {
         Self { vfs, dir: dir.to_owned(), ready, worker: None, asked: false }
     }
 
-    /// Has segment `number` prepared in the background, unless it is there or another is being prepared.
+    /// Prepares segment `number` in the background, unless it is ready or another one is being prepared.
     pub(crate) fn prefetch(&mut self, number: u64, len: u64) {
         if !self.asked && !self.ready.contains_key(&number) {
-            // If it cannot be asked now, it is asked when the segment is needed, and the failure told.
+            // A failure is reported when the segment is needed and requested again.
             let _ = self.ask(Request { number, len });
         }
     }
 
-    /// Segment `number`, prepared now if it was not yet, of at least `min_len` bytes and `len` if it is new.
+    /// Returns segment `number` with at least `min_len` bytes. A segment that is not ready is prepared now, with `len`
+    /// bytes.
     pub(crate) fn take(&mut self, number: u64, len: u64, min_len: u64) -> Result<Spare> {
         if self.asked {
-            // A failed prefetch counts for nothing: there may be room by now.
+            // A failed prefetch does not matter: there may be room by now.
             let _ = self.wait();
         }
         if self.ready.get(&number).is_none_or(|spare| spare.len < min_len) {
@@ -92,7 +92,7 @@ impl Preparer {
         self.ready.remove(&number).ok_or(Error::Closed)
     }
 
-    /// Keeps a file that was taken and not used.
+    /// Returns an unused file from `take`.
     pub(crate) fn give_back(&mut self, number: u64, spare: Spare) {
         self.ready.insert(number, spare);
     }
@@ -139,7 +139,7 @@ impl Drop for Preparer {
     fn drop(&mut self) {
         if let Some(Worker { requests, replies, stop, thread }) = self.worker.take() {
             stop.store(true, Ordering::Relaxed);
-            // The thread ends when nobody can ask any more, and nobody listens.
+            // The thread ends when both channels are closed.
             drop((requests, replies));
             let _ = thread.join();
         }
@@ -155,13 +155,13 @@ fn prepare(vfs: &dyn Vfs, dir: &Path, request: Request, stop: &AtomicBool) -> io
         .and_then(|()| vfs.sync_dir(dir))
         .and_then(|()| vfs.open(&path, OpenMode::ReadWrite));
     if made.is_err() {
-        // Best effort: what is left is removed at the next attempt or opening.
+        // Best effort: the next attempt or opening removes the rest.
         let _ = remove_if_there(vfs, &unfinished);
     }
     Ok(Spare { path, len: request.len, file: made? })
 }
 
-/// The name a segment has until it is whole.
+/// The name of a segment file until it is complete.
 pub(crate) fn unfinished_path(path: &Path) -> PathBuf {
     path.with_extension("log.tmp")
 }

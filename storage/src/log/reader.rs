@@ -1,4 +1,4 @@
-//! Reading one record where it stands.
+//! Reading one record by its position.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,7 +9,7 @@ use crate::chain::Hash;
 use crate::error::{Error, Result};
 use crate::record::{self, ALIGNMENT, FLAG_REDACTED, PREFIX_LEN, Parsed, Place, Record, RecordView};
 
-/// How much is read before the record's length is known: most records are shorter.
+/// The length that is read before the record's length is known. Most records are shorter.
 const FIRST_READ_LEN: usize = 2 << 10;
 
 /// The segments in use, ascending.
@@ -25,13 +25,13 @@ impl SegmentTable {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(segment);
     }
 
-    /// Those before this one are gone.
+    /// Removes the segments before this number.
     pub(crate) fn retire(&self, first: u64) {
         let mut segments = self.0.write().unwrap_or_else(PoisonError::into_inner);
         segments.retain(|segment| segment.number >= first);
     }
 
-    /// A reader of another process's log knows these now.
+    /// Replaces all segments, for a reader that follows another process.
     pub(crate) fn replace(&self, segments: Vec<Arc<Segment>>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = segments;
     }
@@ -40,36 +40,36 @@ impl SegmentTable {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The segment a position lies in.
+    /// The segment that contains a position.
     pub(crate) fn of(&self, position: u64) -> Option<Arc<Segment>> {
         let segments = self.0.read().unwrap_or_else(PoisonError::into_inner);
         holding(&segments, position).map(Arc::clone)
     }
 }
 
-/// The one of these segments that a position lies in.
+/// The segment that contains a position.
 pub(super) fn holding(segments: &[Arc<Segment>], position: u64) -> Option<&Arc<Segment>> {
     let after = segments.partition_point(|segment| segment.first <= position);
     segments.get(after.checked_sub(1)?).filter(|segment| position < segment.end())
 }
 
-/// What a record says.
+/// The type and payload of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// What the bytes are.
+    /// The type.
     pub kind: u8,
-    /// The bytes; none when they were erased.
+    /// The bytes; empty if they were erased.
     pub bytes: Vec<u8>,
-    /// True if they were.
+    /// True if they were erased.
     pub redacted: bool,
 }
 
-/// The record at `lsn`, in a log that ends at `end`.
+/// Reads the record at `lsn` of a log that ends at `end`.
 pub(crate) fn read(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Record> {
     read_as(geometry, table, end, lsn, None, |view| view.to_record(lsn))
 }
 
-/// What the record at `lsn` says. Its hash, which costs more than all else, is left out.
+/// Reads the payload of the record at `lsn` without computing its hash, which would cost more than everything else.
 pub(crate) fn read_payload(geometry: &Geometry, table: &SegmentTable, end: u64, lsn: Lsn) -> Result<Payload> {
     let take = |view: RecordView<'_>| Payload {
         kind: view.kind,
@@ -79,7 +79,7 @@ pub(crate) fn read_payload(geometry: &Geometry, table: &SegmentTable, end: u64, 
     read_as(geometry, table, end, lsn, Some(Hash::default()), take)
 }
 
-/// What `take` makes of the record at `lsn`, whose hash may be given.
+/// Returns the result of `take` for the record at `lsn`, whose hash may be given.
 fn read_as<T>(
     geometry: &Geometry,
     table: &SegmentTable,
@@ -90,19 +90,19 @@ fn read_as<T>(
 ) -> Result<T> {
     let read = read_once(geometry, table, end, lsn, hash, &take);
     if let Err(Error::Damaged(_)) = read {
-        // It may have been read while it was being erased.
+        // The record may have been read while it was being erased.
         geometry.erasing.wait();
         return read_once(geometry, table, end, lsn, hash, &take);
     }
     read
 }
 
-/// Puts what stands in for redacted records in their place.
+/// Replaces redacted records by their replacements.
 pub(crate) fn fetch_replacements(geometry: &Geometry, table: &SegmentTable, records: &mut [Record]) -> Result<()> {
     for record in records.iter_mut() {
         if let Some(lsn) = record.replacement {
             let mut replacement = read(geometry, table, u64::MAX, lsn)?;
-            // A replacement may have been erased too; what stands in for it stands behind it.
+            // A replacement may have been erased too; its own replacement is always at a later position.
             while let Some(next) = replacement.replacement.filter(|next| *next > replacement.lsn) {
                 replacement = read(geometry, table, u64::MAX, next)?;
             }
@@ -159,7 +159,7 @@ fn read_once<T>(
     }
 }
 
-/// True if a record of this length can stand here: in its page, or alone in a run of pages.
+/// True if a record of this length can be at this position: within a page, or alone in a run of pages.
 fn fits(geometry: &Geometry, segment: &Segment, position: u64, stored_len: usize, end: u64) -> bool {
     let page = geometry.page;
     let within = page.within(position);

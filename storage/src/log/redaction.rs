@@ -1,6 +1,6 @@
-//! Erasing records: a transaction says which, and once it is durable they are overwritten.
+//! Erasing records: a transaction names them, and once it is durable they are overwritten.
 //!
-//! See [`erasure`](super::erasure) for the records that say so, and `recovery` for what a crash leaves.
+//! See [`erasure`](super::erasure) for the records that name them, and `recovery` for the handling of a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::record::{self, FIRST_RESERVED_KIND, NewRecord, Place};
 
 impl Log {
-    /// Appends a transaction that says that records are to be erased. Nothing is erased before
-    /// [`Self::complete_redaction`]. Records that were erased before stay as they are.
+    /// Appends a transaction that names records to erase. [`Self::complete_redaction`] erases them. Records that were
+    /// erased before are left unchanged.
     ///
     /// # Errors
     /// As [`Self::append`]; [`Error::NoRecord`] and [`Error::Damaged`] for a position with nothing to erase.
@@ -27,7 +27,7 @@ impl Log {
         self.append_prepared_redaction(&prepared, erase, time_us)
     }
 
-    /// As [`Self::append_redaction`], of a transaction that was prepared before.
+    /// As [`Self::append_redaction`], for a prepared transaction.
     ///
     /// # Errors
     /// As [`Self::append_redaction`].
@@ -68,11 +68,12 @@ impl Log {
         Ok((appended, redaction))
     }
 
-    /// Makes a redaction durable, erases what it names, and says so in the log. Nothing of it can be read afterwards.
+    /// Makes a redaction durable, erases the records that it names, and logs that it is done. The erased content cannot
+    /// be read afterwards.
     ///
     /// # Errors
-    /// [`Error::Poisoned`] after a failed write or sync, now or before: it is then completed when the log is next
-    /// opened for writing.
+    /// [`Error::Poisoned`] after a failed write or sync, now or before: the next opening for writing then completes the
+    /// redaction.
     pub fn complete_redaction(&self, redaction: &Redaction) -> Result<()> {
         self.sync_to(redaction.end)?;
         self.erase(&redaction.erasures)?;
@@ -82,12 +83,12 @@ impl Log {
         self.sync_to(self.end())
     }
 
-    /// Overwrites records, and syncs.
+    /// Overwrites records with their erased form, and syncs.
     fn erase(&self, erasures: &[Erasure]) -> Result<()> {
         let _erasing = self.geometry.erasing.begin();
         let mut touched = BTreeMap::new();
         for erasure in erasures {
-            // A segment that was retired since took the record with it.
+            // The record was in a segment that has been removed since.
             let Some(segment) = self.table.of(erasure.position) else { continue };
             let place = Place { segment: segment.number, offset: erasure.position - segment.first };
             let Erasure { kind, payload_len, hash, replacement, .. } = erasure;

@@ -1,14 +1,14 @@
-//! Reading whatever can be read of a damaged log.
+//! Reading everything readable of a damaged log.
 //!
-//! The log is scanned as when it is verified: behind each fault reading goes on at the next intact record, page or
-//! segment. What is told is what passes its own checksum in its own place; a transaction whose commit record is
-//! unreadable is told as far as its records are. What stands at the end without a commit was never part of the database
-//! and is not told, unless it is known to have been durable. Files may be missing; nothing is changed.
+//! The log is scanned as for verification: after each fault, reading continues at the next intact record, page or
+//! segment. Salvage returns the records that pass their checksum in their place; of a transaction whose commit record
+//! is unreadable it returns the readable records. Records at the end without a commit were never part of the database
+//! and are not returned, unless they are known to have been durable. Files may be missing; nothing is changed.
 //!
-//! A record that cannot be read and that a whole transaction says is to be erased is taken for erased: a crash came
-//! while it was overwritten, and all that is left of it is known.
+//! An unreadable record that a complete transaction names for erasure counts as erased: a crash interrupted the
+//! overwriting, and its erased form is known.
 //!
-//! Every stretch that could not be read is told with its place and length. It ends where reading went on; the last one
+//! Every unreadable range is reported with its position and length. A range ends where reading continued; the last one
 //! ends with the last byte that is not zero.
 
 use std::fmt;
@@ -29,28 +29,28 @@ use crate::record::Record;
 use crate::vfs::{OpenMode, Vfs};
 use crate::zeros;
 
-/// How much is read at once when looking for the last byte.
+/// The length of one read when searching for the last byte.
 const READ_LEN: u64 = 256 << 10;
-/// How what is said of missing files ends.
+/// The end of messages about missing files.
 const MISSING: &str = "missing";
 
-/// Records of one transaction, as far as they can be read.
+/// The readable records of one transaction.
 #[derive(Clone, Debug)]
 pub struct Salvaged {
-    /// In order; an erased one by what stands in for it.
+    /// In order; an erased record is represented by its replacement.
     pub records: Vec<Record>,
-    /// The transaction's clock, where its commit record can be read.
+    /// The transaction's clock, if its commit record is readable.
     pub time_us: Option<i64>,
 }
 
-/// A stretch of the log that cannot be read.
+/// An unreadable range of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The log position it begins at.
+    /// Its first log position.
     pub position: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// Which file, and what is wrong there.
+    /// The file and the fault.
     pub what: String,
 }
 
@@ -60,27 +60,28 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// What salvaging found.
+/// The result of a salvage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
     /// The log page size in bytes.
     pub page_size: u32,
-    /// What could not be read, in the order of the log.
+    /// The unreadable ranges, in the order of the log.
     pub unreadable: Vec<Unreadable>,
-    /// Records told.
+    /// The number of records returned.
     pub records: u64,
-    /// The position after the last thing that could be read.
+    /// The position after the last readable page or record.
     pub end: Lsn,
-    /// Where the log begins, if its beginning was cut off and the file that says so can be read.
+    /// The beginning of the log, if it was truncated and the floor file is readable.
     pub floor: Option<Floor>,
 }
 
 impl Log {
-    /// Reads what can be read of the log in `dir`, in order. All before `durable` is known to have been durable.
+    /// Reads everything readable of the log in `dir`, in order. Everything before `durable` is known to have been
+    /// durable.
     ///
     /// # Errors
-    /// [`Error::MissingSegment`] when no segment has a readable header; [`Error::NewerFormat`]; [`Error::Io`]; what the
-    /// callback returns.
+    /// [`Error::MissingSegment`] if no segment has a readable header; [`Error::NewerFormat`]; [`Error::Io`]; the
+    /// callback's errors.
     pub fn salvage<E: From<Error>>(
         vfs: Arc<dyn Vfs>,
         dir: &Path,
@@ -109,13 +110,13 @@ struct Salvage {
     segments: Vec<Arc<Segment>>,
     table: SegmentTable,
     durable: Lsn,
-    /// True if the scanner knows what is to be erased.
+    /// True if the scanner has the erasures of complete transactions as patches.
     knows_erased: bool,
     report: SalvageReport,
 }
 
 impl Salvage {
-    /// The next records that can be read.
+    /// The next readable records.
     fn next(&mut self, scanner: &mut Scanner) -> Result<Option<Salvaged>> {
         loop {
             let step = scanner.step()?;
@@ -146,7 +147,7 @@ impl Salvage {
             // The next file's fault is none yet when reading goes on before it.
             let fault = fault.filter(|fault| !goes_on || fault.position < to).unwrap_or_else(|| Fault {
                 position: at,
-                what: "nothing is written here, but something is behind it".into(),
+                what: "the bytes here are zero, but later ones are not".into(),
             });
             self.note(at, fault, to);
             if !pending.is_empty() {
@@ -155,7 +156,7 @@ impl Salvage {
         }
     }
 
-    /// What whole transactions say is to be erased.
+    /// The erasures that complete transactions name.
     fn erased(&self) -> Result<Patches> {
         let mut scanner = Scanner::at_rest(self.geometry.clone(), self.segments.clone(), u64::MAX).without_payloads();
         let mut erased = Patches::new();
@@ -171,8 +172,8 @@ impl Salvage {
         Ok(erased)
     }
 
-    /// Notes what could not be read between two positions, unless it follows from a file that is missing. Of a file
-    /// that cannot be entered it begins with the file, not with what was left unused before.
+    /// Reports the range between two positions as unreadable, unless a missing file explains it. For a file that cannot
+    /// be entered the range begins with the file, not with the unused bytes before it.
     fn note(&mut self, at: u64, fault: Fault, to: u64) {
         let in_later_file = self.segments.iter().any(|segment| at < segment.first && segment.first <= fault.position);
         let from = if in_later_file { fault.position } else { at.min(fault.position) };
@@ -194,7 +195,7 @@ impl Salvage {
             match reader::fetch_replacements(&self.geometry, &self.table, std::slice::from_mut(&mut record)) {
                 Ok(()) => readable.push(record),
                 Err(error) => {
-                    let what = format!("what stands in for the erased record here: {error}");
+                    let what = format!("the replacement of the erased record here: {error}");
                     self.report.unreadable.push(Unreadable { position: record.lsn.0, len: 0, what });
                 }
             }
@@ -222,11 +223,11 @@ impl Salvage {
     }
 }
 
-/// The segment files that are there, each where its header says, or where the one before ends.
+/// The existing segment files, each at the position in its header, or after the file before it.
 fn load(vfs: &Arc<dyn Vfs>, dir: &Path, report: &mut SalvageReport) -> Result<Vec<Arc<Segment>>> {
     let files = Arc::new(OpenFiles::new(Arc::clone(vfs), OpenMode::Read));
     let mut segments: Vec<Arc<Segment>> = Vec::new();
-    // One that cannot be read says as little as one that is not there.
+    // An unreadable floor is treated like a missing one.
     report.floor = Floor::read(&**vfs, dir).ok().flatten().map(|(floor, _)| floor);
     let mut expected = report.floor.map_or(1, |floor| floor.segment);
     let kept = expected;

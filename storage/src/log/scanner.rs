@@ -1,12 +1,12 @@
-//! Reading the log in order, checking everything on the way.
+//! Reading the log in order with all checks.
 //!
 //! One scanner serves opening, scanning and verifying. It goes unit by unit (a log page, or the run of a long record)
 //! and takes one step at a time: a transaction, a sealed page, a close record, the next segment, the end, or a fault.
-//! What it checks: framing and CRC of every record and footer, zeros between them, each page's Merkle root and the
-//! chain, each transaction's number, count, clock, hash and head, each segment's place in the row.
+//! It checks framing and CRC of every record and footer, zeros between them, each page's Merkle root and the chain,
+//! each transaction's number, count, clock, hash and head, and each segment's number and position.
 //!
-//! After a fault it can [`Scanner::resume`] behind it. Some of the state is then not known, and checks that need it are
-//! left out until it is known again.
+//! After a fault, [`Scanner::resume`] continues past it. Part of the state is then unknown, and checks that need it are
+//! skipped until it is known again.
 
 use std::sync::Arc;
 
@@ -28,46 +28,46 @@ use crate::record::{
 };
 use crate::zeros;
 
-/// What a scanner came to.
+/// The result of one step of a scanner.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A transaction with what it says is to be erased; its records are all there unless the scanner resumed inside it.
+    /// A transaction with the erasures that it names. `whole` is false if the scanner resumed inside it.
     Transaction { transaction: Transaction, whole: bool, erasures: Vec<Erasure> },
-    /// What the transaction of this number said was to be erased is erased.
+    /// A done record: the erasures that this commit named are carried out.
     Redacted(u64),
     /// A close record.
     Closed,
     /// The end of a sealed page or run.
     Sealed,
-    /// The next segment. Positions from `blank_from` to the end of the one before were never used.
+    /// The next segment. Positions from `blank_from` to the end of the segment before were never used.
     Switched { blank_from: u64 },
-    /// Nothing was written from here on.
+    /// The end of the log: nothing was written from here on.
     End,
-    /// The limit.
+    /// The scanner's limit was reached.
     Limit,
-    /// Something that should not be here.
+    /// A failed check.
     Fault(Fault),
 }
 
-/// What came of going straight to a position.
+/// The result of placing a scanner at a position.
 #[derive(Debug)]
 pub(crate) enum Entry {
-    /// It is there.
+    /// A scanner at the position.
     Ready(Box<Scanner>),
     /// A fault in the page around the position.
     Fault(Fault),
-    /// The position is not where something ends.
+    /// Nothing ends at the position.
     Mismatch(String),
 }
 
-/// Which parts of the scanner's state are known.
+/// The known parts of the scanner's state.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// `tip.chain` and `tip.records`: what a sealed page or a segment's header says. Never known without `page`.
+    /// `tip.chain` and `tip.records`, from a sealed page or a segment's header. Never known without `page`.
     chain: bool,
     /// `tip.open`: all records of the page so far.
     page: bool,
-    /// `tip.commit` and what goes with it.
+    /// `tip.commit` and the other fields of the last commit.
     commit: bool,
     /// `pending`: all records since the last commit.
     transaction: bool,
@@ -82,20 +82,20 @@ pub(crate) struct Scanner {
     tip: Tip,
     known: Known,
     unit: Option<Box<Unit>>,
-    /// The last unit, whose room the next one takes.
+    /// The last unit, whose buffers the next one reuses.
     spare: Option<Box<Unit>>,
-    /// True if records come with their payloads, and transactions with their leaves.
+    /// True if records are returned with payloads, and transactions with leaves.
     payloads: bool,
     pending: Vec<Record>,
-    /// What the records since the last commit say is to be erased, and how many of them say so.
+    /// The erasures named since the last commit, and the number of records that name them.
     erasures: Vec<Erasure>,
     intents: u32,
     hash: TransactionHash,
-    /// The records since the last commit, the log's own among them.
+    /// The leaves of all records since the last commit, including the log's own.
     leaves: Vec<Leaf>,
-    /// What stands for records that a crash left half erased.
+    /// The erased forms of records that a crash left half erased.
     patches: Patches,
-    /// Where a fault was looked at a second time, in case the record was being erased at the first.
+    /// The position of a fault that was read again, in case the record was being erased at the first read.
     again: Option<u64>,
 }
 
@@ -125,7 +125,7 @@ impl Scanner {
         }
     }
 
-    /// A scanner at the start of what is left of a log, which knows only what the first of these segments says.
+    /// A scanner at the first of these segments, which knows only what that segment's header states.
     pub(crate) fn at_rest(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64) -> Self {
         let mut scanner = Self::at_start(geometry, segments, limit);
         if let Some(first) = scanner.segment().map(Arc::clone).filter(|first| first.number > 1) {
@@ -135,13 +135,13 @@ impl Scanner {
         scanner
     }
 
-    /// A scanner at `position`, which must be where a transaction, a close record or a sealed page between transactions
-    /// ends: it reads the page that ends there or is open there.
+    /// A scanner at `position`, which must be the end of a transaction, of a close record, or of a sealed page between
+    /// transactions. It reads the page that ends there or is open there.
     pub(crate) fn at(geometry: Geometry, segments: Vec<Arc<Segment>>, limit: u64, position: u64) -> Result<Entry> {
         Self::at_with(geometry, segments, limit, position, Patches::new())
     }
 
-    /// The same, with these in the place of records that cannot be read.
+    /// The same, with these erased forms for unreadable records.
     pub(crate) fn at_with(
         geometry: Geometry,
         segments: Vec<Arc<Segment>>,
@@ -164,7 +164,7 @@ impl Scanner {
         Ok(Entry::Ready(Box::new(scanner)))
     }
 
-    /// This scanner, but for the payloads: records are checked and come without theirs, and transactions without
+    /// This scanner without payloads: records are checked but returned without payload, and transactions without
     /// leaves.
     pub(crate) fn without_payloads(mut self) -> Self {
         self.payloads = false;
@@ -175,12 +175,12 @@ impl Scanner {
         &self.tip
     }
 
-    /// True if no transaction has begun and not ended.
+    /// True if no transaction is incomplete.
     pub(crate) fn between_transactions(&self) -> bool {
         self.pending.is_empty() && self.intents == 0 && self.known.transaction
     }
 
-    /// The records of a transaction whose end cannot be read.
+    /// Takes the records of a transaction whose end is unreadable.
     pub(crate) fn take_pending(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.pending)
     }
@@ -193,7 +193,7 @@ impl Scanner {
         self.hash.restart();
     }
 
-    /// The index of the segment it is in.
+    /// The index of the present segment.
     pub(crate) fn segment_index(&self) -> usize {
         self.index
     }
@@ -202,7 +202,7 @@ impl Scanner {
         self.segments.get(self.index)
     }
 
-    /// Goes on to the next thing worth telling.
+    /// Moves to the next result.
     pub(crate) fn step(&mut self) -> Result<Step> {
         loop {
             if self.tip.position >= self.limit {
@@ -237,7 +237,7 @@ impl Scanner {
         }
     }
 
-    /// Goes on in a unit until there is something worth telling.
+    /// Moves through a unit until there is a result.
     fn step_through(&mut self, segment: &Arc<Segment>, unit: &mut Unit) -> Step {
         loop {
             if let Some(step) = self.step_in(segment, unit) {
@@ -249,21 +249,20 @@ impl Scanner {
         }
     }
 
-    /// Takes these in the place of records that cannot be read, and looks at where it stands again.
+    /// Sets the erased forms for unreadable records, and checks the present position again.
     pub(crate) fn patch(&mut self, patches: Patches) {
         self.patches.extend(patches);
         self.unit = None;
     }
 
-    /// Another scanner from the same place, that takes these in the place of records that cannot be read and knows no
-    /// limit.
+    /// Another scanner at the same position, without a limit, with these erased forms for unreadable records.
     pub(crate) fn trial(&self, patches: Patches) -> Self {
         let mut trial = Self { limit: u64::MAX, ..self.clone() };
         trial.patch(patches);
         trial
     }
 
-    /// Goes on behind a fault: at the next record of the page, or of a later one.
+    /// Continues past a fault: at the next record of the page or of a later one.
     pub(crate) fn resume(&mut self) -> Result<()> {
         self.known = Known { chain: false, page: false, commit: false, transaction: false };
         self.forget_pending();
@@ -312,11 +311,11 @@ impl Scanner {
         }
     }
 
-    /// Checks a record against what came before and moves behind it.
+    /// Checks a record against the present state and moves past it.
     fn take_record(&mut self, view: &RecordView<'_>, hashes: &UnitHashes) -> Result<Option<Step>, String> {
         let step = match view.kind {
             KIND_COMMIT => {
-                let commit = Commit::decode(view.payload).ok_or("the commit record has a wrong layout")?;
+                let commit = Commit::decode(view.payload).ok_or("the commit record has an invalid layout")?;
                 self.check_commit(&commit, hashes)?;
                 self.pass(view, hashes);
                 self.tip.committed(&commit);
@@ -332,7 +331,7 @@ impl Scanner {
                 Some(Step::Transaction { transaction, whole, erasures })
             }
             KIND_CLOSE => {
-                let close = Close::decode(view.payload).ok_or("the close record has a wrong layout")?;
+                let close = Close::decode(view.payload).ok_or("the close record has an invalid layout")?;
                 self.check_close(&close)?;
                 self.pass(view, hashes);
                 self.tip.closed(&close);
@@ -340,7 +339,7 @@ impl Scanner {
                 Some(Step::Closed)
             }
             KIND_REDACT => {
-                let intent = Intent::decode(view.payload).ok_or("the redaction record has a wrong layout")?;
+                let intent = Intent::decode(view.payload).ok_or("the redaction record has an invalid layout")?;
                 if self.known.commit && intent.commit != self.tip.commit.wrapping_add(1) {
                     return Err(format!("a redaction record of commit {} after {}", intent.commit, self.tip.commit));
                 }
@@ -351,7 +350,8 @@ impl Scanner {
                 None
             }
             KIND_REDACTED => {
-                let done = Redacted::decode(view.payload).ok_or("the record of a done redaction has a wrong layout")?;
+                let done =
+                    Redacted::decode(view.payload).ok_or("the done record of a redaction has an invalid layout")?;
                 self.check_redacted(&done)?;
                 self.pass(view, hashes);
                 self.tip.synced = self.tip.synced.max(done.synced);
@@ -372,7 +372,7 @@ impl Scanner {
         Ok(step)
     }
 
-    /// Moves behind a record that checked out.
+    /// Moves past a record that passed its checks.
     fn pass(&mut self, view: &RecordView<'_>, hashes: &UnitHashes) {
         let lsn = self.tip.position;
         let node = |level, number, left: &Hash, right: &Hash| hashes.node(level, number, left, right);
@@ -400,10 +400,10 @@ impl Scanner {
             return Err(format!("commit {} has {found} records, states {}", commit.number, commit.record_count));
         }
         if self.known.transaction && commit.transaction != self.hash.finish() {
-            return Err(format!("the records of commit {} do not have its hash", commit.number));
+            return Err(format!("the records of commit {} do not match its hash", commit.number));
         }
         if self.known.chain && commit.head != hashes.head(&self.tip, commit) {
-            return Err(format!("the head of commit {} does not follow from what is before it", commit.number));
+            return Err(format!("the head of commit {} does not match the log before it", commit.number));
         }
         if commit.synced > self.tip.position {
             return Err(format!("commit {} states position {} as synced", commit.number, commit.synced));
@@ -413,13 +413,13 @@ impl Scanner {
 
     fn check_redacted(&self, done: &Redacted) -> Result<(), String> {
         if self.known.transaction && !self.between_transactions() {
-            return Err("the record of a done redaction inside a transaction".into());
+            return Err("the done record of a redaction inside a transaction".into());
         }
         if self.known.commit && done.commit > self.tip.commit {
             return Err(format!("the redaction of commit {} done after commit {}", done.commit, self.tip.commit));
         }
         if done.synced > self.tip.position {
-            return Err(format!("the record of a done redaction states position {} as synced", done.synced));
+            return Err(format!("the done record of a redaction states position {} as synced", done.synced));
         }
         Ok(())
     }
@@ -437,7 +437,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Checks a footer against the records before it and moves behind it.
+    /// Checks a footer against the records before it and moves past it.
     fn take_footer(&mut self, unit: &Unit, within: usize, footer: &Footer) -> Step {
         let at_footer = unit.end() - FOOTER_LEN as u64;
         let fault = |position, what: &str| Step::Fault(Fault { position, what: what.into() });
@@ -451,7 +451,7 @@ impl Scanner {
                 return fault(at_footer, &what);
             }
             if footer.root != unit.hashes.root(&self.tip.open) {
-                return fault(at_footer, "the page's records do not have its Merkle root");
+                return fault(at_footer, "the page's records do not match its Merkle root");
             }
         }
         if self.known.chain && footer.first_record != self.tip.first_of_page() {
@@ -464,7 +464,7 @@ impl Scanner {
         Step::Sealed
     }
 
-    /// Takes chain and counts from a footer.
+    /// Adopts chain and counts from a footer.
     fn adopt(&mut self, footer: &Footer, end: u64) {
         self.tip.sealed(end, footer.chain);
         self.tip.records = footer.first_record.wrapping_add(footer.record_count.into());
@@ -488,8 +488,8 @@ impl Scanner {
         Footer::parse(bytes, &self.geometry.seed, place)
     }
 
-    /// True if a page nothing was written to is where this segment was left for the next: that says so, or cannot be
-    /// read.
+    /// True if the unused page at `position` is the end of this segment: the next segment's header states that, or is
+    /// unreadable.
     fn skips_to_next(&self, position: u64) -> bool {
         let next = self.segments.get(self.index + 1);
         next.is_some_and(|next| match &next.header {
@@ -533,7 +533,7 @@ impl Scanner {
         Step::Switched { blank_from }
     }
 
-    /// Takes the state from a segment's header and stands at its first record.
+    /// Adopts the state of a segment's header and moves to its first record.
     fn enter_segment(&mut self, segment: &Segment) {
         self.unit = None;
         self.tip.open.clear();
@@ -545,7 +545,7 @@ impl Scanner {
         }
     }
 
-    /// Reads the unit `tip.position` is the start of.
+    /// Reads the unit that starts at `tip.position`.
     fn load(&mut self, segment: &Segment) -> Result<Result<(), Fault>> {
         let page = self.geometry.page;
         let start = page.start_of(self.tip.position);
@@ -565,7 +565,7 @@ impl Scanner {
             && stored_len > page.capacity()
         {
             let run_len = page.run_pages(stored_len) * page.len();
-            // A length that leaves the segment is a fault of the record, found when it is parsed.
+            // A length that exceeds the segment is a fault of the record, which parsing reports.
             if run_len as u64 <= segment.end() - start {
                 if offset + run_len as u64 > segment.file_len {
                     return Ok(Err(missing(segment)));
@@ -583,7 +583,7 @@ impl Scanner {
         Ok(Ok(()))
     }
 
-    /// Stands at the start of the page in which `position` lies or which ends there, knowing its chain.
+    /// Moves to the start of the page that contains `position` or ends there, and sets its chain.
     fn enter_page_of(&mut self, position: u64) -> Result<Option<Entry>> {
         let start = self.geometry.page.start_of(position.saturating_sub(1));
         let found = self.segments.iter().position(|segment| (segment.first..segment.end()).contains(&start));
@@ -620,7 +620,7 @@ impl Scanner {
         Ok(None)
     }
 
-    /// Steps on until `position`, which must be an end of something.
+    /// Steps until `position`, which must be an end as for [`Self::at`].
     fn walk_to(&mut self, position: u64) -> Result<Option<Entry>> {
         let mut ended = None;
         loop {
@@ -639,15 +639,15 @@ impl Scanner {
         if ended != Some(position) {
             return Ok(Some(Entry::Mismatch("no transaction ends there".into())));
         }
-        // Nothing has begun since, whatever came before the page.
+        // No transaction is incomplete here, whatever preceded the page.
         self.known.transaction = true;
         self.hash = TransactionHash::new();
         self.leaves.clear();
         Ok(None)
     }
 
-    /// After a fault: the next page that begins with a record, in this segment or a later one. Footers met on the way
-    /// still give the chain.
+    /// After a fault: moves to the next page that begins with a record, in this segment or a later one. Footers on the
+    /// way still give the chain.
     fn find_page(&mut self) -> Result<()> {
         while let Some(segment) = self.segment().map(Arc::clone) {
             let end = segment.first + segment.len.min(segment.file_len);

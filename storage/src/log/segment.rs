@@ -1,22 +1,22 @@
 //! One file of the log, `0000000001.log` and so on.
 //!
-//! A segment is as long as it will ever be from the beginning: it is filled with zeros, synced and renamed into place
-//! before it is used ([`super::prepare`]). Its first log page is the header page; records start on the second.
+//! A segment has its final length from the beginning: it is filled with zeros, synced and renamed into place before it
+//! is used ([`super::prepare`]). Its first log page is the header page; records start on the second.
 //!
 //! | offset | size | field |
 //! |---|---|---|
 //! | 0 | 8 | magic, the bytes `HOLO-LOG` |
 //! | 8 | 4 | format version, 1 |
 //! | 12 | 4 | version of the program that wrote it: major << 16, minor << 8, patch |
-//! | 16 | 4 | compatible features: a program that does not know one may ignore it |
-//! | 20 | 4 | read-only-compatible features: one that does not know one may only read |
-//! | 24 | 4 | incompatible features: one that does not know one must refuse |
+//! | 16 | 4 | compatible features: a program may ignore those it does not know |
+//! | 20 | 4 | read-compatible features: a program that does not know all of them may only read |
+//! | 24 | 4 | incompatible features: a program that does not know all of them must not open the file |
 //! | 28 | 4 | log page size in bytes |
 //! | 32 | 16 | database id |
 //! | 48 | 8 | segment number, from 1 |
-//! | 56 | 8 | first position: the log position of this byte 0 |
+//! | 56 | 8 | first position: the log position of byte 0 of this file |
 //! | 64 | 8 | length of the file in bytes |
-//! | 72 | 8 | previous end: where the pages of the previous segment end; 0 in the first |
+//! | 72 | 8 | previous end: the end of the pages of the previous segment; 0 in the first |
 //! | 80 | 8 | number of records before this segment |
 //! | 88 | 8 | number of the last commit before this segment |
 //! | 96 | 8 | clock of that commit; the smallest there is in the first segment |
@@ -26,7 +26,7 @@
 //!
 //! The rest of the page is zero. Magic, versions, features and CRC keep their places in every version of the format.
 //!
-//! 1. Positions run on through header pages: a byte's position is its segment's first position plus its offset, and the
+//! 1. Positions count header pages too: a byte's position is its segment's first position plus its offset, and the
 //!    first position of a segment is the end of the file before it.
 //! 2. A header is written only after all of the previous segment was synced: a valid one proves that.
 //! 3. A file whose header page begins with zeros was prepared and never used.
@@ -67,11 +67,11 @@ const _: () = assert!(HEADER_LEN == 144);
 
 const MAGIC: [u8; 8] = *b"HOLO-LOG";
 const VERSION: u32 = 1;
-/// No segment is longer, and none starts later: sums of positions and lengths never overflow.
+/// The greatest length of a segment. With [`MAX_FIRST`] it keeps sums of positions and lengths from overflowing.
 const MAX_SEGMENT_LEN: u64 = 1 << 40;
 const MAX_FIRST: u64 = 1 << 62;
 
-/// What a segment's header says.
+/// The fields of a segment's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) features: Features,
@@ -87,12 +87,12 @@ pub(crate) struct SegmentHeader {
     pub(crate) chain: Hash,
 }
 
-/// What stands at the start of a segment file.
+/// The parse of the start of a segment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderState {
     /// Zeros: prepared, never used.
     Blank,
-    /// A header whose CRC holds.
+    /// A header whose CRC matches.
     Valid(SegmentHeader),
     /// A header this program must not interpret.
     Newer(String),
@@ -205,26 +205,26 @@ pub(crate) fn file_name(number: u64) -> String {
 /// The number in a segment file's name.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log")?;
-    // As it is written: ten digits, or more that do not begin with a zero.
+    // The canonical form: ten digits, or more without a leading zero.
     let is_own = digits.len() == 10 || (digits.len() > 10 && !digits.starts_with('0'));
     let number = digits.parse().ok().filter(|&number| number > 0)?;
     (is_own && digits.bytes().all(|digit| digit.is_ascii_digit())).then_some(number)
 }
 
-/// True if this is the name of a segment file that is being prepared.
+/// True for the name of a segment file that is being prepared.
 pub(crate) fn is_unfinished_name(name: &str) -> bool {
     name.strip_suffix(".tmp").is_some_and(|name| number_of(name).is_some())
 }
 
-/// True if this is a name that a file in the log's directory may have: a segment, the floor, a quarantine, or one of
-/// them while it is being written.
+/// True for a name of a file in the log's directory: a segment, the floor, a quarantine, or one of them while it is
+/// being written.
 #[must_use]
 pub fn is_log_file_name(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").unwrap_or(name);
     number_of(whole).is_some() || whole == super::floor::NAME || whole == "quarantine.bin" || is_quarantine_name(name)
 }
 
-/// True if this is quarantine-POSITION-CRC.bin, the name that recovery gives to an unsynced tail.
+/// True for quarantine-POSITION-CRC.bin, the name that recovery gives to an unsynced tail.
 #[must_use]
 pub fn is_quarantine_name(name: &str) -> bool {
     let parts = name.strip_prefix("quarantine-").and_then(|rest| rest.strip_suffix(".bin")?.split_once('-'));
@@ -241,7 +241,7 @@ pub fn is_quarantine_name(name: &str) -> bool {
 pub(crate) struct Segment {
     pub(crate) number: u64,
     pub(crate) first: u64,
-    /// The length its header states; for one without a valid header, of the file.
+    /// The length that its header states; without a valid header, the length of the file.
     pub(crate) len: u64,
     /// The length of the file when it was opened.
     pub(crate) file_len: u64,
@@ -251,7 +251,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// A prepared file that is about to be used under this header.
+    /// A segment in a prepared file, about to be used with this header.
     pub(crate) fn begin(header: SegmentHeader, path: PathBuf, files: Arc<OpenFiles>) -> Self {
         Self {
             number: header.number,
@@ -264,7 +264,7 @@ impl Segment {
         }
     }
 
-    /// Reads the header of the file with this number. It gets its place in [`place_in_row`].
+    /// Reads the header of the file with this number. [`place_in_row`] sets its position.
     pub(crate) fn load(files: &Arc<OpenFiles>, dir: &Path, number: u64) -> Result<Self> {
         let path = dir.join(file_name(number));
         let file = files.get(number, &path)?;
@@ -277,7 +277,7 @@ impl Segment {
         self.first.saturating_add(self.len)
     }
 
-    /// The header, of a segment that has a valid one.
+    /// The header, if it is valid.
     pub(crate) fn valid_header(&self) -> Option<&SegmentHeader> {
         match &self.header {
             HeaderState::Valid(header) => Some(header),
@@ -290,12 +290,12 @@ impl Segment {
         self.files.get(self.number, &self.path)
     }
 
-    /// The open files it is among.
+    /// The cache of open files to which it belongs.
     pub(crate) fn files(&self) -> &Arc<OpenFiles> {
         &self.files
     }
 
-    /// Reads at an offset in the file. `UnexpectedEof` where the file is too short.
+    /// Reads at an offset in the file. `UnexpectedEof` if the file is too short.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         let end = offset.saturating_add(buf.len() as u64);
         if end > self.file_len {
@@ -321,7 +321,7 @@ impl Segment {
     }
 }
 
-/// What stands at the start of a segment file, and how long the file is.
+/// Reads the header of a segment file, and the length of the file.
 pub(crate) fn read_header(file: &dyn VfsFile, path: &Path) -> Result<(HeaderState, u64)> {
     let file_len = file.len().map_err(Error::io(path, "measure"))?;
     if file_len < HEADER_LEN as u64 {
@@ -333,8 +333,8 @@ pub(crate) fn read_header(file: &dyn VfsFile, path: &Path) -> Result<(HeaderStat
     Ok((SegmentHeader::parse(&bytes), file_len))
 }
 
-/// Gives each segment its positions, the first of them `first`. A valid header states them; behind an unreadable one
-/// the next valid header is believed, and failing that the length of the file, in whole pages.
+/// Sets the positions of all segments; the first one begins at `first`. A valid header states them. After an unreadable
+/// one the next valid header counts, and without that the length of the file in whole pages.
 pub(crate) fn place_in_row(segments: &mut [Segment], first: u64) {
     let page_size = segments.iter().find_map(|segment| segment.valid_header()).map_or(1, |header| header.page_size);
     let stated: Vec<Option<u64>> = segments

@@ -1,15 +1,15 @@
-//! Where the log ends and everything needed to go on from there.
+//! The end of the log with everything needed to append to it.
 
 use super::commit::{Close, Commit};
 use super::{CommitNo, Head, Lsn};
 use crate::chain::{self, Frontier, Hash};
 
-/// The state of the log after some record: what the writer extends and what a scan arrives at.
+/// The state of the log after some record, which a scan computes and the writer extends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tip {
     /// The position after the last byte.
     pub(crate) position: u64,
-    /// The chain before the page `position` lies in.
+    /// The chain before the page that contains `position`.
     pub(crate) chain: Hash,
     /// The records of that page so far.
     pub(crate) open: Frontier,
@@ -21,16 +21,16 @@ pub(crate) struct Tip {
     pub(crate) time_us: i64,
     /// The head it states, zero before the first.
     pub(crate) head: Hash,
-    /// Where it ends.
+    /// The end of that commit.
     pub(crate) commit_end: u64,
-    /// The furthest position a commit or close record says was durable.
+    /// The greatest position that a commit or close record states as durable.
     pub(crate) synced: u64,
     /// True if the last record is a close record.
     pub(crate) closed: bool,
 }
 
 impl Tip {
-    /// Before the first record, which goes to `position`.
+    /// The tip before the first record, which will be at `position`.
     pub(crate) fn genesis(database: &[u8; 16], position: u64) -> Self {
         Self {
             position,
@@ -46,7 +46,7 @@ impl Tip {
         }
     }
 
-    /// The head that this commit record, put here, must state.
+    /// The head that a commit record with these fields must state at this position.
     pub(crate) fn head_of(&self, commit: &Commit) -> Hash {
         chain::head(&self.chain, &self.open.root(), &commit.stated())
     }
@@ -56,13 +56,13 @@ impl Tip {
         self.records.wrapping_sub(self.open.count())
     }
 
-    /// One more record, of this stored length.
+    /// Adds a record of this stored length.
     pub(crate) fn push(&mut self, r: Hash, stored_len: usize) {
         self.open.push(r);
         self.moved(stored_len);
     }
 
-    /// The same, with nodes from elsewhere: see [`Frontier::push_with`].
+    /// The same with precomputed nodes: see [`Frontier::push_with`].
     pub(crate) fn push_with(&mut self, r: Hash, stored_len: usize, node: impl Fn(usize, usize, &Hash, &Hash) -> Hash) {
         self.open.push_with(r, node);
         self.moved(stored_len);
@@ -74,7 +74,7 @@ impl Tip {
         self.closed = false;
     }
 
-    /// The record just pushed was this commit.
+    /// Notes that the record just pushed was this commit.
     pub(crate) fn committed(&mut self, commit: &Commit) {
         self.commit = commit.number;
         self.time_us = commit.time_us;
@@ -83,13 +83,13 @@ impl Tip {
         self.synced = self.synced.max(commit.synced);
     }
 
-    /// The record just pushed was this close record.
+    /// Notes that the record just pushed was this close record.
     pub(crate) fn closed(&mut self, close: &Close) {
         self.synced = self.synced.max(close.synced);
         self.closed = true;
     }
 
-    /// The open page is sealed, with this chain after it; the next one begins at `end`.
+    /// Notes that the open page was sealed with this chain; the next page begins at `end`.
     pub(crate) fn sealed(&mut self, end: u64, chain: Hash) {
         self.chain = chain;
         self.open.clear();

@@ -1,4 +1,4 @@
-//! A committed transaction, as reading the log gives it.
+//! A committed transaction, as read from the log.
 
 use super::leaf::Leaf;
 use super::position::{CommitNo, Head};
@@ -13,8 +13,8 @@ pub struct Transaction {
     pub time_us: i64,
     /// Its records in order, without the commit record.
     pub records: Vec<Record>,
-    /// The hashes of all records since the transaction before, the log's own and its commit record among them.
+    /// The leaves of all records since the previous transaction, including the log's own records and its commit record.
     pub leaves: Vec<Leaf>,
-    /// The head after it: what to checkpoint with.
+    /// The head after it, for a checkpoint.
     pub head: Head,
 }

@@ -1,4 +1,4 @@
-//! What a scanner reads at once: a log page, or the run of a long record.
+//! The unit of scanning: a log page, or the run of a long record.
 
 use super::unit_hashes::UnitHashes;
 use crate::log_page::FOOTER_LEN;
@@ -13,12 +13,12 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// The bytes that records may take.
+    /// The bytes that records may use.
     pub(crate) fn records_len(&self) -> usize {
         self.bytes.len() - FOOTER_LEN
     }
 
-    /// The position behind it.
+    /// The position after its last byte.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }

@@ -1,9 +1,9 @@
-//! The hashes a scanner will ask for in a unit, made before it walks through: many side by side take a fraction of the
-//! time that one after the other takes.
+//! The hashes that a scanner needs in a unit, computed in advance: a batch takes a fraction of the time of separate
+//! hashes.
 //!
-//! They are those of the records that seem to stand there, of the tree over them, and of the heads that their commits
-//! must state. What is asked for in the end may be another: what seemed to be a record may be damage. So each hash is
-//! given out only for what it was made of, and anything else is hashed when it is asked for.
+//! They cover the possible records of the unit, the tree over them, and the heads that its commits must state. The
+//! scanner may need others, because damage can look like a record. So each hash is returned only for exactly the input
+//! it was computed from, and any other is computed on demand.
 
 use super::commit::Commit;
 use super::tip::Tip;
@@ -13,12 +13,12 @@ use crate::page_tree::PageTree;
 use crate::record::{self, ClaimedContent, KIND_COMMIT};
 use crate::record_hashes::RecordHashes;
 
-/// Hashes made ahead.
+/// Precomputed hashes of a unit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnitHashes {
     records: RecordHashes,
     tree: PageTree,
-    /// By the number of records before the commit, ascending.
+    /// Ascending by the number of records before the commit.
     heads: Vec<Head>,
     batch: HashBatch,
 }
@@ -31,7 +31,7 @@ struct Head {
 }
 
 impl UnitHashes {
-    /// Makes the hashes for the records of a unit from an offset on; `chain` is that before the unit.
+    /// Computes the hashes for the records of a unit from an offset on; `chain` is the chain before the unit.
     pub(crate) fn make(&mut self, unit: &[u8], from: usize, chain: &Hash) {
         self.records.clear();
         let mut commits = Vec::new();
@@ -48,7 +48,7 @@ impl UnitHashes {
         let records = self.records.make();
         self.heads.clear();
         if from > 0 {
-            // The records before are not at hand.
+            // The records before the offset are unknown.
             self.tree.clear();
             return;
         }
@@ -71,12 +71,12 @@ impl UnitHashes {
         }
     }
 
-    /// The hash of the record at an offset, if one seemed to stand there.
+    /// The hash of the record at an offset, if a possible record was there.
     pub(crate) fn record(&mut self, offset: usize) -> Option<Hash> {
         self.records.find(offset)
     }
 
-    /// A node of the tree over the unit's records, over these two.
+    /// The node over these two in the tree of the unit's records.
     pub(crate) fn node(&self, level: usize, number: usize, left: &Hash, right: &Hash) -> Hash {
         self.tree.node(level, number, left, right).unwrap_or_else(|| chain::node(left, right))
     }
@@ -86,7 +86,7 @@ impl UnitHashes {
         self.tree.root(open).unwrap_or_else(|| open.root())
     }
 
-    /// The head that this commit record must state where it stands.
+    /// The head that this commit record must state at its position.
     pub(crate) fn head(&self, tip: &Tip, commit: &Commit) -> Hash {
         let input = chain::head_input(&tip.chain, &self.root(&tip.open), &commit.stated());
         let at = self.heads.binary_search_by_key(&tip.open.count(), |head| head.before);
@@ -102,7 +102,7 @@ mod tests {
 
     const CHAIN: Hash = [5; 32];
 
-    /// The bytes of some records, with where each begins and its hash.
+    /// The bytes of some records, with the offset and hash of each.
     #[derive(Default)]
     struct Unit {
         bytes: Vec<u8>,
@@ -148,7 +148,7 @@ mod tests {
         hashes
     }
 
-    /// Where the log stands before the record of this number.
+    /// The tip before the record of this index.
     fn tip(unit: &Unit, before: usize, chain: Hash) -> Tip {
         let mut tip = Tip { chain, ..Tip::genesis(&[1; 16], 0) };
         unit.records[..before].iter().for_each(|(_, hash)| tip.open.push(*hash));
@@ -172,7 +172,7 @@ mod tests {
             let open = tip(&unit, before, CHAIN).open;
             assert_eq!(hashes.tree.root(&open), Some(open.root()), "over {before}");
         }
-        // Behind what was read before, each record is made, and nothing of what lies over all.
+        // From a later offset, the hashes of records are computed, but not the tree and the heads.
         let mut hashes = made(&unit, unit.records[1].0);
         assert_eq!(hashes.record(unit.records[0].0), None);
         assert_eq!(hashes.record(unit.records[4].0), Some(unit.records[4].1));

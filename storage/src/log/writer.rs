@@ -1,14 +1,14 @@
-//! Appending: a transaction is laid out in memory, whole, and only then written.
+//! Appending: a transaction is laid out completely in memory, then written.
 //!
-//! Laying out gives every record its place, seals the pages that fill up and begins new segments, on a copy of the tip.
-//! Whatever can be refused is refused there, before a byte is written: the transaction's size, room on the disk. What
-//! is left is one write per segment touched, almost always one; a short transaction is held until somebody needs it in
-//! the file ([`GroupCommit`]).
+//! The layout assigns every record a position, seals full pages and begins new segments, on a copy of the tip. It
+//! detects everything for which a transaction may be refused, such as its size and the room on the disk, before a byte
+//! is written. Then one write per touched segment follows, almost always one in total; a short transaction is buffered
+//! until it is needed in the file ([`GroupCommit`]).
 //!
 //! 1. Before a segment's header is written, everything in the segment before it is synced.
 //! 2. A failed write or sync poisons the log; a refusal changes nothing.
-//! 3. What is appended and not synced is never more than [`MAX_AHEAD`]. So recovery knows where nothing can stand any
-//!    more without reading to the end of a segment that is empty for the most part.
+//! 3. At most [`MAX_AHEAD`] bytes are appended but not synced. So recovery need not read a mostly empty segment to its
+//!    end.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -30,17 +30,16 @@ use crate::log_page::{FOOTER_LEN, Footer, PageSize};
 use crate::record::{self, CrcSeed, KIND_CLOSE, KIND_COMMIT, KIND_REDACT, KIND_REDACTED, Place};
 use crate::vfs::VfsFile;
 
-/// A transaction's buffer larger than this is given back to the system.
+/// The greatest capacity of a layout buffer that is kept for reuse.
 const KEPT_BUFFER_LEN: usize = 1 << 20;
 
-/// How far what is appended may be ahead of what is durable, in bytes.
+/// The greatest number of bytes between the durable position and the end of the log.
 pub(crate) const MAX_AHEAD: usize = 4 << 20;
 
-/// How many of the newest records' hashes are kept: what a checkpoint asks for, so that it need not read and hash them
-/// again.
+/// The number of newest leaves that are kept in memory, so that a checkpoint need not read and hash the records again.
 const RECENT_LEAVES: usize = 1 << 15;
 
-/// What stays the same while a log is open.
+/// The properties of a log that do not change while it is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     pub(crate) database: [u8; 16],
@@ -55,31 +54,31 @@ impl Geometry {
     }
 }
 
-/// What an append did.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The transaction's number.
     pub commit: CommitNo,
-    /// Its clock: the one given, or the one before if that is later.
+    /// Its clock: the given one, or that of the previous transaction if it is later.
     pub time_us: i64,
-    /// Where each of its records stands, in the order given.
+    /// The positions of its records, in the given order.
     pub lsns: Vec<Lsn>,
-    /// The position after its commit record: what to sync to.
+    /// The position after its commit record, for [`super::Log::sync_to`].
     pub end: Lsn,
 }
 
-/// The one that appends.
+/// The state of appending.
 #[derive(Debug)]
 pub(crate) struct Writer {
     geometry: Geometry,
     tip: Tip,
     segment: Arc<Segment>,
-    /// The segment's file: the one writes go to is the one that is synced, so that no failure is missed.
+    /// The segment's file. Writes and syncs use the same handle, so that no failure is missed.
     file: Arc<dyn VfsFile>,
     preparer: Preparer,
     max_segment_len: u64,
     buffer: Vec<u8>,
-    /// The newest records this writer appended: all from `recent_from` on.
+    /// The leaves of the newest records of this writer: all from `recent_from` on.
     recent: VecDeque<Leaf>,
     recent_from: Lsn,
     closed: bool,
@@ -92,7 +91,7 @@ struct Piece {
     file: Arc<dyn VfsFile>,
     start: u64,
     bytes: Vec<u8>,
-    /// The prepared file behind a segment that is new, to be kept if the transaction is refused.
+    /// The prepared file of a new segment, to be returned if the transaction is refused.
     spare: Option<Spare>,
 }
 
@@ -114,8 +113,8 @@ impl Writer {
         &self.tip
     }
 
-    /// The records from `from` on, where one begins or ends, up to the one that ends at `to`; nothing when the first of
-    /// them is not kept any more.
+    /// The leaves from `from` on, a position at which a record begins or ends, up to the one that ends at `to`; `None`
+    /// if the first of them is no longer kept.
     pub(crate) fn recent_leaves(&self, from: Lsn, to: Lsn) -> Option<Vec<Leaf>> {
         if from < self.recent_from {
             return None;
@@ -136,7 +135,7 @@ impl Writer {
         Ok(appended)
     }
 
-    /// Appends one transaction that says what is to be erased: each with the one of its records that stands in for it.
+    /// Appends one transaction that names records to erase, each with its replacement among the transaction's records.
     pub(crate) fn append_redaction(
         &mut self,
         group: &GroupCommit,
@@ -184,7 +183,7 @@ impl Writer {
         Ok((appended, erasures))
     }
 
-    /// Says that what a transaction named is erased. Everything before must be durable.
+    /// Appends the done record of a redaction. Everything before must be durable.
     pub(crate) fn redacted(&mut self, group: &GroupCommit, table: &SegmentTable, commit: u64) -> Result<()> {
         let synced = group.durable();
         let salt = salt()?;
@@ -206,7 +205,7 @@ impl Writer {
         })
     }
 
-    /// Writes the close record, unless it is there. Everything before it must be durable.
+    /// Writes the close record, unless the log ends in one. Everything before it must be durable.
     pub(crate) fn close(&mut self, group: &GroupCommit, table: &SegmentTable) -> Result<()> {
         if self.closed || self.tip.closed {
             self.closed = true;
@@ -225,7 +224,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Lays out what `fill` adds, writes it or has it held, and moves the tip.
+    /// Lays out what `fill` adds, writes or buffers it, and moves the tip.
     fn extend<T>(
         &mut self,
         group: &GroupCommit,
@@ -306,12 +305,13 @@ impl Writer {
         Ok(())
     }
 
-    /// How many bytes are appended and not synced.
+    /// The number of bytes that are appended but not synced.
     fn ahead(&self, group: &GroupCommit) -> usize {
         usize::try_from(self.tip.position.saturating_sub(group.durable())).unwrap_or(usize::MAX)
     }
 
-    /// True if it may be held, as what is short and within a segment, and not too far ahead.
+    /// True if the pieces may be buffered: one short piece in the present segment, not too far ahead of the durable
+    /// position.
     fn may_be_held(&self, group: &GroupCommit, pieces: &[Piece]) -> bool {
         let page = self.geometry.page;
         let fits = |len| group.may_hold(len, page) && self.ahead(group).saturating_add(len) <= MAX_AHEAD;
@@ -356,12 +356,12 @@ impl Writer {
     }
 }
 
-/// Segments double up to the largest.
+/// The length of the next segment: double, up to the maximum.
 fn next_len(len: u64, max_len: u64) -> u64 {
     len.saturating_mul(2).min(max_len.max(len))
 }
 
-/// A transaction on its way into the log.
+/// A transaction being laid out.
 struct Layout<'a> {
     geometry: &'a Geometry,
     tip: Tip,
@@ -373,7 +373,7 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Moves on to where a record of this stored length can stand.
+    /// Moves to a position with room for a record of this stored length.
     fn make_room(&mut self, stored_len: usize) -> Result<()> {
         let page = self.geometry.page;
         loop {
@@ -393,7 +393,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Puts an encoded record where [`Self::make_room`] made room for it.
+    /// Places an encoded record at the position found by [`Self::make_room`].
     fn put(&mut self, encoded: &[u8], r: Hash) -> u64 {
         let lsn = self.tip.position;
         let start = self.piece.bytes.len();
@@ -411,7 +411,7 @@ impl Layout<'_> {
         lsn
     }
 
-    /// Puts one of the log's own records.
+    /// Places a record of the log itself.
     fn put_own(&mut self, kind: u8, salt: &Salt, payload: &[u8]) -> Hash {
         let mut encoded = Vec::with_capacity(record::stored_len(payload.len()));
         let r = record::encode(kind, salt, payload, &mut encoded);
@@ -439,7 +439,7 @@ impl Layout<'_> {
         self.piece.bytes.extend_from_slice(&footer.encode(&self.geometry.seed, place));
     }
 
-    /// Goes on in a new segment with room for `run_len` bytes of pages.
+    /// Begins a new segment with room for `run_len` bytes of pages.
     fn begin_segment(&mut self, run_len: u64) -> Result<()> {
         let page = self.geometry.page;
         let current = &self.piece.segment;
@@ -483,10 +483,10 @@ mod tests {
     use crate::log::{Log, LogOptions};
     use crate::vfs::SimVfs;
 
-    /// Types and payloads to append, made from where the log ends.
+    /// Types and payloads to append, computed from the tip.
     type Own = fn(&Tip) -> Vec<(u8, Vec<u8>)>;
 
-    /// Appends records as they are given behind one commit, and says what reading the log finds wrong with them.
+    /// Appends these records after one commit and returns the fault that reading the log finds.
     fn read_back(own: Own) -> Option<String> {
         let sim = SimVfs::new();
         let log = Log::create(Arc::new(sim.clone()), Path::new("/log"), &LogOptions::new([7; 16])).unwrap();
@@ -500,7 +500,7 @@ mod tests {
         };
         log.writer().unwrap().extend(&log.group, &log.table, fill).unwrap();
         let found = log.scan(Lsn(0)).unwrap().find_map(Result::err);
-        // The disk objects as well, to what is called durable.
+        // The auditor objects as well, to positions stated as durable.
         drop(log);
         let _ = sim.objections();
         match found {
@@ -525,7 +525,7 @@ mod tests {
         Redacted { commit: tip.commit, synced: tip.position }
     }
 
-    /// The log's own records, their checksums right and their contents as they are or as they cannot be.
+    /// Records of the log with valid checksums, and valid or impossible contents.
     #[test]
     fn own_records_that_cannot_be_are_noticed() {
         let sound: [Own; 3] = [
@@ -538,10 +538,10 @@ mod tests {
         }
         let wrong: [(Own, &str); 17] = [
             (|_| vec![(0xf7, Vec::new())], "unknown log record type 0xf7"),
-            (|_| vec![(KIND_CLOSE, Vec::new())], "wrong layout"),
-            (|_| vec![(KIND_COMMIT, Vec::new())], "wrong layout"),
-            (|_| vec![(KIND_REDACT, Vec::new())], "wrong layout"),
-            (|_| vec![(KIND_REDACTED, Vec::new())], "wrong layout"),
+            (|_| vec![(KIND_CLOSE, Vec::new())], "invalid layout"),
+            (|_| vec![(KIND_COMMIT, Vec::new())], "invalid layout"),
+            (|_| vec![(KIND_REDACT, Vec::new())], "invalid layout"),
+            (|_| vec![(KIND_REDACTED, Vec::new())], "invalid layout"),
             (|tip| vec![(1, vec![9]), (KIND_CLOSE, close(tip).encode().to_vec())], "inside a transaction"),
             (|tip| vec![(1, vec![9]), (KIND_REDACTED, done(tip).encode().to_vec())], "inside a transaction"),
             (|tip| vec![(KIND_CLOSE, Close { number: 2, ..close(tip) }.encode().to_vec())], "of commit 2, after 1"),
@@ -560,9 +560,12 @@ mod tests {
             ),
             (
                 |tip| vec![(KIND_COMMIT, Commit { transaction: [1; 32], ..commit(tip) }.encode().to_vec())],
-                "do not have its hash",
+                "do not match its hash",
             ),
-            (|tip| vec![(KIND_COMMIT, Commit { head: [1; 32], ..commit(tip) }.encode().to_vec())], "does not follow"),
+            (
+                |tip| vec![(KIND_COMMIT, Commit { head: [1; 32], ..commit(tip) }.encode().to_vec())],
+                "does not match the log",
+            ),
         ];
         for (own, expected) in wrong {
             let found = read_back(own).unwrap_or_default();

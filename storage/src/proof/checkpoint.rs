@@ -1,30 +1,30 @@
-//! Checkpoints of the tree: size and root, as text to be signed.
+//! Checkpoints of the tree: size and root, as signed text.
 //!
-//! The form is C2SP's `tlog-checkpoint`: lines of origin, size in decimal and root in base64, each ended by a line
-//! feed, then perhaps further lines, which are passed over. The origin names the log; here it is the name of the key
-//! that signs.
+//! The format is C2SP's `tlog-checkpoint`: lines with origin, size in decimal and root in base64, each ended by a line
+//! feed, then optional further lines, which are ignored. The origin names the log; here it is the name of the signing
+//! key.
 
 use super::note::{NoteError, SignerKey, VerifierKey};
 use crate::chain::Hash;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// How far a log had come, and the hash of all of it.
+/// The size of a log's tree and its root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeHead {
     /// The log's name.
     pub origin: String,
-    /// The number of its records, those of commits among them.
+    /// The number of its records, including commit records.
     pub size: u64,
     /// The root of the Merkle tree over them.
     pub root: Hash,
 }
 
 impl TreeHead {
-    /// The checkpoint, signed; the key's name must be the origin.
+    /// Signs the checkpoint. The key's name must be the origin.
     ///
     /// # Errors
-    /// [`NoteError::Form`] for an origin that is not the key's name.
+    /// [`NoteError::Form`] if the origin is not the key's name.
     pub fn sign(&self, key: &SignerKey) -> Result<String, NoteError> {
         if self.origin != key.verifier().name() {
             return Err(NoteError::Form("the origin of a checkpoint is the name of the key that signs it"));
@@ -32,22 +32,22 @@ impl TreeHead {
         key.sign(&format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root)))
     }
 
-    /// What a checkpoint says that this key signed.
+    /// Reads a checkpoint and verifies this key's signature.
     ///
     /// # Errors
     /// [`NoteError`].
     pub fn open(note: &str, key: &VerifierKey) -> Result<Self, NoteError> {
         let mut lines = key.open(note)?.lines();
         let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {
-            return Err(NoteError::Form("a checkpoint has lines of origin, size and root"));
+            return Err(NoteError::Form("it does not begin with lines of origin, size and root"));
         };
         if origin != key.name() {
             return Err(NoteError::Form("its origin is not the name of the key that signed it"));
         }
-        // One way only to write a number: no sign, no leading zeros.
+        // Canonical numbers only: no sign, no leading zeros.
         let parsed: Option<u64> = size.parse().ok();
         let Some(size) = parsed.filter(|number| number.to_string() == size) else {
-            return Err(NoteError::Form("its size is no decimal number"));
+            return Err(NoteError::Form("its size is not a decimal number"));
         };
         let root = STANDARD.decode(root).ok().and_then(|root| Hash::try_from(root).ok());
         let root = root.ok_or(NoteError::Form("its root is not base64 of 32 bytes"))?;

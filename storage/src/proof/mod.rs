@@ -1,13 +1,13 @@
 //! Proofs: that a record is in the log, and that one state of the log continues another.
 //!
-//! Over all records of the log, commit and close records among them, stands one Merkle tree of the shape of RFC 6962,
-//! its leaves the records' hashes `r` and its size their count. Whoever holds the tree's root, 32 bytes, can be shown
-//! that a record is among them by a path of about log2 of the size hashes ([`tree`]). The root is handed out as a
-//! *signed checkpoint* ([`checkpoint`]) in the text form that transparency logs use, signed with Ed25519 as a *signed
-//! note* ([`note`]), so that it can be kept, published and witnessed elsewhere.
+//! One Merkle tree of the shape of RFC 6962 covers all records of the log, including commit and close records. Its
+//! leaves are the records' hashes `r`, and its size is their count. A path of about log2(size) hashes proves to a
+//! holder of the tree's root (32 bytes) that a record is in the tree ([`tree`]). The root is published as a *signed
+//! checkpoint* ([`checkpoint`]) in the text format of transparency logs, signed with Ed25519 as a *signed note*
+//! ([`note`]), so that it can be kept, published and witnessed elsewhere.
 //!
-//! Nothing here opens a file: paths are made from hashes of subtrees that the caller brings ([`tree::Subtrees`]), and
-//! checked from bytes alone.
+//! This module opens no file: paths are computed from hashes of subtrees that the caller provides ([`tree::Subtrees`]),
+//! and verified from bytes alone.
 
 pub mod checkpoint;
 pub mod note;

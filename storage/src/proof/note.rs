@@ -1,7 +1,7 @@
-//! Signed notes: a few lines of text with Ed25519 signatures under them, as transparency logs exchange them.
+//! Signed notes: a few lines of text with Ed25519 signatures, the format that transparency logs exchange.
 //!
-//! The form is C2SP's `signed-note`: the text, each line ended by a line feed; an empty line; then signatures, a line
-//! each:
+//! The format is C2SP's `signed-note`: the text, each line ended by a line feed; an empty line; then one line for each
+//! signature:
 //!
 //! ```text
 //! — NAME BASE64(key id, signature)
@@ -11,9 +11,9 @@
 //! bytes of SHA-256 over name, line feed, `01` and public key. A *signer key* is `PRIVATE+KEY+NAME+ID+BASE64(01,
 //! seed)`.
 //!
-//! 1. What is signed is the text with its last line feed, and nothing else.
-//! 2. Signatures of other keys are passed over: a note may be countersigned by witnesses.
-//! 3. Verification is strict: one signature for one text and key, no weak keys.
+//! 1. A signature covers the text with its last line feed, and nothing else.
+//! 2. Signatures of other keys are ignored: witnesses may countersign a note.
+//! 3. Verification is strict: it refuses malleable signatures and weak keys.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,35 +22,35 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest note that is read.
+/// The greatest length of a note that is read.
 const MAX_NOTE_LEN: usize = 64 << 10;
 /// The signature type Ed25519.
 const ED25519: u8 = 1;
 const SIGNATURE_START: &str = "\u{2014} ";
 
-/// Why a key or a note is refused.
+/// The reason why a key or a note is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    /// A key that does not read as one.
-    #[error("this is no {what}: {why}")]
+    /// A malformed key.
+    #[error("invalid {what}: {why}")]
     Key {
-        /// Which sort of key was expected.
+        /// The expected kind of key.
         what: &'static str,
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
-    /// A note that does not read as one.
-    #[error("this is no signed note: {0}")]
+    /// A malformed note.
+    #[error("invalid signed note: {0}")]
     Form(&'static str),
-    /// No signature by the key.
+    /// The note has no signature by the key.
     #[error("the note is not signed by {0}")]
     NotSigned(String),
-    /// A signature that the key did not make over this text.
-    #[error("the signature of {0} does not hold: the text was changed, or another key made it")]
+    /// The signature does not match the text and the key.
+    #[error("the signature of {0} does not match: the text was changed, or another key signed it")]
     WrongSignature(String),
 }
 
-/// The public half: who may have signed.
+/// The public key, which verifies signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifierKey {
     name: String,
@@ -58,7 +58,7 @@ pub struct VerifierKey {
     key: VerifyingKey,
 }
 
-/// The private half. It belongs outside the database: whoever holds both can sign any past.
+/// The private key. Keep it outside the database: whoever has both can rewrite history and sign it.
 #[derive(Clone)]
 pub struct SignerKey {
     verifier: VerifierKey,
@@ -72,7 +72,7 @@ impl VerifierKey {
         &self.name
     }
 
-    /// The text of a note, if this key signed it.
+    /// Verifies a note and returns its text.
     ///
     /// # Errors
     /// [`NoteError`].
@@ -117,35 +117,36 @@ impl FromStr for VerifierKey {
     fn from_str(text: &str) -> Result<Self, NoteError> {
         let refuse = |why| NoteError::Key { what: "verifier key, NAME+ID+BASE64", why };
         let (name, id, bytes) = parts(text.trim(), &refuse)?;
-        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| refuse("its bytes are no Ed25519 public key"))?;
+        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| refuse("its bytes are not an Ed25519 public key"))?;
         let key = Self::new(name, key);
         if hex(&key.id) != id {
-            return Err(refuse("its id is not that of its name and bytes"));
+            return Err(refuse("its id does not match its name and bytes"));
         }
         Ok(key)
     }
 }
 
 impl SignerKey {
-    /// A new key of the system's random numbers.
+    /// Generates a key from the system's random numbers.
     ///
     /// # Errors
-    /// [`NoteError::Key`] for a name that is empty or has blanks or `+` in it, or without random numbers.
+    /// [`NoteError::Key`] for a name that is empty or contains blanks or `+`, or if the system provides no random
+    /// numbers.
     pub fn generate(name: &str) -> Result<Self, NoteError> {
         let refuse = |why| NoteError::Key { what: "name of a key", why };
         check_name(name, &refuse)?;
         let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|_| refuse("the system gives no random numbers"))?;
+        getrandom::fill(&mut seed).map_err(|_| refuse("the system provides no random numbers"))?;
         Ok(Self::from_seed(name, &seed))
     }
 
-    /// The public half.
+    /// The public key.
     #[must_use]
     pub fn verifier(&self) -> &VerifierKey {
         &self.verifier
     }
 
-    /// A note of this text, which ends in a line feed and has no empty line.
+    /// Signs a text, which must end in a line feed and have no empty line.
     ///
     /// # Errors
     /// [`NoteError::Form`] for another text.
@@ -157,7 +158,7 @@ impl SignerKey {
         Ok(format!("{text}\n{SIGNATURE_START}{} {}\n", self.verifier.name, STANDARD.encode(bytes)))
     }
 
-    /// The key as text, to be kept in secret.
+    /// The key as text. Keep it secret.
     #[must_use]
     pub fn to_secret(&self) -> String {
         let mut key = vec![ED25519];
@@ -180,7 +181,7 @@ impl FromStr for SignerKey {
         let (name, id, seed) = parts(rest, &refuse)?;
         let key = Self::from_seed(name, &seed);
         if hex(&key.verifier.id) != id {
-            return Err(refuse("its id is not that of its name and bytes"));
+            return Err(refuse("its id does not match its name and bytes"));
         }
         Ok(key)
     }
@@ -207,23 +208,23 @@ fn parts<'a>(
         Some((&ED25519, key)) => {
             key.try_into().map(|key| (name, id, key)).map_err(|_| refuse("it does not have 32 bytes"))
         }
-        _ => Err(refuse("it is of another sort than Ed25519")),
+        _ => Err(refuse("its type is not Ed25519")),
     }
 }
 
 fn check_name(name: &str, refuse: &dyn Fn(&'static str) -> NoteError) -> Result<(), NoteError> {
     if name.is_empty() || name.chars().any(|letter| letter.is_whitespace() || letter.is_control() || letter == '+') {
-        return Err(refuse("its name is empty, or has blanks or + in it"));
+        return Err(refuse("its name is empty, or contains blanks or +"));
     }
     Ok(())
 }
 
 fn check_text(text: &str) -> Result<(), NoteError> {
     if text.chars().any(|letter| letter.is_control() && letter != '\n') {
-        return Err(NoteError::Form("there are control characters in it"));
+        return Err(NoteError::Form("it contains control characters"));
     }
     if !text.ends_with('\n') || text.starts_with('\n') || text.contains("\n\n") {
-        return Err(NoteError::Form("its text has an empty line, or no line at its end"));
+        return Err(NoteError::Form("its text has an empty line, or does not end in a line feed"));
     }
     Ok(())
 }
@@ -233,10 +234,10 @@ fn split(note: &str) -> Result<(&str, &str), NoteError> {
     if note.len() > MAX_NOTE_LEN {
         return Err(NoteError::Form("it is longer than 64 KiB"));
     }
-    let at = note.rfind("\n\n").ok_or(NoteError::Form("no empty line stands before its signatures"))?;
+    let at = note.rfind("\n\n").ok_or(NoteError::Form("no empty line precedes its signatures"))?;
     let (text, signatures) = (note.get(..=at), note.get(at + 2..));
     let (Some(text), Some(signatures)) = (text, signatures) else {
-        return Err(NoteError::Form("no empty line stands before its signatures"));
+        return Err(NoteError::Form("no empty line precedes its signatures"));
     };
     check_text(text)?;
     if !signatures.ends_with('\n') {

@@ -2,21 +2,21 @@
 //!
 //! RFC 6962, section 2.1, with records' hashes as leaf hashes and BLAKE3 of `01`, left, right as the parent's: a tree
 //! over `n` leaves splits at the largest power of two below `n`. So every subtree that is not at the right edge is
-//! *complete*: its leaves are those from `index << level` on, `1 << level` of them, and its hash never changes as the
-//! log grows. Those hashes can be kept; everything else is made of at most log2 n of them.
+//! *complete*: it has `1 << level` leaves from `index << level` on, and its hash never changes as the log grows. These
+//! hashes can be stored; every other hash is computed from at most log2 n of them.
 //!
-//! 1. What is made here is accepted by what is checked here, and by any other checker of RFC 9162, sections 2.1.3 and
-//!    2.1.4.
-//! 2. Checking needs the sizes, the roots and the path, and looks at nothing else. It takes any bytes.
+//! 1. The verification functions here, and any other verifier of RFC 9162, sections 2.1.3 and 2.1.4, accept the paths
+//!    that are computed here.
+//! 2. Verification needs only sizes, roots and the path, and accepts any bytes as input.
 
 use crate::chain::{Hash, node};
 
 /// Hashes of complete subtrees.
 pub trait Subtrees {
-    /// Why one cannot be had.
+    /// The error of a failed read.
     type Error;
 
-    /// The hash over the leaves from `index << level` on, `1 << level` of them, all of which are there.
+    /// The hash over the `1 << level` leaves from `index << level` on, all of which exist.
     ///
     /// # Errors
     /// Those of the log they are read from.
@@ -34,8 +34,7 @@ pub fn root<S: Subtrees>(subtrees: &mut S, size: u64) -> Result<Hash, S::Error> 
     }
 }
 
-/// The path from leaf `index` to the root over the first `size` leaves, from the leaf upwards; empty for a leaf that is
-/// not among them.
+/// The path from leaf `index` up to the root over the first `size` leaves; empty for a leaf that is not among them.
 ///
 /// # Errors
 /// Those of `subtrees`.
@@ -59,7 +58,8 @@ pub fn inclusion<S: Subtrees>(subtrees: &mut S, index: u64, size: u64) -> Result
     Ok(path)
 }
 
-/// The path that shows the first `old` of `size` leaves to be what they were; empty when there is nothing to show.
+/// The consistency proof between the trees over the first `old` and the first `size` leaves; empty if there is nothing
+/// to prove.
 ///
 /// # Errors
 /// Those of `subtrees`.
@@ -79,7 +79,7 @@ pub fn consistency<S: Subtrees>(subtrees: &mut S, old: u64, size: u64) -> Result
             start = middle;
         }
     }
-    // Whoever checks knows the old root: it is left out where it is the subtree itself.
+    // The verifier knows the old root: the path omits it where it is the subtree itself.
     if start > 0 {
         path.push(range(subtrees, start, end)?);
     }
@@ -87,7 +87,7 @@ pub fn consistency<S: Subtrees>(subtrees: &mut S, old: u64, size: u64) -> Result
     Ok(path)
 }
 
-/// The root that a path leads to from a leaf; none for a path that no tree of this size has.
+/// The root that a path computes from a leaf; `None` for a path that does not fit a tree of this size.
 #[must_use]
 pub fn root_of_inclusion(leaf: &Hash, index: u64, size: u64, path: &[Hash]) -> Option<Hash> {
     let (mut index, mut last) = (index, size.checked_sub(1)?);
@@ -112,7 +112,8 @@ pub fn root_of_inclusion(leaf: &Hash, index: u64, size: u64, path: &[Hash]) -> O
     (last == 0).then_some(hash)
 }
 
-/// True if a path shows the tree of `old` leaves with `old_root` to be the beginning of that of `size` with `root`.
+/// True if a path proves that the tree of `old` leaves with `old_root` is a prefix of the tree of `size` leaves with
+/// `root`.
 #[must_use]
 pub fn is_consistent(old: u64, old_root: &Hash, size: u64, root: &Hash, path: &[Hash]) -> bool {
     if old > size {
@@ -150,7 +151,7 @@ pub fn is_consistent(old: u64, old_root: &Hash, size: u64, root: &Hash, path: &[
     last == 0 && old_hash == *old_root && hash == *root
 }
 
-/// The hash over `1 << level` leaves, given the hashes of the subtrees they are made of, all of one level.
+/// The root over the given hashes of complete subtrees, all of one level, whose count is a power of two.
 #[must_use]
 pub fn fold(hashes: &[Hash]) -> Option<Hash> {
     if !hashes.len().is_power_of_two() {
@@ -163,7 +164,7 @@ pub fn fold(hashes: &[Hash]) -> Option<Hash> {
     hashes.pop()
 }
 
-/// The hash over leaves `start..end`, a range that a tree of this shape has.
+/// The hash over leaves `start..end`, which must be a subtree.
 fn range<S: Subtrees>(subtrees: &mut S, start: u64, end: u64) -> Result<Hash, S::Error> {
     let count = end - start;
     if count.is_power_of_two() {

@@ -1,8 +1,8 @@
-//! What lies behind the last good commit, and whether it proves that durable bytes have changed.
+//! Evidence after the last good commit that durable bytes have changed.
 //!
-//! 1. A record counts as evidence only if its CRC holds in its place, seeded with the database's random id: text that
-//!    was stored in the log cannot pose as one.
-//! 2. A record cannot vouch for bytes behind itself.
+//! 1. A record counts as evidence only if its CRC, seeded with the database's random id, matches in its place: text
+//!    stored in the log cannot pass as a record.
+//! 2. A record is no evidence for bytes after itself.
 
 use super::{Opening, Stop};
 use crate::error::{Damage, Result};
@@ -14,24 +14,24 @@ use crate::log::{Lsn, damage_at};
 use crate::record::{self, ALIGNMENT, KIND_CLOSE, KIND_COMMIT, Parsed, Place};
 use crate::zeros;
 
-/// What lies behind the position where checking ended.
+/// The findings after the position at which checking ended.
 #[derive(Debug)]
 pub(super) struct Behind {
     /// The position after the last byte that is not zero.
     pub(super) end: u64,
-    /// The furthest position a record says was durable, and which.
+    /// The greatest position that a record states as durable, and that record's description.
     pub(super) synced: Option<(u64, String)>,
-    /// The furthest segment with a valid header.
+    /// The last segment with a valid header.
     pub(super) header: Option<(u64, u64)>,
     pub(super) commits: u64,
 }
 
 impl Opening {
-    /// Reads everything from where checking ended.
+    /// Reads everything from the position at which checking ended.
     pub(super) fn look_behind(&self, stop: &Stop) -> Result<Behind> {
         let mut behind = Behind { end: stop.position, synced: None, header: None, commits: 0 };
-        // After a close record nothing was written, if nobody who would have written it ever began: what a torn append
-        // left behind a close record may begin with zeros.
+        // If no writer started after the close record, nothing is after it, and the search can be skipped. It may not
+        // be skipped otherwise: the remains of a torn append after a close record may begin with zeros.
         let closed = self.good.closed && stop.what.is_none() && self.good.position == stop.position;
         let confirmed = self.options.closed_hint && self.options.durable_hint == Some(Lsn(stop.position));
         let later = self.segments.get(self.good_segment + 1..).unwrap_or_default();
@@ -51,8 +51,8 @@ impl Opening {
         Ok(behind)
     }
 
-    /// Looks through a segment from a position for bytes that are not zero and for records that say what was durable.
-    /// Where nothing is wrong so far, as much of nothing as a writer may be ahead is the end.
+    /// Searches a segment from a position for bytes that are not zero and for records that state a durable position.
+    /// Without a fault so far, a run of zeros as long as a writer may be ahead ends the search.
     fn search(&self, segment: &Segment, from: u64, stop: &Stop, behind: &mut Behind) -> Result<()> {
         let page = self.geometry.page;
         let end = segment.first + segment.len.min(segment.file_len);
@@ -81,7 +81,7 @@ impl Opening {
         Ok(())
     }
 
-    /// If an intact commit or close record stands here, notes what it says.
+    /// Notes the durable position of an intact commit or close record at `position`, if there is one.
     fn note_statement(&self, segment: &Segment, position: u64, bytes: &[u8], behind: &mut Behind) {
         let own = matches!(bytes.get(4), Some(&(KIND_COMMIT | KIND_CLOSE)));
         if !own || record::claimed_len(bytes).is_none() {
@@ -109,30 +109,33 @@ impl Opening {
         }
     }
 
-    /// True if something durable has changed, and where.
+    /// The damage, if durable bytes have changed.
     pub(super) fn damage(&self, stop: &Stop, behind: &Behind) -> Option<Damage> {
         let page = self.geometry.page;
-        let what = stop.what.clone().unwrap_or_else(|| "nothing is written here".into());
+        let what = stop.what.clone().unwrap_or_else(|| "the bytes here are zero".into());
         let at = |position, what| Some(damage_at(&self.segments, page, Fault { position, what }));
         if let Some((synced, name)) = &behind.synced
             && *synced > self.good.position
         {
-            return at(stop.position, format!("{what}, but {name} says that all before {synced} was durable"));
+            return at(stop.position, format!("{what}, but {name} states that everything before {synced} was durable"));
         }
         if let Some((first, number)) = behind.header
             && first > stop.position
         {
-            return at(stop.position, format!("{what}, but segment {number} was begun after this was durable"));
+            return at(
+                stop.position,
+                format!("{what}, but segment {number} was begun after this position was durable"),
+            );
         }
         if self.durable > self.good.position {
-            return at(stop.position, format!("{what}, but all before {} was durable", self.durable));
+            return at(stop.position, format!("{what}, but everything before {} was durable", self.durable));
         }
         let cut = self.segments.iter().find(|segment| self.was_cut(segment))?;
         let what = format!("the file has {} bytes, which no segment that was written here can have", cut.file_len);
         Some(cut.damage(cut.first + cut.len.min(cut.file_len), page, what))
     }
 
-    /// True if a segment's file changed its length, which nothing of ours ever does.
+    /// True if a segment's file has another length than it was created with, which this program never changes.
     fn was_cut(&self, segment: &Segment) -> bool {
         let page = self.geometry.page.bytes();
         match &segment.header {

@@ -1,9 +1,9 @@
-//! A record that does not check out because a crash came while it was being erased.
+//! A record that fails its checks because a crash interrupted its erasure.
 //!
-//! Everything behind it is searched for redaction records that nothing says are done. With what they name put in the
-//! place of what cannot be read, a second scanner goes on from there: if it comes to the commit of the redaction, every
-//! hash up to there holds, so that commit was made here, and it was durable before anything was overwritten. If it does
-//! not, the fault stands as it is. This costs something only after a crash in the midst of erasing.
+//! The log after it is searched for redaction records without a done record. A second scanner continues from the fault
+//! with the erased forms that they name in place of unreadable records. If it reaches the redaction's commit, every
+//! hash up to there matches, so the commit belongs to this log, and it was durable before anything was overwritten. If
+//! it does not, the fault remains a fault. This costs time only after a crash during an erasure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::log::segment::Segment;
 use crate::log::writer::Geometry;
 use crate::record::{self, ALIGNMENT, KIND_REDACT, KIND_REDACTED, Parsed, Place};
 
-/// What redactions say, by their commits.
+/// The redaction and done records found, by commit.
 #[derive(Debug, Default)]
 struct Redactions {
     intents: BTreeMap<u64, Patches>,
@@ -25,7 +25,7 @@ struct Redactions {
 }
 
 impl Opening {
-    /// True if a fault is a half erased record. Scanning then goes on with what was to be written there.
+    /// True if a fault is a half erased record. Scanning then continues with its erased form.
     pub(super) fn patch(&mut self, fault: &Fault) -> Result<bool> {
         let found = candidates(&self.geometry, &self.segments, fault)?;
         let proven = match found.is_empty() {
@@ -40,7 +40,7 @@ impl Opening {
     }
 }
 
-/// A scanner at `position`, in whose page a fault stands that half erased records explain; `None` where they do not.
+/// A scanner at `position`, if half erased records explain the fault in its page.
 pub(super) fn enter(
     geometry: &Geometry,
     segments: &[Arc<Segment>],
@@ -61,7 +61,7 @@ pub(super) fn enter(
     })
 }
 
-/// What unfinished redactions behind a fault name, by their commits; nothing when none names the fault.
+/// The erasures of unfinished redactions after a fault, by commit. Empty if none of them covers the fault.
 fn candidates(geometry: &Geometry, segments: &[Arc<Segment>], fault: &Fault) -> Result<BTreeMap<u64, Patches>> {
     let mut found = Redactions::default();
     for segment in segments.iter().filter(|segment| segment.end() > fault.position) {
@@ -76,7 +76,7 @@ fn all(found: &BTreeMap<u64, Patches>) -> Patches {
     found.values().flatten().map(|(at, erasure)| (*at, erasure.clone())).collect()
 }
 
-/// Those of the redactions to whose commits the log holds with their patches in place.
+/// The erasures of the redactions whose commits the trial scanner reaches.
 fn prove(mut trial: Scanner, mut found: BTreeMap<u64, Patches>) -> Result<Patches> {
     let mut proven = Patches::new();
     loop {
@@ -130,7 +130,7 @@ fn note(geometry: &Geometry, segment: &Segment, position: u64, bytes: &[u8], fou
     match view.kind {
         KIND_REDACT => {
             let Some(intent) = Intent::decode(view.payload) else { return };
-            // A redaction names what stands before it.
+            // A redaction names only records before it.
             let before = intent.erasures.into_iter().filter(|erasure| erasure.position < position);
             found.intents.entry(intent.commit).or_default().extend(before.map(|it| (it.position, it)));
         }

@@ -1,26 +1,26 @@
-//! Opening a log: what is believed, what is damage, and what is an unsynced tail.
+//! Opening a log: telling damage from an unsynced tail, and repairing the latter.
 //!
-//! Files and directory are synced first, so that what is read is what a crash would leave. Then everything from the
-//! checkpoint (or the beginning) to the end is checked. If something at position `p` does not check out, there are two
-//! explanations, and they must not be confused:
+//! Files and directory are synced first, so that everything read would survive a crash. Then everything from the
+//! checkpoint (or the beginning) to the end is checked. If the bytes at position `p` fail a check, there are two
+//! explanations, which must not be confused:
 //!
-//! - **Damage**: bytes at `p` were durable once and have changed. Proven when anything says that a position behind the
-//!   last good commit was durable: the `synced` of a later commit or close record, the header of a later segment, a
-//!   file shorter than its header states, the checkpoint, or the hint the caller brings. Nothing is changed then; the
-//!   log opens read-only.
+//! - **Damage**: the bytes at `p` were durable and have changed. The proof is any evidence that a position after the
+//!   last good commit was durable: the `synced` field of a later commit or close record, the header of a later segment,
+//!   a file shorter than its header states, the checkpoint, or the caller's hint. Nothing is changed then; the log
+//!   opens read-only.
 //! - **An unsynced tail**: a crash came before the sync. Unsynced writes persist in any order, so valid commits may
-//!   even follow. Everything behind the last good commit is copied to a quarantine file and zeroed.
+//!   even follow. Everything after the last good commit is copied to a quarantine file and zeroed.
 //!
-//! There is a third explanation: a redaction was under way, and left a record half erased. The transaction that says so
-//! was durable before the first byte was overwritten; [`interrupted_redaction`] finds it. What it names is erased once
-//! everything else is as it should be.
+//! There is a third explanation: a crash interrupted a redaction and left a record half erased. The transaction that
+//! names the record was durable before the first byte was overwritten; [`interrupted_redaction`] finds it. The erasure
+//! is finished after everything else is repaired.
 //!
-//! Also what checks out may not be durable: after a failed sync the system shows pages it never wrote. So whatever is
-//! not proven durable is written again and synced.
+//! Valid bytes may not be durable either: after a failed sync the system shows pages that it never wrote. So everything
+//! that is not proven durable is written again and synced.
 //!
-//! The order of a clean-up makes it safe to crash in, and repeating it changes nothing more:
+//! The order of the repair makes a crash during it safe, and the repair idempotent:
 //!
-//! 1. The quarantine file is whole, synced and renamed into place before anything is removed.
+//! 1. The quarantine file is complete, synced and renamed into place before anything is removed.
 //! 2. Later segments are removed from the last to the first, each removal synced, before the tail is zeroed: a later
 //!    header must not outlive what comes before it.
 //! 3. The tail is zeroed and synced before anything is appended.
@@ -50,12 +50,12 @@ mod evidence;
 mod interrupted_redaction;
 mod tail;
 
-/// All that opening a log found and did.
+/// The findings and repairs of opening a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Where checking began.
+    /// The position at which checking began.
     pub start: Lsn,
-    /// Where the log ends.
+    /// The end of the log.
     pub end: Lsn,
     /// Its last commit.
     pub head: Head,
@@ -65,32 +65,32 @@ pub struct RecoveryReport {
     pub records: u64,
     /// True if the log ends in a close record.
     pub closed: bool,
-    /// What was written and never synced.
+    /// The unsynced tail, if there was one.
     pub tail: Option<UnsyncedTail>,
-    /// Files that were removed: later segments of the tail, unfinished files.
+    /// Removed files: later segments of the tail, unfinished files.
     pub removed: Vec<PathBuf>,
-    /// Records that were still to be erased when a redaction was interrupted, and are erased now.
+    /// The number of records of an interrupted redaction that were erased now.
     pub erased: u64,
-    /// Where durable bytes have changed; only in a log opened read-only.
+    /// The damage; only in a log opened read-only.
     pub damage: Option<Damage>,
 }
 
-/// The end of a log that a crash kept from being synced.
+/// The end of a log that was not synced before a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsyncedTail {
     /// Its first position: the end of the last good commit.
     pub position: Lsn,
     /// Its length in bytes.
     pub len: u64,
-    /// Where its first bad byte is, and what is wrong with it.
+    /// Its first fault.
     pub fault: Damage,
-    /// Commit records in it that are intact by themselves.
+    /// The number of commit records in it that are intact on their own.
     pub commits: u64,
-    /// The copy; `None` when the log was opened read-only and nothing was changed.
+    /// The path of the quarantine file; `None` if the log was opened read-only.
     pub quarantine: Option<PathBuf>,
 }
 
-/// A log on its way to being open.
+/// A log that is being opened.
 #[derive(Debug)]
 pub(crate) struct Opening {
     vfs: Arc<dyn Vfs>,
@@ -99,25 +99,25 @@ pub(crate) struct Opening {
     geometry: Geometry,
     segments: Vec<Arc<Segment>>,
     scanner: Scanner,
-    /// A position that was durable, by the checkpoint or the hint.
+    /// A position that was durable, from the checkpoint or the hint.
     durable: u64,
-    /// The state after the last thing that may stand at the end of a log, and the segment it is in.
+    /// The last state at which a log may end, and its segment.
     good: Tip,
     good_segment: usize,
     stop: Option<Stop>,
-    /// Redactions that nothing says are done, by their commits.
+    /// Redactions without a done record, by commit.
     unfinished: BTreeMap<u64, Vec<Erasure>>,
     table: SegmentTable,
-    /// Where the log begins, if its beginning was cut off.
+    /// The beginning of the log, if it was truncated.
     floor: Option<Floor>,
     report: RecoveryReport,
 }
 
-/// Why checking ended.
+/// The position and reason at which checking ended.
 #[derive(Debug)]
 struct Stop {
     position: u64,
-    /// `None` where nothing was written.
+    /// The fault; `None` at the end of the written bytes.
     what: Option<String>,
     limit: bool,
 }
@@ -149,7 +149,7 @@ impl Opening {
         let from_position = from.map_or(0, |from| from.position.0);
         let retold = floor.map_or(0, |floor| floor.until.position.0);
         let durable = options.durable_hint.map_or(0, |hint| hint.0).max(from_position).max(retold);
-        // Position 0 says nothing: where nobody knows better, a reader goes on to the end.
+        // Position 0 means unknown: without a hint, a reader continues to the end.
         let known = options.durable_hint.is_some_and(|hint| hint.0 > 0);
         let limit = if options.read_only && known && !options.alone { durable } else { u64::MAX };
         let scanner = enter(&geometry, &segments, from, limit)?;
@@ -175,7 +175,7 @@ impl Opening {
         })
     }
 
-    /// The next transaction, until the log ends or cannot be believed any more.
+    /// The next transaction, until the log ends or a check fails.
     pub(crate) fn next_transaction(&mut self) -> Result<Option<Transaction>> {
         while self.stop.is_none() {
             let position = self.scanner.tip().position;
@@ -214,7 +214,7 @@ impl Opening {
         Ok(None)
     }
 
-    /// Judges what lies behind the last good commit, cleans up, and opens the log.
+    /// Judges the bytes after the last good commit, repairs the log, and opens it.
     pub(crate) fn finish(mut self) -> Result<(Log, RecoveryReport)> {
         let stop = self.stop.take().unwrap_or(Stop { position: self.good.position, what: None, limit: false });
         self.report.end = Lsn(self.good.position);
@@ -242,8 +242,8 @@ impl Opening {
         self.open(damage)
     }
 
-    /// How far behind the limit the log itself proves to be durable: a later commit says so, or a later segment was
-    /// begun. The hint that set the limit may be old.
+    /// The position after the limit up to which the log itself proves bytes durable: a later commit states it, or a
+    /// later segment was begun. The hint that set the limit may be old.
     fn proven_behind(&self) -> Result<Option<u64>> {
         let limit = self.scanner.tip().position;
         let (mut proven, mut last_end) = (limit, limit);
@@ -285,8 +285,8 @@ impl Opening {
         Ok((log, self.report))
     }
 
-    /// The prepared file behind the last used one. Files behind that one go, from the last to the first, each removal
-    /// synced: numbers may never have a gap, and what gives the first its name again could leave one behind a crash.
+    /// The prepared file after the last used one. Later files are removed, from the last to the first, each removal
+    /// synced: numbers must never have a gap, and renaming the first one again could leave one after a crash.
     fn spares(&mut self) -> Result<BTreeMap<u64, Spare>> {
         let mut behind = self.segments.drain(self.good_segment + 1..);
         let next = behind.next();
@@ -299,7 +299,7 @@ impl Opening {
         let Some(spare) = next.filter(|spare| spare.file_len.is_multiple_of(self.geometry.page.bytes())) else {
             return Ok(BTreeMap::new());
         };
-        // Its name may never have become durable, if that sync failed. Giving it again makes it a new change to sync.
+        // If that sync failed, its name may not be durable. Renaming it again makes a new change to sync.
         let unfinished = unfinished_path(&spare.path);
         self.vfs.rename(&spare.path, &unfinished).map_err(Error::io(&spare.path, "rename"))?;
         self.vfs.rename(&unfinished, &spare.path).map_err(Error::io(&spare.path, "rename"))?;
@@ -308,8 +308,8 @@ impl Opening {
         Ok(BTreeMap::from([(spare.number, Spare { path: spare.path.clone(), len: spare.file_len, file })]))
     }
 
-    /// Removes files of preparations that were never finished, and what a floor leaves behind. The floor is made
-    /// durable first: its name may never have become so.
+    /// Removes files of unfinished preparations, and segments before the floor. The floor's name is made durable first,
+    /// since it may not be.
     fn remove_unfinished(&mut self) -> Result<()> {
         let names = self.vfs.list(&self.dir).map_err(Error::io(&self.dir, "list"))?;
         let is_behind = |name: &String| self.floor.zip(number_of(name)).is_some_and(|(floor, it)| it < floor.segment);
@@ -328,8 +328,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Writes once more what nothing proves to be durable, and syncs it. After a failed sync the system may hold pages
-    /// that it shows to every reader, calls clean, and never wrote.
+    /// Rewrites and syncs all bytes that are not proven durable. After a failed sync the system may have pages that it
+    /// shows to every reader, marks clean, and never wrote.
     fn renew(&self) -> Result<()> {
         let Some(segment) = self.segments.get(self.good_segment) else { return Ok(()) };
         let proven = self.durable.max(self.good.synced).max(segment.first);
@@ -344,9 +344,9 @@ impl Opening {
         file.sync().map_err(Error::io(&segment.path, "sync"))
     }
 
-    /// Puts a copy of the first segment in its place, where nothing proves that making the log ever came to its end:
-    /// what came last was the sync of the directory, and if that failed the name never becomes durable. Whatever is
-    /// kept of this, the name leads to the old file or the new one.
+    /// Replaces the first segment by a copy if nothing proves that creating the log was completed: its last step was
+    /// the sync of the directory, and if that failed, the name never becomes durable. After a crash the name refers to
+    /// the old file or the new one.
     fn renew_first(&self, segment: &Segment) -> Result<()> {
         let unfinished = unfinished_path(&segment.path);
         let file = self.vfs.open(&unfinished, OpenMode::CreateNew).map_err(Error::io(&unfinished, "create"))?;
@@ -359,7 +359,7 @@ impl Opening {
     }
 }
 
-/// Writes a range of a segment's bytes to the same place of a file, its own or another.
+/// Writes a range of a segment's bytes to the same offset of a file, its own or another.
 fn copy(segment: &Segment, range: Range<u64>, file: &dyn VfsFile) -> Result<()> {
     let mut bytes = vec![0; tail::COPY_LEN.min((range.end - range.start) as usize)];
     let mut offset = range.start;
@@ -398,7 +398,7 @@ fn load_segments(
     Ok(segments.into_iter().map(Arc::new).collect())
 }
 
-/// Refuses what must not be opened, before anything is changed, and gives what the first header fixes.
+/// Refuses a log that must not be opened, before anything is changed, and returns the geometry of the first header.
 fn check_headers(segments: &[Arc<Segment>], options: &OpenOptions) -> Result<Geometry> {
     for segment in segments {
         match &segment.header {
@@ -435,7 +435,7 @@ fn check_headers(segments: &[Arc<Segment>], options: &OpenOptions) -> Result<Geo
     Ok(Geometry::new(header.database, page))
 }
 
-/// Makes durable what is about to be believed.
+/// Syncs everything from a position on before it is trusted.
 fn sync_from(vfs: &dyn Vfs, dir: &Path, segments: &[Arc<Segment>], from: u64) -> Result<()> {
     for segment in segments.iter().filter(|segment| segment.end() > from) {
         segment.file()?.sync().map_err(Error::io(&segment.path, "sync"))?;

@@ -1,4 +1,4 @@
-//! Setting an unsynced tail aside: copied to a file, then taken out of the log.
+//! Quarantine of an unsynced tail: it is copied to a file, then removed from the log.
 //!
 //! The file is `quarantine-POSITION-CRC.bin` in the log's directory:
 //!
@@ -10,7 +10,7 @@
 //! | 32 | 8 | length |
 //! | 40 | 4 | CRC32 of the bytes |
 //! | 44 | 4 | zero |
-//! | 48 | length | the bytes as they stood in the log |
+//! | 48 | length | the bytes of the log |
 
 use std::path::PathBuf;
 
@@ -22,10 +22,10 @@ use crate::log::prepare::remove_if_there;
 use crate::log::{Lsn, damage_at};
 use crate::vfs::OpenMode;
 
-/// How much is copied or zeroed at once.
+/// The length of one step of copying or zeroing.
 pub(super) const COPY_LEN: usize = 256 << 10;
 
-/// The name of a quarantine file until it is whole.
+/// The name of a quarantine file until it is complete.
 pub(super) const UNFINISHED: &str = "quarantine.bin.tmp";
 
 const QUARANTINE_MAGIC: [u8; 8] = *b"HOLOQUAR";
@@ -36,7 +36,7 @@ impl Opening {
     pub(super) fn set_aside(&mut self, stop: &Stop, behind: &Behind) -> Result<()> {
         let what = stop.what.clone().unwrap_or_else(|| match behind.end == stop.position {
             true => "the log ends inside a transaction".into(),
-            false => "nothing is written here, but something is behind it".into(),
+            false => "the bytes here are zero, but later ones are not".into(),
         });
         let fault = damage_at(&self.segments, self.geometry.page, Fault { position: stop.position, what });
         let position = self.good.position;
@@ -56,7 +56,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Copies positions `from..to` to a file named after place and content, so that doing it again makes no second one.
+    /// Copies positions `from..to` to a file named after position and checksum, so that repeating it creates no second
+    /// file.
     fn quarantine(&self, from: u64, to: u64) -> Result<PathBuf> {
         let unfinished = self.dir.join(UNFINISHED);
         let fail = |action| Error::io(&unfinished, action);

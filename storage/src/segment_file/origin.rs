@@ -1,14 +1,14 @@
-//! Which log a derived file was made from, and how far: the section `LOG `, laid out as `segment_file` says.
+//! The commit up to which a derived file was derived: the section `LOG `, with the layout given in `segment_file`.
 //!
-//! The head of a log says everything of it up to there. So a file whose origin lies on the way that a log took was made
-//! from that log, whatever else became of it; one that was made on a branch that a crash or a restored copy cut off
-//! does not fit.
+//! The head hash of a commit covers the whole log up to it. So if a log contains the origin's commit with the same
+//! head, the file was derived from that log. A file derived from a branch that was lost in a crash, or by restoring an
+//! older copy, does not match.
 
 use crate::chain::Hash;
 use crate::log::{CommitNo, Head, Lsn};
 
 pub(super) const TAG: [u8; 4] = *b"LOG ";
-/// The bit of a file that has the section.
+/// The compatible feature of a file with the section.
 pub(super) const FEATURE: u8 = 1;
 
 const POSITION: usize = 0;

@@ -1,10 +1,12 @@
-//! Writing a derived file in pieces: its sections grow side by side, each in its own place, through a small buffer.
+//! Writing a derived file in pieces: its sections grow in parallel, each at its own offset, through a small buffer.
 //!
-//! Where a section stands depends on how long those before it are, so all lengths but the last are told beforehand.
-//! Checksums are made as the bytes come; the head is written at the end. The bytes are the ones that
-//! [`SegmentFileWriter`] writes of the same sections.
+//! A section's offset depends on the lengths of the sections before it, so all lengths but the last are given in
+//! advance.
+//! Checksums are computed as bytes arrive; the head is written at the end. The bytes equal those that
+//! [`SegmentFileWriter`] writes for the same sections.
 //!
-//! 1. The file has a temporary name until [`SegmentFileStream::finish`] has synced it; without that it is removed.
+//! 1. The file has a temporary name until [`SegmentFileStream::finish`] has synced it; if that is never called, the
+//!    file is removed.
 //! 2. Memory: 256 KiB for each section that grows.
 
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::log::Head;
 use crate::vfs::{OpenMode, Vfs, VfsFile, refuse_symlink};
 
-/// Bytes of a section that are gathered before they are written.
+/// The length of a section's write buffer.
 const BUFFER_LEN: usize = 256 << 10;
 
 /// A derived file being written.
@@ -27,23 +29,23 @@ pub struct SegmentFileStream<'v> {
     identity: FileIdentity,
     origin: Option<Head>,
     temporary: Temporary<'v>,
-    /// Where the first section begins.
+    /// The offset of the first section.
     head_len: u64,
     sections: Vec<Growing>,
 }
 
-/// A section that grows.
+/// A section being written.
 struct Growing {
     tag: [u8; 4],
     offset: u64,
-    /// How long it becomes; of the last section only the end says.
+    /// Its final length; `None` for a last section of unknown length.
     len: Option<u64>,
     written: u64,
     buffer: Vec<u8>,
     crc: crc32fast::Hasher,
 }
 
-/// A file under a temporary name, which goes unless it is given another.
+/// A file under a temporary name, removed on drop unless it was renamed.
 struct Temporary<'v> {
     vfs: &'v dyn Vfs,
     path: PathBuf,
@@ -54,7 +56,7 @@ struct Temporary<'v> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            // What cannot be removed now is at the next write.
+            // Best effort: the next write replaces it.
             let _ = self.vfs.remove(&self.path);
         }
     }
@@ -67,14 +69,14 @@ impl std::fmt::Debug for SegmentFileStream<'_> {
 }
 
 impl<'v> SegmentFileStream<'v> {
-    /// Begins the file at `path`, with sections of these tags and lengths. The last may be of any length. Behind them
-    /// comes one that says up to which commit of the log the content goes, if that is given.
+    /// Begins the file at `path` with sections of these tags and lengths; the last length may be unknown. If `origin`
+    /// is given, its section follows them.
     ///
     /// # Errors
     /// [`Error::Io`].
     ///
     /// # Panics
-    /// If another length than the last is not given, or a tag is given twice.
+    /// If a length other than the last is missing, or a tag is given twice.
     pub fn create(
         vfs: &'v dyn Vfs,
         path: &Path,
@@ -99,7 +101,7 @@ impl<'v> SegmentFileStream<'v> {
         let mut offset = Some(head_len);
         for (tag, len) in sections {
             assert!(growing.iter().all(|other| other.tag != *tag), "one section to a tag");
-            let at = offset.expect("only the last section is of any length");
+            let at = offset.expect("only the last section may have an unknown length");
             let crc = section_hasher(&identity, *tag, at);
             growing.push(Growing { tag: *tag, offset: at, len: *len, written: 0, buffer: Vec::new(), crc });
             offset = len.map(|len| (at + len).next_multiple_of(ALIGNMENT as u64));
@@ -107,17 +109,17 @@ impl<'v> SegmentFileStream<'v> {
         Ok(Self { vfs, path: path.to_owned(), kind, version, identity, origin, temporary, head_len, sections: growing })
     }
 
-    /// Adds bytes to the section of this number, from 0.
+    /// Appends bytes to the section of this index, from 0.
     ///
     /// # Errors
     /// [`Error::Io`].
     ///
     /// # Panics
-    /// If the section becomes longer than it was said to be, or there is none.
+    /// If the section exceeds its given length, or there is no such section.
     pub fn append(&mut self, section: usize, bytes: &[u8]) -> Result<()> {
         let section = &mut self.sections[section];
         let len = section.written + (section.buffer.len() + bytes.len()) as u64;
-        assert!(section.len.is_none_or(|most| len <= most), "a section is as long as it was said to be");
+        assert!(section.len.is_none_or(|most| len <= most), "a section has its given length");
         if section.buffer.is_empty() && bytes.len() >= BUFFER_LEN {
             return section.write(&self.temporary, bytes);
         }
@@ -125,14 +127,14 @@ impl<'v> SegmentFileStream<'v> {
         if section.buffer.len() >= BUFFER_LEN { section.flush(&self.temporary) } else { Ok(()) }
     }
 
-    /// Writes what is left and the head, syncs the file, moves it to its path and syncs the directory. Returns its
-    /// length in bytes.
+    /// Writes the buffered bytes and the head, syncs the file, renames it to its path and syncs the directory. Returns
+    /// its length in bytes.
     ///
     /// # Errors
-    /// [`Error::Io`]; nothing then stands under its path that was not there before.
+    /// [`Error::Io`]; the path is then unchanged.
     ///
     /// # Panics
-    /// If a section is shorter than it was said to be.
+    /// If a section is shorter than its given length.
     pub fn finish(mut self) -> Result<u64> {
         let Temporary { file, path: temporary, .. } = &self.temporary;
         let write = |bytes: &[u8], offset| file.write_at(bytes, offset).map_err(Error::io(temporary, "write"));
@@ -140,7 +142,7 @@ impl<'v> SegmentFileStream<'v> {
         let mut placed = Vec::with_capacity(self.sections.len() + 1);
         for section in &mut self.sections {
             section.flush(&self.temporary)?;
-            assert!(section.len.is_none_or(|len| len == section.written), "a section is as long as it was said to be");
+            assert!(section.len.is_none_or(|len| len == section.written), "a section has its given length");
             let end = section.offset + section.written;
             file_len = end.next_multiple_of(ALIGNMENT as u64);
             write(&[0; ALIGNMENT][..(file_len - end) as usize], end)?;

@@ -1,30 +1,30 @@
-//! Going through a mapped file from end to end without keeping it in memory.
+//! Reading a mapped file from end to end without keeping it in memory.
 //!
-//! What is read of a mapping counts as this process's memory until the system takes it away, which it does when it
-//! must: a file that is read once would count whole. So whoever goes through one says how far it has come, and every
-//! few MiB all of the file is let go of. It stays in the system's cache, from where the next bytes come as before.
+//! Pages read through a mapping count as the memory of this process until the system reclaims them, which it does only
+//! under pressure: a file that is read once would count whole. So a streaming reader reports its progress, and every
+//! few MiB the pages of the file are released. They stay in the system's page cache.
 
 use super::SegmentFile;
 
-/// So many bytes of a file that is gone through are in memory at once, about.
+/// The approximate number of bytes of a streamed file that are resident at once.
 pub(super) const RESIDENT_LEN: usize = 4 << 20;
 
-/// A way through a file.
+/// A sequential pass over a file.
 #[derive(Debug)]
 pub struct StreamingReader<'f> {
     file: &'f SegmentFile,
-    /// The bytes read since the file was let go of.
+    /// The bytes read since pages were last released.
     kept: usize,
 }
 
 impl SegmentFile {
-    /// Begins to go through the file.
+    /// Begins a sequential pass over the file.
     #[must_use]
     pub fn streaming_reader(&self) -> StreamingReader<'_> {
         StreamingReader { file: self, kept: 0 }
     }
 
-    /// Gives back the memory that the file takes: see
+    /// Releases the memory of the file's pages: see
     /// [`Mapping::advise_dont_need`](crate::vfs::Mapping::advise_dont_need).
     pub fn advise_dont_need(&self) {
         self.content.advise_dont_need(0..self.content.len());
@@ -32,7 +32,7 @@ impl SegmentFile {
 }
 
 impl StreamingReader<'_> {
-    /// So many bytes more were read, wherever they stand.
+    /// Reports that `len` more bytes were read, anywhere in the file.
     pub fn advance(&mut self, len: usize) {
         self.kept = self.kept.saturating_add(len);
         if self.kept >= RESIDENT_LEN {

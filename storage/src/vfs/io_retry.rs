@@ -1,15 +1,15 @@
-//! Calls made whole: interrupted ones are repeated, short ones continued.
+//! Retries: interrupted calls are repeated, and short ones continued.
 //!
-//! POSIX lets a signal end a call before it did anything (`EINTR`), and lets reads and writes move fewer bytes than
-//! asked. Neither is a failure, so both end here and nothing above sees them. Repeating an interrupted `fsync` is
-//! sound: it has neither succeeded nor reported a write-back error. An `fsync` that *failed* is another matter and is
-//! never repeated.
+//! POSIX lets a signal interrupt a call before it did anything (`EINTR`), and lets reads and writes move fewer bytes
+//! than requested. Neither is a failure, so this layer handles both and hides them from callers. Repeating an
+//! interrupted `fsync` is sound: it has neither succeeded nor reported a write-back error. A *failed* `fsync` is never
+//! repeated.
 //!
-//! Both file systems go through these loops, so that the simulated one tests what the real one runs.
+//! Both file systems use these loops, so that tests on the simulated one cover the code of the real one.
 
 use std::io;
 
-/// After so many interruptions in a row something other than signals is wrong, and the call fails.
+/// After this many interruptions in a row the cause is not a signal, and the call fails.
 pub(super) const MOST_INTERRUPTIONS: usize = 1000;
 
 /// Repeats a call for as long as it is interrupted.
@@ -23,7 +23,7 @@ pub(super) fn repeated<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result
     Err(io::Error::other(format!("interrupted {MOST_INTERRUPTIONS} times in a row")))
 }
 
-/// Fills `buf` from `offset` by a call that reads some of it and says how much.
+/// Fills `buf` from `offset` with repeated calls of a function that may read less and returns the length read.
 pub(super) fn read_whole(
     mut buf: &mut [u8],
     mut offset: u64,
@@ -40,7 +40,8 @@ pub(super) fn read_whole(
     Ok(())
 }
 
-/// Writes all of `bytes` at `offset` by a call that writes some of it and says how much.
+/// Writes all of `bytes` at `offset` with repeated calls of a function that may write less and returns the length
+/// written.
 pub(super) fn write_whole(
     mut bytes: &[u8],
     mut offset: u64,

@@ -1,14 +1,14 @@
 //! All file access goes through one trait, so that the real file system ([`OsVfs`]) and a simulated one that crashes,
 //! fills up, fails and flips bits ([`SimVfs`]) run the same code above it.
 //!
-//! What every implementation promises (one conformance suite, `tests/it/vfs_conformance.rs`, holds them to it):
+//! Every implementation guarantees the following, which one conformance suite tests (`tests/it/vfs_conformance.rs`):
 //!
-//! 1. `read_at` and `write_at` are all or error: interrupted and short calls are continued below the trait. After a
-//!    failed write any part of the range may have been written.
+//! 1. `read_at` and `write_at` transfer all bytes or fail: interrupted and short calls are continued below the trait.
+//!    After a failed write any part of the range may have been written.
 //! 2. Nothing is durable before a sync: `sync` for a file's bytes and length, `sync_dir` for its name. The
-//!    exceptions are [`Vfs::create_dir`] and [`Vfs::rename_dir`], which return only after what they did is durable.
-//! 3. `rename` replaces its target in one step: whoever opens the target sees the old file or the new one.
-//! 4. A removed file stays readable through handles and mappings made before.
+//!    exceptions are [`Vfs::create_dir`] and [`Vfs::rename_dir`], which return only when their change is durable.
+//! 3. `rename` replaces its target atomically: opening the target gives the old file or the new one.
+//! 4. A removed file stays readable through existing handles and mappings.
 //! 5. Locks belong to the handle that took them, conflict with every other handle in this or another process, and end
 //!    with the handle. They are advisory and may lie past the end of the file.
 //! 6. A [`Mapping`] starts on a 64-byte boundary. Only files that are never written or shortened again may be mapped.
@@ -28,26 +28,26 @@ use std::sync::Arc;
 pub use os::{OsVfs, UmaskVfs};
 pub use sim::{Crash, CrashStates, Failure, Operation, Replay, SimVfs};
 
-/// The alignment of a mapping's first byte, and so of everything laid out in a mapped file.
+/// The alignment of a mapping's first byte, on which layouts of mapped files rely.
 pub const MAPPING_ALIGNMENT: usize = 64;
 
-/// How a file is opened.
+/// The mode of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpenMode {
     /// An existing file, for reading; writes to it are errors.
     Read,
     /// An existing file, for reading and writing.
     ReadWrite,
-    /// A file that must not exist yet, for reading and writing.
+    /// A new file, for reading and writing. It is an error if it exists.
     CreateNew,
 }
 
-/// True if a byte-range lock tolerates others of its kind.
+/// The kind of a byte-range lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockKind {
-    /// Held by any number of handles at once.
+    /// Any number of handles may hold it at once.
     Shared,
-    /// Held by one handle alone.
+    /// Only one handle may hold it.
     Exclusive,
 }
 
@@ -56,74 +56,74 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// `NotFound` without the file (or its directory), `AlreadyExists` for [`OpenMode::CreateNew`] with it.
+    /// `NotFound` if the file (or its directory) is missing, `AlreadyExists` for [`OpenMode::CreateNew`] if it exists.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>>;
 
-    /// Creates a directory and those above it, and returns once they are durable; what exists is left as it is. Returns
-    /// whether it was this call, and no other, that created the directory.
+    /// Creates a directory and its missing parents, and returns once they are durable. Returns true if this call
+    /// created the directory itself.
     ///
     /// # Errors
-    /// Any of the file system.
+    /// Any error of the file system.
     fn create_dir(&self, path: &Path) -> io::Result<bool>;
 
-    /// Moves a file, replacing what `to` named before, in one step.
+    /// Renames a file atomically, replacing any file at `to`.
     ///
     /// # Errors
-    /// `NotFound` without `from`.
+    /// `NotFound` if `from` is missing.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Moves a directory with everything in it to a path where nothing is, in one step, and returns once that is
-    /// durable. No file in it may be open for writing.
+    /// Renames a directory with its content atomically to an unused path, and returns once that is durable. No file in
+    /// it may be open for writing.
     ///
     /// # Errors
-    /// `NotFound` without `from`, `AlreadyExists` if something is at `to`.
+    /// `NotFound` if `from` is missing, `AlreadyExists` if `to` exists.
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes the name of a file.
     ///
     /// # Errors
-    /// `NotFound` without it.
+    /// `NotFound` if it is missing.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a directory that nothing is in.
+    /// Removes an empty directory.
     ///
     /// # Errors
-    /// `NotFound` without it, `DirectoryNotEmpty` with something in it.
+    /// `NotFound` if it is missing, `DirectoryNotEmpty` if it is not empty.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// The names of the files (not the directories) in `dir`, ascending.
+    /// The names of the files, without directories, in `dir`, ascending.
     ///
     /// # Errors
-    /// `NotFound` without the directory.
+    /// `NotFound` if the directory is missing.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Makes the names created, moved and removed in `dir` durable.
+    /// Makes created, renamed and removed names in `dir` durable.
     ///
     /// # Errors
-    /// Any of the file system. A failed sync must not be retried and believed.
+    /// Any of the file system. A failed sync must not be retried and trusted.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Maps a whole file for reading; an empty file gives an empty mapping.
     ///
     /// # Errors
-    /// `NotFound` without the file.
+    /// `NotFound` if the file is missing.
     fn map(&self, path: &Path) -> io::Result<Mapping>;
 
-    /// True if `path` names a symbolic link, wherever that leads.
+    /// True if `path` is a symbolic link, to any target.
     ///
     /// # Errors
-    /// `NotFound` without the path.
+    /// `NotFound` if the path is missing.
     fn is_symlink(&self, path: &Path) -> io::Result<bool>;
 
     /// True if `path` is known to be on a network file system, where locks and syncs cannot be trusted.
     ///
     /// # Errors
-    /// `NotFound` without the path.
+    /// `NotFound` if the path is missing.
     fn is_network(&self, path: &Path) -> io::Result<bool>;
 }
 
-/// Refuses a directory inside a database that is a symbolic link: files would be written and removed elsewhere. A
-/// directory that does not exist passes.
+/// Refuses a directory inside a database that is a symbolic link, through which files elsewhere would be written and
+/// removed. A missing directory is accepted.
 ///
 /// # Errors
 /// `InvalidInput` for a symbolic link; any of the file system.
@@ -140,16 +140,16 @@ fn symlink_refused() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// An open file. Every method takes `&self`: positions are arguments, never state.
+/// An open file. Every method takes `&self`: offsets are arguments, never state.
 #[allow(clippy::len_without_is_empty)]
 pub trait VfsFile: Send + Sync + Debug {
     /// Fills `buf` from `offset`.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file ends first.
+    /// `UnexpectedEof` if the file ends first.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Writes all of `bytes` at `offset`, growing the file with zeros up to there if need be.
+    /// Writes all of `bytes` at `offset`. A gap after the former end is filled with zeros.
     ///
     /// # Errors
     /// Any of the file system, `StorageFull` among them.
@@ -158,45 +158,44 @@ pub trait VfsFile: Send + Sync + Debug {
     /// The length in bytes.
     ///
     /// # Errors
-    /// Any of the file system.
+    /// Any error of the file system.
     fn len(&self) -> io::Result<u64>;
 
-    /// Cuts the file or grows it with zeros.
+    /// Truncates the file or extends it with zeros.
     ///
     /// # Errors
-    /// Any of the file system.
+    /// Any error of the file system.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Makes content and length durable (`fdatasync`).
     ///
     /// # Errors
-    /// Any of the file system. What was not yet durable may then be lost although reads still show it: never retry a
-    /// failed sync and believe the second.
+    /// Any error of the file system. Bytes that were not durable may then be lost although reads still show them: never
+    /// retry a failed sync and trust the second.
     fn sync(&self) -> io::Result<()>;
 
-    /// Locks `range` if no other handle's lock conflicts, and says whether it did. An end of `u64::MAX` means without
-    /// end.
+    /// Locks `range` unless another handle's lock conflicts. Returns true if it did. An end of `u64::MAX` means no end.
     ///
     /// # Errors
-    /// `Unsupported` where the system has no byte-range locks.
+    /// `Unsupported` if the system has no byte-range locks.
     fn try_lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<bool>;
 
     /// Locks `range`, waiting for conflicting locks to end.
     ///
     /// # Errors
-    /// `Unsupported` where the system has no byte-range locks.
+    /// `Unsupported` if the system has no byte-range locks.
     fn lock(&self, range: Range<u64>, kind: LockKind) -> io::Result<()>;
 
-    /// Ends the lock this handle took over exactly this range.
+    /// Releases this handle's lock of exactly this range.
     ///
     /// # Errors
-    /// Any of the file system.
+    /// Any error of the file system.
     fn unlock(&self, range: Range<u64>) -> io::Result<()>;
 
-    /// True if another handle's lock would refuse an exclusive lock of `range`.
+    /// True if another handle's lock conflicts with an exclusive lock of `range`.
     ///
     /// # Errors
-    /// `Unsupported` where the system has no byte-range locks.
+    /// `Unsupported` if the system has no byte-range locks.
     fn is_locked(&self, range: Range<u64>) -> io::Result<bool>;
 }
 
@@ -209,7 +208,7 @@ pub struct Mapping {
 #[derive(Clone)]
 enum Inner {
     Mapped(Arc<os::MappedFile>),
-    /// Bytes in memory; `start` moves the first one to the promised alignment.
+    /// Bytes in memory; the content begins at `start`, where it is aligned.
     Owned {
         bytes: Arc<Vec<u8>>,
         start: usize,
@@ -217,10 +216,10 @@ enum Inner {
 }
 
 impl Mapping {
-    /// Bytes in memory that behave as a mapped file's, for tests and for files built but not yet written.
+    /// A mapping of bytes in memory, for tests and for files that are not written yet.
     #[must_use]
     pub fn from_bytes(content: &[u8]) -> Self {
-        // The vector never reallocates after this line, so the padding that aligns it now aligns it for good.
+        // The vector never reallocates after this line, so the padding keeps the content aligned.
         let mut bytes = Vec::<u8>::with_capacity(content.len() + MAPPING_ALIGNMENT);
         let start = bytes.as_ptr().align_offset(MAPPING_ALIGNMENT);
         bytes.resize(start, 0);
@@ -228,8 +227,8 @@ impl Mapping {
         Self { inner: Inner::Owned { bytes: Arc::new(bytes), start } }
     }
 
-    /// Has the system read these bytes from the disk, without waiting for them: who will touch several places soon asks
-    /// for all of them first. It may know better, and where it cannot be told nothing happens.
+    /// Asks the system to read these bytes ahead, without waiting for them. A caller that will read several places
+    /// requests all of them first. The system may ignore the request.
     pub fn will_need(&self, range: Range<usize>) {
         if let Inner::Mapped(file) = &self.inner
             && !range.is_empty()
@@ -238,9 +237,9 @@ impl Mapping {
         }
     }
 
-    /// Gives back the memory that these bytes take in this process: who has read them from end to end and will not soon
-    /// again says so. They stay what they are, and whoever reads them next has them from the file, or from where the
-    /// system keeps what it read of it. Bytes in memory stay there.
+    /// Releases the memory of these bytes in this process, for a caller that does not need them again soon. Their
+    /// content is unchanged: the next read loads them from the system's cache or the file. No effect on a mapping of
+    /// bytes in memory.
     pub fn advise_dont_need(&self, range: Range<usize>) {
         if let Inner::Mapped(file) = &self.inner
             && !range.is_empty()

@@ -1,13 +1,13 @@
 //! The real file system: positioned reads and writes, `fdatasync`, byte-range locks, memory maps.
 //!
-//! - Interrupted calls are repeated and short ones continued, so that nothing above has to.
+//! - Interrupted calls are repeated and short ones continued (see `io_retry`).
 //! - Byte-range locks are those of redb's file backend (open-file-description locks on Linux and Apple systems, so that
 //!   two handles in one process exclude each other and closing one does not end the other's; `LockFileEx` on Windows).
 //! - Neither `open` nor `map` follows a symbolic link in the last component of a path, or waits for the other end of a
-//!   pipe: whoever may write to a database directory cannot make this process overwrite a file elsewhere, or hang.
+//!   pipe: a user who may write to a database directory cannot make this process overwrite a file elsewhere, or hang.
 //! - New files have mode 0600 and new directories 0700: memories are private. [`UmaskVfs`] leaves the modes to the
 //!   umask.
-//! - The two `unsafe` blocks of this crate map a file, and advise the system that mapped pages are not needed.
+//! - The two `unsafe` blocks of this crate map a file and release mapped pages.
 #![allow(unsafe_code)]
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -26,11 +26,11 @@ use rustix::io::Errno;
 use super::io_retry::{read_whole, repeated, write_whole};
 use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
 
-/// The operating system's files. Those it creates are for the user alone.
+/// The operating system's files. Only the user may access files that it creates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsVfs;
 
-/// The operating system's files. Who may access those it creates is up to the process's umask.
+/// The operating system's files. The process's umask determines who may access files that it creates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UmaskVfs;
 
@@ -95,7 +95,7 @@ impl Vfs for OsVfs {
     }
 
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
-        // A rename replaces an empty directory, which may be somebody's.
+        // A rename would replace an empty directory of someone else.
         match std::fs::symlink_metadata(to) {
             Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -119,7 +119,7 @@ impl Vfs for OsVfs {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(or_current(dir))? {
             let entry = entry?;
-            // A name that is not UTF-8 is none of ours.
+            // None of our files has a name that is not UTF-8.
             if let (false, Ok(name)) = (entry.file_type()?.is_dir(), entry.file_name().into_string()) {
                 names.push(name);
             }
@@ -136,12 +136,12 @@ impl Vfs for OsVfs {
     fn map(&self, path: &Path) -> io::Result<Mapping> {
         let file = open_no_follow(OpenOptions::new().read(true), path)?;
         let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-        // The system refuses to map nothing.
+        // The system refuses to map an empty file.
         if len == 0 {
             return Ok(Mapping::from_bytes(&[]));
         }
-        // A fault in a mapping reads as far around as the system is set to, up to megabytes; opening a file needs its
-        // head. What is read here is not faulted in.
+        // A page fault in a mapping may read megabytes around the page, depending on the system's read-ahead. Opening
+        // a file needs only its head, so a small read brings that into the cache first.
         let mut head = [0; 4096];
         repeated(|| file.read_at(&mut head[..len.min(4096)], 0))?;
         // SAFETY: the mapping is read-only and exactly as long as the file. The callers of `map` uphold its contract:
@@ -226,7 +226,7 @@ fn open_no_follow(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     })
 }
 
-/// A mapped file of at least one byte; pages start it, so it is aligned far beyond what is promised.
+/// A mapped file of at least one byte. It starts at a page boundary, which satisfies the guaranteed alignment.
 pub(super) struct MappedFile {
     map: Mmap,
 }
@@ -239,8 +239,8 @@ impl MappedFile {
 
     pub(super) fn advise_dont_need(&self, range: Range<usize>) {
         let range = self.within(range);
-        // SAFETY: this may not be done to memory whose content would be another afterwards. What a shared mapping of a
-        // file shows comes from the file each time, and the file never changes, which the callers of `map` uphold.
+        // SAFETY: this must not change the content of memory. A shared mapping reloads released pages from the file,
+        // and the file never changes, which the callers of `map` uphold.
         let _ = unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
     }
 
@@ -260,7 +260,7 @@ impl Deref for MappedFile {
 #[derive(Debug)]
 struct OsFile {
     file: File,
-    /// The same open file again: its locks are this handle's, and end when both descriptors are closed.
+    /// A second descriptor of the same open file: its locks belong to this handle and end when both are closed.
     locks: FileBackend,
 }
 
@@ -312,12 +312,12 @@ impl VfsFile for OsFile {
     }
 }
 
-/// The directory a path means: the parent of a bare file name is the empty path.
+/// The current directory for an empty path, which is the parent of a bare file name.
 fn or_current(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
 
-/// A lock range as the backend wants it: the same bounds for the same range, since it must recognise them again.
+/// A lock range for the backend, always the same bounds for the same range, since the backend compares them.
 fn bounds(range: &Range<u64>) -> (Bound<u64>, Bound<u64>) {
     let end = match range.end {
         u64::MAX => Bound::Unbounded,

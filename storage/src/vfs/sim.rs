@@ -1,22 +1,22 @@
-//! A file system in memory that crashes, fails, fills up and flips bits, to run everything above [`Vfs`] against.
+//! A file system in memory that crashes, fails, fills up and flips bits, for tests of everything above [`Vfs`].
 //!
 //! # Fault model
 //!
-//! - A file is a *cached* content, which every read sees, and a *durable* one, which is what a crash leaves. Between
-//!   them stand the operations that no sync has covered. `write_at` leaves one for the bytes and, where it grows the
-//!   file, another for the length; `set_len` leaves one for the length.
-//! - Names are separate from content: creating, moving and removing leave an operation in the directory, and only
+//! - A file has a *cached* content, which every read sees, and a *durable* one, which survives a crash. The uncovered
+//!   operations, those after the last sync, are the difference. `write_at` adds one for the bytes and, if it extends
+//!   the file, another for the length; `set_len` adds one for the length.
+//! - Names are separate from content: creating, renaming and removing add an operation to the directory, and only
 //!   `sync_dir` covers those. Syncing a file does not make its name durable. Directories are durable at once, as
-//!   [`Vfs::create_dir`] promises.
+//!   [`Vfs::create_dir`] guarantees.
 //! - **Crash**: each uncovered write is kept, lost, or torn: its first, middle or last 512-byte sector is lost and the
 //!   rest kept. A sector never holds a mixture. Writes persist in any order, across files too. Length changes of one
 //!   file persist in order, as in a journalled file system: a prefix of them. Bytes of a kept write past the final
 //!   length are gone; bytes below it that no kept write covers are zeros. Each uncovered name operation is kept or lost
-//!   on its own; a rename is never half done. A file no durable name leads to is gone. Locks and handles end.
-//! - **Failing calls**: every call of the traits counts, from 0. Call N, or N and all after it, fails as asked:
+//!   on its own; a rename is never half done. A file without a durable name is gone. Locks and handles end.
+//! - **Failing calls**: every call of the traits is counted, from 0. Call N, or N and all after it, fails as requested:
 //!   - `EIO` and `ENOSPC`: a failing `write_at` has written the first half of its bytes. A failing `sync` loses the
-//!     file's uncovered operations for good, and a failing `sync_dir` those of the directory, while reads and lookups go on
-//!     showing them: what Linux does after a write-back error. Other failing calls have done nothing.
+//!     file's uncovered operations for good, and a failing `sync_dir` those of the directory, while reads and look-ups
+//!     still show them, as on Linux after a write-back error. Other failing calls have no effect.
 //!   - `EINTR`: the call was interrupted before it did anything. It is repeated below the trait, by the loops the real
 //!     file system uses; the repetition counts as a call. Only interruptions without end come out as an error.
 //!   - A short read or write moves half of what was asked, and is continued the same way.
@@ -25,14 +25,15 @@
 //!   refused.
 //! - Not modelled: metadata (times, permissions); links; several processes.
 //!
-//! What a crash may leave is given state by state: in all combinations of fates up to 12 uncovered operations, beyond
-//! that (or past a limit the caller sets) in samples from a seed. Contents are shared copy-on-write by pages, so a
-//! state costs what differs in it, and [`SimVfs::fingerprint`] tells states apart without hashing what did not change.
-//! Every changing call is recorded, so that [`SimVfs::replay`] can stand at each point of a finished run and crash
+//! The states that a crash may leave are enumerated: all combinations of fates of up to 12 uncovered operations; for
+//! more of them, or past a limit set by the caller, samples from a seed. Contents are shared copy-on-write by pages, so
+//! a state costs only its differences, and [`SimVfs::fingerprint`] distinguishes states without hashing unchanged
+//! pages.
+//! Every changing call is recorded, so that [`SimVfs::replay`] can return to each point of a finished run and crash
 //! there.
 //!
-//! An auditor watches the order of changes in every run (the rules are in `sim/audit.rs`). A change that breaks a
-//! rule fails the run when the disk is next looked at or let go, unless [`SimVfs::objections`] takes it.
+//! An auditor checks the order of changes in every run (the rules are in `sim/audit.rs`). A change that breaks a
+//! rule fails the run when the disk is next inspected or dropped, unless [`SimVfs::objections`] takes the objection.
 
 mod audit;
 mod content;
@@ -62,27 +63,27 @@ pub struct SimVfs {
     shared: Arc<Shared>,
 }
 
-/// One recorded change, as [`SimVfs::history`] tells it.
+/// One recorded change: see [`SimVfs::history`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A directory and those above it were made.
+    /// A directory and its missing parents were created.
     CreateDir(Arc<Path>),
-    /// A directory is removed; like its creation, that is durable at once.
+    /// A directory was removed; like its creation, that is durable at once.
     RemoveDir(Arc<Path>),
-    /// A directory was moved with everything in it; that is durable at once.
+    /// A directory was renamed with its content; that is durable at once.
     RenameDir(Arc<Path>, Arc<Path>),
-    /// A file came to be under this name.
+    /// A file was created with this name.
     Create(Arc<Path>),
     /// Bytes were written to the file that had this name when it was opened.
     Write {
         /// The name the file was opened under.
         path: Arc<Path>,
-        /// Where they went.
+        /// Their offset in the file.
         offset: u64,
         /// The bytes.
         bytes: Arc<[u8]>,
     },
-    /// A file was cut or grown.
+    /// A file was truncated or extended.
     SetLen {
         /// The name the file was opened under.
         path: Arc<Path>,
@@ -91,9 +92,9 @@ pub enum Operation {
     },
     /// A file's content and length were made durable.
     Sync(Arc<Path>),
-    /// A sync failed: what was not durable never will be.
+    /// A sync failed: changes that were not durable never will be.
     FailedSync(Arc<Path>),
-    /// A file was moved.
+    /// A file was renamed.
     Rename(Arc<Path>, Arc<Path>),
     /// A name was removed.
     Remove(Arc<Path>),
@@ -103,30 +104,30 @@ pub enum Operation {
     FailedSyncDir(Arc<Path>),
 }
 
-/// How a failing call fails.
+/// The kind of a simulated failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// `EIO`.
     Io,
     /// `ENOSPC`.
     NoSpace,
-    /// `EINTR`: nothing was done, and the call is repeated.
+    /// `EINTR`: the call had no effect and is repeated.
     Interrupted,
-    /// A read or write moves half of what was asked, and is continued.
+    /// A read or write moves half of the requested bytes and is continued.
     Short,
 }
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Told when a lock ends.
+    /// Signalled when a lock ends.
     unlocked: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     disk: Disk,
-    /// The disk before the first change; nothing while there is none.
+    /// The disk before the first change; `None` until then.
     origin: Option<Disk>,
     history: Vec<Change>,
     tagger: Option<Tagger>,
@@ -138,7 +139,7 @@ struct State {
     symlinks: BTreeSet<PathBuf>,
     next_handle: u64,
     locks: Vec<HeldLock>,
-    /// What the auditor objects to.
+    /// The auditor's objections.
     objections: Vec<String>,
 }
 
@@ -169,16 +170,15 @@ impl SimVfs {
         Self { shared: Arc::new(Shared { state: Mutex::new(state), unlocked: Condvar::new() }) }
     }
 
-    /// A new disk in the state a crash at this moment leaves this one in. This one goes on as if nothing had happened.
+    /// A new disk in a state that a crash at this moment may leave. This disk is unaffected.
     #[must_use]
     pub fn crash(&self, crash: Crash) -> Self {
         Self::with_disk(self.audited().disk.crashed(&mut Fates::new(crash)))
     }
 
-    /// The states a crash at this moment may leave, one after another: every combination of fates if no more than 12
-    /// operations are uncovered and no more than `limit` combinations come of that; else `limit` samples from `seed`,
-    /// beginning with everything lost and everything kept. A state may come more than once: see
-    /// [`SimVfs::fingerprint`].
+    /// An iterator over the states that a crash at this moment may leave: every combination of fates if at most 12
+    /// operations are uncovered and at most `limit` combinations exist; else `limit` samples from `seed`, beginning
+    /// with everything lost and everything kept. A state may occur more than once: see [`SimVfs::fingerprint`].
     #[must_use]
     pub fn crash_states(&self, limit: u64, seed: u64) -> CrashStates {
         CrashStates::new(self.audited().disk.clone(), limit, seed)
@@ -191,20 +191,19 @@ impl SimVfs {
         self.crash_states(limit as u64, seed).filter(|state| seen.insert(state.fingerprint())).collect()
     }
 
-    /// A number that is the same for disks with the same names and contents, as reads see them, and as good as never
-    /// for others.
+    /// A hash of all names and contents, as reads see them: equal for equal disks, and almost never for different ones.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.state().disk.fingerprint()
     }
 
-    /// Takes what the auditor objects to: changes that were made before what must come first was durable.
+    /// Takes the auditor's objections: changes that were made before a prerequisite was durable.
     #[must_use]
     pub fn objections(&self) -> Vec<String> {
         std::mem::take(&mut self.state().objections)
     }
 
-    /// How many calls of the traits were made so far.
+    /// The number of trait calls so far.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.state().calls
@@ -225,13 +224,12 @@ impl SimVfs {
         self.state().quota = quota;
     }
 
-    /// From now on the disk is one on the network, or not.
+    /// Sets whether the disk is on a network file system.
     pub fn set_network(&self, network: bool) {
         self.state().network = network;
     }
 
-    /// Turns the file or directory with this name into a symbolic link to it: `open` and `map` refuse the name from now
-    /// on.
+    /// Makes this name of a file or directory a symbolic link: `open` and `map` refuse it from now on.
     pub fn make_symlink(&self, path: &Path) {
         self.state().symlinks.insert(path.to_owned());
     }
@@ -263,7 +261,7 @@ impl SimVfs {
         Ok(state.disk.files[file].cached.to_vec())
     }
 
-    /// Replaces a file's content, cached and durable, making the file where it is missing: damage from outside.
+    /// Replaces a file's content, cached and durable, to simulate damage. Creates the file if it is missing.
     pub fn replace(&self, path: &Path, content: &[u8]) {
         self.state().disk.replace(path, content);
     }
@@ -282,7 +280,7 @@ impl SimVfs {
         }
     }
 
-    /// The state, of which a test is about to make something: where the auditor objects that is for nothing.
+    /// The state, for a test that is about to use it. Panics if the auditor has objections.
     fn audited(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         let objections = std::mem::take(&mut state.objections);
@@ -315,7 +313,7 @@ impl Default for SimVfs {
 }
 
 impl SimVfs {
-    /// Makes one call of the traits on the state, counted, and repeats it while it is interrupted.
+    /// Makes one counted trait call on the state, and repeats it while it is interrupted.
     fn call<T>(&self, mut call: impl FnMut(&mut State) -> io::Result<T>) -> io::Result<T> {
         repeated(|| {
             let mut state = self.state();
@@ -496,7 +494,7 @@ impl SimFile {
 
 impl VfsFile for SimFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        // A call counts although it asks for nothing.
+        // An empty call counts too.
         if buf.is_empty() {
             return self.vfs.call(|_| Ok(()));
         }
@@ -608,7 +606,7 @@ impl Drop for SimFile {
     }
 }
 
-/// What a call that moves bytes is allowed to.
+/// The outcome of a call that moves bytes.
 enum Moving {
     All,
     Half,
@@ -620,7 +618,7 @@ impl State {
         if self.symlinks.contains(path) { Err(symlink_refused()) } else { Ok(()) }
     }
 
-    /// Counts a call, and fails it if it was planned to.
+    /// Counts a call, and fails it if a failure is planned for it.
     fn count(&mut self) -> io::Result<()> {
         match self.count_moving() {
             Moving::All | Moving::Half => Ok(()),
@@ -646,7 +644,7 @@ impl State {
         if self.read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }
 
-    /// The length this file may grow to.
+    /// The length to which this file may grow.
     fn room(&self, file: usize) -> u64 {
         let Some(quota) = self.quota else {
             return u64::MAX;

@@ -1,4 +1,4 @@
-//! What a catalog and its snapshots say of themselves, and which files are checked as a whole when they are opened.
+//! Properties of a catalog and its snapshots, and the files that are checked as a whole when they are opened.
 
 use std::path::Path;
 
@@ -96,7 +96,7 @@ fn what_was_begun_is_put_in_place_or_discarded() {
     assert_eq!(names(), before);
     let open = || Catalog::open(&sim, path(), DATABASE, &CatalogOptions::default(), Access::Read).unwrap();
     assert_eq!(open().applied().unwrap(), Some(applied()));
-    // What an earlier beginning left is removed first, and if that fails, it says so.
+    // The remains of an earlier `begin` are removed first; a failure of that is reported.
     drop(begin().unwrap());
     sim.fail_at(sim.calls(), Failure::Io, false);
     assert!(matches!(begin(), Err(Error::Io { action: "remove", .. })));

@@ -1,4 +1,4 @@
-//! What a file of columns may hold, and what no writer of ours made: refused, whatever its checksums say.
+//! Contents of column files. Files that no writer of this project made are refused, regardless of their checksums.
 
 use holotype_storage::Error;
 use holotype_storage::columns::{Columns, ColumnsWriter, MAX_IDS, ZONE_IDS};
@@ -69,7 +69,7 @@ fn arrays_and_zones_that_do_not_belong_are_damage() {
     for zones in [[0, 3], [1, 2], [3, 1]] {
         let columns = columns(3, 1, &[1, 2, 3], &zones);
         assert_eq!(columns.u8s("0").unwrap(), [1, 2, 3]);
-        assert!(what(columns.verify()).contains("zones that are not its values'"), "{zones:?}");
+        assert!(what(columns.verify()).contains("zones that do not match its values"), "{zones:?}");
     }
     assert!(what(columns(3, 7, &[1, 2, 3], &[1, 3]).verify()).contains("the unknown type 7"));
     let alone = opened(file(0, 1, 1, 1, 1, &[(*b"v000", vec![1])])).unwrap();

@@ -11,7 +11,7 @@ const KIND: [u8; 4] = *b"KIND";
 const DATABASE: [u8; 16] = [7; 16];
 const IDENTITY: FileIdentity = FileIdentity { database: DATABASE, generation: 3, place: 0 };
 
-/// What is told of a file that is not opened; nothing when it is.
+/// The error of opening a file; empty if it opens.
 fn told<T>(opened: Result<T, Error>) -> String {
     match opened {
         Ok(_) => String::new(),
@@ -20,7 +20,7 @@ fn told<T>(opened: Result<T, Error>) -> String {
     }
 }
 
-/// What is told to a reader and to a writer of a derived file with this byte.
+/// The errors of a reader and of a writer for a derived file with this byte.
 fn of_segment(at: usize, value: u8) -> [String; 2] {
     let mut writer = SegmentFileWriter::new(KIND, 1, IDENTITY);
     writer.section(*b"data", b"payload".to_vec());
@@ -38,7 +38,7 @@ fn of_segment(at: usize, value: u8) -> [String; 2] {
     })
 }
 
-/// What is told to a reader and to a writer of a catalog that says this of its format.
+/// The errors of a reader and of a writer for a catalog with this format.
 fn of_catalog(format: &[u32]) -> [String; 2] {
     [Access::Read, Access::Write].map(|access| {
         let dir = tempfile::tempdir().unwrap();

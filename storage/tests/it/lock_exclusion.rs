@@ -121,8 +121,8 @@ fn a_disk_on_the_network_is_refused() {
     assert!(sim.history().is_empty(), "a refusal writes nothing");
 }
 
-/// Where the status says closed, recovery does not look behind the end of the log: so a writer takes that back,
-/// durably, before it does anything.
+/// If the status says closed, recovery does not search after the end of the log, so a writer durably resets it before
+/// anything else.
 #[test]
 fn that_the_log_is_closed_is_taken_back_before_anything_is_written() {
     let sim = SimVfs::new();

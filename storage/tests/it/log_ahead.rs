@@ -45,7 +45,7 @@ fn what_is_not_synced_is_bounded_and_survives_no_crash_in_part() {
         let ahead = log.end().0 - log.durable().0;
         assert!(ahead <= AHEAD + transaction, "{ahead} bytes are not synced after transaction {appended}");
     }
-    // What was synced on the way is there whatever a crash keeps; half of a transaction never is.
+    // Transactions synced on the way survive every crash; half of a transaction never does.
     let (kept, _) = open(&disk.crash(Crash::Lose));
     assert!((119..appended).contains(&kept), "{kept} of {appended} transactions are there");
     assert_eq!(open(&disk.crash(Crash::Keep)), (appended, false));

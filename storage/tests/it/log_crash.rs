@@ -9,8 +9,7 @@ use holotype_storage::log::{Log, LogOptions, Lsn, OpenOptions};
 use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs};
 use holotype_storage::{Error, NewRecord, RecoveryReport};
 
-/// What a run did to a log: the transactions appended, and how many were acknowledged at which length of the disk's
-/// history.
+/// A run on a log: the transactions appended, and the number acknowledged at each length of the disk's history.
 #[derive(Debug, Default)]
 struct Run {
     appended: Vec<Vec<NewRecord>>,
@@ -60,7 +59,7 @@ impl Run {
         self.acknowledged.push(Acknowledged { history_len, transactions, durable: log.durable() });
     }
 
-    /// What was acknowledged when the disk's history had this length.
+    /// The acknowledged transactions when the disk's history had this length.
     fn acknowledged_at(&self, history_len: usize) -> Acknowledged {
         let before = self.acknowledged.partition_point(|acknowledged| acknowledged.history_len <= history_len);
         before.checked_sub(1).map_or_else(Acknowledged::default, |last| self.acknowledged[last])
@@ -309,7 +308,7 @@ fn a_full_disk_refuses_and_goes_on() {
         assert_eq!((len, path), (small_options().limits.max_segment_len, segment_path(2)));
     }
     assert_eq!(log.end(), first.end);
-    // What still fits is still taken.
+    // A transaction that fits is still accepted.
     let small = log.append(&records(3, &[10]), 1).unwrap();
     log.sync_to(small.end).unwrap();
     sim.set_quota(None);

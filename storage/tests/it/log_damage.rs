@@ -16,7 +16,7 @@ struct Closed {
     appended: Vec<Appended>,
     heads: Vec<Checkpoint>,
     end: u64,
-    /// What the catalog or the lock would remember, where a test supposes that they do.
+    /// The durable position from the catalog or the lock, if a test assumes one.
     hint: Option<Lsn>,
 }
 
@@ -117,7 +117,7 @@ impl Closed {
         }
     }
 
-    /// What verifying finds in a spoiled copy that only opens read-only.
+    /// The faults that verifying finds in a damaged copy that only opens read-only.
     fn faults(&self, spoiled: &SimVfs) -> Option<Vec<Damage>> {
         let (log, _) = try_open(spoiled, None, &read_only()).0.ok()?;
         Some(log.verify(&mut |_, _| {}).unwrap().faults)
@@ -348,7 +348,11 @@ fn another_database_is_refused() {
     let (opened, _) = try_open(&closed.copy(), None, &options);
     assert!(matches!(opened, Err(Error::WrongDatabase { found, .. }) if found == [7; 16]));
     let copy = closed.copy();
-    copy.replace(&segment_path(1), b"#!/bin/sh\necho this is something else entirely, and long enough to be read as a header: it goes on and on and on until there are one hundred and fifty bytes");
+    copy.replace(
+        &segment_path(1),
+        b"#!/bin/sh\necho this is something else entirely, and long enough to be read as a header: \
+              it goes on and on and on until there are one hundred and fifty bytes",
+    );
     let (opened, _) = try_open(&copy, None, &writable());
     assert!(matches!(opened, Err(Error::WrongMagic { .. })));
     assert!(matches!(

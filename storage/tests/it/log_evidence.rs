@@ -1,4 +1,4 @@
-//! What stands behind the last good commit: when it proves damage, when it is a tail, and what becomes of that.
+//! Bytes after the last good commit: when they prove damage, when they are an unsynced tail, and how that is handled.
 
 use crate::log_fixture::{
     PAGE, create, dir, disk, open, read_only, records, segment_path, small_options, try_open, writable,
@@ -77,7 +77,7 @@ fn a_tail_over_several_files_is_set_aside_whole() {
         assert!(kept[48..] == all[good.0 as usize..][..tail.len as usize] && tail.len > 4 * PAGE);
         assert!(all[(good.0 + tail.len) as usize..].iter().all(|&byte| byte == 0));
         assert_eq!(opened.report.removed, [segment_path(last), segment_path(last - 1)]);
-        assert!(tail.fault.what.starts_with("nothing is written here"), "{}", tail.fault);
+        assert!(tail.fault.what.starts_with("the bytes here are zero"), "{}", tail.fault);
         let rest = positions(&sim, last - 2);
         assert!(rest[..good.0 as usize] == all[..good.0 as usize]);
         assert!(rest[good.0 as usize..].iter().all(|&byte| byte == 0));
@@ -141,7 +141,7 @@ fn a_header_alone_proves_what_comes_before_it() {
     change(&sim, 1, |bytes| bytes[3 * PAGE as usize + 40] ^= 1);
     let damage = damage(&sim, None);
     assert_eq!(damage.position, Lsn(3 * PAGE));
-    assert!(damage.what.ends_with("but segment 2 was begun after this was durable"), "{damage}");
+    assert!(damage.what.ends_with("but segment 2 was begun after this position was durable"), "{damage}");
 }
 
 /// A header that does not go on from the segment before proves nothing of that: it belongs to the tail.
@@ -180,11 +180,12 @@ fn a_later_commit_proves_what_it_says_was_durable() {
     drop(log);
     change(&sim, 1, |bytes| bytes[spoiled.lsns[0].0 as usize + 30] ^= 1);
     let damage = damage(&sim, None);
-    let says = format!("commit 3 at position {} says that all before {} was durable", third.0 - 128, spoiled.end);
+    let says =
+        format!("commit 3 at position {} states that everything before {} was durable", third.0 - 128, spoiled.end);
     assert!(damage.position == spoiled.lsns[0] && damage.what.ends_with(&says), "{damage}, expected: {says}");
 }
 
-/// What a user stored may look like the payload of a close record, and says nothing all the same.
+/// Stored content that looks like the payload of a close record is no evidence.
 #[test]
 fn a_stored_payload_vouches_for_nothing() {
     let sim = SimVfs::new();
@@ -233,7 +234,7 @@ fn a_file_that_was_cut_is_told_where_it_ends() {
     assert_eq!(damage(&short, None).offset, 3 * PAGE);
 }
 
-/// What stands before a checkpoint's page costs nothing to open, and is not looked at.
+/// Opening does not read the log before a checkpoint's page.
 #[test]
 fn opening_begins_at_the_page_of_the_checkpoint() {
     let sim = SimVfs::new();
@@ -315,7 +316,7 @@ fn features_of_any_segment_decide_who_may_open() {
     }
 }
 
-/// What is copied piece by piece is copied whole: a file of which nothing proves that it was ever durable.
+/// A file that is not proven durable is copied completely, piece by piece.
 #[test]
 fn a_first_segment_that_was_never_durable_is_made_so() {
     let sim = SimVfs::new();

@@ -103,7 +103,7 @@ fn it_begins_where_its_floor_says() {
         assert!(holds(&found[0], &records(8, &[100, 2500])));
         assert!(log.scan_files().map(Result::unwrap).count() >= 5);
         let report = log.verify(&mut |_, _| {}).unwrap();
-        let is_whole = report.not_checked.iter().all(|what| what.starts_with("what lies behind position"));
+        let is_whole = report.not_checked.iter().all(|what| what.starts_with("the bytes after position"));
         assert!(report.is_clean() && is_whole, "{report:?}");
         assert!(matches!(log.read(Lsn(4096)), Err(Error::NoRecord { .. })));
         assert!(matches!(log.scan(heads[0].position), Err(Error::NoRecord { .. })));
@@ -196,7 +196,7 @@ fn a_crash_leaves_the_old_or_the_new() {
                 assert!(opened.log.verify(&mut |_, _| {}).unwrap().is_clean(), "{context}");
                 let behind = opened.log.segments()[0] - 1;
                 assert!((1..=behind).all(|gone| crashed.bytes(&segment_path(gone)).is_err()), "{context}");
-                // What it found stays, whatever becomes of the next crash.
+                // The transactions that it found survive the next crash.
                 drop(opened);
                 let again = open(&crashed.crash(Crash::Lose), &writable());
                 assert_eq!(again.log.floor().is_some(), is_new, "{context}, again");

@@ -102,7 +102,7 @@ fn a_reader_goes_on_where_the_beginning_was_cut_off() {
     log.append(&records(0xaa, &[30, 40]), 100).unwrap();
     log.sync_to(log.end()).unwrap();
     log.retire((0, heads[7].position), heads[7], from, log.head()).unwrap();
-    // What the reader would have gone on with is gone, and so are the segments it knows.
+    // The reader's position and all segments that it knows were removed.
     for from in [None, Some(reader.head()), Some(heads[2])] {
         let refused = follow(&reader, from, log.durable());
         assert!(matches!(refused, Err(Error::CheckpointMismatch { .. })), "{from:?}: {refused:?}");
@@ -117,7 +117,7 @@ fn a_reader_goes_on_where_the_beginning_was_cut_off() {
     assert_eq!(follow(&reader, Some(reader.head()), log.durable()).unwrap().len(), 1);
 }
 
-/// What was begun behind a reader's end may be begun anew, after a crash: the reader sees what stands there then.
+/// A segment after a reader's end may be begun again after a crash: the reader sees the new one.
 #[test]
 fn a_segment_that_was_begun_anew_is_read_anew() {
     let sim = SimVfs::new();

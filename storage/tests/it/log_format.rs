@@ -38,7 +38,7 @@ fn merkle(leaves: &[[u8; 32]]) -> [u8; 32] {
     }
 }
 
-/// What the document says a reader keeps while it goes through the log.
+/// The state that the document requires of a reader of the log.
 #[derive(Debug, Default)]
 struct State {
     chain: [u8; 32],

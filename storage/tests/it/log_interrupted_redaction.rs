@@ -65,7 +65,7 @@ impl Story {
         torn
     }
 
-    /// Where opening begins: at the start, or at the checkpoint, whose page the secret is in.
+    /// The points at which opening begins: the start, or the checkpoint whose page has the secret.
     fn starts(&self) -> [Option<Checkpoint>; 2] {
         [None, Some(self.checkpoint)]
     }
@@ -113,7 +113,7 @@ fn a_redaction_explains_nothing_where_the_log_does_not_hold() {
     assert_eq!((lost, salvaged.records), (vec![long.secret.0], ERASED as u64 + 2));
 }
 
-/// What a torn write left behind the end may begin like a redaction record that is longer than its file.
+/// The remains of a torn write after the end may look like a redaction record that is longer than its file.
 #[test]
 fn what_looks_like_a_redaction_record_is_not_read_beyond_its_file() {
     let story = story(200);

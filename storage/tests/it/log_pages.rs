@@ -66,7 +66,7 @@ impl Story {
                 assert!(damage.file.starts_with(dir()) && !names.is_empty(), "{context}: {damage}");
             }
             Err(Error::WrongDatabase { .. } | Error::WrongMagic { .. }) => {}
-            // What was blank before and after, or a page behind the end of the log.
+            // Bytes that were zero before and after, or a page after the end of the log.
             Ok((log, report)) => {
                 assert_eq!(found.len(), self.written.len(), "{context}: lost in silence: {report:?}");
                 let faults = log.verify(&mut |_, _| {}).unwrap().faults;

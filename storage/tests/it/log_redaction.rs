@@ -119,7 +119,7 @@ fn erased_records_are_gone_and_all_hashes_hold() {
     assert_eq!((opened.unwrap().1.erased, rest.len()), (0, 2));
 }
 
-/// What a redaction takes in the log counts like its records do.
+/// The length of redaction records counts towards the limit of a transaction.
 #[test]
 fn a_redaction_is_as_long_as_a_transaction_may_be() {
     let sim = SimVfs::new();
@@ -141,7 +141,7 @@ fn a_redaction_is_as_long_as_a_transaction_may_be() {
     assert!(matches!(refused, Err(Error::TooLarge { len, .. }) if len == own + erasing), "{refused:?}");
 }
 
-/// What stood in for an erased record was erased too: what stands in for that is told.
+/// If a replacement was erased too, reading returns its own replacement.
 #[test]
 fn a_replacement_may_be_erased_too() {
     let sim = SimVfs::new();

@@ -1,4 +1,4 @@
-//! What is appended is what is read: one by one, in order, and after closing, crashing and opening again.
+//! Appended records are read back: one by one, in order, and after closing, crashing and opening again.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn a_log_on_real_files_is_there_again() {
     assert!(log.verify(&mut |_, _| {}).unwrap().is_clean());
 }
 
-/// What a step of the property below does after appending.
+/// The action after appending in a step of the property below.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Nothing,

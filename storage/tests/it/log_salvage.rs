@@ -5,7 +5,7 @@ use holotype_storage::Error;
 use holotype_storage::log::{Erase, Leaf, Log, Lsn, SalvageReport, Salvaged, Unreadable};
 use holotype_storage::vfs::{Crash, SimVfs};
 
-/// What can be told apart of a record: its place, type and payload.
+/// The compared parts of a record: its position, type and payload.
 type Told = (Lsn, u8, Vec<u8>);
 
 /// A closed log: its disk, its records, and the places of these and of the log's own.
@@ -137,7 +137,7 @@ fn a_page_of_zeros_takes_its_own_records_only() {
                 // From the first record that is lost to the next one that is not.
                 let end = written.leaves.iter().find(|leaf| Some(&leaf.lsn) > lost.last()).unwrap().lsn;
                 assert_eq!((stretch.position, stretch.position + stretch.len), (lost[0].0, end.0), "{context}");
-                let (file, what) = (segment_path(number), "nothing is written here, but something is behind it");
+                let (file, what) = (segment_path(number), "the bytes here are zero, but later ones are not");
                 assert!(stretch.what.starts_with(file.to_str().unwrap()), "{context}");
                 assert!(lost[0].0 != from || stretch.what.ends_with(what), "{context}");
             }
@@ -310,7 +310,7 @@ fn a_long_record_that_is_lost_at_the_end_is_told_whole() {
     assert_eq!((lost.position, lost.position + lost.len, report.end), (lsn.0, used, lsn));
 }
 
-/// What is missing is told beside what is spoiled, before it and behind it.
+/// Missing files are reported beside damaged ones, before and after them.
 #[test]
 fn a_missing_file_hides_no_other_fault() {
     let written = written();
@@ -358,5 +358,5 @@ fn a_page_of_zeros_before_a_spoiled_header_is_told_apart() {
     written.assert_told(&found, |record| record.0.0 < 2 * PAGE, &format!("{report:?}"));
     let [zeros, header] = &report.unreadable[..] else { panic!("{report:?}") };
     assert_eq!((zeros.position, zeros.len, header.position, header.len), (PAGE, PAGE, 4 * PAGE, PAGE));
-    assert!(zeros.what.contains("nothing is written here") && header.what.contains("header checksum"), "{report:?}");
+    assert!(zeros.what.contains("the bytes here are zero") && header.what.contains("header checksum"), "{report:?}");
 }

@@ -1,5 +1,4 @@
-//! What verifying reports: what it read, where it read to, and each byte that is not as it was written, where it
-//! stands.
+//! Reports of verification: the bytes read, the end position, and each changed byte with its place.
 
 use std::path::Path;
 
@@ -62,7 +61,7 @@ fn progress_is_told_once_a_page() {
     assert!((3..=6).contains(&told.len()), "{told:?}");
 }
 
-/// What is appended meanwhile is no fault, and it is said that it was not looked at.
+/// Bytes appended meanwhile are not a fault, and the report lists them as not checked.
 #[test]
 fn what_is_appended_meanwhile_is_not_checked() {
     let sim = SimVfs::new();
@@ -77,7 +76,7 @@ fn what_is_appended_meanwhile_is_not_checked() {
     });
     let report = report.unwrap();
     assert_eq!((report.faults.len(), report.commits, report.bytes), (0, 3, end.0), "{report:?}");
-    assert_eq!(report.not_checked, [format!("what lies behind position {end}, where a writer may be at work")]);
+    assert_eq!(report.not_checked, [format!("the bytes after position {end}, where a writer may be appending")]);
 }
 
 /// A call that fails ends it with an error: nothing is called damaged or sound that could not be read.
@@ -96,7 +95,7 @@ fn a_failing_call_is_an_error() {
         sim.fail_at(sim.calls() + at, Failure::Io, false);
         match log.verify(&mut |_, _| {}) {
             Err(Error::Io { .. }) => failed += 1,
-            // What is asked of the file that says where a log begins is not the log's.
+            // Calls on the floor file are not calls on the log.
             other => assert_eq!(other.unwrap(), report, "call {at}"),
         }
     }
@@ -124,7 +123,7 @@ fn a_reader_says_nothing_of_what_it_does_not_see() {
         let report = verify(&reader);
         assert_eq!((report.faults.len(), report.bytes), (0, full.0), "{report:?}");
         assert_eq!(report.sound, [SoundSegment { number: 1, until: full }]);
-        assert!(report.not_checked.iter().all(|what| what.starts_with("what lies behind")), "{report:?}");
+        assert!(report.not_checked.iter().all(|what| what.starts_with("the bytes after position")), "{report:?}");
     }
 }
 
@@ -185,7 +184,7 @@ fn a_reader_says_what_it_cannot_check() {
         let report = verify(&reader);
         assert!(report.is_clean(), "{report:?}");
         assert_eq!(report.not_checked.len(), 1, "{report:?}");
-        assert!(report.not_checked[0].starts_with(&format!("what lies behind position {}", log.end())), "{report:?}");
+        assert!(report.not_checked[0].starts_with(&format!("the bytes after position {}", log.end())), "{report:?}");
     }
 }
 
@@ -265,7 +264,7 @@ fn two_pages_that_are_gone_are_one_fault() {
     assert_eq!((fault.position.0, report.pages, report.commits), (PAGE, 1, 1), "{report:?}");
 }
 
-/// Where a header cannot be read, the next one says where its own segment begins, whatever the file's length is now.
+/// After an unreadable header, the next one determines where its segment begins, regardless of the file's length.
 #[test]
 fn a_spoiled_header_moves_no_other_segment() {
     let sim = SimVfs::new();
@@ -305,10 +304,10 @@ fn a_spoiled_redaction_is_one_fault() {
     assert_eq!(fault.position.0, from);
     // The first one, and not the last: which number it must have only the spoiled one says.
     assert_eq!((report.commits, report.records, report.redacted), (2, 2, 0), "{report:?}");
-    assert_eq!(report.not_checked, ["whether the 1 erased records were named by a redaction"]);
+    assert_eq!(report.not_checked, ["whether redactions name all erased records (1 not found)"]);
 }
 
-/// What a redaction named must be erased when it says that it is done, even if it was not when it was first read.
+/// Records named by a redaction must be erased when it is done, even if they were not when they were first read.
 #[test]
 fn a_record_that_is_erased_meanwhile_is_looked_at_again() {
     for finished in [true, false] {

@@ -1,5 +1,5 @@
-//! What the writer does at its bounds: the largest transaction, the end of a page, the end of the log, what it is ahead
-//! of the disk, and the segment it will need next.
+//! The writer at its bounds: the largest transaction, the end of a page, the end of the log, the limit of unsynced
+//! bytes, and the next segment.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use holotype_storage::Error;
 use holotype_storage::log::{Log, LogLimits, LogOptions, Lsn, OpenOptions};
 use holotype_storage::vfs::{Failure, Operation, SimVfs, Vfs, VfsFile};
 
-/// What three records of 100, 0 and 5000 bytes take in the log.
+/// The length in the log of three records of 100, 0 and 5000 bytes.
 const STORED_LEN: u64 = 128 + 56 + 5_032;
 
 #[test]

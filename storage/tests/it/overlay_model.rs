@@ -215,7 +215,7 @@ impl Run {
     }
 }
 
-/// What was changed since the last checkpoint is known, and where it stands.
+/// A view knows which rows changed since the last checkpoint.
 #[test]
 fn changes_are_told_apart_from_what_is_stored() {
     let mut run = Run::new();
@@ -277,7 +277,9 @@ proptest! {
     }
 
     #[test]
-    fn an_overlay_counts_what_it_holds(changes in proptest::collection::vec((table(), key(), proptest::option::of(0_usize..9)), 0..60)) {
+    fn an_overlay_counts_what_it_holds(
+        changes in proptest::collection::vec((table(), key(), proptest::option::of(0_usize..9)), 0..60),
+    ) {
         let mut overlay = Overlay::new();
         let mut model = BTreeMap::new();
         for (table, key, len) in changes {

@@ -374,7 +374,10 @@ proptest! {
     /// Whatever stands in a file's head under a right checksum, opening and reading it ends in an
     /// answer or an error.
     #[test]
-    fn no_head_makes_a_column_file_panic(head in proptest::collection::vec(any::<u8>(), 0..200), values in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn no_head_makes_a_column_file_panic(
+        head in proptest::collection::vec(any::<u8>(), 0..200),
+        values in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
         let mut writer = SegmentFileWriter::new(*b"CSEG", 1, IDENTITY);
         writer.section(*b"head", head);
         writer.section(*b"v000", values.clone());

@@ -12,7 +12,7 @@ const TAG: [u8; 4] = *b"LONG";
 const IDENTITY: FileIdentity = FileIdentity { database: [9; 16], generation: 3, place: 2 };
 const MIB: usize = 1 << 20;
 const LEN: usize = 33 * MIB;
-/// What may be in memory of a file that is gone through.
+/// The limit of a streamed file's resident memory.
 const MOST: usize = 8 * MIB;
 
 /// How many bytes of a mapped file are in this process's memory.

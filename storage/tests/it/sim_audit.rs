@@ -85,7 +85,7 @@ fn a_durable_position_before_its_sync() {
     let lock = Lock::writer(&sim, Path::new("/db/LOCK")).unwrap();
     let end = append(&log, 10);
     lock.set_durable(end).unwrap();
-    assert!(objection(&sim).contains("LOCK: it calls position"));
+    assert!(objection(&sim).contains("LOCK: it states"));
     log.sync_to(end).unwrap();
     lock.set_durable(end).unwrap();
     assert_eq!(sim.objections(), [""; 0]);
@@ -133,7 +133,7 @@ fn a_name_before_the_content() {
 fn a_segment_begun_too_early() {
     let (sim, log) = database();
     append(&log, 10);
-    // What a writer would do that does not sync the old segment, and does not wait for the name of the new.
+    // The writes of a writer that does not sync the old segment and does not wait for the name of the new one.
     let mut header = vec![0; 144];
     header[..8].copy_from_slice(b"HOLO-LOG");
     let file = new_file(&sim, "/db/log/0000000002.log");
@@ -156,12 +156,12 @@ fn a_commit_that_calls_too_much_durable() {
     commit[52..60].copy_from_slice(&log.end().0.to_le_bytes());
     let file = sim.open(Path::new("/db/log/0000000001.log"), OpenMode::ReadWrite).unwrap();
     file.write_at(&commit, log.end().0).unwrap();
-    assert!(objection(&sim).contains("a record calls position"));
+    assert!(objection(&sim).contains("a record states"));
     let mut close = vec![0; 80];
     close[..8].copy_from_slice(&[48, 0, 0, 0, 0xf1, 0, b'H', b'r']);
     close[36..44].copy_from_slice(&log.end().0.to_le_bytes());
     file.write_at(&close, log.end().0).unwrap();
-    assert!(objection(&sim).contains("a record calls position"));
+    assert!(objection(&sim).contains("a record states"));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn what_nobody_takes_fails_the_run() {
     drop(database());
 }
 
-/// What looks like a change that must wait, and is none.
+/// Changes that look as if they must wait, but need not.
 #[test]
 fn other_files_places_and_bytes_are_fine() {
     let (sim, log) = database();
@@ -209,7 +209,7 @@ fn other_files_places_and_bytes_are_fine() {
     // Zeros where something was, while other names are not for sure, and that of a copy of another log.
     new_file(&sim, "/db/columns/quarantine-1-2.bin").sync().unwrap();
     segment.write_at(&[0; 8], PAGE + 80).unwrap();
-    // Where a copy has no name for sure: new bytes, zeros where nothing was, and files that are no segment.
+    // While a copy has no durable name: new bytes, zeros over zeros, and files that are not segments.
     new_file(&sim, "/db/log/quarantine-1-2.bin").sync().unwrap();
     segment.write_at(&[5; 8], PAGE + 64).unwrap();
     segment.write_at(&[0; 48], 3 * PAGE).unwrap();
@@ -226,7 +226,7 @@ fn other_files_places_and_bytes_are_fine() {
     let lock = Lock::writer(&sim, Path::new("/db/LOCK")).unwrap();
     lock.set_durable(durable).unwrap();
     assert_eq!(sim.objections(), [""; 0]);
-    // What is no status block, or stands elsewhere; a total in what is no catalog.
+    // Bytes that are not a status block, or are at another offset; a position in a file that is not a catalog.
     let far = append(&log, 10);
     let mut status = b"HOLOLOCK".to_vec();
     status.resize(24, 0);
@@ -240,7 +240,7 @@ fn other_files_places_and_bytes_are_fine() {
     block.write_at(&[&[0; 8], &status[8..]].concat(), 0).unwrap();
     assert_eq!(sim.objections(), [""; 0]);
     block.write_at(&status, 0).unwrap();
-    assert!(objection(&sim).contains("LOCK: it calls position"));
+    assert!(objection(&sim).contains("LOCK: it states"));
 }
 
 /// Names lead to the same place however they are written, and a segment of a few bytes is one.
@@ -251,7 +251,7 @@ fn the_same_place_is_known_by_any_name() {
     let log = Log::create(Arc::new(sim.clone()), Path::new("/db/./log"), &LogOptions::new([7; 16])).unwrap();
     let lock = Lock::writer(&sim, Path::new("/db/LOCK")).unwrap();
     lock.set_durable(append(&log, 10)).unwrap();
-    assert!(objection(&sim).contains("LOCK: it calls position"));
+    assert!(objection(&sim).contains("LOCK: it states"));
     log.sync_to(log.end()).unwrap();
     let mut header = b"HOLO-LOG".to_vec();
     header.resize(144, 0);
@@ -260,5 +260,5 @@ fn the_same_place_is_known_by_any_name() {
     sim.sync_dir(Path::new("/db/log")).unwrap();
     file.write_at(&header, 0).unwrap();
     lock.set_durable(Lsn((1 << 40) + 1)).unwrap();
-    assert!(objection(&sim).contains("LOCK: it calls position"));
+    assert!(objection(&sim).contains("LOCK: it states"));
 }

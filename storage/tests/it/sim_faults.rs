@@ -275,7 +275,7 @@ fn a_disk_may_be_just_full() {
     let changes = sim.history().len();
     assert_eq!(file.write_at(b"c", 10).unwrap_err().kind(), ErrorKind::StorageFull);
     assert_eq!(sim.history().len(), changes, "nothing fits, and nothing is written");
-    // What no name leads to takes no room.
+    // A file without a name takes no space.
     sim.remove(Path::new("/a")).unwrap();
     assert_eq!(sim.used_bytes(), 0);
     file.write_at(b"AB", 8).unwrap();

@@ -102,7 +102,7 @@ fn new_files_are_private_unless_the_umask_is_to_decide() {
     let shared = dir.path().join("shared");
     UmaskVfs.create_dir(&shared).unwrap();
     write_file(&UmaskVfs, &shared.join("a"), b"");
-    // What the standard library creates has the umask's modes too.
+    // Files that the standard library creates have the umask's modes too.
     let plain = dir.path().join("plain");
     std::fs::create_dir(&plain).unwrap();
     std::fs::write(plain.join("a"), b"").unwrap();

@@ -1,19 +1,19 @@
-//! A passive auditor of write-ahead order: it sees every change before it is carried out, and says which of them came
-//! too early. It knows the names and layouts of the files this crate and the engine write, and nothing of the code that
-//! writes them, so it notices also what no crash happened to hit.
+//! A passive auditor of write-ahead order: it sees every change before it is applied, and reports those that come too
+//! early. It knows the names and layouts of the files of this crate and the engine, but not the code that writes them,
+//! so it also detects violations that no simulated crash happened to hit.
 //!
-//! What must come first, for a database in a directory with `log/`, `LOCK`, `catalog.redb` and derived files:
+//! The rules, for a database in a directory with `log/`, `LOCK`, `catalog.redb` and derived files:
 //!
 //! 1. A segment's header is written only after the segment before it is synced and its own name is durable.
-//! 2. A commit or close record, and the status block of `LOCK`, call no position durable below which the log has bytes
-//!    that no sync covered.
-//! 3. The catalog states no position below which the log has such bytes, and names no file whose name is not durable.
-//! 4. A segment, a quarantine or a derived file gets its name only when its content is synced. (Not the catalog: redb
-//!    syncs what it commits, and what it writes behind that is its own affair.)
+//! 2. A commit or close record, and the status block of `LOCK`, state a position as durable only if a sync covered all
+//!    bytes of the log below it.
+//! 3. The catalog states a position only under the same condition, and names only files whose names are durable.
+//! 4. A segment, a quarantine or a derived file gets its name only when its content is synced. (The catalog is exempt:
+//!    redb syncs what it commits and may write more after that.)
 //! 5. A segment of the log is removed, and written bytes of one zeroed, only after the names of quarantine files are
 //!    durable.
 //!
-//! Bytes that stood in the log already and are written again (recovery, redaction) are not new: they were durable once.
+//! Bytes that are rewritten in the log (recovery, redaction) are not new: they were durable before.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -25,21 +25,21 @@ use crate::zeros;
 const LOG: &str = "log";
 const DERIVED: [&str; 3] = ["cseg", "vseg", "wseg"];
 
-/// Where a segment's header has its magic and the log position of its first byte.
+/// The magic of a segment's header, and the offset of the log position of its first byte.
 const SEGMENT_MAGIC: &[u8; 8] = b"HOLO-LOG";
 const SEGMENT_FIRST_AT: usize = 56;
-/// Where the status block of `LOCK` has its magic and the durable position.
+/// The magic of the status block of `LOCK`, and the offset of the durable position.
 const STATUS_MAGIC: &[u8; 8] = b"HOLOLOCK";
 const STATUS_DURABLE_AT: usize = 24;
-/// The length, type and mark of commit and close records, and where those say what was durable.
+/// The length, type and mark of commit and close records, and the offsets of their durable positions.
 const COMMIT_PREFIX: [u8; 8] = [96, 0, 0, 0, 0xf0, 0, b'H', b'r'];
 const COMMIT_SYNCED_AT: usize = 28 + 24;
 const CLOSE_PREFIX: [u8; 8] = [48, 0, 0, 0, 0xf1, 0, b'H', b'r'];
 const CLOSE_SYNCED_AT: usize = 28 + 8;
-/// The keys of the catalog's table of totals as they stand in a page of redb; the position follows the last of them.
+/// The keys of the catalog's table `meta` as redb stores them in a page; the position follows the last of them.
 const TOTALS: [&[u8]; 2] = [b"applieddatabaseformatprevious", b"applieddatabaseformat"];
 
-/// What is out of order about a change of `file` that is about to be carried out.
+/// The objection to a change of `file` that is about to be applied, if any.
 pub(super) fn objection(disk: &Disk, file: usize, operation: &Operation) -> Option<String> {
     let (path, why) = match operation {
         Operation::Write { path, offset, bytes } => (path, written(disk, file, path, *offset, bytes)?),
@@ -60,13 +60,13 @@ fn written(disk: &Disk, file: usize, path: &Path, offset: u64, bytes: &[u8]) -> 
         let erased = zeroed.then(|| unfinished_quarantine(disk, path)).flatten();
         return header.or(erased).or_else(|| {
             let stated = stated_durable(bytes).max()?;
-            not_durable(disk, root, stated).map(|why| format!("a record calls position {stated} durable, but {why}"))
+            not_durable(disk, root, stated).map(|why| format!("a record states {stated} as durable, but {why}"))
         });
     }
     let log = root.join(LOG);
     if path.file_name() == Some(OsStr::new("LOCK")) && offset == 0 && bytes.starts_with(STATUS_MAGIC) {
         let durable = u64_at(bytes, STATUS_DURABLE_AT)?;
-        return not_durable(disk, &log, durable).map(|why| format!("it calls position {durable} durable, but {why}"));
+        return not_durable(disk, &log, durable).map(|why| format!("it states {durable} as durable, but {why}"));
     }
     if is_catalog(path) {
         let applied = applied_position(bytes)?;
@@ -81,7 +81,7 @@ fn written(disk: &Disk, file: usize, path: &Path, offset: u64, bytes: &[u8]) -> 
     None
 }
 
-/// What is wrong about beginning a segment now.
+/// The objection to beginning a segment now, if any.
 fn begun(disk: &Disk, file: usize, path: &Path) -> Option<String> {
     if disk.durable_names.get(path) != Some(file) {
         return Some("it is begun before its name is durable".to_owned());
@@ -92,7 +92,7 @@ fn begun(disk: &Disk, file: usize, path: &Path) -> Option<String> {
     unsynced.then(|| "it is begun before the segment before it is synced".to_owned())
 }
 
-/// The first new bytes of the log below `position` that no sync covered.
+/// Describes the first new bytes of the log below `position` that no sync covered.
 fn not_durable(disk: &Disk, log: &Path, position: u64) -> Option<String> {
     let segments = disk.names.iter().filter(|(path, _)| is_segment(path) && is_same(parent_of(path), log));
     for (path, file) in segments {
@@ -110,7 +110,7 @@ fn not_durable(disk: &Disk, log: &Path, position: u64) -> Option<String> {
     None
 }
 
-/// True if bytes go where nothing stood before.
+/// True if the bytes are written where all bytes were zero.
 fn is_new(file: &File, offset: u64, bytes: &[u8]) -> bool {
     !zeros::is_zero(bytes) && file.durable.is_blank(offset as usize, bytes.len())
 }
@@ -121,7 +121,7 @@ fn first_position(file: &File) -> Option<u64> {
     (read == header.len() && header.starts_with(SEGMENT_MAGIC)).then(|| u64_at(&header, SEGMENT_FIRST_AT))?
 }
 
-/// The positions that commit and close records among these bytes call durable.
+/// The positions that commit and close records in these bytes state as durable.
 fn stated_durable(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.as_chunks::<8>().0.iter().enumerate().filter_map(|(at, prefix)| {
         let field = match *prefix {
@@ -133,7 +133,7 @@ fn stated_durable(bytes: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The log position a page of the catalog states.
+/// The log position that a page of the catalog states.
 fn applied_position(bytes: &[u8]) -> Option<u64> {
     let first = TOTALS[1];
     let at = bytes.windows(first.len()).position(|window| window == first)?;
@@ -155,7 +155,7 @@ fn is_quarantine(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("bin"))
 }
 
-/// True if a file of this name is never seen unfinished.
+/// True if a file of this name must always be complete.
 fn is_whole_from_the_start(path: &Path) -> bool {
     is_segment(path) || is_quarantine(path) || is_derived(path)
 }

@@ -1,10 +1,10 @@
-//! What a simulated file holds: pages shared copy-on-write, so that a copy costs a pointer and a change costs its
-//! pages, and a fingerprint that is computed for changed pages only.
+//! The content of a simulated file: pages shared copy-on-write, so that a copy costs a pointer and a change costs its
+//! pages, with a fingerprint that is recomputed only for changed pages.
 //!
-//! 1. There are `len / PAGE_LEN` pages, rounded up; bytes behind `len` in the last one are zero.
-//! 2. The hash of a page and the fingerprint of a content are 0 until someone asks for them, and again after every
-//!    change.
-//! 3. A page that is written whole with zeros is the one page of zeros there is.
+//! 1. There are `len / PAGE_LEN` pages, rounded up; bytes after `len` in the last one are zero.
+//! 2. The hash of a page and the fingerprint of a content are computed at first use; 0 means not computed. A change
+//!    resets them.
+//! 3. A page that is overwritten entirely with zeros becomes the shared page of zeros.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,7 @@ struct Pages {
 }
 
 impl Clone for Pages {
-    /// They are only copied to be changed, so the copy begins without a fingerprint.
+    /// Pages are only copied to be changed, so the copy has no fingerprint yet.
     fn clone(&self) -> Self {
         Self { pages: self.pages.clone(), len: self.len, fingerprint: AtomicU64::new(0) }
     }
@@ -40,7 +40,7 @@ struct Page {
 }
 
 impl Clone for Page {
-    /// A page is only copied to be changed, so the copy begins without a hash.
+    /// A page is only copied to be changed, so the copy has no hash yet.
     fn clone(&self) -> Self {
         Self { bytes: self.bytes, hash: AtomicU64::new(0) }
     }
@@ -57,7 +57,7 @@ impl Content {
         self.pages.len
     }
 
-    /// Copies bytes from `offset` to `buf` and says how many there were.
+    /// Copies bytes from `offset` to `buf` and returns their number.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
         let Ok(start) = usize::try_from(offset) else { return 0 };
         let len = buf.len().min(self.len().saturating_sub(start));
@@ -71,7 +71,7 @@ impl Content {
         len
     }
 
-    /// Writes at `offset`, growing with zeros up to there if need be.
+    /// Writes at `offset`, filling a gap after the end with zeros.
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let pages = self.pages_mut();
         if offset + bytes.len() > pages.len {
@@ -90,14 +90,14 @@ impl Content {
         }
     }
 
-    /// Cuts, or grows with zeros.
+    /// Truncates, or extends with zeros.
     pub(super) fn resize(&mut self, len: usize) {
         if len != self.len() {
             self.pages_mut().resize(len);
         }
     }
 
-    /// Changes a byte, if there is one at `at`.
+    /// Flips bits of the byte at `at`. Returns false if there is none.
     pub(super) fn flip(&mut self, at: usize, mask: u8) -> bool {
         let there = at < self.len();
         if there {
@@ -106,7 +106,7 @@ impl Content {
         there
     }
 
-    /// True if all of a range is zero or behind the end.
+    /// True if every byte of a range is zero or past the end.
     pub(super) fn is_blank(&self, offset: usize, len: usize) -> bool {
         let end = self.len().min(offset.saturating_add(len));
         let mut at = offset;
@@ -128,7 +128,7 @@ impl Content {
         bytes
     }
 
-    /// Equal for equal bytes, and for other bytes as good as never.
+    /// Equal for equal bytes, and almost never for different ones.
     pub(super) fn fingerprint(&self) -> u64 {
         match self.pages.fingerprint.load(Ordering::Relaxed) {
             0 => {
@@ -191,7 +191,7 @@ fn page_of(bytes: &[u8; PAGE_LEN]) -> Arc<Page> {
     }
 }
 
-/// Four lanes of multiply and rotate, which the processor runs side by side.
+/// Four independent lanes of multiply and rotate, which the processor runs in parallel.
 fn hash(bytes: &[u8; PAGE_LEN]) -> u64 {
     let mut lanes = [1_u64, 2, 3, 4];
     let (blocks, _) = bytes.as_chunks::<32>();

@@ -1,23 +1,23 @@
-//! What a crash does to what no sync has covered: a fate for each operation, all combinations of them or samples.
+//! The effect of a crash on uncovered operations: each meets a fate, in all combinations or in samples.
 
 use std::iter;
 
 use super::SimVfs;
 use super::disk::Disk;
 
-/// What a disk writes in one piece.
+/// The length that a disk writes atomically.
 const SECTOR_LEN: u64 = 512;
 
-/// Up to so many uncovered operations all their fates are tried in all combinations.
+/// The greatest number of uncovered operations whose fates are tried in all combinations.
 pub(super) const MOST_TRIED: usize = 12;
 
-/// The fates an operation may meet: lost, kept, or kept without its last, first or middle sector.
+/// The fates of an operation: lost, kept, or kept without its last, first or middle sector.
 pub(super) const LOST: usize = 0;
 pub(super) const KEPT: usize = 1;
 const WITHOUT_LAST: usize = 2;
 const WITHOUT_FIRST: usize = 3;
 
-/// What becomes of the operations no sync has covered.
+/// The fate of the uncovered operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// All are lost.
@@ -28,12 +28,12 @@ pub enum Crash {
     Seeded(u64),
 }
 
-/// The states one crash may leave, from [`SimVfs::crash_states`]. The same state may come up more than once.
+/// The states that one crash may leave, from [`SimVfs::crash_states`]. The same state may occur more than once.
 #[derive(Debug)]
 pub struct CrashStates {
     disk: Disk,
     pending: usize,
-    /// How many there are, if each is given.
+    /// The number of combinations, if all are enumerated.
     all: Option<u64>,
     limit: u64,
     seed: u64,
@@ -49,13 +49,13 @@ impl CrashStates {
         Self { disk, pending, all, limit, seed, next: 0 }
     }
 
-    /// How many operations no sync had covered.
+    /// The number of uncovered operations.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.pending
     }
 
-    /// True if every state there is is given, and not a sample of them.
+    /// True if every possible state is enumerated, instead of a sample.
     #[must_use]
     pub fn is_exhaustive(&self) -> bool {
         self.all.is_some()
@@ -81,7 +81,7 @@ impl Iterator for CrashStates {
     }
 }
 
-/// Where fates come from.
+/// The source of fates.
 #[derive(Debug)]
 pub(super) enum Fates {
     Always(usize),
@@ -123,13 +123,13 @@ impl SplitMix {
     }
 }
 
-/// How many sectors a write touches.
+/// The number of sectors that a write touches.
 pub(super) fn sectors(offset: u64, len: usize) -> u64 {
     (offset + len as u64).div_ceil(SECTOR_LEN) - offset / SECTOR_LEN
 }
 
-/// The pieces of a write that its fate leaves, with where they go: all of it, or what stands before and behind the
-/// sector that is missing.
+/// The pieces of a write that its fate keeps, with their offsets: all of it, or the pieces before and after the missing
+/// sector.
 pub(super) fn kept_sectors(offset: u64, bytes: &[u8], fate: usize) -> impl Iterator<Item = (usize, &[u8])> {
     let count = sectors(offset, bytes.len());
     let missing = match fate {
@@ -140,7 +140,7 @@ pub(super) fn kept_sectors(offset: u64, bytes: &[u8], fate: usize) -> impl Itera
         _ => Some(count / 2),
     };
     let end = offset + bytes.len() as u64;
-    // The sector with this number begins here, as far as the write reaches.
+    // The start of the sector of this index, clamped to the write.
     let start_of = move |sector: u64| ((offset / SECTOR_LEN + sector) * SECTOR_LEN).clamp(offset, end);
     let piece = move |from: u64, to: u64| (from as usize, &bytes[(from - offset) as usize..(to - offset) as usize]);
     let pieces = missing.map(|sector| [piece(offset, start_of(sector)), piece(start_of(sector + 1), end)]);

@@ -1,5 +1,5 @@
-//! The simulated disk itself: contents, names, and what of them is durable. What a crash leaves of it is decided
-//! operation by operation in [`super::crash`]; the fault model stands at the head of the module above.
+//! The simulated disk: contents and names, each with its cached and its durable state. [`super::crash`] decides the
+//! fate of each operation in a crash; the parent module documents the fault model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,13 +11,13 @@ use super::content::{Content, mix};
 use super::crash::{Fates, KEPT, LOST, kept_sectors, sectors};
 use super::names::{Name, Names};
 
-/// So many different contents that crashes left of a file are kept for when they come again.
+/// The greatest number of contents that are cached per file for repeated crashes.
 const KEPT_CONTENTS: usize = 1 << 12;
 
-/// The files and names of a disk, and what of them is durable: everything a crash decides over.
+/// The files and names of a disk, with their durable state.
 #[derive(Clone, Debug)]
 pub(super) struct Disk {
-    /// Files by number; they are never taken out, so that handles of removed files keep working.
+    /// Files by number. They are never removed, so that handles of removed files keep working.
     pub(super) files: Vec<File>,
     pub(super) directories: Arc<BTreeSet<Arc<Path>>>,
     pub(super) names: Names,
@@ -30,14 +30,15 @@ pub(super) struct File {
     pub(super) cached: Content,
     pub(super) durable: Content,
     pub(super) pending: Vec<Pending>,
-    /// True if a sync failed: then `cached` is more than `durable` with everything pending.
+    /// True if a sync failed: then `cached` differs from `durable` with everything pending applied.
     has_lost: bool,
-    /// What crashes left of it since the last sync, by the fates of what was pending; nothing while nothing is.
+    /// The contents that crashes left since the last sync, by the fates of the pending operations; `None` while nothing
+    /// is pending.
     left: Option<Arc<Mutex<Left>>>,
 }
 
-/// Contents by the fates that lead to them, a number whose lowest digit is the oldest operation's fate. An operation
-/// that is lost is the digit 0 and changes nothing, so the numbers stay right as more operations come.
+/// Contents by the fates that lead to them, encoded as a number whose lowest digit is the oldest operation's fate. The
+/// digit 0 means lost, which changes nothing, so the numbers remain valid as operations are added.
 type Left = BTreeMap<u128, Content>;
 
 /// An uncovered change of a file.
@@ -47,7 +48,7 @@ pub(super) enum Pending {
     Length(u64),
 }
 
-/// An uncovered change of a directory: names that end, and a name that begins.
+/// An uncovered change of a directory: a name that ends, and a name that begins.
 #[derive(Clone, Debug)]
 pub(super) struct PendingName {
     pub(super) directory: Arc<Path>,
@@ -92,7 +93,7 @@ impl Disk {
         self.durable_names.insert(name, self.files.len() - 1);
     }
 
-    /// Carries out a change; `file` is the one it is about, and for a new file the next free number.
+    /// Applies a change of `file`, which is the next free number for a new file.
     pub(super) fn apply(&mut self, file: usize, operation: &Operation) {
         match operation {
             Operation::CreateDir(path) => {
@@ -131,7 +132,7 @@ impl Disk {
         }
     }
 
-    /// Moves a directory and all names below it, those that are not durable yet among them.
+    /// Renames a directory and all names below it, including names that are not durable yet.
     fn rename_dir(&mut self, from: &Path, to: &Path) {
         let moved = |path: &Path| path.strip_prefix(from).ok().map(|rest| to.join(rest));
         let moved_dir = |dir: &Arc<Path>| match moved(dir) {
@@ -153,7 +154,7 @@ impl Disk {
         }
     }
 
-    /// Takes out the uncovered changes of a directory.
+    /// Removes and returns the uncovered changes of a directory.
     fn take_names(&mut self, directory: &Path) -> Vec<PendingName> {
         let (taken, left) =
             std::mem::take(&mut self.pending_names).into_iter().partition(|name| is_same(&name.directory, directory));
@@ -166,7 +167,7 @@ impl Disk {
         self.pending_names.push(PendingName { directory, ends, begins });
     }
 
-    /// What is left when each uncovered operation has met its fate.
+    /// The disk after each uncovered operation has met its fate.
     pub(super) fn crashed(&self, fates: &mut Fates) -> Self {
         let mut names = self.durable_names.clone();
         for name in &self.pending_names {
@@ -174,7 +175,7 @@ impl Disk {
                 name.persist(&mut names);
             }
         }
-        // Every file in question draws its fates, also one that then no name leads to: the draws stay in step.
+        // Every file in question draws its fates, even if it then has no name, so that draws stay aligned.
         let mut drawn = Vec::new();
         let contents = self.files.iter().zip(self.in_question()).map(|(file, in_question)| match in_question {
             true => file.left(fates, &mut drawn),
@@ -192,14 +193,14 @@ impl Disk {
         }
     }
 
-    /// How many fates each uncovered operation may meet, in the order [`Disk::crashed`] draws them.
+    /// The number of possible fates of each uncovered operation, in the order in which [`Disk::crashed`] draws them.
     pub(super) fn fate_counts(&self) -> Vec<usize> {
         let names = self.pending_names.iter().map(|_| 2);
         let files = self.files.iter().zip(self.in_question()).filter(|(_, in_question)| *in_question);
         names.chain(files.flat_map(|(file, _)| file.pending.iter().map(Pending::fate_count))).collect()
     }
 
-    /// For each file whether it has uncovered changes and a crash may leave it a name.
+    /// For each file, true if it has uncovered changes and a crash may leave it a name.
     fn in_question(&self) -> Vec<bool> {
         let begun = self.pending_names.iter().filter_map(|name| name.begins.as_ref());
         let mut in_question = vec![false; self.files.len()];
@@ -209,7 +210,7 @@ impl Disk {
         in_question
     }
 
-    /// Equal for disks with the same names and bytes, as reads see them.
+    /// A hash of names and bytes, as reads see them.
     pub(super) fn fingerprint(&self) -> u64 {
         let files = self.names.hashes().map(|(name, file)| mix(name ^ self.files[file].cached.fingerprint()));
         files.fold(0, u64::wrapping_add)
@@ -253,7 +254,7 @@ impl File {
         self.pending.push(operation);
     }
 
-    /// Makes everything durable that is pending.
+    /// Makes all pending changes durable.
     fn sync(&mut self) {
         if self.has_lost {
             let all = vec![KEPT; self.pending.len()];
@@ -265,21 +266,21 @@ impl File {
         self.left = None;
     }
 
-    /// Nothing that is pending becomes durable any more.
+    /// Drops all pending changes: they never become durable.
     fn lose(&mut self) {
         self.has_lost |= !self.pending.is_empty();
         self.pending.clear();
         self.left = None;
     }
 
-    /// Changes a byte of what is cached and what is durable.
+    /// Flips bits of a byte of the cached and the durable content.
     pub(super) fn flip(&mut self, at: usize, mask: u8) -> bool {
         self.durable.flip(at, mask);
         self.left = self.left.take().map(|_| Arc::default());
         self.cached.flip(at, mask)
     }
 
-    /// What is left of it when what is pending met the fates drawn for it.
+    /// The content after the pending operations met the fates drawn for them.
     fn left(&self, fates: &mut Fates, drawn: &mut Vec<usize>) -> Content {
         drawn.clear();
         let (mut number, mut radix) = (Some(0_u128), Some(1_u128));
@@ -319,7 +320,7 @@ impl Pending {
     }
 }
 
-/// Carries over to `content` what its fate leaves of each operation.
+/// Applies to `content` the part of each operation that its fate keeps.
 fn persist(content: &mut Content, pending: &[Pending], fates: &[usize]) {
     let mut len = content.len();
     let mut lengths_persist = true;
@@ -329,8 +330,8 @@ fn persist(content: &mut Content, pending: &[Pending], fates: &[usize]) {
                 lengths_persist &= fate != LOST;
                 if lengths_persist {
                     let new = *new as usize;
-                    // What lies past a cut is zeros should the file grow again; what was written past the end of a file
-                    // that is still to grow stays.
+                    // Bytes past a truncation are zeros if the file grows again; bytes written past the end of a file
+                    // that is still to grow remain.
                     if new < len {
                         content.resize(new.min(content.len()));
                     }
@@ -347,7 +348,7 @@ fn persist(content: &mut Content, pending: &[Pending], fates: &[usize]) {
     content.resize(len);
 }
 
-/// True if two paths are the same; most are so byte by byte, which is quicker to see.
+/// True if two paths are the same. Comparing bytes first is faster and suffices for most.
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     one.as_os_str() == other.as_os_str() || one == other
 }
@@ -383,8 +384,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept of earlier crashes is what this one leaves, also when operations came since; and a sync makes
-        /// durable what a crash that keeps everything leaves.
+        /// A cached content equals a computed one, also when operations were added since; and a sync gives the content
+        /// of a crash that keeps everything.
         #[test]
         fn what_is_kept_is_what_is_left(
             steps in prop::collection::vec((0..8_u8, 0..9000_u64, 1..3000_usize), 1..12),

@@ -1,4 +1,4 @@
-//! What was done to a simulated disk, one change after another: to look at, to stand at each point of, to do otherwise.
+//! The history of a simulated disk, change by change: to inspect, to replay, and to reorder.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::{Operation, SimVfs};
 /// One change.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
-    /// The number of the file it is about.
+    /// The number of the changed file.
     pub(super) file: usize,
-    /// What [`SimVfs::tag_changes`] gave it; else 0.
+    /// The tag from [`SimVfs::tag_changes`], or 0.
     pub(super) tag: u64,
     pub(super) operation: Operation,
 }
 
-/// Gives each change a tag as it is made.
+/// Computes a tag for each change.
 #[derive(Clone)]
 pub(super) struct Tagger(Arc<dyn Fn(&Operation) -> u64 + Send + Sync>);
 
@@ -39,26 +39,26 @@ impl SimVfs {
         self.audited().history.iter().map(|change| change.operation.clone()).collect()
     }
 
-    /// How many changes were made so far.
+    /// The number of changes so far.
     #[must_use]
     pub fn history_len(&self) -> usize {
         self.state().history.len()
     }
 
-    /// Has every change from now on tagged by the thread that makes it, for example with where in the code it is made.
+    /// Tags every change from now on. `tagger` runs in the thread that makes the change; a tag may identify the place
+    /// in the code, for example.
     pub fn tag_changes(&self, tagger: Arc<dyn Fn(&Operation) -> u64 + Send + Sync>) {
         self.state().tagger = Some(Tagger(tagger));
     }
 
-    /// Every change made so far with its tag, in order; it is 0 where nobody tagged it.
+    /// Every change so far with its tag, in order; the tag is 0 if no tagger was set.
     #[must_use]
     pub fn changes(&self) -> Vec<(u64, Operation)> {
         self.state().history.iter().map(|change| (change.tag, change.operation.clone())).collect()
     }
 
-    /// The disk as it would be had the changes with these numbers been made in this order, and no others. The auditor
-    /// looks at them again. A file must still be made before it is changed, and files made in the order they were made
-    /// in.
+    /// The disk after only the changes with these indices, in this order. The auditor checks them again. A file must
+    /// still be created before it is changed, and files must be created in their original order.
     #[must_use]
     pub fn reordered(&self, order: &[usize]) -> Self {
         let state = self.state();
@@ -71,8 +71,8 @@ impl SimVfs {
         other
     }
 
-    /// Stands at each point of this disk's history in turn, from what it was before the first change. Damage from
-    /// outside ([`SimVfs::flip`], [`SimVfs::replace`]) is no part of the history.
+    /// An iterator over this disk after each change, from before the first one. Simulated damage ([`SimVfs::flip`],
+    /// [`SimVfs::replace`]) is not part of the history.
     #[must_use]
     pub fn replay(&self) -> Replay {
         let state = self.audited();
@@ -81,7 +81,7 @@ impl SimVfs {
     }
 }
 
-/// The points of a run, from [`SimVfs::replay`]: the disk before the first change, then after each one.
+/// The disk before the first change, then after each one: see [`SimVfs::replay`].
 #[derive(Debug)]
 pub struct Replay {
     disk: Disk,

@@ -1,11 +1,11 @@
-//! The names of a simulated disk and the files they lead to: few, shared copy-on-write, each with its hash at hand.
+//! The names of a simulated disk with the numbers of their files, shared copy-on-write, each with its hash.
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A path, which is cheap to copy; ordered by its bytes.
+/// A path that is cheap to copy; ordered by its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name {
     path: Arc<OsStr>,
@@ -24,7 +24,7 @@ impl Name {
     }
 }
 
-/// Names with the numbers of their files, ascending.
+/// Names with the numbers of their files, in ascending order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(Arc<Vec<(Name, usize)>>);
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use holotype_storage::vfs::{LockKind, Mapping, OpenMode, SimVfs, Vfs, VfsFile};
 
-/// What is done in the place of a call on a file: by default the call.
+/// Replacements of calls on a file; by default the calls themselves.
 pub trait Watch: std::fmt::Debug + Send + Sync + 'static {
     fn read(&self, file: &dyn VfsFile, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         file.read_at(bytes, offset)
