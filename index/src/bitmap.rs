@@ -94,18 +94,18 @@ impl Bits {
         &self.blocks
     }
 
-    /// How many ids the two sets share, without building the intersection.
+    /// The number of ids in both sets, without building the intersection.
     pub fn and_count(&self, other: &Bits) -> u64 {
         kernels().and_count(&self.blocks, &other.blocks)
     }
 
-    /// How many ids of the set lie in `range`.
+    /// The number of ids of the set in `range`.
     pub fn count_in(&self, range: std::ops::Range<u32>) -> u64 {
         if range.is_empty() {
             return 0;
         }
         let at = |bound: u32| (bound / BLOCK_BITS) as usize;
-        // Those in the bound's block that lie before it.
+        // The ids in the bound's block that are below it.
         let part = |bound: u32| {
             let block = self.blocks.get(at(bound)).copied().unwrap_or(0);
             u64::from((block & ((1u64 << (bound % BLOCK_BITS)) - 1)).count_ones())

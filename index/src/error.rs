@@ -1,15 +1,15 @@
-//! Errors of the indexes, with the action that helps.
+//! The errors of this crate.
 
 use thiserror::Error;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an index refused its input or could not be read.
+/// An error of an index.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A vector of another length than the space's.
+    /// A vector's length is not the space's dimension.
     #[error("the vector has {found} dimensions, the space has {expected}")]
     Dimension {
         /// The space's dimension.
@@ -21,14 +21,14 @@ pub enum Error {
     /// A NaN or an infinity in a vector.
     #[error("the vector's component {position} is {value}; components must be finite")]
     NotFinite {
-        /// Which component, from 0.
+        /// The index of the component, from 0.
         position: usize,
-        /// What it is.
+        /// The component's value.
         value: f32,
     },
 
-    /// A component or a length that the space's encoding cannot hold.
-    #[error("the vector is too long to be kept as {encoding}: {what}")]
+    /// A component or a length that the space's encoding cannot represent.
+    #[error("the vector is too long for the encoding {encoding}: {what}")]
     TooLarge {
         /// The space's encoding.
         encoding: &'static str,
@@ -36,63 +36,63 @@ pub enum Error {
         what: String,
     },
 
-    /// A space that no index can be made for.
-    #[error("a space of {dim} dimensions is not supported; between 1 and {max} are")]
+    /// A space that no index supports.
+    #[error("a space of {dim} dimensions is not supported; use 1 to {max} dimensions")]
     Space {
-        /// The dimension asked for.
+        /// The requested dimension.
         dim: usize,
-        /// The largest that is supported.
+        /// The supported maximum.
         max: usize,
     },
 
-    /// Ids out of order where they have to ascend.
+    /// Ids that do not ascend.
     #[error("id {next} follows id {previous}; ids must ascend")]
     IdOrder {
-        /// The id before.
+        /// The previous id.
         previous: u32,
-        /// The id that does not exceed it.
+        /// The next id, which is not greater.
         next: u32,
     },
 
-    /// Parts that were made for different spaces or analysers.
+    /// A segment was built for another space or analyser.
     #[error("the segment was made for {found}, the index is for {expected}; rebuild the index")]
     Mismatch {
-        /// What the index is for.
+        /// The space or analyser of the index.
         expected: String,
-        /// What the segment was made for.
+        /// The space or analyser of the segment.
         found: String,
     },
 
-    /// Bytes of a segment file that do not mean anything valid.
+    /// Invalid bytes of a segment file.
     #[error("section {section} is damaged at byte {offset}: {what}; delete the file and run `holotype rebuild`")]
     Corrupt {
         /// The section's tag.
         section: &'static str,
-        /// Where in the section.
+        /// The offset in the section.
         offset: u64,
-        /// What was found and what was expected.
+        /// The fault.
         what: String,
     },
 
-    /// A segment of nothing.
-    #[error("there is nothing to make a segment of")]
+    /// A segment without entries.
+    #[error("a segment needs at least one entry")]
     Empty,
 
     /// More entries than a segment can hold.
     #[error("a segment holds at most {max} entries, not {found}")]
     TooMany {
-        /// How many there are.
+        /// The number of entries.
         found: usize,
-        /// How many there may be.
+        /// The greatest number of entries.
         max: usize,
     },
 
-    /// A number of links that no graph is built with.
-    #[error("m is {m}; between 2 and {max} links a node are supported")]
+    /// An unsupported number of links.
+    #[error("m is {m}; use 2 to {max} links per node")]
     Links {
-        /// The number asked for.
+        /// The requested number.
         m: usize,
-        /// The largest that is supported.
+        /// The supported maximum.
         max: usize,
     },
 
@@ -100,7 +100,7 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
 
-    /// The file below failed.
+    /// An error of the file.
     #[error(transparent)]
     Storage(#[from] holotype_storage::Error),
 }

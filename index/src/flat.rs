@@ -11,17 +11,17 @@ use crate::quantize::CodeBounds;
 use crate::rows::{ExactQuery, RowsView};
 use std::ops::Range;
 
-/// Rows scored in one kernel call.
+/// The number of rows scored in one kernel call.
 const CHUNK: usize = 256;
 
-/// Rows whose codes are compared in one call at most: from a mebibyte on, a call reads memory in several places at a
-/// time.
+/// The greatest number of rows whose codes are compared in one call: from a mebibyte on, a call reads memory in several
+/// streams.
 const LONGEST_RUN: usize = 8 << 10;
 
-/// Where less than one in so many vectors may be an answer, only those are compared, and codes are of no use.
+/// If fewer than one in this many vectors match a filter, only matches are compared, and codes are not used.
 pub(crate) const SPARSE: usize = 8;
 
-/// Compares every vector of `rows` that `filter` lets through, and returns how many that were.
+/// Compares every vector of `rows` that matches `filter`, and returns their number.
 pub(crate) fn scan(rows: &RowsView<'_>, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
     match filter {
         None => scan_all(rows, query, top),
@@ -37,8 +37,8 @@ fn scan_all(rows: &RowsView<'_>, query: &ExactQuery, top: &mut TopHits) -> u64 {
     scan_run(rows, query, &mut [0.0; CHUNK], top)
 }
 
-/// Offers every vector of `rows` that `filter` lets through and that may be among the best: what a scan finds, at less
-/// than half the cost. What `bounds` prove rules most of them out without a look at the exact vectors.
+/// Offers every vector of `rows` that matches `filter` and may be among the best. The result equals that of a scan, at
+/// less than half the cost: `bounds` exclude most vectors without reading them.
 pub(crate) fn scan_coded(
     rows: &RowsView<'_>,
     bounds: &CodeBounds<'_>,
@@ -66,8 +66,8 @@ pub(crate) fn scan_coded(
     }
 }
 
-/// The positions of so many rows in runs to compare the codes of: short ones first, which give a threshold that rules
-/// out most of what comes.
+/// The runs of positions in which codes of `len` rows are compared: short runs first, which give a threshold that
+/// excludes most later rows.
 pub(crate) fn runs(len: usize) -> impl Iterator<Item = Range<usize>> {
     let (mut start, mut longest) = (0, CHUNK);
     std::iter::from_fn(move || {
@@ -77,7 +77,7 @@ pub(crate) fn runs(len: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Compares every vector of `rows`, as many at a time as `scores` holds.
+/// Compares every vector of `rows`, which are at most as many as `scores` has elements.
 fn scan_run(rows: &RowsView<'_>, query: &ExactQuery, scores: &mut [f32; CHUNK], top: &mut TopHits) -> u64 {
     for start in (0..rows.len()).step_by(CHUNK) {
         let chunk = rows.slice(start, (start + CHUNK).min(rows.len()));
@@ -90,8 +90,8 @@ fn scan_run(rows: &RowsView<'_>, query: &ExactQuery, scores: &mut [f32; CHUNK], 
     rows.len() as u64
 }
 
-/// Compares the vectors at `positions`, which ascend, and returns how many that were. Neighbours are compared in one
-/// call: most filters let nearly everything through.
+/// Compares the vectors at `positions`, which ascend, and returns their number. Adjacent vectors are compared in one
+/// call, since most filters match nearly everything.
 pub(crate) fn scan_positions(
     rows: &RowsView<'_>,
     query: &ExactQuery,
@@ -119,9 +119,9 @@ pub(crate) fn scan_positions(
     scanned
 }
 
-/// The positions in `ids` (ascending) of the ids that `filter` holds.
+/// The positions in `ids` (ascending) of the ids in `filter`.
 pub(crate) fn matching<'a>(ids: &'a [u32], filter: &'a Bits) -> Box<dyn Iterator<Item = usize> + 'a> {
-    // Looking each match up costs a binary search, asking about each id costs a bit test.
+    // A look-up of each match costs a binary search, a test of each id a bit test.
     let sparse = filter.count().saturating_mul(16) < ids.len() as u64;
     if !sparse {
         let all = ids.iter().enumerate();

@@ -22,11 +22,11 @@ impl Hit {
     }
 }
 
-/// Keeps the best `k` of the hits it is shown, in memory for `k`.
+/// Keeps the best `k` of all pushed hits, in memory for `k` hits.
 #[derive(Clone, Debug)]
 pub struct TopHits {
     k: usize,
-    /// The keys of those kept.
+    /// The keys of the kept hits.
     worst_first: BinaryHeap<Reverse<u64>>,
 }
 

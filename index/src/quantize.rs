@@ -16,44 +16,50 @@
 use crate::distance::{Kernels, kernels, row};
 use crate::rows::RowsView;
 use crate::segment::guard::CheckedSection;
+use crate::segment::layout::NO_LINK;
 use crate::spec::Metric;
 
 /// The largest code.
 const MAX_CODE: f32 = 127.0;
 
-/// Makes a bound hold in spite of the rounding of what it is reckoned from.
+/// A factor that keeps a bound valid despite the rounding of its inputs.
 const ROUNDED: f64 = 1.0 + 1e-6;
 
-/// Vectors that the scale is learnt from.
+/// The number of vectors from which the scale is computed.
 const SAMPLE: usize = 2048;
 
-/// Sums made side by side: in one, each addition would wait for the last.
+/// A quantizer is kept for more vectors while a new one would have a scale within these parts of its own, and a mean no
+/// further off than so many scales. Codes then rank as well, and a quarter more clipping or rounding is not noticed.
+const KEPT_SCALES: std::ops::RangeInclusive<f32> = 0.8..=1.25;
+const KEPT_MEAN_STEPS: f32 = 8.0;
+
+/// The number of independent sums: in a single one, each addition would wait for the previous.
 const LANES: usize = 8;
 
-/// What the scale may be, in parts of the one that clips nothing.
+/// The candidate scales, as fractions of the scale that clips nothing.
 const CLIPS: [f32; 9] = [1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1];
 
-/// How vectors become codes.
+/// The mapping of vectors to codes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantizer {
     metric: Metric,
     scale: f32,
-    /// Empty when nothing is taken off.
+    /// The mean to subtract; empty for none.
     mean: Vec<f32>,
 }
 
 impl Quantizer {
-    /// As a segment's header and `MEAN` section say.
+    /// A quantizer with the values of a segment's header and `MEAN` section.
     pub(crate) fn new(metric: Metric, scale: f32, mean: Vec<f32>) -> Self {
         Self { metric, scale, mean }
     }
 
-    /// Learns from a sample of `rows`.
+    /// Computes scale and mean from a sample of `rows`.
     pub(crate) fn train(rows: &RowsView<'_>) -> Self {
         Self::train_on(rows, SAMPLE)
     }
 
-    /// Learns from a sample of `size` of `rows`.
+    /// Computes scale and mean from a sample of `size` of `rows`.
     pub(crate) fn train_on(rows: &RowsView<'_>, size: usize) -> Self {
         let (dim, metric) = (rows.spec().dim, rows.spec().metric);
         let mut sample = Vec::new();
@@ -72,12 +78,19 @@ impl Quantizer {
         Self::new(metric, best_scale(&sample), mean)
     }
 
+    /// True if `trained`, which learned from more vectors, would code them hardly better.
+    pub(crate) fn serves(&self, trained: &Self) -> bool {
+        let moved = self.mean.iter().zip(&trained.mean).map(|(a, b)| (a - b).abs());
+        KEPT_SCALES.contains(&(trained.scale / self.scale))
+            && moved.fold(0f32, f32::max) <= KEPT_MEAN_STEPS * self.scale
+    }
+
     /// The size of one step.
     pub(crate) fn scale(&self) -> f32 {
         self.scale
     }
 
-    /// What is taken off before coding; empty for nothing.
+    /// The mean that is subtracted before coding; empty for none.
     pub(crate) fn mean(&self) -> &[f32] {
         &self.mean
     }
@@ -87,8 +100,8 @@ impl Quantizer {
         self.encode_scaled(vector, self.scale, code);
     }
 
-    /// The code of a prepared query. Under the dot metric a query may be of any length, so it has its own scale, which
-    /// changes no order.
+    /// The code of a prepared query. Under the dot metric a query may have any length, so it has its own scale, which
+    /// does not change the order.
     pub(crate) fn encode_query(&self, query: &[f32]) -> Vec<i8> {
         let mut code = vec![0; query.len()];
         let scale = self.query_scale(query);
@@ -98,7 +111,7 @@ impl Quantizer {
         code
     }
 
-    /// What bounds need of a prepared query.
+    /// The code of a prepared query with the values that bounds need.
     pub(crate) fn query_code(&self, query: &[f32]) -> QueryCode {
         let (code, scale) = (self.encode_query(query), self.query_scale(query));
         let squares: i64 = code.iter().map(|c| i64::from(i32::from(*c).pow(2))).sum();
@@ -113,8 +126,8 @@ impl Quantizer {
         }
     }
 
-    /// How far each vector is from what its code stands for: the largest distance, and each in parts of 255 of that,
-    /// rounded up.
+    /// The quantisation errors, which are the distances of vectors from their decoded codes: the largest, and each as a
+    /// fraction of it in 255ths, rounded up.
     pub(crate) fn errors(&self, rows: &RowsView<'_>, codes: &[i8]) -> (f32, Vec<u8>) {
         let dim = rows.spec().dim;
         let mut vector = vec![0.0; dim];
@@ -123,18 +136,39 @@ impl Quantizer {
             self.centre(&mut vector);
             error(&vector, self.scale, row(codes, dim, position as u32))
         };
-        let errors: Vec<f64> = (0..rows.len()).map(error).collect();
-        let largest = (errors.iter().copied().fold(0.0, f64::max) * ROUNDED) as f32;
-        let part = |error: f64| (error / f64::from(largest) * 255.0).ceil().min(255.0) as u8;
-        (largest, errors.into_iter().map(|error| if largest > 0.0 { part(error) } else { 0 }).collect())
+        in_parts((0..rows.len()).map(error).collect())
     }
 
-    /// Takes off what is taken off before coding.
+    /// The codes of `rows` with their errors, where `known` has those of some of them by this quantizer.
+    pub(crate) fn extend_codes(&self, rows: &RowsView<'_>, known: &KnownCodes<'_>) -> (Vec<i8>, (f32, Vec<u8>)) {
+        let dim = rows.spec().dim;
+        let mut codes = vec![0; rows.len() * dim];
+        let mut vector = vec![0.0; dim];
+        let part = f64::from(known.errors.largest) / 255.0;
+        let mut errors = vec![0.0; rows.len()];
+        let mut is_known = vec![false; rows.len()];
+        for (old, new) in (0..).zip(known.positions).filter(|(_, new)| **new != NO_LINK) {
+            let new = *new as usize;
+            codes[new * dim..][..dim].copy_from_slice(known.codes.code(old));
+            errors[new] = f64::from(known.errors.parts[old as usize]) * part;
+            is_known[new] = true;
+        }
+        for position in (0..rows.len()).filter(|position| !is_known[*position]) {
+            let code = &mut codes[position * dim..][..dim];
+            rows.decode(position, &mut vector);
+            self.encode(&vector, code);
+            self.centre(&mut vector);
+            errors[position] = error(&vector, self.scale, code);
+        }
+        (codes, in_parts(errors))
+    }
+
+    /// Subtracts the mean.
     fn centre(&self, vector: &mut [f32]) {
         vector.iter_mut().zip(&self.mean).for_each(|(x, m)| *x -= m);
     }
 
-    /// What codes likely say about scores for `query`, where no vector is longer than `longest`.
+    /// The likely bound of scores for `query`, if no vector is longer than `longest`.
     pub(crate) fn likely(&self, query: &[f32], longest: f32) -> LikelyScore {
         let rounded = STANDARD_ERRORS / 12f32.sqrt();
         match self.metric {
@@ -184,7 +218,24 @@ impl Quantizer {
     }
 }
 
+/// Codes of some of the vectors that are to be coded by the same quantizer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownCodes<'a> {
+    pub(crate) codes: Codes<'a>,
+    pub(crate) errors: CodeErrors<'a>,
+    /// The position of each among all vectors, or [`NO_LINK`].
+    pub(crate) positions: &'a [u32],
+}
+
+/// The largest of `errors`, and each in parts of 255 of that, rounded up.
+fn in_parts(errors: Vec<f64>) -> (f32, Vec<u8>) {
+    let largest = (errors.iter().copied().fold(0.0, f64::max) * ROUNDED) as f32;
+    let part = |error: f64| (error / f64::from(largest) * 255.0).ceil().min(255.0) as u8;
+    (largest, errors.into_iter().map(|error| if largest > 0.0 { part(error) } else { 0 }).collect())
+}
+
 /// The distance of a centred vector from what `code` stands for.
+/// The distance of a centred vector from its decoded code.
 fn error(centred: &[f32], scale: f32, code: &[i8]) -> f64 {
     let scale = f64::from(scale);
     let lost = |x: f32, c: i8| (f64::from(x) - f64::from(c) * scale).powi(2);
@@ -199,18 +250,18 @@ fn error(centred: &[f32], scale: f32, code: &[i8]) -> f64 {
     (sums.iter().sum::<f64>() + rest.sum::<f64>()).sqrt()
 }
 
-/// `x` rounded to a whole number, for magnitudes below 2^22: a few additions where `round` is a call.
+/// Rounds `x`, whose magnitude is below 2^22, with a few additions; `round` would be a call.
 #[inline]
 fn nearest_whole(x: f32) -> f32 {
     const SHIFT: f32 = 12_582_912.0;
     (x + SHIFT) - SHIFT
 }
 
-/// What a code most likely says about a score.
+/// A likely bound of a score, from a code.
 ///
-/// A rounded component is off by about scale / sqrt(12), in either direction, and so is a sum over many that are
-/// weighted by a vector of length one. Clipped components may be off by more, so this bounds most scores, not all
-/// ([`CodeBounds`] does).
+/// A rounded component has a standard error of about scale / sqrt(12), and so has a sum of many components weighted by
+/// a vector of length one. Clipped components may have a larger error, so this bounds most scores; [`CodeBounds`]
+/// bounds all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LikelyScore {
     metric: Metric,
@@ -218,11 +269,11 @@ pub(crate) struct LikelyScore {
     margin: f32,
 }
 
-/// Standard errors that a score is likely within.
+/// The number of standard errors within which a score is likely to be.
 const STANDARD_ERRORS: f32 = 4.0;
 
 impl LikelyScore {
-    /// The most that the score of a vector at that integer distance is likely to be.
+    /// The likely upper bound of the score of a vector at that integer distance.
     #[inline]
     pub(crate) fn most(&self, distance: i32) -> f32 {
         match self.metric {
@@ -232,7 +283,7 @@ impl LikelyScore {
     }
 }
 
-/// At most `wanted` of `count` positions, in no pattern: what is sampled may well have a period.
+/// At most `wanted` of `count` positions, without a pattern, since the sampled values may be periodic.
 pub(crate) fn sample_positions(count: usize, wanted: usize) -> impl Iterator<Item = usize> {
     let all = count <= wanted;
     (0..wanted.min(count)).map(move |i| if all { i } else { (mix(i as u64) % count as u64) as usize })
@@ -260,7 +311,7 @@ fn best_scale(sample: &[f32]) -> f32 {
     let max = sample.iter().fold(0f32, |max, x| max.max(x.abs()));
     let error = |scale: f32| -> f64 {
         let lost = sample.iter().map(|x| {
-            let kept = (x / scale).round().clamp(-MAX_CODE, MAX_CODE) * scale;
+            let kept = nearest_whole((x / scale).clamp(-MAX_CODE, MAX_CODE)) * scale;
             f64::from(x - kept).powi(2)
         });
         lost.sum()
@@ -273,7 +324,7 @@ fn best_scale(sample: &[f32]) -> f32 {
         .map_or(1.0, |(_, scale)| scale)
 }
 
-/// The codes of a segment, to be compared.
+/// The codes of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Codes<'a> {
     dim: usize,
@@ -288,12 +339,12 @@ impl<'a> Codes<'a> {
         Self { dim, metric, codes, kernels: kernels(), guard: None }
     }
 
-    /// The same codes, checked as [`Codes::distances`] and [`Codes::distances_from`] read them.
+    /// The same codes, verified as [`Codes::distances`] and [`Codes::distances_from`] read them.
     pub(crate) fn checked(self, guard: Option<CheckedSection<'a>>) -> Self {
         Self { guard, ..self }
     }
 
-    /// How many vectors there are.
+    /// The number of vectors.
     pub(crate) fn len(&self) -> usize {
         self.codes.len() / self.dim
     }
@@ -353,12 +404,12 @@ impl<'a> Codes<'a> {
     }
 }
 
-/// Section `CERR` with the largest error it is in parts of.
+/// Section `CERR` with the largest error, of which its values are fractions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CodeErrors<'a> {
     pub(crate) largest: f32,
     pub(crate) parts: &'a [u8],
-    /// Where the parts are checked as they are read.
+    /// Verifies the section as it is read.
     pub(crate) guard: Option<CheckedSection<'a>>,
 }
 
@@ -367,15 +418,15 @@ pub(crate) struct CodeErrors<'a> {
 pub(crate) struct QueryCode {
     code: Vec<i8>,
     scale: f32,
-    /// The length of what the code stands for.
+    /// The length of the decoded code.
     of_code: f64,
-    /// How far the query is from that.
+    /// The distance of the query from its decoded code.
     error: f64,
     /// The length of the query.
     length: f64,
 }
 
-/// What codes prove about the similarity of vectors to a query.
+/// Proven bounds of the similarity of vectors to a query, from codes.
 ///
 /// With e the error of a vector's code and e_q that of the query's, by the triangle inequality:
 ///
@@ -388,9 +439,9 @@ pub(crate) struct CodeBounds<'a> {
     codes: Codes<'a>,
     errors: CodeErrors<'a>,
     query: Vec<i8>,
-    /// What an integer answer is multiplied with.
+    /// The factor on an integer result.
     step: f32,
-    /// What a vector's error, in parts of 255, is multiplied with, and what is added.
+    /// The factor on a vector's error in 255ths, and the constant to add.
     slack: (f32, f32),
 }
 
@@ -406,7 +457,7 @@ impl<'a> CodeBounds<'a> {
         let (step, slack) = match codes.metric {
             Metric::L2 => (quantizer.scale, (part, query.error)),
             Metric::Cosine | Metric::Dot => {
-                // What is compared with was summed up in single precision.
+                // The exact scores are summed in single precision.
                 let rounding = query.length * f64::from(longest) * 1e-5;
                 (quantizer.scale * query.scale, (part * query.of_code, query.error * f64::from(longest) + rounding))
             }
@@ -431,11 +482,11 @@ impl<'a> CodeBounds<'a> {
             Metric::L2 => f32::INFINITY,
             Metric::Cosine | Metric::Dot => (slack - wanted + wanted.abs() * 1e-4) / self.step,
         };
-        // Not a number comes of steps of nothing: then nothing is ruled out.
+        // A step of 0 gives NaN, which excludes nothing.
         if beyond < 2e9 { (beyond * (1.0 + 1e-5)).max(beyond) as i32 + 1 } else { i32::MAX }
     }
 
-    /// The least and the most that the score of the vector at `position` can be.
+    /// Lower and upper bound of the score of the vector at `position`.
     #[inline]
     pub(crate) fn similarity(&self, position: u32, distance: i32) -> (f32, f32) {
         if let Some(guard) = &self.errors.guard {

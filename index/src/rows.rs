@@ -1,9 +1,9 @@
-//! Exact vectors in their encoding, each with its id: what a tail block, a segment and a build hold.
+//! Exact vectors in their encoding, each with its id, as tail blocks, segments and builds contain them.
 //!
 //! A vector is prepared (normalised under cosine) and encoded once, when it enters the index; from then on it is
 //! copied, never encoded again, so its scores are the same in the tail, in a segment and after a merge.
 //!
-//! | encoding | kept as | bytes a vector |
+//! | encoding | stored as | bytes per vector |
 //! |---|---|---|
 //! | f32 | the components | 4 dim |
 //! | f16 | the components rounded to binary16 | 2 dim |
@@ -15,6 +15,7 @@
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use holotype_storage::segment_file::SegmentFileWriter;
 
 use crate::distance::{Kernels, kernels, row};
 use crate::error::{Error, Result};
@@ -51,7 +52,7 @@ impl Rows {
     /// Appends a vector, normalised if the metric requires it.
     ///
     /// # Errors
-    /// [`Error::IdOrder`] when `id` does not exceed the last one, or what [`VectorSpec::check`] says.
+    /// [`Error::IdOrder`] if `id` is not greater than the last one; errors of [`VectorSpec::check`].
     pub fn push(&mut self, id: u32, vector: &[f32]) -> Result<()> {
         self.spec.check(vector)?;
         if let Some(previous) = self.ids.last().copied().filter(|last| *last >= id) {
@@ -75,7 +76,7 @@ impl Rows {
     /// Appends rows that are already encoded.
     ///
     /// # Panics
-    /// When `rows` is of another space, or its ids do not all exceed the ones here.
+    /// If `rows` is of another space, or its ids are not all greater than the present ones.
     pub(crate) fn append(&mut self, rows: RowsView<'_>) {
         assert_eq!(self.spec, rows.spec, "rows of another space");
         if let (Some(last), Some(first)) = (self.ids.last(), rows.ids.first()) {
@@ -91,6 +92,18 @@ impl Rows {
                 scales.extend_from_slice(more_scales);
             }
             _ => unreachable!("the same space means the same encoding"),
+        }
+    }
+
+    /// Adds the vectors to a file: the components, and the scales where there are any, under these tags.
+    pub(crate) fn write_to(self, file: &mut SegmentFileWriter, vectors: [u8; 4], scales: [u8; 4]) {
+        match self.vectors {
+            Vectors::F32(all) => file.numbers(vectors, all),
+            Vectors::F16(all) => file.numbers(vectors, all),
+            Vectors::I8 { codes, scales: all } => {
+                file.numbers(vectors, codes);
+                file.numbers(scales, all);
+            }
         }
     }
 
@@ -145,6 +158,15 @@ pub(crate) enum VectorsView<'a> {
     I8 { codes: &'a [i8], scales: &'a [f32] },
 }
 
+/// The vectors of a [`RowsView`] as bytes, in the processor's order.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedRows<'a> {
+    /// The components, vector after vector.
+    pub bytes: &'a [u8],
+    /// The scale of each vector kept in eight bits; empty for other encodings.
+    pub scales: &'a [f32],
+}
+
 impl<'a> RowsView<'a> {
     /// `vectors` with their `ids`.
     ///
@@ -168,8 +190,7 @@ impl<'a> RowsView<'a> {
         Self { guards: [vectors, ids], first: 0, ..self }
     }
 
-    /// Checks `count` rows from `position` on, where that is still to be done; says whether they are as they were
-    /// written.
+    /// Verifies `count` rows from `position` on, unless they already are; returns true if they are intact.
     #[inline]
     fn touch(&self, position: usize, count: usize) -> bool {
         let width = self.width();
@@ -238,6 +259,18 @@ impl<'a> RowsView<'a> {
         self.vectors
     }
 
+    /// All vectors as they are encoded, verified; `None` if some of them are damaged.
+    pub fn encoded(&self) -> Option<EncodedRows<'a>> {
+        if !self.touch(0, self.len()) {
+            return None;
+        }
+        Some(match self.vectors {
+            VectorsView::F32(all) => EncodedRows { bytes: bytemuck::cast_slice(all), scales: &[] },
+            VectorsView::F16(all) => EncodedRows { bytes: bytemuck::cast_slice(all), scales: &[] },
+            VectorsView::I8 { codes, scales } => EncodedRows { bytes: bytemuck::cast_slice(codes), scales },
+        })
+    }
+
     /// The position of `id`, if present.
     pub fn position(&self, id: u32) -> Option<usize> {
         let first = *self.ids.first()?;
@@ -265,7 +298,7 @@ impl<'a> RowsView<'a> {
         Self { ids: &self.ids[start..end], vectors, first: self.first + start, ..*self }
     }
 
-    /// The length of the longest vector, rounded up; 1 is enough under cosine, and nothing is looked at.
+    /// The length of the longest vector, rounded up; under cosine 1, without reading the vectors.
     pub(crate) fn longest(&self) -> f32 {
         // Rounding to the encoding may lengthen a vector by half a step per component.
         const ROUNDED: f64 = 1.0 + 1e-6;
@@ -281,10 +314,10 @@ impl<'a> RowsView<'a> {
         (longest.sqrt() * ROUNDED) as f32
     }
 
-    /// Writes the vector at `position` as floats: what was given up to the encoding, normalised under cosine.
+    /// Decodes the vector at `position`: the given vector, rounded to the encoding, and normalised under cosine.
     ///
     /// # Panics
-    /// When there is no such position, or `out` is not of the space's dimension.
+    /// If the position is out of range, or `out` is not of the space's dimension.
     pub fn decode(&self, position: usize, out: &mut [f32]) {
         let (dim, at) = (self.spec.dim, position as u32);
         self.touch(position, 1);
@@ -301,20 +334,20 @@ impl<'a> RowsView<'a> {
     }
 }
 
-/// About how many bytes are fetched ahead where vectors stand here and there, and how many vectors at most.
+/// The approximate number of bytes that are prefetched ahead of scattered vectors, and the greatest number of vectors.
 const FETCHED_AHEAD: usize = 2048;
 const MOST_AHEAD: usize = 8;
 
-/// A cache line, in bytes and in numbers of a query.
+/// A cache line, in bytes and in components of a query.
 const LINE: usize = 64;
 const LINE_NUMBERS: usize = LINE / size_of::<f32>();
 
-/// A query, prepared to be compared with exact vectors.
+/// A query prepared for comparisons with exact vectors.
 #[derive(Clone, Debug)]
 pub(crate) struct ExactQuery {
     spec: VectorSpec,
-    /// The query from `first` on, where a cache line begins: it is read again for every few rows, and what runs over
-    /// the end of a line is read at half the rate.
+    /// The query from `first` on, aligned to a cache line: it is read again for every few rows, and loads across lines
+    /// run at half the rate.
     padded: Vec<f32>,
     first: usize,
     kernels: &'static Kernels,
@@ -375,13 +408,13 @@ impl ExactQuery {
         }
     }
 
-    /// How many vectors to ask for ahead of the one that is scored, where they stand here and there.
+    /// The number of scattered vectors to prefetch ahead of the one being scored.
     #[inline]
     pub(crate) fn ahead(&self) -> usize {
         (FETCHED_AHEAD / size_of_val(self.vector()).max(1)).clamp(1, MOST_AHEAD)
     }
 
-    /// Asks for the vector at `position`, which will be scored soon.
+    /// Prefetches the vector at `position`, which will be scored soon.
     #[inline]
     pub(crate) fn prefetch(&self, rows: &RowsView<'_>, position: usize) {
         let (dim, at) = (self.spec.dim, position as u32);

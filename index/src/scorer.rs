@@ -1,97 +1,261 @@
-//! Batch scoring: many queries against many vectors.
+//! Batch scoring: many queries against the vectors of one part of an index, a segment or a block of the tail.
 //!
-//! Consolidation, evaluation and ground truth compare every query with every vector. That is a matrix product, which a
-//! GPU computes faster, so it is a trait. The CPU implementation is here; the `holotype-cuda` crate has another.
+//! One query at a time reads the whole part from memory for each of them. A batch reads a piece of it into the cache
+//! and compares it with all queries before the next piece. That is a matrix product with the best k kept of each row,
+//! which a GPU computes faster, so it is a trait: [`CpuScorer`] is here, the `holotype-cuda` crate has another.
 //!
-//! Scores are ordered as [`Hit`]s are. All implementations return the same ids up to rounding.
+//! Invariant: an implementation offers, for each query, every vector that is among the best k of the part, with the
+//! score that [`VectorIndex::search`](crate::VectorIndex::search) gives it. So ids and scores are those of single
+//! searches by construction, whoever finds the candidates.
+//!
+//! Cost on the CPU: a part comes from memory once for `QUERIES` queries instead of once for each.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::distance::kernels;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::flat;
 use crate::hit::{Hit, TopHits};
-use crate::spec::{Metric, VectorSpec};
+use crate::quantize::CodeBounds;
+use crate::rows::{EncodedRows, ExactQuery, RowsView};
+use crate::spec::VectorSpec;
 
-/// Scores batches of queries against a set of vectors.
+/// Scores batches of queries.
 pub trait BatchScorer: Send + Sync + std::fmt::Debug {
-    /// What does the work, for people to read.
+    /// The device that does the work, for people to read, and why it is not another where one was asked for.
     fn name(&self) -> String;
 
-    /// The best `k` of `vectors` for each query, by the score of `spec`'s metric. Both are rows of `spec.dim` floats,
-    /// prepared by [`VectorSpec::prepare`]; a hit's id is the row.
+    /// Offers to `tops[i]` every vector of the part that is among its best [`Batch::k`] for query i. Returns true if an
+    /// accelerator found them.
     ///
     /// # Errors
-    /// [`Error::Dimension`] when either is not a whole number of rows.
-    fn top_k(&self, spec: &VectorSpec, queries: &[f32], vectors: &[f32], k: usize) -> Result<Vec<Vec<Hit>>>;
+    /// None of its own: a fault of a device is answered by the CPU.
+    fn scan(&self, batch: &Batch<'_>, tops: &mut [TopHits]) -> Result<bool>;
+
+    /// True if a single query may profit as well.
+    fn takes_single_queries(&self) -> bool {
+        false
+    }
+
+    /// The use so far.
+    fn usage(&self) -> ScorerUsage {
+        ScorerUsage::default()
+    }
+}
+
+/// How often a scorer was asked, and where it worked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScorerUsage {
+    /// Parts that a device scanned.
+    pub on_device: u64,
+    /// Parts that the CPU scanned.
+    pub on_cpu: u64,
+    /// Bytes of vectors that the device keeps.
+    pub resident_len: u64,
+    /// Why the device is not used, or was not at some time.
+    pub fault: Option<String>,
+}
+
+/// The identity of a part within this process. No two parts ever have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PartId(u64);
+
+impl PartId {
+    /// An identity that nothing has yet.
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A query of a batch.
+#[derive(Clone, Debug)]
+pub(crate) struct BatchQuery<'a> {
+    pub(crate) exact: &'a ExactQuery,
+    /// The bounds that codes of the part prove, where it has codes.
+    pub(crate) bounds: Option<CodeBounds<'a>>,
+}
+
+/// Queries, and the part that they are compared with.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    pub(crate) part: PartId,
+    pub(crate) rows: RowsView<'a>,
+    /// Bit i % 64 of word i / 64 for position i; `None` if all match.
+    pub(crate) matching: Option<&'a [u64]>,
+    pub(crate) queries: &'a [BatchQuery<'a>],
+    pub(crate) k: usize,
+}
+
+impl<'a> Batch<'a> {
+    /// The part. Its vectors never change.
+    pub fn part(&self) -> PartId {
+        self.part
+    }
+
+    /// The space.
+    pub fn spec(&self) -> VectorSpec {
+        self.rows.spec()
+    }
+
+    /// The number of vectors of the part.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True if the part has no vectors.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The number of vectors to compare.
+    pub fn matching_count(&self) -> usize {
+        match self.matching {
+            None => self.rows.len(),
+            Some(words) => words.iter().map(|word| word.count_ones() as usize).sum(),
+        }
+    }
+
+    /// The positions to compare: bit i % 64 of word i / 64 for position i, `len` bits; `None` for all of them.
+    pub fn matching(&self) -> Option<&'a [u64]> {
+        self.matching
+    }
+
+    /// The vectors as they are encoded; `None` if some of them are damaged.
+    pub fn encoded(&self) -> Option<EncodedRows<'a>> {
+        self.rows.encoded()
+    }
+
+    /// The number of queries.
+    pub fn query_count(&self) -> usize {
+        self.queries.len()
+    }
+
+    /// A query, prepared by [`VectorSpec::prepare`].
+    ///
+    /// # Panics
+    /// If there is no such query.
+    pub fn query(&self, query: usize) -> &'a [f32] {
+        self.queries[query].exact.vector()
+    }
+
+    /// The number of vectors that each query asks for.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Scores a candidate of a query as a single search does, and offers it.
+    ///
+    /// # Panics
+    /// If there is no such query or position.
+    pub fn offer(&self, query: usize, position: usize, top: &mut TopHits) {
+        let score = self.queries[query].exact.score(&self.rows, position);
+        top.push(Hit { id: self.rows.id(position), score });
+    }
 }
 
 /// The kernels of this machine's processor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuScorer;
 
-/// Rows of vectors that are compared with all queries before the next: they stay in the cache meanwhile.
-const BLOCK: usize = 128;
+/// Queries that are compared with a piece before the next one: their codes and best hits stay in the cache.
+const QUERIES: usize = 128;
+
+/// Bytes of a piece: what the second-level cache holds beside the queries.
+const PIECE_LEN: usize = 64 << 10;
+
+/// Positions of a word of the filter; a piece is a whole number of them.
+const WORD: usize = 64;
 
 impl BatchScorer for CpuScorer {
     fn name(&self) -> String {
         format!("cpu ({})", kernels().name())
     }
 
-    fn top_k(&self, spec: &VectorSpec, queries: &[f32], vectors: &[f32], k: usize) -> Result<Vec<Vec<Hit>>> {
-        let dim = spec.dim;
-        for rows in [queries, vectors] {
-            if rows.len() % dim != 0 {
-                return Err(Error::Dimension { expected: dim, found: rows.len() % dim });
-            }
-        }
-        let mut tops: Vec<TopHits> = queries.chunks_exact(dim).map(|_| TopHits::new(k)).collect();
-        let mut scores = [0f32; BLOCK];
-        for (block, rows) in vectors.chunks(BLOCK * dim).enumerate() {
-            let scores = &mut scores[..rows.len() / dim];
-            for (query, top) in queries.chunks_exact(dim).zip(&mut tops) {
-                match spec.metric {
-                    Metric::Cosine | Metric::Dot => kernels().dot_f32_rows(query, rows, scores),
-                    Metric::L2 => kernels().l2_f32_rows(query, rows, scores),
+    fn scan(&self, batch: &Batch<'_>, tops: &mut [TopHits]) -> Result<bool> {
+        let spec = batch.spec();
+        let coded = batch.queries.first().is_some_and(|query| query.bounds.is_some());
+        let width = if coded { spec.dim } else { spec.dim * spec.encoding.component_len() };
+        let step = (PIECE_LEN / width / WORD).clamp(1, 16) * WORD;
+        let mut scratch = Scratch::default();
+        for (queries, tops) in batch.queries.chunks(QUERIES).zip(tops.chunks_mut(QUERIES)) {
+            for start in (0..batch.len()).step_by(step) {
+                let end = batch.len().min(start + step);
+                scratch.list(batch.matching, start, end);
+                if scratch.count == 0 {
+                    continue;
                 }
-                for (row, raw) in scores.iter().enumerate() {
-                    top.push(Hit { id: (block * BLOCK + row) as u32, score: spec.score(*raw) });
+                for (query, top) in queries.iter().zip(&mut *tops) {
+                    scratch.scan(&batch.rows, start, end, query, top);
                 }
             }
         }
-        Ok(tops.into_iter().map(TopHits::into_sorted).collect())
+        Ok(false)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rows::{ExactQuery, Rows};
-    use crate::spec::Encoding;
+/// The piece that is being compared.
+#[derive(Default)]
+struct Scratch {
+    /// The positions that match, where not all do.
+    positions: Vec<u32>,
+    /// How many match.
+    count: usize,
+    distances: Vec<i32>,
+}
 
-    #[test]
-    fn a_batch_scores_as_single_queries_do() {
-        for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
-            let spec = VectorSpec::new(5, metric, Encoding::F32).unwrap();
-            let given = |i: u32| -> Vec<f32> { (0..5).map(|d| ((i * 7 + d * 3) as f32 * 0.7).sin()).collect() };
-            let mut rows = Rows::new(spec);
-            let mut vectors = Vec::new();
-            for id in 0..300 {
-                rows.push(id, &given(id)).unwrap();
-                vectors.extend(spec.prepare(&given(id)));
+impl Scratch {
+    /// Begins with the positions from `start` to `end`, where `start` begins a word.
+    fn list(&mut self, matching: Option<&[u64]>, start: usize, end: usize) {
+        self.positions.clear();
+        self.count = end - start;
+        let Some(words) = matching else { return };
+        for (word, first) in words[start / WORD..end.div_ceil(WORD)].iter().zip((start..).step_by(WORD)) {
+            let mut left = *word;
+            while left != 0 {
+                self.positions.push(first as u32 + left.trailing_zeros());
+                left &= left - 1;
             }
-            let queries: Vec<f32> = (400..404).flat_map(|i| spec.prepare(&given(i))).collect();
-            let answers = CpuScorer.top_k(&spec, &queries, &vectors, 9).unwrap();
-            for (i, answer) in (400..404).zip(answers) {
-                let query = ExactQuery::new(spec, &given(i)).unwrap();
-                let mut top = TopHits::new(9);
-                crate::flat::scan(&rows.view(), &query, None, &mut top);
-                assert_eq!(answer, top.into_sorted());
+        }
+        self.count = self.positions.len();
+    }
+
+    /// Compares the piece with a query.
+    fn scan(&mut self, rows: &RowsView<'_>, start: usize, end: usize, query: &BatchQuery<'_>, top: &mut TopHits) {
+        let all = self.count == end - start;
+        let by_codes = self.count >= (end - start) / flat::SPARSE;
+        match (&query.bounds, top.threshold()) {
+            (Some(bounds), Some(threshold)) if by_codes => {
+                bounds.distances_from(start, end - start, &mut self.distances);
+                let cutoff = bounds.cutoff(threshold);
+                let mut offer = |position: u32| {
+                    let distance = self.distances[position as usize - start];
+                    let may_be_best = distance <= cutoff
+                        && top.threshold().is_none_or(|least| bounds.similarity(position, distance).1 >= least);
+                    if may_be_best {
+                        let score = query.exact.score(rows, position as usize);
+                        top.push(Hit { id: rows.id(position as usize), score });
+                    }
+                };
+                match all {
+                    true => (start as u32..end as u32).for_each(&mut offer),
+                    false => self.positions.iter().copied().for_each(&mut offer),
+                }
+            }
+            _ if all => {
+                flat::scan(&rows.slice(start, end), query.exact, None, top);
+            }
+            _ => {
+                flat::scan_positions(rows, query.exact, self.positions.iter().copied(), top);
             }
         }
     }
+}
 
-    #[test]
-    fn half_a_row_is_refused() {
-        let spec = VectorSpec::new(2, Metric::Dot, Encoding::F32).unwrap();
-        assert!(matches!(CpuScorer.top_k(&spec, &[1.0; 3], &[1.0; 4], 1), Err(Error::Dimension { .. })));
-        assert!(CpuScorer.top_k(&spec, &[], &[1.0; 4], 1).unwrap().is_empty());
-    }
+/// The bit vector of positions, of which there are `len`.
+pub(crate) fn position_words(len: usize, positions: impl Iterator<Item = usize>) -> Vec<u64> {
+    let mut words = vec![0u64; len.div_ceil(WORD)];
+    positions.for_each(|position| words[position / WORD] |= 1 << (position % WORD));
+    words
 }

@@ -12,13 +12,13 @@
 
 use crate::error::{Error, Result};
 
-/// The largest dimension: sums of squared differences of eight-bit codes stay within 31 bits below it.
+/// The largest dimension: up to it, sums of squared differences of eight-bit codes fit 31 bits.
 pub const MAX_DIM: usize = 32_768;
 
-/// Squared lengths below this cannot overflow an `f32`, neither in a dot product nor in a distance.
+/// Below this squared length, neither a dot product nor a distance can overflow an `f32`.
 const MAX_SQUARED_LENGTH: f64 = 1e37;
 
-/// How two vectors are compared.
+/// The measure of similarity of two vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric {
     /// The cosine of the angle.
@@ -30,7 +30,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The name that people and files use.
+    /// Its name in text and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cosine => "cosine",
@@ -44,7 +44,7 @@ impl Metric {
         [Self::Cosine, Self::Dot, Self::L2].into_iter().find(|metric| metric.name() == name)
     }
 
-    /// The number that segment headers keep.
+    /// Its number in segment headers.
     pub const fn code(self) -> u8 {
         match self {
             Self::Cosine => 0,
@@ -54,19 +54,19 @@ impl Metric {
     }
 }
 
-/// How exact vectors are kept.
+/// The encoding of exact vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// Four bytes a component.
+    /// Four bytes per component.
     F32,
-    /// Two bytes a component, IEEE 754 binary16.
+    /// Two bytes per component, IEEE 754 binary16.
     F16,
-    /// One byte a component and one `f32` scale a vector.
+    /// One byte per component and one `f32` scale per vector.
     I8,
 }
 
 impl Encoding {
-    /// The name that people and files use.
+    /// Its name in text and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -80,7 +80,7 @@ impl Encoding {
         [Self::F32, Self::F16, Self::I8].into_iter().find(|encoding| encoding.name() == name)
     }
 
-    /// Bytes of a component.
+    /// The length of a component in bytes.
     pub const fn component_len(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -89,7 +89,7 @@ impl Encoding {
         }
     }
 
-    /// The number that segment headers keep.
+    /// Its number in segment headers.
     pub const fn code(self) -> u8 {
         match self {
             Self::F32 => 0,
@@ -99,14 +99,14 @@ impl Encoding {
     }
 }
 
-/// What the vectors of a layer are.
+/// The specification of a layer's vector space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VectorSpec {
-    /// Components a vector, 1 to [`MAX_DIM`].
+    /// The number of components, 1 to [`MAX_DIM`].
     pub dim: usize,
     /// How vectors are compared.
     pub metric: Metric,
-    /// How exact vectors are kept.
+    /// The encoding of exact vectors.
     pub encoding: Encoding,
 }
 
@@ -114,7 +114,7 @@ impl VectorSpec {
     /// The space with that dimension, metric and encoding.
     ///
     /// # Errors
-    /// [`Error::Space`] when the dimension is 0 or beyond [`MAX_DIM`].
+    /// [`Error::Space`] if the dimension is 0 or above [`MAX_DIM`].
     pub fn new(dim: usize, metric: Metric, encoding: Encoding) -> Result<Self> {
         if dim == 0 || dim > MAX_DIM {
             return Err(Error::Space { dim, max: MAX_DIM });
@@ -122,16 +122,16 @@ impl VectorSpec {
         Ok(Self { dim, metric, encoding })
     }
 
-    /// True if `vector` can be kept in this space and asked for.
+    /// Checks that `vector` can be stored in this space, and used as a query.
     ///
     /// # Errors
-    /// [`Error::Dimension`], [`Error::NotFinite`], or [`Error::TooLarge`] where the metric keeps lengths and this one
-    /// would overflow.
+    /// [`Error::Dimension`], [`Error::NotFinite`], or [`Error::TooLarge`] if the metric uses lengths and this one would
+    /// overflow.
     pub fn check(&self, vector: &[f32]) -> Result<()> {
         if vector.len() != self.dim {
             return Err(Error::Dimension { expected: self.dim, found: vector.len() });
         }
-        // Looked for without stopping, which is quicker; the place is looked up when there is one.
+        // A fold without early exit is faster; the position is searched only if there is one.
         if vector.iter().fold(false, |found, x| found | !x.is_finite()) {
             let position = vector.iter().position(|x| !x.is_finite()).unwrap_or(0);
             return Err(Error::NotFinite { position, value: vector[position] });
@@ -143,15 +143,14 @@ impl VectorSpec {
         if squared > MAX_SQUARED_LENGTH {
             return Err(Error::TooLarge {
                 encoding: self.encoding.name(),
-                what: format!("its squared length is {squared:.3e}, at most {MAX_SQUARED_LENGTH:.0e} is allowed"),
+                what: format!("its squared length is {squared:.3e}; the limit is {MAX_SQUARED_LENGTH:.0e}"),
             });
         }
         let max = f32::from(half::f16::MAX);
         match vector.iter().find(|x| x.abs() > max) {
-            Some(x) if self.encoding == Encoding::F16 => Err(Error::TooLarge {
-                encoding: self.encoding.name(),
-                what: format!("component {x:e} is beyond {max}"),
-            }),
+            Some(x) if self.encoding == Encoding::F16 => {
+                Err(Error::TooLarge { encoding: self.encoding.name(), what: format!("component {x:e} exceeds {max}") })
+            }
             _ => Ok(()),
         }
     }
@@ -175,7 +174,7 @@ impl VectorSpec {
         vector.iter().map(|x| (f64::from(*x) * inverse) as f32).collect()
     }
 
-    /// The score that a kernel's answer stands for: a dot product for cosine and dot, a squared distance for l2.
+    /// Converts a kernel's result to a score: a dot product under cosine and dot, a squared distance under l2.
     #[inline]
     pub fn score(&self, raw: f32) -> f32 {
         match self.metric {

@@ -6,6 +6,8 @@
 //! Scores are exact: a graph walk compares scan codes, but its hits are rescored from the stored vectors. So scores of
 //! different parts are comparable, and a hit keeps its score when its vector moves from the tail to a segment.
 
+mod batch;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -26,16 +28,15 @@ use crate::spec::VectorSpec;
 /// Options of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchOptions<'a> {
-    /// How thoroughly a graph is walked: as a walk would that keeps so many candidates. More find more and take longer.
-    /// At least k is used. A walk for the nearest ends as soon as hardly anything can be missing, and keeps up to four
-    /// times as many where many are about as near. With as many as there are vectors nothing is missed.
+    /// The number of candidates that a walk keeps, at least k. More candidates find more and take longer. A walk ends
+    /// early once it is unlikely to miss a hit, and keeps up to four times as many candidates if many are about equally
+    /// near. An `ef` of the number of vectors makes the walk exhaustive.
     pub ef: usize,
     /// Only these ids may be hits.
     pub filter: Option<&'a Bits>,
     /// Compare all vectors: exact nearest neighbours, at the cost of a scan.
     pub exact: bool,
-    /// Where a segment is damaged, compare what is whole of it and say so ([`Strategy::SkipDamaged`]) instead of
-    /// failing.
+    /// In a damaged segment, compare the intact vectors and report it ([`Strategy::SkipDamaged`]) instead of failing.
     pub skip_damaged: bool,
 }
 
@@ -45,7 +46,7 @@ impl Default for SearchOptions<'_> {
     }
 }
 
-/// How a segment or the tail was searched.
+/// The way in which a segment or the tail was searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// No vector matches the filter.
@@ -60,8 +61,8 @@ pub enum Strategy {
     WalkCollecting,
     /// The matching part of the graph was walked, stepping over vectors that do not match.
     WalkMatching,
-    /// The part is damaged: every matching vector that is as it was written was compared. Those counted as matching and
-    /// not as compared could not be.
+    /// The part is damaged: every intact matching vector was compared. The others count as matching, but not as
+    /// compared.
     SkipDamaged,
 }
 
@@ -92,9 +93,9 @@ pub enum Part {
 /// The search of one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartSearch {
-    /// Which part.
+    /// The part.
     pub part: Part,
-    /// How it was searched.
+    /// The way in which it was searched.
     pub strategy: Strategy,
     /// Vectors in the part.
     pub count: u64,
@@ -102,6 +103,8 @@ pub struct PartSearch {
     pub matching: u64,
     /// Distances computed, on codes and on exact vectors.
     pub compared: u64,
+    /// An accelerator computed them.
+    pub on_device: bool,
 }
 
 /// The answer to a search.
@@ -170,7 +173,7 @@ impl VectorIndex {
     /// Finds the `k` nearest to `query`.
     ///
     /// # Errors
-    /// What [`VectorSpec::check`] says about the query; a storage error when a segment is damaged.
+    /// Errors of [`VectorSpec::check`] for the query; a storage error when a segment is damaged.
     pub fn search(&self, query: &[f32], k: usize, options: SearchOptions<'_>) -> Result<Search> {
         let query = ExactQuery::new(self.spec, query)?;
         let mut top = TopHits::new(k);
@@ -194,6 +197,7 @@ impl VectorIndex {
                 count: self.tail.len() as u64,
                 matching: compared,
                 compared,
+                on_device: false,
             });
         }
         let mut hits = top.into_sorted();
@@ -206,8 +210,8 @@ impl VectorIndex {
         Ok(Search { hits, parts })
     }
 
-    /// The ef with which every segment reached `recall` (of the best 10) when it was built; `None` when no segment has
-    /// a graph, and every search is exact.
+    /// The ef with which every segment reached `recall` (of the best 10) when it was built; `None` if no segment has a
+    /// graph, so that every search is exact.
     pub fn ef_for_recall(&self, recall: f32) -> Option<usize> {
         let segments = self.segments.iter();
         segments.filter_map(|segment| segment.ef_for_recall(recall)).max()
@@ -216,7 +220,7 @@ impl VectorIndex {
     /// The exact scores of `ids`, in their order; `None` for an id without a vector.
     ///
     /// # Errors
-    /// What [`VectorSpec::check`] says about the query; a storage error when a segment is damaged.
+    /// Errors of [`VectorSpec::check`] for the query; a storage error when a segment is damaged.
     pub fn scores(&self, query: &[f32], ids: &[u32]) -> Result<Vec<Option<f32>>> {
         self.scores_of(&ExactQuery::new(self.spec, query)?, ids)
     }
@@ -285,9 +289,9 @@ impl VectorIndex {
     }
 }
 
-/// How many of the best `k` are looked for in one part of an index. Where ids fall into parts at random, a part with a
-/// share p of all vectors has k p of them, give or take the square root of k p (1 - p). Where they do not, a part may
-/// turn out to have as many as were looked for in it, and is searched for all of them.
+/// The number of the best `k` hits to search for in one part of an index. If ids are distributed over parts at random,
+/// a part with a share p of all vectors has k p hits with a standard deviation of sqrt(k p (1 - p)). If a part returns
+/// as many as were searched for, the distribution may not be random, and the part is searched again for all `k`.
 #[derive(Clone, Copy, Debug)]
 struct SegmentShare {
     k: usize,
@@ -394,7 +398,8 @@ fn search_skipping_damage(
         }
     }
     let count = segment.len() as u64;
-    Ok(PartSearch { part: Part::Segment(at), strategy: Strategy::SkipDamaged, count, matching, compared })
+    let strategy = Strategy::SkipDamaged;
+    Ok(PartSearch { part: Part::Segment(at), strategy, count, matching, compared, on_device: false })
 }
 
 /// Searches one segment; fails if it is damaged.
@@ -431,7 +436,7 @@ fn search_intact(
         }
     };
     segment.damage()?;
-    Ok(PartSearch { part: Part::Segment(at), strategy, count, matching, compared })
+    Ok(PartSearch { part: Part::Segment(at), strategy, count, matching, compared, on_device: false })
 }
 
 /// Walks a segment's graph, and rescores the best candidates from exact vectors.

@@ -244,7 +244,7 @@ pub const OPS: &[&str] = &[
     "recall",
 ];
 /// The profiles of the governed score.
-pub const PROFILES: &[&str] = &["agent", "archive"];
+pub const PROFILES: &[&str] = &["default", "helm", "archive", "agent"];
 
 use Subject::{Change, Claim, Edge, Episode, Event, Item, Page, Receipt};
 
@@ -381,7 +381,11 @@ const fn set(name: &'static str, ty: Type, default: &'static str, meaning: &'sta
 /// Every setting.
 #[rustfmt::skip]
 pub static SETTINGS: &[Setting] = &[
-    set("profile", Type::OneOf(PROFILES), "agent", "weights of a recall that names none"),
+    set("rules", Type::Count, "1", "version of what is derived and how it is ranked; 2 in a new database"),
+    set("profile", Type::OneOf(PROFILES), "agent", "weights of a recall that names none; under rules 2 `default`"),
+    set("claims", Type::OneOf(&["extract", "none"]), "extract", "whether claims are extracted from what is written"),
+    set("claims.ignore", Type::Text, "", "names that make no claims, separated by commas"),
+    set("contest.window", Type::Duration, "1m", "time within which contradicting claims leave a contest open"),
     set("clock", Type::OneOf(&["reader", "wall"]), "reader", "the time when nobody says: that of the newest item, or the wall's"),
     set("page.tokens", Type::Count, "1000", "length at which a page closes"),
     set("recency.half-life", Type::Duration, "1d", "age at which recency has fallen to a half"),

@@ -1,6 +1,6 @@
 //! Kernels for AVX2 with FMA and F16C.
 //!
-//! Floats run in four independent sums of eight lanes; what is left over is done one by one. Codes are widened to
+//! Floats are added in four independent sums of eight lanes; the remainder is added one by one. Codes are widened to
 //! sixteen bits and multiplied in pairs (`vpmaddwd`), which cannot saturate.
 #![allow(unsafe_code)]
 
@@ -11,7 +11,7 @@ use half::f16;
 use super::{Kernels, portable, row, scalar};
 use crate::prefetch::prefetch;
 
-/// Rows fetched ahead of the one at work.
+/// The number of rows that are prefetched ahead of the current one.
 const AHEAD: usize = 4;
 
 pub(super) fn table() -> Option<Kernels> {
@@ -20,7 +20,7 @@ pub(super) fn table() -> Option<Kernels> {
         && is_x86_feature_detected!("f16c")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("popcnt");
-    // SAFETY (of every entry): the instructions were found above, and nothing else hands these functions out.
+    // SAFETY (of every entry): the instructions were detected above, and only this table exposes these functions.
     found.then_some(Kernels {
         name: "avx2",
         dot_f32: |a, b| unsafe { dot_f32(a, b) },
@@ -46,7 +46,7 @@ pub(super) fn table() -> Option<Kernels> {
     })
 }
 
-// What a float kernel reads, eight lanes at a time, as `f32`.
+// A stored type that float kernels load as `f32`, eight lanes at a time.
 trait Wide: Copy {
     /// # Safety
     /// 8 elements must be readable at `at`, and AVX2 and F16C there.
@@ -242,8 +242,8 @@ pub(super) fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     portable::and_ranks(a, b, below, out);
 }
 
-/// The number of bits that `a` and `b` share, in instructions the caller enables. A loop, not an iterator's sum: that
-/// may be compiled by itself, without those instructions.
+/// The number of bits that `a` and `b` share, with the instructions that the caller enables. A loop instead of an
+/// iterator's sum, which may be compiled separately, without those instructions.
 #[inline(always)]
 pub(super) fn and_count_words(a: &[u64], b: &[u64]) -> u64 {
     let shared = a.len().min(b.len());

@@ -1,15 +1,14 @@
 //! Kernels for AVX-512 with VNNI.
 //!
-//! Rows are compared four at a time: the query is read once for the four, and their sums are folded in one go, which
-//! costs more than the products do otherwise.
+//! Rows are compared four at a time: the query is read once for four rows, and their sums are reduced together.
+//! Reducing them one by one would cost more than the products.
 //!
-//! The processor fetches ahead by itself only up to the end of a page, and then begins anew. Of rows of floats that
-//! follow each other the four are therefore one of each quarter: in four places at once, the others go on meanwhile.
-//! Rows of codes are so few bytes that laying four answers down apart costs more than that, but where they come from
-//! memory.
+//! The hardware prefetcher stops at the end of a page and then starts again. So of consecutive rows of floats, the four
+//! rows are one of each quarter: while one of the four streams restarts, the others continue. Rows of codes are short,
+//! so that storing four results in separate places costs more than it gains, except for rows that come from memory.
 //!
-//! Floats run in four independent sums, so that additions do not wait for each other, and end in a masked step. A row
-//! has the same sums in the same order beside others and alone, so that its score is the same bit for bit.
+//! Floats are added in four independent sums, so that additions do not wait for each other, with a masked last step. A
+//! row has the same sums in the same order alone and with others, so that its score is bit-identical.
 #![allow(unsafe_code)]
 
 mod codes;
@@ -21,10 +20,10 @@ use half::f16;
 use self::codes::{dot_i8, dot_i8_gather, dot_i8_rows, l2_i8, l2_i8_gather, l2_i8_rows};
 use super::Kernels;
 
-/// Rows that are compared at a time.
+/// The number of rows that are compared at a time.
 const FOUR: usize = 4;
 
-/// Bytes fetched ahead of codes that follow each other, and four rows at least.
+/// The number of bytes that are prefetched ahead of consecutive codes; at least four rows.
 const AHEAD_BYTES: usize = 3 << 10;
 
 pub(super) fn table() -> Option<Kernels> {
@@ -37,10 +36,10 @@ pub(super) fn table() -> Option<Kernels> {
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("popcnt");
-    // Newer than the others.
+    // These instructions are newer than the others.
     let popcnt = is_x86_feature_detected!("avx512vpopcntdq");
     let compress = is_x86_feature_detected!("avx512vbmi2") && is_x86_feature_detected!("bmi2");
-    // SAFETY (of every entry): the instructions were found above, and nothing else hands these functions out.
+    // SAFETY (of every entry): the instructions were detected above, and only this table exposes these functions.
     found.then_some(Kernels {
         name: "avx512",
         dot_f32: |a, b| unsafe { dot_f32(a, b) },
@@ -86,13 +85,13 @@ fn mask64(n: usize) -> __mmask64 {
     (1u64 << n) - 1
 }
 
-// What a float kernel reads, sixteen lanes at a time, as `f32`.
+// A stored type that float kernels load as `f32`, sixteen lanes at a time.
 //
 // SAFETY (of the loads): `Wide::whole` reads 16 elements and `Wide::part` the first `n`; the loop in `float_kernel!`
 // asks for no more than the slice has left.
 trait Wide: Copy {
-    /// Bytes fetched ahead in each place where rows are read. Where there is more to do for a line than to load and to
-    /// add it, the processor has too few loads under way by itself.
+    /// The number of bytes that are prefetched ahead in each stream of rows. If a cache line takes more work than a
+    /// load and an addition, the processor alone has too few loads in flight.
     const AHEAD: usize;
 
     /// # Safety
@@ -118,8 +117,8 @@ impl Wide for f32 {
     }
 }
 
-// Under the current rounding, which widening has no use for, a conversion may read its halves from memory itself;
-// `_mm512_cvtph_ps` names a rounding, cannot, and takes a shuffle more.
+// Widening never rounds. With the current rounding mode the conversion can take its operand from memory;
+// `_mm512_cvtph_ps`, which names a rounding mode, cannot, and needs a shuffle more.
 impl Wide for f16 {
     const AHEAD: usize = 1 << 10;
 
@@ -150,16 +149,16 @@ impl Wide for i8 {
     }
 }
 
-/// Asks for the cache line that lies `ahead` bytes beyond `at`, where that is not 0.
+/// Prefetches the cache line `ahead` bytes after `at`, unless `ahead` is 0.
 #[inline(always)]
 fn fetch<T>(at: *const T, ahead: usize) {
     if ahead > 0 {
-        // SAFETY: a prefetch has no effect but on the cache, wherever it points.
+        // SAFETY: a prefetch of any address affects only the cache.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>().wrapping_add(ahead)) };
     }
 }
 
-/// Where the rows at `at` of the four quarters begin, of `each` rows of `dim`.
+/// The rows of index `at` in the four quarters, which have `each` rows of `dim`.
 ///
 /// # Safety
 /// `at` must be less than `each`, and four times `each` rows of `dim` must begin at `rows`.
@@ -176,14 +175,14 @@ unsafe fn of_quarters<T>(rows: *const T, dim: usize, each: usize, at: usize) -> 
     }
 }
 
-/// The four sums of one row as one.
+/// The total of the four sums of one row.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn total([s, t, u, v]: [__m512; 4]) -> __m512 {
     _mm512_add_ps(_mm512_add_ps(s, t), _mm512_add_ps(u, v))
 }
 
-/// The sum of the lanes, added up in the order of [`sums_ps`].
+/// The sum of the lanes, added in the order of [`sums_ps`].
 #[inline]
 #[target_feature(enable = "avx512f,avx2")]
 fn sum_ps(v: __m512) -> f32 {
@@ -191,7 +190,7 @@ fn sum_ps(v: __m512) -> f32 {
     _mm_cvtss_f32(quarters_ps(_mm512_add_ps(v, _mm512_permute_ps::<0b10_11_00_01>(v))))
 }
 
-/// The sums of the lanes of each.
+/// The sum of the lanes of each register.
 #[inline]
 #[target_feature(enable = "avx512f,avx2")]
 fn sums_ps([s, t, u, v]: [__m512; FOUR]) -> [f32; FOUR] {
@@ -409,8 +408,8 @@ fn and_count(a: &[u64], b: &[u64]) -> u64 {
     super::avx2::and_count_words(a, b)
 }
 
-/// Lists the ranks among the bits of `a` of those that `b` has too. Words that share nothing are passed over four at a
-/// time.
+/// Lists the ranks, among the bits of `a`, of the bits that `b` has too. Words without shared bits are skipped four at
+/// a time.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
 fn and_ranks_wide(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     let shared = a.len().min(b.len());
@@ -432,8 +431,8 @@ fn and_ranks_wide(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     }
 }
 
-/// Appends the ranks of a word all at once: the bits of `b` where `a` has one are moved together, and of the numbers
-/// from 0 to 63 those stay whose bit is set.
+/// Appends the ranks of a word at once: the bits of `b` at the set bits of `a` are compacted, and select from the
+/// numbers 0 to 63.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
 fn push_ranks(a: u64, b: u64, below: u32, out: &mut Vec<u32>) {

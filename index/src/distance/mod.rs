@@ -1,11 +1,11 @@
 //! Distance kernels: one table of functions, filled once for the machine.
 //!
-//! A kernel compares one query with one vector, with consecutive rows (`_rows`, for scans; `_many` for several queries,
-//! with a few rows at a time, so that those come from memory once), or with the rows that a list of positions names
-//! (`_gather`, for graph walks: the function call is paid once a neighbour list, and the rows ahead are prefetched
-//! while one is worked on). Queries are `f32` against vectors in their stored encoding, and codes against codes; a
-//! plain answer is a dot product or a *squared* distance. Beside them stand the count of bits that two bit vectors
-//! share (`and_count`) and the list of them (`and_ranks`), which sets of ids are counted and listed with.
+//! A kernel compares one query with one vector, with consecutive rows (`_rows`, for scans), or with the rows at a list
+//! of positions (`_gather`, for graph walks: one call per neighbour list, with prefetch of the rows ahead). `_many`
+//! compares several queries with a few rows at a time, so that rows come from memory once. Kernels compare `f32`
+//! queries with vectors in their stored encoding, and codes with codes; the result is a dot product or a *squared*
+//! distance. Two more kernels count (`and_count`) and list (`and_ranks`) the bits that two bit vectors share, for sets
+//! of ids.
 //!
 //! | table | when | how |
 //! |---|---|---|
@@ -15,9 +15,9 @@
 //!
 //! Invariants:
 //! 1. Every kernel agrees with the one of the same name in [`scalar`]: exactly for integers, up to rounding for floats.
-//! 2. A table is only reachable when the machine has the instructions it uses ([`kernels`] detects them).
-//! 3. Lengths are asserted before any pointer is made, and rows are taken as slices, so no kernel reads outside what
-//!    it was given, whatever the positions.
+//! 2. A table is reachable only if the machine has its instructions ([`kernels`] detects them).
+//! 3. Lengths are asserted before any pointer is computed, and rows are taken as slices, so no kernel reads outside its
+//!    arguments, for any positions.
 //!
 //! Integer sums stay within `i32` because a dimension is at most [`MAX_DIM`](crate::spec::MAX_DIM) and a code at most
 //! 127 in magnitude.
@@ -82,10 +82,10 @@ pub struct Kernels {
     l2_i8_gather: Gather,
 }
 
-/// Rows that every query is compared with before the next rows: they stay in the nearest cache meanwhile.
+/// The length of the rows that all queries are compared with before the next rows: they stay in the nearest cache.
 const MANY_BYTES: usize = 16 << 10;
 
-/// Their number is a multiple of this: kernels compare several at a time.
+/// The number of these rows is a multiple of this, since kernels compare several at a time.
 const MANY_MULTIPLE: usize = 4;
 
 macro_rules! pair {
@@ -93,7 +93,7 @@ macro_rules! pair {
         #[$doc]
         ///
         /// # Panics
-        /// When the lengths differ.
+        /// If the lengths differ.
         #[inline]
         pub fn $name(&self, a: &[$a], b: &[$b]) -> $r {
             assert_eq!(a.len(), b.len(), "vectors of different lengths");
@@ -107,7 +107,7 @@ macro_rules! rows {
         #[$doc]
         ///
         /// # Panics
-        /// When `rows` is not exactly one row of `query.len()` for each place in `out`.
+        /// If `rows` is not exactly one row of `query.len()` for each element of `out`.
         #[inline]
         pub fn $name(&self, query: &[$a], rows: &[$b], out: &mut [$r]) {
             assert_eq!(query.len() * out.len(), rows.len(), "rows and answers differ in number");
@@ -122,7 +122,8 @@ macro_rules! many {
         /// Answers are in order of the queries, and for each in order of the rows.
         ///
         /// # Panics
-        /// When `queries` or `rows` is not a whole number of vectors of `dim`, or `out` is not one place for each pair.
+        /// If `queries` or `rows` is not a whole number of vectors of `dim`, or `out` has not one element for each
+        /// pair.
         pub fn $name(&self, queries: &[$a], dim: usize, rows: &[$b], out: &mut [$r]) {
             let (query_count, count) = counts(queries.len(), rows.len(), dim, out.len());
             let few = (MANY_BYTES / size_of::<$b>() / dim).max(1).next_multiple_of(MANY_MULTIPLE);
@@ -138,7 +139,7 @@ macro_rules! many {
     )*};
 }
 
-/// How many queries and rows there are.
+/// The numbers of queries and rows.
 fn counts(queries: usize, rows: usize, dim: usize, out: usize) -> (usize, usize) {
     assert!(dim > 0 && queries.is_multiple_of(dim) && rows.is_multiple_of(dim), "vectors are cut off");
     assert_eq!((queries / dim) * (rows / dim), out, "pairs and answers differ in number");
@@ -146,7 +147,7 @@ fn counts(queries: usize, rows: usize, dim: usize, out: usize) -> (usize, usize)
 }
 
 impl Kernels {
-    /// Which instructions the table uses.
+    /// The name of the table's instruction set.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -156,9 +157,9 @@ impl Kernels {
         dot_f32(f32, f32) -> f32;
         /// The squared Euclidean distance.
         l2_f32(f32, f32) -> f32;
-        /// The dot product with a vector kept in sixteen bits.
+        /// The dot product with a vector of 16-bit floats.
         dot_f16(f32, f16) -> f32;
-        /// The squared distance to a vector kept in sixteen bits.
+        /// The squared distance to a vector of 16-bit floats.
         l2_f16(f32, f16) -> f32;
         /// The dot product of two codes.
         dot_i8(i8, i8) -> i32;
@@ -173,9 +174,9 @@ impl Kernels {
         dot_f32_rows(f32, f32) -> f32;
         /// The squared distance to each row.
         l2_f32_rows(f32, f32) -> f32;
-        /// The dot product with each row kept in sixteen bits.
+        /// The dot product with each row of 16-bit floats.
         dot_f16_rows(f32, f16) -> f32;
-        /// The squared distance to each row kept in sixteen bits.
+        /// The squared distance to each row of 16-bit floats.
         l2_f16_rows(f32, f16) -> f32;
         /// The dot product with each row of codes.
         dot_i8_rows(i8, i8) -> i32;
@@ -195,34 +196,34 @@ impl Kernels {
         hamming_many(u8, u8) -> u32, by hamming_rows;
     }
 
-    /// The dot product with a vector kept as `scale * b`.
+    /// The dot product with the vector `scale * b`.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// If the lengths differ.
     #[inline]
     pub fn dot_f32_i8(&self, a: &[f32], b: &[i8], scale: f32) -> f32 {
         assert_eq!(a.len(), b.len(), "vectors of different lengths");
         (self.dot_f32_i8)(a, b, scale)
     }
 
-    /// The squared distance to a vector kept as `scale * b`.
+    /// The squared distance to the vector `scale * b`.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// If the lengths differ.
     #[inline]
     pub fn l2_f32_i8(&self, a: &[f32], b: &[i8], scale: f32) -> f32 {
         assert_eq!(a.len(), b.len(), "vectors of different lengths");
         (self.l2_f32_i8)(a, b, scale)
     }
 
-    /// The number of bits that two bit vectors share, as far as the shorter goes.
+    /// The number of bits that two bit vectors share, up to the length of the shorter.
     #[inline]
     pub fn and_count(&self, a: &[u64], b: &[u64]) -> u64 {
         (self.and_count)(a, b)
     }
 
-    /// Appends to `out`, for each bit of `a` that `b` has too, `below` and the number of bits of `a` before it. Ends
-    /// where the shorter ends.
+    /// Appends to `out`, for each bit of `a` that `b` has too, `below` plus the number of bits of `a` before it. Stops
+    /// at the end of the shorter.
     #[inline]
     pub fn and_ranks(&self, a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
         (self.and_ranks)(a, b, below, out);
@@ -231,7 +232,7 @@ impl Kernels {
     /// The dot product with the rows of `codes` at `positions`.
     ///
     /// # Panics
-    /// When `out` is not as long as `positions`, or a position is past the last row.
+    /// If `out` is not as long as `positions`, or a position is past the last row.
     #[inline]
     pub fn dot_i8_gather(&self, query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
         assert_eq!(positions.len(), out.len(), "positions and answers differ in number");
@@ -241,7 +242,7 @@ impl Kernels {
     /// The squared distance to the rows of `codes` at `positions`.
     ///
     /// # Panics
-    /// When `out` is not as long as `positions`, or a position is past the last row.
+    /// If `out` is not as long as `positions`, or a position is past the last row.
     #[inline]
     pub fn l2_i8_gather(&self, query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32]) {
         assert_eq!(positions.len(), out.len(), "positions and answers differ in number");
@@ -262,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// Dimensions around every block size, with all their tails.
+    /// Dimensions around every block size, with all remainders.
     fn dims() -> impl Strategy<Value = usize> {
         prop_oneof![1usize..140, Just(256usize), Just(383), Just(384), Just(769), Just(1536)]
     }
@@ -275,7 +276,7 @@ mod tests {
         proptest::collection::vec(any::<i8>(), n)
     }
 
-    /// Rows of floats, so many that each of four quarters has two, and three are left over.
+    /// The number of rows of floats: two for each of four quarters, and a remainder of three.
     const ROWS: usize = 11;
 
     fn float_case() -> impl Strategy<Value = (Vec<f32>, Vec<f32>)> {
@@ -320,7 +321,7 @@ mod tests {
                     for (kernel, (got, want)) in one.into_iter().enumerate() {
                         prop_assert!(near(got, want, m), "{} kernel {kernel}: {got} {want}", table.name());
                         let many = out[kernel][i as usize];
-                        // Bit for bit: a score does not hang on what was compared beside it.
+                        // Bit for bit: a score does not depend on the rows compared with it.
                         prop_assert_eq!(many.to_bits(), got.to_bits(), "{} rows {}: {} {}", table.name(), kernel, many, got);
                     }
                 }
@@ -377,7 +378,7 @@ mod tests {
             }
         }
 
-        /// Of sets as full as their masks leave them, so that words share anything from no bit to all.
+        /// For sets of different density, so that words share from no bit to all bits.
         #[test]
         fn shared_bits_are_listed_exactly(
             words in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u64>(), 0u8..4), 0..40),
@@ -399,7 +400,7 @@ mod tests {
 
         #[test]
         fn many_queries_agree_with_one_at_a_time((rows, queries) in code_case(), copies in 1usize..60) {
-            // As many rows as do not fit into one step, some of them.
+            // Some cases have more rows than fit one step.
             let n = rows.len();
             let rows: Vec<i8> = (0..copies).flat_map(|i| rows.iter().map(move |c| c.wrapping_add(i as i8))).collect();
             let wide = |codes: &[i8]| -> Vec<f32> { codes.iter().map(|c| f32::from(*c)).collect() };
@@ -462,7 +463,7 @@ mod tests {
 
     #[test]
     fn codes_that_no_cache_held_agree_exactly() {
-        // More than a mebibyte of rows, three of which are left over by four quarters.
+        // More than a mebibyte of rows, with a remainder of three after four quarters.
         let (dim, count) = (100, 10_503);
         let code = |i: usize| (i * i % 251) as i8;
         let query: Vec<i8> = (0..dim).map(|i| code(i + 7)).collect();

@@ -1,4 +1,4 @@
-//! The table for machines without kernels of our own: simsimd, which dispatches by itself.
+//! The table for machines without kernels of this crate: simsimd, which dispatches at run time.
 //!
 //! simsimd compares equal types only, so a stored vector is widened to `f32` a piece at a time.
 
@@ -38,7 +38,7 @@ pub(super) fn table() -> Kernels {
     }
 }
 
-// simsimd answers `None` only for slices of different lengths, which the public face has refused.
+// simsimd returns `None` only for slices of different lengths, which the public functions refuse.
 
 fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     f32::dot(a, b).map_or(0.0, |sum| sum as f32)
@@ -93,12 +93,13 @@ fn gather(query: &[i8], codes: &[i8], positions: &[u32], out: &mut [i32], kernel
     }
 }
 
-/// Ranks that are listed at a time; those of no bit are cut off again.
+/// The number of ranks that are written at a time; surplus ones are truncated.
 const LISTED: usize = 4;
 
-/// Appends the ranks among the bits of `a` of those that `b` has too, in instructions the caller enables. Some at a
-/// time: how many bits a word shares is hardly ever foreseen, and a loop over them would be left by surprise at every
-/// word.
+/// Appends the ranks, among the bits of `a`, of the bits that `b` has too, with the instructions that the caller
+/// enables.
+/// It writes several at a time: the number of shared bits of a word is unpredictable, so a loop over them would cost a
+/// branch misprediction per word.
 #[inline(always)]
 pub(super) fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     let mut below = below;

@@ -1,6 +1,6 @@
-//! The reference: what every kernel must compute, in plain Rust.
+//! The reference implementation of every kernel, in plain Rust.
 //!
-//! Float sums run in `f64`, so that the reference is nearer to the truth than any kernel; integer sums are exact.
+//! Float sums use `f64`, so that the reference is more accurate than any kernel; integer sums are exact.
 
 use half::f16;
 
@@ -14,23 +14,23 @@ pub fn l2_f32(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum::<f64>() as f32
 }
 
-/// The dot product of a query and a vector kept in sixteen bits.
+/// The dot product of a query and a vector of 16-bit floats.
 pub fn dot_f16(a: &[f32], b: &[f16]) -> f32 {
     a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>() as f32
 }
 
-/// The squared distance of a query and a vector kept in sixteen bits.
+/// The squared distance of a query and a vector of 16-bit floats.
 pub fn l2_f16(a: &[f32], b: &[f16]) -> f32 {
     a.iter().zip(b).map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum::<f64>() as f32
 }
 
-/// The dot product of a query and a vector kept in eight bits with a scale.
+/// The dot product of a query and the vector `scale * b`.
 pub fn dot_f32_i8(a: &[f32], b: &[i8], scale: f32) -> f32 {
     let sum: f64 = a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
     (sum * f64::from(scale)) as f32
 }
 
-/// The squared distance of a query and a vector kept in eight bits with a scale.
+/// The squared distance of a query and the vector `scale * b`.
 pub fn l2_f32_i8(a: &[f32], b: &[i8], scale: f32) -> f32 {
     a.iter().zip(b).map(|(x, y)| (f64::from(*x) - f64::from(*y) * f64::from(scale)).powi(2)).sum::<f64>() as f32
 }
@@ -50,13 +50,13 @@ pub fn hamming(a: &[u8], b: &[u8]) -> u32 {
     a.iter().zip(b).map(|(x, y)| (x ^ y).count_ones()).sum()
 }
 
-/// The number of bits that two bit vectors share, as far as the shorter goes.
+/// The number of bits that two bit vectors share, up to the length of the shorter.
 pub fn and_count(a: &[u64], b: &[u64]) -> u64 {
     a.iter().zip(b).map(|(x, y)| u64::from((x & y).count_ones())).sum()
 }
 
-/// Appends to `out`, for each bit of `a` that `b` has too, `below` and the number of bits of `a` before it. Ends where
-/// the shorter ends.
+/// Appends to `out`, for each bit of `a` that `b` has too, `below` plus the number of bits of `a` before it. Stops at
+/// the end of the shorter.
 pub fn and_ranks(a: &[u64], b: &[u64], below: u32, out: &mut Vec<u32>) {
     let mut rank = below;
     for (a, b) in a.iter().zip(b) {

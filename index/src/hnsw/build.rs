@@ -28,7 +28,7 @@ use crate::quantize::Codes;
 use crate::segment::layout::NO_LINK;
 use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, thread};
 
-/// Nodes linked by one thread before others join, so that these find neighbours.
+/// The number of nodes that one thread links before others join, so that those find neighbours.
 const ALONE: usize = if cfg!(feature = "shuttle") { 8 } else { 256 };
 
 /// Nodes per work item of a thread.
@@ -592,7 +592,7 @@ mod tests {
         let old_ids: Vec<u32> = (0..600).map(|i| i * 2).collect();
         let options = BuildOptions::default();
         let old = build(Codes::new(DIM, Metric::L2, &codes[..600 * DIM]), &old_ids, params(), None, &options).unwrap();
-        // Each seventh old node goes, the entry point too; new ones come after.
+        // Every seventh old node and the entry point are removed, and new nodes are added.
         let mut kept = Vec::new();
         let (mut new_codes, mut new_ids) = (Vec::new(), Vec::new());
         for (at, id) in old_ids.iter().enumerate() {

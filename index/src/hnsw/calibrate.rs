@@ -7,7 +7,8 @@
 //! An ef between two measured ones is interpolated linearly. Recall is concave in ef, so interpolation errs towards a
 //! larger ef.
 //!
-//! Cost: one scan of the codes per held-out vector, and about 4,000 comparisons.
+//! Cost: one comparison of codes per held-out vector and vector, a piece of codes with many held-out vectors at a time,
+//! and about 4,000 comparisons on walks per held-out vector.
 
 use super::graph::GraphView;
 use super::params::{BuildOptions, Params};
@@ -15,17 +16,20 @@ use super::search::Walker;
 use super::search_limit::SearchLimit;
 use super::visited::Scratch;
 use crate::error::Result;
-use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, sample_positions};
 use crate::rows::{ExactQuery, RowsView};
+use crate::scorer::{Batch, BatchQuery, BatchScorer, CpuScorer, PartId};
 
 /// The measured values of ef.
 const EFS: [u32; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
 
-/// At most so many vectors are held back, and of so many one.
+/// At most this many vectors are held out, and at most one in `ONE_IN`.
 const QUESTIONS: usize = 512;
 const ONE_IN: usize = 32;
+
+/// So many vectors are compared with all others in one pass.
+const ASKED_TOGETHER: usize = 128;
 
 /// Recall is measured at this k.
 const K: usize = 10;
@@ -51,7 +55,7 @@ pub(crate) struct Coded<'a> {
     pub(crate) longest: f32,
 }
 
-/// The positions that are held back, ascending: of nodes that are on level 0 only, so that walks go down as they will.
+/// The positions that are held out, ascending. They are of nodes on level 0 only, so that upper levels are complete.
 pub(crate) fn held_back(ids: &[u32], params: &Params) -> Vec<u32> {
     let wanted = QUESTIONS.min(ids.len() / ONE_IN);
     let mut positions: Vec<u32> = sample_positions(ids.len(), wanted).map(|at| at as u32).collect();
@@ -61,7 +65,7 @@ pub(crate) fn held_back(ids: &[u32], params: &Params) -> Vec<u32> {
     positions
 }
 
-/// Measures ef by ef, asking for the vectors at `held`, which the graph is without.
+/// Measures ef by ef with the vectors at `held` as queries, which the graph does not contain.
 ///
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled).
@@ -72,8 +76,10 @@ pub(crate) fn measure(
     options: &BuildOptions<'_>,
 ) -> Result<Vec<Measured>> {
     options.check_cancelled()?;
-    let questions = each(held, options.threads, |position, _| Question::new(coded, held, *position));
-    let questions: Vec<Question> = questions.into_iter().collect::<Result<_>>()?;
+    let groups: Vec<&[u32]> =
+        held.chunks(held.len().div_ceil(options.threads.max(1)).clamp(1, ASKED_TOGETHER)).collect();
+    let questions = each(&groups, options.threads, |group, _| Question::all(coded, held, group));
+    let questions: Vec<Question> = questions.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     let wanted: usize = questions.iter().map(|question| question.count).sum();
     if wanted == 0 {
         // Any walk visits all of so few vectors.
@@ -121,20 +127,34 @@ struct Question {
 }
 
 impl Question {
-    fn new(coded: &Coded<'_>, held: &[u32], position: u32) -> Result<Self> {
+    /// The questions of the vectors at `asked`, compared with all vectors in one pass.
+    fn all(coded: &Coded<'_>, held: &[u32], asked: &[u32]) -> Result<Vec<Self>> {
         let (rows, quantizer) = (&coded.rows, coded.quantizer);
         let mut vector = vec![0.0; rows.spec().dim];
-        rows.decode(position as usize, &mut vector);
-        let query = ExactQuery::new(rows.spec(), &vector)?;
-        // Some of its nearest neighbours may be held out too.
-        let mut top = TopHits::new(K * 2);
-        let code = quantizer.query_code(query.vector());
-        let bounds = CodeBounds::new(quantizer, coded.codes, coded.errors, coded.longest, &code);
-        flat::scan_coded(rows, &bounds, &query, None, &mut top);
+        let mut queries = Vec::with_capacity(asked.len());
+        for position in asked {
+            rows.decode(*position as usize, &mut vector);
+            queries.push(ExactQuery::new(rows.spec(), &vector)?);
+        }
+        let bounds = |query: &ExactQuery| {
+            let code = quantizer.query_code(query.vector());
+            CodeBounds::new(quantizer, coded.codes, coded.errors, coded.longest, &code)
+        };
+        // Some of the nearest neighbours may be held out too.
+        let k = K * 2;
+        let mut tops = vec![TopHits::new(k); queries.len()];
+        let batched: Vec<BatchQuery<'_>> =
+            queries.iter().map(|exact| BatchQuery { exact, bounds: Some(bounds(exact)) }).collect();
+        let batch = Batch { part: PartId::next(), rows: *rows, matching: None, queries: &batched, k };
+        CpuScorer.scan(&batch, &mut tops)?;
         let linked = |hit: &Hit| rows.position(hit.id).is_some_and(|at| held.binary_search(&(at as u32)).is_err());
-        let nearest: Vec<Hit> = top.into_sorted().into_iter().filter(linked).take(K).collect();
-        let least = nearest.last().map_or(f32::INFINITY, |last| last.score);
-        Ok(Self { code: quantizer.encode_query(query.vector()), query, least, count: nearest.len() })
+        let question = |(query, top): (ExactQuery, TopHits)| {
+            let nearest: Vec<Hit> = top.into_sorted().into_iter().filter(linked).take(K).collect();
+            let least = nearest.last().map_or(f32::INFINITY, |last| last.score);
+            Self { code: quantizer.encode_query(query.vector()), query, least, count: nearest.len() }
+        };
+        drop(batched);
+        Ok(queries.into_iter().zip(tops).map(question).collect())
     }
 
     /// The number of nearest neighbours that a walk finds. Ties with the last of them count.

@@ -40,7 +40,7 @@ pub(crate) struct LevelView<'a> {
     guard: Option<CheckedSection<'a>>,
     /// The first word of an upper level in its checked section.
     start: usize,
-    /// Of an upper level, how many nodes there are on level 0 and on the level below.
+    /// For an upper level, the number of nodes on level 0 and on the level below.
     nodes: [usize; 2],
 }
 
@@ -243,7 +243,7 @@ impl UpperLevel {
                 return bad(i, "positions do not ascend within the segment");
             }
             if below.position_at(*down) != Some(*position) {
-                return bad(self.count + i, "a node is not where it should be in the level below");
+                return bad(self.count + i, "a node has a wrong index in the level below");
             }
         }
         Ok(())
@@ -262,8 +262,8 @@ impl UpperLevel {
     }
 }
 
-/// Checks that `links` are the lists of `count` nodes, all within the level and filled up at the end only. Returns how
-/// many links there are.
+/// Checks that `links` are the lists of `count` nodes, all within the level and padded at the end only. Returns the
+/// number of links.
 pub(crate) fn check_links(section: &'static str, links: &[u32], count: usize, width: usize) -> Result<u64> {
     if links.len() != count * width {
         return Err(Error::corrupt(section, 0, format!("{} links for {count} nodes of {width}", links.len())));
@@ -275,7 +275,7 @@ pub(crate) fn check_links(section: &'static str, links: &[u32], count: usize, wi
         let fine = used.iter().all(|link| (*link as usize) < count && *link as usize != node)
             && filling.iter().all(|link| *link == NO_LINK);
         if !fine {
-            return Err(Error::corrupt(section, node * width * 4, format!("the links of node {node} lead nowhere")));
+            return Err(Error::corrupt(section, node * width * 4, format!("node {node} has an invalid link")));
         }
         total += used.len() as u64;
     }

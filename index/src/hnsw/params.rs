@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::quantize::mix;
 use crate::segment::layout::MAX_LINKS;
 
-/// How a graph is built; see [`BuildOptions`] for what each means.
+/// Build parameters of a graph; see [`BuildOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Params {
     pub(crate) m: usize,
@@ -15,13 +15,13 @@ pub(crate) struct Params {
     pub(crate) seed: u64,
 }
 
-/// No node is on a higher level; with m = 2 one in two thousand million would be.
+/// The highest level. With m = 2, only one node in two thousand million would be on a higher one.
 const TOP_LEVEL: usize = 31;
 
 impl Params {
     /// The level of the node with that id: l or higher with probability m^-l (paper, section 4.1, with mL = 1/ln m).
     ///
-    /// Reckoned in integers, because files depend on it: every machine must come to the same level.
+    /// Computed in integers, because files depend on it: every machine must compute the same level.
     pub(crate) fn level(&self, id: u32) -> usize {
         let random = mix(self.seed ^ mix(u64::from(id)));
         let m = self.m.max(2) as u64;
@@ -30,7 +30,7 @@ impl Params {
     }
 }
 
-/// How far a build or a merge has come.
+/// The progress of a build or a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Vectors linked so far.
@@ -39,22 +39,22 @@ pub struct Progress {
     pub total: usize,
 }
 
-/// How a segment is built.
+/// Options for building a segment.
 #[derive(Clone, Copy)]
 pub struct BuildOptions<'a> {
-    /// Links a node above level 0; twice as many at level 0.
+    /// The number of links of a node above level 0; twice as many at level 0.
     pub m: usize,
-    /// How many candidates a node's links are selected from.
+    /// The number of candidates from which a node's links are selected.
     pub ef_construction: usize,
-    /// Threads; with one, equal input gives equal bytes.
+    /// The number of threads. With one thread, equal input gives equal bytes.
     pub threads: usize,
     /// The seed of the nodes' levels.
     pub seed: u64,
-    /// A segment of fewer vectors gets no graph and is scanned.
+    /// The least number of vectors for a graph; smaller segments are scanned.
     pub graph_from: usize,
-    /// Called now and then, from any of the threads.
+    /// Called repeatedly, from any of the threads.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    /// Set it, and the build ends with [`Error::Cancelled`].
+    /// Setting this flag ends the build with [`Error::Cancelled`].
     pub cancel: Option<&'a AtomicBool>,
 }
 
@@ -77,7 +77,7 @@ impl std::fmt::Debug for BuildOptions<'_> {
 }
 
 impl BuildOptions<'_> {
-    /// The shape of the graph that these options ask for.
+    /// The graph parameters of these options.
     pub(crate) fn params(&self) -> Result<Params> {
         let (m, m0) = (self.m, self.m.saturating_mul(2));
         if m < 2 || m0 > MAX_LINKS {
@@ -86,7 +86,7 @@ impl BuildOptions<'_> {
         Ok(Params { m, m0, ef_construction: self.ef_construction.max(m0), seed: self.seed })
     }
 
-    /// Fails if the caller has asked to stop.
+    /// Fails if the caller requested cancellation.
     pub(crate) fn check_cancelled(&self) -> Result<()> {
         match self.cancel {
             Some(cancel) if cancel.load(Ordering::Relaxed) => Err(Error::Cancelled),

@@ -62,14 +62,14 @@ pub(crate) struct Scratch {
 /// Slots of a pool.
 const PLACES: usize = 16;
 
-/// Scratch memory that searches take and give back. Each thread has a place of its own, as far as there are enough, and
-/// finds there what it gave back, still near its core; it looks elsewhere before it makes more.
+/// A pool of scratch memory. Each thread has its own slot, as far as there are enough, so that it reuses memory that is
+/// still in its core's cache. It looks in other slots before it allocates.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: [Place; PLACES],
 }
 
-/// On cache lines of its own, two of which come together.
+/// A slot on its own pair of cache lines, which are fetched together.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Place(Mutex<Vec<Scratch>>);
@@ -131,7 +131,7 @@ mod tests {
             pool.give_back(Scratch { nodes: Vec::with_capacity(capacity), ..Scratch::default() });
         };
         give(100);
-        // What this thread gave back is taken second, and the third is a new one.
+        // The memory that this thread gave back is taken second, and the third is a new one.
         let taken = std::thread::scope(|scope| {
             let other = scope.spawn(|| {
                 give(200);

@@ -10,10 +10,12 @@
 use std::sync::Arc;
 
 use crate::bitmap::Bits;
+use crate::error::Result;
 use crate::flat;
 use crate::hit::TopHits;
 use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, QueryCode};
 use crate::rows::{ExactQuery, Rows, RowsView};
+use crate::scorer::{Batch, BatchQuery, BatchScorer, PartId, position_words};
 use crate::spec::VectorSpec;
 
 /// Smaller blocks have no codes: computing them would cost more than they save.
@@ -30,6 +32,7 @@ const WORSE: f32 = 1.25;
 pub(super) struct Block {
     rows: Rows,
     coded: Option<Coded>,
+    part_id: PartId,
 }
 
 /// The codes of a block with their errors.
@@ -55,6 +58,30 @@ pub(super) struct Trained {
 pub(super) struct Asked<'a> {
     trained: &'a Arc<Trained>,
     code: QueryCode,
+}
+
+/// Queries of a batch with their codes for the blocks of one quantizer.
+pub(super) struct AskedBatch<'a> {
+    pub(super) queries: &'a [ExactQuery],
+    pub(super) k: usize,
+    pub(super) filter: Option<&'a Bits>,
+    codes: Option<(Arc<Trained>, Vec<QueryCode>)>,
+}
+
+impl<'a> AskedBatch<'a> {
+    pub(super) fn new(queries: &'a [ExactQuery], k: usize, filter: Option<&'a Bits>) -> Self {
+        Self { queries, k, filter, codes: None }
+    }
+
+    /// The queries' codes by a quantizer.
+    fn codes(&mut self, trained: &Arc<Trained>) -> &[QueryCode] {
+        if self.codes.as_ref().is_some_and(|(by, _)| !Arc::ptr_eq(by, trained)) {
+            self.codes = None;
+        }
+        let of = |query: &ExactQuery| trained.quantizer.query_code(query.vector());
+        let make = || (Arc::clone(trained), self.queries.iter().map(of).collect());
+        &self.codes.get_or_insert_with(make).1
+    }
 }
 
 impl Coded {
@@ -96,7 +123,7 @@ impl Block {
     /// A block of `rows`, encoded if it is large enough, with the quantizer `at_hand` if that fits.
     pub(super) fn new(rows: Rows, at_hand: Option<&Arc<Trained>>) -> Self {
         let coded = (rows.len() >= CODED_FROM).then(|| Coded::new(&rows, at_hand));
-        Self { rows, coded }
+        Self { rows, coded, part_id: PartId::next() }
     }
 
     /// Its quantizer.
@@ -106,7 +133,7 @@ impl Block {
 
     /// A block without codes, which is scanned rarely.
     pub(super) fn uncoded(rows: Rows) -> Self {
-        Self { rows, coded: None }
+        Self { rows, coded: None, part_id: PartId::next() }
     }
 
     /// The exact vectors.
@@ -138,6 +165,37 @@ impl Block {
         let asked = asked.get_or_insert_with(|| Asked { trained, code: trained.quantizer.query_code(query.vector()) });
         flat::scan_coded(&rows, &coded.bounds(rows.spec(), &asked.code), query, filter, top);
         matching as u64
+    }
+}
+
+impl Block {
+    /// As [`Block::scan`] for each query of a batch, with the best of each in `tops`. Returns the number of vectors
+    /// that pass, and whether an accelerator compared them.
+    pub(super) fn scan_batch(
+        &self,
+        asked: &mut AskedBatch<'_>,
+        scorer: &dyn BatchScorer,
+        tops: &mut [TopHits],
+    ) -> Result<(u64, bool)> {
+        let ids = self.rows.ids();
+        let matching = asked.filter.map_or(ids.len(), |filter| count_in(filter, ids));
+        if matching == 0 {
+            return Ok((0, false));
+        }
+        let filter = asked.filter.filter(|_| matching < ids.len());
+        let words = filter.map(|filter| position_words(ids.len(), flat::matching(ids, filter)));
+        let (exact, k) = (asked.queries, asked.k);
+        let queries: Vec<BatchQuery<'_>> = match &self.coded {
+            None => exact.iter().map(|exact| BatchQuery { exact, bounds: None }).collect(),
+            Some(coded) => {
+                let codes = exact.iter().zip(asked.codes(&coded.trained));
+                let bounds = |code| Some(coded.bounds(self.rows.spec(), code));
+                codes.map(|(exact, code)| BatchQuery { exact, bounds: bounds(code) }).collect()
+            }
+        };
+        let (part, rows) = (self.part_id, self.rows.view());
+        let batch = Batch { part, rows, matching: words.as_deref(), queries: &queries, k };
+        Ok((matching as u64, scorer.scan(&batch, tops)?))
     }
 }
 

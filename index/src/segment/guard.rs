@@ -99,7 +99,7 @@ impl Guard {
     pub(crate) fn damage(&self) -> Result<()> {
         match self.damaged.load(Ordering::Relaxed) {
             NONE => Ok(()),
-            block => Err(Error::corrupt(self.name, block * BLOCK_LEN, "the block is not as it was written")),
+            block => Err(Error::corrupt(self.name, block * BLOCK_LEN, "the block is damaged")),
         }
     }
 }

@@ -13,18 +13,18 @@ use crate::rows::RowsView;
 pub(crate) struct IdSet<'a> {
     first: u32,
     last: u32,
-    /// `None` when they are all the ids from the first to the last.
+    /// `None` if the ids are consecutive.
     set: Option<Ranked<'a>>,
 }
 
-/// A set, and how many of it lie before each of its blocks, from the block of the first id on.
+/// A set, with the number of ids before each of its blocks, from the block of the first id on.
 #[derive(Clone, Copy, Debug)]
 struct Ranked<'a> {
     blocks: &'a [u64],
     below: &'a [u32],
 }
 
-/// A set that is not all ids from the first to the last, as section `MEMB` holds it.
+/// A set of ids that are not consecutive, as in section `MEMB`.
 #[derive(Debug)]
 pub(crate) struct IdSetBits {
     blocks: Vec<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct IdSetBits {
 }
 
 impl IdSetBits {
-    /// Of `ids`, ascending; nothing when they are dense or none.
+    /// The set of `ids`, which ascend; `None` if they are consecutive or empty.
     pub(crate) fn of(ids: &[u32]) -> Option<Self> {
         let (first, last) = (*ids.first()?, *ids.last()?);
         if (last - first) as usize + 1 == ids.len() {
@@ -46,7 +46,7 @@ impl IdSetBits {
         Some(Self { blocks, below })
     }
 
-    /// The set, whose least and greatest ids are these.
+    /// A view of the set, whose least and greatest ids are given.
     pub(crate) fn view(&self, first: u32, last: u32) -> IdSet<'_> {
         IdSet { first, last, set: Some(Ranked { blocks: &self.blocks, below: &self.below }) }
     }
@@ -57,12 +57,12 @@ impl IdSetBits {
     }
 }
 
-/// How many blocks there are from the one of the first id to that of the last.
+/// The number of blocks from the one of the first id to that of the last.
 fn block_count(first: u32, last: u32) -> usize {
     (last / 64).saturating_sub(first / 64) as usize + 1
 }
 
-/// How many ids lie before each block.
+/// The number of ids before each block.
 fn ranks(blocks: &[u64]) -> impl Iterator<Item = u32> + '_ {
     blocks.iter().scan(0, |count, block| {
         let below = *count;
@@ -77,7 +77,7 @@ impl<'a> IdSet<'a> {
         Self { first, last, set: None }
     }
 
-    /// The set that `bytes` hold, of `count` ids of which these are the least and the greatest.
+    /// Decodes the set in `bytes`, whose least and greatest ids are given.
     ///
     /// # Errors
     /// The byte offset and a description of the damage.
@@ -102,7 +102,7 @@ impl<'a> IdSet<'a> {
             return Ok(());
         };
         if let Some(at) = ranks(blocks).zip(below).position(|(rank, below)| rank != *below) {
-            return Err(((blocks.len() * 2 + at) * 4, "a count does not fit the ids before it".to_owned()));
+            return Err(((blocks.len() * 2 + at) * 4, "a rank does not match the ids before it".to_owned()));
         }
         let found: u64 = blocks.iter().map(|block| u64::from(block.count_ones())).sum();
         if found != count as u64 {
@@ -111,12 +111,12 @@ impl<'a> IdSet<'a> {
         let least = blocks.first().map_or(64, |block| block.trailing_zeros());
         let greatest = blocks.last().map_or(64, |block| block.leading_zeros());
         if (least, greatest) != (self.first % 64, 63 - self.last % 64) {
-            return Err((0, "the first or the last id is another".to_owned()));
+            return Err((0, "the first or the last id does not match the header".to_owned()));
         }
         Ok(())
     }
 
-    /// The position of `id`, if it is here.
+    /// The position of `id`, if present.
     #[inline]
     pub(crate) fn position(&self, id: u32) -> Option<u32> {
         match &self.set {
@@ -136,7 +136,7 @@ impl<'a> IdSet<'a> {
         (first..=last).flat_map(move |at| Ones(self.block(at)).map(move |bit| at as u32 * 64 + bit))
     }
 
-    /// How many are in `filter`.
+    /// The number of ids in `filter`.
     pub(crate) fn count(&self, filter: &Bits) -> u64 {
         match &self.set {
             Some(set) => {
@@ -147,13 +147,13 @@ impl<'a> IdSet<'a> {
         }
     }
 
-    /// The positions of those in `filter`, ascending.
+    /// The positions of the ids in `filter`, ascending.
     pub(crate) fn positions(self, filter: &'a Bits) -> Positions<'a> {
         let next = self.first as usize / 64;
         Positions { members: self, filter, next, listed: Vec::new(), given: 0 }
     }
 
-    /// The positions of the first of those in `filter` in each of `parts` runs of ids, where there is one.
+    /// For each of `parts` runs of ids, the position of its first id in `filter`, if there is one.
     pub(crate) fn firsts(self, filter: &'a Bits, parts: usize) -> impl Iterator<Item = u32> + 'a {
         let (first, last) = (self.first as usize / 64, self.last as usize / 64);
         let end = filter.blocks().len().min(last + 1);
@@ -167,7 +167,7 @@ impl<'a> IdSet<'a> {
         })
     }
 
-    /// The members in the block of 64 ids at that place.
+    /// The members in the block of 64 ids at that index.
     #[inline]
     fn block(&self, at: usize) -> u64 {
         let (first, last) = (self.first as usize / 64, self.last as usize / 64);
@@ -181,7 +181,7 @@ impl<'a> IdSet<'a> {
         }
     }
 
-    /// How many members lie before the block at that place, from that of the first on.
+    /// The number of members before the block at that index, counted from the block of the first id.
     fn below(&self, at: usize) -> u32 {
         match &self.set {
             Some(set) => set.below[at - self.first as usize / 64],
@@ -208,13 +208,13 @@ impl Iterator for Ones {
     }
 }
 
-/// Blocks whose positions are listed in one go.
+/// The number of blocks whose positions are listed at a time.
 const LISTED_BLOCKS: usize = 32;
 
-/// Positions that are listed at least, while there are any left.
+/// The least number of positions that are listed at a time, while any are left.
 const LISTED: usize = 512;
 
-/// The positions of a set's ids that a filter lets through, ascending: one by one, or some hundreds at a time.
+/// The positions of a set's ids that match a filter, ascending: one by one, or some hundreds at a time.
 #[derive(Debug)]
 pub(crate) struct Positions<'a> {
     members: IdSet<'a>,
@@ -227,7 +227,7 @@ pub(crate) struct Positions<'a> {
 }
 
 impl Positions<'_> {
-    /// Puts those to come into `out`, some hundreds if there are as many; says whether there are any.
+    /// Lists the next positions in `out`, some hundreds if available; returns false if none are left.
     pub(crate) fn list(&mut self, out: &mut Vec<u32>) -> bool {
         out.clear();
         let end = self.members.last as usize / 64 + 1;
@@ -241,13 +241,13 @@ impl Positions<'_> {
         !out.is_empty()
     }
 
-    /// Puts every `step`-th of those to come into `every`.
+    /// Lists every `step`-th of the remaining positions in `every`.
     pub(crate) fn every(mut self, step: usize, every: &mut Vec<u32>) {
         every.clear();
         let (mut listed, mut skipped) = (Vec::new(), 0);
         while self.list(&mut listed) {
             every.extend(listed.iter().skip(skipped).step_by(step));
-            // How many of the next are left out before one is taken.
+            // The number of positions to skip before the next one is taken.
             skipped = (skipped + (step - listed.len() % step)) % step;
         }
     }
@@ -268,11 +268,11 @@ impl Iterator for Positions<'_> {
     }
 }
 
-/// Says whether the vector at a position matches.
+/// Tests whether the vector at a position matches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matcher<'a> {
     filter: &'a Bits,
-    /// `None` when the id is the first plus the position.
+    /// `None` if an id is the first id plus its position.
     rows: Option<RowsView<'a>>,
     first: u32,
 }
@@ -335,7 +335,7 @@ mod tests {
     fn a_set_is_read_as_it_was_written_and_any_other_is_refused() {
         let ids: Vec<u32> = (0..300).map(|i| i * i % 7 + i * 7 + 130).collect();
         let (first, last) = (ids[0], ids[299]);
-        // On a boundary of eight bytes, as a section is.
+        // Aligned to eight bytes, like a section.
         let mut written = IdSetBits::of(&ids).unwrap().encode();
         let len = written.len();
         written.resize(len.next_multiple_of(8), 0);

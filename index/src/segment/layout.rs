@@ -3,20 +3,20 @@
 //! A *position* counts the vectors of the segment from 0, in id order. All integers are little-endian; each section
 //! starts on a 64-byte boundary, so that arrays are read in place.
 //!
-//! | section | holds | present |
+//! | section | content | present |
 //! |---|---|---|
 //! | `HEAD` | the header below | always |
 //! | `IDS ` | count * u32: ids, ascending | always |
 //! | `VECS` | count * dim components in the encoding | always |
 //! | `SCAL` | count * f32: scale of each vector | encoding i8 |
 //! | `CODE` | count * dim * i8: scan codes | with scan codes |
-//! | `CERR` | count * u8: how far the code is from the vector, in parts of 255 of the largest error, rounded up | with scan codes |
-//! | `MEAN` | dim * f32: taken off before coding | with scan codes, metric l2 |
-//! | `LNK0` | count * m0 * u32: positions linked at level 0, filled up with `u32::MAX` | with a graph |
+//! | `CERR` | count * u8: error of the code in 255ths of the largest error, rounded up | with scan codes |
+//! | `MEAN` | dim * f32: subtracted before coding | with scan codes, metric l2 |
+//! | `LNK0` | count * m0 * u32: positions linked at level 0, padded with `u32::MAX` | with a graph |
 //! | `UPPR` | the levels above 0, lowest first, see below | with a graph |
-//! | `MEMB` | the ids as a set, see below | with a graph, unless the ids are all from the first to the last |
-//! | `SUMS` | u32 CRC32s of every 4,096 bytes, and of what is left, of `VECS`, then of `CODE`, `LNK0`, `IDS `, `CERR` and `UPPR` | with a graph |
-//! | `CALB` | pairs of u32 ef and f32 recall@10 measured at the build on vectors held back till last, both ascending | with a graph |
+//! | `MEMB` | the ids as a set, see below | with a graph, unless the ids are consecutive |
+//! | `SUMS` | u32 CRC32s of the blocks of other sections, see below | with a graph |
+//! | `CALB` | pairs of u32 ef and f32 recall@10, ascending, measured at the build on held-out vectors | with a graph |
 //!
 //! `HEAD`, 64 bytes:
 //!
@@ -28,8 +28,8 @@
 //! | 6 | 1 | scan codes: 0 none, 1 i8 with one scale; a graph has them |
 //! | 7 | 1 | order of positions: 0 by id |
 //! | 8 | 4 | count |
-//! | 12 | 4 | m, links a node above level 0; 0 without a graph, like all up to the seed |
-//! | 16 | 4 | m0, links a node at level 0 |
+//! | 12 | 4 | m, links per node above level 0; 0 without a graph, like all fields up to the seed |
+//! | 16 | 4 | m0, links per node at level 0 |
 //! | 20 | 4 | ef_construction |
 //! | 24 | 4 | levels above 0 |
 //! | 28 | 4 | entry point: a position that is on the highest level |
@@ -38,18 +38,21 @@
 //! | 44 | 4 | first id |
 //! | 48 | 4 | last id |
 //! | 52 | 4 | f32: length of the longest vector, rounded up |
-//! | 56 | 4 | f32: largest distance of a vector from what its code stands for, rounded up; 0 without scan codes |
+//! | 56 | 4 | f32: largest distance of a vector from its decoded code, rounded up; 0 without scan codes |
 //! | 60 | 4 | zero |
 //!
-//! `UPPR` holds for each level its node count n as u32 and then three arrays of u32: n positions, ascending; n indices
-//! of the same nodes in the level below (in level 1: the positions again); n * m links as indices in this level, filled
-//! up with `u32::MAX`. So a walk needs no search to go down. A node is on level l when mix(seed ^ mix(id)) is below
-//! each of the first l of the numbers (2^64 - 1) / m, that / m, and so on, divisions rounded down, where mix is the
-//! generator splitmix64: the finaliser, after 0x9e3779b97f4a7c15 was added; but none is above level 31. A merge relies
-//! on that.
+//! `UPPR` has for each level its node count n as u32 and then three arrays of u32: n positions, ascending; n indices
+//! of the same nodes in the level below (in level 1: the positions again); n * m links as indices in this level, padded
+//! with `u32::MAX`. So a walk descends without a search. A node is on level l if mix(seed ^ mix(id)) is below each of
+//! the first l of the numbers (2^64 - 1) / m, that / m, and so on, divisions rounded down. mix is the generator
+//! splitmix64: its finaliser after adding 0x9e3779b97f4a7c15. No node is above level 31. Merges rely on that.
 //!
-//! `MEMB` holds u64 words, of which bit i % 64 of number i / 64 - first id / 64 says whether id i is there, up to the
-//! word of the last id; then for each of them as u32 how many ids there are in the words before.
+//! `SUMS` covers the sections `VECS`, `CODE`, `LNK0`, `IDS `, `CERR` and `UPPR`, in this order, each in blocks of 4,096
+//! bytes with a shorter last one.
+//!
+//! `MEMB` has u64 words up to the word of the last id; bit i % 64 of word i / 64 - first id / 64 is set if id i is
+//! present.
+//! A u32 for each word follows: the number of ids in the words before it.
 
 use crate::error::{Error, Result};
 use crate::spec::{Encoding, MAX_DIM, Metric, VectorSpec};
@@ -72,16 +75,16 @@ pub(crate) const MEMBERS: [u8; 4] = *b"MEMB";
 pub(crate) const SUMS: [u8; 4] = *b"SUMS";
 pub(crate) const CALIBRATION: [u8; 4] = *b"CALB";
 
-/// Fills a list of links up; no position is that large.
+/// The padding of link lists; no position is that large.
 pub(crate) const NO_LINK: u32 = u32::MAX;
 
-/// The most vectors in a segment: a walk keeps a position and one more bit in 32.
+/// The greatest number of vectors in a segment: a walk stores a position and one more bit in 32 bits.
 pub const MAX_COUNT: usize = (1 << 31) - 1;
 
-/// The most links a node may have; a list is copied to the stack while it is read.
+/// The greatest number of links of a node; a list is copied to the stack while it is read.
 pub(crate) const MAX_LINKS: usize = 256;
 
-/// Levels above 0 beyond this do not occur with any m from 2 on.
+/// The bound of levels above 0 for any m from 2 on.
 const MAX_LEVELS: u32 = 32;
 
 const DIM: usize = 0;
@@ -116,22 +119,22 @@ pub(crate) struct Head {
     pub(crate) count: u32,
     pub(crate) first_id: u32,
     pub(crate) last_id: u32,
-    /// No vector is longer.
+    /// An upper bound of the vectors' lengths.
     pub(crate) longest: f32,
-    /// Always there with a graph, which is walked on them.
+    /// Always present with a graph, whose walks compare codes.
     pub(crate) codes: Option<CodesHead>,
     pub(crate) graph: Option<GraphHead>,
 }
 
-/// What the header says about the scan codes.
+/// The header's fields about scan codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CodesHead {
     pub(crate) scale: f32,
-    /// No vector is further from what its code stands for.
+    /// An upper bound of the distances of vectors from their decoded codes.
     pub(crate) error: f32,
 }
 
-/// What the header says about the graph.
+/// The header's fields about the graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GraphHead {
     pub(crate) m: u32,

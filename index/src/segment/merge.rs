@@ -1,17 +1,19 @@
 //! Merges several segments into one.
 //!
-//! The graph of the largest segment is kept, and the vectors of the others are added to it. All vectors get new codes,
-//! because the scale of one segment may clip the vectors of another. If the largest segment has less than half of the
-//! merged vectors, or has lost more than a fifth of its own, keeping its graph saves nothing and a new graph is built.
+//! The largest graph is kept with its codes, and the vectors of the other segments are added to it. All vectors get new
+//! codes if one scale for all would be another by a quarter: it would clip or coarsen the new ones. A graph that lost
+//! more than a fifth of its vectors is not worth keeping, and a new one is built.
+//!
+//! Cost: a vector of another segment is linked anew, which takes far longer than copying one of the kept graph.
+//! Calibration is measured again when the number of vectors passes a power of two.
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
 use super::layout::NO_LINK;
-use super::reader::{self, VectorSegment};
-use super::writer::{self, build_segment};
+use super::reader::VectorSegment;
+use super::writer::{self, build_owned};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
-use crate::hnsw::build::Base;
 use crate::hnsw::params::BuildOptions;
 use crate::rows::{Rows, RowsView};
 
@@ -19,7 +21,7 @@ use crate::rows::{Rows, RowsView};
 ///
 /// # Errors
 /// [`Error::Empty`] if `keep` keeps nothing, [`Error::Mismatch`] for segments of different spaces,
-/// [`Error::IdOrder`] for an id in two segments, and the errors of [`build_segment`].
+/// [`Error::IdOrder`] for an id in two segments, and the errors of [`build_segment`](super::build_segment).
 pub fn merge_segments(
     segments: &[&VectorSegment],
     keep: Option<&Bits>,
@@ -48,12 +50,20 @@ pub fn merge_segments(
     segments.iter().for_each(|segment| segment.file().advise_dont_need());
     options.check_cancelled()?;
     if rows.len() >= options.graph_from
-        && let Some((at, base)) = largest_graph(segments, &order)?
+        && let Some(at) = largest_graph(segments, &order)
     {
         segments[at].check_all()?;
-        return add_to(base, at, &views, &order, &rows, identity, options);
+        let mut kept = vec![NO_LINK; views[at].len()];
+        for (new, origin) in order.iter().enumerate().filter(|(_, origin)| origin.segment == at) {
+            kept[origin.position] = new as u32;
+        }
+        if let Some((extended, params)) = segments[at].extended(&kept)? {
+            let head = writer::head(&rows, extended.longest(&rows.view()))?;
+            let walkable = writer::link(&rows, Some(&extended), params, head.longest, options)?;
+            return Ok(writer::write_graph(head, rows, identity, walkable));
+        }
     }
-    build_segment(&rows, identity, options)
+    build_owned(rows, identity, options)
 }
 
 /// The source of a merged vector.
@@ -79,38 +89,11 @@ fn id_order(views: &[RowsView<'_>], keep: Option<&Bits>) -> Result<Vec<Origin>> 
     }
 }
 
-/// The segment whose graph is worth keeping, if any.
-fn largest_graph<'a>(
-    segments: &[&'a VectorSegment],
-    order: &[Origin],
-) -> Result<Option<(usize, reader::SegmentGraph<'a>)>> {
+/// The segment with the largest graph that is worth keeping, if any.
+fn largest_graph(segments: &[&VectorSegment], order: &[Origin]) -> Option<usize> {
     let mut kept = vec![0usize; segments.len()];
     order.iter().for_each(|origin| kept[origin.segment] += 1);
-    let Some((at, kept)) = kept.into_iter().enumerate().max_by_key(|(_, kept)| *kept) else {
-        return Ok(None);
-    };
-    let worth = kept * 2 >= order.len() && kept * 5 >= segments[at].len() * 4;
-    Ok(match segments[at].walkable()? {
-        Some(walkable) if worth => Some((at, walkable)),
-        _ => None,
-    })
-}
-
-fn add_to(
-    base: reader::SegmentGraph<'_>,
-    at: usize,
-    views: &[RowsView<'_>],
-    order: &[Origin],
-    rows: &Rows,
-    identity: FileIdentity,
-    options: &BuildOptions<'_>,
-) -> Result<SegmentFileWriter> {
-    let mut kept = vec![NO_LINK; views[at].len()];
-    for (new, origin) in order.iter().enumerate().filter(|(_, origin)| origin.segment == at) {
-        kept[origin.position] = new as u32;
-    }
-    let head = writer::head(rows)?;
-    let old = Base { graph: base.graph, kept: &kept };
-    let walkable = writer::link(rows, Some(&old), base.params, options)?;
-    writer::write_graph(head, rows, identity, &walkable)
+    let graphs = kept.into_iter().enumerate().filter(|(at, _)| segments[*at].has_graph());
+    let (at, kept) = graphs.max_by_key(|(_, kept)| *kept)?;
+    (kept * 5 >= segments[at].len() * 4).then_some(at)
 }

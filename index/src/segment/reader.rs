@@ -13,13 +13,16 @@ use holotype_storage::segment_file::SegmentFile;
 
 use super::guard::{self, CheckedSection, Guard, SectionKind};
 use super::layout::{self, GraphHead, Head};
+use super::writer::Extended;
 use crate::error::{Error, Result};
+use crate::hnsw::build::Base;
 use crate::hnsw::calibrate::{Measured, ef_for};
 use crate::hnsw::graph::{GraphView, UpperLevel};
 use crate::hnsw::params::Params;
 use crate::hnsw::visited::Pool;
 use crate::quantize::{CodeBounds, CodeErrors, Codes, LikelyScore, Quantizer};
 use crate::rows::{ExactQuery, RowsView, VectorsView};
+use crate::scorer::PartId;
 use crate::segment::id_set::{IdSet, IdSetBits};
 use crate::spec::{Encoding, Metric, VectorSpec};
 
@@ -34,6 +37,7 @@ pub struct VectorSegment {
     quantizer: Option<Quantizer>,
     graph: Option<GraphParts>,
     pool: Pool,
+    part_id: PartId,
 }
 
 /// The part of a segment's graph that is kept in memory.
@@ -92,7 +96,8 @@ impl VectorSegment {
         if head.spec != *spec {
             return Err(Error::Mismatch { expected: spec.to_string(), found: head.spec.to_string() });
         }
-        let mut segment = Self { file, head, members: None, quantizer: None, graph: None, pool: Pool::default() };
+        let (pool, part_id) = (Pool::default(), PartId::next());
+        let mut segment = Self { file, head, members: None, quantizer: None, graph: None, pool, part_id };
         segment.members = segment.check_ids()?;
         segment.check_vectors()?;
         segment.quantizer = segment.check_codes()?;
@@ -125,6 +130,11 @@ impl VectorSegment {
     /// The smallest and the largest id.
     pub fn id_range(&self) -> std::ops::RangeInclusive<u32> {
         self.head.first_id..=self.head.last_id
+    }
+
+    /// Its identity within this process.
+    pub(crate) fn part_id(&self) -> PartId {
+        self.part_id
     }
 
     /// True if it has a graph; a small segment is scanned.
@@ -268,6 +278,21 @@ impl VectorSegment {
         Ok(Some(SegmentGraph { params: params(head), quantizer, codes, longest: self.head.longest, graph }))
     }
 
+    /// The parts of a segment with a graph that a merge keeps. Its bytes must all be verified. `kept` gives the new
+    /// position of each vector.
+    ///
+    /// # Errors
+    /// A storage error when the file is damaged.
+    pub(super) fn extended<'a>(&'a self, kept: &'a [u32]) -> Result<Option<(Extended<'a>, Params)>> {
+        let (Some(walkable), Some(head), Some(parts)) = (self.walkable()?, self.head.codes, &self.graph) else {
+            return Ok(None);
+        };
+        let SegmentGraph { params, quantizer, codes, longest, graph } = walkable;
+        let errors = CodeErrors { largest: head.error, parts: self.large(layout::CODE_ERRORS, "CERR")?, guard: None };
+        let (base, calibration) = (Base { graph, kept }, parts.calibration.as_slice());
+        Ok(Some((Extended { base, quantizer, codes, errors, calibration, longest }, params)))
+    }
+
     /// Proven bounds of similarities to `query`, if there are scan codes.
     ///
     /// # Errors
@@ -383,7 +408,7 @@ impl VectorSegment {
         }
         let calibration = calibration.iter().map(|[ef, recall]| Measured { ef: *ef, recall: f32::from_bits(*recall) });
         let Ok(guards) = guards.try_into() else {
-            return Err(Error::corrupt("SUMS", 0, "there is another number of sections"));
+            return Err(Error::corrupt("SUMS", 0, "the number of checksums does not match the sections"));
         };
         let calibration = calibration.collect();
         let mut parts = GraphParts { head, levels: Vec::new(), calibration, guards };
@@ -413,7 +438,7 @@ impl VectorSegment {
             // A merge relies on this: the id of a node determines its level.
             let positions = graph.level(level).positions().unwrap_or_default();
             if positions.iter().any(|position| params.level(ids[*position as usize]) < level) {
-                let what = format!("a node on level {level} that its id does not put there");
+                let what = format!("a node is on level {level}, but its id determines another");
                 return Err(Error::corrupt("UPPR", 0, what));
             }
         }

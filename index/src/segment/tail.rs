@@ -15,11 +15,12 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::block::Block;
+use super::block::{AskedBatch, Block};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hit::TopHits;
 use crate::rows::{ExactQuery, Rows};
+use crate::scorer::BatchScorer;
 use crate::spec::VectorSpec;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -50,7 +51,7 @@ impl VectorTail {
     /// Appends a vector; the next view shows it.
     ///
     /// # Errors
-    /// [`Error::IdOrder`] when `id` does not exceed the last one, or what [`VectorSpec::check`] says.
+    /// [`Error::IdOrder`] if `id` is not greater than the last one; errors of [`VectorSpec::check`].
     pub fn push(&self, id: u32, vector: &[f32]) -> Result<()> {
         let mut block = Rows::new(self.spec);
         block.push(id, vector)?;
@@ -187,6 +188,26 @@ impl TailView {
     pub(crate) fn scan(&self, query: &ExactQuery, filter: Option<&Bits>, top: &mut TopHits) -> u64 {
         let mut asked = None;
         self.blocks.iter().map(|block| block.scan(query, filter, &mut asked, top)).sum()
+    }
+
+    /// Compares all vectors that pass `filter` with all queries; returns their number, and whether an accelerator
+    /// compared any.
+    pub(crate) fn scan_batch(
+        &self,
+        queries: &[ExactQuery],
+        k: usize,
+        filter: Option<&Bits>,
+        scorer: &dyn BatchScorer,
+        tops: &mut [TopHits],
+    ) -> Result<(u64, bool)> {
+        let mut asked = AskedBatch::new(queries, k, filter);
+        let (mut count, mut on_device) = (0, false);
+        for block in self.blocks.iter() {
+            let (matching, device) = block.scan_batch(&mut asked, scorer, tops)?;
+            count += matching;
+            on_device |= device;
+        }
+        Ok((count, on_device))
     }
 
     /// The block and position of `id`.

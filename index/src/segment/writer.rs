@@ -9,23 +9,33 @@ use crate::hnsw::build::{self, Base, HoldOut};
 use crate::hnsw::calibrate::{self, Coded, Measured};
 use crate::hnsw::graph::{Graph, GraphView};
 use crate::hnsw::params::{BuildOptions, Params};
-use crate::quantize::{CodeErrors, Codes, Quantizer};
+use crate::quantize::{CodeErrors, Codes, KnownCodes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
 
 /// A segment of fewer vectors has no scan codes: encoding the query would cost more than they save.
 const CODED_FROM: usize = 256;
 
+/// Vectors that the scale of a segment without a graph is learnt from. Its codes only rule vectors out, and soon a
+/// graph replaces it.
+const FLAT_SAMPLE: usize = 256;
+
 /// Builds a segment from `rows`.
 ///
 /// # Errors
 /// [`Error::Empty`], [`Error::TooMany`] with more than [`layout::MAX_COUNT`], [`Error::Links`], [`Error::Cancelled`].
 pub fn build_segment(rows: &Rows, identity: FileIdentity, options: &BuildOptions<'_>) -> Result<SegmentFileWriter> {
-    let head = head(rows)?;
+    build_owned(rows.clone(), identity, options)
+}
+
+/// Builds a segment from `rows` without a copy of them.
+pub(super) fn build_owned(rows: Rows, identity: FileIdentity, options: &BuildOptions<'_>) -> Result<SegmentFileWriter> {
+    let head = head(&rows, rows.view().longest())?;
     if rows.len() < options.graph_from {
         return Ok(write_flat(head, rows, identity));
     }
-    write_graph(head, rows, identity, &link(rows, None, options.params()?, options)?)
+    let walkable = link(&rows, None, options.params()?, head.longest, options)?;
+    Ok(write_graph(head, rows, identity, walkable))
 }
 
 /// The graph, codes and calibration of a segment.
@@ -39,56 +49,91 @@ pub(super) struct BuiltGraph {
     pub(super) calibration: Vec<Measured>,
 }
 
-/// Encodes and links `rows`, starting from the graph `base` if given, and calibrates ef against recall.
+/// A segment whose graph and codes are kept in a larger one.
+pub(super) struct Extended<'a> {
+    pub(super) base: Base<'a>,
+    pub(super) quantizer: &'a Quantizer,
+    pub(super) codes: Codes<'a>,
+    pub(super) errors: CodeErrors<'a>,
+    pub(super) calibration: &'a [Measured],
+    /// No vector of it is longer.
+    pub(super) longest: f32,
+}
+
+impl Extended<'_> {
+    /// The calibration, if it holds for `count` vectors: until a graph has doubled, the same ef finds nearly as much.
+    /// So calibrating costs as much as so many scans of each vector, however often a graph is extended.
+    fn calibration_for(&self, count: usize) -> Option<&[Measured]> {
+        let before = self.base.kept.len();
+        (!self.calibration.is_empty() && before.checked_ilog2() == count.checked_ilog2()).then_some(self.calibration)
+    }
+
+    /// The length that no vector of `rows` exceeds, where this segment's stand among them.
+    pub(super) fn longest(&self, rows: &RowsView<'_>) -> f32 {
+        let mut is_old = vec![false; rows.len()];
+        self.base.kept.iter().filter(|at| **at != layout::NO_LINK).for_each(|at| is_old[*at as usize] = true);
+        let new = (0..rows.len()).filter(|at| !is_old[*at]);
+        new.fold(self.longest, |longest, at| longest.max(rows.slice(at, at + 1).longest()))
+    }
+}
+
+/// Encodes and links `rows`, starting from the graph and the codes of `extended` if given, and calibrates ef against
+/// recall.
 pub(super) fn link(
     rows: &Rows,
-    base: Option<&Base<'_>>,
+    extended: Option<&Extended<'_>>,
     params: Params,
+    longest: f32,
     options: &BuildOptions<'_>,
 ) -> Result<BuiltGraph> {
     let (spec, view) = (rows.spec(), rows.view());
-    let quantizer = Quantizer::train(&view);
-    let codes = quantizer.encode_rows(&view);
-    let errors = quantizer.errors(&view, &codes);
+    let trained = Quantizer::train(&view);
+    let (quantizer, codes, errors) = match extended.filter(|extended| extended.quantizer.serves(&trained)) {
+        Some(Extended { base, quantizer, codes, errors, .. }) => {
+            let known = KnownCodes { codes: *codes, errors: *errors, positions: base.kept };
+            let (codes, errors) = quantizer.extend_codes(&view, &known);
+            (Quantizer::clone(quantizer), codes, errors)
+        }
+        None => {
+            let codes = trained.encode_rows(&view);
+            let errors = trained.errors(&view, &codes);
+            (trained, codes, errors)
+        }
+    };
     let coded = Codes::new(spec.dim, spec.metric, &codes);
     let of_codes = CodeErrors { largest: errors.0, parts: &errors.1, guard: None };
-    let asked = Coded { rows: view, quantizer: &quantizer, codes: coded, errors: of_codes, longest: view.longest() };
-    let positions = calibrate::held_back(rows.ids(), &params);
-    let mut calibration = Vec::new();
+    let asked = Coded { rows: view, quantizer: &quantizer, codes: coded, errors: of_codes, longest };
+    let kept = extended.and_then(|extended| extended.calibration_for(rows.len()));
+    let positions = if kept.is_none() { calibrate::held_back(rows.ids(), &params) } else { Vec::new() };
+    let mut calibration = kept.unwrap_or_default().to_vec();
     let mut without = |graph: &GraphView<'_>| {
         calibration = calibrate::measure(&asked, graph, &positions, options)?;
         Ok(())
     };
-    let held = Some(HoldOut { positions: &positions, without: &mut without });
-    let graph = match base {
+    let held = kept.is_none().then_some(HoldOut { positions: &positions, without: &mut without });
+    let graph = match extended {
         None => build::build(coded, rows.ids(), params, held, options)?,
-        Some(base) => build::extend(coded, rows.ids(), base, params, held, options)?,
+        Some(extended) => build::extend(coded, rows.ids(), &extended.base, params, held, options)?,
     };
     Ok(BuiltGraph { params, quantizer, codes, errors, graph, calibration })
 }
 
-/// The header of a segment of `rows`, without a graph.
-pub(super) fn head(rows: &Rows) -> Result<Head> {
+/// The header of a segment of `rows`, none longer than `longest`, without a graph.
+pub(super) fn head(rows: &Rows, longest: f32) -> Result<Head> {
     let (Some(first_id), Some(last_id)) = (rows.ids().first(), rows.ids().last()) else {
         return Err(Error::Empty);
     };
     if rows.len() > layout::MAX_COUNT {
         return Err(Error::TooMany { found: rows.len(), max: layout::MAX_COUNT });
     }
-    let longest = rows.view().longest();
     let (count, first_id, last_id) = (rows.len() as u32, *first_id, *last_id);
     Ok(Head { spec: rows.spec(), count, first_id, last_id, longest, codes: None, graph: None })
 }
 
 /// All sections of a segment with a graph.
-pub(super) fn write_graph(
-    mut head: Head,
-    rows: &Rows,
-    identity: FileIdentity,
-    walkable: &BuiltGraph,
-) -> Result<SegmentFileWriter> {
-    let BuiltGraph { params, quantizer, codes, errors: (error, errors), graph, calibration } = walkable;
-    head.codes = Some(CodesHead { scale: quantizer.scale(), error: *error });
+pub(super) fn write_graph(mut head: Head, rows: Rows, identity: FileIdentity, built: BuiltGraph) -> SegmentFileWriter {
+    let BuiltGraph { params, quantizer, codes, errors: (error, errors), graph, calibration } = built;
+    head.codes = Some(CodesHead { scale: quantizer.scale(), error });
     head.graph = Some(GraphHead {
         m: params.m as u32,
         m0: params.m0 as u32,
@@ -97,62 +142,60 @@ pub(super) fn write_graph(
         entry: graph.entry,
         seed: params.seed,
     });
-    let mut file = write_rows(&head, rows, identity);
-    write_codes(&mut file, quantizer, codes, errors);
-    file.section(layout::LINKS, bytemuck::cast_slice(&graph.links).to_vec());
-    file.section(layout::UPPER, bytemuck::cast_slice(&graph.upper).to_vec());
-    if let Some(members) = IdSetBits::of(rows.ids()) {
-        file.section(layout::MEMBERS, members.encode());
-    }
     let sections = [
         vector_bytes(&rows.view()),
-        bytemuck::cast_slice(codes),
+        bytemuck::cast_slice(&codes),
         bytemuck::cast_slice(&graph.links),
         bytemuck::cast_slice(rows.ids()),
-        errors,
+        &errors,
         bytemuck::cast_slice(&graph.upper),
     ];
-    let sums = sections.into_iter().flat_map(guard::sums).flat_map(u32::to_le_bytes).collect();
+    let sums: Vec<u8> = sections.into_iter().flat_map(guard::sums).flat_map(u32::to_le_bytes).collect();
+    let members = IdSetBits::of(rows.ids());
+    let mut file = write_rows(&head, rows, identity);
+    write_codes(&mut file, &quantizer, codes, errors);
+    file.numbers(layout::LINKS, graph.links);
+    file.numbers(layout::UPPER, graph.upper);
+    if let Some(members) = members {
+        file.section(layout::MEMBERS, members.encode());
+    }
     file.section(layout::SUMS, sums);
     let pairs = calibration.iter();
     let pairs = pairs.flat_map(|measured| [measured.ef, measured.recall.to_bits()]);
-    file.section(layout::CALIBRATION, pairs.flat_map(u32::to_le_bytes).collect());
-    Ok(file)
+    file.section(layout::CALIBRATION, pairs.flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
+    file
 }
 
 /// All sections of a segment without a graph, with scan codes where there are enough vectors.
-fn write_flat(mut head: Head, rows: &Rows, identity: FileIdentity) -> SegmentFileWriter {
+fn write_flat(mut head: Head, rows: Rows, identity: FileIdentity) -> SegmentFileWriter {
     if rows.len() < CODED_FROM {
         return write_rows(&head, rows, identity);
     }
     let view = rows.view();
-    let quantizer = Quantizer::train(&view);
+    let quantizer = Quantizer::train_on(&view, FLAT_SAMPLE);
     let codes = quantizer.encode_rows(&view);
     let (error, errors) = quantizer.errors(&view, &codes);
     head.codes = Some(CodesHead { scale: quantizer.scale(), error });
     let mut file = write_rows(&head, rows, identity);
-    write_codes(&mut file, &quantizer, &codes, &errors);
+    write_codes(&mut file, &quantizer, codes, errors);
     file
 }
 
 /// The sections of scan codes.
-fn write_codes(file: &mut SegmentFileWriter, quantizer: &Quantizer, codes: &[i8], errors: &[u8]) {
-    file.section(layout::CODES, bytemuck::cast_slice(codes).to_vec());
-    file.section(layout::CODE_ERRORS, errors.to_vec());
+fn write_codes(file: &mut SegmentFileWriter, quantizer: &Quantizer, codes: Vec<i8>, errors: Vec<u8>) {
+    file.numbers(layout::CODES, codes);
+    file.section(layout::CODE_ERRORS, errors);
     if !quantizer.mean().is_empty() {
-        file.section(layout::MEAN, bytemuck::cast_slice(quantizer.mean()).to_vec());
+        file.numbers(layout::MEAN, quantizer.mean().to_vec());
     }
 }
 
 /// The sections common to all segments.
-fn write_rows(head: &Head, rows: &Rows, identity: FileIdentity) -> SegmentFileWriter {
+fn write_rows(head: &Head, rows: Rows, identity: FileIdentity) -> SegmentFileWriter {
     let mut file = SegmentFileWriter::new(layout::KIND, layout::VERSION, identity);
     file.section(layout::HEAD, head.encode());
-    file.section(layout::IDS, bytemuck::cast_slice(rows.ids()).to_vec());
-    file.section(layout::VECTORS, vector_bytes(&rows.view()).to_vec());
-    if let VectorsView::I8 { scales, .. } = rows.view().vectors() {
-        file.section(layout::SCALES, bytemuck::cast_slice(scales).to_vec());
-    }
+    file.numbers(layout::IDS, rows.ids().to_vec());
+    rows.write_to(&mut file, layout::VECTORS, layout::SCALES);
     file
 }
 

@@ -1,9 +1,9 @@
-//! The word index: which items hold which words, and BM25 over them.
+//! The word index: posting lists of terms, and BM25 over them.
 //!
-//! Documents enter a [`WordTail`], whose text is analysed when the first query may see it; a full tail becomes a
+//! Documents enter a [`WordTail`], which analyses their text at the latest when a query needs it; a full tail becomes a
 //! [`WordSegment`], an immutable file; segments are merged. A [`WordIndex`] is a view of some segments and tails below
-//! an id bound. It answers for exactly the documents below the bound, with the statistics of those documents, so its
-//! answers never change, however many documents follow and wherever the documents move meanwhile.
+//! an id bound. It covers exactly the documents below the bound, with the statistics of those documents, so its answers
+//! never change when documents are added or move between parts.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,8 +19,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A document is in one part only; inside a part the ids ascend.
-//! 2. All parts were made by the index's analyser; one of another is refused, and the index has to be rebuilt.
+//! 1. A document is in one part only; within a part the ids ascend.
+//! 2. All parts use the index's analyser; a part of another analyser is refused, and the index must be rebuilt.
 //! 3. Scores do not depend on how documents are spread over parts (`scoring`).
 
 pub mod analysis;
@@ -76,8 +76,8 @@ impl WordIndex {
         }
     }
 
-    /// The same view without the documents of segments that are known to be damaged, or turn out to be when a scorer is
-    /// made: those are neither found nor counted. Damage that is met later fails what met it, and is known from then on
+    /// The same view without segments that are known to be damaged or found damaged when a scorer is created: their
+    /// documents are neither found nor counted. Damage found later fails that query and is recorded
     /// ([`WordSegment::is_damaged`]).
     #[must_use]
     pub fn skip_damaged(mut self) -> Self {

@@ -4,6 +4,7 @@ mod clusters;
 mod merge_memory;
 #[cfg(feature = "shuttle")]
 mod schedules;
+mod vector_batch;
 mod vector_filter;
 mod vector_life;
 mod vector_recall;

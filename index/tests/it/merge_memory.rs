@@ -11,7 +11,7 @@ use holotype_storage::segment_file::SegmentFile;
 use holotype_storage::vfs::OsVfs;
 
 const MIB: u64 = 1 << 20;
-/// What may be in memory of a segment that is gone through: a few MiB that were read last.
+/// The limit of a streamed segment's resident memory: a few MiB that were read last.
 const MOST: u64 = 6 * MIB;
 
 /// How many bytes of a mapped file are in this process's memory.

@@ -1,5 +1,5 @@
-//! What threads share, under thousands of interleavings: with the feature `shuttle` locks and atomics hand the
-//! processor to whichever thread the scheduler draws.
+//! Shared state of threads under thousands of interleavings: with the feature `shuttle`, locks and atomics switch to
+//! the thread that the scheduler draws.
 //!
 //! `HOLOTYPE_SCHEDULES` sets how many are drawn; a failure prints the schedule that leads to it.
 

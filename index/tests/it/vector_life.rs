@@ -137,6 +137,32 @@ fn a_merge_keeps_everything_and_loses_no_recall() {
     }
 }
 
+/// Merges 2,100 vectors with a graph and 300 without; each of the latter is multiplied by `times`.
+fn extended(metric: Metric, times: f32) -> (VectorSegment, VectorSegment) {
+    let spec = spec(metric, Encoding::F16);
+    let mut vectors = clusters(2400, 51);
+    vectors[2100..].iter_mut().flatten().for_each(|x| *x *= times);
+    let base = segment(&rows(spec, &vectors[..2100], |i| i as u32));
+    let flat = holotype_index::BuildOptions { graph_from: usize::MAX, ..options() };
+    let new = rows(spec, &vectors[2100..], |i| 2100 + i as u32);
+    let new = open(build_segment(&new, IDENTITY, &flat).unwrap(), &spec);
+    let merged = open(merge_segments(&[&base, &new], None, IDENTITY, &options()).unwrap(), &spec);
+    (base, merged)
+}
+
+#[test]
+fn a_merge_keeps_codes_and_calibration_while_they_fit() {
+    for (metric, times, fit) in [(Metric::Cosine, 3.0, true), (Metric::Dot, 1.0, true), (Metric::Dot, 6.0, false)] {
+        let (base, merged) = extended(metric, times);
+        let section = |segment: &VectorSegment, tag: &[u8; 4]| segment.file().section(*tag).unwrap().to_vec();
+        assert_eq!(section(&merged, b"CODE").starts_with(&section(&base, b"CODE")), fit, "{metric:?} {times}");
+        assert_eq!(section(&merged, b"CALB"), section(&base, b"CALB"), "2,100 and 2,400 are of one power of two");
+        assert!(merged.unreachable_ids().unwrap().is_empty());
+        let found = recall(&index(vec![merged]), &clusters(40, 52), SearchOptions::default());
+        assert!(found >= 0.95, "{metric:?} {times}: {found}");
+    }
+}
+
 #[test]
 fn what_a_merge_leaves_out_never_comes_back() {
     let (parts, whole) = parts();

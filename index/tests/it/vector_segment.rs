@@ -74,12 +74,12 @@ fn every_flipped_byte_and_every_cut_is_noticed() {
     for at in 0..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x10;
-        // What lies between the sections belongs to none; the frame decides whether it minds.
+        // Bytes between the sections belong to none; only the frame checks them.
         let opened = open_bytes(flipped.clone(), &spec);
         let Ok(segment) = opened else { continue };
         assert!(padding(&bytes, at) || segment.check_all().is_err(), "byte {at} of {}", bytes.len());
         assert!(padding(&bytes, at) || segment.file().verify().is_err(), "byte {at} of {}", bytes.len());
-        // What is not checked when it is opened is checked before an answer goes out.
+        // Blocks that are not checked at opening are checked before an answer is returned.
         let index = index(vec![open_bytes(flipped, &spec).unwrap()]);
         let all = SearchOptions::default();
         let every_node = index.search(&query, 60, SearchOptions { ef: 60, ..all });

@@ -149,7 +149,7 @@ fn equal_scores_come_newest_first() {
     assert_eq!(hits.iter().map(|hit| hit.id).collect::<Vec<_>>(), [8, 7, 6, 5]);
 }
 
-/// What the roles are for, in one table: the ids of the documents in the order they are found.
+/// The purpose of the roles, in one table: the ids of the documents in the order they are found.
 #[test]
 fn codes_forms_and_accents_are_found() {
     let texts = [

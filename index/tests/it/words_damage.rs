@@ -94,7 +94,7 @@ fn every_flipped_bit_under_a_good_checksum_is_survived() {
     assert!(refused > read, "{refused} refused, {read} read");
 }
 
-/// What holds of hits whatever a segment says: finite scores, the best first, each id once and below the bound.
+/// Checks the properties of hits of any segment: finite scores, best first, each id once and below the bound.
 fn assert_hits(answers: &[Vec<Hit>]) {
     for (nth, hits) in answers.iter().enumerate() {
         let bound = if nth < answers.len() / 2 { u32::MAX } else { 301 };
@@ -147,7 +147,7 @@ fn a_segment_survives_the_disk() {
     assert!(open(&folder.path().join("2.wseg")).is_err());
 }
 
-/// What is met while postings are decoded fails that question; the next one is answered without the segment.
+/// Damage met while decoding postings fails that query; the next one is answered without the segment.
 #[test]
 fn a_damaged_segment_is_left_out_once_it_is_known() {
     let sound = Document { id: 9_000, pieces: vec![("common and sound".into(), 1.0)] };

@@ -1,17 +1,17 @@
 //! Codes: products of unsigned and signed bytes (`vpdpbusd`), four rows at a time.
 //!
-//! The instruction multiplies unsigned by signed bytes: a sign bit is flipped (128 added), and what that adds is taken
-//! off again. Four rows at a time share what is read of the query, of which as much stays in registers as there are
-//! some for; their sums are folded in one go.
+//! The instruction multiplies unsigned by signed bytes: the sign bit of one operand is flipped (128 added), and the
+//! surplus is subtracted at the end. Four rows at a time share each load of the query, of which as much as possible
+//! stays in registers; their sums are reduced together.
 //!
-//! | answer | by such products |
+//! | result | computed as |
 //! |---|---|
 //! | a b | (b + 128) a - 128 a |
 //! | (a - b)^2 | (b + 128) b + 128 b - 2 (a + 128) b + a^2 |
 //!
-//! A sum may wrap at the largest dimensions; what is taken off wraps it back.
+//! A sum may wrap around at the largest dimensions; the subtraction wraps it back.
 #![allow(unsafe_code)]
-// By number: iterators over registers are not inlined into functions with features of their own.
+// Loops by index: iterators over registers are not inlined into functions with their own target features.
 #![allow(clippy::needless_range_loop)]
 
 use std::arch::x86_64::*;
@@ -20,13 +20,13 @@ use super::super::row;
 use super::{AHEAD_BYTES, FOUR, fetch, mask64};
 use crate::prefetch::prefetch;
 
-/// Rows of a gather fetched ahead of those at work.
+/// The number of rows of a gather that are prefetched ahead of the current ones.
 const AHEAD: usize = 2 * FOUR;
 
-/// Rows of more bytes than this come from memory: no cache near a core held them all. They are taken from four places.
+/// Rows of more bytes than this come from memory, since no cache near a core holds them. They are read in four streams.
 const CACHED: usize = 1 << 20;
 
-/// Bytes fetched ahead in each of the four places.
+/// The number of bytes that are prefetched ahead in each of the four streams.
 const QUARTERS_AHEAD: usize = 1 << 10;
 
 /// 128 times the sum of a.
@@ -55,7 +55,7 @@ fn squares(a: &[i8]) -> i32 {
     _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, bias))
 }
 
-/// The first 64 codes, or as many as there are and nothing behind them.
+/// The first 64 codes; lanes past the end are zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn up_to_64(a: &[i8]) -> __m512i {
@@ -64,7 +64,7 @@ fn up_to_64(a: &[i8]) -> __m512i {
     unsafe { _mm512_maskz_loadu_epi8(mask, a.as_ptr()) }
 }
 
-/// The dot product, what is taken off added up beside it.
+/// The dot product; the surplus is summed in a second register.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
@@ -136,7 +136,7 @@ fn paired(a: __m512i, b: __m512i) -> __m512i {
     _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b))
 }
 
-/// The sums of the lanes of each, less `bias`.
+/// The sum of the lanes of each register, less `bias`.
 #[inline]
 #[target_feature(enable = "avx512f,avx2")]
 fn sums(s: __m512i, t: __m512i, u: __m512i, v: __m512i, bias: i32) -> [i32; FOUR] {
@@ -150,17 +150,17 @@ fn sums(s: __m512i, t: __m512i, u: __m512i, v: __m512i, bias: i32) -> [i32; FOUR
     out
 }
 
-// What codes are compared by: two sums for each row, and what they come to.
+// A comparison of codes: two sums for each row, and the result computed from them.
 //
-// SAFETY (of every call): AVX-512 F, BW and VNNI must be there.
+// SAFETY (of every call): AVX-512 F, BW and VNNI must be available.
 trait Comparison {
     /// 64 codes of the query, as [`Comparison::add`] takes them.
     unsafe fn asked(query: __m512i) -> __m512i;
-    /// The sums of a row with what 64 of its codes add.
+    /// Adds 64 codes of a row to its sums.
     unsafe fn add(sums: [__m512i; 2], asked: __m512i, row: __m512i) -> [__m512i; 2];
-    /// The answer in parts, but for the bias.
+    /// The lanes of the result, before the bias is subtracted.
     unsafe fn end(sums: [__m512i; 2]) -> __m512i;
-    /// What is taken off in the end.
+    /// The surplus to subtract at the end.
     unsafe fn bias(query: &[i8]) -> i32;
 }
 
@@ -236,8 +236,8 @@ unsafe fn held<C: Comparison, const HELD: usize>(query: &[i8]) -> [__m512i; HELD
     }
 }
 
-/// The answers of four rows, of which the query's first steps are `held`. Fetches what lies `ahead` bytes beyond each
-/// row, where that is not 0.
+/// The results of four rows; `held` has the query's first steps. Prefetches the line `ahead` bytes after each row,
+/// unless `ahead` is 0.
 #[inline(always)]
 unsafe fn four<C: Comparison, const HELD: usize>(
     query: &[i8],
@@ -250,7 +250,7 @@ unsafe fn four<C: Comparison, const HELD: usize>(
     let n = query.len().min(a.len()).min(b.len()).min(c.len()).min(d.len());
     assert!(n >= HELD * 64);
     // SAFETY: see `Comparison`; every load starts at `i` and ends at `n` or before, within all slices; masked lanes are
-    // not read, and a prefetch has no effect but on the cache.
+    // not read, and a prefetch affects only the cache.
     unsafe {
         let mut all = [[_mm512_setzero_si512(); 2]; FOUR];
         for step in 0..HELD {
@@ -282,7 +282,7 @@ unsafe fn four<C: Comparison, const HELD: usize>(
     }
 }
 
-/// Compares `query` with rows that follow each other.
+/// Compares `query` with consecutive rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
 fn code_rows<C: Comparison, const HELD: usize>(query: &[i8], rows: &[i8], out: &mut [i32]) {
     if size_of_val(rows) > CACHED && out.len() > FOUR {
@@ -305,7 +305,7 @@ fn code_rows<C: Comparison, const HELD: usize>(query: &[i8], rows: &[i8], out: &
     }
 }
 
-/// Compares `query` with rows that follow each other, one of each quarter at a time.
+/// Compares `query` with consecutive rows, one of each quarter at a time.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]
 fn code_quarters<C: Comparison, const HELD: usize>(query: &[i8], rows: &[i8], out: &mut [i32]) {
@@ -346,7 +346,7 @@ fn code_gather<C: Comparison, const HELD: usize>(query: &[i8], codes: &[i8], pos
         let rows = [row(codes, dim, *a), row(codes, dim, *b), row(codes, dim, *c), row(codes, dim, *d)];
         *out = unsafe { four::<C, HELD>(query, &held, rows, bias, 0) };
     }
-    // The last few beside the first of them, so that they take no longer than four.
+    // The last few rows are padded with copies of their first one and take one step of four.
     if let Some(first) = rest.first() {
         let mut last = [row(codes, dim, *first); FOUR];
         last.iter_mut().zip(rest).for_each(|(last, position)| *last = row(codes, dim, *position));
@@ -355,7 +355,7 @@ fn code_gather<C: Comparison, const HELD: usize>(query: &[i8], codes: &[i8], pos
     }
 }
 
-// The functions for a dimension: as much of the query is held as there are registers for.
+// Selects the function for a dimension, with as much of the query in registers as fits.
 macro_rules! by_dim {
     ($name:ident, $generic:ident, $comparison:ty, ($query:ident $(, $argument:ident: $type:ty)*)) => {
         #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2")]

@@ -123,8 +123,8 @@ pub(crate) fn is_single_character(word: &str) -> bool {
             .all(|sign| sign >= '\u{0e00}' && sign.is_alphabetic() && !sign.is_lowercase() && !sign.is_uppercase())
 }
 
-/// The word in what stands between white space, if it is one of ASCII letters, small but for the first, with nothing
-/// but punctuation after it.
+/// The word of a chunk between white space, if it has only ASCII letters, lower-case except for the first, and only
+/// punctuation follows.
 pub(crate) fn plain_word(chunk: &str) -> Option<&str> {
     let small = chunk.bytes().skip(1).take_while(u8::is_ascii_lowercase).count();
     let (word, rest) = chunk.split_at_checked(1 + small)?;

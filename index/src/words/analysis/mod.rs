@@ -1,35 +1,35 @@
 //! From text to terms.
 //!
-//! Text is put in NFKC, cut into words by UAX #29, and lower-cased. A *word* of UAX #29 is the unit of length: it gives
-//! one [`Role::Word`] term and counts once, whatever else it gives. What it may give besides:
+//! Text is normalised to NFKC, cut into words by UAX #29, and lower-cased. A *word* of UAX #29 is the unit of length:
+//! it gives one [`Role::Word`] term and counts once. It may give further terms:
 //!
 //! | role | example | why |
 //! |---|---|---|
 //! | `Surface` | `running` → `=running` beside the word `run` | exact forms before inflected ones |
 //! | `Part` | `UA123` → `ua`, `123`; `flight_id` → `flight`, `id`; `JavaScript` → `java`, `script` | parts of codes |
 //! | `Whole` | `SKU-4411`, `10:30`, `2023-05-08`, `$450`, `ann@mail.org` beside their words | find whole codes |
-//! | `Folded` | `Málaga` → `malaga` | people leave accents out |
+//! | `Folded` | `Málaga` → `malaga` | queries often omit accents |
 //!
 //! The **stem is the match term**: under [`Stemming::English`] a word of plain letters is posted under its Porter 2
-//! stem, and its surface in a namespace of its own, opened by `=`, which no word can begin with. A surface equal to its
-//! stem is not posted twice. So a document's term frequency, the number of documents with the term and the length are
-//! those of BM25 over stems, and the exact form is an extra that a query weighs lightly (`words::query`).
+//! stem, and its surface in a separate namespace with the prefix `=`, with which no word begins. A surface equal to its
+//! stem is not posted twice. So term frequencies, document frequencies and lengths are those of BM25 over stems, and
+//! the exact form is an addition with a low weight in queries (`words::query`).
 //!
 //! Rules, each with a row in the tables below:
-//! 1. `'s 'd 'm 'll 're 've` fall off the end of a word; other apostrophes are left out of it (`don't` → `dont`), and
+//! 1. `'s 'd 'm 'll 're 've` are removed from the end of a word; other apostrophes are removed (`don't` → `dont`), and
 //!    pieces of three letters or more are parts (`l'avion` → `lavion`, `avion`).
-//! 2. Single letters between dots are an acronym (`U.S.A.` → `usa`); commas between groups of three digits are left out
+//! 2. Single letters between dots are an acronym (`U.S.A.` → `usa`); commas between groups of three digits are removed
 //!    (`1,000` → `1000`).
 //! 3. A word with other inner punctuation, with digits and letters, or with a capital after a small letter is kept, and
 //!    its pieces are parts; pieces of one letter are not.
-//! 4. Words joined by one of `-/\:.@_#&+=~` or by `://`, and words with a currency sign, `#`, `@` or `%` against them,
-//!    give a whole as well. Joined by hyphens and without digits the whole has no hyphens (`e-mail` → `email`).
+//! 4. Words joined by one of `-/\:.@_#&+=~` or by `://`, and words next to a currency sign, `#`, `@` or `%`, also give
+//!    a whole. A whole joined by hyphens, without digits, has no hyphens (`e-mail` → `email`).
 //! 5. Neighbouring characters of scripts that UAX #29 cuts into single characters (Han, Hiragana, Thai) give a whole of
 //!    two.
-//! 6. Terms are cut at 96 bytes, wholes are of at most 16 words, a word has at most 16 parts.
+//! 6. Terms are cut at 96 bytes; a whole has at most 16 words, and a word at most 16 parts.
 //!
-//! Cost: linear in the text, whatever it is. Text is taken in windows of at most 64 KiB, cut at white space where there
-//! is any, so that memory does not grow with it. Stems are remembered (`stems`), for English repeats itself.
+//! Cost: linear in any text. Text is analysed in windows of at most 64 KiB, cut at white space if there is any, so that
+//! memory is bounded. Stems are cached (`stems`), since words repeat.
 
 mod chunks;
 pub(crate) mod inline_word;
@@ -50,7 +50,7 @@ use crate::words::analysis::letters::{
 use crate::words::analysis::inline_word::InlineWord;
 use crate::words::analysis::stems::Stems;
 
-/// The longest term in bytes; longer ones are cut.
+/// The greatest length of a term in bytes; longer terms are cut.
 pub const MAX_TERM_LEN: usize = 96;
 /// The prefix of a surface term.
 pub const SURFACE_MARK: char = '=';
@@ -58,16 +58,16 @@ pub const SURFACE_MARK: char = '=';
 const WINDOW_LEN: usize = 64 << 10;
 const MAX_WHOLE_WORDS: usize = 16;
 const MAX_PARTS: usize = 16;
-/// Raised whenever the same text would give other terms.
+/// Increased whenever a text would give other terms than before.
 const RULES_VERSION: u32 = 1;
 
-/// How words are stemmed.
+/// The stemming of words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Stemming {
     /// Porter 2, for words of plain ASCII letters.
     #[default]
     English,
-    /// Words are kept as they are.
+    /// No stemming.
     None,
 }
 
@@ -91,20 +91,20 @@ impl std::fmt::Display for AnalyzerId {
 pub enum Role {
     /// The word itself, stemmed; the only role that counts towards a document's length.
     Word,
-    /// The word before it as written, when its stem differs.
+    /// The preceding word as written, if its stem differs.
     Surface,
-    /// The word before it without accents, when it has any.
+    /// The preceding word without accents, if it has any.
     Folded,
-    /// One of `of` pieces of the word before it.
+    /// One of `of` pieces of the preceding word.
     Part {
-        /// How many pieces the word gives.
+        /// The number of pieces of the word.
         of: u8,
     },
     /// Several words, or a word and a sign, written as one.
     Whole,
 }
 
-/// A term as it leaves the analysis.
+/// A term from the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term<'a> {
     /// The dictionary key.
@@ -113,30 +113,30 @@ pub struct Term<'a> {
     pub role: Role,
 }
 
-/// Takes terms as they come.
+/// A consumer of terms.
 pub(crate) trait Sink {
     /// Takes a term.
     fn term(&mut self, term: Term<'_>);
 
-    /// Gets ready for a lower-cased word, which is one of the next to come.
+    /// Prepares for a lower-cased word that follows soon, for example with a prefetch.
     fn expect(&mut self, _short: InlineWord) {}
 
-    /// Takes all terms of a lower-cased word or a piece of text, if it remembers them. If not, they come, and then
-    /// [`Sink::learn`].
+    /// Takes all terms of a lower-cased word or a piece of text from a cache and returns true. If it returns false, the
+    /// terms follow, then [`Sink::learn`].
     fn remembers(&mut self, _short: InlineWord) -> bool {
         false
     }
 
-    /// How much it has taken.
+    /// The numbers of terms and words taken so far.
     fn taken(&self) -> Taken {
         Taken::default()
     }
 
-    /// The terms since it had taken so much were those of this word or piece.
+    /// Caches the terms since `_since` as those of this word or piece.
     fn learn(&mut self, _short: InlineWord, _since: Taken) {}
 }
 
-/// How many terms a sink has taken, and how many words among them.
+/// The number of terms that a sink has taken, and the number of words among them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) terms: usize,
@@ -151,7 +151,7 @@ impl Sink for Each<'_> {
     }
 }
 
-/// A way of analysing text. Cheap to copy; [`Analyzer::start`] gives the working state.
+/// A method of analysing text. Cheap to copy; [`Analyzer::start`] returns the working state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Analyzer {
     stemming: Stemming,
@@ -163,7 +163,7 @@ impl Analyzer {
         Self { stemming }
     }
 
-    /// How it stems.
+    /// Its stemming.
     pub fn stemming(&self) -> Stemming {
         self.stemming
     }
@@ -182,7 +182,7 @@ impl Analyzer {
         self.start_with(Stems::new(self.stemming))
     }
 
-    /// The same, with stems that were found elsewhere.
+    /// The same, with an existing cache of stems.
     pub(crate) fn start_with(&self, stems: Stems) -> Analysis {
         Analysis::new(stems)
     }
@@ -197,7 +197,7 @@ impl Analyzer {
     }
 }
 
-/// An analyser with its buffers and remembered stems.
+/// An analyser with its buffers and its cache of stems.
 pub struct Analysis {
     stems: Stems,
     key: String,
@@ -213,7 +213,7 @@ impl std::fmt::Debug for Analysis {
     }
 }
 
-/// Words that stand against each other with nothing or one joining sign between them.
+/// Adjacent words with nothing or one joining sign between them.
 #[derive(Default)]
 struct Compound {
     start: usize,
@@ -240,12 +240,12 @@ impl Analysis {
         &self.stems
     }
 
-    /// Hands the terms of `text` to `each`, in order; extras follow the word they belong to, wholes their last word.
+    /// Passes the terms of `text` to `each`, in order; further terms follow their word, wholes their last word.
     pub fn run(&mut self, text: &str, each: &mut dyn FnMut(Term<'_>)) {
         self.run_into(text, &mut Each(each));
     }
 
-    /// The same, into a sink that may remember what a word gave.
+    /// The same, into a sink that may cache the terms of words.
     pub(crate) fn run_into(&mut self, text: &str, sink: &mut impl Sink) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -314,7 +314,7 @@ impl Analysis {
         }
     }
 
-    /// One word of UAX #29 and its extras.
+    /// One word of UAX #29 with its further terms.
     fn word(&mut self, word: &str, sink: &mut impl Sink) {
         let simple =
             word.bytes().all(|byte| byte.is_ascii_lowercase()) || word.bytes().all(|byte| byte.is_ascii_digit());
@@ -360,7 +360,7 @@ impl Analysis {
         self.key = key;
     }
 
-    /// A finished word: its stem, its surface where that differs, its form without accents where it has any.
+    /// A finished word: its stem, its surface if that differs, and its form without accents if it has any.
     fn letters(&mut self, key: &str, sink: &mut impl Sink) {
         let key = cut(key);
         let word = InlineWord::word(key);

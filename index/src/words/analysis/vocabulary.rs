@@ -176,7 +176,7 @@ mod tests {
         (terms.into_iter().map(|(key, _)| key).collect(), words as u32)
     }
 
-    /// A text met again gives the same terms, and as many words, as an analysis that remembers nothing.
+    /// A repeated text gives the same terms and word count as an analysis without a cache.
     #[test]
     fn what_is_remembered_is_what_was_given() {
         let text = "Running runs ran, running cafés café a_b UA123 extraordinarily extraordinarily-long abcdefghijklmno \

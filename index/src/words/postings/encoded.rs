@@ -167,7 +167,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the postings come, the list is the same, byte for byte and entry for entry.
+        /// Each way of adding postings gives the same list, byte for byte and entry for entry.
         #[test]
         fn lists_put_together_are_the_list_of_all(
             lists in proptest::collection::vec(

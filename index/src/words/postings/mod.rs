@@ -1,8 +1,8 @@
-//! Posting lists: which documents hold a term, and how often.
+//! Posting lists: the documents that contain a term, with its frequency in each.
 //!
-//! A document is named by its position in its part of the index (its *local id*); a term frequency is counted in
-//! sixteenths, so that a piece of a document can count for more or less than another. Lists are cut into blocks of 128
-//! postings. In a block every posting is
+//! A document is identified by its position in its part of the index (its *local id*). A term frequency is in
+//! sixteenths, so that pieces of a document can have different weights. Lists are cut into blocks of 128 postings. In a
+//! block every posting is
 //!
 //! | bytes | field |
 //! |---|---|
@@ -10,14 +10,14 @@
 //! | 0 to 5 | LEB128 of the frequency; absent when `once` is 1, which means one occurrence of weight one (16) |
 //!
 //! and the first gap of a block counts from the last posting of the block before (from -1 in the first). A [`Block`]
-//! says where a block's bytes are, its last local id, and what bounds its scores under any statistics: its largest
-//! frequency and its shortest document, by which a search for the best few passes blocks over
+//! has the offset of a block's bytes, its last local id, and the values that bound its scores under any statistics: its
+//! largest frequency and its shortest document. A top-k search skips blocks by these bounds
 //! (`words::scoring::max_score`).
 //!
 //! Invariants, all checked while decoding:
 //! 1. Local ids ascend and are below the number of documents; frequencies are at least 1 and fit in 32 bits.
-//! 2. A block's bytes are used up exactly by its postings; its last local id is the one its entry gives. A list of one
-//!    block has no entry.
+//! 2. A block's postings use exactly its bytes; its last local id is the one in its entry. A list of one block has no
+//!    entry.
 
 pub(crate) mod doc_lengths;
 pub(crate) mod encoded;
@@ -41,7 +41,7 @@ pub(crate) const MAX_POSTING_LEN: usize = 10;
 /// The frequency of one occurrence at weight 1.
 pub(crate) const ONCE: u32 = 16;
 
-/// One document that holds a term.
+/// One document with a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Posting {
     /// The document's position in its segment or tail.
@@ -137,10 +137,10 @@ pub(crate) fn decode_each(
     for _ in 0..count {
         let at = rest.len();
         let fault = |what| fault(offset + bytes.len() - at, what);
-        let head = take_varint(&mut rest).ok_or_else(|| fault("a posting is cut off"))?;
+        let head = take_varint(&mut rest).ok_or_else(|| fault("a posting is cut short"))?;
         let mut frequency = u64::from(ONCE);
         if head & 1 == 0 {
-            frequency = take_varint(&mut rest).ok_or_else(|| fault("a frequency is cut off"))?;
+            frequency = take_varint(&mut rest).ok_or_else(|| fault("a frequency is cut short"))?;
         }
         let local = next + (head >> 1);
         next = local + 1;

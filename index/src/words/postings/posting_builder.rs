@@ -240,7 +240,7 @@ mod tests {
         for local in 0..DOCUMENTS {
             for _ in 0..6 {
                 number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                // The smaller the number the more often it comes.
+                // Smaller list numbers occur more often.
                 let list = (number >> 8) % LISTS * ((number >> 16) % LISTS) / LISTS;
                 let weight = if number >> 31 == 0 { ONCE } else { 1 + (number >> 20) };
                 lists.add(list, local, weight);

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! f is the weighted frequency of t in d. N, the average length and df are those of all documents below the bound,
-//! **whatever the filter**: a filter narrows the answer and changes no score. A surface takes the idf of its stem
+//! **regardless of the filter**: a filter narrows the answer and changes no score. A surface takes the idf of its stem
 //! (`words::query`).
 //!
 //! Invariants:
@@ -296,8 +296,8 @@ impl<'a> Scorer<'a> {
         self.terms.iter().zip(&document.frequencies).map(of_term).sum()
     }
 
-    /// For each of these documents, the share of the query that it covers: the weighted idf of the terms it holds over
-    /// that of all terms, surfaces left out; 0 for a query without terms.
+    /// For each of these documents, the share of the query that it covers: the weighted idf of its terms over that of
+    /// all terms, without surfaces; 0 for a query without terms.
     ///
     /// # Errors
     /// As [`Scorer::top`].

@@ -1,4 +1,4 @@
-//! A segment or tail as one query sees it: its documents below the bound, and their postings of the query's terms.
+//! A segment or tail for one query: its documents below the bound, and their postings of the query's terms.
 
 use std::borrow::Cow;
 

@@ -77,13 +77,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Writes the segment of all documents of `segments`, without those that `keep` leaves out, to `path`, with how far of
-/// the log they come from if that is given. Returns its length.
+/// Writes the segment of all documents of `segments` that are in `keep`, or of all if it is `None`, to `path`, with its
+/// origin in the log if that is given. Returns its length.
 ///
 /// # Errors
 /// [`Error::Mismatch`] for a segment of another analyser, [`Error::IdOrder`] for a document in two segments,
-/// [`Error::Corrupt`] for damage, [`Error::TooMany`] past the limits of a segment, and of the disk; nothing then stands
-/// under `path` that was not there before.
+/// [`Error::Corrupt`] for damage, [`Error::TooMany`] past the limits of a segment, and of the disk; `path` is then
+/// unchanged.
 pub fn merge_word_segments(
     analyzer: Analyzer,
     segments: &[&WordSegment],

@@ -5,9 +5,9 @@
 //! | tag | content |
 //! |---|---|
 //! | `HEAD` | 32 bytes, below |
-//! | `IDS ` | the documents' ids, u32 each, ascending; a document's place here is its local id |
+//! | `IDS ` | the documents' ids, u32 each, ascending; a document's index here is its local id |
 //! | `LENS` | the documents' lengths in sixteenths of a word, u32 each |
-//! | `TERM` | the term dictionary: 20 bytes a term, below, in the order of the terms' bytes, and a closing entry |
+//! | `TERM` | the term dictionary: 20 bytes per term, below, in the order of the terms' bytes, and a closing entry |
 //! | `TEXT` | the terms' bytes, one after the other |
 //! | `BLKS` | block entries, 16 bytes each (`postings`), of the lists with more than 128 postings |
 //! | `POST` | the posting lists, one after the other |
@@ -23,29 +23,27 @@
 //! | 16 | 8 | posting count |
 //! | 24 | 8 | total length in sixteenths |
 //!
-//! An entry of `TERM`; what ends where the next entry's begins is not said twice, so a closing entry follows the last:
+//! An entry of `TERM`. It ends at the start of the next entry's data, so a closing entry follows the last:
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 8 | where the list begins in `POST` |
-//! | 8 | 4 | where the text begins in `TEXT` |
+//! | 0 | 8 | offset of the list in `POST` |
+//! | 8 | 4 | offset of the text in `TEXT` |
 //! | 12 | 4 | number of the first block entry in `BLKS` |
 //! | 16 | 4 | posting count, which is the number of documents with the term (0 in the closing entry) |
 //!
-//! Invariants, all checked in one pass over everything but `POST`, whose length is checked when it is first used and
-//! whose content as it is decoded. A segment of up to 1 MiB is checked when it is opened; of a larger one the first
-//! question is what has it checked, so that opening a database costs the same whatever it holds:
+//! Invariants, all checked in one pass over everything but `POST`, whose length is checked at its first use and whose
+//! content is checked as it is decoded. A segment of up to 1 MiB is checked when it is opened, a larger one at its
+//! first query, so that the cost of opening a database does not depend on its size:
 //! 1. Ids ascend strictly; the lengths add up to the total.
 //! 2. Terms ascend strictly, are not empty, and have between 1 and document count postings.
-//! 3. Lists, texts and block entries lie end to end and fill their sections; a list of more than 128 postings has one
+//! 3. Lists, texts and block entries are contiguous and fill their sections; a list of more than 128 postings has one
 //!    block entry per 128, others have none.
 //! 4. In a list's block entries offsets and last local ids ascend, inside the list and the documents.
 //!
-//! Whatever is found wrong is remembered: from then on the segment is *damaged*, and an index that answers around
-//! damage leaves it out.
+//! A fault is remembered: from then on the segment is *damaged*, and an index that skips damage leaves it out.
 //!
-//! The bounds in block entries are compared with the postings when every byte is checked
-//! ([`WordSegment::verify`]).
+//! [`WordSegment::verify`] checks every byte, and compares the bounds in block entries with the postings.
 //!
 //! A dictionary look-up is a binary search in the mapping: about 20 comparisons for a million terms.
 
@@ -75,7 +73,7 @@ const TEXT: [u8; 4] = *b"TEXT";
 const BLKS: [u8; 4] = *b"BLKS";
 const POST: [u8; 4] = *b"POST";
 
-/// The sections in the order in which they stand.
+/// The sections in file order.
 pub(crate) const SECTIONS: [[u8; 4]; 7] = [HEAD, IDS, LENS, TERM, TEXT, BLKS, POST];
 
 /// A section, by its number in that order.

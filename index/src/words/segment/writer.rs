@@ -50,7 +50,7 @@ impl Output for SegmentFileStream<'_> {
     }
 }
 
-/// How long the sections of a segment become.
+/// The lengths of a segment's sections, counted in advance.
 #[derive(Debug)]
 pub(crate) struct Lengths {
     documents: usize,
@@ -60,12 +60,12 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// Of so many documents, and no term yet.
+    /// The lengths for this many documents, without terms.
     pub(crate) fn of_documents(documents: usize) -> Self {
         Self { documents, terms: 0, text: 0, blocks: 0 }
     }
 
-    /// Counts a term with so many postings.
+    /// Counts a term with this many postings.
     pub(crate) fn add(&mut self, key: &[u8], postings: u64) {
         if postings > 0 {
             self.terms += 1;
@@ -74,7 +74,7 @@ impl Lengths {
         }
     }
 
-    /// A file with room for just that, to lay the segment down in.
+    /// Creates a file with sections of these lengths.
     ///
     /// # Errors
     /// [`Error::TooMany`] past the limits of a segment, and of the disk.
@@ -100,7 +100,7 @@ impl Lengths {
     }
 }
 
-/// How many block entries a list of so many postings has.
+/// The number of block entries of a list with this many postings.
 fn block_entries(postings: u64) -> u64 {
     if postings > BLOCK_LEN as u64 { postings.div_ceil(BLOCK_LEN as u64) } else { 0 }
 }
@@ -114,7 +114,7 @@ fn check_limits(text: u64, blocks: u64) -> Result<()> {
     }
 }
 
-/// Lays a segment down.
+/// Writes a segment to an output.
 #[derive(Debug)]
 pub(crate) struct Builder<O> {
     output: O,
@@ -151,7 +151,7 @@ impl<O: Output> Builder<O> {
         &self.doc_lengths
     }
 
-    /// Adds a term, greater than the one before, with its postings; one without postings is left out.
+    /// Adds a term, greater than the one before, with its postings; skips a term without postings.
     ///
     /// # Errors
     /// Of the output.
@@ -173,10 +173,10 @@ impl<O: Output> Builder<O> {
         Ok(())
     }
 
-    /// The output with everything in it.
+    /// Finishes the segment and returns the output.
     ///
     /// # Errors
-    /// [`Error::TooMany`] when the terms' texts or the block entries outgrow 32-bit offsets, and of the output.
+    /// [`Error::TooMany`] if the terms' texts or the block entries exceed 32-bit offsets; errors of the output.
     pub(crate) fn finish(mut self) -> Result<O> {
         check_limits(self.text_len, self.blocks)?;
         self.entry(0)?;

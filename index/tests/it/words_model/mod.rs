@@ -106,7 +106,7 @@ pub(crate) fn spread(analyzer: Analyzer, documents: &[Document], places: &[u8], 
     WordIndex::new(analyzer, segments, tails, bound).unwrap()
 }
 
-/// What the naive index says about one query.
+/// The naive index's answer to one query.
 pub(crate) struct Answer {
     /// Every document with a term, best first.
     pub(crate) hits: Vec<(u32, f64)>,
