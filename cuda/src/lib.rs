@@ -1,23 +1,42 @@
 //! Batch vector scoring on NVIDIA GPUs for Holotype.
 //!
-//! The database never needs a GPU: whatever scores batches asks [`scorer`] and always gets one that works. When it is
-//! the processor's, the answer says why, so that the caller can write one line about it and go on with the same rows.
+//! The database never needs a GPU. Whatever scores batches asks [`scorer`] and gets one that works; where no device can
+//! be used, the CPU gives the same rows, and [`ScorerUsage`](holotype_index::scorer::ScorerUsage) says why in one line.
 //!
 //! Without the feature `cuda` nothing of CUDA is compiled in. With it the driver is loaded at run time, so the same
-//! binary runs on machines that have none. This version finds and opens devices and has no kernels for them yet.
+//! binary runs on machines that have none. No GPU has run this code yet: the kernels are checked in an emulator, the
+//! rest against a device in memory and against the emulator (`docs/gpu.md`).
+//!
+//! ```text
+//! scorer    device or CPU; faults                       (cost: which is faster)
+//! executor  kernels and copies of a batch               (bound: which candidates to keep; encode: bytes)
+//! memory    parts that stay, least recently used first out; workspace
+//! driver    what is asked of a GPU: nvidia (cudarc), or a device in memory (tests)
+//! ```
 //!
 //! Invariants:
-//! 1. Neither [`Device::open`] nor [`scorer`] panics for what a machine lacks: library, driver, device or memory.
-//! 2. A scorer gives the rows that [`CpuScorer`](holotype_index::scorer::CpuScorer) gives, up to rounding.
+//! 1. Nothing here panics for what a machine lacks: library, driver, device or memory.
+//! 2. A scorer gives the ids and scores that [`CpuScorer`](holotype_index::scorer::CpuScorer) gives: a device only
+//!    finds candidates, all that may be among the best (`bound.rs`), and the CPU's kernels score them.
 
+mod bound;
+mod cost;
+mod driver;
+#[cfg(test)]
+mod emulator;
+mod encode;
+mod executor;
+mod memory;
+#[cfg(test)]
+mod mock;
 #[cfg(not(feature = "cuda"))]
 #[path = "absent.rs"]
-mod context;
+mod nvidia;
 #[cfg(feature = "cuda")]
-#[path = "driver.rs"]
-mod context;
-mod device;
+mod nvidia;
 mod scorer;
+#[cfg(test)]
+mod tests;
 
-pub use device::{Device, Memory, Unavailable};
-pub use scorer::{Choice, scorer};
+pub use driver::Fault;
+pub use scorer::{DeviceUse, scorer};

@@ -1,38 +1,178 @@
-//! One call that always gives a scorer that works.
+//! The batch scorer: a device where it pays, the CPU otherwise and whenever the device fails.
 
-use crate::device::{Device, Unavailable};
-use holotype_index::scorer::{BatchScorer, CpuScorer};
+use crate::cost::Work;
+use crate::driver::{Driver, Fault};
+use crate::encode;
+use crate::executor::{Candidates, Executor, MOST_K, Task};
+use crate::nvidia;
+use holotype_index::Result;
+use holotype_index::hit::TopHits;
+use holotype_index::scorer::{Batch, BatchScorer, CpuScorer, ScorerUsage};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A scorer, and why it is not a GPU's.
+/// When a device is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceUse {
+    /// Where it is expected to be faster.
+    WhereFaster,
+    /// Wherever it can be.
+    WherePossible,
+}
+
+/// Opens the device.
+type Open = Box<dyn Fn() -> std::result::Result<Box<dyn Driver>, Fault> + Send + Sync>;
+
+/// Scores batches on the first NVIDIA GPU. The GPU is opened by the first batch that may use it.
+///
+/// A fault of the device, whatever it is and whenever it comes, is answered by the CPU with the same rows. The first is
+/// kept in [`ScorerUsage::fault`] for the caller's one line of log. A device that is lost is not asked again.
+pub(crate) struct CudaScorer {
+    device_use: DeviceUse,
+    open: Open,
+    state: Mutex<State>,
+    on_device: AtomicU64,
+    on_cpu: AtomicU64,
+}
+
 #[derive(Debug)]
-pub struct Choice {
-    /// What scores.
-    pub scorer: Box<dyn BatchScorer>,
-    /// Why it is the processor that scores; nothing when a GPU does. For the caller's one line of log.
-    pub reason: Option<Unavailable>,
+struct State {
+    device: Device,
+    fault: Option<Fault>,
 }
 
-/// The best scorer of this machine: in this version the processor's, with the reason.
-pub fn scorer() -> Choice {
-    let reason = match Device::open() {
-        Ok(device) => Unavailable::NoKernels { device: device.name().to_owned() },
-        Err(reason) => reason,
-    };
-    Choice { scorer: Box::new(CpuScorer), reason: Some(reason) }
+#[derive(Debug)]
+enum Device {
+    Unopened,
+    Open(Executor),
+    /// There is none, or it is lost.
+    Closed,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use holotype_index::{Encoding, Metric, VectorSpec};
+/// A scorer that uses the first GPU of this machine so.
+pub fn scorer(device_use: DeviceUse) -> Arc<dyn BatchScorer> {
+    Arc::new(CudaScorer::new(device_use, Box::new(nvidia::open)))
+}
 
-    #[test]
-    fn there_is_always_a_scorer_and_it_says_whose_it_is() {
-        let Choice { scorer, reason } = scorer();
-        assert_eq!(scorer.name().starts_with("cpu"), reason.is_some());
-        let spec = VectorSpec::new(2, Metric::Dot, Encoding::F32).unwrap();
-        let best = scorer.top_k(&spec, &[1.0, 0.0], &[0.0, 1.0, 3.0, 0.0, 2.0, 0.0], 2).unwrap();
-        let ids: Vec<u32> = best[0].iter().map(|hit| hit.id).collect();
-        assert_eq!(ids, [1, 2]);
+impl std::fmt::Debug for CudaScorer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CudaScorer").field("device_use", &self.device_use).finish_non_exhaustive()
+    }
+}
+
+impl CudaScorer {
+    pub(crate) fn new(device_use: DeviceUse, open: Open) -> Self {
+        let state = Mutex::new(State { device: Device::Unopened, fault: None });
+        Self { device_use, open, state, on_device: AtomicU64::new(0), on_cpu: AtomicU64::new(0) }
+    }
+
+    /// A panic while the lock is held leaves books that no longer match the device, so the device is given up.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
+            let mut state: MutexGuard<'_, State> = poisoned.into_inner();
+            state.device = Device::Closed;
+            state
+        })
+    }
+
+    /// The candidates of a batch by the device; `None` for the CPU.
+    fn candidates(&self, batch: &Batch<'_>) -> Option<Candidates> {
+        if batch.is_empty() || batch.k() == 0 || batch.k() > MOST_K || batch.query_count() == 0 {
+            return None;
+        }
+        let mut state = self.lock();
+        let State { device, fault } = &mut *state;
+        if matches!(device, Device::Closed) || !self.is_worth_asking(device, batch) {
+            return None;
+        }
+        let done = self.opened(device).and_then(|executor| {
+            let Some(encoded) = batch.encoded() else { return Ok(None) };
+            let queries = (0..batch.query_count()).map(|query| batch.query(query)).collect();
+            let (spec, part, count) = (batch.spec(), batch.part(), batch.len());
+            executor.candidates(&Task { spec, part, count, encoded, matching: batch.matching(), queries, k: batch.k() })
+        });
+        done.unwrap_or_else(|failed| {
+            if failed != Fault::OutOfMemory {
+                *device = Device::Closed;
+            }
+            let is_news = self.device_use == DeviceUse::WherePossible || !failed.is_absence();
+            if is_news {
+                fault.get_or_insert(failed);
+            }
+            None
+        })
+    }
+
+    fn opened<'d>(&self, device: &'d mut Device) -> std::result::Result<&'d mut Executor, Fault> {
+        if matches!(device, Device::Unopened) {
+            *device = Device::Open(Executor::new((self.open)()?)?);
+        }
+        match device {
+            Device::Open(executor) => Ok(executor),
+            Device::Unopened | Device::Closed => Err(Fault::NoDevice),
+        }
+    }
+
+    /// True if the device is to be used for a batch, should there be one.
+    fn is_worth_asking(&self, device: &Device, batch: &Batch<'_>) -> bool {
+        let resident = matches!(device, Device::Open(executor) if executor.holds(batch.part()));
+        let spec = batch.spec();
+        let work = || Work {
+            count: batch.len(),
+            matching: batch.matching_count(),
+            dim: spec.dim,
+            stride: encode::stride(&spec),
+            queries: batch.query_count(),
+            k: batch.k(),
+            resident,
+        };
+        self.device_use == DeviceUse::WherePossible || work().favours_device()
+    }
+}
+
+impl BatchScorer for CudaScorer {
+    fn name(&self) -> String {
+        let state = self.lock();
+        let cpu = CpuScorer.name();
+        match (&state.device, &state.fault) {
+            (Device::Open(executor), _) => format!("cuda ({}), {cpu}", executor.device()),
+            (Device::Unopened, _) => format!("{cpu}, cuda when first needed"),
+            (Device::Closed, Some(fault)) => format!("{cpu}; {fault}"),
+            (Device::Closed, None) => cpu,
+        }
+    }
+
+    fn scan(&self, batch: &Batch<'_>, tops: &mut [TopHits]) -> Result<bool> {
+        let Some(candidates) = self.candidates(batch) else {
+            self.on_cpu.fetch_add(1, Ordering::Relaxed);
+            return CpuScorer.scan(batch, tops);
+        };
+        for ((query, positions), top) in candidates.into_iter().enumerate().zip(tops) {
+            positions.into_iter().for_each(|position| batch.offer(query, position, top));
+        }
+        self.on_device.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    fn takes_single_queries(&self) -> bool {
+        match self.lock().device {
+            Device::Unopened => self.device_use == DeviceUse::WherePossible,
+            Device::Open(_) => true,
+            Device::Closed => false,
+        }
+    }
+
+    fn usage(&self) -> ScorerUsage {
+        let state = self.lock();
+        let resident_len = match &state.device {
+            Device::Open(executor) => executor.resident_len(),
+            Device::Unopened | Device::Closed => 0,
+        };
+        let mut usage = ScorerUsage::default();
+        usage.on_device = self.on_device.load(Ordering::Relaxed);
+        usage.on_cpu = self.on_cpu.load(Ordering::Relaxed);
+        usage.resident_len = resident_len;
+        usage.fault = state.fault.as_ref().map(ToString::to_string);
+        usage
     }
 }
