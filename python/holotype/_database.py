@@ -1,0 +1,263 @@
+"""Databases: opening them, asking and writing, looking after them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._embedding import Embedder, space_of
+from ._native import Answer, Citation, Item, Table
+from ._reading import Limits, Reading
+from ._snapshot import Snapshot
+from ._transaction import Transaction
+from ._values import Head, ImportReport, Space, VerifyReport
+from .errors import VectorError
+
+if TYPE_CHECKING:
+    import numpy
+
+__all__ = ["Database", "create", "open", "open_or_create", "rebuild", "salvage"]
+
+Path = str | os.PathLike[str]
+
+
+def create(
+    path: Path,
+    *,
+    space: Space | str | None = None,
+    profile: str | None = None,
+    embedder: Embedder | None = None,
+    **options: Any,
+) -> Database:
+    """Creates a database at a path where nothing is.
+
+    :param space: the embedding space of its vectors. ``"hashing-v1-256"`` is built in and needs no model.
+    :param profile: the score profile of statements that name none: ``agent`` or ``archive``.
+    :param embedder: makes the vectors of texts that come without one.
+    :param options: those of the Rust interface by name, such as ``memory_limit`` or ``write_timeout`` (seconds).
+    """
+    return _open("create", path, embedder, {**options, "space": space_of(embedder, Space.of(space)), "profile": profile})
+
+
+def open(
+    path: Path,
+    *,
+    read_only: bool = False,
+    embedder: Embedder | None = None,
+    **options: Any,
+) -> Database:
+    """Opens a database. One process may have it open for writing; any number for reading."""
+    return _open("open", path, embedder, {**options, "read_only": read_only})
+
+
+def open_or_create(
+    path: Path,
+    *,
+    space: Space | str | None = None,
+    profile: str | None = None,
+    embedder: Embedder | None = None,
+    **options: Any,
+) -> Database:
+    """Opens a database, or creates it if there is none: see :func:`open` and :func:`create`."""
+    given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
+    return _open("open_or_create", path, embedder, given)
+
+
+def rebuild(path: Path, *, embedder: Embedder | None = None, **options: Any) -> Database:
+    """Opens a database after making everything that is derived from the log again."""
+    return Database(_native.rebuild(path, options), embedder)
+
+
+def salvage(source: Path, dest: Path) -> tuple[int, list[str]]:
+    """Writes what can be read of a damaged database into a new one.
+
+    Returns the number of its items, and what was lost, in sentences. Nothing at ``source`` is changed.
+    """
+    return _native.salvage(source, dest)
+
+
+def _open(mode: str, path: Path, embedder: Embedder | None, options: dict[str, Any]) -> Database:
+    space = options.get("space")
+    options["space"] = space._parts() if isinstance(space, Space) else None
+    database = Database(_native.open(path, mode, options), embedder)
+    try:
+        _check_space(database.snapshot().space, getattr(embedder, "space", None))
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _check_space(stored: Space | None, made: Any) -> None:
+    """Refuses an embedder whose vectors belong to another space."""
+    if stored is None or not isinstance(made, Space) or (made.model, made.dim) == (stored.model, stored.dim):
+        return
+    hint = "open it with the embedder it was filled with"
+    raise VectorError(
+        f"the database holds vectors of {stored.model} ({stored.dim}), and the embedder makes those of {made.model}"
+        f" ({made.dim}); {hint}",
+        code="vector",
+        hint=hint,
+    )
+
+
+class Database(Reading):
+    """An open database. Leaving its ``with`` block closes it.
+
+    All its calls may be made from any thread, and none holds the interpreter while the engine works.
+
+    >>> "r1" in db, len(db)
+    (True, 2)
+    """
+
+    def __init__(self, native: _native.Database, embedder: Embedder | None) -> None:
+        self._native = native
+        self._embedder = embedder
+
+    def _run(self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool) -> list[Answer | Table]:
+        return self._native.run(script, None if params is None else dict(params), limits, single)
+
+    # ---- writing ----
+
+    def begin(self, *, durability: str = "sync") -> Transaction:
+        """Begins a transaction; waits for the one under way.
+
+        :param durability: of its commit: ``sync`` survives power loss, ``flush`` a crash of this process, ``none``
+            neither.
+
+        >>> with db.begin() as tx:
+        ...     number = tx.record("Book it.", episode="trip-42", source="user")
+        """
+        return Transaction(self._native.begin(), self._embedder, durability)
+
+    def _begin_shared(self, durability: str) -> Transaction:
+        """A transaction that belongs to no one thread, for asyncio."""
+        return Transaction(self._native.begin(True), self._embedder, durability)
+
+    # ---- reading ----
+
+    def snapshot(self) -> Snapshot:
+        """A view of what is committed now. It never changes and blocks nobody."""
+        return Snapshot(self._native.snapshot(), self._embedder)
+
+    def as_of(self, commit: int | None = None, *, time: datetime | str | int | None = None) -> Snapshot:
+        """The view after an earlier commit, or after the last commit at or before a time."""
+        return self.snapshot().as_of(commit, time=time)
+
+    def get(self, item: str | int) -> Item | None:
+        """The item of a key or number; ``None`` if there is none."""
+        return self._native.snapshot().get(item)
+
+    def citations(self, item: str | int) -> list[Citation]:
+        """The pointers of an item, each read and hashed again."""
+        return self._native.snapshot().citations(item)
+
+    def vector(self, item: str | int) -> numpy.ndarray[Any, Any] | None:
+        """The vector of an item as a numpy array of ``float32``; ``None`` without one."""
+        return self._native.snapshot().vector(item)
+
+    def replay(self, receipt: str) -> Answer:
+        """The answer of a receipt again, as of its commit; its notes say whether anything differs.
+
+        >>> answer = db.recall("UA123", receipt=True)
+        >>> db.replay(answer.receipt).notes
+        ['the answer of receipt rc-1, byte for byte']
+        """
+        answer: Answer = self.query("replay $receipt", {"receipt": receipt})
+        return answer
+
+    def __contains__(self, item: str | int) -> bool:
+        return self.get(item) is not None
+
+    def __getitem__(self, item: str | int) -> Item:
+        return self.snapshot()[item]
+
+    def __len__(self) -> int:
+        """The number of items."""
+        return len(self._native.snapshot())
+
+    # ---- looking after it ----
+
+    @property
+    def path(self) -> str:
+        """The directory of the database."""
+        return os.fspath(self._native.path)
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed."""
+        return self._native.closed
+
+    def head(self) -> Head:
+        """The end of the log. Keep its hash elsewhere to see later that the past is still the same."""
+        return Head(*self._native.head())
+
+    def report(self) -> list[str]:
+        """What opening found and did, in sentences; empty if there was nothing to do."""
+        return self._native.report()
+
+    def stats(self) -> dict[str, Any]:
+        """Figures about content and files.
+
+        >>> db.stats()["items_by_kind"]
+        {'call': 1, 'fact': 1}
+        """
+        return self._native.stats()
+
+    def verify(self, *, bytes_per_second: int | None = None) -> VerifyReport:
+        """Checks every checksum, hash, pointer and derived row against the log.
+
+        >>> bool(db.verify())
+        True
+        """
+        return VerifyReport._of(self._native.verify(bytes_per_second))
+
+    def checkpoint(self) -> None:
+        """Writes a checkpoint now: the next opening has nothing to replay."""
+        self._native.checkpoint()
+
+    def compact(self) -> tuple[int, int]:
+        """Rewrites the derived files without gaps. Returns their bytes before and after."""
+        return self._native.compact()
+
+    def backup(self, dest: Path) -> tuple[int, int]:
+        """Copies the database to a path where nothing is, while others write. Returns its commit and its bytes."""
+        return self._native.backup(dest)
+
+    def refresh(self) -> bool:
+        """Follows the writer, if the database is open for reading. Returns whether there was anything new."""
+        return self._native.refresh()
+
+    def export(self, path: Path, *, vectors: Path | None = None, history: bool = False) -> tuple[int, int]:
+        """Writes the present state as JSON Lines: see :meth:`Snapshot.export`."""
+        return self.snapshot().export(path, vectors=vectors, history=history)
+
+    def import_file(
+        self, path: Path, *, vectors: Path | None = None, durability: str = "sync", skip_bad: bool = False
+    ) -> ImportReport:
+        """Imports JSON Lines. It can be run again: what the database holds already is skipped.
+
+        :param vectors: the ``.npy`` file that the lines' ``row`` counts in.
+        :param skip_bad: report bad lines and go on, instead of stopping at the first one.
+        """
+        return ImportReport(**self._native.import_file(path, vectors, durability, skip_bad))
+
+    def close(self) -> None:
+        """Ends open transactions and snapshots, writes a checkpoint and closes. Closing twice is no error."""
+        self._native.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"commit {self.head().commit}"
+        return f"<holotype.Database {self.path!r}, {state}>"

@@ -1,0 +1,140 @@
+"""How answers and tables look: as text for ``repr``, as HTML for notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._native import Answer, Citation, Row, Table
+
+MAX_ROWS = 20
+MAX_WIDTH = 60
+
+_VERDICT_COLOURS = {"ok": "#1a7f37", "mismatch": "#cf222e", "unresolved": "#cf222e", "redacted": "#6e7781"}
+_STATUS_COLOURS = {"success": "#1a7f37", "failed": "#cf222e", "unknown": "#6e7781"}
+
+
+def _plain(value: Any) -> str:
+    """A value in one line, without control characters."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, list):
+        return ", ".join(_plain(member) for member in value)
+    return "".join(char if char.isprintable() else " " for char in str(value))
+
+
+def _short(value: Any, width: int = MAX_WIDTH) -> str:
+    text = _plain(value)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+# ---- text ----
+
+
+def citation_text(citation: Citation) -> str:
+    span = f"{citation.field}[{citation.start}..{citation.end}]" if citation.field else "page"
+    quoted = f" {_short(citation.text)!r}" if citation.text is not None else ""
+    return f"<{_plain(citation.target)} {span}{quoted} {citation.verdict}>"
+
+
+def row_text(row: Row) -> str:
+    return f"<{row.score:.3f} {_plain(row.key)} ({row.kind}) {_short(row.text)!r}, {_evidence(row)}>"
+
+
+def _evidence(row: Row) -> str:
+    verdicts = [citation.verdict for citation in row.citations]
+    if not verdicts:
+        return "no evidence"
+    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)]
+    return "evidence " + ", ".join(counts)
+
+
+def answer_text(answer: Answer) -> str:
+    head = f"{_counted(len(answer), 'row')} as of commit {answer.commit}"
+    if not answer.covered:
+        head += ", not covered: the stored evidence is too weak"
+    lines = [head]
+    for number, row in enumerate(answer.rows[:MAX_ROWS], 1):
+        where = "".join(f", {part}" for part in (row.tool, row.episode) if part)
+        lines.append(f"{number:>3}  {row.score:.3f}  {_plain(row.key)}  {row.kind}{_plain(where)}")
+        lines.append(f"     {_short(row.text, 100)}")
+        lines.extend(f"     └─ {citation_text(citation)[1:-1]}" for citation in row.citations)
+    if len(answer) > MAX_ROWS:
+        lines.append(f"     … {len(answer) - MAX_ROWS} more")
+    lines.extend(f"contested: {_plain(name)}" for name in answer.contested)
+    lines.extend(f"note: {_plain(note)}" for note in answer.notes)
+    return "\n".join(lines)
+
+
+def table_text(table: Table) -> str:
+    rows = [[_short(value) for value in row] for row in table.rows[:MAX_ROWS]]
+    columns = [_plain(name) for name in table.columns]
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows)] if columns else []
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip() for cells in [columns, *rows]]
+    lines.insert(1, "─" * (sum(widths) + 2 * max(len(widths) - 1, 0)))
+    more = len(table) - MAX_ROWS
+    lines.append(f"{_counted(len(table), 'row')}" + (f", {more} not shown" if more > 0 else ""))
+    lines.extend(f"note: {_plain(note)}" for note in table.notes)
+    return "\n".join(lines)
+
+
+# ---- HTML ----
+
+
+def _cell(html: str, tag: str = "td") -> str:
+    return f'<{tag} style="text-align:left;vertical-align:top">{html}</{tag}>'
+
+
+def _coloured(word: str | None, colours: dict[str, str]) -> str:
+    if word is None:
+        return ""
+    return f'<span style="color:{colours.get(word, "inherit")}">{escape(word)}</span>'
+
+
+def _citation_html(citation: Citation) -> str:
+    span = f"{citation.field}[{citation.start}..{citation.end}]" if citation.field else "page"
+    quoted = f" <q>{escape(_short(citation.text))}</q>" if citation.text is not None else ""
+    verdict = _coloured(citation.verdict, _VERDICT_COLOURS)
+    return f"<code>{escape(_plain(citation.target))} {escape(span)}</code>{quoted} {verdict}"
+
+
+def _row_cells(row: Row) -> str:
+    text = escape(_plain(row.text))
+    evidence = "<br>".join(_citation_html(citation) for citation in row.citations)
+    flags = [flag for flag in ("stale" if row.stale else "", row.conflict and f"lost to {row.conflict}") if flag]
+    state = _coloured(row.status, _STATUS_COLOURS) + "".join(f"<br>{escape(_plain(flag))}" for flag in flags)
+    cells = [f"{row.score:.3f}", f"<code>{escape(_plain(row.key))}</code>", row.kind, text, state, evidence]
+    return "<tr>" + "".join(map(_cell, cells)) + "</tr>"
+
+
+_ROW_HEAD = "<tr>" + "".join(_cell(name, "th") for name in ("score", "key", "kind", "text", "state", "evidence")) + "</tr>"
+
+
+def row_html(row: Row) -> str:
+    return f"<table>{_ROW_HEAD}{_row_cells(row)}</table>"
+
+
+def answer_html(answer: Answer) -> str:
+    head = f"{_counted(len(answer), 'row')} as of commit {answer.commit}"
+    if not answer.covered:
+        head += ' <span style="color:#cf222e">not covered</span>'
+    rows = "".join(_row_cells(row) for row in answer.rows[:MAX_ROWS])
+    remarks = [f"… {len(answer) - MAX_ROWS} more"] if len(answer) > MAX_ROWS else []
+    remarks += [f"contested: {name}" for name in answer.contested] + list(answer.notes)
+    notes = "".join(f"<div>{escape(_plain(remark))}</div>" for remark in remarks)
+    return f"<div>{head}</div><table>{_ROW_HEAD}{rows}</table>{notes}"
+
+
+def table_html(table: Table) -> str:
+    head = "".join(_cell(escape(_plain(name)), "th") for name in table.columns)
+    rows = "".join("<tr>" + "".join(_cell(escape(_plain(value))) for value in row) + "</tr>" for row in table.rows[:MAX_ROWS])
+    more = [f"{len(table) - MAX_ROWS} rows not shown"] if len(table) > MAX_ROWS else []
+    notes = "".join(f"<div>{escape(_plain(note))}</div>" for note in more + table.notes)
+    return f"<table><tr>{head}</tr>{rows}</table>{notes}"

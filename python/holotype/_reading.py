@@ -1,0 +1,196 @@
+"""Reading: the calls that a database, a snapshot and a transaction share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from ._embedding import Embedder, embed
+from ._native import Answer, Table
+from .errors import InputError
+
+__all__ = ["Reading"]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+Limits = tuple[float | None, int | None, int | None]
+
+
+class Reading:
+    """Statements of the recall language, and recalls."""
+
+    _embedder: Embedder | None
+
+    def _run(self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool) -> list[Answer | Table]:
+        raise NotImplementedError
+
+    def query(
+        self,
+        statement: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+        max_memory: int | None = None,
+    ) -> Any:
+        """Runs one statement of the recall language.
+
+        :param statement: the statement; ``$name`` in it is a parameter.
+        :param params: the values of the parameters. Text in them never becomes syntax.
+        :param timeout: the most seconds it may take.
+        :param max_rows: the most rows it may examine.
+        :param max_memory: the most bytes it may keep.
+        :returns: an :class:`Answer` for a recall, a :class:`Table` for everything else.
+
+        >>> table = db.query("find calls where tool = $tool return key, text", {"tool": "search_flights"})
+        >>> table.to_dicts()
+        [{'key': 't1', 'text': 'UA123 price=$450'}]
+        """
+        return self._run(statement, params, _limits(timeout, max_rows, max_memory), True)[0]
+
+    def script(
+        self,
+        statements: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[Answer | Table]:
+        """Runs several statements, separated by semicolons, as one transaction if one of them writes.
+
+        >>> [len(output) for output in db.script("find calls; find facts")]
+        [1, 1]
+        """
+        return self._run(statements, params, _limits(timeout, None, None), False)
+
+    def recall(
+        self,
+        text: str | None = None,
+        *,
+        vector: Any = None,
+        episode: str | Sequence[str] | None = None,
+        through: str | None = None,
+        where: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        include: str | None = None,
+        exclude: str | None = None,
+        profile: str | None = None,
+        score: str | None = None,
+        relax_below: int | None = None,
+        expand: int | tuple[int, int] | None = None,
+        step: int | None = None,
+        time: datetime | str | int | None = None,
+        version: str | None = None,
+        as_of: int | datetime | str | None = None,
+        budget: int | None = None,
+        abstain_below: float | None = None,
+        limit: int | None = None,
+        receipt: bool = False,
+        returns: Sequence[str] | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        """Finds what answers a question, with its evidence.
+
+        :param text: the question.
+        :param vector: its vector, a numpy array or a sequence of numbers. Without one the database's embedder makes it.
+        :param episode: the episodes to search.
+        :param through: the path, such as ``"themes 3 -> recalls 5 -> traces 5"``.
+        :param where: a predicate of the recall language, with ``$names`` from ``params``.
+        :param include: flaws to let in, such as ``"failed, stale"``.
+        :param exclude: flaws to keep out, such as ``"stale(200 steps)"``.
+        :param profile: the score profile: ``default``, ``agent``, ``archive`` or ``helm``.
+        :param score: terms of the score, such as ``"similarity 1, words 1"``.
+        :param relax_below: let excluded items back in, marked, if there are fewer rows than this.
+        :param expand: tokens of evidence under the rows, or depth and tokens.
+        :param step: where the reader stands, in steps; ``time`` and ``version`` likewise.
+        :param as_of: the commit, or the time, as of which the database is asked.
+        :param budget: as many rows as fit into this many tokens.
+        :param abstain_below: no rows if the best one is weaker than this.
+        :param limit: at most this many rows.
+        :param receipt: keep a receipt, by which the answer can be replayed.
+        :param returns: the columns of ``to_dicts`` and of Arrow.
+        :param timeout: the most seconds it may take.
+
+        >>> answer = db.recall("What does UA123 cost?", episode="trip-42", limit=1)
+        >>> answer[0].key, answer[0].citations[0].verdict
+        ('t1', 'ok')
+        """
+        if text is not None and vector is None and self._embedder is not None:
+            vector = embed(self._embedder, [text])[0]
+        statement = _Statement(params)
+        statement.question(text, vector)
+        episodes = [episode] if isinstance(episode, str) else list(episode or [])
+        if episodes:
+            names = ", ".join(statement.value(f"episode{number}", id) for number, id in enumerate(episodes))
+            statement.clause(f"in episode {names}")
+        statement.raw("through", through).raw("where", where).raw("include", include).raw("exclude", exclude)
+        statement.score(profile, score)
+        statement.number("relax below", relax_below)
+        if expand is not None:
+            depth, tokens = expand if isinstance(expand, tuple) else (None, expand)
+            statement.clause("expand").number("depth", depth).number("within", tokens).clause("tokens")
+        statement.reader(step, time, version)
+        if as_of is not None:
+            unit = "commit" if isinstance(as_of, int) else "time"
+            statement.clause(f"as of {unit} {statement.value('as_of', as_of)}")
+        if budget is not None:
+            statement.number("budget", budget).clause("tokens")
+        statement.number("abstain below", abstain_below).number("limit", limit)
+        if receipt:
+            statement.clause("with receipt")
+        if returns is not None:
+            statement.clause("return " + ", ".join(_name("column", name) for name in returns))
+        return cast(Answer, self._run(" ".join(statement.words), statement.params, _limits(timeout, None, None), True)[0])
+
+
+class _Statement:
+    """A recall in the making. Values become parameters, so that the same clauses give the same text."""
+
+    def __init__(self, params: Mapping[str, Any] | None) -> None:
+        self.words = ["recall"]
+        self.params: dict[str, Any] = dict(params or {})
+
+    def value(self, name: str, value: Any) -> str:
+        name = f"holotype_{name}"
+        self.params[name] = value
+        return f"${name}"
+
+    def clause(self, text: str) -> _Statement:
+        self.words.append(text)
+        return self
+
+    def raw(self, keyword: str, text: str | None) -> _Statement:
+        return self if text is None else self.clause(f"{keyword} {text}")
+
+    def number(self, keyword: str, value: float | None) -> _Statement:
+        return self if value is None else self.clause(f"{keyword} {self.value(keyword.split()[0], value)}")
+
+    def question(self, text: str | None, vector: Any) -> None:
+        if text is None and vector is None:
+            raise InputError("a recall needs a text or a vector", code="empty-query")
+        if text is not None:
+            self.clause(self.value("text", text))
+        if vector is not None:
+            self.clause(f"near {self.value('vector', {'vector': vector})}")
+
+    def score(self, profile: str | None, terms: str | None) -> None:
+        base = [] if profile is None else [f"profile {_name('profile', profile)}"]
+        parts = base + ([] if terms is None else [terms])
+        if parts:
+            self.clause("score " + ", ".join(parts))
+
+    def reader(self, step: int | None, time: Any, version: str | None) -> None:
+        moments = [(unit, value) for unit, value in (("step", step), ("time", time), ("version", version)) if value is not None]
+        if moments:
+            self.clause("at " + ", ".join(f"{unit} {self.value(unit, value)}" for unit, value in moments))
+
+
+def _limits(timeout: float | None, rows: int | None, memory: int | None) -> Limits | None:
+    return None if timeout is None and rows is None and memory is None else (timeout, rows, memory)
+
+
+def _name(what: str, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{what} {name!r} is no name", code="unknown-name")
+    return name

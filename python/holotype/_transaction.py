@@ -1,0 +1,268 @@
+"""Transactions: what is written becomes visible and durable at once, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+from . import _native
+from ._embedding import Embedder, embed
+from ._native import Answer, Item, Table
+from ._reading import Limits, Reading
+from ._values import Commit, Pointer
+
+__all__ = ["Transaction"]
+
+Time = datetime | str | int
+Evidence = str | int | Pointer
+
+
+class Transaction(Reading):
+    """A write transaction. Leaving its ``with`` block commits it, or undoes it if the block raised.
+
+    It sees what it has written. There is one at a time; :meth:`holotype.Database.begin` waits for the one before.
+
+    >>> with db.begin() as tx:
+    ...     number = tx.record("Is that with a bag?", episode="trip-42", key="t2", source="user")
+    >>> tx.committed.number == db.head().commit
+    True
+    """
+
+    def __init__(self, native: _native.Transaction, embedder: Embedder | None, durability: str) -> None:
+        self._native = native
+        self._embedder = embedder
+        self._durability = durability
+        self.committed: Commit | None = None
+        """The commit, once there is one."""
+
+    def _run(self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool) -> list[Answer | Table]:
+        return self._native.run(script, None if params is None else dict(params), limits)
+
+    # ---- what it sees ----
+
+    def get(self, item: str | int) -> Item | None:
+        """The item of a key or number, as the transaction sees it; ``None`` if there is none."""
+        return self._native.get(item)
+
+    def keys(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
+        """The keys with a prefix, in order, as the transaction sees them."""
+        return self._native.keys(prefix, most)
+
+    # ---- items ----
+
+    def record(
+        self,
+        text: str,
+        *,
+        episode: str,
+        kind: str = "turn",
+        key: str | None = None,
+        step: int | None = None,
+        time: Time | None = None,
+        version: str | None = None,
+        status: str | None = None,
+        source: str | None = None,
+        speaker: str | None = None,
+        tool: str | None = None,
+        log_id: str | None = None,
+        fields: Mapping[str, str | bytes] | None = None,
+        vector: Any = None,
+        claims: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Records a trace, verbatim: something that happened.
+
+        :param episode: the session, conversation or trajectory it belongs to.
+        :param kind: ``turn``, ``call`` or ``observation``.
+        :param key: your own id, unique in the database.
+        :param step: its step in the episode; the next one by default.
+        :param time: a ``datetime`` with a zone, RFC 3339 text or microseconds; the time of the transaction by default.
+        :param version: of task, environment or tool schema.
+        :param status: ``success``, ``failed`` or ``unknown``.
+        :param source: ``user``, ``assistant``, ``tool``, ``environment``, ``document`` or ``system``.
+        :param log_id: the log it comes from; the episode by default.
+        :param fields: named texts or bytes beside the text.
+        :param vector: its vector. Without one the database's embedder makes it.
+        :param claims: values by name, such as ``{"UA123.price": 450}``.
+        :returns: the number of the item.
+        """
+        return self._native.record({
+            "text": text, "episode": episode, "kind": kind, "key": key, "step": step, "time": time, "version": version,
+            "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id,
+            "fields": None if fields is None else dict(fields), "vector": self._vector(text, vector),
+            "claims": _claims(claims),
+        })  # fmt: skip
+
+    def record_many(self, traces: Iterable[Mapping[str, Any]], vectors: Any = None) -> list[int]:
+        """Records many traces at once; much faster than one by one.
+
+        :param traces: mappings with the arguments of :meth:`record`, ``text`` among them.
+        :param vectors: their vectors, such as a numpy array with one row for each trace.
+
+        >>> with db.begin() as tx:
+        ...     numbers = tx.record_many({"text": f"step {n}", "episode": "walk"} for n in range(3))
+        >>> len(numbers)
+        3
+        """
+        traces = [trace if isinstance(trace, dict) else dict(trace) for trace in traces]
+        if vectors is None and self._embedder is not None and traces:
+            vectors = embed(self._embedder, [trace["text"] for trace in traces])
+            if any(vector is None for vector in vectors):
+                traces = [{**trace, "vector": vector} for trace, vector in zip(traces, vectors)]
+                vectors = None
+        return self._native.record_many(traces, vectors)
+
+    def remember(
+        self,
+        text: str,
+        *,
+        sources: Sequence[Evidence] = (),
+        kind: str = "fact",
+        key: str | None = None,
+        children: Sequence[str] = (),
+        ungrounded: bool = False,
+        episode: str | None = None,
+        step: int | None = None,
+        time: Time | None = None,
+        version: str | None = None,
+        status: str | None = None,
+        source: str | None = None,
+        utility: float | None = None,
+        return_score: int | None = None,
+        vector: Any = None,
+        claims: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Remembers something that was distilled, with the evidence it rests on.
+
+        :param sources: keys, numbers or :class:`Pointer` values. One that does not resolve is refused.
+        :param kind: ``fact``, ``summary``, ``procedure``, ``refined``, ``theme``, ``concept`` or ``intent``.
+        :param children: keys of recalls below a theme.
+        :param ungrounded: say so if there is no evidence.
+        :returns: the number of the item.
+
+        What is not given is inherited from the evidence.
+
+        >>> with db.begin() as tx:
+        ...     number = tx.remember("UA123 is a flight", sources=[Pointer("t1", quote="UA123")], key="r2")
+        >>> db["r2"].support
+        'supported'
+        """
+        return self._native.remember({
+            "text": text, "sources": list(sources), "kind": kind, "key": key, "children": list(children),
+            "ungrounded": ungrounded, "episode": episode, "step": step, "time": time, "version": version,
+            "status": status, "source": source, "utility": utility, "return_score": return_score,
+            "vector": self._vector(text, vector), "claims": _claims(claims),
+        })  # fmt: skip
+
+    def update(
+        self,
+        key: str,
+        text: str,
+        *,
+        sources: Sequence[Evidence] = (),
+        kind: str = "fact",
+        vector: Any = None,
+        claims: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Puts a new item in the place of the one with this key, which is superseded. The key moves to the new one.
+
+        The new item takes the union of the old pointers and ``sources``.
+        """
+        recall = {
+            "text": text, "sources": list(sources), "kind": kind, "vector": self._vector(text, vector),
+            "claims": _claims(claims),
+        }  # fmt: skip
+        return self._native.remember(recall, key)
+
+    # ---- what holds of items ----
+
+    def mark(self, item: str | int, status: str, *, because: str | None = None) -> None:
+        """Changes the status of an item: ``success``, ``failed`` or ``unknown``. What rests on it is weakened."""
+        self._native.mark(item, status, because)
+
+    def mark_utility(self, item: str | int, utility: float, *, rollouts: int = 1) -> None:
+        """Changes the utility of an item, the mean of its credit over so many rollouts."""
+        self._native.mark_utility(item, utility, rollouts)
+
+    def retract(self, item: str | int, *, because: str | None = None) -> None:
+        """Takes an item out of use. It stays in the log; :meth:`forget` erases."""
+        self._native.retract(item, because)
+
+    def link(self, source: str | int, edge: str, target: str | int) -> None:
+        """Links two items, for example ``tx.link("r2", "supersedes", "r1")``."""
+        self._native.link((source, target), edge, True)
+
+    def unlink(self, source: str | int, edge: str, target: str | int) -> None:
+        """Ends a link."""
+        self._native.link((source, target), edge, False)
+
+    def cite(self, item: str | int, evidence: Evidence) -> None:
+        """Adds a pointer to the evidence of an item."""
+        self._native.cite(item, evidence)
+
+    def claim(self, item: str | int, name: str, value: Any, *, is_global: bool = False) -> None:
+        """States a claim of an item: a value under a name, for its episode or for all."""
+        self._native.claim(item, name, _value(value), is_global)
+
+    def forget(self, items: Sequence[str | int], *, because: str, cascade: bool = False) -> list[str]:
+        """Erases items when the transaction commits, and with ``cascade`` what was derived from them.
+
+        Returns the keys of what is erased. The log keeps hashes in their place, so that it can still be verified.
+        """
+        return self._native.forget(list(items), because, cascade)
+
+    # ---- the database itself ----
+
+    def episode(self, id: str, *, task: str | None = None, version: str | None = None, open: bool | None = None) -> None:
+        """Opens, changes or closes an episode. What is not given stays."""
+        self._native.episode(id, task, version, open)
+
+    def set(self, name: str, value: str) -> None:
+        """Changes a setting of the database."""
+        self._native.set(name, value)
+
+    # ---- the end ----
+
+    @property
+    def is_open(self) -> bool:
+        """True until it is committed or rolled back."""
+        return self._native.is_open
+
+    def commit(self, durability: str | None = None) -> Commit:
+        """Commits. ``sync`` waits until it survives power loss, ``flush`` a crash of this process, ``none`` neither."""
+        number, position, time = self._native.commit(durability or self._durability)
+        self.committed = Commit(number, position, time)
+        return self.committed
+
+    def rollback(self) -> None:
+        """Undoes everything. After the end of the transaction it does nothing."""
+        self._native.rollback()
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None and self.is_open:
+            self.commit()
+        else:
+            self.rollback()
+
+    def __repr__(self) -> str:
+        return f"<holotype.Transaction, {'open' if self.is_open else 'ended'}>"
+
+    def _vector(self, text: str, vector: Any) -> Any:
+        if vector is None and self._embedder is not None:
+            return embed(self._embedder, [text])[0]
+        return vector
+
+
+def _claims(claims: Mapping[str, Any] | None) -> dict[str, str] | None:
+    return None if claims is None else {name: _value(value) for name, value in claims.items()}
+
+
+def _value(value: Any) -> str:
+    """A claim's value as the text that the engine compares."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

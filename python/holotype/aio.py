@@ -1,0 +1,226 @@
+"""The same for asyncio: each call runs on a thread of asyncio's pool, so the event loop goes on.
+
+>>> import asyncio
+>>> from holotype import aio
+>>> async def story():
+...     async with await aio.open_or_create(path, space="hashing-v1-256") as db:
+...         async with db.begin() as tx:
+...             await tx.record("UA123 price=$450", episode="trip-42", key="t1")
+...         return (await db.recall("UA123", episode="trip-42"))[0].key
+>>> asyncio.run(story())
+'t1'
+
+Transactions of one database wait for each other without a thread. Cancelling a task does not stop a call that runs
+already; give long statements a ``timeout``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from . import _database, _snapshot, _transaction
+from ._native import Answer, Item
+from ._values import Commit
+from .errors import TransactionError
+
+__all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_create"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def create(path: _database.Path, **options: Any) -> Database:
+    """As :func:`holotype.create`."""
+    return Database(await asyncio.to_thread(_database.create, path, **options))
+
+
+async def open(path: _database.Path, **options: Any) -> Database:
+    """As :func:`holotype.open`."""
+    return Database(await asyncio.to_thread(_database.open, path, **options))
+
+
+async def open_or_create(path: _database.Path, **options: Any) -> Database:
+    """As :func:`holotype.open_or_create`."""
+    return Database(await asyncio.to_thread(_database.open_or_create, path, **options))
+
+
+class _Mirror:
+    """An object whose calls run on threads."""
+
+    def __init__(self, sync: Any) -> None:
+        self.sync = sync
+        """The object of the package ``holotype`` behind this one."""
+
+    async def _call(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(call, *args, **kwargs)
+
+
+class _Reading(_Mirror):
+    async def query(self, statement: str, params: Any = None, **options: Any) -> Any:
+        """As :meth:`holotype.Database.query`."""
+        return await self._call(self.sync.query, statement, params, **options)
+
+    async def script(self, statements: str, params: Any = None, **options: Any) -> list[Any]:
+        """As :meth:`holotype.Database.script`."""
+        outputs: list[Any] = await self._call(self.sync.script, statements, params, **options)
+        return outputs
+
+    async def recall(self, text: str | None = None, **options: Any) -> Answer:
+        """As :meth:`holotype.Database.recall`."""
+        answer: Answer = await self._call(self.sync.recall, text, **options)
+        return answer
+
+
+class Snapshot(_Reading):
+    """As :class:`holotype.Snapshot`."""
+
+    sync: _snapshot.Snapshot
+
+    @property
+    def commit(self) -> int:
+        """The commit of the view."""
+        return self.sync.commit
+
+    async def get(self, item: str | int) -> Item | None:
+        """As :meth:`holotype.Snapshot.get`."""
+        return await self._call(self.sync.get, item)
+
+    async def keys(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
+        """As :meth:`holotype.Snapshot.keys`."""
+        return await self._call(self.sync.keys, prefix, most=most)
+
+
+class Transaction(_Reading):
+    """As :class:`holotype.Transaction`; it begins when its ``async with`` block is entered."""
+
+    sync: _transaction.Transaction
+
+    def __init__(self, database: Database, durability: str) -> None:
+        self._database = database
+        self._durability = durability
+
+    @property
+    def committed(self) -> Commit | None:
+        """The commit, once there is one."""
+        return self.sync.committed
+
+    async def record(self, text: str, **options: Any) -> int:
+        """As :meth:`holotype.Transaction.record`."""
+        return await self._call(self.sync.record, text, **options)
+
+    async def record_many(self, traces: Any, vectors: Any = None) -> list[int]:
+        """As :meth:`holotype.Transaction.record_many`."""
+        return await self._call(self.sync.record_many, traces, vectors)
+
+    async def remember(self, text: str, **options: Any) -> int:
+        """As :meth:`holotype.Transaction.remember`."""
+        return await self._call(self.sync.remember, text, **options)
+
+    async def update(self, key: str, text: str, **options: Any) -> int:
+        """As :meth:`holotype.Transaction.update`."""
+        return await self._call(self.sync.update, key, text, **options)
+
+    async def mark(self, item: str | int, status: str, *, because: str | None = None) -> None:
+        """As :meth:`holotype.Transaction.mark`."""
+        await self._call(self.sync.mark, item, status, because=because)
+
+    async def retract(self, item: str | int, *, because: str | None = None) -> None:
+        """As :meth:`holotype.Transaction.retract`."""
+        await self._call(self.sync.retract, item, because=because)
+
+    async def link(self, source: str | int, edge: str, target: str | int) -> None:
+        """As :meth:`holotype.Transaction.link`."""
+        await self._call(self.sync.link, source, edge, target)
+
+    async def __aenter__(self) -> Transaction:
+        await self._database._take_turn()
+        try:
+            self.sync = await self._call(self._database.sync._begin_shared, self._durability)
+        except BaseException:
+            self._database._give_turn()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self._call(self.sync.__exit__, kind, error, traceback)
+        finally:
+            self._database._give_turn()
+
+
+class Database(_Reading):
+    """As :class:`holotype.Database`."""
+
+    sync: _database.Database
+
+    def __init__(self, sync: _database.Database) -> None:
+        super().__init__(sync)
+        self._turn = asyncio.Lock()
+        self._writer: asyncio.Task[Any] | None = None
+
+    def begin(self, *, durability: str = "sync") -> Transaction:
+        """A transaction, to be entered with ``async with``."""
+        return Transaction(self, durability)
+
+    async def _call(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._refuse_own_transaction(call)
+        return await super()._call(call, *args, **kwargs)
+
+    def _refuse_own_transaction(self, call: Callable[..., Any]) -> None:
+        """A call that may write would wait for ever for the transaction of its own task."""
+        if self._writer is not None and self._writer is asyncio.current_task():
+            if getattr(call, "__name__", "") in {"query", "script", "recall", "stats", "verify", "checkpoint", "backup"}:
+                hint = "use the transaction, or leave its block first"
+                raise TransactionError(f"this task has a transaction open; {hint}", code="transaction-open", hint=hint)
+
+    async def _take_turn(self) -> None:
+        if self._writer is not None and self._writer is asyncio.current_task():
+            hint = "leave its block first"
+            raise TransactionError(f"this task has a transaction open; {hint}", code="transaction-open", hint=hint)
+        await self._turn.acquire()
+        self._writer = asyncio.current_task()
+
+    def _give_turn(self) -> None:
+        self._writer = None
+        self._turn.release()
+
+    async def snapshot(self) -> Snapshot:
+        """As :meth:`holotype.Database.snapshot`."""
+        return Snapshot(await self._call(self.sync.snapshot))
+
+    async def get(self, item: str | int) -> Item | None:
+        """As :meth:`holotype.Database.get`."""
+        return await self._call(self.sync.get, item)
+
+    async def stats(self) -> dict[str, Any]:
+        """As :meth:`holotype.Database.stats`."""
+        return await self._call(self.sync.stats)
+
+    async def verify(self, *, bytes_per_second: int | None = None) -> Any:
+        """As :meth:`holotype.Database.verify`."""
+        return await self._call(self.sync.verify, bytes_per_second=bytes_per_second)
+
+    async def checkpoint(self) -> None:
+        """As :meth:`holotype.Database.checkpoint`."""
+        await self._call(self.sync.checkpoint)
+
+    async def backup(self, dest: _database.Path) -> tuple[int, int]:
+        """As :meth:`holotype.Database.backup`."""
+        return await self._call(self.sync.backup, dest)
+
+    async def close(self) -> None:
+        """As :meth:`holotype.Database.close`."""
+        await asyncio.to_thread(self.sync.close)
+
+    async def __aenter__(self) -> Database:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

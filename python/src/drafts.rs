@@ -1,0 +1,225 @@
+//! Dicts of the package to new items, pointers and targets of the engine.
+//!
+//! A member that is `None` counts as absent. An unknown member is an error that names the known ones.
+
+use crate::errors;
+use crate::values::{member, micros, vector};
+use holotype::embed::HashingEmbedder;
+use holotype::{ItemId, Kind, NewRecall, NewTrace, Pointer, Result, Source, Target, Transaction};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyDictMethods, PyString};
+use std::str::FromStr;
+
+/// A trace to record, with its claims.
+pub(crate) struct TraceDraft {
+    trace: NewTrace,
+    claims: Vec<(String, String)>,
+    /// The text to embed, if there is no vector yet.
+    unembedded: Option<String>,
+}
+
+/// A recall or theme to remember, with its claims.
+pub(crate) struct RecallDraft {
+    pub(crate) recall: NewRecall,
+    claims: Vec<(String, String)>,
+    unembedded: Option<String>,
+}
+
+const TRACE_MEMBERS: &str = "text, episode, kind, key, step, time, version, status, source, speaker, tool, log_id, \
+                             fields, vector, claims";
+const RECALL_MEMBERS: &str = "text, kind, key, sources, children, ungrounded, episode, step, time, version, status, \
+                              source, utility, return_score, vector, claims";
+
+impl TraceDraft {
+    /// Reads a trace. `row` is its vector, if it stands elsewhere.
+    pub(crate) fn read(given: &Bound<'_, PyDict>, row: Option<Vec<f32>>) -> PyResult<TraceDraft> {
+        let text: String = required(given, "text")?;
+        let episode: String = required(given, "episode")?;
+        let kind: Kind = name_of(given, "kind")?.unwrap_or(Kind::Turn);
+        let mut trace = NewTrace::new(kind, episode, text.clone());
+        // As `NewTrace::call` of the Rust interface.
+        trace = if kind == Kind::Call { trace.source(Source::Tool) } else { trace };
+        let (mut claims, mut embedded) = (Vec::new(), row.is_some());
+        if let Some(row) = row {
+            trace = trace.vector(row);
+        }
+        for (name, value) in given.iter().filter(|(_, value)| !value.is_none()) {
+            let name: String = member("a member", "a name that is a str", &name)?;
+            trace = match name.as_str() {
+                "text" | "episode" | "kind" => trace,
+                "key" => trace.key(text_of(&name, &value)?),
+                "step" => trace.step(member(&name, "a whole number from 0", &value)?),
+                "time" => trace.time(micros(&value)?),
+                "version" => trace.version(text_of(&name, &value)?),
+                "status" => trace.status(parse(&name, &value)?),
+                "source" => trace.source(parse(&name, &value)?),
+                "speaker" => trace.speaker(text_of(&name, &value)?),
+                "tool" => trace.tool(text_of(&name, &value)?),
+                "log_id" => trace.log_id(text_of(&name, &value)?),
+                "fields" => with_fields(trace, member(&name, "a dict", &value)?)?,
+                "vector" => {
+                    embedded = true;
+                    trace.vector(vector(&value)?)
+                }
+                "claims" => {
+                    claims = claims_of(&value)?;
+                    trace
+                }
+                _ => return Err(unknown(given.py(), &name, TRACE_MEMBERS)),
+            };
+        }
+        Ok(TraceDraft { trace, claims, unembedded: (!embedded).then_some(text) })
+    }
+
+    /// Records it; `embedder` makes the vector that is not given.
+    pub(crate) fn record(self, to: &mut Transaction<'_>, embedder: Option<HashingEmbedder>) -> Result<u32> {
+        let made = embed(self.unembedded, embedder);
+        let trace = made.into_iter().fold(self.trace, NewTrace::vector);
+        let id = to.record(trace)?;
+        claim(to, id, &self.claims)
+    }
+}
+
+impl RecallDraft {
+    pub(crate) fn read(given: &Bound<'_, PyDict>) -> PyResult<RecallDraft> {
+        let text: String = required(given, "text")?;
+        let kind: Kind = name_of(given, "kind")?.unwrap_or(Kind::Fact);
+        let mut recall = NewRecall::new(kind, text.clone());
+        let (mut claims, mut embedded) = (Vec::new(), false);
+        for (name, value) in given.iter().filter(|(_, value)| !value.is_none()) {
+            let name: String = member("a member", "a name that is a str", &name)?;
+            recall = match name.as_str() {
+                "text" | "kind" => recall,
+                "key" => recall.key(text_of(&name, &value)?),
+                "sources" => {
+                    let pointers = value.try_iter()?.map(|one| pointer(&one?)).collect::<PyResult<Vec<_>>>()?;
+                    pointers.into_iter().fold(recall, NewRecall::from)
+                }
+                "children" => {
+                    member::<Vec<String>>(&name, "a list of keys", &value)?.into_iter().fold(recall, NewRecall::child)
+                }
+                "ungrounded" if value.is_truthy()? => recall.ungrounded(),
+                "ungrounded" => recall,
+                "episode" => recall.episode(text_of(&name, &value)?),
+                "step" => recall.step(member(&name, "a whole number from 0", &value)?),
+                "time" => recall.time(micros(&value)?),
+                "version" => recall.version(text_of(&name, &value)?),
+                "status" => recall.status(parse(&name, &value)?),
+                "source" => recall.source(parse(&name, &value)?),
+                "utility" => recall.utility(member(&name, "a number", &value)?),
+                "return_score" => recall.return_score(member(&name, "a whole number from 1 to 10", &value)?),
+                "vector" => {
+                    embedded = true;
+                    recall.vector(vector(&value)?)
+                }
+                "claims" => {
+                    claims = claims_of(&value)?;
+                    recall
+                }
+                _ => return Err(unknown(given.py(), &name, RECALL_MEMBERS)),
+            };
+        }
+        Ok(RecallDraft { recall, claims, unembedded: (!embedded).then_some(text) })
+    }
+
+    /// Remembers it, or puts it in the place of the item that holds the key `replacing`.
+    pub(crate) fn write(
+        self,
+        to: &mut Transaction<'_>,
+        replacing: Option<&str>,
+        embedder: Option<HashingEmbedder>,
+    ) -> Result<u32> {
+        let made = embed(self.unembedded, embedder);
+        let recall = made.into_iter().fold(self.recall, NewRecall::vector);
+        let id = match replacing {
+            Some(key) => to.update(key, recall)?,
+            None => to.remember(recall)?,
+        };
+        claim(to, id, &self.claims)
+    }
+}
+
+fn embed(text: Option<String>, embedder: Option<HashingEmbedder>) -> Option<Vec<f32>> {
+    embedder?.embed(&text?)
+}
+
+fn claim(to: &mut Transaction<'_>, id: ItemId, claims: &[(String, String)]) -> Result<u32> {
+    for (name, value) in claims {
+        to.claim(id, name, value, false, &[])?;
+    }
+    Ok(id.0)
+}
+
+/// An item: an `int` is its number, a `str` its key.
+pub(crate) fn target(value: &Bound<'_, PyAny>) -> PyResult<Target> {
+    match value.cast::<PyString>() {
+        Ok(key) => Ok(Target::Key(key.to_str()?.to_owned())),
+        Err(_) => Ok(Target::Item(ItemId(member("item", "a key or a number", value)?))),
+    }
+}
+
+/// A pointer: an item, or an object with the attributes of `holotype.Pointer`.
+pub(crate) fn pointer(value: &Bound<'_, PyAny>) -> PyResult<Pointer> {
+    if !value.hasattr("_target")? {
+        return Ok(Pointer { target: target(value)?, field: None, span: Default::default(), hash: None });
+    }
+    let text = |name: &str| value.getattr(name)?.extract::<Option<String>>();
+    let page = text("page")?;
+    let target = match page {
+        Some(page) => Target::Page(page),
+        None => target(&value.getattr("item")?)?,
+    };
+    let range = |name: &str| value.getattr(name)?.extract::<Option<(u64, u64)>>();
+    let span = match (text("quote")?, range("bytes")?, range("chars")?) {
+        (Some(quote), _, _) => holotype::Span::Quoting(quote),
+        (_, Some((start, end)), _) => holotype::Span::Bytes(start, end),
+        (_, _, Some((start, end))) => holotype::Span::Chars(start, end),
+        _ => holotype::Span::Whole,
+    };
+    Ok(Pointer { target, field: text("field")?, span, hash: text("hash")? })
+}
+
+fn with_fields(mut trace: NewTrace, fields: Bound<'_, PyDict>) -> PyResult<NewTrace> {
+    for (name, value) in fields {
+        let name: String = member("fields", "names that are str", &name)?;
+        trace = match value.cast::<PyBytes>() {
+            Ok(bytes) => trace.bytes_field(name, bytes.as_bytes().to_vec()),
+            Err(_) => {
+                let text: String = member(&name, "a str or bytes", &value)?;
+                trace.field(name, text)
+            }
+        };
+    }
+    Ok(trace)
+}
+
+fn claims_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+    let dict: Bound<'_, PyDict> = member("claims", "a dict", value)?;
+    dict.iter().map(|(name, value)| Ok((text_of("claims", &name)?, text_of("claims", &value)?))).collect()
+}
+
+fn required<'py, T: pyo3::conversion::FromPyObjectOwned<'py>>(given: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+    match given.get_item(name)? {
+        Some(value) if !value.is_none() => member(name, "a str", &value),
+        _ => Err(errors::invalid(given.py(), "invalid", &format!("{name} is missing"), "every item needs it")),
+    }
+}
+
+fn text_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    member(name, "a str", value)
+}
+
+fn name_of<T: FromStr<Err = holotype::UnknownName>>(given: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<T>> {
+    let value = given.get_item(name)?.filter(|value| !value.is_none());
+    value.map(|value| parse(name, &value)).transpose()
+}
+
+/// Parses a name of the engine, such as a status.
+pub(crate) fn parse<T: FromStr<Err = holotype::UnknownName>>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
+    let text = text_of(name, value)?;
+    text.parse().map_err(|error: holotype::UnknownName| errors::raise(value.py(), &error.into(), None))
+}
+
+fn unknown(py: Python<'_>, name: &str, known: &str) -> PyErr {
+    errors::invalid(py, "unknown-name", &format!("unknown member {name:?}"), &format!("the members are {known}"))
+}

@@ -1,0 +1,52 @@
+//! The native module `holotype._native`: the engine behind the Python package.
+//!
+//! The package's public classes are written in Python (`holotype/`); this module is their narrow floor. Its calls take
+//! plain values and dicts, check them, and leave the interpreter to other threads while the engine works.
+//!
+//! ```text
+//! database     opening, statements, maintenance          snapshot   reading a view
+//! session      a transaction on a thread of its own      transaction  its calls
+//! drafts       dicts to new items and pointers           values     vectors, times, parameters
+//! answer       answers and their rows                    table      tables and cells
+//! columns      both as Arrow                             interrupt  Ctrl-C
+//! errors       engine errors as exceptions               proof      signing keys and proofs
+//! ```
+//!
+//! Invariants:
+//! 1. No call holds the interpreter while the engine runs, so no thread waits for Python while it holds a lock.
+//! 2. A transaction lives on one thread of its own; every Python thread may use it.
+//! 3. Closing a database ends its transactions and snapshots: nothing keeps its files open afterwards.
+
+mod answer;
+mod columns;
+mod database;
+mod drafts;
+mod errors;
+mod interrupt;
+mod proof;
+mod session;
+mod snapshot;
+mod table;
+mod transaction;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The engine behind the package `holotype`.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::answer::{Answer, Citation, Row};
+    #[pymodule_export]
+    use super::database::{Database, open, rebuild, salvage};
+    #[pymodule_export]
+    use super::proof::{check_proof, generate_key, verifier_key};
+    #[pymodule_export]
+    use super::snapshot::{Item, Snapshot};
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::transaction::Transaction;
+    #[pymodule_export]
+    use super::values::hashing_embed;
+}

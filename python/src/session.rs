@@ -1,0 +1,143 @@
+//! A transaction on a thread of its own.
+//!
+//! The engine's transaction borrows its database and stays on the thread that began it. A Python transaction is an
+//! object that any thread may use, asyncio's pool among them. So each has a thread: it begins the transaction and runs
+//! what it is sent, in order, until commit or rollback.
+//!
+//! 1. The thread ends with its transaction, and [`Session::end`] and [`Session::commit`] wait for that, so nothing of a
+//!    session holds the database afterwards.
+//! 2. Dropping a session rolls its transaction back.
+
+use crate::{errors, interrupt};
+use holotype::{Cancel, Commit, Durability, Error, Holotype, Result, Transaction};
+use pyo3::prelude::*;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle, ThreadId};
+
+/// Work for the thread of the transaction.
+type Job = Box<dyn FnOnce(&mut Transaction<'_>) + Send>;
+
+enum Request {
+    Run(Job),
+    Commit(Durability, SyncSender<Result<Commit>>),
+}
+
+/// An open transaction, or one that has ended.
+pub(crate) struct Session {
+    running: Mutex<Option<Running>>,
+    /// The Python thread that began it, which cannot wait for the writer meanwhile; `None` if no one thread did.
+    owner: Option<ThreadId>,
+}
+
+struct Running {
+    requests: Sender<Request>,
+    thread: JoinHandle<()>,
+}
+
+impl Session {
+    /// Begins a transaction and waits until the writer before it has ended.
+    pub(crate) fn begin(py: Python<'_>, database: Holotype, owner: Option<ThreadId>) -> PyResult<Session> {
+        let (begun, is_begun) = sync_channel(1);
+        let (requests, to_do) = channel();
+        let thread = thread::Builder::new()
+            .name("holotype-writer".to_owned())
+            .spawn(move || serve(database, &begun, &to_do))
+            .map_err(|error| errors::raise(py, &Error::File { path: "/".into(), source: error }, None))?;
+        match interrupt::wait(py, is_begun, None)? {
+            Some(Ok(())) => Ok(Session { running: Mutex::new(Some(Running { requests, thread })), owner }),
+            Some(Err(error)) => Err(errors::raise(py, &error, None)),
+            None => Err(ended(py)),
+        }
+    }
+
+    /// Runs `work` with the transaction. `source` is the statement it runs, for errors; `cancel` stops it.
+    pub(crate) fn call<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        source: Option<&str>,
+        cancel: Option<&Cancel>,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let (done, is_done) = sync_channel(1);
+        // If nobody waits any more, there is nobody to tell.
+        let job: Job = Box::new(move |transaction| drop(done.send(work(transaction))));
+        let sent = {
+            let running = self.running();
+            running.as_ref().is_some_and(|running| running.requests.send(Request::Run(job)).is_ok())
+        };
+        let done = if sent { interrupt::wait(py, is_done, cancel)? } else { None };
+        done.ok_or_else(|| ended(py))?.map_err(|error| errors::raise(py, &error, source))
+    }
+
+    /// Commits the transaction and ends the session, also if committing fails.
+    pub(crate) fn commit(&self, py: Python<'_>, durability: Durability) -> PyResult<Commit> {
+        let running = self.running().take().ok_or_else(|| ended(py))?;
+        let committed = py.detach(move || {
+            let (done, is_done) = sync_channel(1);
+            let sent = running.requests.send(Request::Commit(durability, done));
+            let committed = sent.ok().and_then(|()| is_done.recv().ok());
+            // A panic of the thread leaves no commit, which is told below.
+            let _ = running.thread.join();
+            committed
+        });
+        committed.ok_or_else(|| ended(py))?.map_err(|error| errors::raise(py, &error, None))
+    }
+
+    /// Rolls the transaction back, unless it has ended.
+    pub(crate) fn end(&self) {
+        let running = self.running().take();
+        if let Some(Running { requests, thread }) = running {
+            drop(requests);
+            // A thread that panicked has dropped its transaction all the same.
+            let _ = thread.join();
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.running().is_some()
+    }
+
+    /// True if the transaction is open and this thread began it.
+    pub(crate) fn is_of(&self, thread: ThreadId) -> bool {
+        self.owner == Some(thread) && self.is_open()
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Session {
+    /// Not waited for: a drop may happen while the interpreter is held.
+    fn drop(&mut self) {
+        *self.running() = None;
+    }
+}
+
+fn ended(py: Python<'_>) -> PyErr {
+    errors::invalid(py, "transaction-ended", "the transaction has ended", "begin another one")
+}
+
+/// The life of a transaction, on its thread.
+fn serve(database: Holotype, begun: &SyncSender<Result<()>>, to_do: &Receiver<Request>) {
+    let mut transaction = match database.begin() {
+        Ok(transaction) => transaction,
+        Err(error) => {
+            let _ = begun.send(Err(error));
+            return;
+        }
+    };
+    if begun.send(Ok(())).is_err() {
+        return;
+    }
+    while let Ok(request) = to_do.recv() {
+        match request {
+            Request::Run(job) => job(&mut transaction),
+            Request::Commit(durability, done) => {
+                let _ = done.send(transaction.commit(durability));
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Tables: rows with named columns, and cells as Python values.
+
+use crate::columns;
+use crate::values::{Micros, duration};
+use holotype::answer::Table as EngineTable;
+use holotype::cell::Cell;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use std::sync::Arc;
+
+/// The table of a statement: `columns`, and rows as tuples.
+#[pyclass(frozen, module = "holotype", sequence)]
+pub(crate) struct Table {
+    pub(crate) inner: Arc<EngineTable>,
+}
+
+/// A cell as a Python value: a time as a `datetime`, a duration as a `timedelta`, an absent one as `None`.
+pub(crate) fn to_python<'py>(py: Python<'py>, cell: Option<&Cell>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match cell {
+        Some(Cell::Text(text)) => text.into_pyobject(py)?.into_any(),
+        Some(Cell::Number(number)) => number.into_pyobject(py)?.into_any(),
+        Some(Cell::Integer(number)) => number.into_pyobject(py)?.into_any(),
+        Some(Cell::Bool(yes)) => yes.into_pyobject(py)?.to_owned().into_any(),
+        Some(Cell::Time(micros)) => Micros(*micros).into_pyobject(py)?,
+        Some(Cell::Duration(micros)) => duration(py, *micros)?,
+        Some(Cell::List(cells)) => {
+            let cells = cells.iter().map(|cell| to_python(py, Some(cell))).collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, cells)?.into_any()
+        }
+        // A sort of cell that this package does not know yet.
+        Some(other) => other.to_string().into_pyobject(py)?.into_any(),
+        None => py.None().into_bound(py),
+    })
+}
+
+impl Table {
+    fn row<'py>(&self, py: Python<'py>, row: &[Option<Cell>]) -> PyResult<Bound<'py, PyTuple>> {
+        let cells = row.iter().map(|cell| to_python(py, cell.as_ref())).collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, cells)
+    }
+
+    fn all<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.inner.rows.iter().map(|row| self.row(py, row)).collect()
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The verb of the statement.
+    #[getter]
+    fn verb(&self) -> &'static str {
+        self.inner.verb
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.inner.columns.clone()
+    }
+
+    /// The rows as tuples.
+    #[getter]
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.all(py)?)
+    }
+
+    /// Remarks on how the rows were found.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes.clone()
+    }
+
+    /// True if a check found damage.
+    #[getter]
+    fn failed(&self) -> bool {
+        self.inner.failed
+    }
+
+    /// The rows as dicts, by column name.
+    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let dict = |row: &Vec<Option<Cell>>| {
+            let dict = PyDict::new(py);
+            for (name, cell) in self.inner.columns.iter().zip(row) {
+                dict.set_item(name, to_python(py, cell.as_ref())?)?;
+            }
+            Ok(dict)
+        };
+        self.inner.rows.iter().map(dict).collect()
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A consumer may ask for a schema, and a producer may ignore that.
+        drop(requested_schema);
+        columns::stream(py, columns::of_table(&self.inner))
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.rows.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyTuple>> {
+        let row = position(index, self.inner.rows.len()).and_then(|at| self.inner.rows.get(at));
+        self.row(py, row.ok_or_else(|| PyIndexError::new_err("there is no such row"))?)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.rows(py)?.try_iter()?.into_any())
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        display(slf.as_any(), "table_text")
+    }
+
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        display(slf.as_any(), "table_html")
+    }
+}
+
+/// The index of a sequence of this length; negative ones count from the end.
+pub(crate) fn position(index: isize, len: usize) -> Option<usize> {
+    let from_end = index.checked_add_unsigned(len);
+    usize::try_from(if index < 0 { from_end? } else { index }).ok()
+}
+
+/// The object as `holotype._display` shows it.
+pub(crate) fn display(object: &Bound<'_, PyAny>, function: &str) -> PyResult<String> {
+    object.py().import("holotype._display")?.call_method1(function, (object,))?.extract()
+}

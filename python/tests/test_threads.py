@@ -1,0 +1,159 @@
+"""Threads, signals and killed interpreters."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import holotype
+import pytest
+
+
+def run(program: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
+    code = textwrap.dedent(program)
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], text=True, stdout=subprocess.PIPE, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def fill(path: Path, count: int) -> None:
+    text = "the quick brown fox jumps over the lazy dog " * 20
+    with holotype.create(path) as db:
+        for start in range(0, count, 5_000):
+            with db.begin(durability="none") as tx:
+                tx.record_many({"text": f"{n} {text}", "episode": "e"} for n in range(start, min(start + 5_000, count)))
+
+
+def test_other_threads_run_during_a_statement(path: Path) -> None:
+    fill(path, 20_000)
+    with holotype.open(path) as db:
+        done = threading.Event()
+        counted = 0
+
+        def ask() -> None:
+            db.query("find items where text matches '*no such text*' return key")
+            done.set()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        while not done.is_set():
+            counted += 1
+        thread.join()
+        # If the statement held the interpreter, this thread would have counted next to nothing.
+        assert counted > 1_000
+
+
+def test_threads_share_a_database(db: holotype.Database) -> None:
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            for step in range(20):
+                with db.begin(durability="none") as tx:
+                    tx.record(f"{name} says {step}", episode=name, key=f"{name}-{step}")
+                assert db.recall(f"{name} says {step}", episode=name, limit=1)[0].key == f"{name}-{step}"
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(f"thread{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and len(db) == 82
+
+
+def test_a_transaction_may_change_threads(db: holotype.Database) -> None:
+    tx = db.begin()
+    thread = threading.Thread(target=lambda: tx.record("from elsewhere", episode="e", key="t2"))
+    thread.start()
+    thread.join()
+    tx.commit()
+    assert "t2" in db
+
+
+INTERRUPTED = """
+    import signal, sys, threading
+    import holotype
+    # A shell that runs the tests in the background has its children ignore SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    db = holotype.open(sys.argv[1])
+    statement = sys.argv[2]
+    tx = None
+    if statement == "begin":
+        holder = threading.Thread(target=lambda: globals().update(tx=db.begin()))
+        holder.start(); holder.join()
+    try:
+        print("ready", flush=True)
+        if statement == "begin":
+            db.begin()
+        else:
+            while True:
+                db.query(statement)
+    except KeyboardInterrupt:
+        if tx is not None:
+            tx.rollback()
+        with db.begin() as tx:
+            tx.record("after", episode="e", key="after")
+        assert db.verify()
+        db.close()
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(
+    "statement",
+    ["find items where text matches '*no such text*'", "begin"],
+)
+def test_ctrl_c_ends_a_call_and_leaves_the_database_sound(path: Path, statement: str) -> None:
+    fill(path, 20_000)
+    process = run(INTERRUPTED, str(path), statement)
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == "interrupted\n" and process.returncode == 0
+    with holotype.open(path) as db:
+        assert "after" in db and db.report() == []
+
+
+KILLED = """
+    import sys
+    import holotype
+    db = holotype.open_or_create(sys.argv[1])
+    n = len(db)
+    while True:
+        with db.begin() as tx:
+            tx.record(f"turn {n}", episode="e", key=f"t{n}")
+        print(n, flush=True)
+        n += 1
+"""
+
+
+def test_a_killed_interpreter_loses_nothing_acknowledged(path: Path) -> None:
+    for _ in range(3):
+        process = run(KILLED, str(path))
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(10)]
+        process.kill()
+        rest = process.communicate()[0]
+        acknowledged = [int(line) for line in [*lines, *rest.splitlines(keepends=True)] if line.endswith("\n")]
+        with holotype.open(path) as db:
+            assert all(f"t{n}" in db for n in acknowledged)
+            assert db.verify()
+
+
+def test_an_interpreter_that_ends_without_closing(path: Path) -> None:
+    program = """
+        import sys
+        import holotype
+        db = holotype.create(sys.argv[1])
+        with db.begin() as tx:
+            tx.record("kept", episode="e", key="kept")
+        tx = db.begin()
+        tx.record("lost", episode="e", key="lost")
+    """
+    assert run(program, str(path)).wait(timeout=60) == 0
+    with holotype.open(path) as db:
+        assert db.snapshot().keys() == ["kept"] and db.verify()
