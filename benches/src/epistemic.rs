@@ -5,7 +5,6 @@ use crate::Result;
 use crate::dataset::{Dataset, Question, median};
 use holotype::answer::{Answer, Output};
 use holotype::query::ParamValue;
-use holotype::{Durability, ItemId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,16 +32,19 @@ pub(crate) fn run(data: &Path) -> Result<()> {
     let methods = [
         (
             "similarity",
-            "recall $q in episode $e through traces 5 by near include failed, stale score similarity 1 at step $s, version $v limit 5",
+            "recall $q in episode $e through traces 5 by near include failed, stale, conflicted \
+             score similarity 1 at step $s, version $v limit 5",
         ),
-        ("governed", "recall $q in episode $e at step $s, version $v limit 5"),
-        ("claims", "recall $q in episode $e at step $s, version $v limit 5"),
-        ("claims, no losers", "recall $q in episode $e exclude conflicted at step $s, version $v limit 5"),
+        (
+            "filtered",
+            "recall $q in episode $e include conflicted score similarity 1, words 1, source 0.5 \
+             at step $s, version $v limit 5",
+        ),
+        ("agent", "recall $q in episode $e score profile agent at step $s, version $v limit 5"),
+        ("archive", "recall $q in episode $e score profile archive at step $s, version $v limit 5"),
+        ("default", "recall $q in episode $e at step $s, version $v limit 5"),
     ];
     for (method, statement) in methods {
-        if method == "claims" {
-            state_claims(&dataset)?;
-        }
         let snapshot = dataset.database.snapshot();
         let mut all = Tally::default();
         for asked in &dataset.asked {
@@ -64,32 +66,6 @@ pub(crate) fn run(data: &Path) -> Result<()> {
         println!("{}", all.line(method, "all"));
     }
     Ok(())
-}
-
-/// States what each call and guess says, as a caller would who knows their form: `tool(thing): name = value`,
-/// `I believe the name of thing is value.`
-fn state_claims(dataset: &Dataset) -> Result<()> {
-    let snapshot = dataset.database.snapshot();
-    let mut transaction = dataset.database.begin()?;
-    for id in (0..snapshot.len()).map(ItemId) {
-        let content = snapshot.item(id)?.content;
-        if let Some((name, value)) = claim(content.text()) {
-            transaction.claim(id, &name, value, false, &[])?;
-        }
-    }
-    transaction.commit(Durability::None)?;
-    Ok(dataset.database.checkpoint()?)
-}
-
-fn claim(text: &str) -> Option<(String, &str)> {
-    if let Some(guess) = text.strip_prefix("I believe the ") {
-        let (name, rest) = guess.split_once(" of ")?;
-        let (thing, value) = rest.split_once(" is ")?;
-        return Some((format!("{thing}.{name}"), value.trim_end_matches('.')));
-    }
-    let (thing, said) = text.split_once('(')?.1.split_once("): ")?;
-    let (name, value) = said.split_once(" = ")?;
-    Some((format!("{thing}.{name}"), value.split(" ... ").next()?))
 }
 
 impl Tally {

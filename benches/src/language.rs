@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     /// Of the finds, counts and recalls only the one of this name.
     #[arg(long, default_value = "")]
     phase: String,
-    /// Where the database is kept; without it, it is made in a temporary folder and removed.
+    /// The path of the database; by default a temporary folder that is removed at the end.
     #[arg(long)]
     keep: Option<PathBuf>,
 }
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What each of some statements took: on the clock, and on the processor.
+/// The durations of statements: wall-clock time and processor time.
 #[derive(Default)]
 struct Taken {
     wall: Vec<Duration>,

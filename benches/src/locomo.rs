@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 const BUDGETS: [u64; 4] = [250, 500, 1000, 2000];
-const METHODS: [&str; 5] = ["turns-vector", "turns-words", "turns-hybrid", "recalls", "recall"];
+const METHODS: [&str; 6] = ["turns-vector", "turns-words", "turns-hybrid", "recalls", "archive", "default"];
 /// Reciprocal rank fusion, as its authors set it (Cormack, Clarke and Buettcher, 2009).
 const RRF: f64 = 60.0;
 
@@ -25,7 +25,7 @@ struct Tally {
     micros: Vec<u64>,
 }
 
-/// What an answer holds: keys of turns, and what all of it costs.
+/// The content of an answer: keys of turns, and the cost in tokens.
 #[derive(Default)]
 struct Held {
     turns: HashSet<String>,
@@ -59,6 +59,8 @@ pub(crate) fn run(data: &Path) -> Result<()> {
             }
         }
     }
+    limited(&dataset)?;
+    nothing_found(&dataset)?;
     for method in METHODS {
         for budget in BUDGETS {
             let Some(tally) = tallies.remove(&(method, budget)) else { continue };
@@ -75,17 +77,70 @@ pub(crate) fn run(data: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Evidence among the first five rows, by profile.
+fn limited(dataset: &Dataset) -> Result<()> {
+    let snapshot = dataset.database.snapshot();
+    for profile in ["archive", "default"] {
+        let statement = format!("recall $q in episode $e score profile {profile} limit 5");
+        let (mut recall, mut questions) = (0.0, 0_u32);
+        for asked in &dataset.asked {
+            for question in &asked.questions {
+                let evidence: HashSet<String> = question.strings("evidence").into_iter().collect();
+                let there = |key: &&String| snapshot.get(key).is_ok_and(|item| item.is_some());
+                let evidence: Vec<&String> = evidence.iter().filter(there).collect();
+                if evidence.is_empty() {
+                    continue;
+                }
+                let mut held = Held::default();
+                for row in ask(&snapshot, &statement, asked, question, None)?.rows {
+                    held.take(&snapshot, &row, u64::MAX)?;
+                }
+                let found = evidence.iter().filter(|key| held.turns.contains(**key)).count();
+                recall += found as f64 / evidence.len() as f64;
+                questions += 1;
+            }
+        }
+        let share = (recall / f64::from(questions) * 10_000.0).round() / 10_000.0;
+        println!("{}", json!({"bench": "locomo", "method": profile, "limit": 5, "evidence_recall": share}));
+    }
+    Ok(())
+}
+
+/// Each conversation is asked its own questions, and those of the next one: how often is something found?
+fn nothing_found(dataset: &Dataset) -> Result<()> {
+    let snapshot = dataset.database.snapshot();
+    let (mut own, mut foreign) = ((0_u32, 0_u32), (0_u32, 0_u32));
+    for (nth, asked) in dataset.asked.iter().enumerate() {
+        for (other, from) in dataset.asked.iter().enumerate() {
+            let tally = if nth == other { &mut own } else { &mut foreign };
+            for question in from.questions.iter().step_by(if nth == other { 1 } else { 4 }) {
+                let answer = ask(&snapshot, "recall $q in episode $e limit 5", asked, question, None)?;
+                tally.0 += 1;
+                tally.1 += u32::from(answer.covered);
+            }
+        }
+    }
+    let share =
+        |(asked, covered): (u32, u32)| (f64::from(covered) / f64::from(asked.max(1)) * 10_000.0).round() / 10_000.0;
+    println!(
+        "{}",
+        json!({"bench": "locomo", "method": "default", "covered_own": share(own), "covered_foreign": share(foreign)})
+    );
+    Ok(())
+}
+
 /// The rows of a method in its order, to be cut to each budget; the default recall cuts for itself.
 enum Ranked {
     Rows(Vec<Row>, u64),
-    Recall,
+    Recall(&'static str),
 }
 
 impl Ranked {
     fn of(snapshot: &Snapshot, method: &str, asked: &Asked, question: &Question) -> Result<Ranked> {
         let vector = "recall near $v in episode $e through traces 5000 by near pool 5000 score similarity 1 limit 5000";
         let words = "recall $t in episode $e through traces 5000 by words pool 5000 score words 1 limit 5000";
-        let recalls = "recall $q in episode $e through recalls 5000 by near, words pool 5000 score similarity 1, words 1 limit 5000";
+        let recalls = "recall $q in episode $e through recalls 5000 by near, words pool 5000 \
+        score similarity 1, words 1 limit 5000";
         let ask = |statement| ask(snapshot, statement, asked, question, None);
         Ok(match method {
             "turns-vector" => Ranked::rows(ask(vector)?),
@@ -96,7 +151,8 @@ impl Ranked {
                 let micros = by_vector.micros + by_words.micros;
                 Ranked::Rows(fuse(by_vector.rows, by_words.rows), micros)
             }
-            _ => Ranked::Recall,
+            "archive" => Ranked::Recall("archive"),
+            _ => Ranked::Recall("default"),
         })
     }
 
@@ -104,13 +160,13 @@ impl Ranked {
         Ranked::Rows(answer.rows, answer.micros)
     }
 
-    /// What of the rows fits: in order, whole, what does not fit passed over.
+    /// The rows that fit the budget: in order and whole, skipping rows that do not fit.
     fn within(&self, snapshot: &Snapshot, asked: &Asked, question: &Question, budget: u64) -> Result<Held> {
         let mut held = Held::default();
         match self {
-            Ranked::Recall => {
-                let statement = "recall $q in episode $e score profile archive budget $n tokens";
-                let answer = ask(snapshot, statement, asked, question, Some(budget))?;
+            Ranked::Recall(profile) => {
+                let statement = format!("recall $q in episode $e score profile {profile} budget $n tokens");
+                let answer = ask(snapshot, &statement, asked, question, Some(budget))?;
                 held.micros = answer.micros;
                 for row in &answer.rows {
                     held.tokens += u64::from(row.tokens);

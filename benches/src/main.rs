@@ -9,6 +9,9 @@
 //! cargo run --release -p holotype-bench -- vectors --scaling 1,4 --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench --features peers -- vectors --peers --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench --features peers -- append --peers
+//! cargo run --release -p holotype-bench -- ingest --sizes 10000,50000 --commits 1,100
+//! cargo run --release -p holotype-bench -- batch
+//! cargo run --release -p holotype-bench --features cuda -- cuda
 //! cargo run --release -p holotype-bench -- verify
 //! cargo run --release -p holotype-bench -- language
 //! cargo run --release -p holotype-bench -- history --append docs/performance.md --commit COMMIT
@@ -19,9 +22,12 @@
 //! Data is read from where the caller keeps it; nothing is bundled. `smoke` runs every bench on small data made here.
 
 mod append;
+mod batch;
+mod cuda;
 mod dataset;
 mod epistemic;
 mod history;
+mod ingest;
 mod language;
 mod locomo;
 mod measure;
@@ -36,7 +42,7 @@ use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What the database finds and how fast, as JSON Lines.
+/// Measures the quality and the speed of the database, as JSON Lines.
 #[derive(Parser)]
 #[command(name = "holotype-bench", version)]
 struct Arguments {
@@ -60,8 +66,14 @@ enum Bench {
     },
     /// Vector search: recall, speed, memory, with and without a filter.
     Vectors(vectors::Arguments),
+    /// Many queries under one filter: one by one and in batches.
+    Batch(batch::Arguments),
+    /// Batches on a GPU beside the CPU: times, bandwidth and products a second.
+    Cuda(cuda::Arguments),
     /// Durable appends through the public API, beside what the disk can do.
     Append(append::Arguments),
+    /// Items with texts and vectors in durable commits, while questions are asked.
+    Ingest(ingest::Arguments),
     /// Verifying the log, beside hashing the same records.
     Verify(verify::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
@@ -74,7 +86,7 @@ enum Bench {
     Smoke,
 }
 
-/// What a bench may fail with.
+/// The result of a bench.
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 fn main() -> ExitCode {
@@ -82,7 +94,10 @@ fn main() -> ExitCode {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Epistemic { data } => epistemic::run(&data),
         Bench::Vectors(arguments) => vectors::run(&arguments),
+        Bench::Batch(arguments) => batch::run(&arguments),
+        Bench::Cuda(arguments) => cuda::run(&arguments),
         Bench::Append(arguments) => append::run(&arguments),
+        Bench::Ingest(arguments) => ingest::run(&arguments),
         Bench::Verify(arguments) => verify::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
         Bench::History(arguments) => history::run(&arguments),

@@ -1,4 +1,4 @@
-//! What a run costs: processor time, memory, quantiles of durations.
+//! The cost of a run: processor time, memory, quantiles of durations.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

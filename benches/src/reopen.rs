@@ -56,10 +56,11 @@ pub(crate) fn run(dir: &Path, record_bytes: usize, log_bytes: u64, rebuild: bool
             println!(
                 "{}",
                 json!({
-                    "bench": "append", "engine": "holotype", "mode": mode, "records": found, "rebuild_s": round(seconds, 3),
-                    "records_per_s": round(found as f64 / seconds, 1), "segments_kept": database.report().reused,
-                    "peak_bytes": memory("VmHWM"),
-                })
+                        "bench": "append", "engine": "holotype", "mode": mode, "records": found,
+                "rebuild_s": round(seconds, 3),
+                        "records_per_s": round(found as f64 / seconds, 1), "segments_kept": database.report().reused,
+                        "peak_bytes": memory("VmHWM"),
+                    })
             );
         }
     }

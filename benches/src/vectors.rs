@@ -3,7 +3,7 @@
 //! | phase | what is measured |
 //! |---|---|
 //! | build | taking the vectors over and linking them; reading the input and writing the file are left out |
-//! | open | opening the file, and the first answer from it, both from the same moment; anonymous memory, and what of files is in memory, once all queries were asked |
+//! | open | opening the file until its first answer; anonymous and file memory after all queries |
 //! | search | all queries, passes over and over for a quarter of a second and at least three times |
 //!
 //! The build runs in a process of its own, so that the memory of the later phases is theirs. `qps` is the best pass by
@@ -172,7 +172,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What is asked, and what the answers should be.
+/// Queries with their expected answers.
 struct Questions {
     queries: Vec<Vec<f32>>,
     truth: Vec<HashSet<u32>>,
@@ -198,7 +198,7 @@ impl Questions {
         for (at, truth) in questions.truth.iter().enumerate() {
             if let Some(id) = questions.filter(at).and_then(|filter| truth.iter().find(|id| !filter.contains(**id))) {
                 let truth = data.truth.display();
-                return Err(format!("{truth}: row {at} names {id}, which the filter excludes: with a filter, give the neighbours among what it lets through").into());
+                return Err(format!("{truth}: row {at} names {id}, which the filter excludes: give the neighbours among matching vectors").into());
             }
         }
         Ok(questions)
@@ -331,7 +331,7 @@ fn open(
     Ok(index)
 }
 
-/// What became of one query.
+/// The result of one query.
 #[derive(Clone, Default)]
 struct Answered {
     ids: Vec<u32>,

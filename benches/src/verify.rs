@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         log.sync_to(log.end())?;
         let bytes = (count * per_commit * record_len) as f64;
-        // What a record's hash is over: a tag, eight bytes of its header, its salt, its payload.
+        // The input of a record's hash: a tag, eight bytes of its header, its salt, its payload.
         let input = [vec![0; 25], payload].concat();
         let (mut hashing, mut verifying) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..arguments.rounds {

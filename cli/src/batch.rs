@@ -12,13 +12,17 @@ use crate::failure::{Failure, Problem, Status};
 use crate::render::envelope;
 use crate::script::Needs;
 use crate::{database, interrupt, json, params, script};
+use holotype::Limits;
+use holotype::answer::Output;
 use holotype::interchange::NpyReader;
 use holotype::interchange::json::{JsonError, Parser, quoted};
 use holotype::query::{Params, parse};
-use holotype::{Holotype, Limits};
 use serde_json::json;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
+
+/// Lines that run together, so that searches by vector under one filter share a pass.
+const TOGETHER: usize = 256;
 
 /// One line of the file.
 struct Entry {
@@ -53,27 +57,42 @@ pub(crate) fn run(
     let _heeded = interrupt::heed(1);
     let mut out = BufWriter::new(io::stdout().lock());
     let mut status = database::status_of_reading(&database);
-    for entry in entries {
-        match entry.job.map_err(Failure::from).and_then(|job| answer(&database, &job, &entry.id, limits)) {
-            Ok(lines) => out.write_all(lines.as_bytes())?,
-            Err(Failure::Problem(problem)) => {
-                status = Status::Wrong;
-                writeln!(out, "{}", json!({"id": entry.id, "error": problem.to_json()}))?;
-            }
-            Err(failure) => {
-                out.flush()?;
-                return Err(failure);
+    let mut entries = entries.into_iter();
+    loop {
+        let group: Vec<Entry> = entries.by_ref().take(TOGETHER).collect();
+        if group.is_empty() {
+            break;
+        }
+        let jobs = group.iter().filter_map(|entry| entry.job.as_ref().ok());
+        let scripts: Vec<(&str, &Params)> = jobs.map(|job| (job.source.as_str(), &job.params)).collect();
+        let outcomes = script::run_batch(&database, &scripts, limits.clone());
+        let mut outcomes = outcomes.into_iter();
+        for Entry { id, job } in group {
+            let outcome = match job {
+                Ok(_) => outcomes.next().unwrap_or(Err(Failure::Interrupted)),
+                Err(problem) => Err(problem.into()),
+            };
+            match outcome {
+                Ok(outputs) => write_answer(&mut out, &outputs, &id)?,
+                Err(Failure::Problem(problem)) => {
+                    status = Status::Wrong;
+                    writeln!(out, "{}", json!({"id": id, "error": problem.to_json()}))?;
+                }
+                Err(failure) => {
+                    out.flush()?;
+                    return Err(failure);
+                }
             }
         }
     }
     out.flush()?;
+    database::note_accelerator(&database);
     database.close()?;
     Ok(status)
 }
 
-fn answer(database: &Holotype, job: &Job, id: &str, limits: &Limits) -> Result<String, Failure> {
-    let outputs = script::run(database, &job.source, &job.params, limits.clone())?;
-    Ok(outputs.iter().map(|output| format!("{}\n", envelope::of(output, Some(id)))).collect())
+fn write_answer(out: &mut impl io::Write, outputs: &[Output], id: &str) -> io::Result<()> {
+    outputs.iter().try_for_each(|output| writeln!(out, "{}", envelope::of(output, Some(id))))
 }
 
 fn read(line: &str, file: &str, number: u64, vectors: Option<&NpyReader>) -> Entry {

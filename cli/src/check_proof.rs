@@ -89,7 +89,10 @@ fn json_of(checked: &Checked) -> Value {
     let content = checked.content.as_ref().map(|content| {
         let fields: serde_json::Map<String, Value> =
             content.fields.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
-        json!({"key": content.key, "kind": content.kind.as_str(), "time_us": content.time, "tool": content.tool, "fields": fields, "redacted": content.redacted})
+        json!({
+            "key": content.key, "kind": content.kind.as_str(), "time_us": content.time, "tool": content.tool,
+            "fields": fields, "redacted": content.redacted,
+        })
     });
     json!({
         "holds": true,

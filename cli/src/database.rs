@@ -2,19 +2,20 @@
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::text::printable;
-use holotype::{Error, Holotype, Options};
+use holotype::{Accelerator, Error, Holotype, Options};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Opens a database to read it: beside a writer, and changing nothing.
 pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options::read_only())
+    open(path, Options { accelerator: accelerator(), ..Options::read_only() })
 }
 
 /// Opens a database to write to it.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options { accept_damage: accepts_damage(), ..Options::default() })
+    open(path, Options { accept_damage: accepts_damage(), accelerator: accelerator(), ..Options::default() })
 }
 
 /// `--accept-damage`, which every command understands.
@@ -23,6 +24,25 @@ static ACCEPT_DAMAGE: AtomicBool = AtomicBool::new(false);
 /// Has databases opened for writing although their logs are known to be damaged.
 pub(crate) fn accept_damage() {
     ACCEPT_DAMAGE.store(true, Ordering::Relaxed);
+}
+
+/// `--accelerator`, which every command understands.
+static ACCELERATOR: OnceLock<Accelerator> = OnceLock::new();
+
+/// Has databases opened that compare vectors in batches there.
+pub(crate) fn accelerate_by(accelerator: Accelerator) {
+    ACCELERATOR.get_or_init(|| accelerator);
+}
+
+fn accelerator() -> Accelerator {
+    ACCELERATOR.get().copied().unwrap_or_default()
+}
+
+/// Tells once why a GPU that was to be used was not.
+pub(crate) fn note_accelerator(database: &Holotype) {
+    if let Some(fault) = database.accelerator_fault() {
+        note(&format!("the CPU compared vectors: {fault}"));
+    }
 }
 
 fn accepts_damage() -> bool {

@@ -4,7 +4,7 @@
 //! and hash in it is computed while the demo runs. Where an order differs from the story's, the demo says so and ends
 //! with status 1. With `--format json` or `jsonl` the same values are one JSON document, and no prose is printed.
 //!
-//! The database is made in a directory for temporary files and removed at the end, unless `--keep` names a place for it.
+//! The database is made in a directory for temporary files and removed at the end, unless `--keep` names another.
 
 mod change;
 mod scratch;

@@ -49,6 +49,7 @@ mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::{Failure, Status};
+use holotype::Accelerator;
 use render::Format;
 use std::process::ExitCode;
 
@@ -64,6 +65,9 @@ struct Cli {
     /// Write although the log is known to be damaged
     #[arg(long, global = true)]
     accept_damage: bool,
+    /// The device for batches of searches by vector: auto (a GPU if that is faster), cpu or cuda
+    #[arg(long, global = true, value_name = "WHERE", default_value = "auto")]
+    accelerator: Accelerator,
 }
 
 #[derive(Debug, Subcommand)]
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
     if cli.accept_damage {
         database::accept_damage();
     }
+    database::accelerate_by(cli.accelerator);
     if let Err(failure) = interrupt::install() {
         return failure.tell(format);
     }

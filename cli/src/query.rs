@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Args, format: Option<Format>) -> Result<Status, Failure
     let mut out = BufWriter::new(io::stdout().lock());
     render::write(&mut out, &outputs, format.unwrap_or_default(), &Screen::stdout())?;
     out.flush()?;
+    database::note_accelerator(&database);
     let status = database::status_of_reading(&database);
     database.close()?;
     Ok(if render::found_something(&outputs) { Status::Found } else { status })

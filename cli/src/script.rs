@@ -20,6 +20,21 @@ pub(crate) fn run(database: &Holotype, source: &str, params: &Params, limits: Li
     }
 }
 
+/// Runs scripts within limits, until Ctrl-C; each has an outcome of its own.
+pub(crate) fn run_batch(
+    database: &Holotype,
+    scripts: &[(&str, &Params)],
+    limits: Limits,
+) -> Vec<Result<Vec<Output>, Failure>> {
+    let _heeded = interrupt::heed(1);
+    let outcomes = database.query_batch(scripts, &limits.cancelled_by(interrupt::cancel()));
+    let outcome = |(outcome, (source, _)): (Result<_, Error>, &(&str, &Params))| match outcome {
+        Err(Error::Cancelled(_)) if interrupt::asked() => Err(Failure::Interrupted),
+        outcome => Ok(outcome.map_err(|error| Problem::of_statement(error, source, None))?),
+    };
+    outcomes.into_iter().zip(scripts).map(outcome).collect()
+}
+
 /// The access to the database that scripts need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Needs {

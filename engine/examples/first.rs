@@ -10,12 +10,12 @@ fn main() -> holotype::Result<()> {
     let path = std::env::temp_dir().join(format!("first-{}.holo", std::process::id()));
     let database = Holotype::create(&path, Options::default())?;
 
-    // What happened, verbatim.
+    // An event, verbatim.
     let mut transaction = database.begin()?;
     transaction
         .record(NewTrace::call("trip-42", "search_flights", "UA123 price=$450").key("t1").status(Status::Success))?;
     transaction.record(NewTrace::turn("trip-42", "Is that with a bag?").key("t2").source(Source::User))?;
-    // What was made of it, with the bytes it rests on. A pointer that does not resolve is refused.
+    // A fact distilled from it, with the bytes of its evidence. A pointer that does not resolve is refused.
     let fact = NewRecall::fact("UA123 costs $450").key("r1").from(Pointer::to_key("t1").quoting("price=$450"));
     transaction.remember(fact)?;
     transaction.commit(Durability::Sync)?;

@@ -3,8 +3,8 @@
 use crate::core::files::Files;
 use crate::core::handle::{Closer, Holotype};
 use crate::core::{Core, OpenReport, Opened};
-use crate::derive::checkpoint;
 use crate::derive::open::{OpenMode, open};
+use crate::derive::{checkpoint, merge};
 use crate::options::{Durability, Options};
 use crate::read::snapshot::Snapshot;
 use crate::state::State;
@@ -39,6 +39,7 @@ impl Holotype {
         if let Some(profile) = &options.profile {
             crate::state::settings::canonical("profile", profile)?;
         }
+        crate::state::settings::canonical("rules", &options.rules.to_string())?;
         files.create_dirs()?;
         let lock = Lock::writer(files.vfs.as_ref(), &files.lock())?;
         let mut id = [0; 16];
@@ -53,7 +54,7 @@ impl Holotype {
         let opened = Opened {
             files,
             options: options.clone(),
-            log,
+            log: Arc::new(log),
             catalog: Some(catalog),
             state,
             lock,
@@ -146,7 +147,7 @@ impl Holotype {
         }
         self.core.refuse_after_damage()?;
         self.core.refuse_within_transaction()?;
-        Ok(Transaction::new(&self.core, self.core.admit()?))
+        Transaction::new(&self.core, self.core.admit()?)
     }
 
     /// A consistent view of what is committed; it never changes and holds up nobody.
@@ -162,23 +163,25 @@ impl Holotype {
         self.core.published.load().head
     }
 
-    /// What opening did.
+    /// The report of opening.
     pub fn report(&self) -> &OpenReport {
         &self.core.report
     }
 
-    /// Where the database is.
+    /// The path of the database.
     pub fn path(&self) -> &Path {
         &self.core.files.dir
     }
 
-    /// Writes a checkpoint now and waits for it: the next opening has nothing to replay.
+    /// Writes a checkpoint now, merges what is due, and waits for both: the next opening has nothing to replay, and all
+    /// derived files are as large as they become without further writes.
     pub fn checkpoint(&self) -> Result<()> {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
         self.core.refuse_within_transaction()?;
-        checkpoint::run(&self.core)
+        checkpoint::run(&self.core)?;
+        merge::finish(&self.core)
     }
 
     /// Closes the database: writes a checkpoint and a clean end of the log, and reports what went wrong with that.
@@ -199,9 +202,12 @@ fn close(core: &Arc<Core>) -> Result<()> {
     if core.options.read_only {
         return Ok(());
     }
-    // What failed in the background is tried again here, where its failure can be told.
-    let _ = core.checkpointer.wait();
+    // A checkpoint that failed in the background is tried again here, where its failure can be reported.
+    let paused = core.merger.pause();
+    let _ = core.checkpointer.task.wait();
     checkpoint::run(core)?;
+    merge::finish_one(core)?;
+    drop(paused);
     let writer = core.lock_writer();
     if let Some(detail) = &writer.poisoned {
         // The log holds a transaction that the state lacks: a clean end would tell the next opening to leave it unread.

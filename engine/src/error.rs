@@ -52,7 +52,8 @@ pub enum Error {
     },
     /// The log is damaged; the database can still be opened read-only.
     #[error(
-        "the log is damaged: {detail}; open the database read-only, or run `holotype verify` to see the extent of the damage"
+        "the log is damaged: {detail}; open the database read-only, \
+         or run `holotype verify` to see the extent of the damage"
     )]
     Damaged {
         /// File, log page, offset and fault.
@@ -198,7 +199,8 @@ pub enum Error {
     },
     /// A transaction could not begin within `write_timeout` because a limit stayed exhausted. It can be retried.
     #[error(
-        "the limit {limit} is exhausted ({used} of {max}) and did not recover within write_timeout; retry, drop old snapshots, or raise the limit"
+        "the limit {limit} is exhausted ({used} of {max}) and did not recover within write_timeout; \
+         retry, drop old snapshots, or raise the limit"
     )]
     Busy {
         /// The option that sets the limit.
@@ -241,6 +243,22 @@ pub enum Error {
         /// The error of the operating system.
         source: std::io::Error,
     },
+}
+
+/// The place an error is about; a part that does not apply is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ErrorPlace {
+    /// The file.
+    pub file: Option<String>,
+    /// The line in a statement or file, from 1.
+    pub line: Option<u64>,
+    /// The column, from 1.
+    pub column: Option<u64>,
+    /// The log page in the file, from 0.
+    pub page: Option<u64>,
+    /// The byte in the file.
+    pub offset: Option<u64>,
 }
 
 impl From<holotype_index::Error> for Error {
@@ -309,6 +327,30 @@ impl Error {
         }
     }
 
+    /// The place the error is about, as far as it has one.
+    pub fn place(&self) -> ErrorPlace {
+        let none = ErrorPlace::default();
+        match self {
+            Error::NotFound { path } | Error::Exists { path } | Error::File { path, .. } => {
+                ErrorPlace { file: Some(path.display().to_string()), ..none }
+            }
+            Error::Line { file, line, column, .. } => {
+                ErrorPlace { file: Some(file.clone()), line: Some(*line), column: Some(*column), ..none }
+            }
+            Error::Query(errors) => match errors.first().filter(|error| error.line > 0) {
+                Some(first) => ErrorPlace { line: Some(first.line.into()), column: Some(first.column.into()), ..none },
+                None => none,
+            },
+            Error::Storage(holotype_storage::Error::Damaged(damage)) => ErrorPlace {
+                file: Some(damage.file.display().to_string()),
+                page: Some(damage.page),
+                offset: Some(damage.offset),
+                ..none
+            },
+            _ => none,
+        }
+    }
+
     /// The group of causes the error belongs to.
     pub fn class(&self) -> ErrorClass {
         use holotype_storage::Error as Storage;
@@ -336,5 +378,20 @@ impl Error {
             },
             _ => ErrorClass::Input,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_their_place() {
+        let file = Some("/memory.holo".to_owned());
+        let error = Error::NotFound { path: "/memory.holo".into() };
+        assert_eq!(error.place(), ErrorPlace { file, ..ErrorPlace::default() });
+        let error = Error::Query(holotype_query::parse("find traces\n  whre x").unwrap_err());
+        assert_eq!(error.place(), ErrorPlace { line: Some(2), column: Some(3), ..ErrorPlace::default() });
+        assert_eq!(Error::ReadOnly.place(), ErrorPlace::default());
     }
 }

@@ -1,7 +1,9 @@
-//! What can be chosen when a database is created or opened.
+//! Options of creating and opening a database.
 
 use crate::model::space::Space;
 use crate::model::time::Clock;
+use holotype_cuda::DeviceUse;
+use holotype_index::scorer::{BatchScorer, CpuScorer};
 use holotype_storage::catalog::CatalogOptions;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,12 +33,50 @@ impl std::str::FromStr for Durability {
     }
 }
 
+/// The device that batches of searches by vector run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Accelerator {
+    /// On a GPU where one is there and expected to be faster, else on the CPU.
+    #[default]
+    Auto,
+    /// On the CPU.
+    Cpu,
+    /// On an NVIDIA GPU wherever possible, else on the CPU; [`Stats::accelerator`](crate::Stats::accelerator) says why.
+    Cuda,
+}
+
+impl std::str::FromStr for Accelerator {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> crate::Result<Self> {
+        match text {
+            "auto" => Ok(Accelerator::Auto),
+            "cpu" => Ok(Accelerator::Cpu),
+            "cuda" => Ok(Accelerator::Cuda),
+            _ => Err(crate::Error::Invalid(format!("accelerator {text:?}: auto, cpu or cuda is expected"))),
+        }
+    }
+}
+
+impl Accelerator {
+    /// The scorer of an open database.
+    pub(crate) fn scorer(self) -> Arc<dyn BatchScorer> {
+        match self {
+            Accelerator::Cpu => Arc::new(CpuScorer),
+            Accelerator::Auto => holotype_cuda::scorer(DeviceUse::WhereFaster),
+            Accelerator::Cuda => holotype_cuda::scorer(DeviceUse::WherePossible),
+        }
+    }
+}
+
 /// Options of a database.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The embedding space, if it is known at creation.
     pub space: Option<Space>,
-    /// The score profile statements use when they name none: `agent` or `archive`.
+    /// The version of the rules by which a new database derives and ranks: 2, or 1 as databases made before have it.
+    pub rules: u8,
+    /// The score profile statements use when they name none: `default`, `helm`, `archive` or `agent`.
     pub profile: Option<String>,
     /// The size of a log page in bytes, a power of two from 4 KiB to 1 MiB; fixed at creation.
     pub page_size: u32,
@@ -69,7 +109,9 @@ pub struct Options {
     /// Threads that may build segments in the background. A rebuild, which somebody waits for, takes as many as the
     /// machine has.
     pub background_threads: usize,
-    /// Who says what time it is.
+    /// The device that batches of searches by vector run on. Rows are the same on each.
+    pub accelerator: Accelerator,
+    /// The source of the present time.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -77,6 +119,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             space: None,
+            rules: 2,
             profile: None,
             page_size: 32 << 10,
             read_only: false,
@@ -92,6 +135,7 @@ impl Default for Options {
             snapshot_max_age: None,
             write_timeout: Duration::from_secs(30),
             background_threads: 2,
+            accelerator: Accelerator::Auto,
             clock: Arc::new(crate::model::time::SystemClock),
         }
     }

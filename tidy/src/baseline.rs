@@ -51,7 +51,8 @@ pub fn lower(old: &Counts, now: &Counts) -> Result<Counts, String> {
 /// A baseline as text.
 pub fn format(counts: &Counts) -> String {
     let mut text = String::from(
-        "# Violations left, as `rule path count`. Lower with `cargo run -p holotype-tidy -- lower`; never add a line.\n",
+        "# Violations left, as `rule path count`. Lower with `cargo run -p holotype-tidy -- lower`; \
+         never add a line.\n",
     );
     for ((rule, path), count) in counts {
         text.push_str(&format!("{rule} {path} {count}\n"));

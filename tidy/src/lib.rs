@@ -7,5 +7,6 @@
 pub mod baseline;
 pub mod figures;
 pub mod imports;
+pub mod locks;
 pub mod rules;
 pub mod source;

@@ -23,7 +23,7 @@ const THINGS: [&str; 12] = [
     "kiln 77",
     "kiln 80",
 ];
-/// What becomes of the lookups of a thing, oldest first.
+/// The fates of the look-ups of a thing, oldest first.
 const ROUNDS: [&str; 8] = ["stale", "stale", "failed", "stale", "foreign-version", "ungrounded", "failed", "right"];
 
 /// Writes the folder and gives the number of questions.

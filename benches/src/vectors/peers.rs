@@ -26,7 +26,7 @@ const LINKS: usize = 16;
 const EF_CONSTRUCTION: usize = 200;
 /// hnsw_rs keeps no more levels.
 const LEVELS: usize = 16;
-/// What each engine is asked with.
+/// The values of ef for each engine.
 const EFS: [usize; 10] = [12, 16, 24, 32, 48, 64, 96, 128, 192, 320];
 const RECALLS: [f64; 2] = [0.95, 0.99];
 

@@ -2,10 +2,10 @@
 //!
 //! | phase | what |
 //! |---|---|
-//! | writes | a trace with a vector, committed with `sync`, then a recall near that vector, which must find it; beside each commit the same bytes into a file that is there already, and fdatasync |
+//! | writes | a trace with a vector, committed with `sync`, then a recall that must find it; a plain fdatasync beside |
 //! | mixed | nine recalls of ten rows, then a commit without sync, over and over, on one thread |
-//! | mixed-nearest | the same with `Snapshot::nearest` in the place of recalls: numbers and scores of items, as libraries of vectors answer |
-//! | mixed-index | the same of the vector index alone, with no database around it: nine searches, then a vector more in the tail |
+//! | mixed-nearest | the same with `Snapshot::nearest` instead of recalls, the answers of vector libraries |
+//! | mixed-index | the same on the vector index without a database: nine searches, then a new vector in the tail |
 //!
 //! Operations are counted by the clock and by processor time, which is what an unshared core would give; that of the
 //! whole process, background work included. Besides, what a read and a write take of the thread that does them, and
@@ -39,7 +39,7 @@ const DIM: usize = 384;
 const CENTRES: usize = 200;
 /// Bytes of a trace's text.
 const TEXT: usize = 256;
-/// What is asked with a vector.
+/// The statement of a vector search.
 const NEAREST: &str = "recall near $v through traces 10 by near pool 10 score similarity 1 limit 10";
 /// Traces of a commit, while the database is filled.
 const BATCH: u32 = 1000;
@@ -89,7 +89,7 @@ pub(super) fn run(dir: &Path, held: u32, count: u32, phases: &[String]) -> Resul
 }
 
 fn synced(database: &Holotype, source: &mut Source, dir: &Path, held: u32, count: u32) -> Result<()> {
-    // What a commit writes at least: the text and the vector.
+    // The least that a commit writes: the text and the vector.
     let bytes = vec![7u8; TEXT + DIM * 2];
     let raw_file = File::create(dir.join("raw"))?;
     raw_file.write_all_at(&vec![0; bytes.len() * count as usize], 0)?;
@@ -213,7 +213,7 @@ fn of_index(source: &mut Source, held: u32, count: u32) -> Result<()> {
 struct Times {
     started: Instant,
     all_before: Duration,
-    /// What this thread had used of the processor when the last reads or the last write ended.
+    /// The processor time of this thread at the end of the last reads or the last write.
     own_before: Duration,
     own_reads: Duration,
     own_writes: Duration,
@@ -276,7 +276,7 @@ fn nearest(snapshot: &Snapshot, statement: &Prepared, vector: Vec<f32>) -> Resul
     }
 }
 
-/// Where vectors and texts come from.
+/// The source of vectors and texts.
 struct Source {
     random: Random,
     centres: Vec<Vec<f32>>,

@@ -25,7 +25,9 @@ pub(super) const FILTERED: [&str; 3] = ["t24", "t6", "fare-thu"];
 /// The first rows of governed recall: the answer, then the two traces it rests on, in either order.
 pub(super) const ANSWERS: [&str; 3] = ["fare-thu", "t54", "t53"];
 /// Items that governed recall keeps out.
-pub(super) const KEPT_OUT: [&str; 4] = ["t56", "t51", "fare-mon", "fare-wed"];
+pub(super) const KEPT_OUT: [&str; 7] = ["t56", "t51", "fare-mon", "fare-wed", "t6", "t24", "t39"];
+/// Calls whose price of the flight lost against a newer one.
+const OUTDATED: [&str; 3] = ["t6", "t24", "t39"];
 /// The right price.
 pub(super) const PRICE: f64 = 268.0;
 /// The words of the log that are changed in a copy, and what they become.
@@ -213,14 +215,24 @@ impl Story {
                 superseded.push(key);
             }
         }
+        let (mut outdated, mut winner) = (Vec::new(), String::new());
+        for key in OUTDATED {
+            if let Some(item) = snapshot.get(key)?
+                && let Some(won) = item.attributes.conflict
+            {
+                outdated.push(key);
+                winner = snapshot.item(won)?.key;
+            }
+        }
         Ok([
             format!(
                 "Kept out: t56, it {failed}; t51, its version is {version} and the reader's {reader}; {} and",
                 superseded.first().copied().unwrap_or_default()
             ),
             format!(
-                "{}, superseded. The guess pays for its status, older fares for their age.",
-                superseded.get(1).copied().unwrap_or_default()
+                "{}, superseded. The prices of {} lost against the newer one of {winner}.",
+                superseded.get(1).copied().unwrap_or_default(),
+                outdated.join(", ")
             ),
         ])
     }

@@ -1,4 +1,4 @@
-//! Where a database keeps its files, and what derived files are called.
+//! The files of a database, and the names of derived files.
 //!
 //! ```text
 //! memory.holo/

@@ -14,10 +14,12 @@
 //! 2. The log is the database: opening rebuilds any derived file that was deleted.
 
 pub(crate) mod analysis_worker;
+pub(crate) mod background_task;
 pub(crate) mod checkpointer;
 pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod known_damage;
+pub(crate) mod merger;
 pub(crate) mod open_transactions;
 pub(crate) mod throttle;
 pub(crate) mod writer_lock;
@@ -26,6 +28,7 @@ use crate::core::analysis_worker::AnalysisWorker;
 use crate::core::checkpointer::Checkpointer;
 use crate::core::files::Files;
 use crate::core::known_damage::KnownDamage;
+use crate::core::merger::Merger;
 use crate::core::throttle::WriteThrottle;
 use crate::core::writer_lock::WriterLock;
 use crate::options::{Durability, Options};
@@ -34,6 +37,7 @@ use crate::state::pages::OpenPage;
 use crate::state::record_tree::TreeTail;
 use crate::{Error, Result};
 use arc_swap::{ArcSwap, ArcSwapOption};
+use holotype_index::scorer::BatchScorer;
 use holotype_storage::catalog::Catalog;
 use holotype_storage::lock::Lock;
 use holotype_storage::log::{Draft, Log, Lsn};
@@ -41,7 +45,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// What opening did to bring the database up to date.
+/// The work of opening to bring the database up to date.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenReport {
@@ -51,12 +55,12 @@ pub struct OpenReport {
     pub rebuilt: Option<String>,
     /// Number of intact vector and word segments that a rebuild reused.
     pub reused: usize,
-    /// What recovery did at the end of the log, in sentences. Empty if nothing had to be done.
+    /// The repairs of recovery at the end of the log, in sentences. Empty if nothing had to be done.
     pub recovery: Vec<String>,
     /// Transactions of the log that cannot be applied and were left out, each with its commit and the reason. Their
     /// commits reported an error when they were made; [`salvage`](crate::salvage) writes a database without them.
     pub skipped: Vec<String>,
-    /// Where the log is damaged. Set only for a database that was opened read-only despite the damage.
+    /// The damage of the log. Set only for a database that was opened read-only despite the damage.
     pub damage: Option<String>,
 }
 
@@ -75,6 +79,8 @@ impl OpenReport {
 pub(crate) struct Core {
     pub(crate) files: Files,
     pub(crate) options: Options,
+    /// Answers searches by vector that are asked together.
+    pub(crate) scorer: Arc<dyn BatchScorer>,
     pub(crate) log: Arc<Log>,
     /// Used by the writer. Readers use the catalog snapshot in their own state.
     pub(crate) catalog: ArcSwapOption<Catalog>,
@@ -88,6 +94,7 @@ pub(crate) struct Core {
     /// Counts `forget` operations. A snapshot taken before the newest one must not read content any more.
     pub(crate) forgets: AtomicU64,
     pub(crate) checkpointer: Checkpointer,
+    pub(crate) merger: Merger,
     /// Hashes of records behind those in the catalog.
     pub(crate) tree_tail: TreeTail,
     pub(crate) words: AnalysisWorker,
@@ -129,7 +136,7 @@ pub(crate) struct Writer {
 pub(crate) struct Opened {
     pub(crate) files: Files,
     pub(crate) options: Options,
-    pub(crate) log: Log,
+    pub(crate) log: Arc<Log>,
     pub(crate) catalog: Option<Catalog>,
     pub(crate) state: State,
     pub(crate) lock: Lock,
@@ -164,8 +171,9 @@ impl Core {
         let checkpointer = Checkpointer::starting_at(generation);
         let core = Arc::new(Core {
             files,
+            scorer: options.accelerator.scorer(),
             options,
-            log: Arc::new(log),
+            log,
             catalog: ArcSwapOption::new(catalog.map(Arc::new)),
             writer: WriterLock::new(writer),
             published: ArcSwap::new(state),
@@ -175,6 +183,7 @@ impl Core {
             lock,
             forgets,
             checkpointer,
+            merger: Merger::default(),
             tree_tail: TreeTail::default(),
             past: Mutex::default(),
             retaining: Mutex::default(),

@@ -2,8 +2,8 @@
 //!
 //! 1. Under the writer's lock: freeze the overlay. Later changes go to a new one.
 //! 2. Without the lock: sync the log up to the frozen state; write the changed column chunks and each layer's tails as
-//!    segments, merging small ones, each under a new name, synced; then commit one catalog transaction with the rows,
-//!    the manifest and the log position.
+//!    segments, each under a new name, synced; then commit one catalog transaction with the rows, the manifest and the
+//!    log position. Nothing is merged here (`merge`), so a checkpoint costs what was written since the last one.
 //! 3. Under the lock: replace the frozen overlay by the files, in the newest state (`thaw`).
 //!
 //! A crash before the end of step 2 leaves files that no manifest names; the next opening removes them.
@@ -12,7 +12,7 @@ use crate::core::checkpointer::Checkpointer;
 use crate::core::files::Form;
 use crate::core::{Core, Writer};
 use crate::derive::derived_writer::{DerivedWriter, ManifestChanges};
-use crate::derive::repair;
+use crate::derive::{merge, repair};
 use crate::model::item::Layer;
 use crate::records::tables::{self, ManifestRow};
 use crate::state::State;
@@ -49,19 +49,23 @@ struct Written {
     changes: ManifestChanges,
 }
 
-/// The segments a layer has after a checkpoint.
+/// The segments that a checkpoint adds to a layer.
 struct LayerFiles {
-    vectors: Option<Arc<Vec<Arc<VectorSegment>>>>,
-    words: Arc<Vec<Arc<WordSegment>>>,
+    vectors: Option<Arc<VectorSegment>>,
+    words: Vec<Arc<WordSegment>>,
 }
 
 /// Requests a checkpoint in the background.
 pub(crate) fn start(core: &Arc<Core>) {
-    Checkpointer::request(core, run);
+    Checkpointer::request(core, |core| {
+        let done = run(core);
+        merge::start(core);
+        done
+    });
 }
 
 /// Writes a checkpoint of the newest appended state after a running one has finished. Damaged segments are repaired
-/// first. If a merge is the first to read a damaged segment, repair and checkpoint run a second time.
+/// first, and once more if the checkpoint is the first to read one.
 pub(crate) fn run(core: &Arc<Core>) -> Result<()> {
     let _turn = core.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
     let repaired = repair::repair_damaged(core);
@@ -111,13 +115,13 @@ fn write(core: &Core, frozen: &Frozen) -> Result<Written> {
     let state = &frozen.state;
     core.log.sync_to(state.head.position)?;
     core.record_durable_position();
-    let files_writer = DerivedWriter::of(core, state);
+    let files_writer = DerivedWriter::of(core, state.head);
     let mut changes = ManifestChanges::default();
     let chunks = files_writer.chunks(&state.attributes, state.bound(), &mut changes)?;
     let mut layers = Vec::new();
     for (place, layer) in (0u32..).zip(&state.layers) {
-        let vectors = files_writer.vectors(layer, place, &mut changes)?;
-        let words = files_writer.words(layer, place, state.bound(), is_hurried(core, state), &mut changes)?;
+        let vectors = files_writer.seal_vectors(layer, place, &mut changes)?;
+        let words = files_writer.seal_words(layer, place, state.bound(), &mut changes)?;
         layers.push(LayerFiles { vectors, words });
     }
     let applied =
@@ -129,13 +133,6 @@ fn write(core: &Core, frozen: &Frozen) -> Result<Written> {
     let others = manifest.into_iter().chain(tree).chain([meta]).map(|(key, value)| (key, value.map(SmallBytes::from)));
     frozen.catalog.checkpoint(rows.chain(others), &applied)?;
     Ok(Written { chunks, layers, changes })
-}
-
-/// True if writers have appended so much since the freeze that they will soon be throttled; a later checkpoint then
-/// merges.
-fn is_hurried(core: &Core, frozen: &State) -> bool {
-    let since = core.log.end().0.saturating_sub(frozen.head.position.0);
-    since >= core.options.checkpoint_bytes.min(core.options.max_tail_bytes) / 2
 }
 
 /// Replaces the frozen overlay by the written files in the newest state.
@@ -155,15 +152,16 @@ fn thaw(core: &Core, frozen: &Frozen, written: Written) -> Result<()> {
     state.rows.thaw(base);
     state.attributes.thaw(written.chunks);
     for (layer, files) in state.layers.iter_mut().zip(written.layers) {
-        if let (Some(vectors), Some(segments)) = (&mut layer.vectors, files.vectors) {
-            vectors.segments = segments;
+        // Merges may have replaced older segments meanwhile.
+        if let (Some(vectors), Some(segment)) = (&mut layer.vectors, files.vectors) {
+            Arc::make_mut(&mut vectors.segments).push(segment);
             let tail = VectorTail::from(vectors.tail.clone());
             if let Some(last) = frozen.state.bound().checked_sub(1) {
                 tail.discard_through(last);
             }
             vectors.tail = tail.view();
         }
-        layer.words.segments = files.words;
+        Arc::make_mut(&mut layer.words.segments).extend(files.words);
         // All tails except the last are in the new segments.
         let last = layer.words.tails.len().saturating_sub(1);
         layer.words.tails.drain(..last);

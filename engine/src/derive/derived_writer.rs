@@ -1,17 +1,14 @@
 //! Writing derived files: vector and word tails become segments, changed attributes become column chunks.
 //!
-//! A checkpoint writes a frozen state; a rebuild writes as it goes. Merging keeps each segment of a layer several times
-//! as large as the next, so that there are few and each item is rewritten a logarithmic number of times. With ratio n
-//! an item is copied about (n + 1) / 2 times on each of log_n levels, nearly the same for 8 as for 2. The cost of a
-//! vector merge is linking the smaller segments into the largest graph: ratio 8 links fewer items again, and a search
-//! walks fewer graphs.
+//! A checkpoint writes a frozen state; a rebuild writes as it goes. Sealing a tail costs what the tail holds: it gets
+//! no graph and is merged with nothing. Merges (`merge`) do that later, as `merge_policy` says.
 
 use crate::Result;
 use crate::core::Core;
 use crate::core::files::{Files, Form};
+use crate::derive::merge_policy::{SegmentSize, due_flat, due_links};
 use crate::options::Options;
 use crate::records::tables::{self, ManifestRow};
-use crate::state::State;
 use crate::state::attributes::{AttributeStore, Chunk};
 use crate::state::layers::LayerIndex;
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
@@ -27,15 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A new segment absorbs older ones up to this many times its size.
-const ABSORBED_VECTORS: usize = 8;
-const ABSORBED_WORDS: usize = 2;
-
-/// From this many vectors on, a segment gets a graph if another segment of the layer has one: walking it takes a
-/// quarter of the time of scanning its codes. A layer without any graph is searched exactly until scans become slow.
-const GRAPH_BESIDE_ANOTHER: usize = 512;
-
-/// The maximum number of segments of a layer; a merge keeps to it.
+/// The maximum number of word segments of a layer after a rebuild.
 pub(crate) const MAX_SEGMENTS: usize = 8;
 
 /// Writes derived files, each under a new name.
@@ -100,14 +89,14 @@ pub(crate) fn manifest_key(form: u8, place: u32, generation: u64) -> RowKey {
 }
 
 impl<'a> DerivedWriter<'a> {
-    /// The writer for the files of an open database at `state`.
-    pub(crate) fn of(core: &'a Core, state: &State) -> Self {
+    /// The writer for the files of an open database at `head`.
+    pub(crate) fn of(core: &'a Core, head: Head) -> Self {
         DerivedWriter {
             files: &core.files,
             options: &core.options,
             database: core.log.database(),
             generation: &core.checkpointer.generation,
-            head: state.head,
+            head,
         }
     }
 
@@ -152,7 +141,44 @@ impl<'a> DerivedWriter<'a> {
         Ok(chunks)
     }
 
-    /// Writes the vector tail of a layer. Returns all its vector segments, or `None` without an embedding space.
+    /// Writes the vector tail of a layer as a segment without a graph. `None` if it is empty.
+    pub(crate) fn seal_vectors(
+        &self,
+        layer: &LayerIndex,
+        place: u32,
+        changes: &mut ManifestChanges,
+    ) -> Result<Option<Arc<VectorSegment>>> {
+        let Some(vectors) = layer.vectors.as_ref().filter(|vectors| !vectors.tail.is_empty()) else {
+            return Ok(None);
+        };
+        let (path, identity) = self.name(Form::Vectors, place, changes);
+        let flat = BuildOptions { graph_from: usize::MAX, ..BuildOptions::default() };
+        let file = build_segment(&vectors.tail.to_rows(), identity, &flat)?;
+        let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
+        Ok(Some(Arc::new(VectorSegment::open(file, &vectors.tail.spec())?)))
+    }
+
+    /// Merges vector segments into one, with a graph if they are to be linked. The caller records which files it
+    /// replaces.
+    pub(crate) fn merged_vectors(
+        &self,
+        sources: &[Arc<VectorSegment>],
+        link: bool,
+        place: u32,
+        changes: &mut ManifestChanges,
+    ) -> Result<Arc<VectorSegment>> {
+        let (path, identity) = self.name(Form::Vectors, place, changes);
+        let graph_from = if link { 0 } else { usize::MAX };
+        let threads = self.options.background_threads.max(1);
+        let options = BuildOptions { threads, graph_from, ..BuildOptions::default() };
+        let segments: Vec<&VectorSegment> = sources.iter().map(AsRef::as_ref).collect();
+        let file = merge_segments(&segments, None, identity, &options)?;
+        let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
+        Ok(Arc::new(VectorSegment::open(file, &segments[0].spec())?))
+    }
+
+    /// Writes the vector tail of a layer and runs the merges that are due then. Returns all its vector segments, or
+    /// `None` without an embedding space.
     pub(crate) fn vectors(
         &self,
         layer: &LayerIndex,
@@ -160,30 +186,23 @@ impl<'a> DerivedWriter<'a> {
         changes: &mut ManifestChanges,
     ) -> Result<Option<Arc<Vec<Arc<VectorSegment>>>>> {
         let Some(vectors) = &layer.vectors else { return Ok(None) };
-        if vectors.tail.is_empty() {
-            return Ok(Some(Arc::clone(&vectors.segments)));
+        let mut segments = vectors.segments.as_ref().clone();
+        segments.extend(self.seal_vectors(layer, place, changes)?);
+        let size = |segment: &Arc<VectorSegment>| SegmentSize {
+            count: segment.len(),
+            graph: segment.has_graph(),
+            taken: false,
+        };
+        loop {
+            let sizes: Vec<SegmentSize> = segments.iter().map(size).collect();
+            let links = due_links(&sizes);
+            let is_link = links.is_some();
+            let Some(range) = links.or_else(|| due_flat(&sizes)) else { break };
+            let merged = self.merged_vectors(&segments[range.clone()], is_link, place, changes)?;
+            let generations = segments[range.clone()].iter().map(|segment| segment.file().identity().generation);
+            changes.replaced.extend(generations.map(|generation| (Form::Vectors, place, generation)));
+            segments.splice(range, [merged]);
         }
-        let (absorbed, mut segments) =
-            split_to_merge(&vectors.segments, vectors.tail.len(), ABSORBED_VECTORS, |segment| segment.len());
-        let mut options = BuildOptions { threads: self.options.background_threads.max(1), ..BuildOptions::default() };
-        if vectors.segments.iter().any(|segment| segment.has_graph()) {
-            options.graph_from = GRAPH_BESIDE_ANOTHER;
-        }
-        let (path, identity) = self.name(Form::Vectors, place, changes);
-        let spec = vectors.tail.spec();
-        let graph_from = if absorbed.is_empty() { options.graph_from } else { usize::MAX };
-        let mut file = build_segment(&vectors.tail.to_rows(), identity, &BuildOptions { graph_from, ..options })?;
-        if !absorbed.is_empty() {
-            let fresh = SegmentFile::from_bytes(file.into_bytes(), VECTOR_SEGMENT_KIND, &identity)?;
-            let fresh = VectorSegment::open(fresh, &spec)?;
-            let sources: Vec<&VectorSegment> =
-                absorbed.iter().map(|segment| segment.as_ref()).chain([&fresh]).collect();
-            file = merge_segments(&sources, None, identity, &options)?;
-        }
-        let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
-        let generations = absorbed.iter().map(|segment| segment.file().identity().generation);
-        changes.replaced.extend(generations.map(|generation| (Form::Vectors, place, generation)));
-        segments.push(Arc::new(VectorSegment::open(file, &spec)?));
         Ok(Some(Arc::new(segments)))
     }
 
@@ -206,39 +225,17 @@ impl<'a> DerivedWriter<'a> {
         Ok(Some(Arc::new(VectorSegment::open(file, &damaged.spec())?)))
     }
 
-    /// Writes the word tails of a layer and returns all its word segments. With `hurry` it merges only above
-    /// [`MAX_SEGMENTS`].
-    pub(crate) fn words(
+    /// Writes the frozen word tails of a layer, which are all but the last, as segments.
+    pub(crate) fn seal_words(
         &self,
         layer: &LayerIndex,
         place: u32,
         bound: u32,
-        hurry: bool,
         changes: &mut ManifestChanges,
-    ) -> Result<Arc<Vec<Arc<WordSegment>>>> {
-        let analyzer = layer.words.analyzer;
-        let mut segments = layer.words.segments.as_ref().clone();
-        for tail in layer.words.tails.iter().filter(|tail| tail.document_count() > 0) {
-            let mut absorbed = Vec::new();
-            if !hurry || segments.len() >= MAX_SEGMENTS {
-                (absorbed, segments) = split_to_merge(&segments, tail.document_count(), ABSORBED_WORDS, |segment| {
-                    segment.document_count() as usize
-                });
-            }
-            segments.push(if absorbed.is_empty() {
-                self.word_tail(tail, place, bound, changes)?
-            } else {
-                let identity = FileIdentity { database: self.database, generation: u64::MAX, place };
-                let fresh = tail.build(bound, None, identity)?;
-                let fresh = SegmentFile::from_bytes(fresh.into_bytes(), WORD_SEGMENT_KIND, &identity)?;
-                let fresh = WordSegment::open(fresh)?;
-                let sources = absorbed.iter().map(|segment| segment.as_ref()).chain([&fresh]).collect();
-                let generations = absorbed.iter().map(|segment| segment.file().identity().generation);
-                changes.replaced.extend(generations.map(|generation| (Form::Words, place, generation)));
-                self.merged_words(analyzer, sources, place, changes)?
-            });
-        }
-        Ok(Arc::new(segments))
+    ) -> Result<Vec<Arc<WordSegment>>> {
+        let frozen = layer.words.tails.split_last().map_or(&[][..], |(_, frozen)| frozen);
+        let filled = frozen.iter().filter(|tail| tail.document_count() > 0);
+        filled.map(|tail| self.word_tail(tail, place, bound, changes)).collect()
     }
 
     /// Writes a word tail as a segment.
@@ -285,24 +282,6 @@ fn checked(file: SegmentFile) -> Result<Arc<WordSegment>> {
     Ok(Arc::new(segment))
 }
 
-/// Splits segments, oldest first, into those that a new one of `count` entries absorbs and those that remain. Starting
-/// with the newest, it absorbs each segment of at most `times` the size absorbed so far, and more while there would be
-/// too many.
-fn split_to_merge<T: Clone>(
-    segments: &[T],
-    count: usize,
-    times: usize,
-    size: impl Fn(&T) -> usize,
-) -> (Vec<T>, Vec<T>) {
-    let mut joined = count;
-    let mut keep = segments.len();
-    while keep > 0 && (size(&segments[keep - 1]) <= times * joined || keep >= MAX_SEGMENTS) {
-        joined += size(&segments[keep - 1]);
-        keep -= 1;
-    }
-    (segments[keep..].to_vec(), segments[..keep].to_vec())
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{Durability, Holotype, NewTrace, Options, Space};
@@ -311,7 +290,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_small_segment_has_a_graph_where_another_has_one() {
+    fn a_checkpoint_that_is_waited_for_links_what_is_due() {
         const DIM: usize = 4;
         let options = Options::with_space(Space::new("test", DIM));
         let database = Holotype::create_on(Arc::new(SimVfs::new()), "/db", options).unwrap();
@@ -335,6 +314,7 @@ mod tests {
         assert_eq!(parts_after(600), [part("flat", 600)]);
         assert_eq!(parts_after(5200), [part("graph", 5800)]);
         assert_eq!(parts_after(10), [part("graph", 5800), part("flat", 10)]);
-        assert_eq!(parts_after(590), [part("graph", 5800), part("graph", 600)]);
+        assert_eq!(parts_after(2000), [part("graph", 5800), part("flat", 10), part("flat", 2000)]);
+        assert_eq!(parts_after(40), [part("graph", 7850)]);
     }
 }

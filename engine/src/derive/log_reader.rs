@@ -2,7 +2,6 @@
 
 use crate::core::OpenReport;
 use crate::core::files::Files;
-use crate::derive::rebuild::Prepare;
 use crate::options::Options;
 use crate::state::replay::Decoded;
 use crate::{Error, Result};
@@ -45,17 +44,13 @@ impl LogReader<'_> {
         if tail_len < BATCH_LEN as u64 {
             return self.read(&mut |transaction| apply(&transaction.try_into()?));
         }
-        self.read_ahead(&|_| {}, apply)
+        self.read_ahead(apply)
     }
 
-    /// Reads, verifies and decodes on another thread while `apply` runs on this one. `prepare` sees each transaction on
-    /// the reading thread. Applied transactions go back there to be dropped: freeing memory on a thread other than the
-    /// one that allocated it makes the two contend for the allocator.
-    pub(crate) fn read_ahead(
-        self,
-        prepare: &Prepare<'_>,
-        apply: &mut dyn FnMut(&Decoded) -> Result<()>,
-    ) -> Result<Log> {
+    /// Reads, verifies and decodes on another thread while `apply` runs on this one. Applied transactions go
+    /// back there to be dropped: freeing memory on a thread other than the one that allocated it makes the two contend
+    /// for the allocator.
+    pub(crate) fn read_ahead(self, apply: &mut dyn FnMut(&Decoded) -> Result<()>) -> Result<Log> {
         std::thread::scope(|scope| {
             let (batches, ready) = crossbeam::channel::bounded::<Vec<Decoded>>(BATCHES_AHEAD);
             let (spent, to_drop) = crossbeam::channel::unbounded::<Vec<Decoded>>();
@@ -67,9 +62,7 @@ impl LogReader<'_> {
                 };
                 let log = self.read(&mut |transaction| {
                     batch_len += transaction.records.iter().map(|record| record.payload.len()).sum::<usize>();
-                    let mut decoded = transaction.try_into()?;
-                    prepare(&mut decoded);
-                    batch.push(decoded);
+                    batch.push(transaction.try_into()?);
                     if batch_len < BATCH_LEN {
                         return Ok(());
                     }

@@ -4,6 +4,8 @@ pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod derived_writer;
 pub(crate) mod log_reader;
+pub(crate) mod merge;
+pub(crate) mod merge_policy;
 pub(crate) mod open;
 pub(crate) mod rebuild;
 pub(crate) mod rebuild_online;

@@ -14,11 +14,12 @@ use crate::core::files::Files;
 use crate::core::{OpenReport, Opened};
 use crate::derive::checkpoint;
 use crate::derive::log_reader::{KnownEnd, LogReader};
-use crate::derive::rebuild::{self, Prepare, Rebuilt};
+use crate::derive::rebuild::{self, Rebuilt};
 use crate::derive::retained_log::RetainedBase;
 use crate::options::Options;
 use crate::records::tables::{self, Meta};
 use crate::state::State;
+use crate::state::content::{ContentReader, OwnItems};
 use crate::state::layers::{analyzer, empty_layers};
 use crate::state::replay::{Decoded, replay};
 use crate::state::settings;
@@ -29,6 +30,7 @@ use holotype_storage::features::Access;
 use holotype_storage::lock::Lock;
 use holotype_storage::log::{Head, Log, Lsn};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How often a reader opens a checkpoint whose files vanish because a writer replaces it.
 pub(crate) const MANIFEST_ATTEMPTS: usize = 100;
@@ -78,7 +80,9 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     let mut report = opening.report;
     report.skipped.append(&mut recovered.state().skipped);
     let replayed = if matches!(recovered, RecoveredState::Rebuilt(_)) { 0 } else { report.replayed };
-    let (state, catalog, generation) = install(recovered, &files, options.read_only)?;
+    let (mut state, catalog, generation) = install(recovered, &files, options.read_only)?;
+    let log = Arc::new(log);
+    state.extract_pending(&ContentReader { log: Arc::clone(&log), own: OwnItems::new() })?;
     if mode != OpenMode::Reuse && !options.read_only {
         // The whole log was read again, and nothing in it is damaged.
         damage_note::remove(files.vfs.as_ref(), &files.damage_note())?;
@@ -167,8 +171,8 @@ impl<'a> Opening<'a> {
         }
         let (files, options, end, report) = (self.files, self.options, self.end, &mut self.report);
         let mut recovery = Vec::new();
-        let read = |prepare: &Prepare<'_>, apply: &mut dyn FnMut(&Decoded) -> Result<()>| {
-            let log = LogReader { files, options, from: None, end, report }.read_ahead(prepare, apply)?;
+        let read = |apply: &mut dyn FnMut(&Decoded) -> Result<()>| {
+            let log = LogReader { files, options, from: None, end, report }.read_ahead(apply)?;
             // A second pass over the log has nothing left to recover; the first one's messages count.
             recovery.append(&mut report.recovery);
             Ok(log)

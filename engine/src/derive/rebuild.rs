@@ -65,9 +65,6 @@ pub(crate) struct Rebuilt {
     generation: u64,
 }
 
-/// Runs on each transaction before it is applied, on the reading thread.
-pub(crate) type Prepare<'a> = dyn Fn(&mut Decoded) + Sync + 'a;
-
 /// The result of one pass over the log.
 enum Attempt<T> {
     Complete(T, Box<Rebuilt>),
@@ -85,12 +82,12 @@ pub(crate) fn rebuild<T>(
     files: &Files,
     options: &Options,
     keep: bool,
-    mut read: impl FnMut(&Prepare<'_>, &mut dyn FnMut(&Decoded) -> Result<()>) -> Result<T>,
+    mut read: impl FnMut(&mut dyn FnMut(&Decoded) -> Result<()>) -> Result<T>,
 ) -> Result<(T, Rebuilt)> {
     let id = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Write)?;
     let Some(database) = id else {
         // Reading reports why the log has no header.
-        read(&|_| {}, &mut |_| Ok(()))?;
+        read(&mut |_| Ok(()))?;
         return Err(Error::Corrupt { what: "the log's first segment has no valid header".to_owned() });
     };
     files.create_dirs()?;
@@ -121,7 +118,7 @@ pub(crate) fn rebuild<T>(
 fn rebuild_with<T>(
     files_writer: DerivedWriter<'_>,
     reused: &ReusedSegments,
-    read: &mut impl FnMut(&Prepare<'_>, &mut dyn FnMut(&Decoded) -> Result<()>) -> Result<T>,
+    read: &mut impl FnMut(&mut dyn FnMut(&Decoded) -> Result<()>) -> Result<T>,
 ) -> Result<Attempt<T>> {
     let (files, options) = (files_writer.files, files_writer.options);
     let catalog_options = options.catalog();
@@ -133,9 +130,7 @@ fn rebuild_with<T>(
         if let Some(base) = RetainedBase::open(files)? {
             rebuilder.apply_retained(&base)?;
         }
-        let done = read(&|transaction| transaction.drop_fields(&covered_items), &mut |transaction| {
-            rebuilder.apply(transaction)
-        })?;
+        let done = read(&mut |transaction| rebuilder.apply(transaction))?;
         let invalid = reused.invalid(&rebuilder.state, &rebuilder.unseen_origins)?;
         if !invalid.is_empty() {
             return Ok(Err(invalid));

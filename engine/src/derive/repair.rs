@@ -138,7 +138,7 @@ fn replace(
     damaged: &Damaged,
     changes: &mut ManifestChanges,
 ) -> Result<bool> {
-    let files_writer = DerivedWriter::of(core, state);
+    let files_writer = DerivedWriter::of(core, state.head);
     let mut fresh = Vec::new();
     for (place, segment) in &damaged.vectors {
         fresh.push(files_writer.replacement_segment(segment, &from_log(core, state, segment)?, *place, changes)?);

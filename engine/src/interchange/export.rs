@@ -1,27 +1,27 @@
 //! Export: the present state, or the log, as lines.
 //!
-//! The present state is written in log order: an item, episode, page or link stands where it was made, as it is now.
-//! What changed it since is folded into its line; it has a line of its own, where it happened, only when it says more:
+//! The present state is written in log order: an item, episode, page or link is at the place of its creation, with its
+//! present attributes. A later change is part of that line; it has its own line, at its place, only if it adds more:
 //!
 //! - an episode's later versions, because traces inherit the version of their time, and its closing;
-//! - a mark with a reason, the utility of a trace and the status of a theme, which their lines do not hold;
+//! - a mark with a reason, the utility of a trace and the status of a theme, which are not members of their lines;
 //! - a deactivation, unless a `supersedes` link before it implies it;
-//! - a setting of `page.tokens`, because it says how pages were cut;
+//! - a setting of `page.tokens`, because it determines how pages were cut;
 //! - a pointer to a page that was closed later, and every pointer of a theme: a `cites` link;
-//! - the end of the last pointer of a recall: it is written with the pointers it had, and an `unlink` for each.
+//! - the removal of the last pointer of a recall: it is written with the pointers it had, and an `unlink` for each.
 //!
-//! Keys are those that hold now, so an item that was superseded under its key has the engine's own one (`~12.3`).
-//! Pointers have their bytes and hash. A `commit` line ends each transaction that has lines left; it says no number and
-//! no time, which a copy cannot have.
+//! Keys are the present ones, so an item that was superseded under its key has a generated one (`~12.3`). Pointers have
+//! byte offsets and hash. A `commit` line ends each transaction that has lines; it has no number and no time, which a
+//! copy cannot have.
 //!
 //! Invariants:
 //! 1. The same state gives the same bytes, and an export that is imported into an empty database and exported again
 //!    gives the same bytes, lines and vectors.
-//! 2. A line names only what an earlier line made.
+//! 2. A line refers only to things that an earlier line created.
 
 mod history;
 mod items;
-mod plan;
+mod last_changes;
 mod present;
 
 pub use history::export_history;
@@ -38,16 +38,16 @@ use crate::{Encoding, Error, Result, Snapshot};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What an export wrote.
+/// The counts of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExportReport {
-    /// Lines, the header among them.
+    /// Lines, including the header.
     pub lines: u64,
     /// Vectors, in the lines or in the file of vectors.
     pub vectors: u64,
 }
 
-/// Where lines and vectors go.
+/// The destination of lines and vectors.
 struct Output<W: Write> {
     lines: LineWriter<W>,
     space: Option<Space>,
@@ -75,13 +75,13 @@ impl<W: Write> Output<W> {
         self.lines.write(line).map_err(write_failed)
     }
 
-    /// Puts a vector, given as its stored bytes, where vectors go.
+    /// Writes a vector, given as its stored bytes, and returns its reference.
     fn vector(&mut self, bytes: Option<&[u8]>) -> Result<Option<VectorRef>> {
         let (Some(bytes), Some(space)) = (bytes, &self.space) else { return Ok(None) };
         let numbers = space.decode(bytes)?;
         self.vectors += 1;
         Ok(Some(match &mut self.rows {
-            // A number of half precision is the same after the way over single precision.
+            // Converting half precision to single and back is exact.
             Some(rows) => VectorRef::Row(rows.push(&numbers).map_err(npy_failed)?),
             None => VectorRef::Inline(numbers),
         }))
@@ -152,7 +152,7 @@ impl Keys {
         })
     }
 
-    /// A pointer that was taken back, by its place alone.
+    /// A pointer that was removed, without its hash.
     fn uncited(&self, gone: &UncitedRecord) -> Result<super::line::Pointer> {
         let UncitedRecord { target, field, start, end } = gone.clone();
         self.pointer(&PointerRecord { target, field, start, end, hash: NO_HASH })

@@ -1,20 +1,20 @@
 //! Import: lines into a database, transaction by transaction.
 //!
-//! Lines up to the next `commit` line are one transaction. While no `commit` line was seen, a transaction also ends
-//! after [`LINES_PER_TRANSACTION`] lines; of an export, which begins with a header and states its transactions, only
-//! when it has grown to half of what a transaction may hold. What is left at the end of the file is the last one.
+//! Lines up to the next `commit` line are one transaction. Until the first `commit` line, a transaction also ends after
+//! [`LINES_PER_TRANSACTION`] lines. In an export, which begins with a header and has `commit` lines, it ends early only
+//! at half the limit of a transaction. The remaining lines at the end of the file are the last transaction.
 //!
-//! An import can be run again. A line that says what the database holds already is counted `known` and skipped; a line
-//! that gives a key another content than it has is an error. *Holds* is meant of the log ([`past`]): a line that was
-//! imported once stays known when a later one changed what it says.
+//! An import can be run again. A line that the database already contains is counted as `known` and skipped; a line with
+//! an existing key and other content is an error. The comparison includes the log ([`past`]): an imported line stays
+//! known after a later line changed its subject.
 //!
 //! Invariants:
-//! 1. A bad line stops the import with its place; the transactions before it stand, and nothing of its own does.
-//! 2. With `skip_bad` a bad line is reported and nothing of it is written; neither is any line that names what it would
-//!    have made.
+//! 1. A bad line stops the import with its place; earlier transactions stay, and its own transaction is not written.
+//! 2. With `skip_bad` a bad line is reported and skipped, and so is any line that refers to something that it would
+//!    have created.
 //! 3. Importing a file twice adds nothing the second time, also when the first time was cut short.
-//! 4. A page is closed as its `page` line says; the engine closes one that reached its limit when the next line is
-//!    none of its `page` lines.
+//! 4. A `page` line closes its page; the engine closes a page that reached its limit if the next line is not its `page`
+//!    line.
 
 mod fault;
 mod items;
@@ -37,39 +37,39 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 use std::path::PathBuf;
 
-/// How many lines a transaction has in a file without `commit` lines.
+/// The number of lines of a transaction in a file without `commit` lines.
 pub const LINES_PER_TRANSACTION: u64 = 1000;
 
-/// How a file is imported.
+/// Options of an import.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// How durable each transaction is before the next one begins.
+    /// The durability of each transaction before the next one begins.
     pub durability: Durability,
-    /// Report bad lines and go on, instead of stopping at the first one.
+    /// Report bad lines and continue, instead of stopping at the first one.
     pub skip_bad: bool,
-    /// Embeds the text of every item that has no vector, when the database's space is this embedder's or it has none
+    /// Embeds the text of every item without a vector, if the database's space is this embedder's or is not defined
     /// yet.
     pub embedder: Option<HashingEmbedder>,
 }
 
-/// What an import did.
+/// The counts of an import.
 #[derive(Debug, Default)]
 pub struct ImportReport {
     /// Transactions that were committed.
     pub transactions: u64,
-    /// Lines that said something new.
+    /// Lines with new content.
     pub added: u64,
-    /// Lines that the database held already.
+    /// Lines that the database already contained.
     pub known: u64,
     /// Lines that were skipped, each with its error.
     pub skipped: u64,
     /// Items whose text was embedded.
     pub embedded: u64,
-    /// Why lines were skipped, in their order.
+    /// The errors of skipped lines, in order.
     pub errors: Vec<Error>,
 }
 
-/// Imports the lines of a file; `name` is what errors call it, `vectors` what its rows point into.
+/// Imports the lines of a file. Errors call it `name`; its `row` members refer to `vectors`.
 ///
 /// `progress` is called after each line with the bytes read so far.
 ///
@@ -109,7 +109,7 @@ pub fn import(
     Ok(import.report)
 }
 
-/// An import under way.
+/// A running import.
 struct Import<'i> {
     database: &'i Holotype,
     vectors: Option<&'i NpyReader>,
@@ -120,7 +120,7 @@ struct Import<'i> {
     due: BTreeSet<u32>,
     /// Recalls and themes without a text that no `redact` line has explained yet, with their keys.
     wordless: BTreeMap<ItemId, String>,
-    /// What skipped lines would have made, with the lines.
+    /// The names that skipped lines would have created, with their line numbers.
     missing: HashMap<String, u64>,
     lines: u64,
     has_header: bool,
@@ -128,7 +128,7 @@ struct Import<'i> {
     report: ImportReport,
 }
 
-/// What became of a line.
+/// The outcome of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Added,
@@ -206,7 +206,7 @@ impl<'i> Import<'i> {
         Ok(())
     }
 
-    /// The transaction under way, begun now if there is none.
+    /// The current transaction, which is begun if there is none.
     fn transaction(&mut self) -> Result<&mut Transaction<'i>> {
         let transaction = match self.transaction.take() {
             Some(transaction) => transaction,
@@ -219,7 +219,7 @@ impl<'i> Import<'i> {
         Ok(self.transaction.insert(transaction))
     }
 
-    /// True if the transaction must end here because no `commit` line says where.
+    /// True if the transaction must end here, since no `commit` line ends it.
     fn is_full(&self) -> bool {
         if self.has_commits {
             return false;
@@ -246,7 +246,7 @@ impl<'i> Import<'i> {
         Ok(())
     }
 
-    /// Refuses a line that names what a skipped line would have made.
+    /// Refuses a line that refers to something that a skipped line would have created.
     fn check_missing(&self, line: &Line) -> Result<(), Failure> {
         if self.missing.is_empty() {
             return Ok(());
@@ -274,18 +274,18 @@ impl<'i> Import<'i> {
     }
 }
 
-/// Something named, for a message.
+/// A name, quoted for a message.
 fn quoted(name: &str) -> String {
     format!("'{name}'")
 }
 
-/// The key of the item or page that a line makes. Pages and items do not share keys, but a line names one or the other
-/// in its own place, so one set of names serves both.
+/// The key of the item or page that a line creates. Pages and items have separate keys, but members of lines refer to
+/// one or the other, so one set of names serves both.
 fn made_by(line: &Line) -> Option<String> {
     line.key().map(str::to_owned)
 }
 
-/// Every key that a line names, with where.
+/// Every key that a line refers to, with the path of its member.
 fn names_in(line: &Line) -> Vec<(Vec<String>, String)> {
     let mut names = Vec::new();
     let mut name = |path: &[&str], key: &str| {

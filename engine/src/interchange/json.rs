@@ -1,14 +1,13 @@
 //! A strict JSON reader that never builds a tree.
 //!
-//! The caller pulls values in the order of the text ([`Parser::object`], [`Parser::array`], [`Parser::string`], …), so
-//! that a line of 64 MiB costs what is kept of it and nothing else, numbers keep their text, and every fault has an
-//! offset: those of the grammar found here, and those of meaning found by the caller through [`Parser::offset`].
-//! `serde_json` is the oracle of the tests and not used: it gives no offsets of values, takes duplicate names and
-//! rounds numbers.
+//! The caller pulls values in the order of the text ([`Parser::object`], [`Parser::array`], [`Parser::string`], …). So
+//! a line of 64 MiB costs only the values that are kept, numbers keep their text, and every fault has an offset: the
+//! parser reports faults of the grammar, the caller reports faults of meaning with [`Parser::offset`]. `serde_json` is
+//! only the oracle of the tests: it gives no offsets of values, accepts duplicate names and rounds numbers.
 //!
 //! Invariants:
 //!
-//! 1. What is accepted is RFC 8259, less duplicate names in one object, lone surrogates and nesting beyond
+//! 1. The parser accepts RFC 8259 without duplicate names in one object, lone surrogates and nesting beyond
 //!    [`MAX_DEPTH`] levels.
 //! 2. `offset` is a byte offset into the text, on a character boundary, at most its length; an error because the text
 //!    ended has exactly its length.
@@ -34,15 +33,15 @@ pub const MAX_DEPTH: u32 = 128;
 /// Objects with more names than this look for duplicates in a hash set, smaller ones by comparing.
 const FEW_NAMES: usize = 16;
 
-/// What is wrong with a JSON text, and where.
+/// A fault of a JSON text, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JsonError {
     /// Byte offset into the text.
     pub offset: usize,
-    /// What was expected and what was found.
+    /// The expected and the found text.
     pub message: String,
-    /// What to do about it, when there is something to say.
+    /// The remedy, if there is one.
     pub hint: Option<String>,
 }
 
@@ -95,7 +94,7 @@ impl fmt::Display for JsonType {
 pub struct Name<'n> {
     /// The decoded name.
     pub text: &'n str,
-    /// Where its opening quote stands.
+    /// The offset of its opening quote.
     pub offset: usize,
 }
 
@@ -115,12 +114,12 @@ impl<'a> Parser<'a> {
         parser
     }
 
-    /// The byte offset of what comes next; white space before it is already skipped.
+    /// The byte offset of the next token, after white space.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// The type of the value that comes next, or what is wrong when none does. Consumes nothing.
+    /// The type of the next value, or an error if there is none. Consumes nothing.
     pub fn peek(&self) -> Result<JsonType, JsonError> {
         Ok(match self.next_byte() {
             Some(b'n') => self.check_word("null").map(|()| JsonType::Null)?,
@@ -134,7 +133,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Consumes a `null` if one comes next, and says whether it did.
+    /// Consumes a `null` if it is next, and returns true if it did.
     pub fn null(&mut self) -> Result<bool, JsonError> {
         if self.peek()? != JsonType::Null {
             return Ok(false);

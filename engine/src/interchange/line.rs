@@ -1,10 +1,10 @@
-//! What one line of the interchange holds.
+//! The content of one line of the interchange.
 //!
-//! Plain data, one struct a kind, members in the order in which they are written. A member that was not given is
-//! `None` (or empty), and what that means is the database's to say: nothing is defaulted here but what two spellings
-//! of the same line need (`field` is `text`, `unit` is `bytes`). Words of a fixed set (`kind`, `status`, …) are
-//! strings known to be one of [`vocabulary`](super::vocabulary); times are microseconds since the epoch, UTC; hashes
-//! are lower-case hexadecimal, 64 digits or the first 16; keys and other names are never empty.
+//! Plain data, one struct per kind, members in the order in which they are written. An absent member is `None` (or
+//! empty); the database decides its meaning. Only the two members with alternative spellings have defaults here
+//! (`field` is `text`, `unit` is `bytes`). Words of a fixed set (`kind`, `status`, …) are strings known to be one of
+//! [`vocabulary`](super::vocabulary); times are microseconds since the epoch, UTC; hashes are lower-case hexadecimal,
+//! 64 digits or the first 16; keys and other names are never empty.
 
 use super::json::{JsonError, JsonText};
 use super::parse;
@@ -22,19 +22,19 @@ pub enum Line {
     Setting(Setting),
     /// `{"episode":{…}}`: an episode opened, changed or closed.
     Episode(Episode),
-    /// `{"trace":{…}}`: what happened, verbatim.
+    /// `{"trace":{…}}`: an event, verbatim.
     Trace(Trace),
     /// `{"page":{…}}`: a run of consecutive traces.
     Page(Page),
-    /// `{"recall":{…}}`: what was distilled from traces.
+    /// `{"recall":{…}}`: knowledge distilled from traces.
     Recall(Recall),
     /// `{"theme":{…}}`: a short key that routes a query.
     Theme(Theme),
-    /// `{"link":{…}}`: an edge made.
+    /// `{"link":{…}}`: an edge to add.
     Link(Link),
-    /// `{"unlink":{…}}`: an edge taken away.
+    /// `{"unlink":{…}}`: an edge to remove.
     Unlink(Link),
-    /// `{"claim":{…}}`: a name and a value that an item states.
+    /// `{"claim":{…}}`: a name with a value, stated by an item.
     Claim(Claim),
     /// `{"mark":{…}}`: a status or utility given afterwards.
     Mark(Mark),
@@ -42,11 +42,11 @@ pub enum Line {
     Deactivate(Deactivate),
     /// `{"redact":{…}}`: a field erased, its hash kept.
     Redact(Redact),
-    /// `{"credit":{…}}`: what one memory write earned.
+    /// `{"credit":{…}}`: the credit of one memory write.
     Credit(Credit),
-    /// `{"receipt":{…}}`: what an answer rested on.
+    /// `{"receipt":{…}}`: the evidence of an answer.
     Receipt(Receipt),
-    /// `{"event":{…}}`: a read that was audited.
+    /// `{"event":{…}}`: an audited read.
     Event(Event),
     /// `{"commit":{…}}`: the end of a transaction.
     Commit(Commit),
@@ -82,7 +82,7 @@ impl Line {
         }
     }
 
-    /// The key that the line gives to what it makes, if it makes something and gives one.
+    /// The key of the thing that the line creates, if it has one.
     pub fn key(&self) -> Option<&str> {
         match self {
             Line::Trace(Trace { key, .. })
@@ -134,7 +134,7 @@ pub struct Setting {
 pub struct Episode {
     /// Its id.
     pub id: String,
-    /// What it is about.
+    /// Its task.
     pub task: Option<String>,
     /// Version of the task or environment.
     pub version: Option<String>,
@@ -142,7 +142,7 @@ pub struct Episode {
     pub open: Option<bool>,
 }
 
-/// What happened, verbatim.
+/// An event, verbatim.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
     /// The caller's id.
@@ -151,7 +151,7 @@ pub struct Trace {
     pub episode: String,
     /// Step in the episode.
     pub step: Option<u64>,
-    /// When.
+    /// Its time.
     pub time: Option<i64>,
     /// One of [`TRACE_KINDS`](super::vocabulary::TRACE_KINDS).
     pub kind: Option<String>,
@@ -159,13 +159,13 @@ pub struct Trace {
     pub source: Option<String>,
     /// The tool that was called.
     pub tool: Option<String>,
-    /// Which log of the tool.
+    /// The id of the tool's log.
     pub log_id: Option<String>,
     /// One of [`STATUSES`](super::vocabulary::STATUSES).
     pub status: Option<String>,
     /// Version of task, environment or tool schema.
     pub version: Option<String>,
-    /// Who spoke.
+    /// The speaker.
     pub speaker: Option<String>,
     /// Fields by name, in the order given, names distinct.
     pub fields: Vec<(String, FieldValue)>,
@@ -200,7 +200,7 @@ impl FieldValue {
     }
 }
 
-/// Where a vector is.
+/// The place of a vector.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VectorRef {
     /// A row of the `.npy` file given for this file.
@@ -226,7 +226,7 @@ pub struct Page {
     pub hash: Option<String>,
 }
 
-/// A pointer to what something rests on.
+/// A pointer to evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pointer {
     /// A field of an item, or a span of it: `{"key":"t1","field":"text","start":6,"end":16}`.
@@ -250,7 +250,7 @@ pub enum Pointer {
 }
 
 impl Pointer {
-    /// The field that is meant when none is named.
+    /// The default field.
     pub const FIELD: &'static str = "text";
 
     /// The pointer to the whole field `text` of an item.
@@ -258,7 +258,7 @@ impl Pointer {
         Pointer::Field { key: key.into(), field: Self::FIELD.to_owned(), span: None, hash: None }
     }
 
-    /// The key of an item or page that it names.
+    /// The key of its item or page.
     pub fn target(&self) -> &str {
         match self {
             Pointer::Field { key, .. } => key,
@@ -270,15 +270,15 @@ impl Pointer {
 /// Part of a field: `start` to `end`, end excluded, `start <= end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins.
+    /// The first offset.
     pub start: u64,
-    /// Where it ends.
+    /// The offset after the last.
     pub end: u64,
-    /// What the two count.
+    /// The unit of the offsets.
     pub unit: Unit,
 }
 
-/// What the offsets of a span count.
+/// The unit of a span's offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
     /// Bytes of UTF-8, as stored.
@@ -288,22 +288,22 @@ pub enum Unit {
     Chars,
 }
 
-/// What was distilled from traces.
+/// Knowledge distilled from traces.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recall {
     /// The caller's id.
     pub key: Option<String>,
     /// One of [`RECALL_KINDS`](super::vocabulary::RECALL_KINDS).
     pub kind: Option<String>,
-    /// What it says; absent when it was redacted.
+    /// Its text; absent if it was redacted.
     pub text: Option<String>,
-    /// What it rests on.
+    /// Its evidence.
     pub from: Vec<Pointer>,
     /// One of [`STATUSES`](super::vocabulary::STATUSES).
     pub status: Option<String>,
     /// Its vector.
     pub vector: Option<VectorRef>,
-    /// What is stated and not inherited.
+    /// Attributes that are stated instead of inherited.
     pub stated: Stated,
 }
 
@@ -314,13 +314,13 @@ pub struct Theme {
     pub key: Option<String>,
     /// One of [`THEME_KINDS`](super::vocabulary::THEME_KINDS).
     pub kind: Option<String>,
-    /// What it says; absent when it was redacted.
+    /// Its text; absent if it was redacted.
     pub text: Option<String>,
     /// Keys of the recalls under it.
     pub children: Vec<String>,
     /// Its vector.
     pub vector: Option<VectorRef>,
-    /// What is stated and not inherited.
+    /// Attributes that are stated instead of inherited.
     pub stated: Stated,
 }
 
@@ -333,7 +333,7 @@ pub struct Stated {
     pub source: Option<String>,
     /// Step in the episode.
     pub step: Option<u64>,
-    /// When.
+    /// Its time.
     pub time: Option<i64>,
     /// Version of task, environment or tool schema.
     pub version: Option<String>,
@@ -343,7 +343,7 @@ pub struct Stated {
     pub return_score: Option<u8>,
     /// False after prune, merge, supersede or retract.
     pub active: Option<bool>,
-    /// True when it rests on nothing and says so.
+    /// True if it is stated to have no evidence.
     pub ungrounded: Option<bool>,
     /// One of [`ORIGINS`](super::vocabulary::ORIGINS).
     pub origin: Option<String>,
@@ -356,7 +356,7 @@ pub struct Link {
     pub from: String,
     /// One of [`EDGES`](super::vocabulary::EDGES).
     pub edge: String,
-    /// Where it goes: `"t1"`, or a pointer as in `from` of a recall.
+    /// Its target: `"t1"`, or a pointer as in `from` of a recall.
     pub to: Pointer,
 }
 
@@ -371,7 +371,7 @@ pub struct Claim {
     pub value: String,
     /// One of [`SCOPES`](super::vocabulary::SCOPES).
     pub scope: Option<String>,
-    /// Where it says so.
+    /// The spans in which the item states it.
     pub from: Vec<Pointer>,
     /// Key of the item whose claim won over this one.
     pub won: Option<String>,
@@ -386,7 +386,7 @@ pub struct Mark {
     pub status: Option<String>,
     /// Utility.
     pub utility: Option<f32>,
-    /// Why.
+    /// The reason.
     pub because: Option<String>,
 }
 
@@ -395,9 +395,9 @@ pub struct Mark {
 pub struct Deactivate {
     /// Key of the item.
     pub key: String,
-    /// Key of the item that takes its place.
+    /// Key of the item that replaces it.
     pub by: Option<String>,
-    /// Why.
+    /// The reason.
     pub because: Option<String>,
 }
 
@@ -406,22 +406,22 @@ pub struct Deactivate {
 pub struct Redact {
     /// Key of the item.
     pub key: String,
-    /// The field; the whole item when none is named.
+    /// The field; the whole item if absent.
     pub field: Option<String>,
-    /// Hash of what was erased.
+    /// Hash of the erased content.
     pub hash: Option<String>,
-    /// Why.
+    /// The reason.
     pub because: Option<String>,
 }
 
-/// What one memory write earned in one rollout: the measured members, then the computed ones.
+/// The credit of one memory write in one rollout: the measured members, then the computed ones.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Credit {
     /// The group of rollouts of one task.
     pub group: Option<String>,
-    /// Which rollout of the group.
+    /// The rollout in the group.
     pub rollout: Option<u64>,
-    /// Which step of the rollout.
+    /// The step of the rollout.
     pub step: Option<u64>,
     /// Reward of the rollout.
     pub reward: Option<f64>,
@@ -453,7 +453,7 @@ pub struct Credit {
     pub token_advantage: Option<f64>,
 }
 
-/// What an answer rested on, so that it can be replayed.
+/// The evidence of an answer, so that it can be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Receipt {
     /// The receipt's own id.
@@ -462,7 +462,7 @@ pub struct Receipt {
     pub statement: String,
     /// Its parameters by name, in the order given, names distinct.
     pub params: Vec<(String, FieldValue)>,
-    /// Where the reader stood.
+    /// The reader's position.
     pub at: Option<Reader>,
     /// Number of the commit that was read.
     pub commit: Option<u64>,
@@ -472,7 +472,7 @@ pub struct Receipt {
     pub spans: Vec<Pointer>,
 }
 
-/// Where a reader stood.
+/// A reader's position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reader {
     /// Id of the episode.
@@ -485,12 +485,12 @@ pub struct Reader {
     pub version: Option<String>,
 }
 
-/// A read that was audited.
+/// An audited read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
-    /// What was done, such as `recall`.
+    /// The operation, such as `recall`.
     pub op: String,
-    /// When.
+    /// Its time.
     pub time: Option<i64>,
     /// Id of the reader's episode.
     pub episode: Option<String>,
@@ -500,13 +500,13 @@ pub struct Event {
     pub commit: Option<u64>,
     /// Keys of the items returned.
     pub items: Vec<String>,
-    /// Hash of each of them.
+    /// The hash of each returned item.
     pub hashes: Vec<String>,
     /// Tokens returned.
     pub tokens: Option<u64>,
-    /// The statement's text, when the audit keeps texts.
+    /// The statement's text, if the audit keeps texts.
     pub text: Option<String>,
-    /// Why.
+    /// The reason.
     pub because: Option<String>,
 }
 

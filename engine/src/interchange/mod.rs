@@ -1,18 +1,17 @@
-//! JSON Lines and `.npy` files, in and out: what outside programs exchange with a database.
+//! JSON Lines and `.npy` files, which other programs exchange with a database.
 //!
-//! One object a line, one name that says what it is:
+//! Each line is one object with one name, its kind:
 //!
 //! ```text
 //! {"holotype":{"interchange":1}}
 //! {"episode":{"id":"trip-42","task":"book a flight"}}
 //! {"trace":{"key":"t1","episode":"trip-42","step":12,"time":"2026-01-05T10:00:00Z","kind":"call",
-//!           "fields":{"text":"UA123 price=$450"},"row":0}}
-//! {"commit":{}}
+//!           "fields":{"text":"UA123 price=$450"},"row":0}} {"commit":{}}
 //! ```
 //!
-//! This module knows the shape of a line and nothing of its meaning: names, types, times, numbers and the words an
-//! attribute may take are checked here, each fault with its line and column; keys, pointers, hashes and vector
-//! lengths are the database's to check, which can ask [`LineReader::column_of`] where a member stands.
+//! The parser knows the syntax of a line, not its meaning: it checks names, types, times, numbers and the words of an
+//! attribute, and reports each fault with its line and column. The import checks keys, pointers, hashes and vector
+//! lengths, and gets the column of a member from [`LineReader::column_of`].
 //!
 //! Invariants:
 //!

@@ -38,7 +38,7 @@ pub const MAX_DIM: usize = 65_536;
 /// Length of a written header, magic and version included.
 pub const HEADER_LEN: usize = 128;
 
-/// What is wrong with a `.npy` file.
+/// A fault of a `.npy` file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpyError {
@@ -47,7 +47,7 @@ pub enum NpyError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The header is not one that is read here.
@@ -55,11 +55,11 @@ pub enum NpyError {
     Header {
         /// The file.
         file: PathBuf,
-        /// Which part.
+        /// The part of the header.
         what: &'static str,
-        /// What that part must be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The found value.
         found: String,
     },
     /// The file is longer or shorter than its header says.
@@ -76,7 +76,7 @@ pub enum NpyError {
         rows: u64,
         /// Numbers of a row, by the header.
         dim: usize,
-        /// The length that makes.
+        /// The resulting length of the file.
         expected: u64,
         /// The length of the file.
         found: u64,
@@ -86,9 +86,9 @@ pub enum NpyError {
     NoSuchRow {
         /// The file.
         file: PathBuf,
-        /// The row asked for.
+        /// The requested row.
         row: u64,
-        /// How many there are.
+        /// The number of rows.
         rows: u64,
     },
     /// A number that is NaN or infinite.
@@ -108,9 +108,9 @@ pub enum NpyError {
     Row {
         /// The file.
         file: PathBuf,
-        /// What the file holds.
+        /// The precision and length of the file's rows.
         expected: String,
-        /// What was asked of it.
+        /// The requested precision or length.
         found: String,
     },
 }
@@ -199,12 +199,12 @@ impl NpyReader {
         &self.path
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// How many numbers a row has.
+    /// The number of components of a row.
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -267,7 +267,7 @@ impl NpyReader {
         if last >= self.rows {
             return Err(NpyError::NoSuchRow { file: self.path.clone(), row: last, rows: self.rows });
         }
-        // Within the file by the check on opening, so neither the product nor the allocation can run away.
+        // Opening checked that the row is within the file, which bounds the product and the allocation.
         let row_len = self.dim * self.precision.width();
         let mut bytes = vec![0; row_len * count];
         let at = self.data_at + first * row_len as u64;
@@ -302,7 +302,7 @@ impl NpyWriter {
         Ok(writer)
     }
 
-    /// How many rows were written.
+    /// The number of rows written.
     pub fn rows(&self) -> u64 {
         self.rows
     }

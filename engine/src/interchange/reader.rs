@@ -1,11 +1,11 @@
 //! Lines out of a stream, one at a time.
 //!
-//! A line ends with LF or CRLF; the last one may lack its end when it is whole. Lines of nothing but white space are
-//! passed over and counted; a byte order mark before the first line is passed over. Memory is that of the longest
-//! line, at most [`MAX_LINE_LEN`]; a longer one is reported and passed over without being held.
+//! A line ends with LF or CRLF; the last one may lack its ending. Lines of only white space are counted and skipped; a
+//! byte order mark before the first line is skipped. Memory is that of the longest line, at most [`MAX_LINE_LEN`]; a
+//! longer one is reported and skipped without being buffered.
 //!
-//! Lines and columns count from 1, columns in characters. A bad line is an item and not the end: the caller stops, or
-//! reports it and goes on.
+//! Lines and columns count from 1, columns in characters. A bad line does not end the reader: the caller stops, or
+//! reports it and continues.
 
 use super::json::{self, JsonError};
 use super::line::Line;
@@ -14,10 +14,10 @@ use std::io::{self, BufRead, Read as _};
 /// The longest line, in bytes without its ending: 64 MiB.
 pub const MAX_LINE_LEN: usize = 64 << 20;
 
-/// The buffer is given back down to this much after a longer line.
+/// The capacity to which the buffer shrinks after a longer line.
 const KEPT_BUFFER_LEN: usize = 1 << 20;
 
-/// What is wrong with a line, and where.
+/// A fault of a line, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}{}", .hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
 pub struct LineError {
@@ -25,9 +25,9 @@ pub struct LineError {
     pub line: u64,
     /// Column in characters, from 1.
     pub column: u64,
-    /// What was expected and what was found.
+    /// The expected and the found text.
     pub message: String,
-    /// What to do about it, when there is something to say.
+    /// The remedy, if there is one.
     pub hint: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl<R: BufRead> LineReader<R> {
         }
     }
 
-    /// How many bytes of the stream were read so far.
+    /// The number of bytes read from the stream so far.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
@@ -87,7 +87,7 @@ impl<R: BufRead> LineReader<R> {
     }
 
     /// The column, from 1, of a value in the line read last, by member names and array positions: `["recall", "from",
-    /// "0", "end"]`. For the errors of those who check what a line means; 1 when there is no such value.
+    /// "0", "end"]`. For errors in the meaning of a line; 1 if there is no such value.
     pub fn column_of(&self, path: &[&str]) -> u64 {
         let text = self.text();
         json::find(text, path).map_or(1, |offset| column(text, offset))

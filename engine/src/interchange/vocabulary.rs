@@ -1,4 +1,4 @@
-//! The words that an attribute may take, and the nearest known word to one that is not known.
+//! The allowed words of attributes, and the nearest known word to an unknown one.
 
 /// Kinds of a trace.
 pub const TRACE_KINDS: &[&str] = &["turn", "call", "observation"];
@@ -6,11 +6,11 @@ pub const TRACE_KINDS: &[&str] = &["turn", "call", "observation"];
 pub const RECALL_KINDS: &[&str] = &["summary", "fact", "procedure", "refined"];
 /// Kinds of a theme.
 pub const THEME_KINDS: &[&str] = &["theme", "concept", "intent"];
-/// Who produced an item.
+/// Producers of an item.
 pub const SOURCES: &[&str] = &["user", "assistant", "tool", "environment", "document", "system"];
-/// What came of it.
+/// Outcomes of an item.
 pub const STATUSES: &[&str] = &["success", "unknown", "failed"];
-/// How a recall came to be.
+/// Origins of a recall.
 pub const ORIGINS: &[&str] = &["original", "linked_fact", "refined"];
 /// States of a page.
 pub const PAGE_STATES: &[&str] = &["unsummarised", "summarised"];

@@ -24,7 +24,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use std::fmt::{Display, LowerExp};
 use std::io::{self, Write};
 
-/// Why a line could not be written.
+/// The reason why a line could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -35,10 +35,10 @@ pub enum WriteError {
         member: &'static str,
         /// The time.
         us: i64,
-        /// Why not.
+        /// The reason.
         source: TimeError,
     },
-    /// A number that JSON cannot say.
+    /// A number that JSON cannot represent.
     #[error("`{member}`: {value} has no form in JSON")]
     NotFinite {
         /// The member.
@@ -46,10 +46,10 @@ pub enum WriteError {
         /// The number.
         value: f64,
     },
-    /// A line that no reader would take.
+    /// A line that readers would refuse.
     #[error("a `{name}` line of {len} bytes is longer than {MAX_LINE_LEN}, the limit of a line")]
     TooLong {
-        /// What the line holds.
+        /// The name of the line's kind.
         name: &'static str,
         /// Its length in bytes.
         len: usize,
@@ -83,7 +83,7 @@ impl<W: Write> LineWriter<W> {
         Ok(())
     }
 
-    /// How many lines were written.
+    /// The number of lines written.
     pub fn count(&self) -> u64 {
         self.count
     }

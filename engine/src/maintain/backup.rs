@@ -1,12 +1,12 @@
 //! Backups: a copy of the database as of one commit, while writers go on.
 //!
-//! A writer makes a checkpoint first and copies what it left with the log up to there, so that the copy opens at once;
-//! what is committed meanwhile is not in it. A process that only reads copies the log alone: the copy makes everything
-//! else when it is first opened for writing. Nothing is erased from the log while it is copied: a `forget` waits.
+//! A writer first writes a checkpoint and copies its files with the log up to there, so that the copy opens at once;
+//! later commits are not in it. A process that only reads copies only the log: the first opening of the copy for
+//! writing rebuilds the derived files. Nothing is erased from the log while it is copied: a `forget` waits.
 //!
 //! 1. The copy has the same database id, the same head and so the same content.
-//! 2. The log's first file gets its name last: a copy that was cut short does not open.
-//! 3. Nothing is ever copied over something, and what failed leaves nothing behind.
+//! 2. The log's first file gets its name last: an unfinished copy does not open.
+//! 3. A backup never overwrites anything, and a failed one leaves nothing behind.
 
 use crate::core::files::Files;
 use crate::core::handle::Holotype;
@@ -22,24 +22,24 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-/// How much of a derived file is copied at once.
+/// The length of one step of copying a derived file.
 const COPY_LEN: u64 = 1 << 20;
 
-/// What a backup holds.
+/// The content of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
-    /// The commit it is as of.
+    /// Its last commit.
     pub head: Head,
     /// Its length in bytes.
     pub bytes: u64,
-    /// True if derived files are in it; if not, its first opening makes them.
+    /// True if it has derived files; otherwise its first opening rebuilds them.
     pub derived: bool,
 }
 
 impl Holotype {
-    /// Copies the database as of its newest commit to a path where nothing is, while others go on writing, and verifies
-    /// the log of the copy. `progress` is told the bytes done and to do.
+    /// Copies the database as of its newest commit to an unused path, while others continue to write, and verifies the
+    /// log of the copy. `progress` receives the bytes done and the total.
     ///
     /// # Errors
     /// [`Error::Exists`]; [`Error::Damaged`] when the log is; of the file systems.
@@ -59,8 +59,8 @@ impl Holotype {
         }
         let done = self.copy_to(&to, progress);
         if done.is_err() {
-            // This call made the directory, so what is in it is of this copy: of no use, and in the way of the next
-            // try. What failed is told, and not what failed on removing.
+            // This call created the directory, so all of its content is of the failed copy. Best effort: the first
+            // failure is reported, not a failure to remove.
             let _ = to.remove_all();
         }
         done
@@ -88,7 +88,7 @@ impl Holotype {
         Ok(report)
     }
 
-    /// Copies the catalog and the files of its manifest; returns what it is as of, and the bytes copied.
+    /// Copies the catalog and the files of its manifest; returns its head and the bytes copied.
     fn copy_derived(&self, to: &Files) -> Result<(Head, u64)> {
         let files = &self.core.files;
         let missing = || Error::Corrupt { what: "the catalog has no checkpoint".to_owned() };
@@ -108,7 +108,7 @@ impl Holotype {
     }
 }
 
-/// Copies a file that nobody changes meanwhile, and syncs the copy.
+/// Copies a file that does not change meanwhile, and syncs the copy.
 fn copy(from: &Files, source: &Path, to: &Files, target: &Path) -> Result<u64> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -128,7 +128,7 @@ fn copy(from: &Files, source: &Path, to: &Files, target: &Path) -> Result<u64> {
     Ok(len)
 }
 
-/// Reads the log of a copy as a stranger would, and finds the head it was made at.
+/// Reads the log of a copy without prior knowledge, and checks that it has the expected head.
 fn check_copy(copy: &Files, head: Head) -> Result<()> {
     let options = OpenOptions { read_only: true, ..OpenOptions::default() };
     let open = Log::open(Arc::clone(&copy.vfs), &copy.log_dir(), None, &options, &mut |_| Ok::<(), Error>(()));

@@ -1,31 +1,32 @@
 //! Reader processes: moving a database that is open for reading forward, beside the process that writes it.
 //!
-//! A reader stands on a checkpoint with the log behind it applied in memory, as a writer does, and never looks past the
-//! position that the writer's status block calls durable. Refreshing applies what became durable since. When that has
-//! grown to as much as makes a checkpoint due, it stands on the writer's newest checkpoint instead, so that its memory
-//! is bounded by the same options as the writer's.
+//! A reader has a checkpoint with the later log applied in memory, like a writer, and never reads past the durable
+//! position in the writer's status block. A refresh applies what became durable since. When that is as much as makes a
+//! checkpoint due, the reader moves to the writer's newest checkpoint, so that its memory is bounded by the same
+//! options as the writer's.
 //!
-//! 1. Snapshots taken before stay what they are: their rows are pinned in the catalog, their files mapped or open.
-//! 2. A refresh that fails leaves the reader where it was.
-//! 3. A derived file that vanished belonged to a checkpoint that another has replaced: its manifest is read again.
+//! 1. Existing snapshots do not change: their rows are pinned in the catalog, their files mapped or open.
+//! 2. A failed refresh leaves the reader unchanged.
+//! 3. A missing derived file belonged to a replaced checkpoint: the manifest is read again.
 
 use crate::Result;
 use crate::core::Writer;
 use crate::core::handle::Holotype;
 use crate::derive::open::{MANIFEST_ATTEMPTS, is_superseded_file, open_checkpoint};
 use crate::state::State;
+use crate::state::content::{ContentReader, OwnItems};
 use crate::state::replay::replay;
 use holotype_storage::log::{Log, Lsn};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Holotype {
-    /// Moves a database that is open for reading forward to what its writer has made durable since, and says whether
-    /// there was anything. Snapshots taken before do not change. A database open for writing is always at its newest
+    /// Applies everything that the writer has made durable since to a database that is open for reading. Returns true
+    /// if there was anything. Existing snapshots do not change. A database open for writing always has its newest
     /// state.
     ///
     /// # Errors
-    /// When files cannot be read or the log is damaged; the state stays what it was.
+    /// When files cannot be read or the log is damaged; the state does not change.
     pub fn refresh(&self) -> Result<bool> {
         let core = &self.core;
         if !core.options.read_only || core.report.damage.is_some() {
@@ -47,7 +48,7 @@ impl Holotype {
         };
         let start = state.head.position.0;
         let mut records = self.follow(&mut state, durable)?;
-        // What was forgotten stands in no file of the checkpoint the writer made after it, and may in those held here.
+        // The writer's checkpoint after a forget does not contain the forgotten content, but files open here may.
         if state.meta.forgets > writer.state.meta.forgets
             && let Ok((_, mut purged)) = open_checkpoint(&core.files, &core.options)
             && purged.meta.purged >= state.meta.forgets
@@ -64,7 +65,7 @@ impl Holotype {
         Ok(is_new)
     }
 
-    /// Applies what stands in the log behind a state; returns how many records.
+    /// Applies the log after a state; returns the number of records.
     fn follow(&self, state: &mut State, durable: Lsn) -> Result<u64> {
         let from = (state.head.commit.0 > 0).then_some(state.head);
         let mut records = 0;
@@ -72,16 +73,17 @@ impl Holotype {
             records += transaction.records.len() as u64;
             replay(state, &transaction.try_into()?)
         })?;
+        state.extract_pending(&ContentReader { log: Arc::clone(&self.core.log), own: OwnItems::new() })?;
         state.prepare_vectors()?;
         Ok(records)
     }
 
-    /// The state as of the writer's newest checkpoint, where one is due and there is one. Whatever keeps it from being
-    /// opened, the log behind the present state says the same.
+    /// The state of the writer's newest checkpoint, if one is due and exists. If it cannot be opened for any reason,
+    /// the log after the present state gives the same state.
     fn newer_checkpoint(&self, writer: &Writer, durable: Lsn) -> Option<State> {
         let core = &self.core;
         let behind = durable.0.saturating_sub(writer.state.head.position.0);
-        // What stood behind the present state may be gone from the log.
+        // The log after the present state may have been truncated.
         let floor = Log::floor_in(core.files.vfs.as_ref(), &core.files.log_dir()).ok().flatten();
         let cut_off = floor.is_some_and(|floor| writer.state.head.position < floor.head.position);
         let due = cut_off

@@ -1,23 +1,23 @@
-//! Keeping history from one commit on only: what is live is told again, and the log's older files go.
+//! Retaining history only from one commit on: live records are appended again, and older log files are removed.
 //!
-//! The present does not change: numbers, keys, links, statuses and positions stay, and whatever is live keeps its
-//! evidence word for word. What goes is the past: `as of` a commit before is [`Error::BeforeHistory`], and so are
-//! proofs that need records which are gone. An item is *live* that is active, or changed since that commit, or is what
-//! a live one cites or derives from or, of a theme, holds as its child. What is not live is left behind: it is
-//! forgotten as by [`crate::Forget`], so that its number and key stay and its text is in the archive alone.
+//! The present state does not change: numbers, keys, links, statuses and positions stay, and live items keep their
+//! evidence verbatim. Only the past is removed: `as of` an earlier commit is [`Error::BeforeHistory`], and so are
+//! proofs that need removed records. An item is *live* if it is active, or changed since that commit, or if a live item
+//! cites it, derives from it or, for a theme, has it as a child. Other items are forgotten as by [`crate::Forget`], so
+//! that their numbers and keys stay and their text is only in the archive.
 //!
 //! In this order:
 //!
-//! 1. The segments that will go are copied to the archive, if one is asked for.
-//! 2. What is not live is forgotten.
-//! 3. Everything that made the state as of the commit is appended again ([`crate::derive::retained_log`]), in
-//!    transactions of a few megabytes, between which others write; so are the hashes of subtrees that can be made of no
-//!    record any more. Then a checkpoint is written.
-//! 4. The file `log/floor` is put in its place: from now on the log begins at the commit. This is the one step that
-//!    counts; what was told before it, and no floor names, means nothing.
-//! 5. The segments behind the floor are removed. A crash leaves that to the next opening.
+//! 1. The segments to be removed are copied to the archive, if one is given.
+//! 2. Items that are not live are forgotten.
+//! 3. All records that determine the state as of the commit are appended again ([`crate::derive::retained_log`]), in
+//!    transactions of a few megabytes, between which others may write; also the hashes of subtrees whose records will
+//!    be removed. Then a checkpoint is written.
+//! 4. The file `log/floor` is written: from now on the log begins at the commit. This step takes effect atomically;
+//!    retained records that no floor names are ignored.
+//! 5. The segments before the floor are removed. After a crash the next opening does that.
 //!
-//! Cost: a pass over the log up to the commit, and as much written as is live; then the room of the segments that went.
+//! Cost: a pass over the log up to the commit, and a write of all live records, for the space of the removed segments.
 
 use crate::core::handle::Holotype;
 use crate::derive::checkpoint;
@@ -37,20 +37,20 @@ use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// About how many bytes one transaction tells again.
+/// The approximate number of bytes that one transaction appends.
 const PART_LEN: u64 = 4 << 20;
-/// How many rows of the tree stand in one record.
+/// The number of rows of the tree in one record.
 const ROWS_AT_ONCE: usize = 1024;
 
-/// What keeping history from one commit on only did.
+/// The result of a retention.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetainReport {
-    /// The commit from which on history is kept.
+    /// The first commit of the retained history.
     pub since: u64,
-    /// Records told again.
+    /// Records appended again.
     pub records: u64,
-    /// Items that are not live and were left behind.
+    /// Items that were not live and were forgotten.
     pub left: u64,
     /// Segment files removed.
     pub segments: u64,
@@ -61,8 +61,8 @@ pub struct RetainReport {
 }
 
 impl Holotype {
-    /// Keeps history from commit `since` on only, and what is live; copies the log's files that go to an archive first,
-    /// if one is given. Others read and write meanwhile.
+    /// Retains history from commit `since` on, and all live items. Copies the log files to be removed to an archive
+    /// first, if one is given. Others may read and write meanwhile.
     ///
     /// # Errors
     /// [`Error::FutureCommit`], [`Error::BeforeHistory`]; [`Error::Cancelled`] when something was forgotten meanwhile:
@@ -108,7 +108,7 @@ impl Holotype {
         Ok(report)
     }
 
-    /// The commit from which on history is kept: the first that `as of` answers for. 0 when nothing was cut off.
+    /// The first commit of the retained history, for which `as of` answers. 0 if the log was never truncated.
     pub fn history_since(&self) -> u64 {
         self.core.log.floor().map_or(0, |floor| floor.head.commit.0)
     }
@@ -125,8 +125,9 @@ impl Holotype {
         head.ok_or_else(|| Error::Corrupt { what: format!("no transaction {commit} stands after log position {from}") })
     }
 
-    /// Appends again what made the state as of a commit, and the rows of the tree over the first records. Returns how
-    /// many records of others were told again.
+    /// Appends again the records that determine the state as of a commit, and the rows of the tree over the first
+    /// records.
+    /// Returns the number of records appended, without those rows.
     fn append_retained(&self, since: u64, state: &State, records: u64) -> Result<u64> {
         let log = std::sync::Arc::clone(&self.core.log);
         let mut writer = RetainedWriter {
@@ -151,10 +152,10 @@ impl Holotype {
     }
 }
 
-/// Appends what is told again, part by part.
+/// Appends retained records, part by part.
 struct RetainedWriter<'d> {
     database: &'d Holotype,
-    /// How often something was forgotten before it was read: what is forgotten meanwhile must not be told.
+    /// The number of forget operations before the read: content that is forgotten meanwhile must not be appended.
     forgets: u64,
     part: Vec<Record>,
     len: u64,
@@ -184,7 +185,7 @@ impl RetainedWriter<'_> {
     }
 
     fn put(&mut self, record: Record, len: u64) -> Result<()> {
-        // What a record takes besides what it tells.
+        // The overhead of a record.
         const FRAME_LEN: u64 = 80;
         let limit = PART_LEN.min(self.database.core.options.max_transaction_bytes / 2);
         if self.len > 0 && self.len + len + FRAME_LEN > limit {
@@ -210,7 +211,7 @@ impl RetainedWriter<'_> {
 }
 
 impl State {
-    /// The items that say something and are not live, as far as the time since a commit is concerned.
+    /// The items with content that are not live, for changes since a commit.
     fn not_live(&self, since: u64) -> Result<Vec<ItemId>> {
         let count = self.bound() as usize;
         let mut live = vec![false; count];

@@ -1,16 +1,16 @@
 //! Salvaging: a new database of what can be read of a damaged one.
 //!
-//! The log is read as far as it can be, fault by fault, and what its records say is written again, commit by commit
-//! with the clocks they had: under a new database id, in new places, under new numbers, because numbers are dense and
-//! some are lost. Keys stay. What rests on something lost goes without that pointer, link, mark or claim. Receipts are
-//! left behind: what they showed cannot be shown again as it was. All of that is told, with its place.
+//! All readable records of the log are written again, commit by commit with their clocks, under a new database id, at
+//! new positions and with new numbers, because numbers are dense and some are lost. Keys stay. Pointers, links, marks
+//! and claims that refer to something lost are dropped. Receipts are dropped, since their answers cannot be reproduced.
+//! The report lists everything that is lost, with its position.
 //!
-//! The log is read twice: episodes of which the first record is lost are named by later ones.
+//! The log is read twice, since later records name episodes whose first record is lost.
 //!
-//! `positions.tsv` in the new directory says for every item where its record stood and where it stands.
+//! `positions.tsv` in the new directory has the old and the new position of each item's record.
 //!
-//! The new database is built in a directory beside its place, `DEST.salvaging`, and moved there when it is closed and
-//! synced: at DEST stands a whole database or nothing. What an interrupted salvage left is removed by the next.
+//! The new database is built in the directory `DEST.salvaging` and renamed to DEST when it is closed and synced, so
+//! DEST has a complete database or nothing. The next salvage removes what an interrupted one left.
 
 use crate::core::files::{Files, POSITIONS};
 use crate::core::handle::Holotype;
@@ -40,10 +40,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The limit of one transaction's bytes: what was one is written again as one.
+/// The limit of one transaction's bytes: each transaction is written again as one.
 const MAX_TRANSACTION_BYTES: u64 = 1 << 40;
 
-/// What was saved and what was lost.
+/// The counts and losses of a salvage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {
@@ -51,9 +51,9 @@ pub struct SalvageReport {
     pub records: u64,
     /// Items written to the new database.
     pub items: u64,
-    /// What could not be read, and what could not be written again for lack of it, in the order of the log.
+    /// Everything that could not be read, and everything that could not be written without it, in the order of the log.
     pub lost: Vec<Lost>,
-    /// True if the unfinished result of an interrupted salvage was in the way and is removed.
+    /// True if the unfinished result of an interrupted salvage was removed.
     pub replaced_leftover: bool,
 }
 
@@ -63,9 +63,9 @@ pub struct SalvageReport {
 pub struct Lost {
     /// The position in the damaged log.
     pub position: u64,
-    /// How many bytes of the log could not be read; 0 for what was read and rests on something that was not.
+    /// The number of unreadable bytes of the log; 0 for a readable record that refers to something lost.
     pub len: u64,
-    /// What it is.
+    /// Its description.
     pub what: String,
 }
 
@@ -84,8 +84,8 @@ impl From<Unreadable> for Lost {
     }
 }
 
-/// Writes what can be read of the database at `source` into a new one at `dest`, where nothing may be. Nothing at
-/// `source` is changed, nor need it be possible to open it.
+/// Writes everything readable of the database at `source` to a new one at `dest`, which must not exist. `source` is not
+/// changed, and need not be possible to open.
 ///
 /// # Errors
 /// [`Error::NotFound`], [`Error::Exists`]; when no file of the log has a readable header; of the file systems.
@@ -111,7 +111,7 @@ pub fn salvage_on(vfs: Arc<dyn Vfs>, source: impl AsRef<Path>, dest: impl AsRef<
     let mut report = match write_new(&from, &unfinished) {
         Ok(report) => report,
         Err(error) => {
-            // The first failure is reported, and not a failure to remove: the next salvage removes the rest.
+            // Best effort: the first failure is reported, and the next salvage removes the rest.
             let _ = unfinished.remove_all();
             return Err(error);
         }
@@ -128,7 +128,7 @@ fn unfinished_path(dest: &Path) -> PathBuf {
     dest.with_file_name(name)
 }
 
-/// Removes what an interrupted salvage left; returns whether there was anything. One that still runs holds the lock.
+/// Removes what an interrupted salvage left; returns true if there was anything. A running one holds the lock.
 fn remove_leftover(unfinished: &Files) -> Result<bool> {
     match unfinished.vfs.list(&unfinished.dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -182,7 +182,7 @@ fn write_new(from: &Files, to: &Files) -> Result<SalvageReport> {
     Ok(report)
 }
 
-/// Up to where the log was durable, as the lock's status block and the catalog say, where they can be read.
+/// The durable position of the log, from the lock's status block and the catalog, if they are readable.
 fn last_durable(from: &Files) -> Lsn {
     let status = || Lock::reader(from.vfs.as_ref(), &from.lock()).ok()?.status().ok()?;
     let status = status().map(|status| status.durable);
@@ -212,14 +212,14 @@ fn write_positions(database: &Holotype, positions: &BTreeMap<u64, u32>, path: &P
     database.core.files.vfs.sync_dir(&database.core.files.dir).map_err(failed)
 }
 
-/// A page as it was written again.
+/// A page that was written again.
 struct Page {
     number: u32,
-    /// True if all of its traces are there, so that its hash is the same.
+    /// True if it has all of its traces, so that its hash is the same.
     whole: bool,
 }
 
-/// The new numbers of what had old ones.
+/// The new numbers by old numbers.
 #[derive(Default)]
 struct Numbers {
     items: HashMap<u32, u32>,
@@ -227,7 +227,7 @@ struct Numbers {
     pages: HashMap<u32, Page>,
     /// New items by the old positions of their records.
     positions: BTreeMap<u64, u32>,
-    /// New items that are erased, and of which it is not said yet that they are forgotten.
+    /// New items that are erased, but not yet recorded as forgotten.
     erased: BTreeSet<u32>,
 }
 
@@ -236,12 +236,12 @@ struct Salvage<'d> {
     /// Episodes by their old numbers.
     names: HashMap<u32, String>,
     numbers: Numbers,
-    /// How many receipts were left behind, and where the first stood.
+    /// The number of dropped receipts, and the position of the first.
     receipts: Option<(u64, u64)>,
     report: SalvageReport,
-    /// Where the record stands that is written again.
+    /// The position of the record that is being written.
     at: u64,
-    /// What stands before was written again from where it is told again.
+    /// Earlier records were already written from their retained copies.
     begins: Lsn,
 }
 
@@ -286,8 +286,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Writes the transactions again that are told again in a log whose beginning was cut off. `records` are those of
-    /// the one whose end is not met yet.
+    /// Writes the retained transactions of a truncated log. `records` are those of the transaction whose end was not
+    /// read yet.
     fn retained(&mut self, salvaged: Salvaged, floor: &Floor, records: &mut Vec<Stored>) -> Result<()> {
         let there = floor.from.position..floor.until.position;
         for stored in salvaged.records.iter().filter(|stored| there.contains(&stored.lsn)) {
@@ -302,7 +302,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Says of what is erased that it is forgotten where the record that said so is lost.
+    /// Records erased items as forgotten if the record that did so is lost.
     fn finish(mut self) -> Result<(BTreeMap<u64, u32>, SalvageReport)> {
         if !self.numbers.erased.is_empty() {
             let mut transaction = self.database.begin()?;
@@ -318,7 +318,7 @@ impl Salvage<'_> {
         Ok((self.numbers.positions, self.report))
     }
 
-    /// Notes that something of the record at hand is lost.
+    /// Notes that something of the current record is lost.
     fn lost(&mut self, what: String) {
         self.report.lost.push(Lost { position: self.at, len: 0, what });
     }
@@ -363,7 +363,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// The key, or another where the record is lost by which its holder gave it up.
+    /// The key, or another one if its holder still has it because the record of its rekeying is lost.
     fn free_key(&mut self, transaction: &mut Transaction<'_>, key: String) -> Result<String> {
         if transaction.state()?.item_by_key(&key)?.is_none() {
             return Ok(key);
@@ -395,7 +395,7 @@ impl Salvage<'_> {
         self.numbers.items.get(&item).copied().ok_or_else(lost)
     }
 
-    /// Where a pointer points now, if that is there as it was.
+    /// The new target of a pointer, if it was saved unchanged.
     fn target(&self, target: PointerTarget) -> Option<PointerTarget> {
         Some(match target {
             PointerTarget::Item(item) => PointerTarget::Item(*self.numbers.items.get(&item)?),
@@ -451,7 +451,7 @@ impl Salvage<'_> {
                 let by = mark.by.and_then(|by| self.numbers.items.get(&by).copied());
                 Record::Mark(MarkRecord { item: self.known(mark.item)?, by, ..mark })
             }
-            // Of an erased claim nothing is left but its number.
+            // Only the number of an erased claim is left.
             Record::Claim(claim) if claim.name.is_empty() => return Ok(()),
             Record::Claim(claim) => {
                 let (number, from) = (transaction.state()?.meta.claims, self.pointers(claim.from));
@@ -464,14 +464,16 @@ impl Salvage<'_> {
                 self.receipts = Some((count + 1, first));
                 return Ok(());
             }
-            // What was audited can be read in the damaged log; restatements were told where what they restate stood.
+            // Audited reads stay in the damaged log; replacements were applied at the positions of the replaced
+            // records.
             Record::Item(_) | Record::Chunk(_) | Record::Read(_) | Record::Replacement(_) => return Ok(()),
             Record::Retained(_) | Record::RetainedCommit(_) | Record::Subtrees(_) => return Ok(()),
         };
         transaction.push(moved)
     }
 
-    /// Moves a key. Where the record is lost by which another gave it up, that gets one of the engine's.
+    /// Moves a key. If another item still has it because the record of its rekeying is lost, that item gets a generated
+    /// key.
     fn rekey(&mut self, transaction: &mut Transaction<'_>, rekey: RekeyRecord) -> Result<()> {
         let item = self.known(rekey.item)?;
         let holder = transaction.state()?.item_by_key(&rekey.key)?.filter(|holder| holder.0 != item);
@@ -484,7 +486,7 @@ impl Salvage<'_> {
         transaction.push(Record::Rekey(RekeyRecord { item, ..rekey }))
     }
 
-    /// Says again what was forgotten and why. What a crash left unerased is erased here.
+    /// Records again what was forgotten, with the reason. Erases what a crash left unerased.
     fn forget(&mut self, transaction: &mut Transaction<'_>, forget: ForgetRecord) -> Result<()> {
         let known: BTreeSet<u32> = forget.items.iter().filter_map(|it| self.numbers.items.get(it).copied()).collect();
         let (erased, unerased): (Vec<u32>, Vec<u32>) =
@@ -500,7 +502,7 @@ impl Salvage<'_> {
         transaction.push(Record::Forget(ForgetRecord { items: erased, episodes, erased: 0, because: forget.because }))
     }
 
-    /// A page of the traces that are left, hashed anew.
+    /// Writes a page of the saved traces, with a new hash.
     fn page(&mut self, transaction: &mut Transaction<'_>, page: PageRecord) -> Result<()> {
         if !self.numbers.pages.contains_key(&page.number) {
             let episode = self.episode(transaction, page.episode)?;

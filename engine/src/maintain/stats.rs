@@ -53,7 +53,7 @@ pub struct Stats {
     pub durable_log_bytes: u64,
     /// Files of the log.
     pub log_segments: u64,
-    /// Files of the log that were found sound by a verification at some time.
+    /// Files of the log that a verification once found without faults.
     pub verified_log_segments: u64,
     /// The oldest of those verifications, in microseconds since the epoch.
     pub oldest_verification_us: Option<i64>,
@@ -63,10 +63,18 @@ pub struct Stats {
     pub limits: Vec<LimitUse>,
     /// When the oldest snapshot that is still held was taken, in microseconds since the epoch.
     pub oldest_snapshot_us: Option<i64>,
-    /// Items that merging every layer into one segment would write again.
+    /// The number of items that would be rewritten by merging every layer into one segment.
     pub merge_debt: u64,
     /// Bytes of the catalog, if there is one.
     pub catalog_bytes: Option<u64>,
+    /// The device that batches of searches by vector run on, and why it is not a GPU if one was asked for.
+    pub accelerator: String,
+    /// Parts of vector indexes that batches compared on a GPU.
+    pub parts_on_accelerator: u64,
+    /// Parts of vector indexes that batches compared on the CPU.
+    pub parts_on_cpu: u64,
+    /// Bytes of vectors that stay on a GPU.
+    pub accelerator_bytes: u64,
 }
 
 /// The use of one limit.
@@ -91,6 +99,7 @@ impl Holotype {
         let times = || verified.iter().filter_map(|(_, time)| *time);
         let limits = self.core.limits(&self.core.lock_writer());
         let published = self.core.published.load();
+        let usage = self.core.scorer.usage();
         Ok(Stats {
             content: self.snapshot().stats()?,
             log_bytes: self.core.log.end().0,
@@ -106,7 +115,16 @@ impl Holotype {
             oldest_snapshot_us: self.core.throttle.oldest_snapshot(),
             merge_debt: merge_debt(&published),
             catalog_bytes: published.rows.base().map(|catalog| catalog.file_len()).transpose()?,
+            accelerator: self.core.scorer.name(),
+            parts_on_accelerator: usage.on_device,
+            parts_on_cpu: usage.on_cpu,
+            accelerator_bytes: usage.resident_len,
         })
+    }
+
+    /// Why a GPU that was to be used is not, or was not at some time, in a line for a log.
+    pub fn accelerator_fault(&self) -> Option<String> {
+        self.core.scorer.usage().fault
     }
 }
 
@@ -132,6 +150,9 @@ impl Stats {
         if let Some(bytes) = self.catalog_bytes {
             row("catalog bytes", Cell::count(bytes));
         }
+        row("accelerator", Cell::Text(self.accelerator.clone()));
+        row("parts compared on a GPU", Cell::count(self.parts_on_accelerator));
+        row("vector bytes on a GPU", Cell::count(self.accelerator_bytes));
         table
     }
 }
@@ -190,7 +211,8 @@ impl Snapshot {
     }
 }
 
-/// The items that a merge of each layer into one segment would write anew: those of all segments but the largest.
+/// The number of items that a merge of each layer into one segment would rewrite: those of all segments but the
+/// largest.
 fn merge_debt(state: &State) -> u64 {
     let debt = |sizes: Vec<u64>| sizes.iter().sum::<u64>() - sizes.iter().max().copied().unwrap_or_default();
     let of_layer = |layer: &LayerIndex| {

@@ -1,12 +1,12 @@
 //! Verifying: every checksum, hash, pointer and derived row, against the log.
 //!
-//! It runs beside readers and writers, as fast as it is let, and can be stopped. In this order: the log (framing, CRCs,
-//! record hashes, Merkle roots, chain, commits), the items (each record read and decoded where the columns say it
-//! stands), the pointers (each span read and hashed again) and pages, the catalog's rows and the derived segments'
-//! checksums, the manifest against the files, and rows, columns and hashes against what the log gives when it is
-//! applied anew. It goes on after a fault, and says what it did not check.
+//! It runs beside readers and writers, within a limit of its rate, and can be cancelled. It checks in this order: the
+//! log (framing, CRCs, record hashes, Merkle roots, chain, commits), the items (each record read and decoded at its
+//! position in the columns), the pointers (each span read and hashed again) and pages, the catalog's rows and the
+//! derived segments' checksums, the manifest against the files, and rows, columns and hashes against a new application
+//! of the log. It continues after a fault, and lists what it did not check.
 //!
-//! When each segment of the log was last found sound is remembered in a file of its own, for whoever asks.
+//! The file `VERIFIED` stores when each segment of the log was last found without faults.
 
 mod against_log;
 mod pace;
@@ -32,16 +32,16 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// One thing that is not as it was written.
+/// One fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The file, or the part of the database where no one file is to blame.
+    /// The file, or the part of the database if the fault is not in a single file.
     pub file: String,
     /// The log page in the file, from 0.
     pub page: Option<u64>,
     /// The byte in the file.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// The description.
     pub what: String,
 }
 
@@ -69,30 +69,30 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// What a verification did and found.
+/// The findings of a verification.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyReport {
-    /// What was checked, with how many of it.
+    /// The checked kinds of things, with their counts.
     pub checked: Vec<(String, u64)>,
-    /// What is wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
-    /// What was not checked, and why.
+    /// The things that were not checked, with the reason.
     pub not_checked: Vec<String>,
-    /// The head that was verified up to.
+    /// The head up to which the log was verified.
     pub head: Head,
-    /// The first fault of the log itself, which unlike a derived file cannot be made again.
+    /// The first fault of the log itself, which unlike a derived file cannot be rebuilt.
     pub(crate) log_fault: Option<String>,
-    /// The segments of the log that were found sound.
+    /// The segments of the log without a fault.
     pub(crate) sound: Vec<SoundSegment>,
 }
 
 impl VerifyReport {
-    /// True if nothing is wrong.
+    /// True if no fault was found.
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// The verdict in words: how many faults there are, or up to which commit there is none.
+    /// The verdict in words: the number of faults, or the commit up to which there is none.
     pub fn verdict(&self) -> String {
         match self.faults.len() {
             0 => format!("no faults, up to commit {}", self.head.commit),
@@ -101,24 +101,24 @@ impl VerifyReport {
     }
 }
 
-/// What became of a head that was kept outside.
+/// The relation of an externally stored head to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownHead {
-    /// It is part of the log's past: that commit left it.
+    /// The log contains it: this commit has that hash.
     At(u64),
     /// The log ends before its commit: it was rolled back.
     RolledBack,
-    /// Its commit left another head: the log was changed, or is a fork.
+    /// Its commit has another hash: the log was changed, or is a fork.
     Forked,
-    /// No commit left it: rolled back, changed or another log.
+    /// No commit has it: the log was rolled back, changed, or is another one.
     Unknown,
 }
 
 impl Holotype {
-    /// Checks everything that can be checked. `progress` is told bytes of the log done and in all.
+    /// Runs all checks. `progress` receives the bytes of the log done and the total.
     ///
     /// # Errors
-    /// Only when checking itself is impossible (the disk fails); what is wrong with the data is in the report.
+    /// Only if checking itself is impossible, because the disk fails; faults of the data are in the report.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         self.verify_with(&VerifyOptions::default(), progress)
     }
@@ -133,9 +133,9 @@ impl Holotype {
         Ok(report)
     }
 
-    /// Notes in the file `VERIFIED` which segments of the log a verification found sound, and that it was now; and in
-    /// the file `DAMAGE` the first fault of the log, if it has one. Then nobody opens the database for writing until
-    /// the log is restored and verified again, or damage is accepted.
+    /// Stores in the file `VERIFIED` the segments of the log without a fault, with the present time; and in the file
+    /// `DAMAGE` the first fault of the log, if it has one. Then opening for writing is refused until the log is
+    /// restored and verified again, or damage is accepted.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -154,10 +154,11 @@ impl Holotype {
         Ok(verified::write(files.vfs.as_ref(), &files.verified(), database, &segments)?)
     }
 
-    /// The segments of the log by number, with when each was last found sound, in microseconds since 1970.
+    /// The segments of the log by number, with the time of each one's last verification without a fault, in
+    /// microseconds since 1970.
     ///
     /// # Errors
-    /// When the file that says it cannot be read.
+    /// When the file `VERIFIED` cannot be read.
     pub fn verified(&self) -> Result<Vec<(u64, Option<i64>)>> {
         let (files, log) = (&self.core.files, &self.core.log);
         let known = verified::read(files.vfs.as_ref(), &files.verified(), log.database())?;
@@ -165,8 +166,8 @@ impl Holotype {
         Ok(log.segments().into_iter().map(|number| (number, when(&number))).collect())
     }
 
-    /// What became of a head that was kept outside: the commit that left the log with that hash. Given the commit too,
-    /// it tells a log that was rolled back from one that went another way.
+    /// Looks up an externally stored head: the commit with that hash. If the commit is given too, the result
+    /// distinguishes a log that was rolled back from a changed one.
     ///
     /// # Errors
     /// When the log cannot be read.
@@ -184,7 +185,7 @@ impl Holotype {
         Ok(if commit.is_some() { KnownHead::RolledBack } else { KnownHead::Unknown })
     }
 
-    /// True if a head kept outside is part of this database's history: some transaction left the log with that hash.
+    /// True if an externally stored head is part of this database's history.
     pub fn contains_head(&self, hash: &str) -> Result<bool> {
         let wanted = hash.to_ascii_lowercase();
         if hex(&self.head().hash) == wanted {
@@ -239,7 +240,7 @@ pub(crate) fn verify_log(
     Ok(())
 }
 
-/// Checks that every item's record stands where the columns say, and every pointer against the bytes.
+/// Checks that every item's record is at its position in the columns, and every pointer against the bytes.
 fn verify_items(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) -> Result<()> {
     let (mut pointers, mut redacted) = (0, 0);
     for id in (0..snapshot.len()).map(ItemId) {
@@ -345,12 +346,12 @@ pub(crate) fn verify_segments(snapshot: &Snapshot, pace: &mut Pace, report: &mut
     verify_manifest(snapshot, &named, report)
 }
 
-/// Checks the manifest against the files that are open, and both against those that are there.
+/// Checks the manifest against the open files, and both against the existing files.
 fn verify_manifest(snapshot: &Snapshot, open: &BTreeSet<PathBuf>, report: &mut VerifyReport) -> Result<()> {
     let (core, state) = (&snapshot.core, &snapshot.state);
     let mut count = 0;
     if state.rows.frozen().is_empty() {
-        // What keeps rows from being read is told by the check of the catalog.
+        // The check of the catalog reports unreadable rows.
         let Ok(rows) = state.scan(tables::MANIFEST, &[]) else { return Ok(()) };
         for (_, value) in rows {
             let row: ManifestRow = codec::decode(&value)?;
@@ -386,8 +387,8 @@ fn verify_manifest(snapshot: &Snapshot, open: &BTreeSet<PathBuf>, report: &mut V
     Ok(())
 }
 
-/// The files that must be there now. A checkpoint that ended meanwhile, here or in the process that writes, removed
-/// what it replaced, once its manifest did not name it any more.
+/// The files that must exist now. A checkpoint that ended meanwhile, here or in the writing process, removed the files
+/// that its manifest no longer names.
 fn wanted(snapshot: &Snapshot) -> Result<BTreeSet<PathBuf>> {
     let core = &snapshot.core;
     let newest = if core.options.read_only {

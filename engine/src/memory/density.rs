@@ -11,9 +11,10 @@
 //! | `rho_phi` | `sgn(PMI) abs(dH) / tokens` (D.3.3) | [`CaseDensity::validity_adjusted`] |
 //! | KL gain | `KL(Q, base) - KL(Q, mem)` for an oracle `Q` (D.4.1) | [`CaseDensity::kl_gain`] |
 //!
-//! Where the paper is silent: `e` is 1 % of the base rate, the mean `P_base` over all cases, so that a probability of 0
-//! has a finite PMI; a base rate of 0 takes 0.01 of the mean `P_mem` instead. An oracle without probabilities is
-//! one-hot on the right action, and its KL gain is the PMI. The same `e` is added to both sides of a KL term.
+//! Choices that the paper leaves open: `e` is 1 % of the base rate, the mean `P_base` over all cases, so that a
+//! probability of 0 has a finite PMI; a base rate of 0 takes 0.01 of the mean `P_mem` instead. An oracle without
+//! probabilities is one-hot on the right action, and its KL gain is the PMI. The same `e` is added to both sides of a
+//! KL term.
 
 /// Cases with at least this prior confidence are left out of [`Density::active_density`].
 pub const CONFIDENT: f64 = 0.8;
@@ -48,7 +49,7 @@ pub struct Actions {
     pub oracle: Vec<f64>,
 }
 
-/// What memory did to a decision (D.3.2).
+/// The effect of memory on a decision (D.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quadrant {
     /// I: sharper and right.
@@ -104,7 +105,7 @@ pub struct DensityError {
     pub case: usize,
     /// The field.
     pub field: &'static str,
-    /// What is wrong, and what is expected.
+    /// The fault and the expected value.
     pub problem: &'static str,
 }
 

@@ -1,14 +1,15 @@
-//! Checking a proof, from the proof and the signer's public key alone.
+//! Checking a proof with the signer's public key, without the database.
 //!
-//! What holds after [`check`] returned:
+//! If [`check`] succeeds, then:
 //!
-//! 1. The key's holder signed a checkpoint: so many records, this root.
-//! 2. Every record shown stands at its number under that root, byte for byte; of a redacted one this holds of its hash.
-//! 3. The first record is the item's, and every pointer that the records shown give the item leads to a record shown,
-//!    whose bytes in the cited span have the hash that the pointer states.
+//! 1. The key's holder signed a checkpoint with this number of records and this root.
+//! 2. Every record in the proof has its number under that root, byte for byte; for a redacted record this applies to
+//!    its hash.
+//! 3. The first record is the item's, and every pointer of the item in the proof leads to a record in the proof whose
+//!    bytes in the cited span have the hash that the pointer states.
 //!
-//! What does not follow: that these are all the pointers the item ever got (whoever makes a proof can leave out a later
-//! record), that a redacted record was the item's that is named, that the log was not rolled back since.
+//! It does not follow that these are all pointers that the item ever had (the author of a proof can omit later
+//! records), that a redacted record belonged to the named item, or that the log was not rolled back since.
 
 use super::{Growth, Proof, ProvenContent, ProvenRecord, TreeHead, VerifierKey};
 use crate::model::item::{ItemId, Kind};
@@ -22,38 +23,38 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Why a proof is refused.
+/// The reason why a proof is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the proof does not hold: {0}")]
 pub struct Rejected(pub String);
 
-/// What a proof shows.
+/// The content of a valid proof.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// The checkpoint that was signed.
+    /// The signed checkpoint.
     pub tree: TreeHead,
     /// The item's number.
     pub item: ItemId,
-    /// What its record says; nothing when that was redacted.
+    /// The content of its record; `None` if it was redacted.
     pub content: Option<CheckedItem>,
-    /// What it cites, in the order it was stated.
+    /// Its citations, in the order in which they were stated.
     pub citations: Vec<CheckedCitation>,
 }
 
-/// What the record of an item says.
+/// The content of an item's record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedItem {
     /// The key it was written with.
     pub key: Option<String>,
     /// Its kind.
     pub kind: Kind,
-    /// When it happened, microseconds since 1970, if stated.
+    /// Its time in microseconds since 1970, if stated.
     pub time: Option<i64>,
     /// The tool, if stated.
     pub tool: Option<String>,
-    /// Its fields as text; bytes that are none are replaced.
+    /// Its fields as text; invalid UTF-8 is replaced.
     pub fields: Vec<(String, String)>,
-    /// It was forgotten: this is what is left of it.
+    /// True if it was forgotten, and this is what remains.
     pub redacted: bool,
 }
 
@@ -68,19 +69,19 @@ pub struct CheckedCitation {
     pub start: u64,
     /// The byte after its last.
     pub end: u64,
-    /// The bytes, where they are text and were not erased.
+    /// The bytes, if they are text and were not erased.
     pub text: Option<String>,
-    /// `ok`, or `redacted`: anything else is no proof.
+    /// `ok` or `redacted`; any other verdict refuses the proof.
     pub verdict: Verdict,
 }
 
-/// Checks a proof against the key of who signed it.
+/// Checks a proof against the signer's key.
 ///
 /// # Errors
-/// [`Rejected`], with what does not hold.
+/// [`Rejected`] with the failed check.
 pub fn check(proof: &Proof, key: &VerifierKey) -> Result<Checked, Rejected> {
     let tree = open(&proof.checkpoint, key)?;
-    let mut shown = Shown::default();
+    let mut shown = ProvenRecords::default();
     for (number, record) in proof.records.iter().enumerate() {
         check_inclusion(record, &tree).map_err(|why| Rejected(format!("record {number}: {why}")))?;
         if !shown.indices.insert(record.index) {
@@ -126,7 +127,7 @@ fn reject<T>(why: impl Into<String>) -> Result<T, Rejected> {
     Err(Rejected(why.into()))
 }
 
-/// True if the record stands where it says.
+/// Checks that the record has its stated number in the tree.
 fn check_inclusion(record: &ProvenRecord, tree: &TreeHead) -> Result<(), String> {
     let leaf = match &record.content {
         ProvenContent::Redacted { hash, .. } => *hash,
@@ -145,23 +146,23 @@ fn check_inclusion(record: &ProvenRecord, tree: &TreeHead) -> Result<(), String>
     }
 }
 
-/// What the records of a proof say.
+/// The decoded records of a proof.
 #[derive(Default)]
-struct Shown {
+struct ProvenRecords {
     indices: BTreeSet<u64>,
     items: BTreeMap<u32, Arc<ItemRecord>>,
-    /// Where the items stand.
+    /// The record numbers of the items.
     places: BTreeMap<u32, u64>,
     redacted: BTreeSet<u32>,
-    /// Items of which a stand-in is shown, because they were forgotten.
+    /// Items that were forgotten, of which the proof has a replacement.
     forgotten: BTreeSet<u32>,
     chunks: BTreeMap<(u32, u32, u32), ChunkRecord>,
     pages: BTreeMap<u32, PageRecord>,
-    /// By the places of the records that gave them.
+    /// Pointers by the numbers of the records that state them.
     pointers: BTreeMap<u64, (u32, Vec<PointerRecord>)>,
 }
 
-impl Shown {
+impl ProvenRecords {
     fn add(&mut self, record: &ProvenRecord) -> Result<(), String> {
         let (kind, payload) = match &record.content {
             ProvenContent::Redacted { item, .. } => {
@@ -217,7 +218,7 @@ impl Shown {
         own.chain(self.pointers.values().filter(move |(item, _)| *item == number).flat_map(|(_, more)| more))
     }
 
-    /// What a pointer points to, if it is what it was.
+    /// The citation of a pointer, if its target is unchanged.
     fn cited(&self, pointer: &PointerRecord) -> Result<CheckedCitation, Rejected> {
         let citation = |target, text, verdict| CheckedCitation {
             target,
@@ -257,7 +258,7 @@ impl Shown {
         }
     }
 
-    /// True if the bytes that an item's pointer means were erased, or the hash they were cited with.
+    /// True if the target of an item's pointer was erased, or the hash of the citation.
     fn is_erased(&self, number: u32, pointer: &PointerRecord) -> bool {
         match self.items.contains_key(&number) {
             true => pointer.hash == NO_HASH || self.forgotten.contains(&number),
@@ -265,7 +266,7 @@ impl Shown {
         }
     }
 
-    /// The bytes of a field, put together of its chunks where it is long.
+    /// The bytes of a field, assembled from chunks if it is long.
     fn field<'a>(&'a self, item: &'a ItemRecord, name: &str) -> Result<Cow<'a, [u8]>, Rejected> {
         let found = (0_u32..).zip(&item.fields).find(|(_, field)| field.name == name);
         let Some((number, field)) = found else {

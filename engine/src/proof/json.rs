@@ -1,7 +1,7 @@
-//! Proofs as JSON: hashes, headers and salts in hexadecimal, payloads in base64, checkpoints as the text they are.
+//! Proofs as JSON: hashes, headers and salts in hexadecimal, payloads in base64, checkpoints as text.
 //!
-//! A proof has one text. What reads differently from how it is written here is refused: a second member of a name, an
-//! unknown member, another order, number, escape or blank, of which two checkers could read different things.
+//! A proof has exactly one text. Any other form is refused, since two checkers might read it differently: duplicate or
+//! unknown members, another order, number format, escape or blank.
 
 use super::check::Rejected;
 use super::{Growth, Proof, ProvenContent, ProvenRecord};
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use holotype_storage::Hash;
 use serde_json::{Map, Value, json};
 
-/// The version of the form.
+/// The version of the format.
 const VERSION: u64 = 1;
 
 impl Proof {
@@ -28,10 +28,10 @@ impl Proof {
         format!("{value:#}\n")
     }
 
-    /// The proof a text holds; whether it holds true is for [`super::check`] to say.
+    /// Parses a proof without checking it; see [`super::check`] to say.
     ///
     /// # Errors
-    /// [`Rejected`] when it does not read as one.
+    /// [`Rejected`] for a malformed text.
     pub fn from_json(text: &str) -> Result<Proof, Rejected> {
         let value = object(text, "holotype_proof")?;
         let records = array(&value, "records")?.iter().map(record_from_json).collect::<Result<_, _>>()?;
@@ -49,10 +49,10 @@ impl Growth {
         format!("{:#}\n", json!({"holotype_growth": VERSION, "old": self.old, "new": self.new, "path": path}))
     }
 
-    /// The proof a text holds; whether it holds true is for [`super::check_growth`] to say.
+    /// Parses a proof without checking it; see [`super::check_growth`] to say.
     ///
     /// # Errors
-    /// [`Rejected`] when it does not read as one.
+    /// [`Rejected`] for a malformed text.
     pub fn from_json(text: &str) -> Result<Growth, Rejected> {
         let value = object(text, "holotype_growth")?;
         let (old, new) = (string(&value, "old")?.to_owned(), string(&value, "new")?.to_owned());
@@ -62,7 +62,7 @@ impl Growth {
     }
 }
 
-/// Refuses a text that is not what its proof is written as. The line feed at its end may be missing.
+/// Refuses a text that is not the canonical form of its proof. The final line feed may be missing.
 fn canonical(text: &str, written: &str) -> Result<(), Rejected> {
     let end = |text: &str| text.strip_suffix('\n').map_or(text.len(), str::len);
     if text[..end(text)] == written[..end(written)] {
@@ -137,7 +137,7 @@ fn path(value: &Map<String, Value>) -> Result<Vec<Hash>, Rejected> {
     array(value, "path")?.iter().map(hash).collect()
 }
 
-/// The bytes that lower-case hexadecimal digits stand for.
+/// Decodes lower-case hexadecimal digits.
 fn bytes<const N: usize>(text: &str) -> Result<[u8; N], Rejected> {
     let refuse = || malformed(&format!("{N} bytes in lower-case hexadecimal digits are expected"));
     let digits: &[u8] = text.as_bytes();

@@ -1,22 +1,22 @@
-//! Proofs of items: everything an outsider needs to see that an item, as it is shown, is in the log of this database,
-//! and what it rests on too.
+//! Proofs of items: everything that an outsider needs to verify that an item and its evidence are in the log of this
+//! database.
 //!
-//! A proof holds a signed checkpoint of the tree over all records, and records with their paths to its root: the item's
-//! own, those that gave it more pointers, those of the items and pages it cites, and the chunks of long fields. It is
-//! JSON, so that it can be looked at and checked by a program in any language; `docs/format.md` describes it.
+//! A proof has a signed checkpoint of the tree over all records, and records with their paths to its root: the item's
+//! own, those that added pointers to it, those of the items and pages it cites, and the chunks of long fields. It is
+//! JSON, so that a program in any language can check it; `docs/format.md` describes the format.
 //!
 //! ```text
-//! tree     the hashes of subtrees, kept in the catalog, and the log behind them
-//! prove    making proofs and checkpoints
-//! check    checking them, from the proof and the signer's public key alone
+//! tree     the hashes of subtrees in the catalog, and the log after them
+//! prove    creating proofs and checkpoints
+//! check    checking them with the signer's public key
 //! json     proofs as text
 //! ```
 //!
-//! 1. What is proven is what stands in the log: bytes are handed out as stored, never made again from a state.
-//! 2. A redacted record is proven by its hash alone: that it is there, and nothing of what it was; and, where a record
-//!    stands in for it, by that one.
-//! 3. A proof speaks of the moment of its checkpoint. That the log was not rolled back since, or another one shown to
-//!    somebody else, is seen by comparing checkpoints ([`Growth`]).
+//! 1. A proof contains the stored bytes of the log, never bytes computed from a state.
+//! 2. A redacted record is proven by its hash only, which shows that it exists but not its content, and by its
+//!    replacement if it has one.
+//! 3. A proof is about the time of its checkpoint. Comparing checkpoints ([`Growth`]) shows whether the log was rolled
+//!    back since, or another log was shown to someone else.
 
 pub(crate) mod check;
 mod json;
@@ -31,11 +31,11 @@ use holotype_storage::Hash;
 /// A proof that an item is in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
-    /// The signed checkpoint the paths lead to.
+    /// The signed checkpoint with the root of the paths.
     pub checkpoint: String,
     /// The item's number.
     pub item: u32,
-    /// The item's record first, then those it needs.
+    /// The item's record, then the records of its evidence.
     pub records: Vec<ProvenRecord>,
 }
 
@@ -44,16 +44,16 @@ pub struct Proof {
 pub struct ProvenRecord {
     /// Its number among all records of the log, from 0.
     pub index: u64,
-    /// What its hash is over, or the hash where that was erased.
+    /// The input of its hash, or the hash if the content was erased.
     pub content: ProvenContent,
-    /// The hashes beside the way to the root, from the leaf upwards.
+    /// The sibling hashes on the path to the root, from the leaf upwards.
     pub path: Vec<Hash>,
 }
 
-/// What is shown of a record.
+/// The content of a record in a proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProvenContent {
-    /// All of it, as it stands in the log.
+    /// The whole record, as stored in the log.
     Stored {
         /// Its first eight bytes: length, type, flags, mark.
         header: [u8; 8],
@@ -62,7 +62,7 @@ pub enum ProvenContent {
         /// Its payload.
         payload: Vec<u8>,
     },
-    /// Its hash: it was redacted. `item` says whose record it was, which nothing proves.
+    /// The hash of a redacted record. `item` names its item, which is not proven.
     Redacted {
         /// The hash `r`.
         hash: Hash,
@@ -71,13 +71,13 @@ pub enum ProvenContent {
     },
 }
 
-/// A proof that one checkpoint continues another: that the log between them only grew.
+/// A proof that one checkpoint continues another, so that the log between them only grew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Growth {
-    /// The signed checkpoint that was kept.
+    /// The earlier signed checkpoint.
     pub old: String,
-    /// The signed checkpoint of now.
+    /// The present signed checkpoint.
     pub new: String,
-    /// The hashes that lead from one root to the other.
+    /// The consistency path between the roots.
     pub path: Vec<Hash>,
 }

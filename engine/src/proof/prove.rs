@@ -1,4 +1,4 @@
-//! Making proofs: the records an item needs, each with its path.
+//! Creating proofs: the records of an item and its evidence, each with its path.
 
 use super::{Growth, Proof, ProvenContent, ProvenRecord, SignerKey, TreeHead, VerifierKey};
 use crate::model::item::ItemId;
@@ -17,13 +17,13 @@ use holotype_storage::proof::tree::{consistency, inclusion, root};
 use std::collections::BTreeSet;
 
 impl Snapshot {
-    /// The name a key for this database has, unless another is chosen: `holotype/` and the database's id.
+    /// The default name of a key for this database: `holotype/` and the database's id.
     #[must_use]
     pub fn origin(&self) -> String {
         format!("holotype/{}", hex(&self.core.log.database()))
     }
 
-    /// How far the log had come at this snapshot, and the hash of all of it, under the name of the key.
+    /// The size and root of the tree at this snapshot, with the name of the key as origin.
     ///
     /// # Errors
     /// When the log or the catalog cannot be read.
@@ -41,19 +41,19 @@ impl Snapshot {
         self.tree_head(key.verifier())?.sign(key).map_err(|error| Error::Proof { what: error.to_string() })
     }
 
-    /// Proves an item: its record, what gave it pointers, and what those point to.
+    /// Proves an item: its record, the records of its pointers, and their targets.
     ///
     /// # Errors
     /// [`Error::Missing`]; when the log or the catalog cannot be read.
     pub fn prove(&self, item: ItemId, key: &SignerKey) -> Result<Proof> {
-        let mut needed = Needed { snapshot: self, places: Vec::new(), seen: BTreeSet::new() };
-        needed.item(item)?;
+        let mut required = RequiredRecords { snapshot: self, places: Vec::new(), seen: BTreeSet::new() };
+        required.item(item)?;
         let size = self.tree_size()?;
         let mut tree = self.tree()?;
         let head = TreeHead { origin: key.verifier().name().to_owned(), size, root: root(&mut tree, size)? };
         let checkpoint = head.sign(key).map_err(|error| Error::Proof { what: error.to_string() })?;
-        let mut records = Vec::with_capacity(needed.places.len());
-        for (lsn, of) in needed.places {
+        let mut records = Vec::with_capacity(required.places.len());
+        for (lsn, of) in required.places {
             let stored = self.core.log.read_stored(lsn)?;
             let content = match stored.content {
                 Some((salt, payload)) => ProvenContent::Stored { header: stored.header, salt, payload },
@@ -65,7 +65,7 @@ impl Snapshot {
         Ok(Proof { checkpoint, item: item.0, records })
     }
 
-    /// Proves that this snapshot's log continues the one a checkpoint was signed for.
+    /// Proves that this snapshot's log continues the log of a signed checkpoint.
     ///
     /// # Errors
     /// [`Error::Proof`] for a checkpoint that the key did not sign, or of a log longer than this one; when the log or
@@ -103,15 +103,15 @@ impl Snapshot {
     }
 }
 
-/// The places of the records a proof needs, each once, with the item they are about.
-struct Needed<'a> {
+/// The positions of the records that a proof needs, each once, with their items.
+struct RequiredRecords<'a> {
     snapshot: &'a Snapshot,
     places: Vec<(Lsn, ItemId)>,
     seen: BTreeSet<u64>,
 }
 
-impl Needed<'_> {
-    /// The item, all pointers that it was ever given, and what they point to.
+impl RequiredRecords<'_> {
+    /// Adds an item, all pointers that it ever had, and their targets.
     fn item(&mut self, item: ItemId) -> Result<()> {
         let state = &self.snapshot.state;
         let mut pointers = self.content(item)?;
@@ -132,7 +132,7 @@ impl Needed<'_> {
         Ok(())
     }
 
-    /// An item's record, and the chunks of its long fields. Returns the pointers it states.
+    /// Adds an item's record and the chunks of its long fields. Returns the pointers that it states.
     fn content(&mut self, item: ItemId) -> Result<Vec<PointerRecord>> {
         let state = &self.snapshot.state;
         let lsn = Lsn(state.attributes(item)?.lsn);
@@ -156,7 +156,7 @@ impl Needed<'_> {
         Ok(record.from.clone())
     }
 
-    /// The commits after the item's own in which something about it changed.
+    /// The commits after the item's own that changed it.
     fn changes(&self, item: ItemId) -> Result<Vec<u64>> {
         let mut prefix = vec![Subject::Item as u8];
         prefix.extend_from_slice(&item.0.to_be_bytes());
@@ -168,28 +168,28 @@ impl Needed<'_> {
         Ok(rows.iter().filter_map(|(key, _)| until(key)).collect())
     }
 
-    /// The pointers that a commit gave the item after it was written.
+    /// Adds the records of pointers that a later commit added to the item, and returns the pointers.
     fn added_pointers(&mut self, item: ItemId, commit: u64) -> Result<Vec<PointerRecord>> {
         let mut added = Vec::new();
         for record in self.transaction(commit)? {
-            if let Some(Record::Pointers(pointers)) = Record::effective(&record)?.map(|told| told.record)
+            if let Some(Record::Pointers(pointers)) = Record::effective(&record)?.map(|effective| effective.record)
                 && pointers.item == item.0
             {
-                self.add_told(&record, item);
+                self.add_with_replacement(&record, item);
                 added.extend(pointers.pointers);
             }
         }
         Ok(added)
     }
 
-    /// The record that closed a page.
+    /// Adds the record that closed a page.
     fn page(&mut self, item: ItemId, page: u32) -> Result<()> {
         let commit = self.snapshot.state.commit_when(|row| row.totals.pages > page)?;
         for record in self.transaction(commit)? {
-            if let Some(Record::Page(closed)) = Record::effective(&record)?.map(|told| told.record)
+            if let Some(Record::Page(closed)) = Record::effective(&record)?.map(|effective| effective.record)
                 && closed.number == page
             {
-                self.add_told(&record, item);
+                self.add_with_replacement(&record, item);
                 return Ok(());
             }
         }
@@ -209,8 +209,8 @@ impl Needed<'_> {
         }
     }
 
-    /// A record that the log told, and what stands in for it.
-    fn add_told(&mut self, record: &holotype_storage::Record, of: ItemId) {
+    /// Adds a record and its replacement, if it has one.
+    fn add_with_replacement(&mut self, record: &holotype_storage::Record, of: ItemId) {
         if let Some(instead) = record.replacement {
             self.add(instead, of);
         }

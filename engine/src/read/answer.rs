@@ -49,6 +49,10 @@ pub struct Answer {
     pub contested: Vec<String>,
     /// The stages of the path.
     pub route: Vec<String>,
+    /// The flaws that kept items in scope from being rows, with the number of items; `rules = 2` only.
+    pub excluded: Vec<(&'static str, u64)>,
+    /// The tool to call again, if the first row is stale; `rules = 2` only.
+    pub refresh: Option<Refresh>,
     /// Rounds of escalation.
     pub rounds: u32,
     /// Remarks on how the answer was found.
@@ -61,6 +65,15 @@ pub struct Answer {
     pub receipt: Option<String>,
     /// The elapsed time in microseconds.
     pub micros: u64,
+}
+
+/// The tool to call again because the best row is stale (HELM, case 1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refresh {
+    /// The tool that the best row came from.
+    pub tool: String,
+    /// The step it was called at.
+    pub last_step: Option<u64>,
 }
 
 /// The strength of an answer's evidence.
@@ -340,6 +353,13 @@ impl Answer {
         object.insert("rounds".into(), self.rounds.into());
         object.insert("notes".into(), self.notes.iter().map(String::as_str).collect());
         object.insert("rows".into(), self.rows.iter().map(|row| row.to_json(self.returns.as_deref())).collect());
+        if !self.excluded.is_empty() {
+            let excluded = self.excluded.iter().map(|(name, count)| ((*name).to_owned(), Value::from(*count)));
+            object.insert("excluded".into(), Value::Object(excluded.collect()));
+        }
+        if let Some(Refresh { tool, last_step }) = &self.refresh {
+            object.insert("refresh".into(), json!({"tool": tool, "last_step": last_step}));
+        }
         put(&mut object, "receipt", self.receipt.as_deref());
         object.insert("micros".into(), self.micros.into());
         object.into()

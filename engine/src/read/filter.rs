@@ -7,7 +7,7 @@
 //! complement.
 
 use crate::model::edge::Edge;
-use crate::model::item::{ItemId, Kind, Layer, Status, Support};
+use crate::model::item::{Attributes, ItemId, Kind, Layer, Status, Support};
 use crate::read::cell::{self, Cell};
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::Snapshot;
@@ -15,6 +15,8 @@ use crate::records::tables;
 use crate::state::State;
 use crate::state::attributes::{Column, ValueTest};
 use crate::state::claims::ReaderConflicts;
+use crate::state::extracted;
+use crate::state::judge::Judge;
 use crate::state::reader_position::{ReaderPosition, Window};
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
@@ -112,7 +114,7 @@ impl<'a> Filter<'a> {
                 Ok(match flaw.kind {
                     FlawKind::Failed => attributes.status == Some(Status::Failed),
                     FlawKind::Stale => self.reader_position.is_stale(attributes, &window(self.state(), flaw)?),
-                    FlawKind::Conflicted => self.reader_conflicts()?.of(view.id, attributes.conflict).is_some(),
+                    FlawKind::Conflicted => self.conflict_of(view.id, attributes)?.is_some(),
                     FlawKind::Weakened => attributes.support == Support::Weakened,
                     FlawKind::Unsupported => attributes.support == Support::Unsupported,
                     FlawKind::Ungrounded => attributes.ungrounded,
@@ -303,6 +305,18 @@ impl<'a> Filter<'a> {
         Ok(self.ahead.get_or_init(|| ahead))
     }
 
+    /// The item that won over a claim of this one, as the reader sees it.
+    fn conflict_of(&self, id: ItemId, attributes: &Attributes) -> Result<Option<ItemId>> {
+        let state = self.state();
+        if state.rules()? < extracted::RULES {
+            return Ok(self.reader_conflicts()?.of(id, attributes.conflict));
+        }
+        match self.ahead()?.contains(id.0) {
+            true => Ok(None),
+            false => Judge::new(state, self.reader_position, None)?.conflict(state, id),
+        }
+    }
+
     /// The conflicts of claims as the reader sees them.
     pub(crate) fn reader_conflicts(&self) -> Result<&Arc<ReaderConflicts>> {
         if let Some(reader_conflicts) = self.reader_conflicts.get() {
@@ -317,6 +331,17 @@ impl<'a> Filter<'a> {
 
     /// The items that lost a contest as the reader sees it.
     fn conflicted(&self) -> Result<Bits> {
+        let state = self.state();
+        if state.rules()? >= extracted::RULES {
+            let judge = Judge::new(state, self.reader_position, None)?;
+            let mut lost = Vec::new();
+            for id in state.items_with_claims()? {
+                if !self.ahead()?.contains(id.0) && judge.conflict(state, id)?.is_some() {
+                    lost.push(id.0);
+                }
+            }
+            return Ok(lost.into_iter().collect());
+        }
         Ok(self.reader_conflicts()?.among(&self.select(Column::Conflict, &|_| true)?))
     }
 

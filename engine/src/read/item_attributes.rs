@@ -74,8 +74,9 @@ pub struct ItemAttributes {
 }
 
 impl ItemAttributes {
-    /// The stored attributes of an item with their names.
-    pub(crate) fn new(state: &State, stored: &Attributes) -> Result<Self> {
+    /// The attributes of an item with their names.
+    pub(crate) fn new(state: &State, id: ItemId) -> Result<Self> {
+        let stored = &state.attributes(id)?;
         let symbol = |number: Option<u32>| number.map(|number| state.symbol_name(number)).transpose();
         let episode = stored.episode.map(|number| state.episode_id(number)).transpose()?;
         let inherited = [
@@ -113,7 +114,7 @@ impl ItemAttributes {
             utility: stored.utility,
             utility_count: stored.utility_count,
             return_score: stored.return_score,
-            conflict: stored.conflict.map(ItemId),
+            conflict: state.conflict_of(id, stored.conflict)?,
             tokens: stored.tokens,
             commit: stored.commit,
             lsn: stored.lsn,

@@ -8,6 +8,8 @@ use crate::read::cell::Cell;
 use crate::read::snapshot::Snapshot;
 use crate::records::record::FieldValue;
 use crate::state::content::Content;
+use crate::state::extracted;
+use crate::state::judge::Judge;
 use crate::state::reader_position::{ReaderPosition, Window};
 use holotype_query::Name;
 use std::cell::OnceCell;
@@ -163,7 +165,7 @@ impl<'a> ItemView<'a> {
             "ungrounded" => Some(Cell::Bool(a.ungrounded)),
             "stale" => Some(Cell::Bool(self.reader_position.is_stale(a, &Window::default_of(state)?))),
             "citations" => self.citations()?,
-            "conflict" => a.conflict.map(|item| Cell::Integer(i64::from(item))),
+            "conflict" => self.conflict(a)?,
             _ => None,
         })
     }
@@ -194,6 +196,16 @@ impl<'a> ItemView<'a> {
         };
         let all: Vec<Cell> = self.snapshot.citations(self.id)?.iter().map(shown).collect();
         Ok((!all.is_empty()).then_some(Cell::List(all)))
+    }
+
+    /// The item that won over a claim of this one.
+    fn conflict(&self, attributes: &Attributes) -> Result<Option<Cell>> {
+        let state = &self.snapshot.state;
+        let winner = match state.rules()? >= extracted::RULES {
+            true => Judge::new(state, self.reader_position, None)?.conflict(state, self.id)?.map(|winner| winner.0),
+            false => attributes.conflict,
+        };
+        Ok(winner.map(|item| Cell::Integer(i64::from(item))))
     }
 
     fn episodes(&self) -> Result<Option<Cell>> {

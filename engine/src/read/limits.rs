@@ -9,6 +9,7 @@
 //! decreases, so a statement within its limit never held more.
 
 use crate::{Error, Result};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -46,6 +47,17 @@ pub struct Limits {
     rows: Option<u64>,
     memory: Option<u64>,
     cancel: Option<Cancel>,
+    stop: Option<Stop>,
+}
+
+/// A question that a statement asks its caller now and then: whether to stop.
+#[derive(Clone)]
+struct Stop(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stop")
+    }
 }
 
 impl Limits {
@@ -78,18 +90,37 @@ impl Limits {
         self
     }
 
+    /// Cancels the statement once `stop` returns true. The statement's own thread calls it, at most every 50 ms, so
+    /// that a host language can look there for signals that only that thread may handle.
+    pub fn stopped_by(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Limits {
+        self.stop = Some(Stop(Arc::new(stop)));
+        self
+    }
+
+    /// True if a statement may use only so much time, rows or memory.
+    pub(crate) fn limit_use(&self) -> bool {
+        self.time.is_some() || self.rows.is_some() || self.memory.is_some()
+    }
+
     /// Starts the meter of a statement; `None` if nothing is limited.
     pub(crate) fn start(&self) -> Option<Arc<Meter>> {
-        let limited = self.time.is_some() || self.rows.is_some() || self.memory.is_some() || self.cancel.is_some();
+        let stoppable = self.cancel.is_some() || self.stop.is_some();
+        let limited = self.time.is_some() || self.rows.is_some() || self.memory.is_some() || stoppable;
         limited.then(|| {
             let (rows, memory, ticks) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-            Arc::new(Meter { limits: self.clone(), started: Instant::now(), rows, memory, ticks })
+            let asked_us = AtomicU64::new(0);
+            Arc::new(Meter { limits: self.clone(), started: Instant::now(), rows, memory, ticks, asked_us })
         })
     }
 }
 
 /// Ticks per read of the clock, which costs more than a tick.
 const TICKS_PER_CLOCK_READ: u64 = 16;
+
+/// The time between two calls of the question whether to stop.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+
+const CANCELLED: Error = Error::Cancelled("the statement was cancelled");
 
 /// The resources used by one statement.
 #[derive(Debug)]
@@ -99,27 +130,50 @@ pub(crate) struct Meter {
     rows: AtomicU64,
     memory: AtomicU64,
     ticks: AtomicU64,
+    /// When the caller was last asked whether to stop, in microseconds since the start.
+    asked_us: AtomicU64,
 }
 
 impl Meter {
     /// Fails if the statement is cancelled or out of time.
     pub(crate) fn tick(&self) -> Result<()> {
         if self.limits.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
-            return Err(Error::Cancelled("the statement was cancelled"));
+            return Err(CANCELLED);
         }
+        let timed = self.limits.time.is_some() || self.limits.stop.is_some();
         let looks = self.ticks.fetch_add(1, Ordering::Relaxed).is_multiple_of(TICKS_PER_CLOCK_READ);
-        if let (Some(time), true) = (self.limits.time, looks) {
+        if timed && looks {
             let taken = self.started.elapsed();
-            if taken > time {
+            self.check_time(taken)?;
+            self.ask(taken)?;
+        }
+        Ok(())
+    }
+
+    fn check_time(&self, taken: Duration) -> Result<()> {
+        match self.limits.time {
+            Some(time) if taken > time => {
                 let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-                return Err(Error::Limit {
+                Err(Error::Limit {
                     what: "the running time of a statement in milliseconds",
                     limit: millis(time),
                     needed: millis(taken).max(millis(time).saturating_add(1)),
-                });
+                })
             }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Asks the caller whether to stop, if it was not asked just now.
+    fn ask(&self, taken: Duration) -> Result<()> {
+        let Some(Stop(stop)) = &self.limits.stop else { return Ok(()) };
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let due = self.asked_us.load(Ordering::Relaxed).saturating_add(micros(STOP_INTERVAL));
+        if micros(taken) < due {
+            return Ok(());
+        }
+        self.asked_us.store(micros(taken), Ordering::Relaxed);
+        if stop() { Err(CANCELLED) } else { Ok(()) }
     }
 
     /// Charges examined rows.
@@ -167,6 +221,19 @@ mod tests {
     fn no_time_at_all_ends_at_the_first_look() {
         let meter = Limits::none().time(Duration::ZERO).start().unwrap();
         assert!(matches!(meter.tick(), Err(Error::Limit { limit: 0, .. })));
+    }
+
+    #[test]
+    fn the_caller_is_asked_whether_to_stop_once_an_interval() {
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&asked);
+        let limits = Limits::none().stopped_by(move || count.fetch_add(1, Ordering::Relaxed) == 1);
+        let meter = limits.start().unwrap();
+        for at in [0, 49, 50, 99] {
+            meter.ask(Duration::from_millis(at)).unwrap();
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert!(matches!(meter.ask(Duration::from_millis(100)), Err(Error::Cancelled(_))));
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub(crate) mod item_attributes;
 pub(crate) mod item_view;
 pub(crate) mod key_lookup;
 pub(crate) mod limits;
+pub(crate) mod near_answers;
 pub(crate) mod nearest;
 pub(crate) mod resolve;
 pub(crate) mod snapshot;

@@ -70,13 +70,48 @@ pub(crate) fn search(
 ) -> Result<Option<Search>> {
     let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
     snapshot.tick()?;
-    let options = SearchOptions { ef: EF.max(most), filter: Some(filter), exact: false, skip_damaged: true };
-    let found = index.search(vector, most, options)?;
+    let options = options(most, filter);
+    let scorer = snapshot.core.scorer.as_ref();
+    let found = match snapshot.near_answers().and_then(|answers| answers.find(layer, vector, filter, most)) {
+        Some(found) => found.clone(),
+        None if scorer.takes_single_queries() && index.shares_scan(&options)? => {
+            index.search_batch(&[vector], most, options, scorer)?.pop().unwrap_or_default()
+        }
+        None => index.search(vector, most, options)?,
+    };
     if found.parts.iter().any(|part| part.strategy == Strategy::SkipDamaged) {
         snapshot.core.schedule_repair();
     }
     snapshot.charge_rows(found.parts.iter().map(|part| part.compared).sum())?;
     Ok(Some(found))
+}
+
+/// As [`search`] for several vectors, without charges to any statement. `None` unless they share a pass.
+pub(crate) fn search_together(
+    snapshot: &Snapshot,
+    layer: Layer,
+    vectors: &[&[f32]],
+    most: usize,
+    filter: &Bits,
+) -> Result<Option<Vec<Search>>> {
+    let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(None) };
+    let options = options(most, filter);
+    match index.shares_scan(&options)? {
+        true => Ok(Some(index.search_batch(vectors, most, options, snapshot.core.scorer.as_ref())?)),
+        false => Ok(None),
+    }
+}
+
+/// True if searches of a layer compare all matching vectors of a large part.
+pub(crate) fn shares_scan(snapshot: &Snapshot, layer: Layer) -> Result<bool> {
+    match snapshot.state.layer(layer).vector_index()? {
+        Some(index) => Ok(index.shares_scan(&SearchOptions::default())?),
+        None => Ok(false),
+    }
+}
+
+fn options(most: usize, filter: &Bits) -> SearchOptions<'_> {
+    SearchOptions { ef: EF.max(most), filter: Some(filter), exact: false, skip_damaged: true }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::model::space::Space;
 use crate::read::answer::Citation;
 use crate::read::item_attributes::ItemAttributes;
 use crate::read::limits::{Limits, Meter};
+use crate::read::near_answers::NearAnswers;
 use crate::records::record::{PointerRecord, PointerTarget};
 use crate::records::tables;
 use crate::state::State;
@@ -35,6 +36,8 @@ pub struct Snapshot {
     meter: Option<Arc<Meter>>,
     /// Contents read for the current answer, which needs some of them several times.
     read: Option<Arc<Mutex<HashMap<ItemId, Content>>>>,
+    /// Searches by vector that were answered ahead.
+    near: Option<Arc<NearAnswers>>,
 }
 
 /// Maximum number of contents cached for one answer.
@@ -55,7 +58,7 @@ pub struct Item {
 
 impl Snapshot {
     pub(crate) fn new(core: Arc<Core>, state: Arc<State>, reader: ContentReader) -> Self {
-        Snapshot { core, state, reader, _guard: None, limits: Limits::none(), meter: None, read: None }
+        Snapshot { core, state, reader, _guard: None, limits: Limits::none(), meter: None, read: None, near: None }
     }
 
     /// Registers the snapshot, so that its age counts towards `snapshot_max_age`.
@@ -74,12 +77,27 @@ impl Snapshot {
         Snapshot { read: Some(Arc::default()), ..self.clone() }
     }
 
+    /// The same view with answers to searches by vector that were found in it.
+    pub(crate) fn with_near_answers(&self, answers: NearAnswers) -> Snapshot {
+        Snapshot { near: (!answers.is_empty()).then(|| Arc::new(answers)), ..self.clone() }
+    }
+
+    /// The searches by vector that were answered ahead.
+    pub(crate) fn near_answers(&self) -> Option<&NearAnswers> {
+        self.near.as_deref()
+    }
+
     /// The view for one statement, with a meter if it is limited.
     pub(crate) fn metered(&self) -> Cow<'_, Snapshot> {
         match self.limits.start().filter(|_| self.meter.is_none()) {
             Some(meter) => Cow::Owned(Snapshot { meter: Some(meter), ..self.clone() }),
             None => Cow::Borrowed(self),
         }
+    }
+
+    /// True if statements may use only so much time, rows or memory.
+    pub(crate) fn limits_use(&self) -> bool {
+        self.limits.limit_use()
     }
 
     /// Fails if the statement is cancelled or out of time.
@@ -117,7 +135,7 @@ impl Snapshot {
 
     /// The same view over another state of the same database.
     pub(crate) fn with_state(&self, state: Arc<State>) -> Snapshot {
-        Snapshot { state, read: None, ..self.clone() }
+        Snapshot { state, read: None, near: None, ..self.clone() }
     }
 
     /// The view after the last commit stamped at or before a time.
@@ -180,7 +198,7 @@ impl Snapshot {
 
     /// The attributes of an item, without its content.
     pub fn attributes(&self, id: ItemId) -> Result<ItemAttributes> {
-        ItemAttributes::new(&self.state, &self.state.attributes(id)?)
+        ItemAttributes::new(&self.state, id)
     }
 
     /// The targets of edges of a type from `from`.

@@ -105,6 +105,11 @@ impl RecallBuilder<'_> {
         self
     }
 
+    /// The statement so far.
+    pub(super) fn statement(&self) -> ast::Recall {
+        ast::Recall { query: self.query.clone(), clauses: self.clauses.clone() }
+    }
+
     /// Answers the recall.
     ///
     /// # Errors

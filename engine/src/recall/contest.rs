@@ -11,8 +11,10 @@ use super::select::{Chosen, Selection};
 use crate::Result;
 use crate::model::item::ItemId;
 use crate::read::snapshot::Snapshot;
-use crate::state::claims::Contest;
+use crate::state::attributes::scalars::Scalars;
+use crate::state::claims::{Contest, contest_key};
 use holotype_index::bitmap::Bits;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The open contests of the candidates.
@@ -31,19 +33,29 @@ struct Sides {
 }
 
 impl OpenContests {
-    /// Adds the other side of each candidate's open contests where it may be a row.
+    /// Adds the other sides of open contests where they may be rows: of the contests of the items in `of`, else of all
+    /// candidates.
     pub(crate) fn join(
         &mut self,
         snapshot: &Snapshot,
         plan: &Plan,
         filter: &Bits,
+        of: Option<&[ItemId]>,
         rows: &mut Candidates,
     ) -> Result<()> {
+        let all: Vec<ItemId>;
+        let of = match of {
+            Some(of) => of,
+            None => {
+                all = rows.ids().map(ItemId).collect();
+                &all
+            }
+        };
         let mut others = Vec::new();
-        for id in rows.ids().map(ItemId) {
-            for sides in self.of(snapshot, plan, id)? {
-                let other = sides.items.into_iter().filter(|side| *side != id && filter.contains(side.0));
-                others.extend(other.map(|side| (side.0, MatchPath::contesting(vec![id]))));
+        for id in of {
+            for sides in self.of(snapshot, plan, *id)? {
+                let other = sides.items.into_iter().filter(|side| side != id && filter.contains(side.0));
+                others.extend(other.map(|side| (side.0, MatchPath::contesting(vec![*id]))));
             }
         }
         rows.add(others.into_iter().collect());
@@ -79,7 +91,7 @@ impl OpenContests {
                 continue;
             }
             left = left.map(|left| left - cost);
-            chosen.rows.push(Chosen::new(snapshot, scored, snapshot.content(*id)?)?);
+            chosen.rows.push(Chosen::new(snapshot, plan, scored, snapshot.content(*id)?)?);
         }
         if chosen.rows.len() > present.len() {
             chosen.rows.sort_by(|a, b| a.scored.best_first(&b.scored));
@@ -90,20 +102,40 @@ impl OpenContests {
 
     /// The open contests in which the item is a side.
     fn of(&mut self, snapshot: &Snapshot, plan: &Plan, id: ItemId) -> Result<Vec<Sides>> {
+        let state = &snapshot.state;
+        let mut keys = Vec::new();
+        if let Some(judge) = &plan.judge {
+            let Some(claimant) = judge.claimant(state, id)? else { return Ok(Vec::new()) };
+            keys.extend(claimant.claims.iter().map(|(_, key)| key.clone()));
+        } else {
+            let claims = state.claims_of(id)?;
+            let attributes = if claims.is_empty() { return Ok(Vec::new()) } else { state.attributes(id)? };
+            keys.extend(claims.iter().map(|claim| contest_key(claim, &attributes)));
+        }
         let mut open = Vec::new();
-        for claim in snapshot.state.claims_of(id)? {
-            let Some(key) = snapshot.state.contest_of(claim.number)? else { continue };
-            if !self.known.contains_key(&key) {
-                let contest = snapshot.state.contest(&key)?.seen_by(&plan.reader_position);
-                let sides = sides(&contest)
-                    .filter(|_| contest.is_open(|item| plan.weights.unasked(item, &plan.reader_position)));
-                self.known.insert(key.clone(), sides);
-            }
-            let sides = self.known.get(&key).cloned().flatten();
-            open.extend(sides.filter(|sides| sides.items.contains(&id)));
+        for key in keys {
+            let sides = match self.known.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let sides = sides_of(snapshot, plan, new.key())?;
+                    new.insert(sides)
+                }
+            };
+            open.extend(sides.iter().filter(|sides| sides.items.contains(&id)).cloned());
         }
         Ok(open)
     }
+}
+
+/// The sides of a contest if it is open.
+fn sides_of(snapshot: &Snapshot, plan: &Plan, key: &[u8]) -> Result<Option<Sides>> {
+    if let Some(judge) = &plan.judge {
+        let decided = judge.contest(&snapshot.state, key)?;
+        return Ok(if decided.is_open { sides(&decided.contest) } else { None });
+    }
+    let contest = snapshot.state.contest(key)?.seen_by(&plan.reader_position);
+    let unasked = |item: &Scalars| plan.weights.unasked(item, &plan.reader_position);
+    Ok(if contest.is_open(unasked) { sides(&contest) } else { None })
 }
 
 fn sides(contest: &Contest) -> Option<Sides> {

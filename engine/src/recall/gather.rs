@@ -105,17 +105,12 @@ fn search_channel(
     pool: usize,
     mut find: impl FnMut(&Bits, usize) -> Result<Vec<u32>>,
 ) -> Result<ChannelHits> {
-    let (all, may) = (route.count(), may_be_rows.count());
-    if may == all {
+    if route.count() == may_be_rows.count() {
         let routed = find(route, pool)?;
         return Ok(ChannelHits { rows: routed.clone(), routed });
     }
-    let share = may as f64 / all as f64;
-    if share >= SPARSE_SHARE {
-        // Expects the rows to be spread evenly, plus a margin. If the search still finds too few rows, they are
-        // searched separately.
-        let further = (pool as f64 + SPREAD_SIGMAS * (pool as f64 * (1.0 - share)).sqrt()) / share + 1.0;
-        let further = further as usize;
+    if let Some(further) = widened_pool(route, may_be_rows, pool) {
+        // If the search still finds too few rows, they are searched separately.
         let mut routed = find(route, further)?;
         let rows: Vec<u32> = routed.iter().copied().filter(|id| may_be_rows.contains(*id)).take(pool).collect();
         let is_all = rows.len() == pool || routed.len() < further;
@@ -123,6 +118,18 @@ fn search_channel(
         return Ok(ChannelHits { routed, rows: if is_all { rows } else { find(may_be_rows, pool)? } });
     }
     Ok(ChannelHits { routed: find(route, pool)?, rows: find(may_be_rows, pool)? })
+}
+
+/// How many of the routable items one search for both sets finds; `None` if the sets are searched separately.
+pub(super) fn widened_pool(route: &Bits, may_be_rows: &Bits, pool: usize) -> Option<usize> {
+    let (all, may) = (route.count(), may_be_rows.count());
+    if may == all {
+        return Some(pool);
+    }
+    // Expects the rows to be spread evenly, plus a margin.
+    let share = may as f64 / all as f64;
+    let further = (pool as f64 + SPREAD_SIGMAS * (pool as f64 * (1.0 - share)).sqrt()) / share + 1.0;
+    (share >= SPARSE_SHARE).then_some(further as usize)
 }
 
 /// The nearest vectors in the filter.
@@ -138,8 +145,9 @@ fn near(
     let Some(found) = nearest::search(snapshot, layer, vector, most, filter)? else { return Ok(Vec::new()) };
     for part in &found.parts {
         steps.push(format!(
-            "near: {} ({} of {} match, {} compared)",
+            "near: {}{} ({} of {} match, {} compared)",
             part.strategy.name(),
+            if part.on_device { " on the accelerator" } else { "" },
             part.matching,
             part.count,
             part.compared

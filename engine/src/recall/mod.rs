@@ -13,10 +13,12 @@
 //! 2. Every span a row cites was read and hashed again for this answer.
 //! 3. Same snapshot, same reader, same statement: same rows.
 
+pub(crate) mod batch;
 mod builder;
 mod candidates;
 mod containers;
 mod contest;
+mod covered;
 mod expand;
 mod gather;
 mod plan;
@@ -28,24 +30,29 @@ mod words;
 
 use crate::Result;
 use crate::derive::repair;
-use crate::model::item::{ItemId, Layer};
+use crate::model::item::{ItemId, Kind, Layer};
 use crate::model::plural::counted;
-use crate::read::answer::{Answer, Citation, Parts, Role, Row, Strength};
+use crate::read::answer::{Answer, Citation, Parts, Refresh, Role, Row, Strength};
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::state::attributes::scalars::Reads;
 use crate::state::reader_position::{ReaderPosition, Window};
 pub use builder::RecallBuilder;
 use candidates::{Candidates, MatchPath};
 use contest::OpenContests;
-use gather::StageQuery;
+use gather::{Gathered, StageQuery};
+use holotype_index::bitmap::Bits;
 use holotype_query::ast;
-use plan::Plan;
+use plan::{Plan, StagePlan};
 pub(crate) use plan::{reader_of, return_columns};
 use rank::Scored;
 use select::{Chosen, Selection};
+use std::sync::Arc;
 use std::time::Instant;
 pub(crate) use why::why;
 use words::{WordIndexes, Words};
+
+/// Rows that a stage looks for, at least, after the losers of contests were left out.
+const MIN_ROWS: u64 = 16;
 
 /// The steps of a recall, stage by stage, as `explain analyze` shows them.
 pub(crate) type Steps = Vec<(String, String)>;
@@ -75,6 +82,9 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps
     ));
     for exclusion in &plan.exclusions {
         steps.push((format!("exclude {}", exclusion.name), counted(exclusion.items.count(), "items")));
+    }
+    if plan.excludes_conflicted {
+        steps.push(("exclude conflicted".to_owned(), "decided for each candidate".to_owned()));
     }
     for stage in &plan.stages {
         let channels: Vec<&str> = stage.channels.iter().map(|channel| channel.as_str()).collect();
@@ -127,26 +137,35 @@ pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &
 fn run_once(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
     let started = Instant::now();
     let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.with_content_cache();
-    let plan = Plan::new(snapshot, recall)?;
+    run_plan(snapshot, &Plan::new(snapshot, recall)?, steps, started)
+}
+
+/// Runs a plan on the snapshot that it was made for.
+fn run_plan(snapshot: &Snapshot, plan: &Plan, steps: &mut Steps, started: Instant) -> Result<Answer> {
     let mut contests = OpenContests::default();
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
-    let (mut stages, complete) = gather_and_rank(snapshot, &plan, &words, false, &mut contests, steps)?;
+    let (mut stages, complete, losers) = gather_and_rank(snapshot, plan, &words, false, &mut contests, steps)?;
     let mut survivors: usize = stages.iter().map(Vec::len).sum();
-    if (survivors as u64) < plan.relax_below && !plan.exclusions.is_empty() {
+    if (survivors as u64) < plan.relax_below && plan.excludes_anything() {
         // Excluded items rank after all valid ones: each exclusion costs l_status of their S.
-        let (with_excluded, _) = gather_and_rank(snapshot, &plan, &words, true, &mut contests, steps)?;
+        let (with_excluded, ..) = gather_and_rank(snapshot, plan, &words, true, &mut contests, steps)?;
         stages = with_excluded;
         survivors = stages.iter().map(Vec::len).sum();
         steps.push(("relax".to_owned(), format!("{survivors} candidates including excluded ones")));
     }
-    let mut selection = select::select(snapshot, &plan, stages)?;
-    let contested = contests.bring(snapshot, &plan, &mut selection)?;
+    let missing = covered::missing_names(snapshot, plan, &indexes)?;
+    let mut selection = select::select(snapshot, plan, stages)?;
+    if !missing.is_empty() {
+        selection.notes.push(covered::note(&missing));
+        selection.rows.clear();
+    }
+    let contested = contests.bring(snapshot, plan, &mut selection)?;
     let strength = strength(&words, &selection.rows)?;
-    answer(snapshot, &plan, selection, strength, contested, complete, started)
+    answer(snapshot, plan, Found { selection, strength, contested, complete, losers }, started)
 }
 
-/// The ranked candidates of each stage, and whether they include every possible row.
+/// The ranked candidates of each stage, whether they include every possible row, and how many lost claims.
 fn gather_and_rank(
     snapshot: &Snapshot,
     plan: &Plan,
@@ -154,7 +173,7 @@ fn gather_and_rank(
     relaxed: bool,
     contests: &mut OpenContests,
     steps: &mut Steps,
-) -> Result<(Vec<Vec<Scored>>, bool)> {
+) -> Result<(Vec<Vec<Scored>>, bool, u64)> {
     let mut runner = StageRunner {
         before: Candidates::default(),
         best: Vec::new(),
@@ -163,6 +182,7 @@ fn gather_and_rank(
         relaxed,
         words,
         hop: None,
+        losers: Bits::new(),
     };
     let first = StageQuery { text: plan.text.clone(), vector: plan.vector.clone() };
     let mut at = 0;
@@ -189,7 +209,7 @@ fn gather_and_rank(
         runner.hop = None;
         at = group.to;
     }
-    Ok((runner.ranked, runner.complete))
+    Ok((runner.ranked, runner.complete, runner.losers.count()))
 }
 
 /// The query of the next hop: the original text followed by the texts of the best rows.
@@ -215,6 +235,8 @@ struct StageRunner<'r, 'w> {
     words: &'r Words<'w>,
     /// The words of the current hop, which include texts of earlier rows.
     hop: Option<Words<'w>>,
+    /// Candidates that lost the claims that the question is about.
+    losers: Bits,
 }
 
 impl StageRunner<'_, '_> {
@@ -227,7 +249,42 @@ impl StageRunner<'_, '_> {
         contests: &mut OpenContests,
         steps: &mut Steps,
     ) -> Result<()> {
-        let stage = &plan.stages[at];
+        let mut stage = plan.stages[at].clone();
+        let enough = enough_rows(&stage).min(stage.pool as u64) as usize;
+        let mut round = 0;
+        let gathered = loop {
+            if !self.relaxed && !self.losers.is_empty() {
+                stage.rows = Arc::new(stage.rows.and_not(&self.losers));
+            }
+            let mut gathered = self.candidates(snapshot, plan, &stage, asked, contests)?;
+            let Some(judge) = plan.judge.as_ref().filter(|_| plan.excludes_conflicted && !self.relaxed) else {
+                break gathered;
+            };
+            let losers = judge.losers(&snapshot.state, gathered.rows.ids())?.and(&stage.rows);
+            self.losers = self.losers.or(&losers);
+            gathered.rows = gathered.rows.filtered(|id| !losers.contains(id));
+            // The rest of a pool holds the best rows. If little is left, gather again without the losers.
+            if losers.is_empty() || gathered.complete || gathered.rows.len() >= enough {
+                break gathered;
+            }
+            // In a contest that fills several pools all that lost are left out at once.
+            if round > 0 {
+                self.losers = self.losers.or(&judge.losers_beside(&snapshot.state, &losers)?.and(&stage.rows));
+            }
+            round += 1;
+        };
+        self.rank(snapshot, plan, at, gathered, contests, steps)
+    }
+
+    /// The candidates of a stage, with what stands beside them.
+    fn candidates(
+        &self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        stage: &StagePlan,
+        asked: &StageQuery,
+        contests: &mut OpenContests,
+    ) -> Result<Gathered> {
         let words = self.hop.as_ref().unwrap_or(self.words);
         let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
         let mut gathered = match stage.lift {
@@ -238,16 +295,48 @@ impl StageRunner<'_, '_> {
             gathered = containers::group(snapshot, plan, stage, most, self.words, gathered, self.relaxed)?;
         }
         if stage.is_in(Layer::Trace) && plan.weights.context > 0.0 {
-            add_log_neighbours(snapshot, &filter.and(&plan.traces), &mut gathered.rows)?;
+            let turns_only = plan.weights.context_of_turns;
+            add_log_neighbours(snapshot, &filter.and(&plan.traces), turns_only, &mut gathered.rows)?;
         }
-        if snapshot.state.meta.claims > 0 {
-            contests.join(snapshot, plan, filter, &mut gathered.rows)?;
+        if snapshot.state.meta.claims > 0 && plan.judge.is_none() {
+            contests.join(snapshot, plan, filter, None, &mut gathered.rows)?;
         }
+        Ok(gathered)
+    }
+
+    /// Ranks the candidates of a stage and keeps them.
+    fn rank(
+        &mut self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        at: usize,
+        gathered: Gathered,
+        contests: &mut OpenContests,
+        steps: &mut Steps,
+    ) -> Result<()> {
+        let stage = &plan.stages[at];
         self.complete &= gathered.complete;
         for step in gathered.steps {
             steps.push((stage.noun.to_string(), step));
         }
-        let rows = rank::rank(snapshot, plan, stage, self.words, gathered.rows)?;
+        let mut candidates = gathered.rows;
+        let mut rows = rank::rank(snapshot, plan, stage, self.words, candidates.clone())?;
+        if let Some(judge) = &plan.judge {
+            // Only what may become a row brings the other side of its contests along.
+            let reach = usize::try_from(enough_rows(stage)).unwrap_or(usize::MAX);
+            let first: Vec<ItemId> = rows.iter().take(reach).map(|scored| scored.id).collect();
+            let filter =
+                if self.relaxed { Arc::clone(&stage.relaxable) } else { Arc::new(stage.rows.and_not(&self.losers)) };
+            let known = candidates.len();
+            contests.join(snapshot, plan, &filter, Some(&first), &mut candidates)?;
+            if plan.excludes_conflicted && !self.relaxed && candidates.len() > known {
+                let losers = judge.losers(&snapshot.state, candidates.ids())?;
+                candidates = candidates.filtered(|id| !losers.contains(id));
+            }
+            if candidates.len() > known {
+                rows = rank::rank(snapshot, plan, stage, self.words, candidates)?;
+            }
+        }
         contests.note(&rows);
         steps.push((stage.noun.to_string(), counted(rows.len() as u64, "candidates ranked")));
         let count = stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
@@ -269,16 +358,25 @@ impl StageRunner<'_, '_> {
     }
 }
 
+/// How many rows of a stage, at the front of its order, decide what it contributes.
+fn enough_rows(stage: &StagePlan) -> u64 {
+    stage.count.map_or(u64::MAX, |count| count.saturating_mul(2).max(MIN_ROWS))
+}
+
 /// Adds the log neighbours of candidates, because an answer is found next to its question. Used with a context
 /// weight.
-fn add_log_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits, rows: &mut Candidates) -> Result<()> {
+fn add_log_neighbours(snapshot: &Snapshot, filter: &Bits, turns_only: bool, rows: &mut Candidates) -> Result<()> {
     let attributes = &snapshot.state.attributes;
     let mut new = Vec::new();
+    let lends = |id: u32| Ok::<_, crate::Error>(!turns_only || attributes.kind(ItemId(id))? == Kind::Turn);
     for id in rows.ids().filter(|id| filter.contains(*id)) {
+        if !lends(id)? {
+            continue;
+        }
         let log = attributes.log(ItemId(id))?;
         for at in id.saturating_sub(2)..=id.saturating_add(2) {
             let is_new = filter.contains(at) && rows.get(at).is_none();
-            if is_new && attributes.log(ItemId(at))? == log {
+            if is_new && lends(at)? && attributes.log(ItemId(at))? == log {
                 new.push((at, MatchPath::default()));
             }
         }
@@ -287,15 +385,18 @@ fn add_log_neighbours(snapshot: &Snapshot, filter: &holotype_index::bitmap::Bits
     Ok(())
 }
 
-fn answer(
-    snapshot: &Snapshot,
-    plan: &Plan,
+/// The findings of a recall, from which its answer is made.
+struct Found {
     selection: Selection,
     strength: Strength,
     contested: Vec<String>,
     complete: bool,
-    started: Instant,
-) -> Result<Answer> {
+    /// How many candidates lost the claims that the question is about.
+    losers: u64,
+}
+
+fn answer(snapshot: &Snapshot, plan: &Plan, found: Found, started: Instant) -> Result<Answer> {
+    let Found { selection, strength, contested, complete, losers } = found;
     let mut notes = plan.notes.clone();
     notes.extend(selection.notes.iter().cloned());
     for (id, what) in &selection.damaged {
@@ -315,8 +416,11 @@ fn answer(
         selection.rows.iter().map(|row| row.scored.parts.similarity.max(row.scored.parts.words * strength.terms));
     let covered = match plan.abstain_below {
         Some(least) => evidence_of_best.fold(0.0, f32::max) >= least,
-        None => true,
+        // A question about names that nothing in scope has leaves no row.
+        None => !plan.weights.abstains || !selection.rows.is_empty(),
     };
+    let excluded = excluded(plan, losers);
+    let refresh = if covered { refresh(snapshot, plan, selection.rows.first())? } else { None };
     let mut rows = Vec::new();
     if covered {
         let seeds: Vec<ItemId> = selection.rows.iter().map(|row| row.scored.id).collect();
@@ -339,6 +443,8 @@ fn answer(
         certificate: if complete { "exact" } else { "limited" },
         contested,
         route: plan.stages.iter().map(|stage| stage.noun.to_string()).collect(),
+        excluded,
+        refresh,
         rounds: 0,
         notes,
         returns: plan.returns.clone(),
@@ -346,6 +452,36 @@ fn answer(
         rows,
         micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
     })
+}
+
+/// How many items each exclusion kept from being rows, of those that stages may route through. What lost claims counts
+/// where it stood among the candidates.
+fn excluded(plan: &Plan, losers: u64) -> Vec<(&'static str, u64)> {
+    if plan.judge.is_none() {
+        return Vec::new();
+    }
+    let kept_out = |items: &Bits| {
+        let of_stage = plan.stages.iter().map(|stage| stage.relaxable.and(items));
+        of_stage.reduce(|all, more| all.or(&more)).map_or(0, |all| all.count())
+    };
+    let named = plan.exclusions.iter().map(|exclusion| (exclusion.name, kept_out(&exclusion.items)));
+    let conflicted = [("conflicted", losers)];
+    named.chain(conflicted).filter(|(_, count)| *count > 0).collect()
+}
+
+/// The tool to call again if the first row is stale: its own, or that of the newest trace it rests on.
+fn refresh(snapshot: &Snapshot, plan: &Plan, first: Option<&Chosen>) -> Result<Option<Refresh>> {
+    let state = &snapshot.state;
+    let Some(first) = first.filter(|_| plan.judge.is_some()) else { return Ok(None) };
+    if !plan.reader_position.is_stale(&first.attributes, &Window::default_of(state)?) {
+        return Ok(None);
+    }
+    let mut called = vec![first.attributes.clone()];
+    for source in state.sources(first.scored.id, first.scored.scalars.layer)?.into_iter().rev() {
+        called.push(state.attributes(source)?);
+    }
+    let Some((tool, step)) = called.iter().find_map(|of| Some((of.tool?, of.step))) else { return Ok(None) };
+    Ok(Some(Refresh { tool: state.symbol_name(tool)?, last_step: step }))
 }
 
 /// Notes on damaged vectors and words that the query needed.
@@ -448,8 +584,8 @@ fn citations(snapshot: &Snapshot, chosen: &Chosen) -> Result<Vec<Citation>> {
 
 /// A row added by `expand`; `None` and a note if its bytes cannot be read as written.
 fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<String>) -> Result<Option<Row>> {
-    let mut scalars = snapshot.state.attributes.scalars(id, snapshot.state.layer_of(id)?, Reads::ALL)?;
-    scalars.conflict = plan.conflict_of(id, scalars.conflict).map(|winner| winner.0);
+    let state = &snapshot.state;
+    let scalars = state.attributes.scalars(id, state.layer_of(id)?, Reads::ALL)?;
     let content = match snapshot.content(id) {
         Ok(content) => content,
         Err(error) if is_damage(&error) => {
@@ -458,10 +594,10 @@ fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<St
         }
         Err(error) => return Err(error),
     };
-    let relaxed = plan.flaws_of(id);
+    let relaxed = plan.flaws_of(state, id)?;
     let match_path = MatchPath::default();
     let scored = Scored { id, scalars, parts: Parts::default(), score: 0.0, match_path, relaxed };
-    let mut row = row(snapshot, plan, &Chosen::new(snapshot, scored, content)?, Role::Evidence)?;
+    let mut row = row(snapshot, plan, &Chosen::new(snapshot, plan, scored, content)?, Role::Evidence)?;
     row.path = vec!["evidence".to_owned()];
     Ok(Some(row))
 }

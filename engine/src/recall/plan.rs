@@ -14,8 +14,10 @@ use crate::recall::score::Weights;
 use crate::state::attributes::scalars::Reads;
 use crate::state::attributes::{Column, ValueTest};
 use crate::state::claims::ReaderConflicts;
+use crate::state::extracted;
+use crate::state::judge::Judge;
 use crate::state::reader_position::{Reader, ReaderPosition};
-use crate::state::settings;
+use crate::state::{State, settings};
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Clauses, Expand, Flaw, Recall, Returns, Scope, ScoreBase, Stage};
@@ -33,6 +35,7 @@ const CARRY: u64 = 3;
 const EXPAND_DEPTH: u64 = 3;
 
 /// A stage of the path.
+#[derive(Clone)]
 pub(crate) struct StagePlan {
     pub(crate) noun: Noun,
     /// Where it looks: one layer, or all of them for a stage of items.
@@ -63,6 +66,7 @@ impl StagePlan {
 }
 
 /// A layer a stage looks in.
+#[derive(Clone)]
 pub(crate) struct StageLayer {
     pub(crate) layer: Layer,
     /// The items of the layer, where it is not the only one.
@@ -126,6 +130,10 @@ pub(crate) struct Plan {
     reader_conflicts: Arc<ReaderConflicts>,
     /// Any claim was ever made.
     has_claims: bool,
+    /// Decides contests under `rules = 2`.
+    pub(crate) judge: Option<Judge>,
+    /// Items that lost the claims the question is about are no rows.
+    pub(crate) excludes_conflicted: bool,
     /// What of that is a trace, and what a recall.
     pub(crate) traces: Arc<Bits>,
     pub(crate) recalls: Arc<Bits>,
@@ -159,7 +167,16 @@ impl Plan {
         let reader_position = reader_position(snapshot, clauses)?;
         let filter = Filter::new(snapshot, &reader_position);
         let sets = Sets::new(&filter, scope, clauses)?;
-        let exclusions = exclusions(&filter, clauses)?;
+        let rules = snapshot.state.rules()?;
+        let weights = Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?;
+        let exclusions = exclusions(&filter, clauses, rules)?;
+        let judges = rules >= extracted::RULES;
+        let named = |flaws: &Option<Spanned<Vec<Spanned<Flaw>>>>| {
+            flaws.iter().flat_map(|flaws| &flaws.node).any(|flaw| flaw.node.kind == FlawKind::Conflicted)
+        };
+        let by_profile = weights.excludes_conflicted && !named(&clauses.include);
+        let excludes_conflicted = judges && (named(&clauses.exclude) || by_profile);
+        let judge = judges.then(|| Judge::new(&snapshot.state, &reader_position, text.as_deref())).transpose()?;
         let wanted = match &clauses.filter {
             Some(predicate) => Some(filter.evaluate(&predicate.node, &sets.visible)?),
             None => None,
@@ -216,19 +233,21 @@ impl Plan {
         Ok(Plan {
             text,
             vector,
-            weights: Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?,
+            weights,
             traces: sets.of(&filter, Noun::Traces)?,
             recalls: sets.of(&filter, Noun::Recalls)?,
             visible: sets.visible,
             wanted,
             reader_conflicts: Arc::clone(filter.reader_conflicts()?),
             has_claims: snapshot.state.meta.claims > 0,
+            judge,
+            excludes_conflicted,
             inactive: includes(clauses, FlawKind::Inactive),
             exclusions,
             stages: plans,
             groups,
             inherit_from_citing,
-            relax_below: clauses.relax.as_ref().map_or(1, |relax| *relax.node.below.node.bound()),
+            relax_below: clauses.relax.as_ref().map_or(u64::from(rules < 2), |relax| *relax.node.below.node.bound()),
             limit,
             skip,
             budget,
@@ -241,23 +260,41 @@ impl Plan {
         })
     }
 
+    /// Makes it the plan of another recall with the same clauses: what they select does not depend on the query.
+    pub(crate) fn ask(&mut self, snapshot: &Snapshot, recall: &Recall) -> Result<()> {
+        self.notes.clear();
+        (self.text, self.vector) = query_of(snapshot, recall, &mut self.notes)?;
+        Ok(())
+    }
+
     /// What is read of each candidate.
     pub(crate) fn reads(&self) -> Reads {
         Reads { tokens: self.budget.is_some(), conflict: self.has_claims, ..self.weights.reads() }
     }
 
     /// The item that won over a claim of this one, as far as the reader can see; `known` is what won in the end.
-    pub(crate) fn conflict_of(&self, id: ItemId, known: Option<u32>) -> Option<ItemId> {
-        self.reader_conflicts.of(id, known)
+    pub(crate) fn conflict_of(&self, state: &State, id: ItemId, known: Option<u32>) -> Result<Option<ItemId>> {
+        match &self.judge {
+            Some(judge) => judge.conflict(state, id),
+            None => Ok(self.reader_conflicts.of(id, known)),
+        }
     }
 
     /// The return_columns of the exclusions that keep an item out.
-    pub(crate) fn flaws_of(&self, id: ItemId) -> Vec<&'static str> {
-        self.exclusions
-            .iter()
-            .filter(|exclusion| exclusion.items.contains(id.0))
-            .map(|exclusion| exclusion.name)
-            .collect()
+    pub(crate) fn flaws_of(&self, state: &State, id: ItemId) -> Result<Vec<&'static str>> {
+        let flawed = self.exclusions.iter().filter(|exclusion| exclusion.items.contains(id.0));
+        let mut flaws: Vec<&'static str> = flawed.map(|exclusion| exclusion.name).collect();
+        if let Some(judge) = self.judge.as_ref().filter(|_| self.excludes_conflicted)
+            && judge.loss(state, id)?.is_some()
+        {
+            flaws.push(FlawKind::Conflicted.as_str());
+        }
+        Ok(flaws)
+    }
+
+    /// Something is excluded that could come back.
+    pub(crate) fn excludes_anything(&self) -> bool {
+        self.excludes_conflicted || !self.exclusions.is_empty()
     }
 }
 
@@ -419,7 +456,7 @@ fn includes(clauses: &Clauses, kind: FlawKind) -> bool {
 }
 
 /// What keeps rows out: failed and foreign-version items unless included, and what is excluded by name.
-fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> {
+fn exclusions(filter: &Filter<'_>, clauses: &Clauses, rules: u8) -> Result<Vec<Exclusion>> {
     let mut exclusions = Vec::new();
     let mut exclude = |name, items: Arc<Bits>| {
         if !items.is_empty() {
@@ -436,7 +473,14 @@ fn exclusions(filter: &Filter<'_>, clauses: &Clauses) -> Result<Vec<Exclusion>> 
     if !includes(clauses, FlawKind::Stale) && !names_stale_version {
         exclude("version", Arc::new(filter.foreign()?));
     }
+    let unsupported = excluded.iter().any(|flaw| flaw.kind == FlawKind::Unsupported);
+    if rules >= 2 && !includes(clauses, FlawKind::Unsupported) && !unsupported {
+        exclude(FlawKind::Unsupported.as_str(), state.attributes.base_sets(state.bound()).lost_support()?);
+    }
     for flaw in excluded {
+        if rules >= 2 && flaw.kind == FlawKind::Conflicted {
+            continue;
+        }
         exclude(flaw.kind.as_str(), Arc::new(filter.flaw(flaw)?));
         let without_version = flaw.kind == FlawKind::Stale && !crate::read::filter::window(state, flaw)?.version;
         if without_version && !includes(clauses, FlawKind::Stale) {

@@ -19,7 +19,7 @@ use super::plan::{Plan, StagePlan};
 use super::words::Words;
 use crate::Result;
 use crate::derive::repair;
-use crate::model::item::{ItemId, Layer};
+use crate::model::item::{ItemId, Kind, Layer};
 use crate::read::answer::Parts;
 use crate::read::snapshot::Snapshot;
 use crate::state::attributes::scalars::Scalars;
@@ -110,8 +110,11 @@ fn rank_layer(
     let reads = plan.reads();
     for (index, (id, match_path)) in candidates.into_iter().enumerate() {
         let mut scalars = snapshot.state.attributes.scalars(ItemId(id), layer, reads)?;
-        scalars.conflict = plan.conflict_of(ItemId(id), scalars.conflict).map(|winner| winner.0);
-        let relaxed = plan.flaws_of(ItemId(id));
+        let state = &snapshot.state;
+        if plan.weights.conflict != 0.0 {
+            scalars.conflict = plan.conflict_of(state, ItemId(id), scalars.conflict)?.map(|winner| winner.0);
+        }
+        let relaxed = plan.flaws_of(state, ItemId(id))?;
         let parts = plan.weights.parts(&scalars, &plan.reader_position, similarity[index], words[index], relaxed.len());
         scored.push(Scored { id: ItemId(id), scalars, parts, score: parts.sum(), match_path, relaxed });
     }
@@ -284,7 +287,9 @@ fn log_of(snapshot: &Snapshot, plan: &Plan, id: u32, known: &mut Known) -> Resul
         return Ok(*log);
     }
     let mut log = None;
-    if plan.traces.contains(id) {
+    let state = &snapshot.state;
+    let lends = !plan.weights.context_of_turns || state.attributes.kind(ItemId(id))? == Kind::Turn;
+    if lends && plan.traces.contains(id) {
         log = Some(snapshot.state.attributes.log(ItemId(id))?);
     }
     known.insert(id, log);

@@ -37,6 +37,12 @@ pub(crate) struct Weights {
     pub(crate) utility: f32,
     pub(crate) context: f32,
     pub(crate) conflict: f32,
+    /// Only turns lend words to their neighbours, and only to turns.
+    pub(crate) context_of_turns: bool,
+    /// Items that lost the claims a question is about are no rows.
+    pub(crate) excludes_conflicted: bool,
+    /// A question about names that occur nowhere in scope is not covered.
+    pub(crate) abstains: bool,
     half_life: HalfLife,
     statuses: [f32; 3],
     sources: [f32; 6],
@@ -56,6 +62,7 @@ impl Weights {
         };
         if score.base == ScoreBase::Zero {
             (weights.utility, weights.context, weights.conflict) = (0.0, 0.0, 0.0);
+            weights.abstains = false;
         }
         for term in &score.terms {
             weights.set(&term.node)?;
@@ -63,22 +70,45 @@ impl Weights {
         Ok(weights)
     }
 
-    /// The weights of a profile: `agent` (HELM Table 11), or `archive` for questions about the whole past.
+    /// The weights of a profile: `default`, which need not be told what a question is about; `helm` (HELM eq. 1 and
+    /// Table 11); `agent`, the same with words; `archive` for questions about the whole past.
     fn profile(state: &State, name: &str) -> Result<Weights> {
-        let archive = match name {
-            "agent" => false,
-            "archive" => true,
-            _ => return Err(Error::Invalid(format!("unknown score profile {name:?}; expected agent or archive"))),
-        };
+        let agent = Weights::agent(state)?;
+        match name {
+            "agent" => Ok(agent),
+            "helm" => Ok(Weights { words: 0.0, conflict: 0.0, ..agent }),
+            "archive" => Ok(Weights { recency: 0.0, context: 1.0, conflict: 0.0, ..agent }),
+            "default" => Ok(Weights {
+                recency: 0.0,
+                source: 0.5,
+                context: 1.0,
+                context_of_turns: true,
+                conflict: 0.0,
+                excludes_conflicted: true,
+                abstains: true,
+                statuses: [0.0, -0.03, -1.0],
+                ..agent
+            }),
+            _ => {
+                let known = holotype_query::attributes::PROFILES.join(", ");
+                Err(Error::Invalid(format!("unknown score profile {name:?}; expected one of {known}")))
+            }
+        }
+    }
+
+    fn agent(state: &State) -> Result<Weights> {
         Ok(Weights {
             similarity: 1.0,
             words: 1.0,
-            recency: if archive { 0.0 } else { 1.0 },
+            recency: 1.0,
             status: 10.0,
             source: 1.0,
             utility: 0.0,
-            context: if archive { 1.0 } else { 0.0 },
-            conflict: if archive { 0.0 } else { 1.0 },
+            context: 0.0,
+            conflict: 1.0,
+            context_of_turns: false,
+            excludes_conflicted: false,
+            abstains: false,
             half_life: HalfLife::Clock(settings::half_life(state)?),
             statuses: [0.0, -0.1, -1.0],
             sources: Source::ALL

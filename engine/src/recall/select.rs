@@ -33,9 +33,10 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    pub(crate) fn new(snapshot: &Snapshot, scored: Scored, content: Content) -> Result<Self> {
-        let conflict = scored.scalars.conflict;
-        let attributes = Attributes { conflict, ..snapshot.state.attributes(scored.id)? };
+    pub(crate) fn new(snapshot: &Snapshot, plan: &Plan, scored: Scored, content: Content) -> Result<Self> {
+        let attributes = snapshot.state.attributes(scored.id)?;
+        let conflict = plan.conflict_of(&snapshot.state, scored.id, attributes.conflict)?.map(|winner| winner.0);
+        let attributes = Attributes { conflict, ..attributes };
         Ok(Chosen { scored, attributes, content, folded: Vec::new(), vector: None, words: None })
     }
 }
@@ -86,7 +87,7 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
             Err(error) => return Err(error),
         };
         let MergedCandidate { scored, stage, others } = candidate;
-        let mut row = Chosen::new(snapshot, scored, content)?;
+        let mut row = Chosen::new(snapshot, plan, scored, content)?;
         match find_restated(snapshot, plan, &mut selection.rows, &mut row)? {
             Some(better) => selection.rows[better].folded.push(row.scored.id),
             None => {

@@ -6,7 +6,7 @@
 use super::contest::OpenContests;
 use super::plan::{Plan, StagePlan};
 use super::words::WordIndexes;
-use super::{damaged, gather_and_rank, select};
+use super::{covered, damaged, gather_and_rank, select};
 use crate::Result;
 use crate::derive::repair::skip_damaged;
 use crate::model::item::ItemId;
@@ -67,6 +67,12 @@ fn why_once(snapshot: &Snapshot, why: &Why) -> Result<Table> {
         let passed = !exclusion.items.contains(id.0);
         findings.add(&format!("not {}", exclusion.name), passed, String::new(), flaw);
     }
+    if let Some(judge) = plan.judge.as_ref().filter(|_| plan.excludes_conflicted) {
+        let winner = judge.loss(&snapshot.state, id)?;
+        let winner = winner.map(|winner| snapshot.key_of(winner)).transpose()?;
+        let detail = winner.as_ref().map(|winner| format!("{winner} won")).unwrap_or_default();
+        findings.add("not conflicted", winner.is_none(), detail, || "it lost what the question is about".to_owned());
+    }
     let place = ranked(snapshot, &plan, id, &mut findings)?;
     let key = snapshot.key_of(id)?;
     let verdict = match (place, findings.kept_out) {
@@ -97,11 +103,11 @@ fn visible(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings
 fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings) -> Result<Option<String>> {
     let mut contests = OpenContests::default();
     let mut steps = Vec::new();
-    let words = WordIndexes::of(snapshot)?;
-    let words = words.ask(plan.text.as_deref());
-    let (mut stages, _) = gather_and_rank(snapshot, plan, &words, false, &mut contests, &mut steps)?;
+    let indexes = WordIndexes::of(snapshot)?;
+    let words = indexes.ask(plan.text.as_deref());
+    let (mut stages, ..) = gather_and_rank(snapshot, plan, &words, false, &mut contests, &mut steps)?;
     let survivors: usize = stages.iter().map(Vec::len).sum();
-    if (survivors as u64) < plan.relax_below && !plan.exclusions.is_empty() {
+    if (survivors as u64) < plan.relax_below && plan.excludes_anything() {
         stages = gather_and_rank(snapshot, plan, &words, true, &mut contests, &mut steps)?.0;
     }
     let mut best: Option<String> = None;
@@ -132,6 +138,12 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
     if best.is_none() {
         let nobody = || "no channel found it within the pool of its stage".to_owned();
         findings.add("candidate", false, nobody(), nobody);
+    }
+    let missing = covered::missing_names(snapshot, plan, &indexes)?;
+    if !missing.is_empty() {
+        let nothing = || covered::note(&missing);
+        findings.add("covered", false, nothing(), nothing);
+        return Ok(None);
     }
     let mut selection = select::select(snapshot, plan, stages)?;
     contests.bring(snapshot, plan, &mut selection)?;

@@ -27,6 +27,8 @@
 //! | `ROW_HISTORY` | until u64, table u8, key | the row before that commit, if there was one (see `history`) |
 //! | `ITEM_HISTORY` | until u64, item u32 | the attributes that changed, as they were |
 //! | `CHANGE_INDEX` | subject u8, number u32, until u64 | empty: what changed in which commit |
+//! | `EXTRACTED` | item u32, or empty | its extracted claims, or what is pending (see `extracted`) |
+//! | `CONTEST_EXTRACTED` | contest, item u32, ordinal u8 | the value of an extracted claim |
 //! | `TREE` | level u8, number u64 | hashes of subtrees of the tree over all records, written at checkpoints (see `proof::tree`) |
 
 use crate::records::record::{ClaimRecord, PointerRecord, SpaceRecord};
@@ -63,6 +65,8 @@ pub(crate) const CONTEST_CLAIM: u8 = 25;
 pub(crate) const CLAIM_CONTEST: u8 = 26;
 pub(crate) const TREE: u8 = 27;
 pub(crate) const RECEIPT: u8 = 28;
+pub(crate) const EXTRACTED: u8 = 29;
+pub(crate) const CONTEST_EXTRACTED: u8 = 30;
 
 /// Counters and totals of the database, kept in memory and written with each checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]

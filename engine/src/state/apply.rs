@@ -37,6 +37,9 @@ impl State {
             Record::Setting(setting) => {
                 self.put(tables::SETTING, &setting.name, &setting.value)?;
                 self.lookup_cache = LookupCache::default();
+                if setting.name == "rules" {
+                    self.derive_anew()?;
+                }
                 if setting.name == "analyser" {
                     self.layers = empty_layers(analyzer(&setting.value));
                     self.prepare_vectors()?;
@@ -69,6 +72,20 @@ impl State {
             Record::Replacement(restated) => self.apply_replacement(restated, location.lsn)?,
             Record::Retained(kept) => self.relocate(&kept.record()?, location.lsn)?,
             Record::RetainedCommit(_) | Record::Subtrees(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Schedules what the rules derive to be derived again, after the rules changed.
+    fn derive_anew(&mut self) -> Result<()> {
+        self.schedule_extraction()?;
+        for id in 0..self.bound() {
+            if self.layer_of(ItemId(id))? != Layer::Trace {
+                self.stale_items.insert(id);
+            }
+            if self.has_stated_claims(ItemId(id))? {
+                self.changed_claimants.insert(id);
+            }
         }
         Ok(())
     }
@@ -147,6 +164,7 @@ impl State {
         if layer == Layer::Trace {
             self.join_episode(record, &attributes)?;
         }
+        self.extract_claims(record, &attributes)?;
         self.attributes.set(id, attributes);
         if !record.from.is_empty() {
             self.add_pointers(id, &record.from)?;

@@ -11,9 +11,15 @@
 //! claims stores the winner over the first one that lost. Values agree if they are equal ignoring case and
 //! surrounding blanks, or are the same number. Conflicts are derived and never logged.
 //!
-//! For a reader, items ahead of it do not compete, so that an answer at an earlier step does not know later claims. A
-//! contest is *open* (`contested`) if winner and runner-up have the same status and the same grounding, and their
-//! scores S without similarity and words differ by less than [`TAU`].
+//! From `rules = 2` on, what was extracted from traces competes too (`extracted`), and a contest that the preference
+//! does not decide is *open*: winner and runner-up have the same status and the same grounding, and their times differ
+//! by less than `contest.window` (without times: they have the same step). Nobody loses an open contest. Conflicts are
+//! then found when they are asked for ([`Judge`](crate::state::judge::Judge)) and not stored: a value that goes to and
+//! fro would otherwise rewrite every claim of its contest each time.
+//!
+//! For a reader, items ahead of it do not compete, so that an answer at an earlier step does not know later claims.
+//! Under `rules = 1` a contest is *open* (`contested`) if winner and runner-up have the same status and the same
+//! grounding, and their scores S without similarity and words differ by less than [`TAU`].
 //!
 //! | table | key | value |
 //! |---|---|---|
@@ -58,12 +64,17 @@ impl Rival {
         self.attributes.layer() == Layer::Trace || self.attributes.support == Support::Supported
     }
 
+    /// The status of its item; unknown when nobody said.
+    fn status(&self) -> Status {
+        self.attributes.status.unwrap_or(Status::Unknown)
+    }
+
     /// The order of preference, best first.
     fn best_first(&self, other: &Rival) -> Ordering {
         let rank = |rival: &Rival| {
             let a = &rival.attributes;
-            let status = a.status.unwrap_or(Status::Unknown);
-            (status, Reverse(a.time), Reverse(a.step), Reverse(rival.is_grounded()), Reverse(rival.claim.number))
+            let later = (rival.claim.is_extracted().then_some(rival.item), rival.claim.number);
+            (rival.status(), Reverse(a.time), Reverse(a.step), Reverse(rival.is_grounded()), Reverse(later))
         };
         rank(self).cmp(&rank(other))
     }
@@ -101,6 +112,21 @@ impl Contest {
     pub(crate) fn seen_by(mut self, reader_position: &ReaderPosition) -> Contest {
         self.rivals.retain(|rival| !reader_position.is_ahead(&rival.attributes));
         self
+    }
+
+    /// Returns true if the preference does not decide the contest by `rules = 2`: winner and runner-up agree in status
+    /// and grounding and were made within `window` microseconds, or, without times, at the same step.
+    pub(crate) fn is_open_within(&self, window: i64) -> bool {
+        let (Some(winner), Some(other)) = (self.rivals.first(), self.runner_up()) else { return false };
+        let (a, b) = (&winner.attributes, &other.attributes);
+        if winner.status() != other.status() || winner.is_grounded() != other.is_grounded() {
+            return false;
+        }
+        match (a.time, b.time, a.step, b.step) {
+            (Some(a), Some(b), ..) => a.abs_diff(b) < window.unsigned_abs(),
+            (_, _, Some(one), Some(other)) if a.episode == b.episode => one == other,
+            _ => true,
+        }
     }
 
     /// Returns true if the preference does not decide the contest: winner and runner-up agree in status and grounding,
@@ -144,8 +170,14 @@ fn agree(a: &str, b: &str) -> bool {
 }
 
 impl State {
-    /// The claims of an item, oldest first.
+    /// The claims of an item, oldest first: those that the caller stated, or else the extracted ones.
     pub(crate) fn claims_of(&self, id: ItemId) -> Result<Vec<ClaimRow>> {
+        let stated = self.stated_claims_of(id)?;
+        if stated.is_empty() { self.extracted_of(id) } else { Ok(stated) }
+    }
+
+    /// The claims that the caller stated for an item, oldest first.
+    pub(crate) fn stated_claims_of(&self, id: ItemId) -> Result<Vec<ClaimRow>> {
         if self.meta.claims == 0 {
             return Ok(Vec::new());
         }
@@ -188,7 +220,9 @@ impl State {
 
     /// Every contest, by key.
     pub(crate) fn contests(&self) -> Result<BTreeSet<Vec<u8>>> {
-        Ok(self.contests_under(&[])?.into_keys().collect())
+        let mut contests: BTreeSet<Vec<u8>> = self.contests_under(&[])?.into_keys().collect();
+        contests.extend(self.extracted_contests()?);
+        Ok(contests)
     }
 
     /// The contests whose keys have this prefix, with the numbers of their claims.
@@ -211,6 +245,9 @@ impl State {
             if let Some(number) = tables::number_at(&row, key.len()).filter(|_| row.len() == key.len() + 4) {
                 claims.extend(self.claim(number)?);
             }
+        }
+        if let Some(name) = contest_name(key) {
+            claims.append(&mut self.extracted_rivals(key, name)?);
         }
         Ok(claims)
     }
@@ -308,9 +345,13 @@ impl State {
     /// Moves the claims of changed items to their contests and decides every contest they left or joined.
     pub(crate) fn decide_contests(&mut self) -> Result<()> {
         let mut contests = BTreeSet::new();
+        let stores_conflicts = self.rules()? < crate::state::extracted::RULES;
         for id in std::mem::take(&mut self.changed_claimants) {
             let attributes = self.attributes(ItemId(id))?;
-            for claim in self.claims_of(ItemId(id))? {
+            if attributes.conflict.is_some() && !stores_conflicts {
+                self.set_attributes(ItemId(id), Attributes { conflict: None, ..attributes.clone() })?;
+            }
+            for claim in self.stated_claims_of(ItemId(id))? {
                 let before = self.contest_of(claim.number)?;
                 let after = contest_key(&claim, &attributes);
                 if before.as_deref() != Some(&after) {
@@ -326,6 +367,9 @@ impl State {
         }
         let mut decided = BTreeMap::new();
         let mut items = BTreeSet::new();
+        if !stores_conflicts {
+            return Ok(());
+        }
         for key in contests {
             items.extend(self.members(&key)?.into_iter().map(|claim| claim.item));
             decided.insert(key.clone(), self.contest(&key)?);
@@ -356,13 +400,25 @@ impl State {
 }
 
 /// The contest of a claim whose item has these attributes.
-fn contest_key(claim: &ClaimRow, attributes: &Attributes) -> Vec<u8> {
-    let episode = if claim.global { NONE } else { attributes.episode.unwrap_or(NONE) };
-    let mut key = vec![u8::from(claim.global)];
-    key.extend_from_slice(&tables::numbers([episode, attributes.version.unwrap_or(NONE)]));
-    key.extend_from_slice(claim.name.as_bytes());
+pub(crate) fn contest_key(claim: &ClaimRow, attributes: &Attributes) -> Vec<u8> {
+    contest_key_of(claim.global, &claim.name, attributes)
+}
+
+/// The contest of a name for an item with these attributes.
+pub(crate) fn contest_key_of(global: bool, name: &str, attributes: &Attributes) -> Vec<u8> {
+    let episode = if global { NONE } else { attributes.episode.unwrap_or(NONE) };
+    let mut key = Vec::with_capacity(10 + name.len());
+    key.push(u8::from(global));
+    key.extend_from_slice(&episode.to_be_bytes());
+    key.extend_from_slice(&attributes.version.unwrap_or(NONE).to_be_bytes());
+    key.extend_from_slice(name.as_bytes());
     key.push(0);
     key
+}
+
+/// The name in a contest's key.
+fn contest_name(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key.get(9..key.len().checked_sub(1)?)?).ok()
 }
 
 fn rival(contest: &[u8], claim: u32) -> Vec<u8> {

@@ -37,6 +37,14 @@ impl Content {
         }
     }
 
+    /// The bytes of a field, whether it is text or not. `None` for unknown fields.
+    pub fn field_bytes(&self, name: &str) -> Option<&[u8]> {
+        match &self.field(name)?.value {
+            FieldValue::Chunks { .. } => None,
+            value => Some(value.bytes()),
+        }
+    }
+
     /// The tool of a call, if any.
     pub fn tool(&self) -> Option<&str> {
         self.record.tool.as_deref()
@@ -77,6 +85,14 @@ impl ContentReader {
             _ => return Err(Error::Corrupt { what: format!("log position {lsn} does not hold item {id}") }),
         };
         Ok(Content { record })
+    }
+
+    /// The record of an item as it stands in the log: fields stored in chunks are not joined.
+    pub(crate) fn logged(&self, state: &State, id: ItemId) -> Result<Arc<ItemRecord>> {
+        match self.record(state.location_of(id)?.0)? {
+            Record::Item(record) if record.id == id.0 => Ok(record),
+            _ => Err(Error::Corrupt { what: format!("the log position of item {id} does not hold it") }),
+        }
     }
 
     fn record(&self, lsn: u64) -> Result<Record> {

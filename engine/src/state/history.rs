@@ -205,6 +205,8 @@ impl Totals {
             tables::CLAIM => number(0) < self.claims,
             tables::CLAIM_NAME | tables::CONTEST_CLAIM => last() < self.claims,
             tables::CLAIM_CONTEST => number(0) < self.claims,
+            tables::EXTRACTED => number(0) < self.items,
+            tables::CONTEST_EXTRACTED => number(key.len().saturating_sub(5)) < self.items,
             tables::RECEIPT => number(0) < self.receipts,
             tables::CLAIM_ITEM => number(4) < self.claims,
             tables::MEMBER_EPISODE => number(0) < self.items,

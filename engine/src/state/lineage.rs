@@ -67,6 +67,8 @@ struct SourceSummary {
     trust_statuses: u8,
     newest: Option<Newest>,
     worst_status: Option<Status>,
+    /// The worst status but `failed`.
+    worst_valid_status: Option<Status>,
     lowest_source: Option<crate::model::item::Source>,
     episodes: BTreeSet<u32>,
 }
@@ -86,6 +88,8 @@ impl SourceSummary {
         let made = Newest { time: source.time, step: source.step, id, version: source.version };
         self.newest = self.newest.max(Some(made));
         self.worst_status = self.worst_status.max(source.status);
+        let valid = source.status.filter(|status| *status != Status::Failed);
+        self.worst_valid_status = self.worst_valid_status.max(valid);
         self.lowest_source = match (self.lowest_source, source.source) {
             (Some(a), Some(b)) => Some(if b.weight() < a.weight() { b } else { a }),
             (a, b) => a.or(b),
@@ -188,6 +192,7 @@ impl State {
         attributes.trust_sources = summary.trust_sources;
         attributes.trust_statuses = summary.trust_statuses;
         let inherits = |bit: u8| attributes.inherited & bit != 0;
+        let rules = self.rules()?;
         let newest = summary.newest;
         let (status, source, step, time, version) = (
             inherits(Inherited::STATUS),
@@ -197,7 +202,9 @@ impl State {
             inherits(Inherited::VERSION),
         );
         if status {
-            attributes.status = summary.worst_status;
+            // Under rules 1 one failed source makes its dependents failed.
+            let valid = summary.worst_valid_status.filter(|_| rules >= 2);
+            attributes.status = valid.or(summary.worst_status);
         }
         if source {
             attributes.source = summary.lowest_source;

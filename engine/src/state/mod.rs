@@ -17,7 +17,9 @@ pub(crate) mod claims;
 pub(crate) mod content;
 pub(crate) mod covered_items;
 pub(crate) mod episode_cache;
+pub(crate) mod extracted;
 pub(crate) mod history;
+pub(crate) mod judge;
 pub(crate) mod layers;
 pub(crate) mod lineage;
 pub(crate) mod name_cache;
@@ -27,6 +29,7 @@ pub(crate) mod record_tree;
 pub(crate) mod replay;
 pub(crate) mod settings;
 
+use crate::extract::ExtractOptions;
 use crate::model::edge::Edge;
 use crate::model::item::{Attributes, ItemId, Layer};
 use crate::records::record::PointerRecord;
@@ -102,6 +105,10 @@ pub(crate) struct LookupCache {
     pub(crate) page_tokens: OnceLock<u64>,
     /// The explicitly set settings.
     settings: OnceLock<Arc<BTreeMap<String, String>>>,
+    /// The setting `rules`.
+    pub(crate) rules: OnceLock<u8>,
+    /// How claims are extracted, if they are.
+    pub(crate) extraction: OnceLock<Option<Arc<ExtractOptions>>>,
     /// True if any item's current key differs from the one in its record.
     moved_keys: OnceLock<bool>,
     episode_ids: NameCache,

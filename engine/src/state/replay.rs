@@ -8,7 +8,6 @@ use crate::records::record::{EffectiveRecord, ItemRecord, Record};
 use crate::state::State;
 use crate::state::apply::RecordLocation;
 use crate::state::content::{OwnItems, join_own_chunks};
-use crate::state::covered_items::CoveredItems;
 use holotype_storage::log::{CommitNo, Head, Leaf, Transaction};
 use std::sync::Arc;
 
@@ -33,21 +32,6 @@ impl TryFrom<Transaction> for Decoded {
             told.extend(Record::effective(record)?.map(|says| (record.lsn.0, says)));
         }
         Ok(Decoded { number, time_us, head, leaves, told })
-    }
-}
-
-impl Decoded {
-    /// Drops the fields of items whose words reused segments contain: nothing else reads them.
-    pub(crate) fn drop_fields(&mut self, held: &[CoveredItems; 3]) {
-        for (_, told) in &mut self.told {
-            if let Record::Item(item) = &mut told.record
-                && let Ok(kind) = item.kind()
-                && held[kind.layer() as usize].words.contains(item.id)
-                && let Some(item) = Arc::get_mut(item)
-            {
-                item.fields = Vec::new();
-            }
-        }
     }
 }
 

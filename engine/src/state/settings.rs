@@ -3,7 +3,11 @@
 //!
 //! | name | values | default |
 //! |---|---|---|
-//! | `profile` | `agent`, `archive` | `agent` |
+//! | `rules` | version of what is derived and how it is ranked: 1, 2; 2 in a new database | `1` |
+//! | `profile` | `default`, `helm`, `archive`, `agent` | `default`; `agent` under rules 1 |
+//! | `claims` | `extract`, `none`: whether claims are extracted from what is written | `extract` |
+//! | `claims.ignore` | names that make no claims, separated by commas | none |
+//! | `contest.window` | time within which contradicting claims leave a contest open | `1m` |
 //! | `clock` | `reader` (newest item), `wall` | `reader` |
 //! | `page.tokens` | tokens a memory page holds (TierMem B.2) | `1000` |
 //! | `recency.half-life` | a duration | `1d` |
@@ -19,7 +23,11 @@ use holotype_query::Duration;
 
 /// Every setting with its default.
 pub(crate) const SETTINGS: &[(&str, &str)] = &[
+    ("rules", "1"),
     ("profile", "agent"),
+    ("claims", "extract"),
+    ("claims.ignore", ""),
+    ("contest.window", "1m"),
     ("clock", "reader"),
     ("page.tokens", "1000"),
     ("recency.half-life", "1d"),
@@ -45,12 +53,15 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
         _ => Err(wrong("a duration such as 12h or 7d")),
     };
     match name {
-        "profile" => one_of(&["agent", "archive"]),
+        "rules" => one_of(&["1", "2"]),
+        "claims" => one_of(&["extract", "none"]),
+        "claims.ignore" => Ok(value.to_owned()),
+        "profile" => one_of(holotype_query::attributes::PROFILES),
         "clock" => one_of(&["reader", "wall"]),
         "analyser" => one_of(&["english", "none"]),
         "audit" => one_of(&["none", "reads"]),
         "page.tokens" | "stale.steps" => count(),
-        "recency.half-life" | "stale.age" => duration(),
+        "recency.half-life" | "stale.age" | "contest.window" => duration(),
         "recall.fold" => match value.parse::<f64>() {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(value.to_owned()),
             _ => Err(wrong("a number from 0 to 1")),
@@ -67,6 +78,9 @@ pub(crate) fn value(state: &State, name: &str) -> Result<String> {
     if let Some(stated) = state.setting(name)? {
         return Ok(stated);
     }
+    if name == "profile" && state.rules()? >= 2 {
+        return Ok("default".to_owned());
+    }
     let default = SETTINGS.iter().find(|(known, _)| *known == name).map_or("", |(_, default)| *default);
     Ok(default.to_owned())
 }
@@ -77,6 +91,28 @@ pub(crate) fn page_tokens(state: &State) -> Result<u64> {
     }
     let tokens = number(state, "page.tokens")?;
     Ok(*state.lookup_cache.page_tokens.get_or_init(|| tokens))
+}
+
+/// Attributes that make no claims.
+pub(crate) fn ignored(state: &State) -> Result<Vec<String>> {
+    let names = value(state, "claims.ignore")?;
+    Ok(names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
+/// Two contradicting claims closer than this leave their contest open, in microseconds.
+pub(crate) fn contest_window(state: &State) -> Result<i64> {
+    duration(state, "contest.window")
+}
+
+impl State {
+    /// The version of the rules that derive and rank.
+    pub(crate) fn rules(&self) -> Result<u8> {
+        if let Some(rules) = self.lookup_cache.rules.get() {
+            return Ok(*rules);
+        }
+        let rules = self.setting("rules")?.and_then(|rules| rules.parse().ok()).unwrap_or(1);
+        Ok(*self.lookup_cache.rules.get_or_init(|| rules))
+    }
 }
 
 pub(crate) fn stale_steps(state: &State) -> Result<u64> {

@@ -9,8 +9,11 @@ use crate::read::filter::episode_numbers;
 use crate::read::glob::glob;
 use crate::read::snapshot::Snapshot;
 use crate::recall::score::Weights;
-use crate::state::claims::{Contest, Rival};
+use crate::records::tables::ClaimRow;
+use crate::state::claims::{Contest, Rival, contest_key};
+use crate::state::judge::Decided;
 use crate::state::reader_position::ReaderPosition;
+use crate::state::{extracted, settings};
 use holotype_query::ast::{Conflicts, Scope};
 use std::collections::BTreeMap;
 
@@ -21,23 +24,22 @@ pub(super) fn run(snapshot: &Snapshot, conflicts: &Conflicts) -> Result<Table> {
     let listing = &conflicts.listing;
     let snapshot = &snapshot.at(listing.as_of.as_ref())?;
     let reader_position = reader_position(snapshot, listing)?;
-    let weights = Weights::of(&snapshot.state, None)?;
     let episodes = match listing.scope.as_ref().map(|scope| &scope.node) {
         Some(Scope::Episodes(ids)) => Some(episode_numbers(&snapshot.state, ids)?),
         _ => None,
     };
     let mut rows: Vec<Cells> = Vec::new();
     for key in snapshot.state.contests()? {
-        let contest = snapshot.state.contest(&key)?.seen_by(&reader_position);
+        let decided = decide(snapshot, &key, &reader_position)?;
+        let Decided { contest, is_open } = &decided;
         let named = |rival: &Rival| conflicts.on.as_ref().is_none_or(|on| glob(on.node.bound(), &rival.claim.name));
         if !contest.rivals.first().is_some_and(named) || contest.runner_up().is_none() {
             continue;
         }
-        let is_open = contest.is_open(|item| weights.unasked(item, &reader_position));
         for rival in &contest.rivals {
             let is_in = |episodes: &Vec<u32>| rival.attributes.episode.is_some_and(|of| episodes.contains(&of));
             if episodes.as_ref().is_none_or(is_in) {
-                rows.push(row(snapshot, &contest, rival, is_open)?);
+                rows.push(row(snapshot, contest, rival, *is_open)?);
             }
         }
     }
@@ -52,10 +54,26 @@ pub(super) fn run(snapshot: &Snapshot, conflicts: &Conflicts) -> Result<Table> {
     Ok(Table { verb: "conflicts", rows: rows.into_iter().map(cells).collect(), columns, ..Table::default() })
 }
 
+/// A contest as a reader sees it.
+fn decide(snapshot: &Snapshot, key: &[u8], reader_position: &ReaderPosition) -> Result<Decided> {
+    let state = &snapshot.state;
+    let contest = state.contest(key)?.seen_by(reader_position);
+    let is_open = if state.rules()? >= extracted::RULES {
+        contest.is_open_within(settings::contest_window(state)?)
+    } else {
+        let weights = Weights::of(state, None)?;
+        contest.is_open(|item| weights.unasked(item, reader_position))
+    };
+    Ok(Decided { contest, is_open })
+}
+
 /// The row of a claim in its contest.
 fn row(snapshot: &Snapshot, contest: &Contest, rival: &Rival, is_open: bool) -> Result<Cells> {
     let state = &snapshot.state;
-    let commit = state.commit_when(|row| row.totals.claims > rival.claim.number)?;
+    let commit = match rival.claim.is_extracted() {
+        true => rival.attributes.commit,
+        false => state.commit_when(|row| row.totals.claims > rival.claim.number)?,
+    };
     let mut row = BTreeMap::from([
         ("item", Cell::Text(snapshot.key_of(rival.item)?)),
         ("name", Cell::text(rival.claim.name.as_str())),
@@ -72,7 +90,8 @@ fn row(snapshot: &Snapshot, contest: &Contest, rival: &Rival, is_open: bool) -> 
     }
     row.extend(rival.attributes.status.map(|status| ("status", Cell::text(status.as_str()))));
     row.extend(rival.attributes.time.map(|time| ("time", Cell::Time(time))));
-    let competes = contest.rivals.iter().any(|other| other.claim.number == rival.claim.number);
+    let is_it = |other: &Rival| (other.item, other.claim.number) == (rival.item, rival.claim.number);
+    let competes = contest.rivals.iter().any(is_it) && !(is_open && state.rules()? >= extracted::RULES);
     if let Some(winner) = contest.winner_over(rival).filter(|_| competes) {
         row.insert("won", Cell::Text(snapshot.key_of(winner)?));
     }
@@ -82,19 +101,24 @@ fn row(snapshot: &Snapshot, contest: &Contest, rival: &Rival, is_open: bool) -> 
 /// All claims as rows of `find claims`. Claims of inactive items compete in no contest.
 pub(super) fn claims(snapshot: &Snapshot, reader_position: &ReaderPosition) -> Result<Vec<Cells>> {
     let state = &snapshot.state;
-    let weights = Weights::of(state, None)?;
-    let mut decided: BTreeMap<Vec<u8>, (Contest, bool)> = BTreeMap::new();
+    let mut decided: BTreeMap<Vec<u8>, Decided> = BTreeMap::new();
     let mut rows = Vec::new();
+    let mut claims = Vec::new();
     for number in 0..state.meta.claims {
-        let (Some(claim), Some(key)) = (state.claim(number)?, state.contest_of(number)?) else { continue };
-        if !decided.contains_key(&key) {
-            let contest = state.contest(&key)?.seen_by(reader_position);
-            let is_open = contest.is_open(|item| weights.unasked(item, reader_position));
-            decided.insert(key.clone(), (contest, is_open));
-        }
-        let Some((contest, is_open)) = decided.get(&key) else { continue };
+        claims.extend(state.claim(number)?);
+    }
+    for item in state.items_with_claims()? {
+        claims.extend(state.claims_of(item)?.into_iter().filter(ClaimRow::is_extracted));
+    }
+    for claim in claims {
         let item = ItemId(claim.item);
-        let rival = Rival { item, attributes: state.attributes(item)?, claim };
+        let attributes = state.attributes(item)?;
+        let key = contest_key(&claim, &attributes);
+        if !decided.contains_key(&key) {
+            decided.insert(key.clone(), decide(snapshot, &key, reader_position)?);
+        }
+        let Some(Decided { contest, is_open }) = decided.get(&key) else { continue };
+        let rival = Rival { item, attributes, claim };
         rows.push(row(snapshot, contest, &rival, *is_open)?);
     }
     Ok(rows)

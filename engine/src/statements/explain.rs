@@ -20,6 +20,7 @@ pub(super) fn run(snapshot: &Snapshot, explain: &Explain) -> Result<Table> {
         (Statement::Recall(recall), true) => {
             let mut steps = recall::explain(snapshot, recall)?;
             let answer = recall::run_with_steps(snapshot, recall, &mut steps)?;
+            steps.push(("accelerator".to_owned(), snapshot.core.scorer.name()));
             let rows = counted(answer.rows.len() as u64, "rows");
             let done = format!("{rows}, certificate {}, {} µs", answer.certificate, answer.micros);
             steps.push(("answer".to_owned(), done));

@@ -139,7 +139,7 @@ fn of_item(snapshot: &Snapshot, id: ItemId) -> Result<Vec<AttributeValue>> {
             values.push((edge.as_str(), Cell::Text(snapshot.key_of(far)?)));
         }
     }
-    let claims = snapshot.state.claims_of(id)?.into_iter();
+    let claims = snapshot.state.stated_claims_of(id)?.into_iter();
     values.extend(claims.map(|claim| ("claims", Cell::Text(format!("{} = {}", claim.name, claim.value)))));
     Ok(values)
 }

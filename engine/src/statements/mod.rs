@@ -24,6 +24,7 @@ use crate::read::answer::{Output, Table};
 use crate::read::cell::Cell;
 use crate::read::limits::Limits;
 use crate::read::snapshot::Snapshot;
+use crate::recall::batch::{TOGETHER, run_together};
 use crate::state::settings;
 use crate::statements::prepared::Prepared;
 use crate::statements::rows::Items;
@@ -31,7 +32,7 @@ use crate::write::receipt;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result, recall};
 use holotype_query::Params;
-use holotype_query::ast::Statement;
+use holotype_query::ast::{Recall, Statement};
 
 impl Holotype {
     /// Runs a script with its parameters and returns what each statement gave. A script that writes is one transaction,
@@ -75,14 +76,79 @@ impl Holotype {
             return Ok(self.with_notes_of_opening(outputs));
         }
         let mut transaction = self.begin()?;
-        let outputs = script.iter().map(|statement| in_transaction(&mut transaction, statement, limits));
-        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        let outputs = run_all(&mut transaction, &script, limits)?;
         transaction.commit(Durability::Sync)?;
         Ok(outputs)
     }
 }
 
+impl Transaction<'_> {
+    /// Runs a prepared script in this transaction, with limits for each of its statements. It sees the effects of what
+    /// the transaction wrote before, and commits nothing.
+    ///
+    /// # Errors
+    /// As [`Holotype::run_within`]; then the transaction is as it was before the script.
+    pub fn run_within(&mut self, prepared: &Prepared, params: &Params, limits: &Limits) -> Result<Vec<Output>> {
+        let script = prepared.bind(&self.names()?, params)?;
+        self.atomically(|transaction| run_all(transaction, &script, limits))
+    }
+}
+
 impl Holotype {
+    /// Runs scripts in order, each as [`Holotype::query_within`] does, and faster where consecutive ones only read and
+    /// search by vector under one filter. Such scripts may read one snapshot. The outcomes are in the order of the
+    /// scripts, and one that fails stops no other.
+    ///
+    /// Limits hold for each statement alone. The time of a pass that several share counts to none of them.
+    pub fn query_batch(&self, scripts: &[(&str, &Params)], limits: &Limits) -> Vec<Result<Vec<Output>>> {
+        let reads = |source: &str| match Prepared::parsed(source) {
+            Ok(prepared) => !prepared.script().statements.iter().any(|statement| writes(&statement.node)),
+            Err(_) => false,
+        };
+        let mut outcomes = Vec::with_capacity(scripts.len());
+        while let Some((source, params)) = scripts.get(outcomes.len()) {
+            let rest = &scripts[outcomes.len()..];
+            let together = rest.iter().take(TOGETHER).take_while(|(source, _)| reads(source)).count();
+            match together {
+                0 | 1 => outcomes.push(self.query_within(source, params, limits)),
+                count => outcomes.extend(self.read_together(&rest[..count], limits)),
+            }
+        }
+        outcomes
+    }
+
+    /// Runs scripts that only read on one snapshot.
+    fn read_together(&self, scripts: &[(&str, &Params)], limits: &Limits) -> Vec<Result<Vec<Output>>> {
+        let snapshot = self.snapshot().with_limits(limits);
+        let bind = |(source, params): &(&str, &Params)| Prepared::parsed(source)?.bind(&snapshot, params);
+        let bound: Vec<Result<Vec<Statement>>> = scripts.iter().map(bind).collect();
+        let recalls: Vec<&Recall> = bound
+            .iter()
+            .flatten()
+            .flatten()
+            .filter_map(|statement| match statement {
+                Statement::Recall(recall) => Some(recall.as_ref()),
+                _ => None,
+            })
+            .collect();
+        let mut answers = run_together(&snapshot, &recalls).into_iter();
+        let mut run = |script: Vec<Statement>| {
+            // Each recall has an answer, also behind a statement that fails.
+            let mut outcomes = Vec::with_capacity(script.len());
+            for statement in &script {
+                let answer = if matches!(statement, Statement::Recall(_)) { answers.next() } else { None };
+                outcomes.push(match answer {
+                    Some(answer) => answer.map(|answer| Output::Answer(Box::new(answer))),
+                    None => read(&snapshot, statement),
+                });
+            }
+            let outputs: Vec<Output> = outcomes.into_iter().collect::<Result<_>>()?;
+            self.audit(&snapshot, &outputs)?;
+            Ok(self.with_notes_of_opening(outputs))
+        };
+        bound.into_iter().map(|script| script.and_then(&mut run)).collect()
+    }
+
     /// True if the setting `audit` has every answer logged, so that questions need a database open for writing.
     ///
     /// # Errors
@@ -145,6 +211,7 @@ impl Snapshot {
     }
 }
 
+/// True if a statement needs a transaction.
 fn writes(statement: &Statement) -> bool {
     match statement {
         Statement::Recall(recall) => recall.clauses.receipt.is_some(),
@@ -180,6 +247,10 @@ pub(crate) fn find_rows(snapshot: &Snapshot, statement: &Statement) -> Result<Op
         Statement::Find(find) => find::begin(snapshot, find),
         _ => Ok(None),
     }
+}
+
+fn run_all(transaction: &mut Transaction<'_>, script: &[Statement], limits: &Limits) -> Result<Vec<Output>> {
+    script.iter().map(|statement| in_transaction(transaction, statement, limits)).collect()
 }
 
 /// Runs a statement of a script that writes.

@@ -20,6 +20,7 @@ use crate::core::handle::Holotype;
 use crate::read::answer::Output;
 use crate::read::snapshot::Snapshot;
 use crate::read::typed::FromCells;
+use crate::statements::writes;
 use crate::{Error, Result};
 use holotype_query::ast::{Script, Statement};
 use holotype_query::{Params, check, check_bound, parse};
@@ -59,9 +60,9 @@ impl Prepared {
         &self.script
     }
 
-    /// True if any of the statements writes.
+    /// True if any of the statements writes, be it a receipt: then running the script needs a transaction.
     pub fn writes(&self) -> bool {
-        self.script.statements.iter().any(|statement| statement.node.is_write())
+        self.script.statements.iter().any(|statement| writes(&statement.node))
     }
 
     /// The statements with the values of their parameters, checked against a database.

@@ -1,14 +1,25 @@
 //! Admission control: near a limit, writers are delayed; at the limit they wait, and fail after `write_timeout`.
+//!
+//! Linking vectors into graphs takes longer than committing them, and until they are linked every search scans them. A
+//! commit never waits for a merge, but from [`PACED_FROM`] unlinked vectors on a writer is delayed by part of the time
+//! that linking its last vectors will take: the more wait, the greater the part. At [`PACED_FULLY`] it is the whole, so
+//! that their number grows no more; beyond, it falls.
 
 use crate::core::throttle::{ITEM_BYTES, LimitUse, ROW_BYTES};
 use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
+use crate::state::layers::LayerVectors;
 use crate::{Error, Result};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// The share of a limit, in thousandths, from which writers are delayed.
 const SLOWED_FROM: u64 = 750;
+/// Unlinked vectors of a layer from which writers are paced, and where they write no faster than vectors are linked.
+const PACED_FROM: u64 = 64 << 10;
+const PACED_FULLY: u64 = 128 << 10;
+/// A writer is paced by this much at most.
+const LONGEST_PACE: Duration = Duration::from_millis(100);
 /// The delay of a writer just below a limit.
 const LONGEST_DELAY: Duration = Duration::from_millis(5);
 
@@ -46,12 +57,19 @@ impl Core {
     /// Waits until the limits admit a transaction; returns the writer's lock.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<MutexGuard<'_, Writer>> {
         let mut deadline = None;
-        let mut slowed = false;
+        let (mut slowed, mut paced) = (false, false);
         loop {
             let seen = self.throttle.progress();
             let writer = self.lock_writer();
             if let Some(detail) = &writer.poisoned {
                 return Err(Error::Poisoned { detail: detail.clone() });
+            }
+            if !std::mem::replace(&mut paced, true)
+                && let Some(pace) = self.pace(&writer)
+            {
+                drop(writer);
+                self.throttle.wait(seen, pace);
+                continue;
             }
             let limits = self.limits(&writer);
             let Some(fullest) = limits.into_iter().max_by_key(LimitUse::per_mille) else { return Ok(writer) };
@@ -78,6 +96,23 @@ impl Core {
             self.throttle.wait(seen, deadline - now);
         }
     }
+
+    /// How long the next writer is delayed because of unlinked vectors, if at all.
+    fn pace(&self, writer: &Writer) -> Option<Duration> {
+        let unlinked = |vectors: &LayerVectors| {
+            let flat = vectors.segments.iter().filter(|segment| !segment.has_graph());
+            (flat.map(|segment| segment.len()).sum::<usize>() + vectors.tail.len()) as u64
+        };
+        let unlinked = writer.state.layers.iter().filter_map(|layer| layer.vectors.as_ref()).map(unlinked).max()?;
+        let new = self.merger.note_unlinked(unlinked);
+        (unlinked > PACED_FROM && new > 0).then(|| paced_by(unlinked, new, self.merger.link_time()))
+    }
+}
+
+/// The delay for `new` of so many unlinked vectors, each of which takes `link_time` to link.
+fn paced_by(unlinked: u64, new: u64, link_time: Duration) -> Duration {
+    let part = unlinked.saturating_sub(PACED_FROM) as f64 / (PACED_FULLY - PACED_FROM) as f64;
+    LONGEST_PACE.min(Duration::from_secs_f64((link_time.as_secs_f64() * new as f64 * part).min(1.0)))
 }
 
 /// The delay at a use of `full` thousandths of a limit. It grows quadratically, because a checkpoint usually brings the
@@ -90,6 +125,17 @@ fn delay(full: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn writers_are_paced_by_what_linking_their_vectors_takes() {
+        let each = Duration::from_micros(100);
+        let paced = |unlinked| paced_by(unlinked, 100, each);
+        assert_eq!(paced(PACED_FROM), Duration::ZERO);
+        assert_eq!(paced((PACED_FROM + PACED_FULLY) / 2), each * 50);
+        assert_eq!(paced(PACED_FULLY), each * 100);
+        assert_eq!(paced(2 * PACED_FULLY - PACED_FROM), each * 200);
+        assert_eq!(paced_by(u64::MAX, u64::MAX, each), LONGEST_PACE);
+    }
 
     #[test]
     fn a_delay_grows_from_nothing_to_the_longest() {

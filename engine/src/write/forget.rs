@@ -21,6 +21,7 @@
 
 use crate::core::handle::Holotype;
 use crate::core::{Core, Writer};
+use crate::derive::merge;
 use crate::derive::rebuild_online::{Purpose, rebuild_online};
 use crate::model::edge::Edge;
 use crate::model::item::ItemId;
@@ -137,6 +138,8 @@ impl Core {
         self.replace(&mut writer, state);
         drop(writer);
         self.publish();
+        // A merge that began before may still write what was forgotten, and discards it in the end.
+        merge::interrupt(self);
         made
     }
 }
@@ -484,6 +487,7 @@ impl State {
         let mut attributes = self.attributes(id)?;
         (attributes.redacted, attributes.has_vector, attributes.speaker) = (true, false, None);
         attributes.conflict = None;
+        self.forget_extracted(id, &attributes)?;
         self.attributes.set(id, attributes);
         for (key, _) in self.scan(tables::CHUNK, &tables::numbers([id.0]))? {
             self.rows.delete(tables::CHUNK, key);

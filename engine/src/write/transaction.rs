@@ -14,6 +14,7 @@ mod episodes;
 mod erasing;
 mod links;
 mod receipts;
+mod setup;
 mod updates;
 
 use crate::core::open_transactions::OpenMark;
@@ -28,13 +29,12 @@ use crate::read::item_attributes::ItemAttributes;
 use crate::read::resolve;
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{
-    Field, FieldValue, ItemRecord, LinkRecord, PointerRecord, PointerTarget, Record, SettingRecord, SpaceRecord,
+    Field, FieldValue, ItemRecord, LinkRecord, PointerRecord, PointerTarget, Record, SettingRecord,
 };
 use crate::state::State;
 use crate::state::apply::RecordLocation;
 use crate::state::content::{CHUNK_LEN, Content, ContentReader, OwnItems, split_chunks};
 use crate::state::pages::{self, OpenPage};
-use crate::state::settings;
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
 use holotype_storage::log::{Appended, Draft, Erase};
@@ -88,6 +88,8 @@ pub struct Transaction<'db> {
     /// The running hash of the open page that the last trace joined; closing the page then reads no trace.
     page: Option<OpenPage>,
     bytes: u64,
+    /// The number of records that the first transaction of a database begins with: its rules.
+    preamble: usize,
     time: i64,
     /// True if callers may use generated keys (`~COMMIT.N`), as the import of an export does.
     accepts_generated_keys: bool,
@@ -106,12 +108,12 @@ pub(crate) struct TransactionCopy {
 }
 
 impl<'db> Transaction<'db> {
-    pub(crate) fn new(core: &'db Arc<Core>, mut writer: MutexGuard<'db, Writer>) -> Self {
+    pub(crate) fn new(core: &'db Arc<Core>, mut writer: MutexGuard<'db, Writer>) -> Result<Self> {
         let state = writer.state.as_ref().clone();
         let page = writer.open_page.take();
         let draft = std::mem::take(&mut writer.draft);
         let time = core.now().max(state.meta.clock);
-        Transaction {
+        let mut transaction = Transaction {
             core,
             writer,
             state,
@@ -120,11 +122,18 @@ impl<'db> Transaction<'db> {
             own: OwnItems::new(),
             page,
             bytes: 0,
+            preamble: 0,
             time,
             accepts_generated_keys: false,
             erase: Vec::new(),
             _open: core.mark_open(),
+        };
+        if transaction.state.meta.commit == 0 && core.options.rules > 1 {
+            let value = core.options.rules.to_string();
+            transaction.push(Record::Setting(SettingRecord { name: "rules".to_owned(), value }))?;
+            transaction.preamble = 1;
         }
+        Ok(transaction)
     }
 
     /// The commit number of this transaction.
@@ -134,12 +143,12 @@ impl<'db> Transaction<'db> {
 
     /// The number of staged records.
     pub fn len(&self) -> usize {
-        self.records.len()
+        self.records.len() - self.preamble
     }
 
     /// True if no record is staged.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.len() == 0
     }
 
     /// The encoded length of the staged records, in bytes.
@@ -408,37 +417,6 @@ impl<'db> Transaction<'db> {
         self.draft.truncate(count);
     }
 
-    // ---- the database itself ----
-
-    /// Changes a setting; `docs/memory.md` lists names and values.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let value = settings::canonical(name, value)?;
-        if self.state.setting(name)?.as_deref() == Some(value.as_str()) {
-            return Ok(());
-        }
-        if name == "analyser" && self.state.bound() > 0 {
-            return Err(Error::Invalid(format!(
-                "setting analyser cannot change to {value:?}: the database holds items that were indexed with the present analyser"
-            )));
-        }
-        self.push(Record::Setting(SettingRecord { name: name.to_owned(), value }))
-    }
-
-    /// Defines the embedding space of the database. It cannot change afterwards.
-    pub fn define_space(&mut self, space: &Space) -> Result<()> {
-        space.check()?;
-        let record = SpaceRecord::from(space);
-        match &self.state.meta.space {
-            Some(known) if **known == record => Ok(()),
-            Some(known) => Err(Error::Vector(format!(
-                "the space cannot change: the database has {}; given {}",
-                Space::try_from(known.as_ref())?,
-                space
-            ))),
-            None => self.push(Record::Space(record)),
-        }
-    }
-
     fn encode_vector(&self, vector: Option<&[f32]>) -> Result<Option<Vec<u8>>> {
         let Some(vector) = vector else { return Ok(None) };
         let Some(space) = &self.state.meta.space else {
@@ -505,7 +483,7 @@ impl<'db> Transaction<'db> {
 
     /// A key for an item without one: `~COMMIT.N`.
     pub(crate) fn generated_key(&self) -> Result<String> {
-        let mut n = self.records.len();
+        let mut n = self.len();
         // A record's index is unique in its transaction, so only an imported key can collide.
         let can_be_taken = self.accepts_generated_keys || self.number() <= self.state.meta.foreign_keys;
         loop {
@@ -520,7 +498,7 @@ impl<'db> Transaction<'db> {
     /// The attributes of an item, including this transaction's changes.
     pub fn attributes(&mut self, id: ItemId) -> Result<ItemAttributes> {
         let state = self.state()?;
-        ItemAttributes::new(state, &state.attributes(id)?)
+        ItemAttributes::new(state, id)
     }
 
     // ---- the end ----
@@ -530,7 +508,8 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// Errors of the file system. After a failed write or sync the handle refuses writes; open the database again.
     pub fn commit(mut self, durability: Durability) -> Result<Commit> {
-        if self.records.is_empty() {
+        if self.is_empty() {
+            self.draft.truncate(0);
             self.writer.open_page = self.page;
             self.writer.draft = self.draft;
             let head = self.state.head;

@@ -44,7 +44,7 @@ fn a_thread_that_has_a_transaction_open_is_told_so() {
     write(&database, "two", Durability::Sync).unwrap();
 }
 
-/// What a snapshot must be at any moment.
+/// Checks the properties that a snapshot must have at any moment.
 fn check_snapshot(database: &Holotype, last: &mut u64) {
     let snapshot = database.snapshot();
     assert!(snapshot.commit() >= *last, "a later snapshot is of an earlier transaction");
@@ -128,7 +128,7 @@ fn readers_see_whole_transactions_in_order_while_writers_and_checkpoints_run() {
     assert_eq!(everything(&database.snapshot()).unwrap(), before);
 }
 
-/// What `checkpoint` promises holds also when one is under way in the background.
+/// The promises of `checkpoint` hold also while a checkpoint runs in the background.
 #[test]
 fn a_checkpoint_that_was_waited_for_leaves_nothing_to_replay() {
     let dir = tempfile::tempdir().unwrap();

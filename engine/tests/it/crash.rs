@@ -23,7 +23,7 @@ fn open(sim: &SimVfs) -> holotype::Result<Holotype> {
     Holotype::open_on(Arc::new(sim.clone()), DATABASE, options())
 }
 
-/// What a run reached: acknowledged with which durability, at which length of the disk's history.
+/// The progress of a run: commits acknowledged with each durability, at each length of the disk's history.
 #[derive(Debug, Default)]
 struct Run {
     acknowledged: Vec<(usize, u64, Durability)>,
@@ -42,7 +42,8 @@ impl Run {
             let commit = write(&database, number, durability(number))?;
             assert_eq!(commit, number);
             self.acknowledge(sim, number, durability(number));
-            if number % 4 == 0 {
+            // Four of them make word segments that merge.
+            if number % 2 == 0 {
                 database.checkpoint()?;
                 self.acknowledge(sim, number, Durability::Sync);
             }
@@ -58,7 +59,8 @@ impl Run {
 
     /// The newest transaction acknowledged, at least as durable as asked, when the history had this length.
     fn acknowledged_at(&self, history_len: usize, least: Durability) -> u64 {
-        let counts = |durability| durability == Durability::Sync || least != Durability::Sync;
+        // Nothing is promised of a commit without durability.
+        let counts = |durability| durability == Durability::Sync || durability == least;
         let known = self.acknowledged.iter().filter(|(at, _, durability)| *at <= history_len && counts(*durability));
         known.map(|(_, number, _)| *number).max().unwrap_or(0)
     }
@@ -99,7 +101,7 @@ fn write(database: &Holotype, number: u64, durability: Durability) -> holotype::
     Ok(transaction.commit(durability)?.number)
 }
 
-/// What the database says after each transaction of an undisturbed run.
+/// The content of the database after each transaction of an undisturbed run.
 fn story() -> Vec<String> {
     let sim = SimVfs::new();
     let mut texts = vec![String::new()];

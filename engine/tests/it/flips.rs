@@ -80,7 +80,7 @@ fn observe(snapshot: &Snapshot) -> Result<String, holotype::Error> {
     Ok(everything(snapshot)? + &answers(snapshot, QUESTIONS, &params)?)
 }
 
-/// What became of one case of damage.
+/// The outcome of one case of damage.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     /// Nothing that can be asked changed, and nothing was said.

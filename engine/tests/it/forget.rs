@@ -1,4 +1,4 @@
-//! What is forgotten stands in no file any more; everything else is as it was, verifies, and can be made anew.
+//! No file contains forgotten content; everything else is unchanged, verifies, and can be rebuilt.
 
 use crate::observed;
 use holotype::query::Params;
@@ -71,7 +71,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Where any 8 bytes of `text` stand, left out those in `known`.
+/// The places of any 8 bytes of `text`, except those in `known`.
 fn shingles(dir: &Path, text: &[u8], known: &[u8]) -> Vec<String> {
     let wanted: std::collections::HashSet<&[u8]> =
         text.windows(8).filter(|shingle| !known.windows(8).any(|other| other == *shingle)).collect();
@@ -209,7 +209,8 @@ fn every_form_of_the_statement() {
     fill(&database);
     run(
         &database,
-        "open episode 'other' with task = 'a task that nobody may read later'; record turn 'x' in episode 'other' with key = 'o1'",
+        "open episode 'other' with task = 'a task that nobody may read later'; \
+         record turn 'x' in episode 'other' with key = 'o1'",
     );
     assert_eq!(rows(&database, "forget turns where text contains 'passport' because 'a'")[0], "forgotten t3");
     assert_eq!(rows(&database, "forget page 'trip/p1' because 'b'").len(), 6 + 2 + 1);
@@ -253,7 +254,8 @@ fn what_a_script_that_fails_has_forgotten_is_still_there() {
             "unresolved-pointer",
         ),
         (
-            "record turn 'new' in episode 'trip'; forget 't3' because 'x'; forget 't1' because 'x'; learn 'z' from 't2'",
+            "record turn 'new' in episode 'trip'; forget 't3' because 'x'; forget 't1' because 'x'; \
+         learn 'z' from 't2'",
             Limits::none(),
             "not-yet",
         ),
@@ -273,7 +275,10 @@ fn what_a_script_that_fails_has_forgotten_is_still_there() {
     }
     // The state that is found by: words, vectors, pages, claims.
     let t3 = database.snapshot().get("t3").unwrap().unwrap().id;
-    let outputs = run(&database, "recall 'passport number' in episode 'trip' through traces limit 1");
+    let outputs = run(
+        &database,
+        "recall 'passport number' in episode 'trip' through traces score profile agent limit 1 relax below 1",
+    );
     assert!(matches!(outputs.as_slice(), [holotype::answer::Output::Answer(answer)] if answer.rows[0].item == t3));
     assert_eq!(rows(&database, "verify 'r1'").len(), 2);
     verified(&database);
@@ -285,7 +290,7 @@ fn what_a_script_that_fails_has_forgotten_is_still_there() {
     verified(&database);
 }
 
-/// Where 8 bytes of the secret stand on a simulated disk.
+/// The places of 8 bytes of the secret on a simulated disk.
 fn stands_on(sim: &SimVfs) -> Vec<String> {
     let root = Path::new("/db");
     let mut found = Vec::new();
@@ -345,7 +350,7 @@ fn a_crash_while_forgetting_ends_in_all_or_nothing() {
     assert!(whole > 1 && gone > 20 && rebuilt > 3, "too few to mean anything: {whole}, {gone}, {rebuilt}");
 }
 
-/// What was forgotten is so in an export, and in what is imported from it; exporting that gives the same bytes.
+/// Forgotten items are forgotten in an export and in an import of it, whose export has the same bytes.
 #[test]
 fn an_export_says_what_was_forgotten_and_an_import_takes_it() {
     use holotype::interchange::{export, import};

@@ -29,7 +29,7 @@ impl Desk {
 
     fn database(&self) -> Holotype {
         let clock = Arc::new(FixedClock(1_767_607_200_000_000));
-        Holotype::create(self.path("holo"), Options { clock, ..Options::default() }).unwrap()
+        Holotype::create(self.path("holo"), Options { clock, rules: 1, ..Options::default() }).unwrap()
     }
 
     fn vectors(&self, precision: Precision, rows: &[&[f32]]) -> NpyReader {
@@ -120,7 +120,7 @@ fn a_story_comes_in_and_goes_out_in_its_canonical_form() {
     let trace = snapshot.get("t1").unwrap().unwrap();
     assert_eq!(trace.content.field_text("price"), Some("450.50"), "the number's own text");
     assert_eq!(snapshot.get("t2").unwrap().unwrap().attributes.time, None, "an import states times, or there are none");
-    // What is folded or completed: the status that was marked, hashes, spans.
+    // Folded or completed members: the marked status, hashes, spans.
     let hash = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
     let page = hash("[2026-01-05T10:00:00Z] search_flights: UA123 price=$450\nAda: Is that with a bag? €\n");
     let expected = STORY
@@ -313,7 +313,7 @@ fn bad_lines_are_refused_with_their_place() {
         (r#"{"page":{"episode":«"x","first":"t1","last":"t2"}}"#, "no episode 'x'"),
         (
             r#"{"setting":{"name":"profile","value":«"robot"}}"#,
-            "setting profile cannot be \"robot\": expected agent or archive",
+            "setting profile cannot be \"robot\": expected default or helm or archive or agent",
         ),
         (
             r#"{"space":{"model":«"other","dim":2}}"#,

@@ -1,5 +1,5 @@
-//! What goes out comes in again: an export of any life of a database, imported and exported, is the same bytes, and the
-//! copy answers what the original answers.
+//! Round trips: an export of any history of a database, imported and exported again, has the same bytes, and the copy
+//! answers like the original.
 
 use holotype::interchange::{ImportOptions, ImportReport, NpyReader, export, import};
 use holotype::{

@@ -31,7 +31,7 @@ fn write(database: &Holotype, from: u32, count: u32, word: &str) {
     database.checkpoint().unwrap();
 }
 
-/// What the database answers, with scores, but for how long it took.
+/// The answers of the database, with scores, without durations.
 fn answers(database: &Holotype) -> Vec<String> {
     let script = "count items by kind; find items limit 1000 return key, text; \
                   recall 'apples and word3' through traces 40 by words; recall 'pears and word3' through traces 40 by words; \
@@ -120,8 +120,7 @@ fn what_is_right_is_kept() {
     assert_eq!(without_catalog(path, &expected), segments(path).len());
 }
 
-/// What came after the last checkpoint is made findable beside what is kept, and so is what stood in a segment that is
-/// lost.
+/// Items after the last checkpoint are indexed beside reused segments, and so are items of a lost segment.
 #[test]
 fn what_no_kept_segment_holds_is_made_anew() {
     let Place { path, .. } = &place();

@@ -107,7 +107,7 @@ fn import_and_kill(path: &Path, after: u64, spins: u64) -> u64 {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it had said before it died counts too.
+    // The output from before it died counts too.
     while next(&mut last) {}
     last
 }

@@ -1,4 +1,4 @@
-//! What is large: fields of many megabytes, and transactions and scripts of many items.
+//! Large inputs: fields of many megabytes, and transactions and scripts of many items.
 
 use holotype::answer::Output;
 use holotype::query::Params;

@@ -1,5 +1,5 @@
-//! What a statement may take: each limit ends it with the limit's name, a handle stops it, and nothing of a script is
-//! kept.
+//! Limits of statements: each limit ends a statement with the limit's name, a handle cancels it, and no part of its
+//! script is committed.
 
 use holotype::answer::Output;
 use holotype::query::Params;
@@ -136,4 +136,27 @@ fn rows_come_one_by_one_and_hold_their_snapshot() {
     let few = database.snapshot().with_limits(&Limits::none().rows_scored(10));
     let outcomes: Vec<bool> = few.rows(&all, &Params::new()).unwrap().map(|row| row.is_ok()).collect();
     assert_eq!(outcomes.iter().filter(|ok| **ok).count(), 10, "the limit holds for all rows together");
+}
+
+#[test]
+fn a_script_in_a_transaction_is_undone_as_a_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = many(dir.path());
+    let mut transaction = database.begin().unwrap();
+    let run = |transaction: &mut holotype::Transaction<'_>, script: &str| {
+        transaction.run_within(&Prepared::new(script).unwrap(), &Params::new(), &Limits::none())
+    };
+    run(&mut transaction, "record turn 'kept' in episode 'trip' with key = 'kept'").unwrap();
+    let failed = run(&mut transaction, "record turn 'x' in episode 'trip' with key = 'x'; mark 'nobody' failed");
+    assert!(matches!(failed, Err(Error::Missing { .. })));
+    let outputs =
+        run(&mut transaction, "find turns where key = 'kept' return key; recall 'kept' with receipt").unwrap();
+    let Output::Table(table) = &outputs[0] else { panic!("find gives a table") };
+    assert_eq!(table.rows.len(), 1);
+    transaction.commit(Durability::Sync).unwrap();
+    let snapshot = database.snapshot();
+    assert!(snapshot.get("kept").unwrap().is_some() && snapshot.get("x").unwrap().is_none());
+    assert_eq!(snapshot.get("kept").unwrap().unwrap().content.field_bytes("text"), Some(&b"kept"[..]));
+    assert!(Prepared::new("recall 'x' with receipt").unwrap().writes());
+    assert!(!Prepared::new("recall 'x'").unwrap().writes());
 }

@@ -1,8 +1,10 @@
 //! Tests of the engine through its public face. One binary a crate: a hundred of them took most of the build.
 
 mod adjacency;
+mod batch;
 mod citations;
 mod concurrency;
+mod contests;
 mod crash;
 mod damage;
 mod documents;
@@ -18,6 +20,7 @@ mod large;
 mod life;
 mod limits;
 mod lineage;
+mod merges;
 mod model;
 mod observed;
 mod oracle;
@@ -29,6 +32,7 @@ mod recall;
 mod reference;
 mod refusals;
 mod retain;
+mod rules;
 mod salvage;
 mod settings;
 mod shown;

@@ -42,7 +42,7 @@ fn write(database: &Holotype, number: u64, durability: Durability) {
     transaction.commit(durability).unwrap();
 }
 
-/// What every snapshot of these writers is.
+/// Checks the properties of every snapshot of these writers.
 fn check(snapshot: &Snapshot) {
     assert_eq!(snapshot.len() % 3, 0, "half a transaction");
     assert_eq!(u64::from(snapshot.len() / 3) + 1, snapshot.commit());
@@ -132,7 +132,7 @@ fn a_reader_that_stays_behind_misses_nothing_that_its_writer_replaced() {
     let of_writer = sim.list(&path.join("columns")).unwrap();
     assert!(of_reader.iter().any(|file| !of_writer.contains(file)), "{of_reader:?} {of_writer:?}");
     assert_eq!(faults(&reader), Vec::<String>::new());
-    // What the newest manifest names is missed.
+    // Missing files of the newest manifest are reported.
     writer.close().unwrap();
     let reader = Holotype::open_on(Arc::clone(&sim), path, to_read()).unwrap();
     sim.remove(&path.join("columns").join(&of_writer[0])).unwrap();

@@ -42,7 +42,7 @@ fn write(path: &Path) {
     database.close().unwrap();
 }
 
-/// What the database answers, with scores, but for how long it took.
+/// The answers of the database, with scores, without durations.
 fn answers(database: &Holotype) -> Vec<String> {
     let script = "count items by kind; show episodes; recall 'word3 of kind2' through traces 40 by words; \
                   recall 'fact about word5' through recalls 20 by words; find traces where status = unknown limit 30";
@@ -105,7 +105,7 @@ fn a_rebuild_that_is_refused_leaves_what_was_there() {
     assert_eq!(database.report().rebuilt, None);
 }
 
-/// What is longer than one batch is applied on a thread of its own, while the rest is read.
+/// A log longer than one batch is applied on its own thread while the rest is read.
 #[test]
 fn a_long_tail_is_replayed_as_it_was_written() {
     let disk = SimVfs::new();

@@ -1,4 +1,4 @@
-//! What a recall promises, on small random databases: what may be a row, in which order, with which score.
+//! The promises of a recall, on small random databases: the possible rows, their order, their scores.
 //!
 //! The score of traces is held against the formula of the memory model computed naively, BM25 included; for whole paths
 //! the promises are checked row by row.
@@ -97,8 +97,9 @@ fn floats((x, y): (i8, i8)) -> Vec<f32> {
 
 /// A database of the traces and facts; half of it stands in derived files, half behind the last checkpoint.
 fn write(traces: &mut [Trace], facts: &[Fact]) -> Holotype {
-    let options =
-        Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), ..Options::with_space(Space::new("test", 2)) };
+    let space = Space::new("test", 2);
+    let clock = Arc::new(FixedClock(CLOCK));
+    let options = Options { page_size: 4096, rules: 1, clock, ..Options::with_space(space) };
     let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).unwrap();
     let mut steps = [0; 2];
     let half = traces.len() / 2;
@@ -190,7 +191,7 @@ fn cosine(a: (i8, i8), b: (i8, i8)) -> f32 {
     ((a.0 * b.0 + a.1 * b.1) / ((a.0 * a.0 + a.1 * a.1) * (b.0 * b.0 + b.1 * b.1)).sqrt()) as f32
 }
 
-/// Who asks, and how.
+/// A recall with its reader.
 #[derive(Clone, Debug)]
 struct Asked {
     words: BTreeSet<usize>,
@@ -580,7 +581,7 @@ fn assert_stage_counts(asked: &Clauses, hits: &[&Row], script: &str) {
 // ---- single stories ----
 
 fn story() -> Holotype {
-    let options = Options { clock: Arc::new(FixedClock(CLOCK)), ..Options::default() };
+    let options = Options { clock: Arc::new(FixedClock(CLOCK)), rules: 1, ..Options::default() };
     let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).unwrap();
     let script = "record call 'alpha fare 450' in episode 'e' with key = 't1', tool = 'search', status = success;
         record call 'alpha fare timeout' in episode 'e' with key = 't2', tool = 'pay', status = failed;

@@ -1,11 +1,11 @@
-//! What `docs/query-language.md` says that runs does run, and what it calls *later* is refused by name.
+//! Every example of `docs/query-language.md` runs, and statements that it calls *later* are refused by name.
 
 use holotype::query::{ParamValue, Params, parse};
 use holotype::{Error, Holotype, Options, Space};
 
 const REFERENCE: &str = include_str!("../../../docs/query-language.md");
 
-/// What the examples speak of.
+/// The items that the examples refer to.
 const STORY: &str = "
     open episode 'trip-42' with task = 'book a flight', version = 'v3';
     record call 'UA123 price=$450' in episode 'trip-42' with key = 't0', tool = 'search_flights', step = 1;
@@ -79,7 +79,7 @@ fn every_example_runs_or_is_refused_as_the_reference_says() {
                 later += 1;
             }
             Err(Error::Query(errors)) => panic!("`{statement}`: {}", errors.render(&statement)),
-            // What an example names need not be there, or may be there from another example.
+            // An example may refer to something that does not exist, or that another example created.
             Err(Error::Missing { .. } | Error::UnresolvedPointer { .. } | Error::FutureCommit { .. }) => {}
             Err(Error::DuplicateKey { .. } | Error::DuplicateTrace { .. }) => {}
             Err(error) => panic!("`{statement}`: {error}"),

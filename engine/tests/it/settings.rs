@@ -20,7 +20,8 @@ const RECORD: &str = "record turn 'she was running' in episode 'e' with key = 't
 fn the_analyser_holds_from_when_it_is_set() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("memory.holo");
-    let database = Holotype::create(&path, Options::with_space(Space::new("test", 2))).unwrap();
+    let options = Options { rules: 1, ..Options::with_space(Space::new("test", 2)) };
+    let database = Holotype::create(&path, options).unwrap();
     database.query("set analyser = none", &Params::new()).unwrap();
     database.query(RECORD, &Params::new()).unwrap();
     let check = |database: &Holotype, when: &str| {
@@ -52,7 +53,8 @@ fn the_analyser_is_set_before_the_first_item_or_not_at_all() {
     let error = database.query("set analyser = none", &Params::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "setting analyser cannot change to \"none\": the database holds items that were indexed with the present analyser"
+        "setting analyser cannot change to \"none\": \
+         the database holds items that were indexed with the present analyser"
     );
 }
 

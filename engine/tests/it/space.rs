@@ -41,6 +41,9 @@ fn sealing_and_compacting_change_no_answer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("memory.holo");
     let database = fill(Arc::new(holotype_storage::vfs::OsVfs), &path);
+    // The four checkpoints have merged; another one gives each layer a second segment.
+    database.checkpoint().unwrap();
+    write(&database, 87, 2);
     let (before, head) = (seen(&database), database.head());
     database.seal().unwrap();
     assert_eq!(database.head(), head);

@@ -1,6 +1,6 @@
 //! The tree follows its rules, but for the violations listed in `tidy/baseline.txt`, which only become fewer.
 
-use holotype_tidy::{baseline, figures, imports, rules, source};
+use holotype_tidy::{baseline, figures, imports, locks, rules, source};
 
 #[test]
 fn the_tree_follows_its_rules() {
@@ -42,4 +42,11 @@ fn no_crate_has_a_large_circle_of_imports() {
 fn the_floor_of_the_engine_is_small() {
     let entries = std::fs::read_dir(source::root().join("engine/src")).unwrap().count();
     assert!(entries <= 18, "engine/src has {entries} entries");
+}
+
+#[test]
+fn the_python_package_ships_the_crates_that_the_engine_is_tested_with() {
+    let read = |path: &str| locks::parse(&std::fs::read_to_string(source::root().join(path)).unwrap());
+    let messages = locks::out_of_step(&read("Cargo.lock"), &read("python/Cargo.lock"));
+    assert!(messages.is_empty(), "in the folder `python`:\n{}", messages.join("\n"));
 }

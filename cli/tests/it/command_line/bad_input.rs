@@ -107,7 +107,8 @@ fn an_unknown_attribute_in_a_query() {
     let place = Place::with_trip();
     let run = place.run(&["query", "memory.holo", "recall 'x' where colour = red"]);
     assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{run:#?}");
-    let shown = "error[unknown-attribute]: items have no attribute `colour`\n --> 1:18\n  |\n1 | recall 'x' where colour = red\n  |                  ^^^^^^\n";
+    let shown = "error[unknown-attribute]: items have no attribute `colour`\n --> 1:18\n  |\n\
+        1 | recall 'x' where colour = red\n  |                  ^^^^^^\n";
     assert!(run.stderr.starts_with(shown), "{run:#?}");
 
     let run = place.run(&["query", "memory.holo", "recall 'x' where colour = red", "--format", "json"]);

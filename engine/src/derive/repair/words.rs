@@ -43,7 +43,7 @@ pub(super) fn rebuild_words(
         }
     }
     let missing = checkpointed_items(state, layer)?.and_not(&covered);
-    let files_writer = DerivedWriter::of(core, state);
+    let files_writer = DerivedWriter::of(core, state.head);
     let mut made = Vec::new();
     analyse_items(core, state, layer, &missing, &mut |tail| {
         made.push(files_writer.word_tail(&tail, place, state.bound(), changes)?);

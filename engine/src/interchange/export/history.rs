@@ -1,11 +1,11 @@
-//! The log in commit order, one line a logical record, as it was said.
+//! The log in commit order, one line per logical record, as it was logged.
 //!
-//! Keys are those that held when a line was said. What no line says otherwise is an `event`: `rekey` with the key an
-//! item had and the one it has from there on, `activate` for an item that came back into use. A field in several pieces
-//! is one record, its item's.
+//! Keys are those at the time of a record. Changes without a line of their own are `event` lines: `rekey` with the
+//! former and the new key of an item, `activate` for an item that became active again. A field in several chunks is
+//! part of its item's line.
 
-use super::items::{self, EffectiveRecord};
-use super::plan::{Event, each_record};
+use super::items::{self, CurrentAttributes};
+use super::last_changes::{Event, each_record};
 use super::{ExportReport, Keys, Output};
 use crate::interchange::line::{self, Line};
 use crate::model::pointer::NO_HASH;
@@ -40,7 +40,7 @@ struct History<'s, W: Write> {
     snapshot: &'s Snapshot,
     out: Output<W>,
     keys: Keys,
-    /// The id of each episode and whether it was open last.
+    /// The id of each episode, and true if it was open at last.
     episodes: HashMap<u32, (String, bool)>,
 }
 
@@ -139,7 +139,7 @@ impl<W: Write> History<'_, W> {
         let is_theme = record.kind()?.layer() == Layer::Theme;
         let from = self.keys.pointers(&record.from)?;
         let (from, apart) = if is_theme { (Vec::new(), from) } else { (from, Vec::new()) };
-        let told = EffectiveRecord {
+        let current = CurrentAttributes {
             key,
             episode: record.episode.and_then(|number| self.episodes.get(&number)).map(|(id, _)| id.clone()),
             status: record.status()?,
@@ -148,7 +148,7 @@ impl<W: Write> History<'_, W> {
             children: Vec::new(),
             vector: self.out.vector(record.vector.as_deref())?,
         };
-        self.out.write(&items::line(&record, told)?)?;
+        self.out.write(&items::line(&record, current)?)?;
         if let Some(status) = record.status.filter(|_| is_theme) {
             let key = self.keys.item(record.id)?.to_owned();
             self.out.write(&items::status_mark(key, status, None))?;

@@ -7,8 +7,8 @@ use crate::model::space;
 use crate::records::record::{self, Field, ItemRecord, LinkRecord};
 use crate::{Edge, Error, Layer, Origin, Result, Source, Status};
 
-/// What a line says of an item beside what was written of it.
-pub(super) struct EffectiveRecord {
+/// Present attributes of an item, which its line has instead of those in its record.
+pub(super) struct CurrentAttributes {
     pub(super) key: String,
     pub(super) episode: Option<String>,
     pub(super) status: Option<Status>,
@@ -18,17 +18,17 @@ pub(super) struct EffectiveRecord {
     pub(super) vector: Option<VectorRef>,
 }
 
-/// The line of an item; its long fields are put together again.
-pub(super) fn line(record: &ItemRecord, told: EffectiveRecord) -> Result<Line> {
+/// The line of an item, with its long fields assembled.
+pub(super) fn line(record: &ItemRecord, current: CurrentAttributes) -> Result<Line> {
     let kind = record.kind()?;
-    let key = Some(told.key);
+    let key = Some(current.key);
     let name = Some(kind.as_str().to_owned());
-    let status = told.status.map(|status| status.as_str().to_owned());
+    let status = current.status.map(|status| status.as_str().to_owned());
     let source = record.source()?.map(Source::as_str).map(str::to_owned);
     if kind.layer() == Layer::Trace {
         return Ok(Line::Trace(Trace {
             key,
-            episode: told.episode.unwrap_or_default(),
+            episode: current.episode.unwrap_or_default(),
             step: record.step,
             time: record.time,
             kind: name,
@@ -39,17 +39,17 @@ pub(super) fn line(record: &ItemRecord, told: EffectiveRecord) -> Result<Line> {
             version: record.version.clone(),
             speaker: record.speaker.clone(),
             fields: record.fields.iter().map(field).collect::<Result<_>>()?,
-            vector: told.vector,
+            vector: current.vector,
         }));
     }
     let origin = record.origin()?;
     let stated = Stated {
-        episode: told.episode,
+        episode: current.episode,
         source,
         step: record.step,
         time: record.time,
         version: record.version.clone(),
-        utility: told.utility,
+        utility: current.utility,
         return_score: record.return_score,
         active: None,
         ungrounded: record.ungrounded.then_some(true),
@@ -57,9 +57,9 @@ pub(super) fn line(record: &ItemRecord, told: EffectiveRecord) -> Result<Line> {
     };
     let text = record.field("text").map(|_| record.text().to_owned());
     Ok(if kind.layer() == Layer::Recall {
-        Line::Recall(Recall { key, kind: name, text, from: told.from, status, vector: told.vector, stated })
+        Line::Recall(Recall { key, kind: name, text, from: current.from, status, vector: current.vector, stated })
     } else {
-        Line::Theme(Theme { key, kind: name, text, children: told.children, vector: told.vector, stated })
+        Line::Theme(Theme { key, kind: name, text, children: current.children, vector: current.vector, stated })
     })
 }
 
@@ -94,7 +94,7 @@ pub(super) fn link(record: LinkRecord, keys: &Keys) -> Result<line::Link> {
     })
 }
 
-/// The `cites` link that adds a pointer to an item, or takes it back.
+/// The `cites` link that adds a pointer to an item, or removes it.
 pub(super) fn citation(item: u32, pointer: Pointer, keys: &Keys) -> Result<line::Link> {
     let from = keys.item(item)?.to_owned();
     Ok(line::Link { from, edge: Edge::Cites.as_str().to_owned(), to: pointer })
@@ -106,7 +106,7 @@ pub(super) fn status_mark(key: String, status: u8, because: Option<String>) -> L
     Line::Mark(line::Mark { key, status, utility: None, because })
 }
 
-/// The line that says that an item was forgotten.
+/// The line of a forgotten item.
 pub(super) fn redact(key: &str, because: &str) -> Line {
     Line::Redact(line::Redact { key: key.to_owned(), field: None, hash: None, because: Some(because.to_owned()) })
 }

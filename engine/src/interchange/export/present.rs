@@ -1,7 +1,7 @@
 //! The present state, in log order.
 
-use super::items::{self, EffectiveRecord};
-use super::plan::{Aspect, Event, Plan, each_record};
+use super::items::{self, CurrentAttributes};
+use super::last_changes::{Aspect, Event, LastChanges, each_record};
 use super::{ExportReport, Keys, Output};
 use crate::interchange::{
     self,
@@ -21,7 +21,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The setting that says how pages are cut, and so counts from where it was made.
+/// The setting that determines how pages are cut, which has effect from its place on.
 const PAGE_TOKENS: &str = "page.tokens";
 
 /// Writes the present state as lines, vectors to `vectors` when given and into the lines otherwise.
@@ -31,7 +31,7 @@ const PAGE_TOKENS: &str = "page.tokens";
 pub fn export(snapshot: &Snapshot, out: impl Write, vectors: Option<&Path>) -> Result<ExportReport> {
     let mut walk = Present {
         snapshot,
-        plan: Plan::read(snapshot)?,
+        last_changes: LastChanges::read(snapshot)?,
         out: Output::begin(snapshot, out, vectors)?,
         keys: Keys::default(),
         versions: Vec::new(),
@@ -51,21 +51,21 @@ pub fn export(snapshot: &Snapshot, out: impl Write, vectors: Option<&Path>) -> R
 
 struct Present<'s, W: Write> {
     snapshot: &'s Snapshot,
-    plan: Plan,
+    last_changes: LastChanges,
     out: Output<W>,
     keys: Keys,
-    /// The version each episode had last, by number.
+    /// The last version of each episode, by number.
     versions: Vec<Option<String>>,
     settings: HashSet<String>,
-    /// Pointers that are no part of their item's line and not written yet.
+    /// Pointers that are not part of their item's line and are not written yet.
     apart: HashMap<u32, Vec<PointerRecord>>,
-    /// Citations in an item's line that were taken back since, and not said so yet.
+    /// Citations in an item's line that were removed later, and whose removal is not written yet.
     uncited: HashMap<(u32, PointerTarget), Vec<UncitedRecord>>,
-    /// Items that a `supersedes` link retired, by the first that did.
+    /// Items that a `supersedes` link retired, with the item of the first such link.
     superseded: HashMap<u32, u32>,
-    /// The lines of claims, hashed: an equal one would be known to an import.
+    /// Hashes of the lines of claims: an import would count an equal one as known.
     claims: HashSet<[u8; 32]>,
-    /// There are lines after the last commit.
+    /// True if there are lines after the last commit.
     unended: bool,
 }
 
@@ -82,7 +82,7 @@ impl<W: Write> Present<'_, W> {
             Record::Pointers(pointers) => self.pointers(&pointers),
             Record::Uncite(record) => self.uncite(&record, place),
             Record::Mark(mark) => self.mark(mark, place),
-            // What is left of a claim of something forgotten.
+            // The remains of a claim of a forgotten item.
             Record::Claim(claim) if claim.name.is_empty() => Ok(()),
             Record::Claim(claim) => {
                 let line = items::claim(&claim, &self.keys)?;
@@ -90,7 +90,7 @@ impl<W: Write> Present<'_, W> {
                 crate::interchange::encode(&line, &mut bytes).map_err(super::write_failed)?;
                 if self.claims.insert(*blake3::hash(&bytes).as_bytes()) { self.write(&line) } else { Ok(()) }
             }
-            // A copy counts its commits anew, so that a receipt of this database would say nothing there.
+            // A copy numbers its commits differently, so a receipt of this database is meaningless there.
             Record::Receipt(_) | Record::Read(_) => Ok(()),
             Record::Chunk(_) | Record::Rekey(_) | Record::Forget(_) | Record::Replacement(_) => Ok(()),
             Record::Retained(_) | Record::RetainedCommit(_) | Record::Subtrees(_) => Ok(()),
@@ -121,7 +121,7 @@ impl<W: Write> Present<'_, W> {
 
     fn episode(&mut self, record: EpisodeRecord, place: u64) -> Result<()> {
         let row = self.snapshot.state.episode(record.number)?;
-        let open = (!row.open && self.plan.is_closing(record.number, place)).then_some(false);
+        let open = (!row.open && self.last_changes.is_closing(record.number, place)).then_some(false);
         let known = usize::try_from(record.number).ok().and_then(|number| self.versions.get_mut(number));
         let line = match known {
             None => {
@@ -161,10 +161,10 @@ impl<W: Write> Present<'_, W> {
         };
         let (from, apart): (Vec<_>, Vec<_>) =
             state.pointers(id)?.into_iter().partition(|pointer| layer == Layer::Recall && fits(pointer));
-        // A recall is never written without a pointer, so one that lost them all is written with those it had.
+        // A recall must be written with a pointer, so one that lost all of them is written with its former pointers.
         let lost = layer == Layer::Recall && from.is_empty() && !record.ungrounded;
         let from = if lost { record.from.clone() } else { from };
-        let told = EffectiveRecord {
+        let current = CurrentAttributes {
             key,
             episode: record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id.clone()),
             status: stated.filter(|status| !is_trace || *status != Status::Unknown),
@@ -173,14 +173,14 @@ impl<W: Write> Present<'_, W> {
             children: if layer == Layer::Theme { self.children(id)? } else { Vec::new() },
             vector: self.out.vector(record.vector.as_deref())?,
         };
-        let line = items::line(&record, told)?;
+        let line = items::line(&record, current)?;
         self.write(&line)?;
-        if let Some(because) = self.plan.forgotten(id.0) {
+        if let Some(because) = self.last_changes.forgotten(id.0) {
             let line = items::redact(self.keys.item(id.0)?, because);
             self.write(&line)?;
         }
         if let Some(status) =
-            record.status.filter(|_| layer == Layer::Theme && !self.plan.is_marked(id.0, Aspect::Status))
+            record.status.filter(|_| layer == Layer::Theme && !self.last_changes.is_marked(id.0, Aspect::Status))
         {
             let key = self.keys.item(id.0)?.to_owned();
             self.write(&items::status_mark(key, status, None))?;
@@ -197,7 +197,7 @@ impl<W: Write> Present<'_, W> {
         Ok(())
     }
 
-    /// The keys of a theme's children that were made before it, in the order they became its children.
+    /// The keys of a theme's children that were created before it, in the order in which they became its children.
     fn children(&self, theme: ItemId) -> Result<Vec<String>> {
         let mut ends = self.snapshot.state.edges_in(theme, Some(Edge::Parent))?;
         ends.retain(|end| end.far < theme);
@@ -224,9 +224,9 @@ impl<W: Write> Present<'_, W> {
     }
 
     fn link(&mut self, link: LinkRecord, place: u64) -> Result<()> {
-        let told_by_its_items =
+        let stated_by_its_items =
             link.edge == Edge::Cites.to_byte() || (link.edge == Edge::Parent.to_byte() && link.from < link.to);
-        if told_by_its_items || !self.plan.is_making(link, place) {
+        if stated_by_its_items || !self.last_changes.made_edge(link, place) {
             return Ok(());
         }
         if link.edge == Edge::Supersedes.to_byte() {
@@ -236,10 +236,10 @@ impl<W: Write> Present<'_, W> {
         self.write(&Line::Link(line))
     }
 
-    /// Only what an item was written with and could not be written without needs a line that takes it back.
+    /// Writes the removal of a pointer that its item had to be written with; other removals need no line.
     fn unlink(&mut self, link: LinkRecord, place: u64) -> Result<()> {
         let target = PointerTarget::Item(link.to);
-        if !self.plan.is_last_unciting(link, place) || self.uncited.remove(&(link.from, target)).is_none() {
+        if !self.last_changes.is_last_unlink(link, place) || self.uncited.remove(&(link.from, target)).is_none() {
             return Ok(());
         }
         let line = items::link(link, &self.keys)?;
@@ -251,14 +251,14 @@ impl<W: Write> Present<'_, W> {
         for gone in &record.pointers {
             let Some(left) = self.uncited.get_mut(&(record.item, gone.target)) else { continue };
             let before = left.len();
-            if self.plan.is_last_taking(record.item, gone, place) {
+            if self.last_changes.is_last_removal(record.item, gone, place) {
                 left.retain(|pointer| pointer != gone);
             }
-            let is_told = left.len() < before;
+            let was_cited = left.len() < before;
             if left.is_empty() {
                 self.uncited.remove(&(record.item, gone.target));
             }
-            if is_told {
+            if was_cited {
                 let pointer = self.keys.uncited(gone)?;
                 let line = items::citation(record.item, pointer, &self.keys)?;
                 self.write(&Line::Unlink(line))?;
@@ -267,7 +267,7 @@ impl<W: Write> Present<'_, W> {
         Ok(())
     }
 
-    /// Writes those of the pointers that are no part of their item's line.
+    /// Writes the pointers that are not part of their item's line.
     fn pointers(&mut self, record: &PointersRecord) -> Result<()> {
         for pointer in &record.pointers {
             let Some(apart) = self.apart.get_mut(&record.item) else { return Ok(()) };
@@ -282,7 +282,7 @@ impl<W: Write> Present<'_, W> {
     }
 
     fn mark(&mut self, mark: MarkRecord, place: u64) -> Result<()> {
-        if !self.plan.is_last(&mark, place) {
+        if !self.last_changes.is_last(&mark, place) {
             return Ok(());
         }
         let key = self.keys.item(mark.item)?.to_owned();
@@ -303,7 +303,7 @@ impl<W: Write> Present<'_, W> {
         self.write(&line)
     }
 
-    /// True if a deactivation says no more than a `supersedes` link before it does by itself.
+    /// True if an earlier `supersedes` link implies a deactivation.
     fn is_implied(&self, mark: &MarkRecord) -> bool {
         let Some(by) = self.superseded.get(&mark.item) else { return false };
         match (mark.by, mark.because.as_deref()) {

@@ -1,4 +1,4 @@
-//! What is wrong with a line, by the member that is to blame, until its column is looked up.
+//! Faults of a line with the path of the faulty member, whose column is looked up later.
 
 use crate::interchange::NpyError;
 use crate::interchange::json::{Parser, find};
@@ -6,24 +6,24 @@ use crate::interchange::reader::{LineError, LineReader};
 use crate::{Error, ErrorClass, ItemId};
 use std::io::BufRead;
 
-/// What is wrong with a line.
+/// A fault of a line.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// The member to blame, by names and array positions from the line's root; empty for the line.
+    /// The faulty member, as names and array positions from the line's root; empty for the whole line.
     pub(super) path: Vec<String>,
-    /// The column, where it is known already.
+    /// The column, if it is already known.
     column: Option<u64>,
     code: &'static str,
     message: String,
     hint: Option<String>,
 }
 
-/// Why a line could not be taken.
+/// The failure of importing a line.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The line is to blame; the import may go on without it.
+    /// The line is faulty; the import may continue without it.
     Line(Box<Fault>),
-    /// The database or the files are; nothing more can be done.
+    /// The database or the files failed; the import ends.
     Fatal(Error),
 }
 
@@ -40,7 +40,7 @@ impl Fault {
     /// The error with its place in the line that was read last.
     pub(super) fn locate<R: BufRead>(mut self, file: &str, line: u64, reader: &LineReader<R>) -> Error {
         let mut column = self.column.unwrap_or(1);
-        // A member that is missing is blamed on what lacks it.
+        // A missing member is reported at the object that lacks it.
         while column == 1 && !self.path.is_empty() {
             let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
             column = reader.column_of(&path);
@@ -52,7 +52,7 @@ impl Fault {
 }
 
 impl Failure {
-    /// The failure with the member to blame, if it does not know one.
+    /// The failure with this faulty member, if it has none.
     pub(super) fn on(mut self, path: &[&str]) -> Failure {
         if let Failure::Line(fault) = &mut self
             && fault.path.is_empty()
@@ -62,8 +62,8 @@ impl Failure {
         self
     }
 
-    /// The failure with an item called by the line's key where the engine calls it by its number.
-    pub(super) fn calling(mut self, item: ItemId, key: &str) -> Failure {
+    /// The failure with the line's key of an item instead of the engine's number.
+    pub(super) fn naming(mut self, item: ItemId, key: &str) -> Failure {
         if let Failure::Line(fault) = &mut self {
             let number = item.to_string();
             let mut pieces = fault.message.split(&number);
@@ -112,7 +112,7 @@ impl From<NpyError> for Failure {
     }
 }
 
-/// Says which member of the line is to blame for a failure that does not know.
+/// Adds the faulty member of a line to a failure.
 pub(super) trait At<T> {
     fn at(self, path: &[&str]) -> Result<T, Failure>;
 }
@@ -127,7 +127,7 @@ fn owned(path: &[&str]) -> Vec<String> {
     path.iter().map(|step| (*step).to_owned()).collect()
 }
 
-/// The key in the text of a line that could not be read, as far as it can be told.
+/// The key of a line that could not be read, if it can be found.
 pub(super) fn key_in(text: &str) -> Option<String> {
     ["trace", "recall", "theme", "page"].iter().find_map(|kind| {
         let value = text.get(find(text, &[kind, "key"])?..)?;

@@ -15,7 +15,7 @@ use crate::{Edge, Encoding, Error, ItemId, Kind, Layer, Origin, Result, Source, 
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// The name of a space that is defined because vectors are given and nothing says which model made them.
+/// The name of a space that is defined for vectors of an unknown model.
 const UNNAMED_MODEL: &str = "unnamed";
 
 impl Import<'_> {
@@ -56,7 +56,7 @@ impl Import<'_> {
             fields: line.fields.iter().map(|(name, value)| field(name, value)).collect(),
             vector: vector.numbers,
         };
-        let id = self.transaction()?.record_in_open_page(trace).map_err(|error| blame(error, "trace"))?;
+        let id = self.transaction()?.record_in_open_page(trace).map_err(|error| attribute_to_member(error, "trace"))?;
         self.report.embedded += u64::from(vector.embedded);
         self.note_due(id)?;
         Ok(Outcome::Added)
@@ -86,7 +86,7 @@ impl Import<'_> {
         recall.vector = vector.numbers;
         state(&mut recall, &line.stated)?;
         self.check_pointers(&["recall", "from"], &line.from)?;
-        let id = self.transaction()?.remember(recall).map_err(|error| blame(error, "recall"))?;
+        let id = self.transaction()?.remember(recall).map_err(|error| attribute_to_member(error, "recall"))?;
         self.note_wordless(id, line.text.is_none())?;
         self.report.embedded += u64::from(vector.embedded);
         self.retire_stated(id, &line.stated)?;
@@ -103,7 +103,7 @@ impl Import<'_> {
             let stored = Stored::read(self.transaction()?, id)?;
             let mut found = stored.differs_from_theme(line, kind, bytes.as_deref());
             if found.is_none() {
-                found = self.strange_child(id, line)?;
+                found = self.unknown_child(id, line)?;
             }
             match found {
                 None => return Ok(self.known(stored.record().kind, text, id)),
@@ -128,14 +128,15 @@ impl Import<'_> {
             }
             theme.children.push(Target::Item(child));
         }
-        let id = self.transaction()?.remember(theme).map_err(|error| blame(error, "theme"))?;
+        let id = self.transaction()?.remember(theme).map_err(|error| attribute_to_member(error, "theme"))?;
         self.note_wordless(id, line.text.is_none())?;
         self.report.embedded += u64::from(vector.embedded);
         self.retire_stated(id, &line.stated)?;
         Ok(Outcome::Added)
     }
 
-    /// The items that a line with that key, or without one, may be: the holder of the key and those it superseded.
+    /// The items that a line with that key, or without one, may describe: the holder of the key and those it
+    /// superseded.
     fn candidates(&mut self, key: Option<&str>, kind: Kind, text: &str) -> Result<Vec<ItemId>> {
         match key {
             Some(key) => self.called(key),
@@ -153,7 +154,7 @@ impl Import<'_> {
         Ok(found.map(ItemId).into_iter().collect())
     }
 
-    /// The item that holds a key and, after it, those that held it before an update moved it on.
+    /// The item that holds a key, then those that held it before an update moved the key.
     pub(super) fn called(&mut self, key: &str) -> Result<Vec<ItemId>> {
         let transaction = self.transaction()?;
         let Some(holder) = transaction.state()?.item_by_key(key)? else { return Ok(Vec::new()) };
@@ -186,7 +187,7 @@ impl Import<'_> {
     }
 
     /// A child of the line that the stored theme does not have and never had.
-    fn strange_child(&mut self, theme: ItemId, line: &Theme) -> Result<Option<Difference>> {
+    fn unknown_child(&mut self, theme: ItemId, line: &Theme) -> Result<Option<Difference>> {
         for (position, key) in line.children.iter().enumerate() {
             if same::child(self.transaction()?, theme, key)?.is_some() {
                 continue;
@@ -204,7 +205,7 @@ impl Import<'_> {
         Ok(None)
     }
 
-    /// Says which pointer of a line does not resolve.
+    /// Checks that the pointers of a line resolve.
     pub(super) fn check_pointers(&mut self, path: &[&str], pointers: &[line::Pointer]) -> Result<(), Failure> {
         for (position, given) in pointers.iter().enumerate() {
             let position = position.to_string();
@@ -301,7 +302,7 @@ impl Import<'_> {
         Ok((space.model == own.model && space.dim == own.dim).then_some(embedder))
     }
 
-    /// The bytes that a vector is stored as, to compare them.
+    /// The stored bytes of a vector, for comparison.
     fn vector_bytes(&mut self, kind: &str, vector: Option<&Vec<f32>>) -> Result<Option<Vec<u8>>, Failure> {
         let Some(vector) = vector else { return Ok(None) };
         let space = self.space_or(|| Space::new(UNNAMED_MODEL, vector.len()))?;
@@ -321,7 +322,7 @@ impl Vector {
     }
 }
 
-/// The space of a file's vectors when nothing names it: compared by cosine, kept as precisely as the file is.
+/// The space of a file's vectors if nothing names it: cosine metric, with the precision of the file.
 fn unnamed_space(file: &NpyReader) -> Space {
     let encoding = match file.precision() {
         Precision::F16 => Encoding::F16,
@@ -330,7 +331,7 @@ fn unnamed_space(file: &NpyReader) -> Space {
     Space::new(UNNAMED_MODEL, file.dim()).encoding(encoding)
 }
 
-/// A line's pointer as the engine takes it.
+/// Converts a line's pointer to the engine's.
 pub(super) fn pointer(line: &line::Pointer) -> Pointer {
     match line {
         line::Pointer::Page { page, hash } => Pointer { hash: hash.clone(), ..Pointer::to_page(page) },
@@ -382,8 +383,8 @@ fn taken(key: &str, difference: Difference) -> Fault {
     fault
 }
 
-/// Says which member an engine error of a new item is about.
-fn blame(error: Error, kind: &str) -> Failure {
+/// Adds the faulty member to an engine error of a new item.
+fn attribute_to_member(error: Error, kind: &str) -> Failure {
     let member = match &error {
         Error::DuplicateTrace { .. } => "step",
         Error::Invalid(message) if message.starts_with("key ") => "key",

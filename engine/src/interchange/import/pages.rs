@@ -1,4 +1,4 @@
-//! Page lines, and the pages that no line names.
+//! Page lines, and pages without a line.
 
 use super::fault::{At, Failure, Fault};
 use super::{Import, Outcome, quoted};
@@ -70,7 +70,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Takes over that a page was summarised; that it was not yet is no news.
+    /// Marks a page as summarised if its line says so; the opposite changes nothing.
     fn summarise(&mut self, line: &Page, row: &PageRow) -> Result<Outcome, Failure> {
         if line.state.as_deref() != Some("summarised") || row.summarised {
             return Ok(Outcome::Known);
@@ -98,7 +98,7 @@ impl Import<'_> {
         }
     }
 
-    /// What the database holds in place of the page that a line names.
+    /// The fault of a line whose page differs from the database's.
     fn other_page(&mut self, line: &Page, number: u32, row: &PageRow) -> Result<Fault> {
         let (first, last) = (row.traces.first().copied(), row.traces.last().copied());
         let (first, last) = (self.key_of(first)?, self.key_of(last)?);

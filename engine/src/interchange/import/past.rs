@@ -1,13 +1,15 @@
-//! What the log said before the import began: how a line that changes something is known when it is imported again.
+//! The log before the import began, by which a line that changes something is recognised when it is imported again.
 //!
-//! Some lines change what an earlier line said: a second `mark` of an item, another value of a setting, a link taken
-//! back. Compared with the present state, the earlier line would look new when the file is imported again, and would
-//! undo the later one. So a statement is compared with what the log said of its subject, in order: it is known when it
-//! agrees with the statement the file has come to, or with a later one, which the file has then come to. The first
-//! statement of a file that the log does not hold leaves the past of its subject behind.
+//! Some lines change what an earlier line stated: a second `mark` of an item, another value of a setting, a removed
+//! link.
+//! Compared with the present state, the earlier line would look new when the file is imported again, and would undo the
+//! later one. So a statement is compared with the logged statements about its subject, in order. The file has a
+//! position in this history; a statement is known if it agrees with the statement at the position or a later one, to
+//! which the position then advances. The first statement of a file that is not in the history ends the comparison for
+//! its subject.
 //!
-//! Cost: one scan of the log, at the first line that neither repeats the present state nor names something new; memory
-//! for the statements that are not items.
+//! Cost: one scan of the log, at the first line that neither repeats the present state nor refers to something new, and
+//! memory for all statements that are not items.
 
 use crate::core::handle::Holotype;
 use crate::records::record::{
@@ -16,7 +18,7 @@ use crate::records::record::{
 use crate::{Edge, Error, ItemId, Kind, Layer, Result, Status};
 use std::collections::HashMap;
 
-/// What a statement is about.
+/// The subject of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
     Setting(String),
@@ -31,7 +33,7 @@ pub(super) enum Subject {
     CitedPage(ItemId, u32),
 }
 
-/// What is said: by the log in full, by a line in part.
+/// A statement: complete in the log, perhaps partial in a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Statement {
     Value(String),
@@ -50,7 +52,7 @@ pub(super) enum Statement {
         because: Option<String>,
     },
     Linked(bool),
-    /// A pointer along a `cites` edge, stated or taken back.
+    /// A pointer along a `cites` edge, stated or removed.
     Cited {
         field: String,
         start: u64,
@@ -68,7 +70,7 @@ impl Statement {
         Statement::Cited { field: pointer.field.clone(), start: pointer.start, end: pointer.end, stated: false }
     }
 
-    /// True if all that a line says is what the log says.
+    /// True if everything that a line states agrees with the log.
     fn agrees(&self, logged: &Statement) -> bool {
         fn part<T: PartialEq>(said: &Option<T>, logged: &Option<T>) -> bool {
             said.is_none() || said == logged
@@ -90,80 +92,80 @@ impl Statement {
     }
 }
 
-/// What the log said of one subject, from the statement on that the file has come to.
-type EffectiveRecord = Vec<Statement>;
+/// The logged statements about one subject, from the file's position on.
+type History = Vec<Statement>;
 
 #[derive(Debug, Default)]
-struct Pages {
-    told: HashMap<Subject, EffectiveRecord>,
-    /// Items without a key of their own, by what tells them apart at first glance.
+struct LoggedHistory {
+    histories: HashMap<Subject, History>,
+    /// Items without a key, by [`unkeyed_hash`].
     unkeyed: HashMap<[u8; 32], Vec<ItemId>>,
 }
 
-/// The past of the database, read when it is first needed.
+/// The logged history of the database, read when it is first needed.
 #[derive(Debug)]
 pub(super) struct Past {
-    /// The last transaction that belongs to it.
+    /// The last transaction before the import.
     until: u64,
-    pages: Option<Pages>,
+    logged: Option<LoggedHistory>,
     /// Statements that repeated the present before the past was read.
     noted: Vec<(Subject, Statement)>,
 }
 
 impl Past {
     pub(super) fn new(database: &Holotype) -> Past {
-        Past { until: database.snapshot().commit(), pages: None, noted: Vec::new() }
+        Past { until: database.snapshot().commit(), logged: None, noted: Vec::new() }
     }
 
-    /// Notes a statement that changes nothing.
+    /// Notes a statement that repeats the present state.
     pub(super) fn repeats(&mut self, subject: Subject, statement: Statement) {
-        match &mut self.pages {
-            Some(pages) => {
-                pages.come_to(&subject, &statement);
+        match &mut self.logged {
+            Some(logged) => {
+                logged.advance_to(&subject, &statement);
             }
             None => self.noted.push((subject, statement)),
         }
     }
 
-    /// True if the log said so before the import began.
+    /// True if the log contained the statement before the import began, at or after the file's position.
     pub(super) fn holds(&mut self, database: &Holotype, subject: &Subject, statement: &Statement) -> Result<bool> {
-        Ok(self.read(database)?.come_to(subject, statement))
+        Ok(self.read(database)?.advance_to(subject, statement))
     }
 
-    /// Notes that the import said something new of a subject.
+    /// Notes that the import stated something new about a subject.
     pub(super) fn leave(&mut self, subject: &Subject) {
-        if let Some(pages) = &mut self.pages {
-            pages.told.remove(subject);
+        if let Some(logged) = &mut self.logged {
+            logged.histories.remove(subject);
         }
     }
 
-    /// The items without a key of their own that may be the one a line gives, oldest first.
+    /// The items without a key that a line may describe, oldest first.
     pub(super) fn unkeyed(&mut self, database: &Holotype, kind: u8, text: &str) -> Result<Vec<ItemId>> {
-        Ok(self.read(database)?.unkeyed.get(&glance(kind, text)).cloned().unwrap_or_default())
+        Ok(self.read(database)?.unkeyed.get(&unkeyed_hash(kind, text)).cloned().unwrap_or_default())
     }
 
-    /// Notes that a line without a key is one of the items, so that the next equal line is another.
+    /// Notes that a line without a key describes this item, so that the next equal line describes another.
     pub(super) fn take_unkeyed(&mut self, kind: u8, text: &str, item: ItemId) {
-        if let Some(items) = self.pages.as_mut().and_then(|pages| pages.unkeyed.get_mut(&glance(kind, text))) {
+        if let Some(items) = self.logged.as_mut().and_then(|logged| logged.unkeyed.get_mut(&unkeyed_hash(kind, text))) {
             items.retain(|other| *other != item);
         }
     }
 
-    fn read(&mut self, database: &Holotype) -> Result<&mut Pages> {
-        if self.pages.is_none() {
-            let mut pages = Pages::read(database, self.until)?;
+    fn read(&mut self, database: &Holotype) -> Result<&mut LoggedHistory> {
+        if self.logged.is_none() {
+            let mut logged = LoggedHistory::read(database, self.until)?;
             for (subject, statement) in self.noted.drain(..) {
-                pages.come_to(&subject, &statement);
+                logged.advance_to(&subject, &statement);
             }
-            self.pages = Some(pages);
+            self.logged = Some(logged);
         }
-        self.pages.as_mut().ok_or(Error::Cancelled("reading the past"))
+        self.logged.as_mut().ok_or(Error::Cancelled("reading the past"))
     }
 }
 
-impl Pages {
-    fn read(database: &Holotype, until: u64) -> Result<Pages> {
-        let mut pages = Pages::default();
+impl LoggedHistory {
+    fn read(database: &Holotype, until: u64) -> Result<LoggedHistory> {
+        let mut logged = LoggedHistory::default();
         let snapshot = database.snapshot();
         for transaction in crate::derive::retained_log::transactions(&database.core.log)? {
             let transaction = transaction?;
@@ -171,23 +173,23 @@ impl Pages {
                 break;
             }
             for record in &transaction.records {
-                let Some(told) = Record::effective(record)? else { continue };
-                match told.record {
+                let Some(effective) = Record::effective(record)? else { continue };
+                match effective.record {
                     Record::Item(item) => {
                         if item.key.as_ref().is_some_and(|key| key.starts_with('~')) {
                             let text = match item.field("text").map(|field| &field.value) {
                                 Some(FieldValue::Chunks { .. }) => snapshot.content(item.item())?.text().to_owned(),
                                 _ => item.text().to_owned(),
                             };
-                            pages.unkeyed.entry(glance(item.kind, &text)).or_default().push(item.item());
+                            logged.unkeyed.entry(unkeyed_hash(item.kind, &text)).or_default().push(item.item());
                         }
-                        pages.item(&item);
+                        logged.item(&item);
                     }
-                    record => pages.record(record),
+                    record => logged.record(record),
                 }
             }
         }
-        Ok(pages)
+        Ok(logged)
     }
 
     fn item(&mut self, item: &ItemRecord) {
@@ -251,22 +253,22 @@ impl Pages {
     }
 
     fn say(&mut self, subject: Subject, statement: Statement) {
-        let told = self.told.entry(subject).or_default();
-        if told.last() != Some(&statement) {
-            told.push(statement);
+        let history = self.histories.entry(subject).or_default();
+        if history.last() != Some(&statement) {
+            history.push(statement);
         }
     }
 
-    /// Goes on to the next statement of a subject that a line agrees with, if there is one.
-    fn come_to(&mut self, subject: &Subject, statement: &Statement) -> bool {
-        let Some(told) = self.told.get_mut(subject) else { return false };
-        let Some(at) = told.iter().position(|logged| statement.agrees(logged)) else { return false };
-        told.drain(..at);
+    /// Advances to the next statement about a subject that a line agrees with, if there is one.
+    fn advance_to(&mut self, subject: &Subject, statement: &Statement) -> bool {
+        let Some(history) = self.histories.get_mut(subject) else { return false };
+        let Some(at) = history.iter().position(|logged| statement.agrees(logged)) else { return false };
+        history.drain(..at);
         true
     }
 }
 
-/// The subject of what an item cites.
+/// The subject of a citation.
 pub(super) fn cites(item: ItemId, target: PointerTarget) -> Subject {
     match target {
         PointerTarget::Item(target) => Subject::Edge(item, Edge::Cites.to_byte(), ItemId(target)),
@@ -274,8 +276,8 @@ pub(super) fn cites(item: ItemId, target: PointerTarget) -> Subject {
     }
 }
 
-/// What an item without a key is looked up by.
-fn glance(kind: u8, text: &str) -> [u8; 32] {
+/// The look-up key of an item without a key.
+fn unkeyed_hash(kind: u8, text: &str) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[kind]);
     hasher.update(text.as_bytes());

@@ -1,8 +1,8 @@
-//! True if an item line says what the database holds of the item, and if not, the first member that differs.
+//! Comparison of an item line with the stored item: the first member that differs, if any.
 //!
-//! An item is compared as it was written and, where that may have changed since, as it stands: status and utility by
-//! marks, `active` by a deactivation, pointers by later citations. A step that the line does not state is the engine's
-//! to give, a vector that it does not state an embedder's.
+//! An item is compared as it was written and, for attributes that may change, as it is now: status and utility by
+//! marks, `active` by a deactivation, pointers by later citations. If the line does not state a step, the engine
+//! assigned it; if it does not state a vector, an embedder computed it.
 
 use crate::interchange::{
     self,
@@ -29,13 +29,13 @@ pub(super) struct Difference {
     pub(super) given: String,
 }
 
-/// An item as it is stored.
+/// A stored item.
 pub(super) struct Stored {
     content: Content,
     attributes: Attributes,
     pointers: Vec<PointerRecord>,
     episode: Option<String>,
-    /// The vector is an embedder's, so a line need not state it.
+    /// True if an embedder computed the vector, so that a line need not state it.
     embedded: bool,
 }
 
@@ -49,7 +49,7 @@ impl Stored {
         Ok(Stored { content, attributes: state.attributes(id)?, pointers: state.pointers(id)?, episode, embedded })
     }
 
-    /// The text; nothing when it was forgotten.
+    /// The text; `None` if it was forgotten.
     fn said(&self) -> Option<&str> {
         (!self.attributes.redacted).then(|| self.record().text())
     }
@@ -144,8 +144,7 @@ impl Stored {
         compare.option("origin", Origin::from_byte(record.origin).map(Origin::as_str), Some(origin));
     }
 
-    /// The line's pointers must be pointers that the item was written with or has now, and miss none that it was
-    /// written with and has still.
+    /// The line's pointers must be original or present pointers of the item, and must include all that are both.
     fn differing_pointer(&self, transaction: &mut Transaction<'_>, line: &[Pointer]) -> Result<Option<Difference>> {
         let written = &self.record().from;
         let kept: Vec<&PointerRecord> = written.iter().filter(|pointer| self.pointers.contains(pointer)).collect();
@@ -175,7 +174,7 @@ impl Stored {
     }
 }
 
-/// True if an item is or was called by a key.
+/// True if an item has or had this key.
 fn is_called(transaction: &mut Transaction<'_>, id: ItemId, key: &str) -> Result<bool> {
     if transaction.state()?.item_by_key(key)? == Some(id) {
         return Ok(true);
@@ -183,7 +182,7 @@ fn is_called(transaction: &mut Transaction<'_>, id: ItemId, key: &str) -> Result
     Ok(transaction.content(id)?.record.key.as_deref() == Some(key))
 }
 
-/// True if a line's pointer is a stored one; keys mean what they meant when the pointer was stored.
+/// True if a line's pointer equals a stored one; its key counts as of when the pointer was stored.
 pub(super) fn same_pointer(transaction: &mut Transaction<'_>, line: &Pointer, stored: &PointerRecord) -> Result<bool> {
     let same_hash =
         |hash: &Option<String>| hash.as_ref().is_none_or(|hash| hex(&stored.hash).starts_with(hash.as_str()));

@@ -1,4 +1,4 @@
-//! Lines that say something of the database, an episode or items that are there.
+//! Lines about the database, an episode or existing items.
 
 use super::fault::{At, Failure, Fault};
 use super::items::{pointer, word};
@@ -73,7 +73,7 @@ impl Import<'_> {
         Ok(Outcome::Added)
     }
 
-    /// An item that was forgotten where the line comes from is forgotten here too.
+    /// Forgets an item that was forgotten in the database that the line comes from.
     pub(super) fn redact(&mut self, line: &Redact) -> Result<Outcome, Failure> {
         let id = self.transaction()?.find(&Target::Key(line.key.clone())).at(&["redact", "key"])?;
         if self.transaction()?.attributes(id)?.redacted {
@@ -89,7 +89,7 @@ impl Import<'_> {
                 return Err(Fault::new(&["redact", "field"], "invalid", message).into());
             }
         }
-        // What says something can be erased only where it stands.
+        // Content of this transaction can be erased only after its commit.
         if self.transaction()?.wrote_content(id) {
             self.commit()?;
         }
@@ -99,7 +99,7 @@ impl Import<'_> {
         Ok(Outcome::Added)
     }
 
-    /// Notes that an item came without a text.
+    /// Notes an item without a text.
     pub(super) fn note_wordless(&mut self, id: ItemId, wordless: bool) -> Result<()> {
         if wordless {
             let key = self.transaction()?.names()?.key_of(id)?;
@@ -108,7 +108,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// What a line gives, unless it stands already or once did.
+    /// The value of a line, unless it is the present one or was a former one.
     fn unless_known<T: Clone + PartialEq>(
         &mut self,
         subject: Subject,
@@ -181,7 +181,7 @@ impl Import<'_> {
         Ok(Outcome::Added)
     }
 
-    /// True if an item had a pointer before the import began that an unlink has taken away since.
+    /// True if an item had this pointer before the import began and an unlink removed it.
     fn was_cited(&mut self, from: ItemId, to: &Pointer) -> Result<bool> {
         for target in self.targets(to)? {
             let given = pointer::Pointer { target, ..pointer(to) };
@@ -193,7 +193,7 @@ impl Import<'_> {
         Ok(false)
     }
 
-    /// What the target of a pointer may be: every item its key may mean, or the page.
+    /// The possible targets of a pointer: every item that its key may mean, or the page.
     fn targets(&mut self, to: &Pointer) -> Result<Vec<Target>> {
         Ok(match to {
             Pointer::Page { page, .. } => vec![Target::Page(page.clone())],
@@ -201,7 +201,7 @@ impl Import<'_> {
         })
     }
 
-    /// Takes back a pointer to a span or a page.
+    /// Removes a pointer to a span or a page.
     fn uncite(&mut self, line: &Link) -> Result<Outcome, Failure> {
         for from in self.called(&line.from)? {
             for target in self.targets(&line.to)? {
@@ -385,12 +385,12 @@ impl Import<'_> {
     }
 }
 
-/// A failure that calls both ends of a link by their keys.
+/// The failure with the keys of both ends of a link.
 fn called(failure: Failure, line: &Link, from: ItemId, to: ItemId) -> Failure {
-    failure.calling(from, &line.from).calling(to, line.to.target())
+    failure.naming(from, &line.from).naming(to, line.to.target())
 }
 
-/// The key of a link's far end, which only `cites` may give as more than a key.
+/// The key of a link's target, which may be more than a key only for `cites`.
 fn plain_end<'l>(line: &'l Link, kind: &str) -> Result<&'l str, Failure> {
     match &line.to {
         Pointer::Field { key, field, span: None, hash: None } if field == Pointer::FIELD => Ok(key),

@@ -1,4 +1,4 @@
-//! Where a value stands, for the errors of those who look at it only after it was read.
+//! The place of a value, for errors that are detected after reading.
 
 use super::{JsonError, JsonType, Parser};
 

@@ -1,4 +1,4 @@
-//! The header of a `.npy` file, in and out; its layout stands in the module above.
+//! Reads and writes the header of a `.npy` file; the parent module documents its layout.
 
 use super::{HEADER_LEN, NpyError, Precision, Result, io_error};
 use std::fs::File;
@@ -13,7 +13,7 @@ const MAX_HEADER_TEXT_LEN: usize = 10_000;
 const TEXT_AT: usize = MAGIC.len() + 2 + 2;
 
 const _: () = assert!(HEADER_LEN.is_multiple_of(64) && TEXT_AT == 10);
-/// What the header of any `.npy` file says.
+/// The header of any `.npy` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NpyHeader {
     /// Type of an element, such as `<f4` or `|u1`.
@@ -22,7 +22,7 @@ pub struct NpyHeader {
     pub fortran_order: bool,
     /// Length of each dimension.
     pub shape: Vec<u64>,
-    /// Where the elements begin in the file.
+    /// The offset of the elements in the file.
     pub data_at: u64,
 }
 
@@ -137,7 +137,7 @@ impl Dictionary {
     }
 }
 
-/// What is left of a Python literal.
+/// The rest of a Python literal.
 struct Literal<'t> {
     rest: &'t str,
 }

@@ -1,8 +1,9 @@
-//! The catalog, the columns and the tree's hashes against the log they were made of.
+//! Checks the catalog, the columns and the tree's hashes against the log.
 //!
-//! The whole log is applied again, from its beginning to the snapshot's head, and the rows and attributes that come of
-//! it are compared with those of the snapshot, one by one. That takes as much memory as rows and attributes do, so
-//! above a limit it is left out, and said so. The hashes of the tree are made again from the records' and take little.
+//! The whole log is applied again, from its beginning to the snapshot's head, and the resulting rows and attributes are
+//! compared with those of the snapshot, one by one. That takes as much memory as rows and attributes, so above a limit
+//! it is skipped, which the report states. The hashes of the tree are recomputed from the records' hashes, with little
+//! memory.
 
 use super::pace::Pace;
 use super::{VerifyReport, in_catalog};
@@ -12,18 +13,20 @@ use crate::model::plural::counted;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::tables;
 use crate::state::State;
+use crate::state::content::{ContentReader, OwnItems};
 use crate::state::record_tree;
 use crate::state::replay::{Decoded, replay_rows};
 use crate::{Error, Result};
 use holotype_storage::Error as Storage;
 use holotype_storage::SmallBytes;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-/// The most memory that rows and attributes may take.
+/// The limit of memory for rows and attributes.
 const MEMORY: u64 = 256 << 20;
-/// What an item's attributes take, roughly.
+/// The approximate length of an item's attributes.
 const ATTRIBUTES_LEN: u64 = 200;
-/// The differences told at most.
+/// The greatest number of reported differences.
 const MAX_DIFFERENCES: usize = 100;
 
 pub(super) fn verify(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) -> Result<()> {
@@ -63,6 +66,7 @@ pub(super) fn verify(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyRe
             Err(error) => return Err(error),
         }
     }
+    fresh.extract_pending(&ContentReader { log: Arc::clone(&snapshot.core.log), own: OwnItems::new() })?;
     let skipped = fresh.skipped.drain(..);
     report.faults.extend(skipped.map(|what| {
         in_catalog(format!("{what}; the transaction is left out; `holotype salvage` writes a database without it"))
@@ -85,7 +89,7 @@ pub(super) fn verify(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyRe
     Ok(())
 }
 
-/// Both rows of a table side by side. Returns how many there are.
+/// Compares the rows of a table in both states. Returns their number.
 fn compare_rows(
     snapshot: &Snapshot,
     fresh: &holotype_storage::overlay::View,
@@ -125,7 +129,7 @@ fn compare_rows(
     }
 }
 
-/// The next row, if the catalog can be read: what keeps it from that is told by the check of the catalog itself.
+/// The next row, if the catalog is readable; the check of the catalog reports the fault otherwise.
 fn next(
     rows: &mut holotype_storage::overlay::Rows<'_>,
     differences: &mut Differences<'_>,
@@ -139,7 +143,7 @@ fn next(
     }
 }
 
-/// The hashes stored of the tree against those of the records.
+/// Compares the stored hashes of the tree with those of the records.
 fn tree_rows(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) -> Result<()> {
     let state = &snapshot.state;
     let mut count = 0;
@@ -165,7 +169,7 @@ fn tree_rows(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) ->
         }
         other => {
             other?;
-            // Rows that cannot be read are told by the check of the catalog.
+            // The check of the catalog reports unreadable rows.
             let there = state.scan(tables::TREE, &[]).map_or(count, |rows| rows.len() as u64);
             if there > count {
                 differences.add(format!("{} too many", counted(there - count, "rows of the tree's hashes")));
@@ -177,7 +181,7 @@ fn tree_rows(snapshot: &Snapshot, pace: &mut Pace, report: &mut VerifyReport) ->
     Ok(())
 }
 
-/// Tells differences, up to so many.
+/// Collects differences, up to a limit.
 struct Differences<'a> {
     report: &'a mut VerifyReport,
     count: usize,

@@ -1,20 +1,19 @@
-//! How fast a verification goes, and whether it goes on.
+//! Rate limit and cancellation of a verification.
 
 use crate::read::limits::Cancel;
 use crate::{Error, Result};
 use std::time::{Duration, Instant};
 
-/// How a verification is run.
+/// Options of a verification.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyOptions {
-    /// The most bytes it reads a second, so that those who work meanwhile hardly notice; nothing for as fast as it
-    /// goes.
+    /// The limit of bytes read per second, so that other work is hardly affected; `None` for no limit.
     pub bytes_per_second: Option<u64>,
-    /// Stops it from another thread.
+    /// Cancels it from another thread.
     pub cancel: Option<Cancel>,
 }
 
-/// The longest it sleeps without looking whether it was stopped.
+/// The longest sleep between checks for cancellation.
 const NAP: Duration = Duration::from_millis(50);
 
 pub(crate) struct Pace {
@@ -28,7 +27,7 @@ impl Pace {
         Pace { options: options.clone(), start: Instant::now(), bytes: 0 }
     }
 
-    /// So many bytes were read: waits until that many may have been.
+    /// Counts bytes read, and waits as long as the limit requires.
     pub(crate) fn read(&mut self, bytes: u64) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         loop {
@@ -44,7 +43,7 @@ impl Pace {
     }
 }
 
-/// How long so many bytes may take at least.
+/// The least duration of reading this many bytes.
 fn due(bytes: u64, bytes_per_second: u64) -> Duration {
     let micros = u128::from(bytes) * 1_000_000 / u128::from(bytes_per_second.max(1));
     Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))

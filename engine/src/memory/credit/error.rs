@@ -5,11 +5,11 @@
 pub struct CreditError {
     /// The line, counted from 1 in the order given; `None` if an option is wrong.
     pub line: Option<usize>,
-    /// What is wrong with it.
+    /// The fault.
     pub refusal: Refusal,
 }
 
-/// What is wrong with a line or an option.
+/// A fault of a line or an option.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -88,7 +88,7 @@ pub enum Refusal {
     Option {
         /// The option.
         option: &'static str,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
     },
 }

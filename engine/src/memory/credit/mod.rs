@@ -15,7 +15,7 @@
 //! | `A~_t = alpha A_t + (1 - alpha) A~_{t+1}` along the rollout's writes | 14 | [`WriteCredit::smoothed`] |
 //! | `A^T + lambda A~` on the tokens of the write | 15 | [`WriteCredit::token_advantage`] |
 //!
-//! Where the paper is silent:
+//! Choices that the paper leaves open:
 //!
 //! - Standard deviations are those of the population ([`Deviation::Sample`] divides by n - 1).
 //! - The batch of eq. 17 is all writes of one call, and its deviation is that of the clipped `log rho`.

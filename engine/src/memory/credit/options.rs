@@ -33,7 +33,7 @@ pub struct CreditOptions {
     pub success: Option<f64>,
     /// Multiplies by the gate of eq. 11; without it the gate is 1. Default true.
     pub gate: bool,
-    /// What is added to a deviation before dividing by it. Default 1e-6.
+    /// The number that is added to a deviation before dividing by it. Default 1e-6.
     pub epsilon: f64,
     /// Population or sample deviation. Default population.
     pub deviation: Deviation,

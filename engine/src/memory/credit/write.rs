@@ -1,6 +1,6 @@
 //! One line of input: a memory write with its scores, or the reward of a rollout.
 
-/// What the policy was asked about one memory write, as mean log-probabilities per token.
+/// One memory write, with the policy's mean log-probabilities per token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scores {
     /// `S(H_t, m_{t-1})`: the target outcome given the pre-write state with the previous memory (eq. 5); with the empty

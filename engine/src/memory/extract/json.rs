@@ -3,8 +3,11 @@
 //! An object's subject is its identifying member ([`SUBJECTS`] or `…_id`), else its first member if that is a string or
 //! a whole number beside others, else the subject of the object around it. The arguments of a call ([`ARGUMENTS`]) give
 //! the subject of its results. Nested members join their names: `{"price":{"amount":5}}` is about `price amount`.
+//!
+//! The short fields of an item are such an object too ([`record`]), with a narrower choice of subjects: most fields
+//! describe the item and name nothing.
 
-use super::{Claims, subject};
+use super::{Claims, Field, MAX_PART_LEN, subject};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -33,6 +36,29 @@ const ENVELOPE: [&str; 14] = [
     "schema",
 ];
 
+/// Fields that hold text, an address of it, or a step of a trajectory: no attributes of a subject.
+const CONTENT: [&str; 16] = [
+    "text",
+    "title",
+    "content",
+    "body",
+    "summary",
+    "snippet",
+    "url",
+    "uri",
+    "link",
+    "href",
+    "source",
+    "observation",
+    "action",
+    "state",
+    "reward",
+    "subgoal",
+];
+
+/// Fields that identify the thing an item is about.
+const FIELD_SUBJECTS: [&str; 6] = ["entity", "subject", "sku", "code", "identifier", "name"];
+
 /// Members that name the unit of the numbers beside them.
 const UNITS: [&str; 4] = ["currency", "unit", "units", "uom"];
 
@@ -56,7 +82,43 @@ pub(super) fn extract(text: &str, claims: &mut Claims<'_>) -> bool {
     true
 }
 
-/// What surrounds a value.
+/// Adds the claims of the short fields of an item, read as the members of one object. Their subject is an identifying
+/// field, `…_id`, or the first code: `flight` with the value `TK129`.
+pub(super) fn record<'t>(fields: &[Field<'t>], claims: &mut Claims<'t>) {
+    let is_short = |text: &str| {
+        let text = text.trim();
+        (1..=MAX_PART_LEN).contains(&text.len()) && !text.contains('\n') && !text.starts_with(['{', '['])
+    };
+    let mut members: Vec<(usize, String, &str)> = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        let name = subject::attribute(field.name);
+        let names_nothing = CONTENT.contains(&name.as_str()) || ENVELOPE.contains(&name.as_str());
+        if is_short(field.text) && !names_nothing && !ARGUMENTS.contains(&name.as_str()) {
+            members.push((index, name, field.text.trim().trim_matches('"')));
+        }
+    }
+    let is_unit = |name: &str| UNITS.contains(&name);
+    let named = |wanted: &&str| members.iter().find(|(_, name, _)| name == wanted);
+    let by_name = || FIELD_SUBJECTS.iter().find_map(named);
+    let by_id = || members.iter().find(|(_, name, _)| name.ends_with(" id") && !subject::is_volatile(name));
+    let by_code = || members.iter().find(|(_, name, value)| !is_unit(name) && subject::is_code(value));
+    let Some((of, kind, value)) = by_name().or_else(by_id).or_else(by_code) else { return };
+    let kind = if FIELD_SUBJECTS.contains(&kind.as_str()) { "" } else { kind.strip_suffix(" id").unwrap_or(kind) };
+    let subject = format!("{kind} {value}");
+    let unit = members.iter().find(|(_, name, _)| is_unit(name)).map(|(.., unit)| *unit);
+    for (index, name, value) in members.iter().filter(|(index, ..)| index != of) {
+        let is_number = value.parse::<f64>().is_ok_and(f64::is_finite);
+        let value = match unit {
+            Some(_) if is_unit(name) => continue,
+            Some(unit) if is_number => Cow::Owned(format!("{value} {unit}")),
+            _ => Cow::Borrowed(*value),
+        };
+        (claims.field, claims.text) = (*index, fields[*index].text);
+        claims.add_at(subject.trim(), name, value, 0..claims.text.len());
+    }
+}
+
+/// The context of a value.
 #[derive(Clone, Default)]
 struct Context {
     /// Empty if nothing around the value names one.
@@ -183,7 +245,9 @@ fn subject_of(object: &Map<String, Value>, is_outermost: bool) -> Option<(String
     let first = || {
         let (name, value) = members.next().filter(|(name, _)| is_outermost && object.len() > 1 && !is_wrapper(name))?;
         let plain = subject::attribute(name);
-        if ARGUMENTS.contains(&plain.as_str()) || ATTRIBUTES.contains(&plain.as_str()) || is_measure(value) {
+        let is_amount = value.is_number() && UNITS.iter().any(|unit| object.contains_key(*unit));
+        let names_nothing = ARGUMENTS.contains(&plain.as_str()) || ATTRIBUTES.contains(&plain.as_str());
+        if names_nothing || is_amount || is_measure(value) {
             return None;
         }
         Some((name.clone(), format!("{plain} {}", label(value)?)))

@@ -231,8 +231,17 @@ fn colon(about: &str, text: &str, claims: &mut Claims<'_>) -> bool {
         return false;
     }
     let (subject, attribute) = subject::split(key);
-    let subject = if subject.is_empty() { about } else { subject };
-    claims.add(subject, if attribute.is_empty() { key } else { attribute }, value);
+    if attribute.is_empty() {
+        // `Flight TK129: delayed`, `Terminal 2: the gate is D24`: the key is what the value is about. A key without a
+        // digit may be a speaker.
+        if value.chars().all(char::is_alphabetic) && subject.bytes().any(|byte| byte.is_ascii_digit()) {
+            claims.add(subject, "state", value);
+        } else {
+            prose::extract(subject, value, claims);
+        }
+        return true;
+    }
+    claims.add(if subject.is_empty() { about } else { subject }, attribute, value);
     true
 }
 

@@ -4,13 +4,15 @@
 //! |---|---|---|
 //! | call | `search_flights(flight TK129): price = $583` | tk129, price, `583 USD` |
 //! | JSON | `{"flight":"TK129","price":583,"currency":"USD"}` | the same |
+//! | fields | `flight` = `TK129`, `price` = `583`, `currency` = `USD` of one item | the same |
 //! | key and value | `Gate: D24` below the line `Flight TK129:` | tk129, gate, `d24` |
 //! | table | <code>\| flight \| gate \|</code>, one row per subject | tk129, gate, `d24` |
 //! | prose | `The gate of flight TK129 is D24.`, `Flight TK129's gate is now D24.` | the same |
 //! | numeric assertion | `Batch 9269 has 45,155 records.` | batch 9269, records, `45155` |
 //!
-//! The subject is the argument of the call, the subject member of the JSON object, or the noun phrase before the
-//! attribute. Without a subject there is no claim: a claim about nothing in particular would contest every other.
+//! The subject is the argument of the call, the subject member of the JSON object or record of fields, or the noun
+//! phrase before the attribute. Without a subject there is no claim: a claim about nothing in particular would contest
+//! every other.
 //!
 //! Invariants:
 //!
@@ -49,7 +51,7 @@ pub struct Field<'a> {
     pub text: &'a str,
 }
 
-/// What an item says about one attribute of one subject.
+/// An item's statement about one attribute of one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractedClaim {
     /// The subject, normalised: `flight tk129` is `tk129`.
@@ -86,7 +88,8 @@ impl Default for ExtractOptions {
     }
 }
 
-/// Extracts the claims of an item, in the order of its fields and text, without repetitions.
+/// Extracts the claims of an item without repetitions: of its short fields read as one record, then of the text of each
+/// field.
 ///
 /// `tool` is the name of the tool of a call; a call without arguments is about the tool itself.
 ///
@@ -101,7 +104,9 @@ impl Default for ExtractOptions {
 pub fn extract(tool: Option<&str>, fields: &[Field<'_>], options: &ExtractOptions) -> Vec<ExtractedClaim> {
     let ignore = options.ignore.iter().map(|name| subject::attribute(name)).collect();
     let mut claims = Claims { ignore, most: options.max_claims, found: Vec::new(), field: 0, text: "" };
-    for (index, field) in fields.iter().enumerate() {
+    json::record(fields, &mut claims);
+    let is_error = |name: &str| matches!(subject::attribute(name).as_str(), "error" | "errors");
+    for (index, field) in fields.iter().enumerate().filter(|(_, field)| !is_error(field.name)) {
         let text = cut(field.text, MAX_TEXT_LEN);
         (claims.field, claims.text) = (index, text);
         if !json::extract(text, &mut claims) {

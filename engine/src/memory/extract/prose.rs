@@ -2,7 +2,7 @@
 
 use super::{Claims, MAX_PART_LEN, normalise, subject};
 
-/// What stands between a subject with its attribute and the value; longer ones first.
+/// The words between a subject with its attribute and the value; longer ones first.
 const COPULAS: [&str; 30] = [
     " has been changed to ",
     " has been updated to ",
@@ -36,7 +36,7 @@ const COPULAS: [&str; 30] = [
     " were ",
 ];
 
-/// Verbs whose object is a quantity, a time or a code; the verb is the attribute.
+/// Verbs whose object is a quantity, a time or a code; the verb is the attribute, except that `costs` states a `price`.
 const VERBS: [&str; 22] = [
     "costs",
     "departs",
@@ -68,13 +68,66 @@ const DOUBTS: [&str; 14] = [
     "would ", "is ",
 ];
 
+/// Words about how sure a speaker is of what follows. A guess claims something too: it loses against what is
+/// known by its status and source, and not by being passed over.
+const HEDGES: [&str; 30] = [
+    "i believe ",
+    "i think ",
+    "i guess ",
+    "i assume ",
+    "i suppose ",
+    "i recall ",
+    "i remember ",
+    "i expect ",
+    "i would say ",
+    "i'd say ",
+    "i'm fairly sure ",
+    "i am fairly sure ",
+    "i'm pretty sure ",
+    "i am pretty sure ",
+    "i'm quite sure ",
+    "i am quite sure ",
+    "i'm sure ",
+    "i am sure ",
+    "we believe ",
+    "we think ",
+    "my guess is ",
+    "my understanding is ",
+    "it seems ",
+    "it appears ",
+    "it looks like ",
+    "as far as i know, ",
+    "if i remember correctly, ",
+    "from memory, ",
+    "probably ",
+    "that ",
+];
+
+/// Adverbs before a value.
+const ADVERBS: [&str; 8] =
+    ["probably ", "likely ", "presumably ", "apparently ", "currently ", "still ", "now ", "already "];
+
+/// A text without what it begins with of some words, in any case.
+fn without<'t>(mut text: &'t str, openings: &[&str]) -> &'t str {
+    let begins = |text: &'t str, opening: &str| {
+        let start = text.get(..opening.len()).filter(|start| start.eq_ignore_ascii_case(opening))?;
+        text.get(start.len()..)
+    };
+    while let Some(rest) = openings.iter().find_map(|opening| begins(text, opening)) {
+        text = rest;
+    }
+    text
+}
+
 /// Adds the claims of a text; a sentence without a subject of its own is about `about`.
 pub(super) fn extract(about: &str, text: &str, claims: &mut Claims<'_>) {
     for sentence in sentences(text) {
         if sentence.ends_with('?') {
             continue;
         }
+        let sentence = without(sentence, &HEDGES);
         for clause in clauses(sentence) {
+            let clause = without(clause, &HEDGES);
             if !is_doubted(clause) {
                 let _ = copula(about, clause, claims) || numeric(clause, claims) || verb(clause, claims);
             }
@@ -88,7 +141,7 @@ fn copula(about: &str, clause: &str, claims: &mut Claims<'_>) -> bool {
     // The first in the clause; of those at one place the first, which is the longest.
     let Some((at, copula)) = found.min_by_key(|(at, _)| *at) else { return false };
     let (Some(left), Some(value)) = (clause.get(..at), clause.get(at + copula.len()..)) else { return false };
-    let (left, value) = (left.trim(), value.trim());
+    let (left, value) = (left.trim(), without(value.trim(), &ADVERBS));
     if left.len() > MAX_PART_LEN || value.starts_with("not ") || value.split_whitespace().count() > 8 {
         return false;
     }
@@ -153,7 +206,8 @@ fn verb(clause: &str, claims: &mut Claims<'_>) -> bool {
     if name.len() > MAX_PART_LEN || !is_measure(value) {
         return false;
     }
-    claims.add(name, verb, value);
+    // A thing that costs 5 has the price 5.
+    claims.add(name, if verb == "costs" { "price" } else { verb }, value);
     true
 }
 

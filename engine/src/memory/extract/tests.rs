@@ -89,6 +89,13 @@ fn prose() {
     assert_claims("Flight TK129 departs at 8:15 pm, and its gate is D24.", &["departs of tk129 = 20:15"]);
     assert_claims("Flight TK129 is delayed.", &["state of tk129 = delayed"]);
     for text in [
+        "I believe the price of flight TK129 is $583.",
+        "I think that the price of flight TK129 is probably 583 dollars.",
+        "If I remember correctly, flight TK129's price is $583.",
+    ] {
+        assert_claims(text, &["price of tk129 = 583 USD"]);
+    }
+    for text in [
         "What is the price of flight TK129?",
         "If the price of X1 is 5, buy.",
         "It is $5.",
@@ -96,6 +103,39 @@ fn prose() {
     ] {
         assert_claims(text, &[]);
     }
+}
+
+#[test]
+fn short_fields_are_one_record() {
+    let of = |fields: &[(&str, &str)]| {
+        let fields: Vec<Field<'_>> = fields.iter().map(|(name, text)| Field { name, text }).collect();
+        let claims = extract(None, &fields, &ExtractOptions::default());
+        let written = |claim: &ExtractedClaim| fields[claim.field].text[claim.span.clone()].to_owned();
+        claims.iter().map(|c| format!("{} = {} ({})", c.name(), c.value, written(c))).collect::<Vec<_>>()
+    };
+    let text = ("text", "Cheapest flight to Oslo: TK129 on 9 March, cost 583 USD per adult");
+    assert_eq!(
+        of(&[text, ("flight", "TK129"), ("price", "583"), ("currency", "USD")]),
+        ["price of tk129 = 583 USD (583)"]
+    );
+    assert_eq!(of(&[text, ("batch_id", "9269"), ("state", "x"), ("rows", "5")]), ["rows of batch 9269 = 5 (5)"]);
+    assert_eq!(of(&[("name", "Oslo"), ("wet", "true")]), ["wet of oslo = true (true)"]);
+    // A page and a step of a trajectory are about nothing that has attributes.
+    assert_eq!(of(&[("title", "Fares"), ("url", "https://fares.example/lis"), ("price", "149")]), [""; 0]);
+    assert_eq!(of(&[("observation", "door A12"), ("action", "go"), ("reward", "1")]), [""; 0]);
+    assert_eq!(
+        of(&[("flight", "TK129"), ("price", "583"), ("error", "504: price of TK129 is 1")]),
+        ["price of tk129 = 583 (583)"]
+    );
+}
+
+#[test]
+fn a_key_that_names_a_thing_is_the_subject_of_its_value() {
+    assert_claims("Flight TK129: delayed", &["state of tk129 = delayed"]);
+    assert_claims("Terminal 2: the gate is D24", &["gate of terminal 2 = d24"]);
+    assert_claims("Alice: yes", &[]);
+    assert_claims("Cheapest flight to Oslo: TK129 on 9 March, cost 583 USD", &[]);
+    assert_claims("Flight TK129 costs $583.", &["price of tk129 = 583 USD"]);
 }
 
 #[test]

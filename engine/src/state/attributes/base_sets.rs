@@ -10,6 +10,7 @@
 //! | failed | with status `failed` |
 //! | layer | visible, in a layer |
 //! | eligible | visible, in a layer, not failed |
+//! | lost support | recalls whose sources all went bad; those that never had one are not among them |
 //!
 //! Invariants:
 //! 1. A cached set is valid for one store and one bound; another bound gets sets of its own.
@@ -17,7 +18,7 @@
 
 use super::{AttributeStore, Column, ValueTest};
 use crate::Result;
-use crate::model::item::{Attributes, ItemId, Layer, Status};
+use crate::model::item::{Attributes, ItemId, Layer, Status, Support};
 use holotype_index::bitmap::Bits;
 use std::sync::{Arc, OnceLock};
 
@@ -29,6 +30,7 @@ pub(crate) struct CachedSets {
     failed: OnceLock<Arc<Bits>>,
     layers: [OnceLock<Arc<Bits>>; 3],
     eligible: [OnceLock<Arc<Bits>>; 3],
+    lost_support: OnceLock<Arc<Bits>>,
 }
 
 /// With more changed items than this, sets are computed from the columns again.
@@ -98,6 +100,19 @@ impl BaseSets<'_> {
         })
     }
 
+    /// The recalls whose sources all went bad. One that never had a source is not among them.
+    pub(crate) fn lost_support(&self) -> Result<Arc<Bits>> {
+        let again = |base_sets: &CachedSets| base_sets.lost_support.get().cloned();
+        self.cached(&self.sets.lost_support, again, has_lost_support, || {
+            let (store, bound) = (self.store, self.sets.bound);
+            let unsupported = i64::from(Support::Unsupported.to_byte());
+            let unsupported =
+                store.select_values(Column::Support, bound, ValueTest::Range(unsupported, unsupported))?;
+            let ungrounded = store.select_values(Column::Ungrounded, bound, ValueTest::Range(1, 1))?;
+            Ok(unsupported.and(&store.layer(Layer::Recall, bound)?).and_not(&ungrounded))
+        })
+    }
+
     /// Visible items of a layer.
     pub(crate) fn layer(&self, layer: Layer) -> Result<Arc<Bits>> {
         let again = |base_sets: &CachedSets| base_sets.layers[layer as usize].get().cloned();
@@ -150,6 +165,10 @@ fn is_visible(item: &Attributes) -> bool {
     item.active && !item.redacted
 }
 
+fn has_lost_support(item: &Attributes) -> bool {
+    item.layer() == Layer::Recall && item.support == Support::Unsupported && !item.ungrounded
+}
+
 fn has_failed(item: &Attributes) -> bool {
     item.status == Some(Status::Failed)
 }
@@ -190,13 +209,16 @@ mod tests {
         attributes.active = look & 4 == 0;
         attributes.redacted = look & 8 != 0;
         attributes.status = (look & 16 != 0).then_some(Status::Failed);
+        attributes.support = if look & 32 != 0 { Support::Unsupported } else { Support::Supported };
+        attributes.ungrounded = look & 64 != 0;
         attributes
     }
 
     /// All base sets of a store.
     fn sets(store: &AttributeStore, bound: u32) -> Vec<Arc<Bits>> {
         let base_sets = store.base_sets(bound);
-        let mut all = vec![base_sets.visible().unwrap(), base_sets.failed().unwrap()];
+        let mut all =
+            vec![base_sets.visible().unwrap(), base_sets.failed().unwrap(), base_sets.lost_support().unwrap()];
         for layer in Layer::ALL {
             all.extend([base_sets.layer(*layer).unwrap(), base_sets.eligible(*layer).unwrap()]);
         }

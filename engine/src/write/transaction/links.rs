@@ -26,7 +26,8 @@ impl Transaction<'_> {
         }
         if edge.is_lineage() && (to >= from || near.layer() == Layer::Trace || far.layer() == Layer::Theme) {
             return Err(Error::Invalid(format!(
-                "{from} cannot link by {edge} to {to}: the edge goes from a recall or theme to an earlier trace or recall"
+                "{from} cannot link by {edge} to {to}: \
+                     the edge goes from a recall or theme to an earlier trace or recall"
             )));
         }
         if edge == Edge::Parent {

@@ -102,7 +102,7 @@ fn with_changed(folder: &str, change: impl Fn(&mut Vec<u8>)) -> SimVfs {
     disk
 }
 
-/// What is told when it is not opened; nothing when it is.
+/// The error of opening; `None` if it opens.
 fn refusal(disk: &SimVfs, options: Options) -> Option<String> {
     let before = files(disk);
     match open(disk, options) {
@@ -145,7 +145,7 @@ fn versions_and_features_of_the_log_decide_who_may_open() {
         })
     };
     check(&log(16, !0), None, None);
-    check(&log(20, 1 << 31), None, Some("may only read (bit 31); open it read-only, or upgrade; nothing was changed"));
+    check(&log(20, 1 << 31), None, Some("can only read (bit 31); open it read-only, or upgrade; nothing was changed"));
     let why = Some("incompatible features (bits 0, 30); upgrade to open it; nothing was changed");
     check(&log(24, 1 << 30 | 1), why, why);
     let why = Some("log format 2, while 1 is the newest known; upgrade to open it");
@@ -164,10 +164,10 @@ fn versions_and_features_of_derived_files_decide_who_may_open() {
             })
         };
         check(&derived(56, 0xff), None, None);
-        check(&derived(57, 4), None, Some("may only read (bit 2); open it read-only, upgrade, or make it anew"));
-        let why = Some("incompatible features (bit 3); upgrade to open it, or make it anew");
+        check(&derived(57, 4), None, Some("can only read (bit 2); open it read-only, upgrade, or rebuild it"));
+        let why = Some("incompatible features (bit 3); upgrade to open it, or rebuild it");
         check(&derived(58, 8), why, why);
-        let why = Some("frame version 2, while 1 is the newest known; upgrade to open it, or make it anew");
+        let why = Some("frame version 2, while 1 is the newest known; upgrade to open it, or rebuild it");
         check(&derived(8, 2), why, why);
         check(&derived(12, 200), Some("content version 200"), Some("content version 200"));
         // Derived files can be made anew from the log by whoever knows the log.

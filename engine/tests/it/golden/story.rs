@@ -1,11 +1,11 @@
-//! What a golden database says, in words that later versions can still say.
+//! The content of a golden database, in terms that later versions can still use.
 
 use holotype::answer::Output;
 use holotype::query::Params;
 use holotype::{Edge, ItemId, Result, Snapshot};
 use std::fmt::Write;
 
-/// What else is asked: nothing of it may depend on when the database was made.
+/// Further statements, whose answers must not depend on when the database was created.
 const STATEMENTS: [&str; 6] = [
     "find claims order by name, value return name, value, item, won",
     "find receipts return receipt, statement, rows, commit",

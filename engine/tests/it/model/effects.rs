@@ -1,4 +1,4 @@
-//! What an operation does to the model, and when it must be refused.
+//! The effect of an operation on the model, and when it must be refused.
 
 use crate::model::operation::{CLOCK, Op, key_name, text};
 use crate::model::plain::{MClaim, MItem, MPointer, Model};

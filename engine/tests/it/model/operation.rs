@@ -1,11 +1,11 @@
-//! What is done, at random: the operations, how they are drawn, and the words and keys that their numbers stand for.
+//! Random operations: their kinds, how they are drawn, and the words and keys for their numbers.
 
 use holotype::{Edge, Kind, Source, Status};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-/// Where the clock stands, in microseconds since 1970.
+/// The time of the clock, in microseconds since 1970.
 pub(crate) const CLOCK: i64 = 1_770_000_000_000_000;
 
 #[derive(Clone, Debug)]

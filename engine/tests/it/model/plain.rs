@@ -90,7 +90,7 @@ pub(crate) struct MClaim {
     pub(crate) global: bool,
 }
 
-/// What an item has of its sources.
+/// The attributes that an item inherits from its sources.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Derived {
     pub(crate) status: Option<Status>,
@@ -292,7 +292,7 @@ impl Model {
         }
     }
 
-    /// Where a reader of an episode stands by default: its newest step and time, and the version there.
+    /// The default position of a reader of an episode: its newest step and time, and the version there.
     pub(crate) fn reader(&self, episode: usize) -> (Option<u64>, Option<i64>, Option<String>) {
         let traces: Vec<&MItem> = self
             .items

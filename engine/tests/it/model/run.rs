@@ -20,10 +20,10 @@ const DATABASE: &str = "/memory.holo";
 pub(crate) struct Bench {
     sim: SimVfs,
     database: Option<Holotype>,
-    /// What is committed.
+    /// The committed state.
     model: Model,
     kept: Vec<(Snapshot, String)>,
-    /// What was said after each commit.
+    /// The content after each commit.
     said: BTreeMap<u64, String>,
 }
 
@@ -41,14 +41,14 @@ fn said(snapshot: &Snapshot) -> String {
     let params = [("v".to_owned(), ParamValue::Vector(vec![1.0, 0.5]))].into_iter().collect();
     let asked = match answers(snapshot, ASKED, &params) {
         Ok(answers) => answers,
-        // What a statement names is not there yet.
+        // The statement refers to something that does not exist yet.
         Err(error) => error.to_string(),
     };
     everything(snapshot).unwrap() + &asked
 }
 
 fn open_options() -> Options {
-    Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), ..Options::default() }
+    Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), rules: 1, ..Options::default() }
 }
 
 impl Bench {
@@ -106,7 +106,7 @@ impl Bench {
         }
     }
 
-    /// What is done between transactions.
+    /// Runs an operation between transactions.
     fn between(&mut self, op: &Op) {
         let database = self.database.take().unwrap();
         let before = everything(&database.snapshot()).unwrap();

@@ -39,7 +39,7 @@ pub(crate) fn everything(snapshot: &Snapshot) -> Result<String, Error> {
     Ok(all)
 }
 
-/// What statements answer, without what it took to answer them.
+/// The answers of statements, without durations.
 pub(crate) fn answers(snapshot: &Snapshot, script: &str, params: &Params) -> Result<String, Error> {
     let mut all = String::new();
     for output in snapshot.query(script, params)? {
@@ -55,7 +55,7 @@ pub(crate) fn answers(snapshot: &Snapshot, script: &str, params: &Params) -> Res
     Ok(all)
 }
 
-/// What `verify` finds; an error of verifying is a finding too.
+/// The findings of `verify`; an error of verifying is a finding too.
 #[allow(dead_code, reason = "not every test asks for them")]
 pub(crate) fn faults(database: &Holotype) -> Vec<String> {
     match database.verify(&mut |_, _| {}) {

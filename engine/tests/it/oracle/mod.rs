@@ -52,7 +52,7 @@ fn compare(seed: u64) -> u64 {
         if pairs == STATEMENTS {
             break;
         }
-        // What was known after an earlier commit is what a reader of that time was given.
+        // A read as of an earlier commit equals a read at that time.
         let then = random.below(snapshots.len() as u64 * 2) as usize;
         let exported = exported.get(then).unwrap_or(present);
         let (mut source, vector) = statements::any(&mut random, exported);

@@ -35,13 +35,13 @@ pub(crate) struct Row {
     words: Vec<String>,
 }
 
-/// What a listing answers.
+/// The answer of a listing.
 pub(crate) struct Listed {
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// What a recall answers: the rows, and the score of everything that could be one.
+/// The answer of a recall: the rows, and the score of every candidate.
 pub(crate) struct Recalled {
     pub(crate) rows: Vec<u32>,
     pub(crate) all: Vec<(u32, f64)>,
@@ -49,7 +49,7 @@ pub(crate) struct Recalled {
     pub(crate) is_close: bool,
 }
 
-/// Where the reader stands.
+/// The reader's position.
 #[derive(Clone, Default, Debug)]
 struct ReaderPosition {
     episode: Option<String>,
@@ -140,7 +140,7 @@ impl Exported {
         self.text(id, "layer").expect("every item has a layer")
     }
 
-    /// Where a reader stands who says so much; what is not said is the newest there is.
+    /// The position of a reader with these members; absent ones are the newest values.
     fn standing(&self, scope: Option<&Scope>, given: Option<&Reader>) -> ReaderPosition {
         let mut standing = ReaderPosition::default();
         if let Some(Scope::Episodes(ids)) = scope

@@ -46,8 +46,9 @@ impl Random {
 
 /// The database after its last commit, and as it was after each.
 pub(crate) fn write(random: &mut Random) -> Vec<Snapshot> {
-    let options =
-        Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), ..Options::with_space(Space::new("test", 2)) };
+    let space = Space::new("test", 2);
+    let clock = Arc::new(FixedClock(CLOCK));
+    let options = Options { page_size: 4096, rules: 1, clock, ..Options::with_space(space) };
     let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).expect("a new disk");
     let mut transaction = database.begin().expect("nobody else writes");
     transaction.set("recall.fold", "1").expect("a setting");

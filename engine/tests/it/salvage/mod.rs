@@ -1,4 +1,4 @@
-//! What can be read of a damaged database is in the new one; what cannot is told.
+//! Everything readable of a damaged database is in the new one, and the report lists the rest.
 
 mod forgotten;
 mod interrupted;
@@ -32,9 +32,8 @@ impl Place {
             transaction.commit(Durability::Flush).unwrap();
         }
         let run = |script: &str| database.query(script, &Params::new()).unwrap();
-        run(
-            "forget 't7' because 'asked to'; mark 't8' failed because 'y'; link 'r1' sibling 'r2'; close episode 'trip'",
-        );
+        run("forget 't7' because 'asked to'; mark 't8' failed because 'y'; link 'r1' sibling 'r2'; \
+         close episode 'trip'");
         database.close().unwrap();
         place
     }

@@ -18,7 +18,7 @@ const SECRET: &str = "sub rosa";
 
 type Log = Vec<(PathBuf, Vec<u8>)>;
 
-/// What was said of an item before the damage.
+/// The content of an item before the damage.
 struct Said {
     key: String,
     text: String,

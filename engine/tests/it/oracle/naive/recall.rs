@@ -54,7 +54,7 @@ struct Walk<'w> {
     groups: Vec<Group>,
     lends: bool,
     relaxed: bool,
-    /// What the last stage routes from, and which of that stands for a place or a lift.
+    /// The items that the last stage routes from; true for those with a rank or a lift.
     before: BTreeMap<u32, bool>,
     best: Vec<u32>,
     ranked: Vec<Vec<Scored>>,
@@ -122,7 +122,7 @@ impl Exported {
             merged.retain(|((id, ..), _)| {
                 self.layer(*id) != "recall" || !self.sources(*id).iter().any(|source| traces.contains(source))
             });
-            // What fits depends on what was taken before.
+            // The rows that fit depend on those taken before.
             walk.is_close |= merged.windows(2).any(|pair| pair[0].0.1 - pair[1].0.1 < ALIKE);
         }
         let mut left: Vec<u64> = walk.steps.iter().map(|step| step.rows).collect();
@@ -239,7 +239,7 @@ impl Exported {
         walk.before = routed.iter().map(|id| (*id, of_place.contains(id))).collect();
     }
 
-    /// What the channels of a stage find, and what of that came with a place.
+    /// The candidates of a stage's channels, with those that have a rank.
     fn found(
         &self,
         walk: &Walk<'_>,
@@ -354,7 +354,7 @@ impl Exported {
         if noun == Noun::Pages { &self.pages[nth] } else { &self.episode_rows[nth] }
     }
 
-    /// What an item rests on, and the items of a theme, ascending.
+    /// The sources of an item, and the items of a theme, ascending.
     fn sources(&self, id: u32) -> BTreeSet<u32> {
         let rests = |edge: &str| matches!(edge, "derived-from" | "cites");
         let out = self.edges.iter().filter(|(from, edge, _)| *from == id && rests(edge)).map(|edge| edge.2);

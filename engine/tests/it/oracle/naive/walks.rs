@@ -54,7 +54,7 @@ impl Exported {
         }
     }
 
-    /// Where one step leads: along the edges that are named, or along lineage and to the items of a theme.
+    /// The targets of one step: along the named edges, or along lineage and to the items of a theme.
     fn next(&self, walk: &Walk, from: u32) -> Vec<(&'static str, u32)> {
         let named: Vec<&str> = walk.edges.iter().map(|edge| edge.node.as_str()).collect();
         let lineage = ["cites", "derived-from"];

@@ -1,0 +1,278 @@
+//! Ingest: items with a text, a vector and a source, in durable commits, while questions are asked.
+//!
+//! For each size and each commit size a database is filled with distinct items made from a seed. A second thread asks
+//! a question every 20 ms, by turns a recall with text and vector and a search for the nearest ten. After the last
+//! commit the bench waits until all derived data exist, asks again, and closes. A line gives:
+//!
+//! | figure | meaning |
+//! |---|---|
+//! | `items_per_s` | items by the time from the first begin to the last acknowledgement |
+//! | `commit_p50_ms`, `commit_p99_ms`, `commit_worst_ms` | from begin to acknowledgement |
+//! | `cpu_us_item` | processor time of the process until all derived data exist, without the questions', by item |
+//! | `load_cpu_us_item` | the same until the last acknowledgement |
+//! | `built_after_ms`, `all_s` | from the last commit until all derived data exist; from the first |
+//! | `during_*`, `after_*` | questions while items were written, and when all derived data existed |
+//! | `recall_during`, `recall_after` | share of the true ten nearest among the ten found |
+//! | `written_bytes_item`, `kept_bytes_item` | bytes given to write calls; bytes of the directory after closing |
+//! | `memory_mib` | the greatest anonymous memory seen, above that of the items before the start |
+//!
+//! With the feature `peers`, `--peers` adds SQLite: rows with text, vector and source, words in FTS5, no index of
+//! vectors.
+
+mod corpus;
+#[cfg(feature = "peers")]
+mod peers;
+
+use crate::Result;
+use crate::measure::{anonymous_memory, cpu_time, quantile_us, round, thread_cpu_time};
+use corpus::Corpus;
+use holotype::{Durability, Encoding, Holotype, Layer, NewTrace, Options, Snapshot, Source, Space};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Between two questions during the load.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Questions of each kind after the load.
+const AFTER: usize = 100;
+/// Items of an episode.
+const EPISODE: usize = 200;
+const K: usize = 10;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Items in the database, one run for each.
+    #[arg(long, value_delimiter = ',', default_value = "10000")]
+    sizes: Vec<usize>,
+    /// Items of a commit, one run for each.
+    #[arg(long, value_delimiter = ',', default_value = "100")]
+    commits: Vec<usize>,
+    /// Dimensions of the vectors.
+    #[arg(long, default_value_t = 384)]
+    dim: usize,
+    /// The length of a text in bytes.
+    #[arg(long, default_value_t = 300)]
+    bytes: usize,
+    /// Ask nothing while items are written.
+    #[arg(long)]
+    quiet: bool,
+    /// Measure SQLite, too.
+    #[cfg(feature = "peers")]
+    #[arg(long)]
+    peers: bool,
+    /// The folder to write in; it must lie on the disk that is meant. Files made there are removed.
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    for items in &arguments.sizes {
+        let corpus = Corpus::new(*items, arguments.dim, arguments.bytes, AFTER);
+        for per_commit in &arguments.commits {
+            let dir = tempfile::Builder::new().prefix("holotype-bench-").tempdir_in(&arguments.dir)?;
+            println!("{}", ingest(&corpus, (*per_commit).max(1), !arguments.quiet, dir.path())?);
+            #[cfg(feature = "peers")]
+            if arguments.peers {
+                println!("{}", peers::ingest(&corpus, (*per_commit).max(1), dir.path())?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The cost of one run so far.
+struct Usage {
+    started: Instant,
+    cpu: Duration,
+    written: u64,
+    memory: u64,
+}
+
+impl Usage {
+    fn start() -> Self {
+        let memory = anonymous_memory().unwrap_or_default();
+        Self { started: Instant::now(), cpu: cpu_time(), written: written_bytes(), memory }
+    }
+}
+
+/// Bytes that this process has given to write calls, as Linux tells it; nothing on other systems.
+fn written_bytes() -> u64 {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+    line.and_then(|line| line.trim().parse().ok()).unwrap_or_default()
+}
+
+fn directory_bytes(dir: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.len() };
+    }
+    Ok(bytes)
+}
+
+fn ingest(corpus: &Corpus, per_commit: usize, ask: bool, dir: &Path) -> Result<Value> {
+    let path = dir.join("ingest.holo");
+    let space = Space::new("bench", corpus.dim).encoding(Encoding::F16);
+    let database = Holotype::create(&path, Options::with_space(space))?;
+    let usage = Usage::start();
+    let done = AtomicBool::new(false);
+    let (commits, loaded, asked) = std::thread::scope(|scope| {
+        let asker = ask.then(|| scope.spawn(|| ask_during(&database, corpus, &done)));
+        let commits = fill(&database, corpus, per_commit);
+        let loaded = (usage.started.elapsed(), cpu_time() - usage.cpu);
+        done.store(true, Ordering::Release);
+        let asked = asker.map(|asker| asker.join().expect("the asker does not panic")).transpose();
+        (commits, loaded, asked.map(Option::unwrap_or_default).map_err(|error| error.to_string()))
+    });
+    let (commits, mut asked) = (commits?, asked?);
+    let waited = Instant::now();
+    database.checkpoint()?;
+    let (built, all) = (waited.elapsed(), usage.started.elapsed());
+    let items = corpus.texts.len() as f64;
+    let own = asked.cpu;
+    let per_item = |time: Duration| round(time.saturating_sub(own).as_secs_f64() * 1e6 / items, 1);
+    let cpu = cpu_time() - usage.cpu;
+    let memory = asked.memory.max(anonymous_memory().unwrap_or_default()).saturating_sub(usage.memory);
+    let after = ask_after(&database.snapshot(), corpus)?;
+    asked.judge(corpus);
+    database.close()?;
+    let milliseconds = |share| round(quantile_us(&commits, share) / 1e3, 3);
+    let mut line = json!({
+        "bench": "ingest", "engine": "holotype", "items": corpus.texts.len(), "per_commit": per_commit,
+        "items_per_s": round(items / loaded.0.as_secs_f64(), 1),
+        "commit_p50_ms": milliseconds(0.5), "commit_p99_ms": milliseconds(0.99), "commit_worst_ms": milliseconds(1.0),
+        "cpu_us_item": per_item(cpu), "load_cpu_us_item": per_item(loaded.1),
+        "built_after_ms": round(built.as_secs_f64() * 1e3, 1), "all_s": round(all.as_secs_f64(), 2),
+        "written_bytes_item": round((written_bytes() - usage.written) as f64 / items, 0),
+        "kept_bytes_item": round(directory_bytes(&path)? as f64 / items, 0),
+        "memory_mib": round(memory as f64 / f64::from(1 << 20), 1),
+    });
+    asked.into_line("during", &mut line);
+    after.into_line("after", &mut line);
+    Ok(line)
+}
+
+/// Writes all items; returns how long each commit took.
+fn fill(database: &Holotype, corpus: &Corpus, per_commit: usize) -> Result<Vec<Duration>> {
+    let mut commits = Vec::with_capacity(corpus.texts.len().div_ceil(per_commit));
+    for first in (0..corpus.texts.len()).step_by(per_commit) {
+        let items = first..(first + per_commit).min(corpus.texts.len());
+        let traces: Vec<NewTrace> = items.map(|item| trace(corpus, item)).collect();
+        let started = Instant::now();
+        let mut transaction = database.begin()?;
+        for trace in traces {
+            transaction.record(trace)?;
+        }
+        transaction.commit(Durability::Sync)?;
+        commits.push(started.elapsed());
+    }
+    Ok(commits)
+}
+
+fn trace(corpus: &Corpus, item: usize) -> NewTrace {
+    let episode = format!("episode-{}", item / EPISODE);
+    NewTrace::turn(episode, corpus.texts[item].as_str()).source(Source::User).vector(corpus.vector(item))
+}
+
+/// Questions that were asked, and what they cost.
+#[derive(Default)]
+struct Asked {
+    recalls: Vec<Duration>,
+    nearest: Vec<Duration>,
+    /// Of each search: the question, the items found, and of how many.
+    given: Vec<(usize, HashSet<u32>, usize)>,
+    found: usize,
+    wanted: usize,
+    /// Processor time of the thread that asked.
+    cpu: Duration,
+    memory: u64,
+}
+
+impl Asked {
+    /// Asks by recall, with a text and a vector.
+    fn recall(&mut self, snapshot: &Snapshot, corpus: &Corpus, at: usize) -> Result<()> {
+        let question = &corpus.questions[at % corpus.questions.len()];
+        let vector = question.vector.clone();
+        let started = Instant::now();
+        let answer = snapshot.recall(question.text.as_str()).near(vector).run()?;
+        self.recalls.push(started.elapsed());
+        if answer.rows.is_empty() && !snapshot.is_empty() {
+            return Err("a recall found nothing".into());
+        }
+        Ok(())
+    }
+
+    /// Asks for the nearest items.
+    fn nearest(&mut self, snapshot: &Snapshot, corpus: &Corpus, at: usize) -> Result<()> {
+        let question = &corpus.questions[at % corpus.questions.len()];
+        let started = Instant::now();
+        let found = snapshot.nearest(Layer::Trace, &question.vector, K)?;
+        self.nearest.push(started.elapsed());
+        self.given.push((at, found.into_iter().map(|(id, _)| id.0).collect(), snapshot.len() as usize));
+        Ok(())
+    }
+
+    /// Counts which of the true nearest were found, in a sample of the searches.
+    fn judge(&mut self, corpus: &Corpus) {
+        let step = self.given.len().div_ceil(AFTER).max(1);
+        for (at, found, count) in self.given.iter().step_by(step) {
+            let question = &corpus.questions[at % corpus.questions.len()];
+            let truth = corpus.nearest(&question.vector, *count, K);
+            self.found += truth.iter().filter(|item| found.contains(item)).count();
+            self.wanted += truth.len();
+        }
+    }
+
+    fn into_line(self, when: &str, line: &mut Value) {
+        let milliseconds = |times: &[Duration], share| round(quantile_us(times, share) / 1e3, 3);
+        for (name, times) in [("recall", &self.recalls), ("nearest", &self.nearest)] {
+            if times.is_empty() {
+                continue;
+            }
+            line[format!("{when}_{name}_p50_ms")] = json!(milliseconds(times, 0.5));
+            line[format!("{when}_{name}_p99_ms")] = json!(milliseconds(times, 0.99));
+        }
+        if self.wanted > 0 {
+            line[format!("recall_{when}")] = json!(round(self.found as f64 / self.wanted as f64, 4));
+        }
+    }
+}
+
+/// Asks until the load is done.
+fn ask_during(database: &Holotype, corpus: &Corpus, done: &AtomicBool) -> Result<Asked, String> {
+    let mut asked = Asked::default();
+    let ask = |asked: &mut Asked, at: usize| -> Result<()> {
+        let snapshot = database.snapshot();
+        if snapshot.is_empty() {
+            return Ok(());
+        }
+        asked.recall(&snapshot, corpus, at)?;
+        asked.nearest(&snapshot, corpus, at)
+    };
+    let cpu = thread_cpu_time();
+    let mut at = 0;
+    while !done.load(Ordering::Acquire) {
+        ask(&mut asked, at).map_err(|error| error.to_string())?;
+        asked.memory = asked.memory.max(anonymous_memory().unwrap_or_default());
+        at += 1;
+        std::thread::sleep(PAUSE);
+    }
+    asked.cpu = thread_cpu_time() - cpu;
+    Ok(asked)
+}
+
+fn ask_after(snapshot: &Snapshot, corpus: &Corpus) -> Result<Asked> {
+    let mut asked = Asked::default();
+    for at in 0..AFTER {
+        asked.recall(snapshot, corpus, at)?;
+    }
+    for at in 0..AFTER {
+        asked.nearest(snapshot, corpus, at)?;
+    }
+    asked.judge(corpus);
+    Ok(asked)
+}

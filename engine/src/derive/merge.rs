@@ -1,0 +1,288 @@
+//! Merges: several segments of a layer become one, in the background. Answers do not change.
+//!
+//! 1. Under a lock: choose segments (`merge_policy`) and mark them, so that no other merge chooses them.
+//! 2. Without any lock: write the new segment under a new name, synced. Commits, checkpoints and queries go on.
+//! 3. With the turn of the checkpoints: one catalog transaction that names the new segment in place of the old ones,
+//!    then replace them in the newest state, then remove their files.
+//!
+//! A crash before the transaction of step 3 leaves a file that no manifest names, a crash after it files that no
+//! manifest names any more; the next opening removes either. A merge whose segments were repaired or rebuilt meanwhile
+//! is discarded. The origin of a merged segment is the last checkpoint, which holds all its items.
+
+use crate::Result;
+use crate::core::Core;
+use crate::core::background_task::BackgroundTask;
+use crate::core::files::Form;
+use crate::core::merger::BusySegments;
+use crate::derive::derived_writer::{DerivedWriter, ManifestChanges};
+use crate::derive::merge_policy::{SegmentSize, due_flat, due_links, due_words};
+use crate::derive::{checkpoint, repair};
+use crate::state::State;
+use crate::state::layers::{LayerIndex, LayerVectors};
+use holotype_index::VectorSegment;
+use holotype_index::words::WordSegment;
+use holotype_storage::catalog::Applied;
+use holotype_storage::log::Head;
+use holotype_storage::overlay::Overlay;
+use holotype_storage::priority::lower_thread_priority;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+/// The two kinds of merges, each with a thread of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// Links flat vector segments into a graph.
+    Link,
+    /// Combines small segments.
+    Combine,
+}
+
+/// A merge to run.
+struct Merge {
+    place: u32,
+    sources: Sources,
+}
+
+enum Sources {
+    Vectors { segments: Vec<Arc<VectorSegment>>, link: bool },
+    Words(Vec<Arc<WordSegment>>),
+}
+
+/// A segment that a merge wrote.
+enum Merged {
+    Vectors(Arc<VectorSegment>),
+    Words(Arc<WordSegment>),
+}
+
+/// Requests the merges that are due.
+pub(crate) fn start(core: &Arc<Core>) {
+    if core.merger.is_paused() {
+        return;
+    }
+    let state = Arc::clone(&core.lock_writer().state);
+    if due(&state, Work::Link, &BTreeSet::new()).is_some() {
+        BackgroundTask::request(core, |core| &core.merger.linking, |core| in_background(core, Work::Link));
+    }
+    if due(&state, Work::Combine, &BTreeSet::new()).is_some() {
+        BackgroundTask::request(core, |core| &core.merger.combining, |core| in_background(core, Work::Combine));
+    }
+}
+
+fn in_background(core: &Arc<Core>, work: Work) -> Result<()> {
+    lower_thread_priority();
+    while !core.merger.is_paused() && step(core, work)? {}
+    Ok(())
+}
+
+/// Runs all merges that are due, and waits for those that run in the background.
+pub(crate) fn finish(core: &Arc<Core>) -> Result<()> {
+    loop {
+        wait(core);
+        let linked = step(core, Work::Link)?;
+        if !step(core, Work::Combine)? && !linked {
+            return Ok(());
+        }
+    }
+}
+
+/// Runs at most one merge of each kind, so that processes that live shortly get on with them, too.
+pub(crate) fn finish_one(core: &Arc<Core>) -> Result<()> {
+    wait(core);
+    step(core, Work::Link)?;
+    step(core, Work::Combine)?;
+    Ok(())
+}
+
+/// Ends the merges that run in the background after their present step, so that none holds what was forgotten.
+pub(crate) fn interrupt(core: &Core) {
+    let _paused = core.merger.pause();
+    wait(core);
+}
+
+/// Waits for the merges that run in the background. What failed there is tried again by the next one.
+pub(crate) fn wait(core: &Core) {
+    let _ = core.merger.linking.wait();
+    let _ = core.merger.combining.wait();
+}
+
+/// Runs the next merge; returns false if none is due.
+fn step(core: &Arc<Core>, work: Work) -> Result<bool> {
+    let Some(((merge, rebuild_count), _busy)) = choose(core, work) else { return Ok(false) };
+    let Some(applied) = checkpoint::catalog(core)?.applied()? else { return Ok(false) };
+    let mut changes = ManifestChanges::default();
+    let done = merge.write(core, &applied, &mut changes);
+    let published = done.and_then(|merged| publish(core, &merge, merged, rebuild_count, &mut changes));
+    match published {
+        Ok(true) => {
+            changes.remove_replaced(&core.files);
+            return Ok(true);
+        }
+        Ok(false) | Err(_) => {
+            for path in changes.paths(&core.files) {
+                let _ = core.files.vfs.remove(&path);
+            }
+        }
+    }
+    let Err(error) = published else { return Ok(true) };
+    if core.lock_writer().rebuild_count != rebuild_count {
+        return Ok(true);
+    }
+    if repair::is_due(core) {
+        // The merge was the first to read a damaged segment.
+        let _turn = core.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        return repair::repair_damaged(core).map(|()| true);
+    }
+    Err(error)
+}
+
+/// Chooses the next merge of the newest state; also returns the number of rebuilds so far.
+fn choose(core: &Core, work: Work) -> Option<((Merge, u64), BusySegments<'_>)> {
+    core.merger.choose(|busy| {
+        let (state, rebuild_count) = {
+            let writer = core.lock_writer();
+            (writer.poisoned.is_none().then(|| Arc::clone(&writer.state))?, writer.rebuild_count)
+        };
+        let merge = due(&state, work, busy)?;
+        let generations = merge.generations();
+        Some(((merge, rebuild_count), generations))
+    })
+}
+
+/// The first merge of a state that is due.
+fn due(state: &State, work: Work, busy: &BTreeSet<u64>) -> Option<Merge> {
+    (0u32..).zip(&state.layers).find_map(|(place, layer)| {
+        let vectors = layer.vectors.as_ref().and_then(|vectors| due_in(vectors, work, busy));
+        let words = || (work == Work::Combine).then(|| due_of_words(layer, busy)).flatten();
+        Some(Merge { place, sources: vectors.or_else(words)? })
+    })
+}
+
+fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>) -> Option<Sources> {
+    let size = |segment: &Arc<VectorSegment>| SegmentSize {
+        count: segment.len(),
+        graph: segment.has_graph(),
+        taken: segment.damage().is_err() || busy.contains(&segment.file().identity().generation),
+    };
+    let sizes: Vec<SegmentSize> = vectors.segments.iter().map(size).collect();
+    let link = work == Work::Link;
+    let range = if link { due_links(&sizes) } else { due_flat(&sizes) }?;
+    Some(Sources::Vectors { segments: vectors.segments[range].to_vec(), link })
+}
+
+fn due_of_words(layer: &LayerIndex, busy: &BTreeSet<u64>) -> Option<Sources> {
+    let size = |segment: &Arc<WordSegment>| {
+        let taken = segment.is_damaged() || busy.contains(&segment.file().identity().generation);
+        (!taken).then_some(segment.document_count() as usize)
+    };
+    let sizes: Vec<Option<usize>> = layer.words.segments.iter().map(size).collect();
+    Some(Sources::Words(layer.words.segments[due_words(&sizes)?].to_vec()))
+}
+
+impl Merge {
+    fn form(&self) -> Form {
+        match self.sources {
+            Sources::Vectors { .. } => Form::Vectors,
+            Sources::Words(_) => Form::Words,
+        }
+    }
+
+    fn generations(&self) -> Vec<u64> {
+        match &self.sources {
+            Sources::Vectors { segments, .. } => {
+                segments.iter().map(|segment| segment.file().identity().generation).collect()
+            }
+            Sources::Words(segments) => segments.iter().map(|segment| segment.file().identity().generation).collect(),
+        }
+    }
+
+    /// Writes the new segment.
+    fn write(&self, core: &Core, applied: &Applied, changes: &mut ManifestChanges) -> Result<Merged> {
+        let head = Head { position: applied.position, commit: applied.commit, hash: applied.head };
+        let writer = DerivedWriter::of(core, head);
+        let replaced = self.generations().into_iter().map(|generation| (self.form(), self.place, generation));
+        changes.replaced.extend(replaced);
+        match &self.sources {
+            Sources::Vectors { segments, link } => {
+                let started = Instant::now();
+                let merged = writer.merged_vectors(segments, *link, self.place, changes)?;
+                if *link {
+                    let flat = segments.iter().filter(|segment| !segment.has_graph());
+                    core.merger.record_linking(started.elapsed(), flat.map(|segment| segment.len()).sum());
+                }
+                Ok(Merged::Vectors(merged))
+            }
+            Sources::Words(segments) => {
+                let analyzer = core.lock_writer().state.layers[self.place as usize].words.analyzer;
+                let sources = segments.iter().map(AsRef::as_ref).collect();
+                Ok(Merged::Words(writer.merged_words(analyzer, sources, self.place, changes)?))
+            }
+        }
+    }
+
+    /// The index of a layer with the new segment in place of the merged ones; `None` if it has not all of them.
+    fn replace_in(&self, layer: &LayerIndex, merged: &Merged) -> Option<LayerIndex> {
+        let mut layer = layer.clone();
+        match (&self.sources, merged) {
+            (Sources::Vectors { segments, .. }, Merged::Vectors(new)) => {
+                let vectors = layer.vectors.as_mut()?;
+                vectors.segments = replaced(&vectors.segments, segments, new)?;
+            }
+            (Sources::Words(segments), Merged::Words(new)) => {
+                layer.words.segments = replaced(&layer.words.segments, segments, new)?;
+            }
+            _ => return None,
+        }
+        Some(layer)
+    }
+}
+
+/// `list` with `new` in place of `old`, which stand in it one after the other.
+fn replaced<T>(list: &[Arc<T>], old: &[Arc<T>], new: &Arc<T>) -> Option<Arc<Vec<Arc<T>>>> {
+    let first = list.iter().position(|segment| Arc::ptr_eq(segment, &old[0]))?;
+    let there = list.get(first..first + old.len())?;
+    let are_all = there.iter().zip(old).all(|(a, b)| Arc::ptr_eq(a, b));
+    are_all.then(|| {
+        let mut list = list.to_vec();
+        list.splice(first..first + old.len(), [Arc::clone(new)]);
+        Arc::new(list)
+    })
+}
+
+/// Names the new segment in the catalog and puts it into the newest state. Returns false if the segments it replaces
+/// were replaced before.
+fn publish(
+    core: &Core,
+    merge: &Merge,
+    merged: Merged,
+    rebuild_count: u64,
+    changes: &mut ManifestChanges,
+) -> Result<bool> {
+    let _turn = core.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = merge.place as usize;
+    let (catalog, before) = {
+        let writer = core.lock_writer();
+        let is_there = merge.replace_in(&writer.state.layers[place], &merged).is_some();
+        if !is_there || writer.rebuild_count != rebuild_count || writer.checkpoint_running || writer.poisoned.is_some()
+        {
+            return Ok(false);
+        }
+        (checkpoint::catalog(core)?, Arc::clone(&writer.state))
+    };
+    let Some(applied) = catalog.applied()? else { return Ok(false) };
+    catalog.checkpoint(changes.manifest_rows()?, &applied)?;
+    // From here on the catalog names the new file, so an error must not remove it.
+    let base = catalog.snapshot().inspect_err(|_| changes.added.clear())?;
+    before.carry_over_adjacency(&Overlay::new(), &base);
+    let mut writer = core.lock_writer();
+    let layer = merge.replace_in(&writer.state.layers[place], &merged);
+    let (Some(layer), true) = (layer, writer.rebuild_count == rebuild_count) else { return Ok(false) };
+    let mut newest = writer.state.as_ref().clone();
+    newest.rows.thaw(base);
+    newest.layers[place] = layer;
+    core.replace(&mut writer, newest);
+    drop(writer);
+    core.publish();
+    core.throttle.signal_progress();
+    Ok(true)
+}

@@ -1,0 +1,98 @@
+//! Coverage: is anything in scope what a question names (`default` profile; memory model, section 8: nothing found
+//! is an answer)?
+//!
+//! The names of a question are its capitalised words, but for words that open questions, and its words of letters and
+//! digits (`UA123`). If half of them or more occur nowhere in scope, neither in a text nor as a speaker, then the
+//! question is about something else, however near the nearest row is.
+//!
+//! Cost: one look-up in the word index for each name.
+
+use super::plan::Plan;
+use super::words::WordIndexes;
+use crate::Result;
+use crate::model::item::Layer;
+use crate::model::plural::counted;
+use crate::read::snapshot::Snapshot;
+use crate::state::attributes::{Column, ValueTest};
+
+/// Names that a note lists.
+const MOST_NAMED: usize = 3;
+
+/// Words that begin with a capital because a sentence begins with them.
+const OPENERS: [&str; 48] = [
+    "what", "when", "where", "who", "whom", "whose", "why", "how", "which", "do", "does", "did", "is", "are", "was",
+    "were", "am", "be", "has", "have", "had", "can", "could", "will", "would", "should", "shall", "may", "might",
+    "must", "in", "on", "at", "the", "a", "an", "for", "from", "to", "of", "by", "with", "if", "and", "or", "my",
+    "our", "i",
+];
+
+/// The names of a question.
+fn names(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let is_capitalised = |word: &str| {
+        let is_opener = || OPENERS.iter().any(|opener| opener.eq_ignore_ascii_case(word)) || word.len() == 1;
+        word.starts_with(char::is_uppercase) && !is_opener()
+    };
+    let is_code = |word: &str| word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit());
+    words.filter(|word| is_capitalised(word) || is_code(word)).collect()
+}
+
+/// The names that keep a question from being covered; empty if it may be.
+pub(super) fn missing_names<'p>(snapshot: &Snapshot, plan: &'p Plan, words: &WordIndexes) -> Result<Vec<&'p str>> {
+    let Some(text) = plan.text.as_deref().filter(|_| plan.weights.abstains) else { return Ok(Vec::new()) };
+    let names = names(text);
+    let mut missing = Vec::new();
+    for name in &names {
+        if !occurs(snapshot, plan, words, name)? {
+            missing.push(*name);
+        }
+    }
+    // Looking a name up finds damage. Where words are damaged, a name that is not found may be there all the same.
+    if Layer::ALL.iter().any(|layer| snapshot.state.damaged_words(*layer) > 0) {
+        return Ok(Vec::new());
+    }
+    Ok(if missing.len() * 2 >= names.len() { missing } else { Vec::new() })
+}
+
+/// Says that nothing in scope names what a question names.
+pub(super) fn note(missing: &[&str]) -> String {
+    let first = missing.get(..MOST_NAMED).unwrap_or(missing).join(", ");
+    match missing.len().saturating_sub(MOST_NAMED) {
+        0 => format!("Nothing in scope names {first}."),
+        more => format!("Nothing in scope names {first} and {}.", counted(more as u64, "more names")),
+    }
+}
+
+fn occurs(snapshot: &Snapshot, plan: &Plan, words: &WordIndexes, name: &str) -> Result<bool> {
+    let asked = words.ask(Some(name));
+    for layer in Layer::ALL {
+        if let Some(scorer) = asked.of(*layer)?
+            && !scorer.top(Some(&plan.visible), 1)?.is_empty()
+        {
+            return Ok(true);
+        }
+    }
+    let state = &snapshot.state;
+    let Some(speaker) = state.symbol(name)?.map(i64::from) else { return Ok(false) };
+    let test = ValueTest::Range(speaker, speaker);
+    let said = state.attributes.select_values(Column::Speaker, state.bound(), test)?;
+    Ok(!said.and(&plan.visible).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{names, note};
+
+    #[test]
+    fn a_note_lists_three_names() {
+        assert_eq!(note(&["Ann"]), "Nothing in scope names Ann.");
+        assert_eq!(note(&["a1", "b2", "c3", "d4"]), "Nothing in scope names a1, b2, c3 and 1 more name.");
+    }
+
+    #[test]
+    fn names_are_capitalised_words_and_codes() {
+        assert_eq!(names("When did Ann go to New York?"), ["Ann", "New", "York"]);
+        assert_eq!(names("what is the price of ua123 in May?"), ["ua123"]);
+        assert_eq!(names("How many rooms are left?"), [""; 0]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Writes about the whole database: settings, and the embedding space.
+
+use super::Transaction;
+use crate::model::space::Space;
+use crate::records::record::{Record, SettingRecord, SpaceRecord};
+use crate::state::settings;
+use crate::{Error, Result};
+
+impl Transaction<'_> {
+    /// Changes a setting; `docs/memory.md` lists names and values.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let value = settings::canonical(name, value)?;
+        if self.state.setting(name)?.as_deref() == Some(value.as_str()) {
+            return Ok(());
+        }
+        if name == "analyser" && self.state.bound() > 0 {
+            return Err(Error::Invalid(format!(
+                "setting analyser cannot change to {value:?}: \
+                     the database holds items that were indexed with the present analyser"
+            )));
+        }
+        if name == "rules" {
+            if self.state.rules()? > 1 {
+                return Err(Error::Invalid("setting rules cannot go back to 1: claims are extracted since".to_owned()));
+            }
+            if !self.own.is_empty() {
+                return Err(Error::Invalid("setting rules: expected before the items of a transaction".to_owned()));
+            }
+        }
+        self.push(Record::Setting(SettingRecord { name: name.to_owned(), value }))?;
+        self.state.extract_pending(&self.reader())
+    }
+
+    /// Defines the embedding space of the database. It cannot change afterwards.
+    pub fn define_space(&mut self, space: &Space) -> Result<()> {
+        space.check()?;
+        let record = SpaceRecord::from(space);
+        match &self.state.meta.space {
+            Some(known) if **known == record => Ok(()),
+            Some(known) => Err(Error::Vector(format!(
+                "the space cannot change: the database has {}; given {}",
+                Space::try_from(known.as_ref())?,
+                space
+            ))),
+            None => self.push(Record::Space(record)),
+        }
+    }
+}
