@@ -14,6 +14,11 @@ tidy:
     cargo test -p holotype-tidy
     cargo run --quiet -p holotype-tidy
 
+# The Python package and its tests, in the environment that is active.
+python:
+    pip install './python[test,adapters]'
+    pytest python
+
 # One bench, such as `just bench smoke`.
 bench name *arguments:
     cargo run --release -p holotype-bench -- {{name}} {{arguments}}
