@@ -7,7 +7,7 @@
 
 use crate::core::throttle::{ITEM_BYTES, LimitUse, ROW_BYTES};
 use crate::core::{Core, Writer};
-use crate::derive::checkpoint;
+use crate::derive::{checkpoint, merge};
 use crate::state::layers::LayerVectors;
 use crate::{Error, Result};
 use std::sync::{Arc, MutexGuard};
@@ -81,6 +81,9 @@ impl Core {
             drop(writer);
             if due {
                 checkpoint::start(self);
+            } else if fullest.limit == "max_live_segments" {
+                // Without new records no checkpoint follows that would request them.
+                merge::start(self);
             }
             if full < 1_000 {
                 slowed = true;

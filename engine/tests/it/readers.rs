@@ -197,42 +197,49 @@ fn a_refresh_that_fails_changes_nothing() {
 /// How many states each reader process must see before the writer stops.
 const STATES: u64 = 24;
 
+/// A reader in a process of its own. It waits for the next commit, so it is killed when the writer's loop panics.
+struct Reader(Child);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a process that goes forward as `how` says. The thread counts it in `satisfied` when it has ended.
+fn start_reader(how: &str, path: &Path, satisfied: &Arc<AtomicUsize>) -> Reader {
+    let mut reader = Command::new(std::env::current_exe().unwrap())
+        .args(["readers::a_reader_process", "--exact", "--nocapture"])
+        .env("HOLOTYPE_READER", how)
+        .env("HOLOTYPE_READER_PATH", path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(reader.stdout.take().unwrap());
+    let satisfied = Arc::clone(satisfied);
+    std::thread::spawn(move || {
+        output.lines().map_while(Result::ok).for_each(drop);
+        satisfied.fetch_add(1, Ordering::Relaxed);
+    });
+    Reader(reader)
+}
+
 #[test]
 fn reader_processes_see_whole_transactions_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("shared.holo");
     let writer = Holotype::create(&path, to_create()).unwrap();
-    let mut readers: Vec<Child> = READERS
-        .map(|how| {
-            Command::new(std::env::current_exe().unwrap())
-                .args(["readers::a_reader_process", "--exact", "--nocapture"])
-                .env("HOLOTYPE_READER", how)
-                .env("HOLOTYPE_READER_PATH", &path)
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap()
-        })
-        .into();
-    let satisfied = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for reader in &mut readers {
-            let lines = BufReader::new(reader.stdout.take().unwrap()).lines();
-            let satisfied = &satisfied;
-            scope.spawn(move || {
-                // One that failed has ended, which its status tells.
-                let seen = lines.map_while(Result::ok).filter(|line| line.contains("seen enough")).count();
-                satisfied.fetch_add(1, Ordering::Relaxed);
-                seen
-            });
-        }
-        let mut number = 0;
-        while satisfied.load(Ordering::Relaxed) < READERS.len() && number < 20_000 {
-            number += 1;
-            write(&writer, number, Durability::Sync);
-        }
-    });
+    let satisfied = Arc::new(AtomicUsize::new(0));
+    let readers = READERS.map(|how| start_reader(how, &path, &satisfied));
+    let mut number = 0;
+    while satisfied.load(Ordering::Relaxed) < READERS.len() {
+        number += 1;
+        assert!(number < 200_000, "the readers do not go forward");
+        write(&writer, number, Durability::Sync);
+    }
     for mut reader in readers {
-        assert!(reader.wait().unwrap().success());
+        assert!(reader.0.wait().unwrap().success());
     }
     assert_eq!(faults(&writer), Vec::<String>::new());
 }
