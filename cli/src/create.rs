@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let space = space_of(args)?;
-    let mut options = Options { space: space.clone(), profile: args.profile.clone(), ..Options::default() };
+    let mut options = Options { space: space.clone(), profile: args.profile.clone(), ..database::options() };
     if let Some(page_size) = args.page_size {
         options.page_size = page_size;
     }

@@ -4,18 +4,18 @@ use crate::failure::{Failure, Problem, Status};
 use crate::render::text::printable;
 use holotype::{Accelerator, Error, Holotype, Options};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Opens a database to read it: beside a writer, and changing nothing.
 pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options { accelerator: accelerator(), ..Options::read_only() })
+    open(path, Options { read_only: true, ..options() })
 }
 
 /// Opens a database to write to it.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options { accept_damage: accepts_damage(), accelerator: accelerator(), ..Options::default() })
+    open(path, options())
 }
 
 /// `--accept-damage`, which every command understands.
@@ -26,6 +26,23 @@ pub(crate) fn accept_damage() {
     ACCEPT_DAMAGE.store(true, Ordering::Relaxed);
 }
 
+/// `--witness` and `--accept-witness`, which every command understands.
+static WITNESS: OnceLock<(Option<PathBuf>, bool)> = OnceLock::new();
+
+/// Has databases opened with the witness in this file; `accept` takes one whose witness is missing.
+pub(crate) fn witness_by(path: Option<PathBuf>, accept: bool) {
+    let path = path.or_else(|| std::env::var_os("HOLOTYPE_WITNESS").filter(|path| !path.is_empty()).map(Into::into));
+    WITNESS.get_or_init(|| (path, accept));
+}
+
+/// The options that the command line gives every command.
+pub(crate) fn options() -> Options {
+    let (witness, accept_witness) = WITNESS.get().cloned().unwrap_or_default();
+    let accept_damage = ACCEPT_DAMAGE.load(Ordering::Relaxed);
+    let accelerator = ACCELERATOR.get().copied().unwrap_or_default();
+    Options { witness, accept_witness, accept_damage, accelerator, ..Options::default() }
+}
+
 /// `--accelerator`, which every command understands.
 static ACCELERATOR: OnceLock<Accelerator> = OnceLock::new();
 
@@ -34,19 +51,11 @@ pub(crate) fn accelerate_by(accelerator: Accelerator) {
     ACCELERATOR.get_or_init(|| accelerator);
 }
 
-fn accelerator() -> Accelerator {
-    ACCELERATOR.get().copied().unwrap_or_default()
-}
-
 /// Tells once why a GPU that was to be used was not.
 pub(crate) fn note_accelerator(database: &Holotype) {
     if let Some(fault) = database.accelerator_fault() {
         note(&format!("the CPU compared vectors: {fault}"));
     }
-}
-
-fn accepts_damage() -> bool {
-    ACCEPT_DAMAGE.load(Ordering::Relaxed)
 }
 
 /// How a command ends that read all it was asked for: something is found when opening found that the log lacks

@@ -51,6 +51,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use failure::{Failure, Status};
 use holotype::Accelerator;
 use render::Format;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// An embedded database for provenance-tracked agent memory.
@@ -68,6 +69,13 @@ struct Cli {
     /// The device for batches of searches by vector: auto (a GPU if that is faster), cpu or cuda
     #[arg(long, global = true, value_name = "WHERE", default_value = "auto")]
     accelerator: Accelerator,
+    /// The file outside the database with its newest head, signed: a database that was rolled back or written anew
+    /// since is refused [env: HOLOTYPE_WITNESS]
+    #[arg(long, global = true, value_name = "FILE")]
+    witness: Option<PathBuf>,
+    /// Take a database whose witness is missing as it is, and begin a new witness
+    #[arg(long, global = true)]
+    accept_witness: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -128,6 +136,7 @@ fn main() -> ExitCode {
         database::accept_damage();
     }
     database::accelerate_by(cli.accelerator);
+    database::witness_by(cli.witness, cli.accept_witness);
     if let Err(failure) = interrupt::install() {
         return failure.tell(format);
     }

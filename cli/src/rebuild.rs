@@ -21,8 +21,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     let rebuilt = match args.all {
-        true => Holotype::rebuild_all(&args.db, Options::default()),
-        false => Holotype::rebuild(&args.db, Options::default()),
+        true => Holotype::rebuild_all(&args.db, database::options()),
+        false => Holotype::rebuild(&args.db, database::options()),
     };
     let database = rebuilt.map_err(|error| database::about(&args.db, error))?;
     let kept = database.report().reused;

@@ -2,6 +2,7 @@
 
 use crate::core::files::Files;
 use crate::core::handle::{Closer, Holotype};
+use crate::core::witness::Witness;
 use crate::core::{Core, OpenReport, Opened};
 use crate::derive::open::{OpenMode, open};
 use crate::derive::{checkpoint, merge};
@@ -45,6 +46,7 @@ impl Holotype {
         let mut id = [0; 16];
         getrandom::fill(&mut id)
             .map_err(|error| Error::File { path: files.dir.clone(), source: std::io::Error::other(error) })?;
+        let witness = Witness::create(&files, &options, id)?;
         let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
         let log_options = LogOptions { page_size: options.page_size, limits, ..LogOptions::new(id) };
         let log = Log::create(Arc::clone(&files.vfs), &files.log_dir(), &log_options)?;
@@ -58,6 +60,7 @@ impl Holotype {
             catalog: Some(catalog),
             state,
             lock,
+            witness,
             report: OpenReport::default(),
             generation: 0,
         };
@@ -132,6 +135,10 @@ impl Holotype {
 
     fn start(opened: Opened, replayed: u64) -> Holotype {
         let core = Core::new(opened, replayed);
+        if !core.options.read_only {
+            // A crash may have come between a commit and its witness.
+            core.record_durable(core.published.load().head);
+        }
         let closer = Arc::new(Closer { core: Arc::clone(&core) });
         Holotype { core, _closer: closer }
     }
@@ -147,6 +154,9 @@ impl Holotype {
         }
         self.core.refuse_after_damage()?;
         self.core.refuse_within_transaction()?;
+        if let Some(witness) = &self.core.witness {
+            witness.catch_up()?;
+        }
         Transaction::new(&self.core, self.core.admit()?)
     }
 

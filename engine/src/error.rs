@@ -69,6 +69,39 @@ pub enum Error {
         /// The first fault: file, log page, offset.
         detail: String,
     },
+    /// The file of the witness, or its key, does not exist.
+    #[error(
+        "no witness at {}: nothing shows that the database was not rolled back; restore the file, or take the \
+         database as it is with `--accept-witness`",
+        path.display()
+    )]
+    WitnessMissing {
+        /// The missing file.
+        path: PathBuf,
+    },
+    /// The log ends before the commit that the witness knows.
+    #[error(
+        "the database was rolled back: it ends at commit {newest}, and the witness {} has seen commit {witnessed}; \
+         restore the newest copy, or, if an older one was restored on purpose, remove the witness and open with \
+         `--accept-witness`",
+        path.display()
+    )]
+    RolledBack {
+        /// The witness.
+        path: PathBuf,
+        /// The commit that the witness knows.
+        witnessed: u64,
+        /// The newest commit of the database.
+        newest: u64,
+    },
+    /// The log is not the one that the witness knows, or the witness is not signed by its key.
+    #[error("the database does not match its witness {}: {reason}; restore both from a copy that you trust", path.display())]
+    Forged {
+        /// The witness, or its key.
+        path: PathBuf,
+        /// What does not match.
+        reason: String,
+    },
     /// A `forget` committed after the snapshot was taken.
     #[error("a forget has committed since this snapshot was taken and has ended it; take a new snapshot")]
     SnapshotForgotten,
@@ -280,6 +313,9 @@ impl Error {
             Error::Exists { .. } => "exists",
             Error::Damaged { .. } | Error::WritesRefused { .. } | Error::Corrupt { .. } => "damaged",
             Error::UnknownRecord { .. } => "newer-format",
+            Error::WitnessMissing { .. } => "witness-missing",
+            Error::RolledBack { .. } => "rolled-back",
+            Error::Forged { .. } => "forged",
             Error::SnapshotForgotten => "snapshot-forgotten",
             Error::Poisoned { .. } => "poisoned",
             Error::ReadOnly | Error::Unaudited => "read-only",
@@ -331,7 +367,12 @@ impl Error {
     pub fn place(&self) -> ErrorPlace {
         let none = ErrorPlace::default();
         match self {
-            Error::NotFound { path } | Error::Exists { path } | Error::File { path, .. } => {
+            Error::NotFound { path }
+            | Error::Exists { path }
+            | Error::WitnessMissing { path }
+            | Error::RolledBack { path, .. }
+            | Error::Forged { path, .. }
+            | Error::File { path, .. } => {
                 ErrorPlace { file: Some(path.display().to_string()), ..none }
             }
             Error::Line { file, line, column, .. } => {
@@ -358,6 +399,9 @@ impl Error {
             Error::NotFound { .. }
             | Error::Damaged { .. }
             | Error::WritesRefused { .. }
+            | Error::WitnessMissing { .. }
+            | Error::RolledBack { .. }
+            | Error::Forged { .. }
             | Error::UnknownRecord { .. } => ErrorClass::Open,
             Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
             Error::Limit { .. } | Error::Busy { .. } | Error::Cancelled(_) => ErrorClass::Limit,

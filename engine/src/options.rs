@@ -5,6 +5,7 @@ use crate::model::time::Clock;
 use holotype_cuda::DeviceUse;
 use holotype_index::scorer::{BatchScorer, CpuScorer};
 use holotype_storage::catalog::CatalogOptions;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,13 @@ pub struct Options {
     /// Write although the log is known to be damaged. Without it, writes are refused with
     /// [`Error::WritesRefused`](crate::Error::WritesRefused) once damage is found.
     pub accept_damage: bool,
+    /// The file outside the database that holds its newest durable head, signed. Opening refuses a database that was
+    /// rolled back behind it or written anew, with [`Error::RolledBack`](crate::Error::RolledBack) or
+    /// [`Error::Forged`](crate::Error::Forged). Each durable commit writes it, which costs a second sync. The key is
+    /// in a file of the same name with `.key` appended. Without a path there is no witness.
+    pub witness: Option<PathBuf>,
+    /// Take the database as it is if the witness file is missing, and begin a new witness.
+    pub accept_witness: bool,
     /// The most bytes one transaction may hold.
     pub max_transaction_bytes: u64,
     /// A checkpoint is due after this many bytes of log.
@@ -124,6 +132,8 @@ impl Default for Options {
             page_size: 32 << 10,
             read_only: false,
             accept_damage: false,
+            witness: None,
+            accept_witness: false,
             max_transaction_bytes: 64 << 20,
             checkpoint_bytes: 6 << 20,
             checkpoint_records: 10_000,

@@ -375,7 +375,8 @@ fn verify(handle: &Holotype, bytes_per_second: Option<u64>, signals: &Signals) -
 
 // ---- options ----
 
-const KNOWN_OPTIONS: &str = "space, profile, page_size, read_only, accept_damage, max_transaction_bytes, \
+const KNOWN_OPTIONS: &str = "space, profile, page_size, read_only, accept_damage, witness, accept_witness, \
+                             max_transaction_bytes, \
                              checkpoint_bytes, checkpoint_records, cache_bytes, memory_limit, max_tail_bytes, \
                              max_unsealed_vectors, max_live_segments, snapshot_max_age, write_timeout, \
                              background_threads";
@@ -391,6 +392,8 @@ fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "page_size" => options.page_size = member(&name, "a whole number", &value)?,
             "read_only" => options.read_only = value.is_truthy()?,
             "accept_damage" => options.accept_damage = value.is_truthy()?,
+            "witness" => options.witness = Some(member(&name, "a path", &value)?),
+            "accept_witness" => options.accept_witness = value.is_truthy()?,
             "max_transaction_bytes" => options.max_transaction_bytes = whole()?,
             "checkpoint_bytes" => options.checkpoint_bytes = whole()?,
             "checkpoint_records" => options.checkpoint_records = whole()?,

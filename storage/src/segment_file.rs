@@ -589,7 +589,9 @@ fn section_hasher(identity: &FileIdentity, tag: [u8; 4], offset: u64) -> crc32fa
     hasher
 }
 
-pub(crate) fn temporary_name(path: &Path) -> PathBuf {
+/// The name that a file has while it is written.
+#[must_use]
+pub fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(TEMPORARY_SUFFIX);
     name.into()

@@ -22,6 +22,7 @@ pub(crate) mod known_damage;
 pub(crate) mod merger;
 pub(crate) mod open_transactions;
 pub(crate) mod throttle;
+pub(crate) mod witness;
 pub(crate) mod writer_lock;
 
 use crate::core::analysis_worker::AnalysisWorker;
@@ -30,6 +31,7 @@ use crate::core::files::Files;
 use crate::core::known_damage::KnownDamage;
 use crate::core::merger::Merger;
 use crate::core::throttle::WriteThrottle;
+use crate::core::witness::Witness;
 use crate::core::writer_lock::WriterLock;
 use crate::options::{Durability, Options};
 use crate::state::State;
@@ -40,7 +42,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use holotype_index::scorer::BatchScorer;
 use holotype_storage::catalog::Catalog;
 use holotype_storage::lock::Lock;
-use holotype_storage::log::{Draft, Log, Lsn};
+use holotype_storage::log::{Draft, Head, Log, Lsn};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -91,6 +93,7 @@ pub(crate) struct Core {
     /// Appended states that are not durable enough to be published, oldest first.
     pending: Mutex<VecDeque<Pending>>,
     pub(crate) lock: Lock,
+    pub(crate) witness: Option<Witness>,
     /// Counts `forget` operations. A snapshot taken before the newest one must not read content any more.
     pub(crate) forgets: AtomicU64,
     pub(crate) checkpointer: Checkpointer,
@@ -140,6 +143,7 @@ pub(crate) struct Opened {
     pub(crate) catalog: Option<Catalog>,
     pub(crate) state: State,
     pub(crate) lock: Lock,
+    pub(crate) witness: Option<Witness>,
     pub(crate) report: OpenReport,
     /// The highest generation ever seen in the name of a derived file.
     pub(crate) generation: u64,
@@ -154,7 +158,7 @@ struct Pending {
 impl Core {
     /// Builds the core of an opened database. `replayed` is the number of records that no checkpoint contains.
     pub(crate) fn new(opened: Opened, replayed: u64) -> Arc<Core> {
-        let Opened { files, options, log, catalog, state, lock, report, generation } = opened;
+        let Opened { files, options, log, catalog, state, lock, witness, report, generation } = opened;
         let forgets = AtomicU64::new(state.meta.forgets);
         let state = Arc::new(state);
         let writer = Writer {
@@ -181,6 +185,7 @@ impl Core {
             damage: KnownDamage::default(),
             pending: Mutex::default(),
             lock,
+            witness,
             forgets,
             checkpointer,
             merger: Merger::default(),
@@ -246,7 +251,7 @@ impl Core {
         match durability {
             Durability::Sync => {
                 self.log.sync_to(end)?;
-                self.record_durable_position();
+                self.record_durable(state.head);
             }
             Durability::Flush => self.log.flush()?,
             Durability::None => {}
@@ -291,10 +296,14 @@ impl Core {
         newest.state.attributes.merge();
     }
 
-    /// Writes the durable position into the status block of LOCK, as evidence for the next opening.
+    /// Writes the durable position into the status block of LOCK, and a durable head into the witness, as evidence for
+    /// the next opening.
     ///
     /// LOCK is a hint: a write that fails is repeated by the next call, and fails neither a commit nor an erasure.
-    pub(crate) fn record_durable_position(&self) {
+    pub(crate) fn record_durable(&self, head: Head) {
         let _ = self.lock.set_durable(self.log.durable());
+        if let Some(witness) = &self.witness {
+            witness.record(head);
+        }
     }
 }

@@ -114,7 +114,7 @@ fn freeze(core: &Core) -> Result<Option<Frozen>> {
 fn write(core: &Core, frozen: &Frozen) -> Result<Written> {
     let state = &frozen.state;
     core.log.sync_to(state.head.position)?;
-    core.record_durable_position();
+    core.record_durable(state.head);
     let files_writer = DerivedWriter::of(core, state.head);
     let mut changes = ManifestChanges::default();
     let chunks = files_writer.chunks(&state.attributes, state.bound(), &mut changes)?;

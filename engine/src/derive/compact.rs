@@ -53,7 +53,7 @@ impl Holotype {
             return Err(Error::ReadOnly);
         }
         self.core.log.seal()?;
-        self.core.record_durable_position();
+        self.core.record_durable(self.core.published.load().head);
         Ok(())
     }
 }

@@ -11,6 +11,7 @@
 //! Cost: proportional to the log's tail; to the whole log after a rebuild.
 
 use crate::core::files::Files;
+use crate::core::witness::Witness;
 use crate::core::{OpenReport, Opened};
 use crate::derive::checkpoint;
 use crate::derive::log_reader::{KnownEnd, LogReader};
@@ -74,7 +75,11 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     };
     refuse_after_damage(&files, &options, mode)?;
     let mut opening = Opening::new(&files, &options, mode, &lock)?;
+    let witness = Witness::open(&files, &options)?;
     let (log, recovered) = opening.recover()?;
+    if let Some(witness) = &witness {
+        witness.check(&log)?;
+    }
     let (log, mut recovered) = opening.complete_forget(log, recovered)?;
     opening.clear_purged(recovered.state())?;
     let mut report = opening.report;
@@ -87,7 +92,7 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
         // The whole log was read again, and nothing in it is damaged.
         damage_note::remove(files.vfs.as_ref(), &files.damage_note())?;
     }
-    Ok((Opened { files, options, log, catalog, state, lock, report, generation }, replayed))
+    Ok((Opened { files, options, log, catalog, state, lock, witness, report, generation }, replayed))
 }
 
 /// Fails if a verification found the log damaged and the options do not accept that. A rebuild reads the whole log, and

@@ -118,7 +118,7 @@ impl Core {
     ) -> Result<()> {
         let end = state.head.position;
         let erased = self.log.sync_to(end).map_err(Error::from).and_then(|()| {
-            self.record_durable_position();
+            self.record_durable(state.head);
             self.forgets.store(state.meta.forgets, Ordering::Release);
             let _unpinned = Lock::unpinned(self.files.vfs.as_ref(), &self.files.lock())?;
             self.files.remove_quarantined()?;
@@ -128,7 +128,7 @@ impl Core {
             writer.poisoned = Some(error.to_string());
             return Err(error);
         }
-        self.record_durable_position();
+        self.record_durable(state.head);
         let made = rebuild_online(self, &mut writer, &state, Purpose::Forget);
         let (state, made) = match made {
             Ok(fresh) => (fresh.unwrap_or(state), Ok(())),

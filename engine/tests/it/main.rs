@@ -39,3 +39,4 @@ mod shown;
 mod space;
 mod statements;
 mod verify;
+mod witness;

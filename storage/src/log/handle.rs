@@ -298,6 +298,22 @@ impl Log {
         Ok(self.transactions(scanner, segments))
     }
 
+    /// Returns whether a head is that of a commit of this log: its hash covers everything before it, so a log that was
+    /// rolled back before it, or written differently up to it, does not contain it.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the log cannot be read there, [`Error::Io`].
+    pub fn contains(&self, head: Head) -> Result<bool> {
+        if head.position > self.end() {
+            return Ok(false);
+        }
+        match recovery::enter(&self.geometry, &self.table.all(), Some(head), self.group.written()) {
+            Ok(_) => Ok(true),
+            Err(Error::CheckpointMismatch { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// All transactions in the log's files. In a log with a floor these include remains from before the floor, of which
     /// the first transaction may be incomplete.
     #[must_use]

@@ -16,3 +16,4 @@ mod streams;
 mod terminal;
 mod trust;
 mod verify;
+mod witness;
