@@ -127,6 +127,7 @@ fn import_one(database: &Holotype, input: Input, options: &ImportOptions) -> Res
 
 fn add(total: &mut ImportReport, report: ImportReport) {
     total.transactions += report.transactions;
+    total.split += report.split;
     total.added += report.added;
     total.known += report.known;
     total.skipped += report.skipped;
@@ -143,9 +144,16 @@ fn tell(total: &ImportReport, embedder: Option<HashingEmbedder>, format: Format)
             counted(count, "texts")
         ));
     }
-    let ImportReport { transactions, added, known, skipped, embedded, .. } = total;
+    if total.split > 0 {
+        database::note(&format!(
+            "the lines before the first commit line are {}: they were too many for one; begin the file with \
+             {{\"commit\":{{}}}} to have it refused instead",
+            counted(total.split, "transactions")
+        ));
+    }
+    let ImportReport { transactions, split, added, known, skipped, embedded, .. } = total;
     let json = json!({
-        "transactions": transactions, "added": added, "known": known, "skipped": skipped, "embedded": embedded,
+        "transactions": transactions, "split": split, "added": added, "known": known, "skipped": skipped, "embedded": embedded,
     });
     let text = format!(
         "{} added in {}, {known} already known, {skipped} skipped",

@@ -372,9 +372,7 @@ impl Error {
             | Error::WitnessMissing { path }
             | Error::RolledBack { path, .. }
             | Error::Forged { path, .. }
-            | Error::File { path, .. } => {
-                ErrorPlace { file: Some(path.display().to_string()), ..none }
-            }
+            | Error::File { path, .. } => ErrorPlace { file: Some(path.display().to_string()), ..none },
             Error::Line { file, line, column, .. } => {
                 ErrorPlace { file: Some(file.clone()), line: Some(*line), column: Some(*column), ..none }
             }

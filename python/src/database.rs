@@ -322,9 +322,10 @@ impl Database {
             let name = path.display().to_string();
             import(&handle, &name, BufReader::new(file), rows.as_ref(), &options, &mut |_| {})
         })?;
-        let ImportReport { transactions, added, known, skipped, embedded, errors } = report;
+        let ImportReport { transactions, split, added, known, skipped, embedded, errors } = report;
         let dict = PyDict::new(py);
         dict.set_item("transactions", transactions)?;
+        dict.set_item("split", split)?;
         dict.set_item("added", added)?;
         dict.set_item("known", known)?;
         dict.set_item("skipped", skipped)?;

@@ -2,7 +2,8 @@
 //!
 //! Lines up to the next `commit` line are one transaction. Until the first `commit` line, a transaction also ends after
 //! [`LINES_PER_TRANSACTION`] lines. In an export, which begins with a header and has `commit` lines, it ends early only
-//! at half the limit of a transaction. The remaining lines at the end of the file are the last transaction.
+//! at half the limit of a transaction. The remaining lines at the end of the file are the last transaction. If a
+//! `commit` line shows that a transaction ended early, the report says so ([`ImportReport::split`]).
 //!
 //! An import can be run again. A line that the database already contains is counted as `known` and skipped; a line with
 //! an existing key and other content is an error. The comparison includes the log ([`past`]): an imported line stays
@@ -57,6 +58,8 @@ pub struct ImportOptions {
 pub struct ImportReport {
     /// Transactions that were committed.
     pub transactions: u64,
+    /// How many of them hold the lines before the first `commit` line, if those became more than one; else 0.
+    pub split: u64,
     /// Lines with new content.
     pub added: u64,
     /// Lines that the database already contained.
@@ -171,8 +174,13 @@ impl<'i> Import<'i> {
                 return Ok(());
             }
             Line::Commit(_) => {
-                self.has_commits = true;
-                return Ok(self.commit()?);
+                let is_first = !std::mem::replace(&mut self.has_commits, true);
+                let split = is_first && self.report.transactions > 0;
+                self.commit()?;
+                if split {
+                    self.report.split = self.report.transactions;
+                }
+                return Ok(());
             }
             Line::Space(space) => self.space(space)?,
             Line::Setting(setting) => self.setting(setting)?,
