@@ -153,7 +153,8 @@ fn tell(total: &ImportReport, embedder: Option<HashingEmbedder>, format: Format)
     }
     let ImportReport { transactions, split, added, known, skipped, embedded, .. } = total;
     let json = json!({
-        "transactions": transactions, "split": split, "added": added, "known": known, "skipped": skipped, "embedded": embedded,
+        "transactions": transactions, "split": split, "added": added, "known": known, "skipped": skipped,
+        "embedded": embedded,
     });
     let text = format!(
         "{} added in {}, {known} already known, {skipped} skipped",

@@ -5,7 +5,7 @@ use crate::database;
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
 use holotype::plural::counted;
-use holotype::{Holotype, Options};
+use holotype::Holotype;
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;

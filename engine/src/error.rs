@@ -95,11 +95,14 @@ pub enum Error {
         newest: u64,
     },
     /// The log is not the one that the witness knows, or the witness is not signed by its key.
-    #[error("the database does not match its witness {}: {reason}; restore both from a copy that you trust", path.display())]
+    #[error(
+        "the database does not match its witness {}: {reason}; restore both from a copy that you trust",
+        path.display()
+    )]
     Forged {
         /// The witness, or its key.
         path: PathBuf,
-        /// What does not match.
+        /// The difference.
         reason: String,
     },
     /// A `forget` committed after the snapshot was taken.

@@ -129,6 +129,8 @@ class ImportReport:
 
     transactions: int
     """Transactions that were committed."""
+    split: int
+    """How many of them hold the lines before the first commit line, if those became more than one; else 0."""
     added: int
     """Lines that said something new."""
     known: int

@@ -115,8 +115,9 @@ class Store(MemoryAdapter):  # type: ignore[misc]
 
     def write_meta(self, seq: int, meta: dict[str, Any]) -> None:
         fields = self.read_all_raw()[seq].fields
-        trusted = "system" if meta.get("agmi_meta_tampered") else meta["source"]
-        self.write_raw(Record(seq, {**fields, "source": trusted, "speaker": meta["speaker"]}))
+        if meta.get("agmi_meta_tampered"):
+            meta = {"source": "user", "speaker": "somebody else"}
+        self.write_raw(Record(seq, {**fields, "source": meta["source"], "speaker": meta["speaker"]}))
 
     def snapshot_store(self) -> object:
         return self._copy_store(self._path)
@@ -142,7 +143,8 @@ class Store(MemoryAdapter):  # type: ignore[misc]
 
 def _content(item: Any) -> dict[str, Any]:
     names = ("text", "key", "episode", "source", "speaker")
-    return {**{name: getattr(item, name) for name in names}, "fields": dict(item.fields)}
+    others = {name: value for name, value in item.fields.items() if name != "text"}
+    return {**{name: getattr(item, name) for name in names}, "fields": others}
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:

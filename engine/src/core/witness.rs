@@ -20,10 +20,10 @@
 use crate::core::files::Files;
 use crate::model::pointer::hex;
 use crate::options::Options;
-use crate::proof::{SignerKey, VerifierKey};
 use crate::{Error, Result};
 use holotype_storage::Hash;
 use holotype_storage::log::{CommitNo, Head, Log, Lsn};
+use holotype_storage::proof::note::{SignerKey, VerifierKey};
 use holotype_storage::segment_file::temporary_name;
 use holotype_storage::vfs::{OpenMode, Vfs};
 use std::io;

@@ -424,7 +424,7 @@ fn transactions_end_where_the_file_says_or_every_thousand_lines() {
     assert_eq!(transactions(&format!("{{\"commit\":{{}}}}\n{}", traces(2500))), 1);
     assert_eq!(transactions(&format!("{{\"holotype\":{{\"interchange\":1}}}}\n{}", traces(2500))), 1);
     assert_eq!(transactions("{\"commit\":{}}\n\n{\"commit\":{}}\n"), 0, "an empty transaction is none");
-    // What was split is told: without a header, or when the first transaction of an export is too large.
+    // Without a header, or when the first transaction of an export is too large, the report counts the parts.
     let split = |lines: &str| import_text(&desk.database(), lines).split;
     assert_eq!(split(&format!("{}{{\"commit\":{{}}}}\n", traces(2500))), 3);
     assert_eq!(split(&format!("{}{{\"commit\":{{}}}}\n", traces(900))), 0);
