@@ -4,8 +4,8 @@
 use crate::database;
 use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
-use holotype::plural::counted;
 use holotype::Holotype;
+use holotype::plural::counted;
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;
