@@ -26,6 +26,7 @@
 //! too. The target [`damage`] tests the handling of damage that checksums detect.
 
 pub mod canary;
+pub mod claims;
 pub mod columns;
 pub mod damage;
 pub mod explore;
@@ -69,6 +70,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "statement", run: statement::target, seeds: query_parse::seeds, mutations: 1_000 },
     Target { name: "interchange_line", run: interchange_line::target, seeds: Vec::new, mutations: 3_000 },
     Target { name: "npy", run: npy::target, seeds: npy::seeds, mutations: 3_000 },
+    Target { name: "claims", run: claims::target, seeds: Vec::new, mutations: 5_000 },
     Target { name: "time", run: time::target, seeds: Vec::new, mutations: 5_000 },
     Target { name: "log_open", run: log_open::target, seeds: log_open::seeds, mutations: 1_000 },
     Target { name: "record_payload", run: record_payload::target, seeds: record_payload::seeds, mutations: 300 },

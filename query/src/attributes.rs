@@ -386,6 +386,7 @@ pub static SETTINGS: &[Setting] = &[
     set("claims", Type::OneOf(&["extract", "none"]), "extract", "whether claims are extracted from what is written"),
     set("claims.ignore", Type::Text, "", "names that make no claims, separated by commas"),
     set("contest.window", Type::Duration, "1m", "time within which contradicting claims leave a contest open"),
+    set("consolidate.limit", Type::Count, "5", "recalls that one `consolidate` makes for an episode"),
     set("clock", Type::OneOf(&["reader", "wall"]), "reader", "the time when nobody says: that of the newest item, or the wall's"),
     set("page.tokens", Type::Count, "1000", "length at which a page closes"),
     set("recency.half-life", Type::Duration, "1d", "age at which recency has fallen to a half"),

@@ -300,6 +300,7 @@ words! {
 
 /// Every keyword of the language, in order of the alphabet.
 pub(crate) const KEYWORDS: &[&str] = &[
+    "above",
     "abstain",
     "add",
     "all",
@@ -410,6 +411,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "recency",
     "record",
     "redacted",
+    "redundant",
     "refined",
     "relax",
     "remember",

@@ -4,6 +4,7 @@ use crate::model::item::{ItemId, Kind, Layer, Source, Status, Support};
 use crate::model::pointer::Verdict;
 use crate::model::time;
 use crate::read::cell::{Cell, round};
+use crate::read::cite::Cite;
 use crate::state::reader_position::Reader;
 use serde_json::{Map, Value, json};
 
@@ -208,16 +209,19 @@ pub struct Citation {
 }
 
 impl Citation {
-    /// The citation in the format of HELM A.7; `None` for a page.
+    /// The citation in the format of HELM A.7, as [`Cite`] prints it; `None` for a page.
     pub fn cite(&self) -> Option<String> {
-        let step = self.step?;
-        let tool = self.tool.as_deref().filter(|tool| !tool.is_empty()).unwrap_or("-");
-        let log = self.log_id.as_deref()?;
-        let (field, start, end) = (&self.field, self.start, self.end);
-        Some(format!(
-            "[[CITE tool={tool} log={log} step={step} field={field} start={start} end={end} hash={}]]",
-            self.hash.get(..16)?
-        ))
+        let cite = Cite {
+            tool: self.tool.clone().filter(|tool| !tool.is_empty()),
+            log: self.log_id.clone()?,
+            step: self.step?,
+            field: self.field.clone(),
+            start: self.start,
+            end: self.end,
+            hash: Some(self.hash.get(..16)?.to_owned()),
+            chars: false,
+        };
+        Some(cite.to_string())
     }
 
     fn to_json(&self) -> Value {

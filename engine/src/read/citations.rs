@@ -1,42 +1,47 @@
 //! Validating the citations of a text (HELM A.7, A.8, Algorithm 1).
 //!
-//! A text is a `<memory>…</memory>` block; its claims cite spans of traces:
-//!
-//! ```text
-//! [[CITE tool=<t> log=<log_id> step=<s> field=<f> start=<i> end=<j>]]     optional: hash=<hex digits> unit=char
-//! ```
-//!
-//! `tool=-` is no tool; `hash` is the first 16 to 64 hex digits of the span's BLAKE3 hash. A citation belongs to the
-//! sentence before it. The verdict is `valid`, or the diagnostic that Algorithm 1 meets first, going through the
-//! sentences in order and through the citations of each: *missing memory block*, *missing cite*, *malformed cite*,
-//! *unresolved pointer*, *hash mismatch*. All sentences are shown, also behind the first diagnostic.
+//! A text is a `<memory>…</memory>` block; its claims cite spans of traces (`cite`). A citation belongs to the sentence
+//! before it. The verdict is `valid`, or the diagnostic that Algorithm 1 meets first, going through the sentences in
+//! order and through the citations of each: *missing memory block*, *missing cite*, *malformed cite*, *unresolved
+//! pointer*, *hash mismatch*. All sentences are shown, also behind the first diagnostic.
 //!
 //! 1. A sentence needs a citation of its own. A `<citations>…</citations>` block beside the memory is a listing: it
-//!    excuses no sentence.
+//!    excuses no sentence. Its citations are checked on their own.
 //! 2. A text with several memory blocks is checked in all of them.
+//! 3. With a scope, a span outside of it does not resolve: nobody can cite what was not visible.
 //!
 //! Coverage is the share of sentences with a valid citation, validity the share of citations that resolve.
 
-use crate::Result;
 use crate::model::item::ItemId;
-use crate::model::pointer::{Pointer, Span, Target, span_bytes};
+use crate::model::pointer::{Pointer, Span, span_bytes};
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
+use crate::read::cite::{Cite, OPEN, len_of_cite};
 use crate::read::resolve::check_hash;
 use crate::read::snapshot::Snapshot;
+use crate::state::attributes::{Column, ValueTest};
+use crate::{Error, Result};
+use holotype_index::bitmap::Bits;
+use std::fmt::{self, Display, Formatter};
 
 /// A diagnostic of Algorithm 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Diagnostic {
+pub enum Diagnostic {
+    /// There is no `<memory>` block.
     MissingMemoryBlock,
+    /// A sentence has no citation.
     MissingCite,
+    /// A citation does not parse.
     MalformedCite,
+    /// A citation names no span that is visible.
     UnresolvedPointer,
+    /// The bytes of the span are not those that were cited.
     HashMismatch,
 }
 
 impl Diagnostic {
-    fn as_str(self) -> &'static str {
+    /// The diagnostic in words.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Diagnostic::MissingMemoryBlock => "missing memory block",
             Diagnostic::MissingCite => "missing cite",
@@ -47,22 +52,71 @@ impl Diagnostic {
     }
 }
 
-/// The fewest hex digits of a hash that tell one span from another.
-const SHORTEST_HASH: usize = 16;
-/// All of them.
-const LONGEST_HASH: usize = 64;
+impl Display for Diagnostic {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
 
-/// A parsed citation.
+/// A citation of a text, with the cited text or what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedCite {
+    /// As it was written.
+    pub written: String,
+    /// The bytes it cites.
+    pub outcome: std::result::Result<String, Diagnostic>,
+}
+
+/// A sentence with its citations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedSentence {
+    /// The sentence without its citations.
+    pub text: String,
+    /// Its citations.
+    pub cites: Vec<CheckedCite>,
+}
+
+/// A text checked by Algorithm 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Cite {
-    tool: String,
-    log: String,
-    step: u64,
-    field: String,
-    start: u64,
-    end: u64,
-    hash: Option<String>,
-    chars: bool,
+pub struct MemoryCheck {
+    /// The first thing that is wrong, with the sentence or citation it was met at; `None` for a valid text.
+    pub diagnostic: Option<(Diagnostic, String)>,
+    /// The sentences of its `<memory>` blocks.
+    pub sentences: Vec<CheckedSentence>,
+    /// The citations of its `<citations>` blocks. They excuse no sentence and are no part of the verdict.
+    pub listed: Vec<CheckedCite>,
+}
+
+impl MemoryCheck {
+    /// True if Algorithm 1 finds nothing wrong.
+    pub fn is_valid(&self) -> bool {
+        self.diagnostic.is_none()
+    }
+
+    /// The share of sentences with a valid citation; 0 without sentences.
+    pub fn coverage(&self) -> f64 {
+        let cited = self.sentences.iter().filter(|sentence| sentence.cites.iter().any(|cite| cite.outcome.is_ok()));
+        share(cited.count(), self.sentences.len())
+    }
+
+    /// The share of the sentences' citations that resolve; 0 without citations.
+    pub fn validity(&self) -> f64 {
+        let cites = || self.sentences.iter().flat_map(|sentence| &sentence.cites);
+        share(cites().filter(|cite| cite.outcome.is_ok()).count(), cites().count())
+    }
+
+    /// The diagnostic in words, as a generator is told it.
+    pub fn message(&self) -> String {
+        match &self.diagnostic {
+            None => "valid".to_owned(),
+            Some((diagnostic, at)) if at.is_empty() => diagnostic.to_string(),
+            Some((diagnostic, at)) => format!("{diagnostic}: {at}"),
+        }
+    }
+}
+
+fn share(part: usize, of: usize) -> f64 {
+    if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
 /// A sentence with its citations as written.
@@ -71,49 +125,80 @@ struct Sentence {
     cites: Vec<String>,
 }
 
-/// Validates a text against a snapshot.
-pub(crate) fn validate(snapshot: &Snapshot, text: &str) -> Result<Table> {
-    let mut rows = Vec::new();
-    let mut found: Option<Diagnostic> = None;
-    let (mut cited, mut cites, mut valid) = (0u64, 0u64, 0u64);
-    let blocks = memory_blocks(text);
-    if blocks.is_empty() {
-        found = Some(Diagnostic::MissingMemoryBlock);
+impl Snapshot {
+    /// Checks a text with `<memory>` blocks by HELM's Algorithm 1. With episodes, only their traces may be cited.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for an episode that does not exist; those of reading.
+    pub fn check_memory(&self, text: &str, episodes: &[&str]) -> Result<MemoryCheck> {
+        let scope = scope_of(self, episodes)?;
+        check_memory(self, text, scope.as_ref())
     }
-    let sentences: Vec<Sentence> = blocks.into_iter().flat_map(sentences).collect();
-    for sentence in &sentences {
-        let mut good = false;
+}
+
+/// The items of some episodes; `None` without episodes, which is everything.
+pub(crate) fn scope_of(snapshot: &Snapshot, episodes: &[&str]) -> Result<Option<Bits>> {
+    let state = &snapshot.state;
+    let mut scope: Option<Bits> = None;
+    for episode in episodes {
+        let missing = || Error::Missing { what: "episode", name: format!("'{episode}'") };
+        let number = i64::from(state.episode_number(episode)?.ok_or_else(missing)?);
+        let found =
+            state.attributes.select_values(Column::Episode, snapshot.len(), ValueTest::Range(number, number))?;
+        scope = Some(scope.map_or_else(|| found.clone(), |scope| scope.or(&found)));
+    }
+    Ok(scope)
+}
+
+/// Checks a text against a snapshot; with a scope, only items in it may be cited.
+pub(crate) fn check_memory(snapshot: &Snapshot, text: &str, scope: Option<&Bits>) -> Result<MemoryCheck> {
+    let mut checked = MemoryCheck::default();
+    let blocks = blocks(text, "<memory>", "</memory>");
+    if blocks.is_empty() {
+        checked.diagnostic = Some((Diagnostic::MissingMemoryBlock, String::new()));
+    }
+    for Sentence { text, cites } in blocks.into_iter().flat_map(sentences) {
+        let missing = cites.is_empty().then(|| (Diagnostic::MissingCite, text.clone()));
+        let cites: Vec<CheckedCite> =
+            cites.into_iter().map(|written| check_cite(snapshot, written, scope)).collect::<Result<_>>()?;
+        let wrong = cites.iter().find_map(|cite| Some((cite.outcome.as_ref().err().copied()?, cite.written.clone())));
+        checked.diagnostic = checked.diagnostic.or(missing).or(wrong);
+        checked.sentences.push(CheckedSentence { text, cites });
+    }
+    for cite in self::blocks(text, "<citations>", "</citations>").into_iter().flat_map(sentences) {
+        for written in cite.cites {
+            checked.listed.push(check_cite(snapshot, written, scope)?);
+        }
+    }
+    Ok(checked)
+}
+
+fn check_cite(snapshot: &Snapshot, written: String, scope: Option<&Bits>) -> Result<CheckedCite> {
+    let outcome = match Cite::parse(&written) {
+        None => Err(Diagnostic::MalformedCite),
+        Some(cite) => check(snapshot, &cite, scope)?,
+    };
+    Ok(CheckedCite { written, outcome })
+}
+
+/// Validates a text against a snapshot, as a table.
+pub(crate) fn validate(snapshot: &Snapshot, text: &str, scope: Option<&Bits>) -> Result<Table> {
+    let checked = check_memory(snapshot, text, scope)?;
+    let mut rows = Vec::new();
+    for sentence in &checked.sentences {
         if sentence.cites.is_empty() {
-            found.get_or_insert(Diagnostic::MissingCite);
             rows.push(row(&sentence.text, None, Diagnostic::MissingCite.as_str(), None));
         }
-        for written in &sentence.cites {
-            cites += 1;
-            let checked = match parse(written) {
-                None => Err(Diagnostic::MalformedCite),
-                Some(cite) => check(snapshot, &cite)?,
-            };
-            match checked {
-                Ok(text) => {
-                    (good, valid) = (true, valid + 1);
-                    rows.push(row(&sentence.text, Some(written), "valid", Some(text)));
-                }
-                Err(diagnostic) => {
-                    found.get_or_insert(diagnostic);
-                    rows.push(row(&sentence.text, Some(written), diagnostic.as_str(), None));
-                }
-            }
+        for CheckedCite { written, outcome } in &sentence.cites {
+            let verdict = outcome.as_ref().map_or_else(|diagnostic| diagnostic.as_str(), |_| "valid");
+            rows.push(row(&sentence.text, Some(written), verdict, outcome.clone().ok()));
         }
-        cited += u64::from(good);
     }
-    let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
-    let verdict = found.map_or("valid", Diagnostic::as_str);
-    let notes = vec![
-        verdict.to_owned(),
-        format!("coverage {:.3}, validity {:.3}", share(cited, sentences.len() as u64), share(valid, cites)),
-    ];
+    let verdict = checked.diagnostic.as_ref().map_or("valid", |(diagnostic, _)| diagnostic.as_str());
+    let notes =
+        vec![verdict.to_owned(), format!("coverage {:.3}, validity {:.3}", checked.coverage(), checked.validity())];
     let columns = ["sentence", "cite", "verdict", "text"].map(str::to_owned).to_vec();
-    Ok(Table { verb: "verify", columns, rows, notes, failed: found.is_some() })
+    Ok(Table { verb: "verify", columns, rows, notes, failed: !checked.is_valid() })
 }
 
 fn row(sentence: &str, cite: Option<&String>, verdict: &str, text: Option<String>) -> Vec<Option<Cell>> {
@@ -125,12 +210,12 @@ fn row(sentence: &str, cite: Option<&String>, verdict: &str, text: Option<String
     ]
 }
 
-/// The texts between `<memory>` and `</memory>`. A block that is not closed is none.
-fn memory_blocks(text: &str) -> Vec<&str> {
+/// The texts between two tags. A block that is not closed is none.
+fn blocks<'t>(text: &'t str, open: &str, close: &str) -> Vec<&'t str> {
     let mut blocks = Vec::new();
     let mut rest = text;
-    while let Some((_, inside)) = rest.split_once("<memory>") {
-        let Some((block, behind)) = inside.split_once("</memory>") else { break };
+    while let Some((_, inside)) = rest.split_once(open) {
+        let Some((block, behind)) = inside.split_once(close) else { break };
         blocks.push(block);
         rest = behind;
     }
@@ -150,16 +235,16 @@ fn sentences(memory: &str) -> Vec<Sentence> {
         }
     };
     while let Some(next) = rest.chars().next() {
-        if let Some(after) = rest.strip_prefix("[[CITE") {
+        if rest.starts_with(OPEN) {
             end(&mut text, &mut sentences);
             if sentences.is_empty() {
                 sentences.push(Sentence { text: String::new(), cites: Vec::new() });
             }
-            let len = after.find("]]").map_or(after.len(), |at| at + 2);
+            let len = len_of_cite(rest);
             if let Some(sentence) = sentences.last_mut() {
-                sentence.cites.push(rest[..6 + len].to_owned());
+                sentence.cites.push(rest[..len].to_owned());
             }
-            rest = &after[len..];
+            rest = &rest[len..];
             continue;
         }
         rest = &rest[next.len_utf8()..];
@@ -173,56 +258,17 @@ fn sentences(memory: &str) -> Vec<Sentence> {
     sentences
 }
 
-/// A number in decimal digits alone.
-fn number(text: &str) -> Option<u64> {
-    text.bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-/// True for as many hex digits as a citation may give of a hash.
-fn is_hash(text: &str) -> bool {
-    (SHORTEST_HASH..=LONGEST_HASH).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_hexdigit())
-}
-
-/// Parses a citation; `None` if it is malformed.
-fn parse(written: &str) -> Option<Cite> {
-    let inner = written.strip_prefix("[[CITE")?.strip_suffix("]]")?;
-    let mut cite = Cite::default();
-    let mut seen = Vec::new();
-    for part in inner.split_whitespace() {
-        let (name, value) = part.split_once('=')?;
-        if seen.contains(&name) {
-            return None;
-        }
-        seen.push(name);
-        match name {
-            "tool" => cite.tool = if value == "-" { String::new() } else { value.to_owned() },
-            "log" => value.clone_into(&mut cite.log),
-            "step" => cite.step = number(value)?,
-            "field" => value.clone_into(&mut cite.field),
-            "start" => cite.start = number(value)?,
-            "end" => cite.end = number(value)?,
-            "hash" => cite.hash = Some(is_hash(value).then(|| value.to_owned())?),
-            "unit" => {
-                cite.chars = match value {
-                    "char" => true,
-                    "byte" => false,
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        }
-    }
-    ["tool", "log", "step", "field", "start", "end"].iter().all(|name| seen.contains(name)).then_some(cite)
-}
-
 /// The cited text, or the diagnostic. The bytes must match the given hash or, without one, the hash stored with a
 /// pointer to the same span.
-fn check(snapshot: &Snapshot, cite: &Cite) -> Result<Result<String, Diagnostic>> {
+fn check(snapshot: &Snapshot, cite: &Cite, scope: Option<&Bits>) -> Result<Result<String, Diagnostic>> {
     let unresolved = Ok(Err(Diagnostic::UnresolvedPointer));
-    let tool = Some(cite.tool.as_str()).filter(|tool| !tool.is_empty());
+    let tool = cite.tool.as_deref().filter(|tool| !tool.is_empty());
     let Some(id) = snapshot.state.trace(tool, snapshot.state.symbol(&cite.log)?, cite.step)?.map(ItemId) else {
         return unresolved;
     };
+    if id.0 >= snapshot.len() || scope.is_some_and(|scope| !scope.contains(id.0)) {
+        return unresolved;
+    }
     let attributes = snapshot.state.attributes(id)?;
     if attributes.redacted {
         return unresolved;
@@ -237,7 +283,6 @@ fn check(snapshot: &Snapshot, cite: &Cite) -> Result<Result<String, Diagnostic>>
     let text = String::from_utf8_lossy(&bytes[start..end]).into_owned();
     if let Some(hash) = &cite.hash {
         let pointer = Pointer { hash: Some(hash.clone()), ..Pointer::to_item(id) };
-        debug_assert!(matches!(pointer.target, Target::Item(_)));
         return Ok(check_hash(&pointer, &found).map(|()| text).map_err(|_| Diagnostic::HashMismatch));
     }
     for dependent in snapshot.state.dependents(id)? {
@@ -255,26 +300,6 @@ fn check(snapshot: &Snapshot, cite: &Cite) -> Result<Result<String, Diagnostic>>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn citations_parse_in_their_form_only() {
-        let good = "[[CITE tool=- log=e step=3 field=text start=0 end=5 unit=char]]";
-        let cite = parse(good).unwrap();
-        assert_eq!((cite.tool.as_str(), cite.log.as_str(), cite.step, cite.chars), ("", "e", 3, true));
-        for bad in [
-            "[[CITE tool=- log=e step=3 field=text start=0]]",
-            "[[CITE tool=- log=e step=x field=text start=0 end=5]]",
-            "[[CITE tool=- log=e step=3 field=text start=0 end=5 end=6]]",
-            "[[CITE tool=- log=e step=3 field=text start=0 end=5 colour=red]]",
-            "[[CITE tool=- log=e step=3 field=text start=0 end=5",
-            "[[CITE tool=- log=e step=+3 field=text start=0 end=5]]",
-            "[[CITE tool=- log=e step=3 field=text start=0 end=5 hash=]]",
-            "[[CITE tool=- log=e step=3 field=text start=0 end=5 hash=0123456789abcde]]",
-            "[[CITE tool=- log=e step=3 field=text start=0 end=5 hash=0123456789abcdeg]]",
-        ] {
-            assert_eq!(parse(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn sentences_take_the_citations_behind_them() {

@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod cell;
 pub(crate) mod citations;
+pub(crate) mod cite;
 pub(crate) mod container_rows;
 pub(crate) mod filter;
 pub(crate) mod glob;

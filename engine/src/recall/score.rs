@@ -72,7 +72,7 @@ impl Weights {
 
     /// The weights of a profile: `default`, which need not be told what a question is about; `helm` (HELM eq. 1 and
     /// Table 11); `agent`, the same with words; `archive` for questions about the whole past.
-    fn profile(state: &State, name: &str) -> Result<Weights> {
+    pub(crate) fn profile(state: &State, name: &str) -> Result<Weights> {
         let agent = Weights::agent(state)?;
         match name {
             "agent" => Ok(agent),

@@ -70,7 +70,7 @@ impl Rival {
     }
 
     /// The order of preference, best first.
-    fn best_first(&self, other: &Rival) -> Ordering {
+    pub(crate) fn best_first(&self, other: &Rival) -> Ordering {
         let rank = |rival: &Rival| {
             let a = &rival.attributes;
             let later = (rival.claim.is_extracted().then_some(rival.item), rival.claim.number);
@@ -161,7 +161,7 @@ impl ReaderConflicts {
 }
 
 /// Returns true if two claimed values are equal.
-fn agree(a: &str, b: &str) -> bool {
+pub(crate) fn agree(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim(), b.trim());
     match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,

@@ -8,6 +8,7 @@
 //! | `claims` | `extract`, `none`: whether claims are extracted from what is written | `extract` |
 //! | `claims.ignore` | names that make no claims, separated by commas | none |
 //! | `contest.window` | time within which contradicting claims leave a contest open | `1m` |
+//! | `consolidate.limit` | recalls that one `consolidate` makes for an episode (HELM Table 11) | `5` |
 //! | `clock` | `reader` (newest item), `wall` | `reader` |
 //! | `page.tokens` | tokens a memory page holds (TierMem B.2) | `1000` |
 //! | `recency.half-life` | a duration | `1d` |
@@ -28,6 +29,7 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("claims", "extract"),
     ("claims.ignore", ""),
     ("contest.window", "1m"),
+    ("consolidate.limit", "5"),
     ("clock", "reader"),
     ("page.tokens", "1000"),
     ("recency.half-life", "1d"),
@@ -60,7 +62,7 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
         "clock" => one_of(&["reader", "wall"]),
         "analyser" => one_of(&["english", "none"]),
         "audit" => one_of(&["none", "reads"]),
-        "page.tokens" | "stale.steps" => count(),
+        "page.tokens" | "stale.steps" | "consolidate.limit" => count(),
         "recency.half-life" | "stale.age" | "contest.window" => duration(),
         "recall.fold" => match value.parse::<f64>() {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(value.to_owned()),
@@ -113,6 +115,11 @@ impl State {
         let rules = self.setting("rules")?.and_then(|rules| rules.parse().ok()).unwrap_or(1);
         Ok(*self.lookup_cache.rules.get_or_init(|| rules))
     }
+}
+
+/// Recalls that one `consolidate` makes for an episode.
+pub(crate) fn consolidate_limit(state: &State) -> Result<u64> {
+    number(state, "consolidate.limit")
 }
 
 pub(crate) fn stale_steps(state: &State) -> Result<u64> {

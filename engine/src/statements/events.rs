@@ -125,6 +125,11 @@ fn events_of_record(record: &Record, snapshot: &Snapshot, pages: &mut HashSet<u3
 
 fn op_of(mark: &MarkRecord) -> &'static str {
     match mark.change {
+        Change::Active(false)
+            if mark.because.as_deref().is_some_and(|because| because.starts_with(super::prune::budget::BECAUSE)) =>
+        {
+            "prune"
+        }
         Change::Active(_) if mark.by.is_some() => "retract",
         _ => "mark",
     }

@@ -4,6 +4,7 @@
 //! of earlier ones; a failing statement rolls everything back. A script without writes runs on a snapshot.
 
 mod conflicts;
+pub(crate) mod consolidate;
 mod count;
 mod events;
 mod explain;
@@ -12,15 +13,19 @@ mod forget;
 mod history;
 mod listing;
 pub(crate) mod prepared;
+pub(crate) mod prune;
 pub(crate) mod rows;
+mod selected;
 mod show;
 mod verify;
 mod walk;
 mod write;
 
+pub(crate) use selected::{in_episode, selected};
+
 use crate::core::handle::Holotype;
 use crate::options::Durability;
-use crate::read::answer::{Output, Table};
+use crate::read::answer::{Answer, Output, Table};
 use crate::read::cell::Cell;
 use crate::read::limits::Limits;
 use crate::read::snapshot::Snapshot;
@@ -77,6 +82,10 @@ impl Holotype {
         }
         let mut transaction = self.begin()?;
         let outputs = run_all(&mut transaction, &script, limits)?;
+        if settings::value(transaction.state()?, "audit")? == "reads" {
+            let is_audited = |answer: &&Answer| answer.receipt.is_none();
+            answers(&outputs).filter(is_audited).try_for_each(|answer| transaction.audit(answer))?;
+        }
         transaction.commit(Durability::Sync)?;
         Ok(outputs)
     }
@@ -173,11 +182,7 @@ impl Holotype {
     /// Logs a read of every answer if the setting `audit` asks for it, in a separate transaction without waiting for
     /// the sync.
     fn audit(&self, snapshot: &Snapshot, outputs: &[Output]) -> Result<()> {
-        let answers = outputs.iter().filter_map(|output| match output {
-            Output::Answer(answer) => Some(answer),
-            Output::Table(_) => None,
-        });
-        let mut answers = answers.peekable();
+        let mut answers = answers(outputs).peekable();
         if answers.peek().is_none() || settings::value(&snapshot.state, "audit")? != "reads" {
             return Ok(());
         }
@@ -209,6 +214,14 @@ impl Snapshot {
     pub fn run(&self, prepared: &Prepared, params: &Params) -> Result<Vec<Output>> {
         prepared.bind(self, params)?.iter().map(|statement| read(self, statement)).collect()
     }
+}
+
+/// The answers among some outputs.
+fn answers(outputs: &[Output]) -> impl Iterator<Item = &Answer> {
+    outputs.iter().filter_map(|output| match output {
+        Output::Answer(answer) => Some(answer.as_ref()),
+        Output::Table(_) => None,
+    })
 }
 
 /// True if a statement needs a transaction.

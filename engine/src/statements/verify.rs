@@ -10,7 +10,9 @@ use crate::model::pointer::Verdict;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::read::citations;
+use crate::read::filter::Filter;
 use crate::read::snapshot::{Snapshot, is_damage};
+use crate::state::reader_position::ReaderPosition;
 use holotype_query::ast::{Ref, Verify};
 
 pub(super) fn run(snapshot: &Snapshot, verify: &Verify) -> Result<Table> {
@@ -25,7 +27,11 @@ pub(super) fn run(snapshot: &Snapshot, verify: &Verify) -> Result<Table> {
         Verify::Catalog => verify_catalog(snapshot, &mut pace, &mut report)?,
         Verify::Segments => verify_segments(snapshot, &mut pace, &mut report)?,
         Verify::All => report = verify_all(snapshot, &mut pace, &mut |_, _| {})?,
-        Verify::Citations(text) => return citations::validate(snapshot, text.node.bound()),
+        Verify::Citations { text, scope } => {
+            let scope =
+                scope.as_ref().map(|scope| Filter::new(snapshot, &ReaderPosition::default()).scope(Some(&scope.node)));
+            return citations::validate(snapshot, text.node.bound(), scope.transpose()?.as_ref());
+        }
     }
     let mut rows = Vec::new();
     for (what, count) in &report.checked {

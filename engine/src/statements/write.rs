@@ -27,6 +27,8 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
         Statement::Episode(episode) => run_episode(transaction, episode),
         Statement::Set(set) => run_set(transaction, set),
         Statement::Forget(forget) => super::forget::run(transaction, forget),
+        Statement::Consolidate(consolidate) => super::consolidate::run(transaction, consolidate),
+        Statement::Prune(prune) => super::prune::run(transaction, prune),
         statement => Err(Error::NotYet { what: statement.verb().to_owned() }),
     }
 }

@@ -32,8 +32,8 @@ macro_rules! targets {
 }
 
 targets! {
-    query_parse statement interchange_line npy time log_open record_payload segment_frame vector_segment word_segment
-    columns floor proof damage operations
+    query_parse statement interchange_line npy claims time log_open record_payload segment_frame vector_segment
+    word_segment columns floor proof damage operations
 }
 
 #[test]

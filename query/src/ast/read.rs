@@ -173,5 +173,10 @@ pub enum Verify {
     /// Everything.
     All,
     /// The citations of a text.
-    Citations(Spanned<Arg<String>>),
+    Citations {
+        /// The text, with its `<memory>` blocks.
+        text: Spanned<Arg<String>>,
+        /// `in …`: the traces that may be cited.
+        scope: Option<Spanned<Scope>>,
+    },
 }

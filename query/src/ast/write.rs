@@ -1,6 +1,6 @@
 //! The statements that write.
 
-use crate::ast::{Pointer, Predicate, Ref, Scope};
+use crate::ast::{Pointer, Predicate, Reader, Ref, Scope};
 use crate::span::Spanned;
 use crate::value::{Arg, ItemRef, Name, Passage, Value};
 use crate::words::{Edge, Kind, Mark, MergeKind, Noun};
@@ -99,13 +99,15 @@ pub struct Link {
     pub pointer: Spanned<Pointer>,
 }
 
-/// `{ in … | where … }` of a write: which things it goes over.
+/// `{ in … | where … | at … }` of a write: which things it goes over, and from where it looks at them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// `in …`.
     pub scope: Option<Spanned<Scope>>,
     /// `where …`.
     pub filter: Option<Spanned<Predicate>>,
+    /// `at …`; of `consolidate` and `prune` only.
+    pub reader: Option<Box<Spanned<Reader>>>,
 }
 
 /// `consolidate NOUN …`.
@@ -146,13 +148,15 @@ pub enum Merge {
     },
 }
 
-/// `prune NOUN [to n] …`.
+/// `prune NOUN [to n] … [redundant above x]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prune {
     /// What is pruned, and to how many.
     pub targets: Vec<PruneTarget>,
     /// Which.
     pub selection: Selection,
+    /// `redundant above x`.
+    pub redundant: Option<Spanned<Arg<f64>>>,
 }
 
 /// `NOUN [to n]`.

@@ -40,7 +40,10 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
             listing(&mut history.listing, b);
         }
         Statement::Verify(Verify::Ref(it)) => reference(it, b),
-        Statement::Verify(Verify::Citations(text)) => b.text(text),
+        Statement::Verify(Verify::Citations { text, scope: it }) => {
+            b.text(text);
+            it.iter_mut().for_each(|it| scope(it, b));
+        }
         Statement::Verify(Verify::Log | Verify::Catalog | Verify::Segments | Verify::All) | Statement::Show(_) => {}
         Statement::Replay(receipt) => b.id(&mut receipt.node, receipt.span),
         Statement::Record(record) => {
@@ -81,6 +84,7 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
                 target.keep.iter_mut().for_each(|keep| b.count(keep));
             }
             selection(&mut prune.selection, b);
+            prune.redundant.iter_mut().for_each(|above| b.number(above));
         }
         Statement::Forget(it) => forget(it, b),
         Statement::Episode(it) => {
@@ -154,9 +158,10 @@ fn listing(listing: &mut Listing, b: &mut Binder<'_>) {
 }
 
 fn selection(selection: &mut Selection, b: &mut Binder<'_>) {
-    let Selection { scope: it, filter } = selection;
+    let Selection { scope: it, filter, reader: moment } = selection;
     it.iter_mut().for_each(|it| scope(it, b));
     filter.iter_mut().for_each(|filter| predicate(filter, b));
+    moment.iter_mut().for_each(|it| reader(it, b));
 }
 
 fn scope(scope: &mut Scope, b: &mut Binder<'_>) {

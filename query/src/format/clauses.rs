@@ -67,6 +67,7 @@ impl Selection {
     pub(super) fn pieces(&self, pieces: &mut Vec<String>) {
         push(pieces, "in ", &self.scope);
         push(pieces, "where ", &self.filter);
+        push(pieces, "at ", &self.reader);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::clauses::{Commas, push};
+use super::optional;
 use crate::ast::{
     Assignment, ClaimAssignment, Count, ForgetTarget, Marking, Merge, Query, Recall, Statement, Verify, Walk,
 };
@@ -123,6 +124,7 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
         Statement::Prune(prune) => {
             pieces.push(format!("prune {}", Commas(&prune.targets)));
             prune.selection.pieces(pieces);
+            push(pieces, "redundant above ", &prune.redundant);
         }
         Statement::Forget(forget) => {
             match &forget.target {
@@ -206,7 +208,10 @@ impl Display for Verify {
             Verify::Catalog => f.write_str("catalog"),
             Verify::Segments => f.write_str("segments"),
             Verify::All => f.write_str("all"),
-            Verify::Citations(text) => write!(f, "citations in {text}"),
+            Verify::Citations { text, scope } => {
+                write!(f, "citations in {text}")?;
+                optional(f, " in ", scope)
+            }
         }
     }
 }

@@ -166,7 +166,17 @@ impl Parser<'_> {
 
     /// `{ scope | where }` of a write.
     pub(super) fn selection(&mut self) -> Parsed<Selection> {
+        self.selection_of(false)
+    }
+
+    /// `{ scope | where | reader }` of a write that looks at items as a reader does.
+    pub(super) fn selection_at(&mut self) -> Parsed<Selection> {
+        self.selection_of(true)
+    }
+
+    fn selection_of(&mut self, has_reader: bool) -> Parsed<Selection> {
         let mut selection = Selection::default();
+        let mut at = None;
         loop {
             let start = self.span();
             if self.eat_word("in") {
@@ -175,7 +185,11 @@ impl Parser<'_> {
             } else if self.eat_word("where") {
                 let filter = self.rest(start, Self::predicate)?;
                 self.place(&mut selection.filter, filter, "where");
+            } else if has_reader && self.eat_word("at") {
+                let reader = self.rest(start, Self::reader)?;
+                self.place(&mut at, reader, "at");
             } else {
+                selection.reader = at.map(Box::new);
                 return Ok(selection);
             }
         }
@@ -191,7 +205,7 @@ impl Parser<'_> {
         Ok(Spanned::new(node, start.to(self.last_span())))
     }
 
-    fn scope(&mut self) -> Parsed<Scope> {
+    pub(super) fn scope(&mut self) -> Parsed<Scope> {
         if self.eat_word("episode") {
             Ok(Scope::Episodes(self.list(Self::id)?))
         } else if self.eat_word("page") {

@@ -164,7 +164,10 @@ impl Parser<'_> {
         }
         if self.eat_word("citations") {
             self.expect_word("in")?;
-            return Ok(Verify::Citations(self.text()?));
+            let text = self.text()?;
+            let start = self.span();
+            let scope = if self.eat_word("in") { Some(self.rest(start, Self::scope)?) } else { None };
+            return Ok(Verify::Citations { text, scope });
         }
         Ok(Verify::Ref(self.reference()?))
     }

@@ -116,7 +116,7 @@ impl Parser<'_> {
 
     fn consolidate(&mut self) -> Parsed<Consolidate> {
         let noun = self.noun()?;
-        let selection = self.selection()?;
+        let selection = self.selection_at()?;
         let tau = if self.eat_word("tau") { Some(self.number()?) } else { None };
         let into = if self.eat_word("into") { Some(self.kind_of_item()?) } else { None };
         Ok(Consolidate { noun, selection, tau, into })
@@ -147,7 +147,13 @@ impl Parser<'_> {
             let keep = if p.eat_word("to") { Some(p.count()?) } else { None };
             Ok(PruneTarget { noun, keep })
         })?;
-        Ok(Prune { targets, selection: self.selection()? })
+        let selection = self.selection_at()?;
+        let mut redundant = None;
+        if self.eat_word("redundant") {
+            self.expect_word("above")?;
+            redundant = Some(self.number()?);
+        }
+        Ok(Prune { targets, selection, redundant })
     }
 
     fn forget(&mut self) -> Parsed<Forget> {

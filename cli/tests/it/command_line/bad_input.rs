@@ -132,9 +132,9 @@ fn a_parameter_that_is_missing_or_of_the_wrong_length() {
 #[test]
 fn a_statement_that_this_version_does_not_run() {
     let place = Place::with_trip();
-    let run = place.run(&["query", "memory.holo", "prune traces to 200"]);
+    let run = place.run(&["query", "memory.holo", "learn 'x' from 't1'"]);
     assert_eq!(run.status, 2);
-    assert!(run.stderr.contains("`prune` is not implemented in this version"), "{run:#?}");
+    assert!(run.stderr.contains("`learn` is not implemented in this version"), "{run:#?}");
 }
 
 #[test]

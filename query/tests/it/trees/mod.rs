@@ -148,7 +148,7 @@ fn reading() -> Tree<Statement> {
     );
     let verify = prop_oneof![
         reference().prop_map(Verify::Ref),
-        text_arg().prop_map(Verify::Citations),
+        (text_arg(), of(scope())).prop_map(|(text, scope)| Verify::Citations { text, scope }),
         Just(Verify::Log),
         Just(Verify::Catalog),
         Just(Verify::Segments),
@@ -213,13 +213,13 @@ fn changing() -> Tree<Statement> {
     ];
     let prune_target = (noun(), of(count_arg())).prop_map(|(noun, keep)| PruneTarget { noun, keep });
     prop_oneof![
-        (noun(), selection(), of(number_arg()), of(one_of(Kind::ALL))).prop_map(|(noun, selection, tau, into)| {
+        (noun(), selection_at(), of(number_arg()), of(one_of(Kind::ALL))).prop_map(|(noun, selection, tau, into)| {
             let into = into.map(Spanned::from);
             Statement::Consolidate(Consolidate { noun, selection, tau, into })
         }),
         merge.prop_map(Statement::Merge),
-        (vec(prune_target, 1..3), selection())
-            .prop_map(|(targets, selection)| Statement::Prune(Prune { targets, selection })),
+        (vec(prune_target, 1..3), selection_at(), of(number_arg()))
+            .prop_map(|(targets, selection, redundant)| Statement::Prune(Prune { targets, selection, redundant })),
         (target, any::<bool>(), text_arg())
             .prop_map(|(target, cascade, because)| { Statement::Forget(Forget { target, cascade, because }) }),
     ]
@@ -306,8 +306,16 @@ fn listing() -> Tree<Listing> {
 
 fn selection() -> Tree<Selection> {
     (of(scope()), of(predicate()))
-        .prop_map(|(scope, filter)| Selection { scope, filter: filter.map(Spanned::from) })
+        .prop_map(|(scope, filter)| Selection { scope, filter: filter.map(Spanned::from), reader: None })
         .boxed()
+}
+
+fn selection_at() -> Tree<Selection> {
+    let at = |(selection, reader): (Selection, Option<Reader>)| Selection {
+        reader: reader.map(Spanned::from).map(Box::new),
+        ..selection
+    };
+    (selection(), of(reader())).prop_map(at).boxed()
 }
 
 fn scope() -> Tree<Spanned<Scope>> {
