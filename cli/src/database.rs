@@ -13,9 +13,9 @@ pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
     open(path, Options { accelerator: accelerator(), ..Options::read_only() })
 }
 
-/// Opens a database to write to it.
+/// Opens a database to write to it, in turns with whoever else has it open.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options { accept_damage: accepts_damage(), accelerator: accelerator(), ..Options::default() })
+    open(path, Options { accept_damage: accepts_damage(), accelerator: accelerator(), ..Options::shared() })
 }
 
 /// `--accept-damage`, which every command understands.
