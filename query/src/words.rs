@@ -237,6 +237,8 @@ words! {
         Stats = "stats",
         /// The hash and number of its last commit.
         Head = "head",
+        /// The size of the memory graph.
+        Graph = "graph",
     }
 }
 
@@ -357,6 +359,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "find",
     "forget",
     "from",
+    "graph",
     "half-life",
     "has",
     "head",
@@ -369,6 +372,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "intents",
     "into",
     "items",
+    "keep",
     "learn",
     "lift",
     "like",
