@@ -60,7 +60,7 @@ mod write;
 
 pub use holotype_query as query;
 
-pub use memory::{credit, density, extract};
+pub use memory::{credit, density, extract, router};
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;
@@ -81,9 +81,10 @@ pub use model::{embed, plural, space, time, tokens};
 pub use options::{Accelerator, Durability, Options};
 pub use read::item_attributes::ItemAttributes;
 pub use read::limits::{Cancel, Limits};
+pub use read::page::{Due, DuePage, Page};
 pub use read::snapshot::{Item, Snapshot};
 pub use read::{answer, cell, typed};
-pub use recall::RecallBuilder;
+pub use recall::{Planner, RecallBuilder, Roles, UncoveredWords};
 pub use state::content::Content;
 pub use state::reader_position::Reader;
 pub use statements::prepared::Prepared;

@@ -38,4 +38,5 @@ mod settings;
 mod shown;
 mod space;
 mod statements;
+mod tiermem;
 mod verify;
