@@ -8,8 +8,10 @@
 //! describe the item and name nothing.
 
 use super::{Claims, Field, MAX_PART_LEN, subject};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// Members that identify the object that has them, best first.
 const SUBJECTS: [&str; 12] =
@@ -77,8 +79,7 @@ pub(super) fn extract(text: &str, claims: &mut Claims<'_>) -> bool {
         return false;
     }
     let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
-    let mut walk = Walk { claims, text, at: 0 };
-    walk.value(&value, &Context::default(), 0);
+    Walk { claims }.value(&value, text.trim(), &Context::default(), 0);
     true
 }
 
@@ -134,41 +135,47 @@ impl Context {
     }
 }
 
-/// A walk through the values in the order of the text, with a cursor into it for the spans.
+/// A walk through the values in the order of the text. Each comes with its slice of the text, so that spans are exact
+/// whatever escapes and repeated names there are.
 struct Walk<'c, 't> {
     claims: &'c mut Claims<'t>,
-    text: &'c str,
-    at: usize,
 }
 
 impl Walk<'_, '_> {
-    fn value(&mut self, value: &Value, context: &Context, depth: usize) {
+    fn value(&mut self, value: &Value, written: &str, context: &Context, depth: usize) {
         if depth > MAX_DEPTH || self.claims.is_full() {
             return;
         }
         match value {
-            Value::Object(object) => self.object(object, context, depth),
+            Value::Object(object) => self.object(object, written, context, depth),
             Value::Array(values) if values.len() <= MAX_LIST && values.iter().all(is_scalar) => {
                 let texts: Vec<Cow<'_, str>> = values.iter().filter_map(scalar).collect();
                 if !texts.is_empty() {
-                    self.claim(&texts.join(", "), "[", context);
+                    self.claim(&texts.join(", "), written, context);
                 }
             }
-            // Elements are different things: each names itself, or has no subject.
-            Value::Array(values) if values.len() > 1 => {
-                let context = Context { subject: String::new(), path: context.path.clone() };
-                values.iter().for_each(|value| self.value(value, &context, depth + 1));
+            Value::Array(values) => {
+                let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(written) else { return };
+                let mut context = context.clone();
+                if values.len() > 1 {
+                    // Elements are different things: each names itself, or has no subject.
+                    context.subject.clear();
+                }
+                for (value, element) in values.iter().zip(elements) {
+                    self.value(value, element.get(), &context, depth + 1);
+                }
             }
-            Value::Array(values) => values.iter().for_each(|value| self.value(value, context, depth + 1)),
             scalar_value => {
                 if let Some(text) = scalar(scalar_value) {
-                    self.claim(&text, &text, context);
+                    self.claim(&text, written, context);
                 }
             }
         }
     }
 
-    fn object(&mut self, object: &Map<String, Value>, around: &Context, depth: usize) {
+    fn object(&mut self, object: &Map<String, Value>, written: &str, around: &Context, depth: usize) {
+        // Of members with one name both maps keep the last.
+        let Ok(members) = serde_json::from_str::<HashMap<String, &RawValue>>(written) else { return };
         let identified = subject_of(object, around.subject.is_empty());
         let skipped = identified.as_ref().map(|(name, _)| name.clone());
         let mut context = around.clone();
@@ -181,7 +188,7 @@ impl Walk<'_, '_> {
         let unit = UNITS.iter().find_map(|name| object.get(*name)?.as_str());
         for (name, value) in object {
             let plain = subject::attribute(name);
-            self.skip_to(&format!("\"{name}\""));
+            let Some(written) = members.get(name).map(|member| member.get()) else { continue };
             let is_unit = unit.is_some() && UNITS.contains(&plain.as_str());
             let is_attribute = attribute.is_some() && ATTRIBUTES.contains(&plain.as_str());
             if skipped.as_ref() == Some(name) || is_unit || is_attribute || ENVELOPE.contains(&plain.as_str()) {
@@ -197,31 +204,20 @@ impl Walk<'_, '_> {
             };
             match (value, unit) {
                 (Value::Number(number), Some(unit)) => {
-                    self.claim(&format!("{number} {unit}"), &number.to_string(), &inside);
+                    self.claim(&format!("{number} {unit}"), written, &inside);
                 }
-                _ => self.value(value, &inside, depth + 1),
+                _ => self.value(value, written, &inside, depth + 1),
             }
         }
     }
 
-    /// Moves behind a text; to the end if it does not come, after which spans are empty.
-    fn skip_to(&mut self, written: &str) {
-        let found = self.text.get(self.at..).and_then(|rest| rest.find(written));
-        // A name written with escapes is not found. Searching on for every later name would cost the text each time.
-        self.at = found.map_or(self.text.len(), |found| self.at + found + written.len());
-    }
-
-    /// Adds a claim; `written` is how its value, or the beginning of it, is written behind the cursor. A string with
-    /// escapes is written otherwise and gets an empty span.
+    /// Adds a claim. `written` is the slice of the text that holds its value; quotes are not part of the span, escapes
+    /// are.
     fn claim(&mut self, value: &str, written: &str, context: &Context) {
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        // Values follow their names at once: a longer search would find another value, and cost time.
-        let near = super::cut(rest, written.len() + 16);
-        let span = match near.find(written) {
-            Some(found) => self.at + found..self.at + found + written.len(),
-            None => self.at..self.at,
-        };
-        self.claims.add_at(&context.subject, &context.path, Cow::Borrowed(value), span);
+        let written = written.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(written);
+        if let Some(span) = self.claims.span_of(written) {
+            self.claims.add_at(&context.subject, &context.path, Cow::Borrowed(value), span);
+        }
     }
 }
 

@@ -139,12 +139,17 @@ impl Claims<'_> {
     /// Adds a claim whose value is a part of the field.
     fn add(&mut self, subject: &str, attribute: &str, value: &str) {
         let value = value.trim();
-        // Both are slices of one text, so that the distance of their starts is the offset.
-        let start = (value.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let span = start..start.saturating_add(value.len());
-        if self.text.get(span.clone()) == Some(value) {
+        if let Some(span) = self.span_of(value) {
             self.add_at(subject, attribute, Cow::Borrowed(value), span);
         }
+    }
+
+    /// The span of a slice of the field.
+    fn span_of(&self, part: &str) -> Option<Range<usize>> {
+        // Both are slices of one text, so that the distance of their starts is the offset.
+        let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let span = start..start.saturating_add(part.len());
+        (self.text.get(span.clone()) == Some(part)).then_some(span)
     }
 
     /// Adds a claim whose value is written at a span.

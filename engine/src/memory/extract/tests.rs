@@ -165,6 +165,22 @@ fn spans_cover_the_values_as_written() {
     }
 }
 
+/// A name written with an escape once sent the reader to the end of the text, and every later span was empty.
+#[test]
+fn spans_in_json_are_exact_with_escapes_lists_and_repeated_names() {
+    for (text, expected) in [
+        (r#"{"flight":"TK129","curr\ncy":"USD","legs":"two","id":"r-1"}"#, &["TK129", "USD", "two"][..]),
+        (r#"{"id":"x1","note":"a \"price\": 5","price":7}"#, &[r#"a \"price\": 5"#, "7"]),
+        (r#"{"id":"x1","ports":["OSL", "IST"],"gate":"D24"}"#, &[r#"["OSL", "IST"]"#, "D24"]),
+        (r#"{"id":"x1","gate":"D1","gate":"D2"}"#, &["D2"]),
+        (r#" [{"id":"x1","wet":true}, {"id":"x2","caf\u00e9":"ol\u00e9"}] "#, &["true", r"ol\u00e9"]),
+    ] {
+        let claims = extract(None, &[Field { name: "text", text }], &ExtractOptions::default());
+        let written: Vec<&str> = claims.iter().map(|claim| &text[claim.span.clone()]).collect();
+        assert_eq!(written, expected, "{text}");
+    }
+}
+
 /// Text made of what the rules look for.
 fn suspicious() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
@@ -220,7 +236,7 @@ proptest! {
         let claims = extract(Some("tool"), &fields, &options);
         prop_assert!(claims.len() <= most);
         for claim in &claims {
-            prop_assert!(text.get(claim.span.clone()).is_some());
+            prop_assert!(text.get(claim.span.clone()).is_some_and(|written| !written.trim().is_empty()));
             prop_assert!(!claim.subject.is_empty() && !claim.attribute.is_empty() && !claim.value.is_empty());
         }
         prop_assert_eq!(claims, extract(Some("tool"), &fields, &options));

@@ -512,7 +512,7 @@ fn pointer(snapshot: &Snapshot, id: ItemId, winner: &Rival) -> Result<Pointer> {
     let options = ExtractOptions { ignore: settings::ignored(&snapshot.state)?, ..ExtractOptions::default() };
     let claims = extract::extract(record.tool.as_deref(), &fields, &options);
     let said = claims.iter().find(|claim| claim.name() == winner.claim.name && claim.value == winner.claim.value);
-    if let Some(said) = said.filter(|said| !said.span.is_empty())
+    if let Some(said) = said
         && let Some((field, _)) = texts.get(said.field)
     {
         return Ok(Pointer::to_item(id).field(*field).bytes(said.span.start as u64, said.span.end as u64));
