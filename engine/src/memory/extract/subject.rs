@@ -97,23 +97,36 @@ const PRONOUNS: [&str; 22] = [
 pub(super) fn attribute(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len() + 4);
     let mut before = ' ';
+    // A capital without a small letter (`𝕆`) stays as it is and would begin a word at every reading.
+    let begins_word = |c: char| c.is_uppercase() && !c.to_lowercase().eq([c]);
     for c in text.chars() {
-        if c.is_uppercase() && before.is_lowercase() {
+        if begins_word(c) && before.is_lowercase() {
             spaced.push(' ');
         }
-        spaced.push(if matches!(c, '_' | '-' | '.' | '/') { ' ' } else { c });
+        spaced.push(if matches!(c, '_' | '-' | '\u{2212}' | '.' | '/') { ' ' } else { c });
         before = c;
     }
-    strip(&fold(&spaced)).to_owned()
+    settle(&spaced)
+}
+
+/// A name in lower case without marks and determiners around it, however they nest: `the "current price"` is `price`.
+fn settle(text: &str) -> String {
+    let mut settled = fold(text);
+    loop {
+        let next = fold(strip(&settled));
+        if next == settled {
+            return settled;
+        }
+        settled = next;
+    }
 }
 
 /// The one spelling of a subject. A code behind plain words names it alone: `flight TK129` is `tk129`.
 pub(super) fn subject(text: &str) -> String {
-    let folded = fold(&text.replace('_', " "));
-    let folded = strip(&folded);
-    let (words, last) = folded.rsplit_once(' ').unwrap_or(("", folded));
+    let settled = settle(&text.replace('_', " "));
+    let (words, last) = settled.rsplit_once(' ').unwrap_or(("", &settled));
     let is_plain = words.chars().all(|c| c.is_alphabetic() || c == ' ');
-    if is_plain && is_code(last) { last.to_owned() } else { folded.to_owned() }
+    if is_plain && is_code(last) { last.to_owned() } else { settled }
 }
 
 /// Letters and at least two digits in one word: such a word names one thing.

@@ -248,6 +248,13 @@ proptest! {
         prop_assert_eq!(normalise(&once), once);
     }
 
+    /// An attribute that a claim has is one that `claims.ignore` can name.
+    #[test]
+    fn an_attribute_has_one_spelling(text in prop_oneof![suspicious(), any::<String>(), "(the |`|\"|A){0,6}[a-c]"]) {
+        let once = subject::attribute(&text);
+        prop_assert_eq!(subject::attribute(&once), once);
+    }
+
     #[test]
     fn whole_numbers_survive_grouping(number in 0..1_000_000_000_u64) {
         let digits = number.to_string();
