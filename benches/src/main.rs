@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p holotype-bench -- locomo --data DIR
+//! cargo run --release -p holotype-bench -- tiermem --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- vectors --kernels
@@ -35,6 +36,7 @@ mod npy_table;
 mod random;
 mod reopen;
 mod smoke;
+mod tiermem;
 mod vectors;
 mod verify;
 
@@ -58,6 +60,8 @@ enum Bench {
         #[arg(long)]
         data: PathBuf,
     },
+    /// Summaries or raw pages: evidence and tokens of every policy of TierMem on conversations.
+    Tiermem(tiermem::Arguments),
     /// Questions about a changing world: is the first row right, are the others stale, failed, foreign or guessed?
     Epistemic {
         /// The folder, laid out as for `locomo`.
@@ -92,6 +96,7 @@ type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 fn main() -> ExitCode {
     let done = match Arguments::parse().bench {
         Bench::Locomo { data } => locomo::run(&data),
+        Bench::Tiermem(arguments) => tiermem::run(&arguments),
         Bench::Epistemic { data } => epistemic::run(&data),
         Bench::Vectors(arguments) => vectors::run(&arguments),
         Bench::Batch(arguments) => batch::run(&arguments),

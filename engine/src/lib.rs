@@ -60,7 +60,7 @@ mod write;
 
 pub use holotype_query as query;
 
-pub use memory::{credit, density, extract};
+pub use memory::{credit, density, extract, router};
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;
@@ -83,9 +83,10 @@ pub use read::citations::{CheckedCite, CheckedSentence, Diagnostic, MemoryCheck}
 pub use read::cite::Cite;
 pub use read::item_attributes::ItemAttributes;
 pub use read::limits::{Cancel, Limits};
+pub use read::page::{Due, DuePage, Page};
 pub use read::snapshot::{Item, Snapshot};
 pub use read::{answer, cell, typed};
-pub use recall::RecallBuilder;
+pub use recall::{Planner, RecallBuilder, Roles, UncoveredWords};
 pub use state::content::Content;
 pub use state::reader_position::Reader;
 pub use statements::consolidate::resolve::{Consolidate, ConsolidateOp, ConsolidateReport, Consolidated};

@@ -63,6 +63,6 @@ pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, MAX_STATEMENTS, MAX_TOKENS, parse};
 pub use span::{Span, Spanned};
 pub use value::{Arg, Duration, ItemRef, Name, NotADuration, Number, Passage, Time, Value, ValueList, Vector};
 pub use words::{
-    Channel, Direction, Edge, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op, Part, ShowTarget, Unit,
-    words_of_the_language,
+    Channel, Direction, Edge, EscalateMode, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op, Part,
+    ShowTarget, Unit, words_of_the_language,
 };

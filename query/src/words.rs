@@ -229,6 +229,8 @@ words! {
         Episodes = "episodes",
         /// Its pages.
         Pages = "pages",
+        /// Its pages that are due for a summary.
+        Due = "due",
         /// Its derived segments.
         Segments = "segments",
         /// Its settings.
@@ -237,6 +239,18 @@ words! {
         Stats = "stats",
         /// The hash and number of its last commit.
         Head = "head",
+    }
+}
+
+words! {
+    /// When `escalate` reads raw pages.
+    EscalateMode {
+        /// When the router says that summaries do not suffice.
+        Auto = "auto",
+        /// For every question.
+        Always = "always",
+        /// Never; the router still says what it would do.
+        Never = "never",
     }
 }
 
@@ -304,12 +318,14 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "abstain",
     "add",
     "all",
+    "always",
     "analyze",
     "and",
     "any",
     "as",
     "asc",
     "at",
+    "auto",
     "because",
     "below",
     "between",
@@ -341,6 +357,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "depth",
     "derived-from",
     "desc",
+    "due",
     "edges",
     "episode",
     "episodes",
@@ -376,6 +393,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "limit",
     "link",
     "linked",
+    "links",
     "log",
     "mark",
     "matches",
@@ -385,6 +403,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "merge",
     "min",
     "near",
+    "never",
     "not",
     "observation",
     "observations",
@@ -470,6 +489,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "why",
     "with",
     "within",
+    "without",
     "words",
 ];
 

@@ -5,6 +5,7 @@ use crate::model::pointer::Verdict;
 use crate::model::time;
 use crate::read::cell::{Cell, round};
 use crate::read::cite::Cite;
+pub use crate::read::escalation::{Command, Escalation, Hits, PageHit, Round, Routing};
 use crate::state::reader_position::Reader;
 use serde_json::{Map, Value, json};
 
@@ -56,6 +57,8 @@ pub struct Answer {
     pub refresh: Option<Refresh>,
     /// Rounds of escalation.
     pub rounds: u32,
+    /// The router's decision and the rounds, with the clause `escalate`.
+    pub escalation: Option<Box<Escalation>>,
     /// Remarks on how the answer was found.
     pub notes: Vec<String>,
     /// The columns requested with `return`.
@@ -354,7 +357,10 @@ impl Answer {
         object.insert("certificate".into(), self.certificate.into());
         object.insert("contested".into(), self.contested.iter().map(String::as_str).collect());
         object.insert("route".into(), self.route.iter().map(String::as_str).collect());
-        object.insert("rounds".into(), self.rounds.into());
+        match &self.escalation {
+            Some(escalation) => escalation.put(&mut object),
+            None => drop(object.insert("rounds".into(), self.rounds.into())),
+        }
         object.insert("notes".into(), self.notes.iter().map(String::as_str).collect());
         object.insert("rows".into(), self.rows.iter().map(|row| row.to_json(self.returns.as_deref())).collect());
         if !self.excluded.is_empty() {

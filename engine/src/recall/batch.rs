@@ -82,7 +82,7 @@ pub(crate) fn run_together(snapshot: &Snapshot, recalls: &[&Recall]) -> Vec<Resu
 
 /// The index of the plan of a recall, which is made if no other has its clauses.
 fn plan_of<'r>(snapshot: &Snapshot, recall: &'r Recall, plans: &mut Vec<(&'r Clauses, Plan)>) -> Option<usize> {
-    if recall.clauses.as_of.is_some() {
+    if recall.clauses.as_of.is_some() || recall.clauses.escalate.is_some() {
         return None;
     }
     let known = plans.iter().position(|(clauses, _)| **clauses == recall.clauses);

@@ -1,11 +1,13 @@
 //! A builder of recall statements for Rust callers: each method sets one clause.
 
-use super::run;
+use super::{Roles, run, run_with_roles};
 use crate::Result;
 use crate::read::answer::Answer;
 use crate::read::snapshot::Snapshot;
-use holotype_query::ast::{self, Budget, Clauses, Expand, Limit, Query, Reader, Relax, Scope, Score, ScoreBase};
-use holotype_query::{Arg, Name, Passage, Spanned, Time, Vector};
+use holotype_query::ast::{
+    self, Budget, Clauses, Escalate, Expand, Limit, Query, Reader, Relax, Scope, Score, ScoreBase,
+};
+use holotype_query::{Arg, EscalateMode, Name, Passage, Spanned, Time, Vector};
 
 /// A recall statement in progress; [`RecallBuilder::run`] answers it.
 #[derive(Debug, Clone)]
@@ -108,6 +110,20 @@ impl RecallBuilder<'_> {
     /// The statement so far.
     pub(super) fn statement(&self) -> ast::Recall {
         ast::Recall { query: self.query.clone(), clauses: self.clauses.clone() }
+    }
+
+    /// Answers from summaries, or from raw pages: as the router says, always, or never.
+    pub fn escalate(mut self, mode: EscalateMode) -> Self {
+        self.clauses.escalate = Some(Escalate { mode: Some(mode), ..Escalate::default() }.into());
+        self
+    }
+
+    /// Answers an escalating recall with other roles than the built-in ones.
+    ///
+    /// # Errors
+    /// As [`RecallBuilder::run`]; [`Error::Invalid`](crate::Error::Invalid) without [`RecallBuilder::escalate`].
+    pub fn run_with(self, roles: Roles<'_>) -> Result<Answer> {
+        run_with_roles(self.snapshot, &self.statement(), roles)
     }
 
     /// Answers the recall.

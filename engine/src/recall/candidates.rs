@@ -43,6 +43,11 @@ impl MatchPath {
         MatchPath { words: true, ..MatchPath::default() }
     }
 
+    /// Found with its page or episode.
+    pub(super) fn within(container: Option<Container>) -> MatchPath {
+        MatchPath { container, ..MatchPath::default() }
+    }
+
     /// Found by links from these items, in ascending order.
     pub(super) fn linked(from: Vec<ItemId>) -> MatchPath {
         MatchPath {

@@ -146,6 +146,16 @@ fn expand_to_traces(
     Ok(all.into_iter().collect())
 }
 
+/// These traces as candidates that their pages led to.
+pub(crate) fn on_pages(snapshot: &Snapshot, traces: &Bits) -> Result<Candidates> {
+    let mut all = Vec::new();
+    for trace in traces.iter() {
+        let container = Container::of(Noun::Pages, &snapshot.state.attributes(ItemId(trace))?);
+        all.push((trace, MatchPath::within(container)));
+    }
+    Ok(all.into_iter().collect())
+}
+
 /// Lifts items to the traces, pages or episodes they came from: those with enough votes, most votes first.
 pub(crate) fn lift(
     snapshot: &Snapshot,

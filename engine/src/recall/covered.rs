@@ -27,7 +27,7 @@ const OPENERS: [&str; 48] = [
 ];
 
 /// The names of a question.
-fn names(text: &str) -> Vec<&str> {
+pub(super) fn names(text: &str) -> Vec<&str> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let is_capitalised = |word: &str| {
         let is_opener = || OPENERS.iter().any(|opener| opener.eq_ignore_ascii_case(word)) || word.len() == 1;

@@ -19,6 +19,7 @@ mod candidates;
 mod containers;
 mod contest;
 mod covered;
+mod escalate;
 mod expand;
 mod gather;
 mod plan;
@@ -39,6 +40,7 @@ use crate::state::reader_position::{ReaderPosition, Window};
 pub use builder::RecallBuilder;
 use candidates::{Candidates, MatchPath};
 use contest::OpenContests;
+pub use escalate::{Planner, Roles, UncoveredWords};
 use gather::{Gathered, StageQuery};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast;
@@ -61,6 +63,19 @@ pub(crate) type Steps = Vec<(String, String)>;
 pub(crate) fn run(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Answer> {
     let mut steps = Steps::new();
     run_with_steps(&snapshot.metered(), recall, &mut steps)
+}
+
+/// Runs an escalating recall with roles of the caller.
+fn run_with_roles(snapshot: &Snapshot, recall: &ast::Recall, roles: Roles<'_>) -> Result<Answer> {
+    if recall.clauses.escalate.is_none() {
+        return Err(crate::Error::Invalid("roles need a recall that escalates".to_owned()));
+    }
+    let snapshot = &*snapshot.metered();
+    repair::skip_damaged(&snapshot.state, || {
+        let started = Instant::now();
+        let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.with_content_cache();
+        escalate::run_with(snapshot, recall, roles, &mut Steps::new(), started)
+    })
 }
 
 /// Describes the plan of a recall without running it.
@@ -137,6 +152,9 @@ pub(crate) fn run_with_steps(snapshot: &Snapshot, recall: &ast::Recall, steps: &
 fn run_once(snapshot: &Snapshot, recall: &ast::Recall, steps: &mut Steps) -> Result<Answer> {
     let started = Instant::now();
     let snapshot = &snapshot.at(recall.clauses.as_of.as_ref())?.with_content_cache();
+    if recall.clauses.escalate.is_some() {
+        return escalate::run(snapshot, recall, steps, started);
+    }
     run_plan(snapshot, &Plan::new(snapshot, recall)?, steps, started)
 }
 
@@ -291,6 +309,9 @@ impl StageRunner<'_, '_> {
             Some(lift) => containers::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
             None => gather::gather(snapshot, plan, asked, words, stage, &self.before, self.relaxed)?,
         };
+        if stage.takes_all {
+            gathered.rows.add(containers::on_pages(snapshot, filter)?);
+        }
         if let Some(most) = stage.container_limit {
             gathered = containers::group(snapshot, plan, stage, most, self.words, gathered, self.relaxed)?;
         }
@@ -446,6 +467,7 @@ fn answer(snapshot: &Snapshot, plan: &Plan, found: Found, started: Instant) -> R
         excluded,
         refresh,
         rounds: 0,
+        escalation: None,
         notes,
         returns: plan.returns.clone(),
         receipt: None,

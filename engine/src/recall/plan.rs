@@ -56,6 +56,8 @@ pub(crate) struct StagePlan {
     pub(crate) lift: Option<LiftPlan>,
     /// Something goes on from what it may route through.
     pub(crate) routes_on: bool,
+    /// All that may be a row is a candidate, found or not: the traces of pages that are read whole.
+    pub(crate) takes_all: bool,
 }
 
 impl StagePlan {
@@ -160,7 +162,6 @@ impl Plan {
     /// Plans a recall whose parameters are bound.
     pub(crate) fn new(snapshot: &Snapshot, recall: &Recall) -> Result<Plan> {
         let clauses = &recall.clauses;
-        reject_unsupported(clauses)?;
         let mut notes = Vec::new();
         let (text, vector) = query_of(snapshot, recall, &mut notes)?;
         let scope = clauses.scope.as_ref().map(|scope| &scope.node);
@@ -223,6 +224,7 @@ impl Plan {
                 rows: admitted,
                 relaxable,
                 lift: stage.lift,
+                takes_all: false,
                 routes_on: index != last || !groups.is_empty() || is_container_stage,
             });
         }
@@ -305,12 +307,6 @@ fn fold(snapshot: &Snapshot, clauses: &Clauses) -> Result<f32> {
         Some(ScoreBase::Zero) => Ok(1.0),
         _ => settings::fold(&snapshot.state),
     }
-}
-
-/// Clauses that parse and wait for a later version.
-fn reject_unsupported(clauses: &Clauses) -> Result<()> {
-    let not_yet = |what: &str| Err(Error::NotYet { what: what.to_owned() });
-    if clauses.escalate.is_some() { not_yet("escalate") } else { Ok(()) }
 }
 
 /// The words and the vector a recall asks with. A text without a vector is embed_text when the database's space is that

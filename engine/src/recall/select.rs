@@ -15,6 +15,7 @@ use super::rank::Scored;
 use crate::Result;
 use crate::derive::repair;
 use crate::model::item::{Attributes, ItemId, Layer};
+use crate::read::answer::Parts;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::state::content::Content;
 use holotype_index::words::analysis::Role;
@@ -38,6 +39,23 @@ impl Chosen {
         let conflict = plan.conflict_of(&snapshot.state, scored.id, attributes.conflict)?.map(|winner| winner.0);
         let attributes = Attributes { conflict, ..attributes };
         Ok(Chosen { scored, attributes, content, folded: Vec::new(), vector: None, words: None })
+    }
+}
+
+impl Chosen {
+    /// The item.
+    pub(crate) fn id(&self) -> ItemId {
+        self.scored.id
+    }
+
+    /// The terms of its score.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.scored.parts
+    }
+
+    /// Its score.
+    pub(crate) fn score(&self) -> f32 {
+        self.scored.score()
     }
 }
 

@@ -16,6 +16,11 @@ impl WordIndexes {
         Ok(WordIndexes([a.word_index(bound)?, b.word_index(bound)?, c.word_index(bound)?]))
     }
 
+    /// The keys of the terms of a text.
+    pub(crate) fn keys(&self, text: &str) -> Vec<String> {
+        self.0[0].query(text).terms().iter().map(|term| term.key.to_string()).collect()
+    }
+
     /// Analyses a text as a query. Without a text every layer scores nothing.
     pub(crate) fn ask(&self, text: Option<&str>) -> Words<'_> {
         // The analyser is the database's, so one analysis serves all layers.

@@ -67,6 +67,17 @@ impl OpenPage {
     }
 }
 
+/// Appends the line of a trace and a line feed, the bytes that [`PageHash`] takes.
+pub(crate) fn write_line(record: &ItemRecord, text: &mut String) {
+    if let Some(time) = record.time {
+        for piece in ["[", &time::format(time), "] "] {
+            text.push_str(piece);
+        }
+    }
+    each_part(record, &mut |part| text.push_str(part));
+    text.push('\n');
+}
+
 /// The prompt cost of a trace: the tokens of its line without the timestamp.
 pub(crate) fn spoken_tokens(record: &ItemRecord) -> u32 {
     let mut chars = 0;

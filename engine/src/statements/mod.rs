@@ -247,6 +247,7 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::Conflicts(conflicts) => conflicts::run(snapshot, conflicts).map(Output::Table),
         Statement::History(history) => history::run(snapshot, history).map(Output::Table),
         Statement::Verify(verify) => verify::run(snapshot, verify).map(Output::Table),
+        Statement::ShowPage(key) => show::page(snapshot, key.node.bound()).map(Output::Table),
         Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),
         Statement::Explain(explain) => explain::run(snapshot, explain).map(Output::Table),
         statement if statement.is_write() => Err(Error::ReadOnly),

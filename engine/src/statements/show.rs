@@ -6,6 +6,7 @@ use crate::maintain::stats;
 use crate::model::pointer::hex;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
+use crate::read::page::DuePage;
 use crate::read::snapshot::Snapshot;
 use crate::state::settings::{self, SETTINGS};
 use holotype_query::ast::{Listing, Thing};
@@ -19,6 +20,7 @@ pub(super) fn run(snapshot: &Snapshot, target: ShowTarget) -> Result<Table> {
     match target {
         ShowTarget::Episodes => list(Noun::Episodes),
         ShowTarget::Pages => list(Noun::Pages),
+        ShowTarget::Due => due(snapshot),
         ShowTarget::Segments => stats::segments(snapshot),
         ShowTarget::Settings => all_settings(snapshot),
         ShowTarget::Stats => Ok(snapshot.stats()?.to_table()),
@@ -33,6 +35,37 @@ pub(super) fn run(snapshot: &Snapshot, target: ShowTarget) -> Result<Table> {
             Ok(Table { verb: "show", columns: names, rows: vec![row], ..Table::default() })
         }
     }
+}
+
+/// A page with its text.
+pub(super) fn page(snapshot: &Snapshot, key: &str) -> Result<Table> {
+    let page = snapshot.page(key)?;
+    let state = if page.summarised { "summarised" } else { "unsummarised" };
+    let row = vec![
+        Some(Cell::Text(page.key)),
+        Some(Cell::Text(page.episode)),
+        Some(Cell::text(state)),
+        Some(Cell::count(page.tokens)),
+        Some(Cell::text(page.verdict.as_str())),
+        Some(Cell::Text(page.text)),
+    ];
+    let columns = ["page", "episode", "state", "tokens", "verdict", "text"].map(str::to_owned).to_vec();
+    Ok(Table { verb: "show", columns, rows: vec![row], ..Table::default() })
+}
+
+/// The pages that are due for a summary.
+fn due(snapshot: &Snapshot) -> Result<Table> {
+    let row = |due: DuePage| {
+        vec![
+            due.key.map(Cell::Text),
+            Some(Cell::Text(due.episode)),
+            Some(Cell::count(due.traces)),
+            Some(Cell::count(due.tokens)),
+            Some(Cell::text(due.because.as_str())),
+        ]
+    };
+    let columns = ["page", "episode", "traces", "tokens", "because"].map(str::to_owned).to_vec();
+    Ok(Table { verb: "show", columns, rows: snapshot.pages_due()?.into_iter().map(row).collect(), ..Table::default() })
 }
 
 fn all_settings(snapshot: &Snapshot) -> Result<Table> {

@@ -326,6 +326,7 @@ impl<'db> Transaction<'db> {
                 pointers.push(resolved);
             }
         }
+        self.mark_summarised_by(recall.kind, &pointers)?;
         let children = recall.children.iter().map(|child| self.find(child)).collect::<Result<Vec<_>>>()?;
         for child in &children {
             self.check_parent(*child, layer, recall.kind)?;

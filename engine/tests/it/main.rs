@@ -40,5 +40,6 @@ mod settings;
 mod shown;
 mod space;
 mod statements;
+mod tiermem;
 mod verify;
 mod witness;

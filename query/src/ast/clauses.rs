@@ -3,7 +3,7 @@
 use crate::ast::{Flaw, Predicate};
 use crate::span::Spanned;
 use crate::value::{Arg, Duration, Name, Time};
-use crate::words::{Channel, Noun, Part};
+use crate::words::{Channel, EscalateMode, Noun, Part};
 
 /// The clauses of a recall, in the order they are printed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,8 +151,10 @@ pub struct Relax {
 }
 
 /// `escalate …`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Escalate {
+    /// `auto`, `always` or `never`; the router decides when not written.
+    pub mode: Option<EscalateMode>,
     /// `to NOUN`: what is read when summaries do not suffice.
     pub noun: Option<Spanned<Noun>>,
     /// How many of them.
@@ -161,6 +163,8 @@ pub struct Escalate {
     pub rounds: Option<Spanned<Arg<u64>>>,
     /// `protect x`: similarity from which a page is not re-ranked.
     pub protect: Option<Spanned<Arg<f64>>>,
+    /// `without links`: pages that summaries point to are no seed.
+    pub without_links: bool,
 }
 
 /// `expand …`.

@@ -70,6 +70,8 @@ pub enum Statement {
     Verify(Verify),
     /// `show WHAT`.
     Show(Spanned<ShowTarget>),
+    /// `show page KEY`: a page as text.
+    ShowPage(Spanned<Arg<String>>),
     /// `replay RECEIPT`: the receipt's id.
     Replay(Spanned<Arg<String>>),
     /// `record KIND TEXT in episode …`.
@@ -110,7 +112,7 @@ impl Statement {
             Statement::Conflicts(_) => "conflicts",
             Statement::History(_) => "history",
             Statement::Verify(_) => "verify",
-            Statement::Show(_) => "show",
+            Statement::Show(_) | Statement::ShowPage(_) => "show",
             Statement::Replay(_) => "replay",
             Statement::Record(_) => "record",
             Statement::Remember(_) => "remember",

@@ -44,8 +44,12 @@ pub struct Learn {
     pub text: Spanned<Arg<Passage>>,
     /// What it rests on.
     pub from: Vec<Spanned<Pointer>>,
+    /// `claims …`.
+    pub claims: Vec<ClaimAssignment>,
     /// `add only`: without looking for a recall to update.
     pub add_only: bool,
+    /// `as update of ITEM`: the recall it updates; not beside `add only`.
+    pub update_of: Option<Spanned<Arg<ItemRef>>>,
 }
 
 /// `NAME = VALUE` of a `claims`.

@@ -45,6 +45,7 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
             it.iter_mut().for_each(|it| scope(it, b));
         }
         Statement::Verify(Verify::Log | Verify::Catalog | Verify::Segments | Verify::All) | Statement::Show(_) => {}
+        Statement::ShowPage(key) => b.id(&mut key.node, key.span),
         Statement::Replay(receipt) => b.id(&mut receipt.node, receipt.span),
         Statement::Record(record) => {
             b.passage(&mut record.text);
@@ -62,6 +63,8 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
         Statement::Learn(learn) => {
             b.passage(&mut learn.text);
             learn.from.iter_mut().for_each(|it| pointer(it, b));
+            claims(&mut learn.claims, b);
+            learn.update_of.iter_mut().for_each(|it| b.item(&mut it.node, it.span));
         }
         Statement::Mark(mark) => {
             reference(&mut mark.target, b);

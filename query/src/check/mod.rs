@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::ast::{
     Assignment, Clauses, Count, Explain, Flaw, ForgetTarget, Interval, Listing, MarkStatement, Marking, Merge,
-    OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Stage, Statement, Term,
+    OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set, Stage, Statement, Term,
 };
 use crate::attributes::{
     Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, SOURCES,
@@ -89,7 +89,7 @@ impl Checker {
             Statement::History(history) => {
                 self.listing(&history.listing, &Columns::new(Subject::Change, &[]));
             }
-            Statement::Verify(_) | Statement::Show(_) | Statement::Replay(_) => {}
+            Statement::Verify(_) | Statement::Show(_) | Statement::ShowPage(_) | Statement::Replay(_) => {}
             Statement::Record(record) => {
                 self.layer(&record.kind, "record", &[Layer::Trace]);
                 self.claims(record.claims.iter().map(|claim| &claim.value));
@@ -100,7 +100,8 @@ impl Checker {
                 self.claims(remember.claims.iter().map(|claim| &claim.value));
                 self.with(&remember.with, Subject::Item, REMEMBER_WITH);
             }
-            Statement::Learn(_) | Statement::Link(_) => {}
+            Statement::Learn(learn) => self.claims(learn.claims.iter().map(|claim| &claim.value)),
+            Statement::Link(_) => {}
             Statement::Mark(mark) => self.mark(mark),
             Statement::Consolidate(consolidate) => {
                 self.selection(&consolidate.selection, &consolidate.noun);
@@ -123,18 +124,18 @@ impl Checker {
                 }
             }
             Statement::Episode(it) => self.with(&it.with, Subject::Episode, EPISODE_WITH),
-            Statement::Set(set) => match setting(&set.name) {
-                Some(setting) => self.value(&set.name, setting.ty, &set.value),
-                None => {
-                    let known = SETTINGS.iter().map(|setting| setting.name);
-                    self.unknown(
-                        "unknown-setting",
-                        format!("there is no setting `{}`", set.name.node),
-                        &set.name,
-                        known,
-                    );
-                }
-            },
+            Statement::Set(set) => self.set(set),
+        }
+    }
+
+    fn set(&mut self, set: &Set) {
+        match setting(&set.name) {
+            Some(setting) => self.value(&set.name, setting.ty, &set.value),
+            None => {
+                let known = SETTINGS.iter().map(|setting| setting.name);
+                let message = format!("there is no setting `{}`", set.name.node);
+                self.unknown("unknown-setting", message, &set.name, known);
+            }
         }
     }
 

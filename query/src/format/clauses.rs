@@ -202,12 +202,14 @@ impl Display for Term {
 
 impl Display for Escalate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        optional(f, " ", &self.mode)?;
         optional(f, " to ", &self.noun)?;
         optional(f, " ", &self.count)?;
         if let Some(rounds) = &self.rounds {
             write!(f, " up to {rounds} rounds")?;
         }
-        optional(f, " protect ", &self.protect)
+        optional(f, " protect ", &self.protect)?;
+        f.write_str(if self.without_links { " without links" } else { "" })
     }
 }
 

@@ -47,6 +47,7 @@ pub(super) fn pieces(statement: &Statement) -> Vec<String> {
         }
         Statement::Verify(verify) => pieces.push(format!("verify {verify}")),
         Statement::Show(what) => pieces.push(format!("show {what}")),
+        Statement::ShowPage(key) => pieces.push(format!("show page {key}")),
         Statement::Replay(receipt) => pieces.push(format!("replay {receipt}")),
         _ => write(statement, &mut pieces),
     }
@@ -99,9 +100,11 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
         Statement::Learn(learn) => {
             pieces.push(format!("learn {}", learn.text));
             pieces.push(format!("from {}", Commas(&learn.from)));
+            claims(&learn.claims, pieces);
             if learn.add_only {
                 pieces.push("add only".to_owned());
             }
+            push(pieces, "as update of ", &learn.update_of);
         }
         Statement::Mark(mark) => {
             pieces.push(match &mark.marking.node {

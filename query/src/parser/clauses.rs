@@ -11,7 +11,7 @@ use crate::ast::{
 use crate::error::Error;
 use crate::span::{Span, Spanned};
 use crate::token::TokenKind;
-use crate::words::{Channel, Direction, Part};
+use crate::words::{Channel, Direction, EscalateMode, Part};
 
 /// The words that begin a clause, with the words of which one has to follow.
 const CLAUSE_STARTS: &[(&str, &[&str])] = &[
@@ -327,7 +327,14 @@ impl Parser<'_> {
     }
 
     fn escalate(&mut self) -> Parsed<Escalate> {
-        let mut escalate = Escalate { noun: None, count: None, rounds: None, protect: None };
+        let mut escalate = Escalate {
+            mode: self.eat_one_of(EscalateMode::ALL, EscalateMode::WORDS),
+            noun: None,
+            count: None,
+            rounds: None,
+            protect: None,
+            without_links: false,
+        };
         if self.eat_word("to") {
             escalate.noun = Some(self.noun()?);
             escalate.count = self.opt_count();
@@ -339,6 +346,10 @@ impl Parser<'_> {
         }
         if self.eat_word("protect") {
             escalate.protect = Some(self.number()?);
+        }
+        if self.eat_word("without") {
+            self.expect_word("links")?;
+            escalate.without_links = true;
         }
         Ok(escalate)
     }

@@ -51,6 +51,9 @@ impl Parser<'_> {
         } else if self.eat_word("verify") {
             Ok(Statement::Verify(self.verify()?))
         } else if self.eat_word("show") {
+            if self.eat_word("page") {
+                return Ok(Statement::ShowPage(self.id()?));
+            }
             Ok(Statement::Show(self.expect_one_of(ShowTarget::ALL, ShowTarget::WORDS)?))
         } else if self.eat_word("replay") {
             Ok(Statement::Replay(self.id()?))

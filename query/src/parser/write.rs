@@ -86,11 +86,17 @@ impl Parser<'_> {
         let text = self.passage()?;
         self.expect_word("from")?;
         let from = self.list(Self::pointer)?;
+        let claims = self.claims()?;
         let add_only = self.eat_word("add");
+        let mut update_of = None;
         if add_only {
             self.expect_word("only")?;
+        } else if self.eat_word("as") {
+            self.expect_word("update")?;
+            self.expect_word("of")?;
+            update_of = Some(self.item()?);
         }
-        Ok(Learn { text, from, add_only })
+        Ok(Learn { text, from, claims, add_only, update_of })
     }
 
     fn mark(&mut self) -> Parsed<MarkStatement> {

@@ -1,9 +1,9 @@
 //! Episodes, and the memory pages that hold their traces.
 
 use super::{EpisodeChange, Transaction, check_name};
-use crate::model::item::ItemId;
+use crate::model::item::{ItemId, Kind};
 use crate::model::pointer::NO_HASH;
-use crate::records::record::{EpisodeRecord, ItemRecord, PageRecord, Record};
+use crate::records::record::{EpisodeRecord, ItemRecord, PageRecord, PointerRecord, PointerTarget, Record};
 use crate::records::tables::PageRow;
 use crate::state::pages::OpenPage;
 use crate::state::settings;
@@ -118,6 +118,22 @@ impl Transaction<'_> {
         };
         page.push(record);
         self.page = Some(page);
+    }
+
+    /// Marks the pages that a new summary cites as summarised, in the same transaction (TierMem B.3). An import takes
+    /// the states of pages from its file.
+    pub(super) fn mark_summarised_by(&mut self, kind: Kind, pointers: &[PointerRecord]) -> Result<()> {
+        if kind != Kind::Summary || self.accepts_generated_keys {
+            return Ok(());
+        }
+        for pointer in pointers {
+            let PointerTarget::Page(number) = pointer.target else { continue };
+            let page = self.state.page(number)?;
+            if !page.summarised {
+                self.mark_page(&page.key, true)?;
+            }
+        }
+        Ok(())
     }
 
     /// Marks a page as summarised or not.

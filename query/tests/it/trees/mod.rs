@@ -162,6 +162,7 @@ fn reading() -> Tree<Statement> {
         (reference(), listing()).prop_map(|(of, listing)| Statement::History(History { of, listing })),
         verify.prop_map(Statement::Verify),
         one_of(ShowTarget::ALL).prop_map(|it| Statement::Show(it.into())),
+        text_arg().prop_map(Statement::ShowPage),
         text_arg().prop_map(Statement::Replay),
     ]
     .boxed()
@@ -181,8 +182,12 @@ fn writing() -> Tree<Statement> {
     prop_oneof![
         record,
         remember,
-        (passage(), vec(pointer(), 1..3), any::<bool>())
-            .prop_map(|(text, from, add_only)| { Statement::Learn(Learn { text, from, add_only }) }),
+        (passage(), vec(pointer(), 1..3), claims(), any::<bool>(), of(item())).prop_map(
+            |(text, from, claims, add_only, of)| {
+                let update_of = of.filter(|_| !add_only);
+                Statement::Learn(Learn { text, from, claims, add_only, update_of })
+            }
+        ),
         (reference(), marking, of(text_arg())).prop_map(|(target, marking, because)| {
             Statement::Mark(MarkStatement { target, marking: marking.into(), because })
         }),
@@ -367,10 +372,10 @@ fn score() -> Tree<Score> {
 }
 
 fn escalate() -> Tree<Escalate> {
-    (of((noun(), of(count_arg()))), of(count_arg()), of(number_arg()))
-        .prop_map(|(to, rounds, protect)| {
+    (of(one_of(EscalateMode::ALL)), of((noun(), of(count_arg()))), of(count_arg()), of(number_arg()), any::<bool>())
+        .prop_map(|(mode, to, rounds, protect, without_links)| {
             let (noun, count) = to.map_or((None, None), |(noun, count)| (Some(noun), count));
-            Escalate { noun, count, rounds, protect }
+            Escalate { mode, noun, count, rounds, protect, without_links }
         })
         .boxed()
 }

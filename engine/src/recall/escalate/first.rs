@@ -1,0 +1,157 @@
+//! The first tier: the rows of the statement's own path, with the spans they cite (TierMem 3.2, step 1).
+//!
+//! Without a token budget a stage keeps as many rows as it says, 5 by default. Under one, rows are taken in order of S
+//! while they fit [`FIRST_TOKENS`], each with the traces it cites; a row that does not fit is passed over.
+
+use crate::model::item::{ItemId, Layer};
+use crate::read::snapshot::Snapshot;
+use crate::recall::contest::OpenContests;
+use crate::recall::plan::Plan;
+use crate::recall::select::{self, Chosen, Selection};
+use crate::recall::words::Words;
+use crate::recall::{Steps, gather, gather_and_rank};
+use crate::{Error, Result};
+use holotype_query::ast::{Gather, Recall, Stage};
+use holotype_query::{Arg, Channel, Noun, Spanned};
+use std::collections::BTreeSet;
+
+/// Tokens of the first tier under a token budget.
+pub(super) const FIRST_TOKENS: u64 = 250;
+/// Rows of a stage that are looked at under a token budget.
+const CONSIDERED: u64 = 64;
+
+/// The rows of the first tier.
+pub(super) struct FirstTier {
+    pub(super) selection: Selection,
+    /// The traces that each row rests on.
+    pub(super) cited: Vec<Vec<ItemId>>,
+    /// Tokens of the rows and of the traces they cite, each once.
+    pub(super) tokens: u64,
+}
+
+impl FirstTier {
+    /// Drops all rows, and says why.
+    pub(super) fn clear(&mut self, note: String) {
+        self.drop_rows();
+        self.selection.notes.push(note);
+    }
+
+    /// Drops all rows.
+    pub(super) fn drop_rows(&mut self) {
+        self.selection.rows.clear();
+        self.cited.clear();
+        self.tokens = 0;
+    }
+
+    /// All traces that rows cite.
+    pub(super) fn traces(&self) -> BTreeSet<ItemId> {
+        self.cited.iter().flatten().copied().collect()
+    }
+}
+
+/// The path of the first tier as it is written, or `through recalls`.
+fn path(recall: &Recall) -> Result<Vec<Spanned<Stage>>> {
+    let Some(path) = &recall.clauses.path else { return Ok(vec![stage(Noun::Recalls, &[])]) };
+    let is_distilled = |stage: &Stage| match stage {
+        Stage::Gather(gather) => !matches!(
+            gather.noun.node,
+            Noun::Traces | Noun::Turns | Noun::Calls | Noun::Observations | Noun::Pages | Noun::Episodes | Noun::Items
+        ),
+        Stage::Hops(_) | Stage::Lift(_) => false,
+    };
+    if path.node.iter().all(|stage| is_distilled(&stage.node)) {
+        return Ok(path.node.clone());
+    }
+    Err(Error::Invalid(
+        "escalate needs a path through themes and recalls, such as `through summaries 5`: it reads traces by itself"
+            .to_owned(),
+    ))
+}
+
+fn stage(noun: Noun, channels: &[Channel]) -> Spanned<Stage> {
+    let channels = channels.iter().map(|channel| Spanned::from(*channel)).collect();
+    let gather = Gather { noun: noun.into(), count: None, channels, pool: None, only: None };
+    Stage::Gather(Box::new(gather)).into()
+}
+
+/// The statement of the first tier.
+pub(super) fn statement(recall: &Recall) -> Result<Recall> {
+    let mut first = recall.clone();
+    let mut path = path(recall)?;
+    if recall.clauses.budget.is_some() {
+        for stage in &mut path {
+            if let Stage::Gather(gather) = &mut stage.node {
+                gather.count.get_or_insert_with(|| Spanned::from(Arg::Value(CONSIDERED)));
+            }
+        }
+    }
+    let clauses = &mut first.clauses;
+    clauses.path = Some(path.into());
+    (clauses.escalate, clauses.budget, clauses.limit, clauses.expand) = (None, None, None, None);
+    Ok(first)
+}
+
+/// The statement whose last stage ranks the traces of pages.
+pub(super) fn raw_statement(recall: &Recall) -> Result<Recall> {
+    let mut raw = recall.clone();
+    let mut path = path(recall)?;
+    path.push(stage(Noun::Traces, &[Channel::Linked, Channel::Near, Channel::Words]));
+    raw.clauses.path = Some(path.into());
+    raw.clauses.escalate = None;
+    Ok(raw)
+}
+
+/// Finds the rows of the first tier. `most` is the token budget of the statement.
+pub(super) fn find(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    words: &Words<'_>,
+    most: Option<u64>,
+    steps: &mut Steps,
+) -> Result<FirstTier> {
+    let mut contests = OpenContests::default();
+    let (stages, ..) = gather_and_rank(snapshot, plan, words, false, &mut contests, steps)?;
+    let selection = select::select(snapshot, plan, stages)?;
+    let mut first = FirstTier {
+        selection: Selection { rows: Vec::new(), damaged: selection.damaged, notes: selection.notes },
+        cited: Vec::new(),
+        tokens: 0,
+    };
+    let most = most.map_or(u64::MAX, |budget| budget.min(FIRST_TOKENS));
+    let mut paid: BTreeSet<ItemId> = BTreeSet::new();
+    for row in selection.rows {
+        let cited = grounds(snapshot, plan, &row)?;
+        let mut cost = u64::from(row.attributes.tokens);
+        for trace in cited.iter().filter(|trace| !paid.contains(trace)) {
+            cost += u64::from(snapshot.state.attributes(*trace)?.tokens);
+        }
+        if first.tokens.saturating_add(cost) > most {
+            continue;
+        }
+        first.tokens += cost;
+        paid.extend(cited.iter().copied());
+        first.selection.rows.push(row);
+        first.cited.push(cited);
+    }
+    Ok(first)
+}
+
+/// The visible traces whose spans a row cites. A pointer to a whole page is no span: reading it is an escalation.
+fn grounds(snapshot: &Snapshot, plan: &Plan, row: &Chosen) -> Result<Vec<ItemId>> {
+    use crate::records::record::PointerTarget;
+    let mut traces = Vec::new();
+    for pointer in snapshot.state.pointers(row.id())? {
+        if let PointerTarget::Item(id) = pointer.target
+            && plan.traces.contains(id)
+            && !traces.contains(&ItemId(id))
+        {
+            traces.push(ItemId(id));
+        }
+    }
+    Ok(traces)
+}
+
+/// The traces that an item rests on in the end, through recalls and pages: where its pages are.
+pub(super) fn linked_traces(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemId>> {
+    gather::neighbours(snapshot, plan, recall, Layer::Trace)
+}
