@@ -60,7 +60,7 @@ mod write;
 
 pub use holotype_query as query;
 
-pub use memory::{credit, density, extract, router};
+pub use memory::{credit, density, extract, router, write_back};
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;
@@ -90,6 +90,7 @@ pub use recall::{Planner, RecallBuilder, Roles, UncoveredWords};
 pub use state::content::Content;
 pub use state::reader_position::Reader;
 pub use statements::consolidate::resolve::{Consolidate, ConsolidateOp, ConsolidateReport, Consolidated};
+pub use statements::learn::finding::{Learn, LearnOp, LearnRoles, Learned};
 pub use statements::prepared::Prepared;
 pub use statements::prune::budget::{Exceeded, Prune, PruneReason, PruneReport, Pruned, REDUNDANT_ABOVE};
 pub use statements::rows::{RowCells, Rows};

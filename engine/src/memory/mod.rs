@@ -1,7 +1,8 @@
 //! The computations of the memory systems, which need no database: credit for memory writes (HiMPO), claims extracted
-//! from text, information density (PlugMem D), and the sufficiency router (TierMem).
+//! from text, information density (PlugMem D), the sufficiency router and the decisions of a write-back (TierMem).
 
 pub mod credit;
 pub mod density;
 pub mod extract;
 pub mod router;
+pub mod write_back;

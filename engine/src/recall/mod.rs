@@ -22,6 +22,7 @@ mod covered;
 mod escalate;
 mod expand;
 mod gather;
+pub(crate) mod known;
 mod plan;
 mod rank;
 pub(crate) mod score;

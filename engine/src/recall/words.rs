@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::model::item::Layer;
 use crate::read::snapshot::Snapshot;
-use holotype_index::words::{Scorer, WordIndex, WordQuery};
+use holotype_index::words::{Analyzer, Scorer, WordIndex, WordQuery};
 use std::cell::OnceCell;
 
 /// The word indexes of all layers.
@@ -14,6 +14,11 @@ impl WordIndexes {
         let [a, b, c] = &snapshot.state.layers;
         let bound = snapshot.state.bound();
         Ok(WordIndexes([a.word_index(bound)?, b.word_index(bound)?, c.word_index(bound)?]))
+    }
+
+    /// The analyser of the database.
+    pub(crate) fn analyzer(&self) -> Analyzer {
+        self.0[0].analyzer()
     }
 
     /// The keys of the terms of a text.

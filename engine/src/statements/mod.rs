@@ -11,6 +11,7 @@ mod explain;
 mod find;
 mod forget;
 mod history;
+pub(crate) mod learn;
 mod listing;
 pub(crate) mod prepared;
 pub(crate) mod prune;

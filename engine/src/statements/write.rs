@@ -3,7 +3,6 @@
 use super::single;
 use super::walk::roots;
 use crate::model::edge::Edge;
-use crate::model::embed;
 use crate::model::item::{ItemId, Kind, Origin, Source, Status};
 use crate::model::pointer::{Pointer, Span, Target};
 use crate::model::time;
@@ -27,6 +26,7 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
         Statement::Episode(episode) => run_episode(transaction, episode),
         Statement::Set(set) => run_set(transaction, set),
         Statement::Forget(forget) => super::forget::run(transaction, forget),
+        Statement::Learn(learn) => super::learn::run(transaction, learn),
         Statement::Consolidate(consolidate) => super::consolidate::run(transaction, consolidate),
         Statement::Prune(prune) => super::prune::run(transaction, prune),
         statement => Err(Error::NotYet { what: statement.verb().to_owned() }),
@@ -38,14 +38,11 @@ fn kind(kind: holotype_query::Kind) -> Result<Kind> {
 }
 
 /// The vector of a new text: the given one, or the built-in embedder's if the database uses its space.
-fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Result<Option<Vec<f32>>> {
-    if let Some(vector) = &passage.vector {
-        return Ok(Some(vector.components.clone()));
+pub(super) fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Result<Option<Vec<f32>>> {
+    match &passage.vector {
+        Some(vector) => Ok(Some(vector.components.clone())),
+        None => transaction.embedded(&passage.text),
     }
-    let space = transaction.state()?.meta.space.as_ref().map(|space| (space.model.clone(), space.dim));
-    let Some((model, dim)) = space else { return Ok(None) };
-    let embedder = embed::HashingEmbedder::from_name(&model).filter(|embedder| embedder.dim() == dim as usize);
-    Ok(embedder.and_then(|embedder| embedder.embed(&passage.text)))
 }
 
 fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Table> {
@@ -225,7 +222,7 @@ fn run_set(transaction: &mut Transaction<'_>, set: &Set) -> Result<Table> {
 }
 
 /// Converts a pointer of the query language.
-fn pointer(pointer: &ast::Pointer) -> Result<Pointer> {
+pub(super) fn pointer(pointer: &ast::Pointer) -> Result<Pointer> {
     let target = match &pointer.target.node {
         Ref::Item(item) => match item.bound() {
             ItemRef::Key(key) => Target::Key(key.clone()),
@@ -260,7 +257,7 @@ fn wrong(name: &str, value: &Value, expected: &str) -> Error {
     Error::Invalid(format!("{name} = {value}: expected {expected}"))
 }
 
-fn text(name: &str, value: &Value) -> Result<String> {
+pub(super) fn text(name: &str, value: &Value) -> Result<String> {
     Ok(match value {
         Value::Text(text) => text.clone(),
         Value::Word(word) => word.0.join("."),

@@ -22,7 +22,7 @@ use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer, Source, Status};
-use crate::model::pointer::{Pointer, Target};
+use crate::model::pointer::{Pointer, Span, Target};
 use crate::model::space::Space;
 use crate::options::Durability;
 use crate::read::item_attributes::ItemAttributes;
@@ -450,6 +450,13 @@ impl<'db> Transaction<'db> {
             |reason: &str| Error::UnresolvedPointer { target: pointer.target.to_string(), reason: reason.to_owned() };
         if let Target::Page(key) = &pointer.target {
             let number = self.state.page_number(key)?.ok_or_else(|| unresolved("the page does not exist"))?;
+            match pointer.span {
+                Span::Whole => {}
+                Span::Quoting(ref quote) => {
+                    return self.resolve_in_page(pointer, PointerTarget::Page(number), quote);
+                }
+                _ => return Err(unresolved("a page is cited whole or by a quote; cite bytes of one of its traces")),
+            }
             let hash = self.state.page(number)?.hash;
             resolve::check_hash(pointer, &hash)?;
             return Ok(PointerRecord {
@@ -468,6 +475,30 @@ impl<'db> Transaction<'db> {
             return resolve::resolve_forgotten(pointer, target);
         }
         resolve::resolve(pointer, target, &self.content(target)?)
+    }
+
+    /// The only trace of a page that has a quote, and the place of the quote.
+    fn resolve_in_page(&self, pointer: &Pointer, page: PointerTarget, quote: &str) -> Result<PointerRecord> {
+        let unresolved = |reason: String| Error::UnresolvedPointer { target: pointer.target.to_string(), reason };
+        let field = pointer.field.as_deref().unwrap_or("text");
+        let mut found = None;
+        for trace in self.page_traces(page)? {
+            let content = self.content(trace)?;
+            let text = content.field(field).and_then(|field| std::str::from_utf8(field.value.bytes()).ok());
+            if text.is_some_and(|text| text.contains(quote)) && found.replace((trace, content)).is_some() {
+                return Err(unresolved("several of its traces contain the quote: ambiguous; name one".to_owned()));
+            }
+        }
+        let (trace, content) = found.ok_or_else(|| unresolved(format!("it does not contain {quote:?}")))?;
+        resolve::resolve(pointer, trace, &content)
+    }
+
+    /// The traces behind a pointer's target: those of a page, or the item.
+    pub(crate) fn page_traces(&self, target: PointerTarget) -> Result<Vec<ItemId>> {
+        Ok(match target {
+            PointerTarget::Page(number) => self.state.page(number)?.traces.into_iter().map(ItemId).collect(),
+            PointerTarget::Item(id) => vec![ItemId(id)],
+        })
     }
 
     fn item_key(&self, key: Option<String>) -> Result<String> {

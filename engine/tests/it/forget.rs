@@ -255,7 +255,7 @@ fn what_a_script_that_fails_has_forgotten_is_still_there() {
         ),
         (
             "record turn 'new' in episode 'trip'; forget 't3' because 'x'; forget 't1' because 'x'; \
-         learn 'z' from 't2'",
+         merge 't1', 't2' into 'z' as update",
             Limits::none(),
             "not-yet",
         ),

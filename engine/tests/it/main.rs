@@ -43,3 +43,4 @@ mod statements;
 mod tiermem;
 mod verify;
 mod witness;
+mod write_back;

@@ -127,7 +127,7 @@ fn every_statement_answers_what_the_file_says() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     files.sort();
-    assert_eq!(files.len(), 15);
+    assert_eq!(files.len(), 16);
     for path in files {
         let wanted = std::fs::read_to_string(&path).unwrap();
         let database = story(Options::default());
@@ -194,7 +194,7 @@ fn what_comes_later_says_so_by_name() {
     let database = story(Options::default());
     let cases = include_str!("statements/later.txt");
     let scripts: Vec<&str> = cases.lines().filter_map(|line| line.strip_prefix("> ")).collect();
-    assert!(scripts.len() > 2);
+    assert_eq!(scripts.len(), 1);
     for script in scripts {
         let error = database.query(script, &Params::new()).unwrap_err();
         assert!(matches!(error, Error::NotYet { .. }), "{script}: {error}");
@@ -256,5 +256,5 @@ fn every_example_of_the_reference_runs_or_says_that_it_comes_later() {
             }
         }
     }
-    assert!(ran > 45 && later > 2, "{ran} ran, {later} come later");
+    assert!(ran > 45 && later == 2, "{ran} ran, {later} come later");
 }

@@ -1,19 +1,22 @@
 //! The first tier: the rows of the statement's own path, with the spans they cite (TierMem 3.2, step 1).
 //!
-//! Without a token budget a stage keeps as many rows as it says, 5 by default. Under one, rows are taken in order of S
-//! while they fit [`FIRST_TOKENS`], each with the traces it cites; a row that does not fit is passed over.
+//! Rows rank by their S plus the best S of a trace they cite: a fact says in other words what its trace may say in the
+//! question's. Without a token budget a stage keeps as many rows as it says, 5 by default. Under one, rows are taken
+//! while they fit [`FIRST_TOKENS`], each with the traces it cites; a row that does not fit, or whose traces are all
+//! there already, is passed over.
 
 use crate::model::item::{ItemId, Layer};
 use crate::read::snapshot::Snapshot;
 use crate::recall::contest::OpenContests;
 use crate::recall::plan::Plan;
+use crate::recall::rank::Scored;
 use crate::recall::select::{self, Chosen, Selection};
 use crate::recall::words::Words;
 use crate::recall::{Steps, gather, gather_and_rank};
 use crate::{Error, Result};
 use holotype_query::ast::{Gather, Recall, Stage};
 use holotype_query::{Arg, Channel, Noun, Spanned};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tokens of the first tier under a token budget.
 pub(super) const FIRST_TOKENS: u64 = 250;
@@ -101,11 +104,12 @@ pub(super) fn raw_statement(recall: &Recall) -> Result<Recall> {
     Ok(raw)
 }
 
-/// Finds the rows of the first tier. `most` is the token budget of the statement.
+/// Finds the rows of the first tier. `most` is the token budget of the statement, `raw` are the ranked traces.
 pub(super) fn find(
     snapshot: &Snapshot,
     plan: &Plan,
     words: &Words<'_>,
+    raw: &[Scored],
     most: Option<u64>,
     steps: &mut Steps,
 ) -> Result<FirstTier> {
@@ -117,10 +121,21 @@ pub(super) fn find(
         cited: Vec::new(),
         tokens: 0,
     };
-    let most = most.map_or(u64::MAX, |budget| budget.min(FIRST_TOKENS));
-    let mut paid: BTreeSet<ItemId> = BTreeSet::new();
+    let of_trace: BTreeMap<ItemId, f32> = raw.iter().map(|trace| (trace.id, trace.score())).collect();
+    let mut rows = Vec::with_capacity(selection.rows.len());
     for row in selection.rows {
         let cited = grounds(snapshot, plan, &row)?;
+        let best = cited.iter().filter_map(|trace| of_trace.get(trace)).copied().fold(0.0f32, f32::max);
+        rows.push((row.score() + best, row, cited));
+    }
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let is_bounded = most.is_some();
+    let most = most.map_or(u64::MAX, |budget| budget.min(FIRST_TOKENS));
+    let mut paid: BTreeSet<ItemId> = BTreeSet::new();
+    for (_, row, cited) in rows {
+        if is_bounded && !cited.is_empty() && cited.iter().all(|trace| paid.contains(trace)) {
+            continue;
+        }
         let mut cost = u64::from(row.attributes.tokens);
         for trace in cited.iter().filter(|trace| !paid.contains(trace)) {
             cost += u64::from(snapshot.state.attributes(*trace)?.tokens);

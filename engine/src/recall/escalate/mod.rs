@@ -88,10 +88,10 @@ pub(super) fn run_with(
     let first_plan = Plan::new(snapshot, &first::statement(recall)?)?;
     let mut plan = Plan::new(snapshot, &first::raw_statement(recall)?)?;
     let words = indexes.ask(plan.text.as_deref());
-    let mut first = first::find(snapshot, &first_plan, &words, plan.budget, steps)?;
     let sets = only_traces(&mut plan);
     let (mut stages, ..) = gather_and_rank(snapshot, &plan, &words, false, &mut OpenContests::default(), steps)?;
     let raw = stages.pop().unwrap_or_default();
+    let mut first = first::find(snapshot, &first_plan, &words, &raw, plan.budget, steps)?;
     let signals = signals::signals(snapshot, &plan, &words, &first, &raw)?;
     let routing = route(&plan, &first, roles.router, asked, signals);
     let router_micros = micros(started);

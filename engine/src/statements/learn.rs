@@ -1,0 +1,53 @@
+//! `learn`: what was done with a finding, in one row.
+
+pub(crate) mod finding;
+
+use self::finding::{Learn, LearnOp, LearnRoles};
+use super::write::{pointer, text, vector};
+use crate::Result;
+use crate::model::pointer::Target;
+use crate::read::answer::Table;
+use crate::read::cell::Cell;
+use crate::write::transaction::Transaction;
+use holotype_query::{ItemRef, ast};
+
+pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Learn) -> Result<Table> {
+    let passage = statement.text.node.bound();
+    let mut learn = Learn::new(passage.text.clone());
+    learn.vector = vector(transaction, passage)?;
+    for from in &statement.from {
+        learn = learn.from(pointer(&from.node)?);
+    }
+    for claim in &statement.claims {
+        learn = learn.claim(claim.name.node.bound(), text("a claim", claim.value.node.bound())?);
+    }
+    if statement.add_only {
+        learn = learn.add_only();
+    }
+    if let Some(item) = &statement.update_of {
+        learn = learn.update_of(match item.node.bound() {
+            ItemRef::Key(key) => Target::Key(key.clone()),
+            ItemRef::Id(number) => Target::Item(crate::ItemId(u32::try_from(*number).unwrap_or(u32::MAX))),
+        });
+    }
+    let learned = LearnRoles::with_built_in(transaction, |transaction, roles| transaction.learn(&learn, roles))?;
+    let names = transaction.names()?;
+    let key = learned.item.map(|item| names.key_of(item)).transpose()?;
+    let replaced = learned.replaced.map(|item| names.key_of(item)).transpose()?;
+    let pointers = match learned.op {
+        LearnOp::Skip => 0,
+        LearnOp::Add | LearnOp::Update => learned.pointers,
+    };
+    Ok(Table {
+        verb: "learn",
+        columns: ["op", "key", "replaced", "pointers"].map(str::to_owned).to_vec(),
+        rows: vec![vec![
+            Some(Cell::text(learned.op.as_str())),
+            key.map(Cell::Text),
+            replaced.map(Cell::Text),
+            Some(Cell::Integer(i64::try_from(pointers).unwrap_or(i64::MAX))),
+        ]],
+        notes: learned.notes,
+        ..Table::default()
+    })
+}
