@@ -81,6 +81,7 @@ pub use model::{embed, plural, space, time, tokens};
 pub use options::{Accelerator, Durability, Options};
 pub use read::citations::{CheckedCite, CheckedSentence, Diagnostic, MemoryCheck};
 pub use read::cite::Cite;
+pub use read::controller::{CoverageController, HopController, HopDecision, HopView};
 pub use read::item_attributes::ItemAttributes;
 pub use read::limits::{Cancel, Limits};
 pub use read::snapshot::{Item, Snapshot};

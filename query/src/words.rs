@@ -370,6 +370,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "intents",
     "into",
     "items",
+    "keep",
     "learn",
     "lift",
     "like",

@@ -13,6 +13,7 @@ mod flips;
 mod forget;
 mod format_document;
 mod golden;
+mod hops;
 mod interchange;
 mod interchange_round_trip;
 mod kept_segments;
