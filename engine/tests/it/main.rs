@@ -26,6 +26,7 @@ mod merges;
 mod model;
 mod observed;
 mod oracle;
+mod plugmem;
 mod pressure;
 mod proofs;
 mod pruning;
