@@ -237,6 +237,8 @@ words! {
         Stats = "stats",
         /// The hash and number of its last commit.
         Head = "head",
+        /// The size of the memory graph.
+        Graph = "graph",
     }
 }
 
@@ -358,6 +360,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "find",
     "forget",
     "from",
+    "graph",
     "half-life",
     "has",
     "head",
@@ -370,6 +373,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "intents",
     "into",
     "items",
+    "keep",
     "learn",
     "lift",
     "like",

@@ -1,6 +1,7 @@
 //! The computations of the memory systems, which need no database: credit for memory writes (HiMPO), claims extracted
-//! from text, and information density (PlugMem D).
+//! from text, information density (PlugMem D), and the structuring of trajectories (PlugMem C.1, C.2, C.5).
 
 pub mod credit;
 pub mod density;
 pub mod extract;
+pub mod structure;

@@ -26,6 +26,7 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
         Statement::Link(link) => run_link(transaction, link),
         Statement::Episode(episode) => run_episode(transaction, episode),
         Statement::Set(set) => run_set(transaction, set),
+        Statement::Merge(merge) => super::merge::run(transaction, merge),
         Statement::Forget(forget) => super::forget::run(transaction, forget),
         Statement::Consolidate(consolidate) => super::consolidate::run(transaction, consolidate),
         Statement::Prune(prune) => super::prune::run(transaction, prune),
@@ -38,7 +39,7 @@ fn kind(kind: holotype_query::Kind) -> Result<Kind> {
 }
 
 /// The vector of a new text: the given one, or the built-in embedder's if the database uses its space.
-fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Result<Option<Vec<f32>>> {
+pub(super) fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Result<Option<Vec<f32>>> {
     if let Some(vector) = &passage.vector {
         return Ok(Some(vector.components.clone()));
     }

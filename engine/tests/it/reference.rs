@@ -89,5 +89,5 @@ fn every_example_runs_or_is_refused_as_the_reference_says() {
             }
         }
     }
-    assert!(ran > 25 && later > 3, "{ran} ran, {later} are later");
+    assert!(ran > 25 && later > 1, "{ran} ran, {later} are later");
 }

@@ -194,7 +194,7 @@ fn what_comes_later_says_so_by_name() {
     let database = story(Options::default());
     let cases = include_str!("statements/later.txt");
     let scripts: Vec<&str> = cases.lines().filter_map(|line| line.strip_prefix("> ")).collect();
-    assert!(scripts.len() > 2);
+    assert!(scripts.len() > 1);
     for script in scripts {
         let error = database.query(script, &Params::new()).unwrap_err();
         assert!(matches!(error, Error::NotYet { .. }), "{script}: {error}");
@@ -256,5 +256,5 @@ fn every_example_of_the_reference_runs_or_says_that_it_comes_later() {
             }
         }
     }
-    assert!(ran > 45 && later > 2, "{ran} ran, {later} come later");
+    assert!(ran > 45 && later > 1, "{ran} ran, {later} come later");
 }

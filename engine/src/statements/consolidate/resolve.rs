@@ -24,7 +24,6 @@
 
 use crate::extract::{self, ExtractOptions};
 use crate::model::edge::Edge;
-use crate::model::embed;
 use crate::model::item::{Attributes, ItemId, Kind, Layer, Origin, Status, Support};
 use crate::model::pointer::Pointer;
 use crate::read::filter::Filter;
@@ -424,7 +423,7 @@ impl Transaction<'_> {
         let text = sentence(name, value);
         let from = pointer(snapshot, plan.winner.item, &plan.winner)?;
         let mut recall = NewRecall::new(into, text.clone()).origin(Origin::Refined).from(from.clone());
-        recall.vector = self.embedded(&text)?;
+        recall.vector = self.built_in_vector(&text);
         let id = self.remember(if known.is_some() { recall } else { recall.key(plan.key.clone()) })?;
         report.done.push(plan.done(ConsolidateOp::Made, id, value));
         self.claim(id, name, value, plan.winner.claim.global, &[from])?;
@@ -447,14 +446,6 @@ impl Transaction<'_> {
             self.link(id, Edge::Parent, parent)?;
         }
         Ok(id)
-    }
-
-    /// The vector of a text if the database uses the built-in embedder.
-    fn embedded(&mut self, text: &str) -> Result<Option<Vec<f32>>> {
-        let space = self.state()?.meta.space.as_ref().map(|space| (space.model.clone(), space.dim));
-        let Some((model, dim)) = space else { return Ok(None) };
-        let embedder = embed::HashingEmbedder::from_name(&model).filter(|embedder| embedder.dim() == dim as usize);
-        Ok(embedder.and_then(|embedder| embedder.embed(text)))
     }
 }
 

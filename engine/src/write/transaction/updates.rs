@@ -48,7 +48,7 @@ impl Transaction<'_> {
     }
 
     /// A stored pointer in the form that callers use.
-    fn as_stated(&self, pointer: PointerRecord) -> Result<Pointer> {
+    pub(super) fn as_stated(&self, pointer: PointerRecord) -> Result<Pointer> {
         Ok(match pointer.target {
             PointerTarget::Item(id) => {
                 Pointer::to_item(ItemId(id)).field(pointer.field).bytes(pointer.start, pointer.end)
