@@ -4,6 +4,7 @@
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- tiermem --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
+//! cargo run --release -p holotype-bench -- multihop DIR
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- vectors --kernels
 //! cargo run --release -p holotype-bench -- vectors --writes 1000
@@ -32,6 +33,7 @@ mod ingest;
 mod language;
 mod locomo;
 mod measure;
+mod multihop;
 mod npy_table;
 mod random;
 mod reopen;
@@ -68,6 +70,11 @@ enum Bench {
         #[arg(long)]
         data: PathBuf,
     },
+    /// Questions that need several passages: routed recall beside the best one shot of the same size.
+    Multihop {
+        /// The folder, laid out as for `locomo`.
+        data: PathBuf,
+    },
     /// Vector search: recall, speed, memory, with and without a filter.
     Vectors(vectors::Arguments),
     /// Many queries under one filter: one by one and in batches.
@@ -98,6 +105,7 @@ fn main() -> ExitCode {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Tiermem(arguments) => tiermem::run(&arguments),
         Bench::Epistemic { data } => epistemic::run(&data),
+        Bench::Multihop { data } => multihop::run(&data),
         Bench::Vectors(arguments) => vectors::run(&arguments),
         Bench::Batch(arguments) => batch::run(&arguments),
         Bench::Cuda(arguments) => cuda::run(&arguments),

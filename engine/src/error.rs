@@ -211,12 +211,6 @@ pub enum Error {
     /// One or more errors of a statement.
     #[error("{0}")]
     Query(holotype_query::Errors),
-    /// This version parses a statement or clause but cannot run it.
-    #[error("`{what}` is not implemented in this version")]
-    NotYet {
-        /// The statement or clause.
-        what: String,
-    },
     /// A line of an imported file is wrong.
     #[error("{file}:{line}:{column}: {message}")]
     Line {
@@ -334,7 +328,6 @@ impl Error {
             Error::UnresolvedPointer { .. } => "unresolved-pointer",
             Error::HashMismatch { .. } => "hash-mismatch",
             Error::Query(errors) => errors.first().map_or("query", |error| error.code),
-            Error::NotYet { .. } => "not-yet",
             Error::Line { code, .. } => code,
             Error::Limit { .. } => "limit",
             Error::Busy { .. } => "busy",

@@ -60,7 +60,7 @@ mod write;
 
 pub use holotype_query as query;
 
-pub use memory::{credit, density, extract, router, write_back};
+pub use memory::{credit, density, extract, router, structure, write_back};
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;
@@ -81,6 +81,7 @@ pub use model::{embed, plural, space, time, tokens};
 pub use options::{Accelerator, Durability, Options};
 pub use read::citations::{CheckedCite, CheckedSentence, Diagnostic, MemoryCheck};
 pub use read::cite::Cite;
+pub use read::controller::{CoverageController, HopController, HopDecision, HopView};
 pub use read::item_attributes::ItemAttributes;
 pub use read::limits::{Cancel, Limits};
 pub use read::page::{Due, DuePage, Page};
@@ -96,6 +97,8 @@ pub use statements::prune::budget::{Exceeded, Prune, PruneReason, PruneReport, P
 pub use statements::rows::{RowCells, Rows};
 pub use write::draft::{NewRecall, NewTrace};
 pub use write::forget::{Forget, ForgetReport};
+pub use write::transaction::create::Created;
+pub use write::transaction::merge::{Decay, Feedback, Merge, MergeOptions};
 pub use write::transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transaction};
 
 /// The programs of the README, run as tests.

@@ -239,6 +239,8 @@ words! {
         Stats = "stats",
         /// The hash and number of its last commit.
         Head = "head",
+        /// The size of the memory graph.
+        Graph = "graph",
     }
 }
 
@@ -375,6 +377,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "find",
     "forget",
     "from",
+    "graph",
     "half-life",
     "has",
     "head",
@@ -387,6 +390,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "intents",
     "into",
     "items",
+    "keep",
     "learn",
     "lift",
     "like",

@@ -5,6 +5,7 @@ pub mod cell;
 pub(crate) mod citations;
 pub(crate) mod cite;
 pub(crate) mod container_rows;
+pub(crate) mod controller;
 pub(crate) mod escalation;
 pub(crate) mod filter;
 pub(crate) mod glob;

@@ -7,6 +7,7 @@ use crate::model::item::{Attributes, ItemId, Layer};
 use crate::model::pointer::{Verdict, hex};
 use crate::model::space::Space;
 use crate::read::answer::Citation;
+use crate::read::controller::HopController;
 use crate::read::item_attributes::ItemAttributes;
 use crate::read::limits::{Limits, Meter};
 use crate::read::near_answers::NearAnswers;
@@ -38,6 +39,8 @@ pub struct Snapshot {
     read: Option<Arc<Mutex<HashMap<ItemId, Content>>>>,
     /// Searches by vector that were answered ahead.
     near: Option<Arc<NearAnswers>>,
+    /// Decides whether routed recalls make another hop; the built-in one where there is none.
+    hop_controller: Option<Arc<dyn HopController>>,
 }
 
 /// Maximum number of contents cached for one answer.
@@ -58,7 +61,18 @@ pub struct Item {
 
 impl Snapshot {
     pub(crate) fn new(core: Arc<Core>, state: Arc<State>, reader: ContentReader) -> Self {
-        Snapshot { core, state, reader, _guard: None, limits: Limits::none(), meter: None, read: None, near: None }
+        let limits = Limits::none();
+        Snapshot {
+            core,
+            state,
+            reader,
+            _guard: None,
+            limits,
+            meter: None,
+            read: None,
+            near: None,
+            hop_controller: None,
+        }
     }
 
     /// Registers the snapshot, so that its age counts towards `snapshot_max_age`.
@@ -70,6 +84,16 @@ impl Snapshot {
     /// The same view with limits for each statement that runs on it.
     pub fn with_limits(&self, limits: &Limits) -> Snapshot {
         Snapshot { limits: limits.clone(), meter: None, ..self.clone() }
+    }
+
+    /// The same view with a controller that decides whether a routed recall makes another hop.
+    pub fn with_hop_controller(&self, controller: Arc<dyn HopController>) -> Snapshot {
+        Snapshot { hop_controller: Some(controller), ..self.clone() }
+    }
+
+    /// The controller of routed recalls, where it is not the built-in one.
+    pub(crate) fn hop_controller(&self) -> Option<&dyn HopController> {
+        self.hop_controller.as_deref()
     }
 
     /// The same view with a content cache for one answer.

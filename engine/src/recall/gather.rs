@@ -254,7 +254,7 @@ pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Lay
 }
 
 /// The traces a recall rests on, directly or through visible recalls.
-fn grounding_traces(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemId>> {
+pub(super) fn grounding_traces(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemId>> {
     let mut traces = Vec::new();
     let mut queue = Vec::new();
     let mut seen = BTreeSet::new();

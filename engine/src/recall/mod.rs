@@ -22,7 +22,9 @@ mod covered;
 mod escalate;
 mod expand;
 mod gather;
+mod hops;
 pub(crate) mod known;
+pub(crate) mod names;
 mod plan;
 mod rank;
 pub(crate) mod score;
@@ -202,6 +204,8 @@ fn gather_and_rank(
         words,
         hop: None,
         losers: Bits::new(),
+        routing: hops::Routing::of(snapshot, plan, words)?,
+        found: None,
     };
     let first = StageQuery { text: plan.text.clone(), vector: plan.vector.clone() };
     let mut at = 0;
@@ -211,6 +215,11 @@ fn gather_and_rank(
             at += 1;
             continue;
         };
+        if hops::is_routed(plan, group) {
+            hops::walk(&mut runner, (snapshot, plan), *group, &first, (&mut *contests, &mut *steps))?;
+            at = group.to;
+            continue;
+        }
         let mut asked = first.clone();
         for hop in 1..=group.hops {
             let known: usize = runner.ranked.iter().map(Vec::len).sum();
@@ -256,6 +265,9 @@ struct StageRunner<'r, 'w> {
     hop: Option<Words<'w>>,
     /// Candidates that lost the claims that the question is about.
     losers: Bits,
+    /// The concepts that the question names, for a path with a routed group, and the findings of a hop of it.
+    routing: Option<hops::Routing>,
+    found: Option<hops::HopFound>,
 }
 
 impl StageRunner<'_, '_> {
@@ -306,12 +318,18 @@ impl StageRunner<'_, '_> {
     ) -> Result<Gathered> {
         let words = self.hop.as_ref().unwrap_or(self.words);
         let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
+        if let Some(found) = &self.found {
+            return Ok(found.gathered(filter));
+        }
         let mut gathered = match stage.lift {
             Some(lift) => containers::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
             None => gather::gather(snapshot, plan, asked, words, stage, &self.before, self.relaxed)?,
         };
         if stage.takes_all {
             gathered.rows.add(containers::on_pages(snapshot, filter)?);
+        }
+        if let Some(routing) = &self.routing {
+            gathered.rows.add(routing.candidates(filter));
         }
         if let Some(most) = stage.container_limit {
             gathered = containers::group(snapshot, plan, stage, most, self.words, gathered, self.relaxed)?;
@@ -324,6 +342,21 @@ impl StageRunner<'_, '_> {
             contests.join(snapshot, plan, filter, None, &mut gathered.rows)?;
         }
         Ok(gathered)
+    }
+
+    /// The candidates of a stage with S, best first.
+    fn scored(
+        &self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        stage: &StagePlan,
+        candidates: Candidates,
+    ) -> Result<Vec<Scored>> {
+        let rows = rank::rank(snapshot, plan, stage, self.words, candidates)?;
+        match &self.routing {
+            Some(routing) => routing.adjusted(snapshot, plan, self.words, rows),
+            None => Ok(rows),
+        }
     }
 
     /// Ranks the candidates of a stage and keeps them.
@@ -342,7 +375,7 @@ impl StageRunner<'_, '_> {
             steps.push((stage.noun.to_string(), step));
         }
         let mut candidates = gathered.rows;
-        let mut rows = rank::rank(snapshot, plan, stage, self.words, candidates.clone())?;
+        let mut rows = self.scored(snapshot, plan, stage, candidates.clone())?;
         if let Some(judge) = &plan.judge {
             // Only what may become a row brings the other side of its contests along.
             let reach = usize::try_from(enough_rows(stage)).unwrap_or(usize::MAX);
@@ -356,7 +389,7 @@ impl StageRunner<'_, '_> {
                 candidates = candidates.filtered(|id| !losers.contains(id));
             }
             if candidates.len() > known {
-                rows = rank::rank(snapshot, plan, stage, self.words, candidates)?;
+                rows = self.scored(snapshot, plan, stage, candidates)?;
             }
         }
         contests.note(&rows);
@@ -619,7 +652,7 @@ fn evidence_row(snapshot: &Snapshot, plan: &Plan, id: ItemId, notes: &mut Vec<St
     };
     let relaxed = plan.flaws_of(state, id)?;
     let match_path = MatchPath::default();
-    let scored = Scored { id, scalars, parts: Parts::default(), score: 0.0, match_path, relaxed };
+    let scored = Scored { id, scalars, parts: Parts::default(), score: 0.0, place: 0, match_path, relaxed };
     let mut row = row(snapshot, plan, &Chosen::new(snapshot, plan, scored, content)?, Role::Evidence)?;
     row.path = vec!["evidence".to_owned()];
     Ok(Some(row))

@@ -31,6 +31,8 @@ const MIN_POOL: u64 = 64;
 const EXPAND_TOKENS: u64 = 1_500;
 /// Rows whose text the next hop asks with too (PlugMem Table 14).
 const CARRY: u64 = 3;
+/// Rows that each hop keeps.
+const KEEP: u64 = 4;
 /// Levels `expand` goes down when it return_columns no number.
 const EXPAND_DEPTH: u64 = 3;
 
@@ -103,6 +105,8 @@ pub(crate) struct Group {
     pub(crate) hops: u64,
     /// How many rows hand their text to the next hop's query.
     pub(crate) carry: usize,
+    /// How many rows of the answer each hop keeps, at most.
+    pub(crate) keep: u64,
 }
 
 /// A flaw that keeps rows out.
@@ -594,6 +598,7 @@ fn flat<'p>(path: &'p [Spanned<Stage>], groups: &mut Vec<Group>) -> Result<Vec<&
             to: stages.len(),
             hops: *hops.up_to.node.bound(),
             carry: usize::try_from(carry).unwrap_or(usize::MAX),
+            keep: hops.keep.as_ref().map_or(KEEP, |keep| *keep.node.bound()),
         });
     }
     Ok(stages)

@@ -40,6 +40,8 @@ pub(crate) struct Scored {
     pub(crate) parts: Parts,
     /// The sum of `parts`.
     pub(crate) score: f32,
+    /// The part of the answer that its place belongs to, in a routed recall; parts come in order.
+    pub(crate) place: u32,
     pub(crate) match_path: MatchPath,
     /// The exclusions it is included despite.
     pub(crate) relaxed: Vec<&'static str>,
@@ -50,11 +52,16 @@ impl Scored {
         self.score
     }
 
-    /// The total order of rows: valid rows before relaxed ones, then by S, then newer first, then by smaller id.
+    /// The total order of rows: valid rows before relaxed ones, then by place, then by S, then newer first, then by
+    /// smaller id.
     pub(crate) fn best_first(&self, other: &Scored) -> Ordering {
         let valid = other.relaxed.is_empty().cmp(&self.relaxed.is_empty());
         let score = other.score.total_cmp(&self.score);
-        valid.then(score).then(other.scalars.time.cmp(&self.scalars.time)).then(self.id.cmp(&other.id))
+        valid
+            .then(self.place.cmp(&other.place))
+            .then(score)
+            .then(other.scalars.time.cmp(&self.scalars.time))
+            .then(self.id.cmp(&other.id))
     }
 }
 
@@ -116,7 +123,7 @@ fn rank_layer(
         }
         let relaxed = plan.flaws_of(state, ItemId(id))?;
         let parts = plan.weights.parts(&scalars, &plan.reader_position, similarity[index], words[index], relaxed.len());
-        scored.push(Scored { id: ItemId(id), scalars, parts, score: parts.sum(), match_path, relaxed });
+        scored.push(Scored { id: ItemId(id), scalars, parts, score: parts.sum(), place: 0, match_path, relaxed });
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ pub(super) fn dry_run(transaction: &mut Transaction<'_>, explain: &Explain) -> R
     let before = transaction.copy();
     let done = write::run(transaction, &explain.statement.node);
     transaction.restore(before);
-    let mut table = done?;
+    let mut table = done?.unwrap_or_default();
     table.verb = "explain";
     table.notes.push("nothing was written".to_owned());
     Ok(table)

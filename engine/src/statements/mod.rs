@@ -10,9 +10,11 @@ mod events;
 mod explain;
 mod find;
 mod forget;
+mod graph;
 mod history;
 pub(crate) mod learn;
 mod listing;
+mod merge;
 pub(crate) mod prepared;
 pub(crate) mod prune;
 pub(crate) mod rows;
@@ -251,8 +253,7 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::ShowPage(key) => show::page(snapshot, key.node.bound()).map(Output::Table),
         Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),
         Statement::Explain(explain) => explain::run(snapshot, explain).map(Output::Table),
-        statement if statement.is_write() => Err(Error::ReadOnly),
-        statement => Err(Error::NotYet { what: statement.verb().to_owned() }),
+        _ => Err(Error::ReadOnly),
     }
 }
 
@@ -277,11 +278,13 @@ fn in_transaction(transaction: &mut Transaction<'_>, statement: &Statement, limi
         Statement::Explain(explain) if explain.statement.node.is_write() => {
             explain::dry_run(transaction, explain).map(Output::Table)
         }
-        statement if statement.is_write() => write::run(transaction, statement).map(Output::Table),
         Statement::Recall(recall) if recall.clauses.receipt.is_some() => {
             Ok(Output::Answer(Box::new(transaction.recall_with_receipt(recall, limits)?)))
         }
-        statement => read(&transaction.snapshot()?.with_limits(limits), statement),
+        statement => match write::run(transaction, statement)? {
+            Some(table) => Ok(Output::Table(table)),
+            None => read(&transaction.snapshot()?.with_limits(limits), statement),
+        },
     }
 }
 

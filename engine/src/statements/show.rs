@@ -1,5 +1,6 @@
 //! `show`: statistics and settings of the database.
 
+use super::graph;
 use super::listing::{rows, table};
 use crate::Result;
 use crate::maintain::stats;
@@ -24,6 +25,7 @@ pub(super) fn run(snapshot: &Snapshot, target: ShowTarget) -> Result<Table> {
         ShowTarget::Segments => stats::segments(snapshot),
         ShowTarget::Settings => all_settings(snapshot),
         ShowTarget::Stats => Ok(snapshot.stats()?.to_table()),
+        ShowTarget::Graph => graph::run(snapshot),
         ShowTarget::Head => {
             let head = snapshot.state.head;
             let names = ["position", "commit", "hash"].map(str::to_owned).to_vec();

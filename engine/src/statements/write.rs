@@ -17,20 +17,23 @@ use holotype_query::ast::{
 };
 use holotype_query::{Arg, ItemRef, Passage, Spanned, Value};
 
-pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> Result<Table> {
-    match statement {
+/// Runs a writing statement; `None` for one that reads.
+pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> Result<Option<Table>> {
+    let table = match statement {
         Statement::Record(record) => run_record(transaction, record),
         Statement::Remember(remember) => run_remember(transaction, remember),
         Statement::Mark(mark) => run_mark(transaction, mark),
         Statement::Link(link) => run_link(transaction, link),
         Statement::Episode(episode) => run_episode(transaction, episode),
         Statement::Set(set) => run_set(transaction, set),
+        Statement::Merge(merge) => super::merge::run(transaction, merge),
         Statement::Forget(forget) => super::forget::run(transaction, forget),
         Statement::Learn(learn) => super::learn::run(transaction, learn),
         Statement::Consolidate(consolidate) => super::consolidate::run(transaction, consolidate),
         Statement::Prune(prune) => super::prune::run(transaction, prune),
-        statement => Err(Error::NotYet { what: statement.verb().to_owned() }),
-    }
+        _ => return Ok(None),
+    };
+    table.map(Some)
 }
 
 fn kind(kind: holotype_query::Kind) -> Result<Kind> {
@@ -41,7 +44,7 @@ fn kind(kind: holotype_query::Kind) -> Result<Kind> {
 pub(super) fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Result<Option<Vec<f32>>> {
     match &passage.vector {
         Some(vector) => Ok(Some(vector.components.clone())),
-        None => transaction.embedded(&passage.text),
+        None => Ok(transaction.built_in_vector(&passage.text)),
     }
 }
 

@@ -10,9 +10,11 @@
 //! 2. Dropping a transaction discards it.
 //! 3. A failed call leaves the transaction unchanged.
 
+pub(crate) mod create;
 mod episodes;
 mod erasing;
 mod links;
+pub(crate) mod merge;
 mod receipts;
 mod setup;
 mod updates;

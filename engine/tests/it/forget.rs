@@ -257,7 +257,7 @@ fn what_a_script_that_fails_has_forgotten_is_still_there() {
             "record turn 'new' in episode 'trip'; forget 't3' because 'x'; forget 't1' because 'x'; \
          merge 't1', 't2' into 'z' as update",
             Limits::none(),
-            "not-yet",
+            "invalid",
         ),
         (
             "forget 't3' because 'x'; mark 't3' failed because 'it is gone'; sources of 'nobody'",

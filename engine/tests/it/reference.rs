@@ -1,4 +1,4 @@
-//! Every example of `docs/query-language.md` runs, and statements that it calls *later* are refused by name.
+//! Every example of `docs/query-language.md` runs.
 
 use holotype::query::{ParamValue, Params, parse};
 use holotype::{Error, Holotype, Options, Space};
@@ -13,30 +13,16 @@ const STORY: &str = "
     remember fact 'UA123 costs $280' from 't0' with key = 'r0';
     close episode 'trip-42'";
 
-/// A statement of an example, and whether the reference says that it comes later.
-fn examples() -> Vec<(String, bool)> {
+/// The statements of the examples.
+fn examples() -> Vec<String> {
     let mut examples = Vec::new();
-    let (mut heading_later, mut paragraph_later, mut before) = (false, false, "");
     let mut lines = REFERENCE.lines();
     while let Some(line) = lines.next() {
-        if line.starts_with('#') {
-            heading_later = line.contains("Later");
-            paragraph_later = false;
-        }
-        if before.is_empty() && !line.is_empty() && !line.starts_with("```") {
-            paragraph_later = line.starts_with("*Later*");
-        }
-        before = line;
-        if line != "```holotype" {
-            continue;
-        }
-        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-        let source = block.join("\n");
-        let script = parse(&source).unwrap_or_else(|errors| panic!("{}", errors.render(&source)));
-        for statement in &script.statements {
-            let after = source.get(statement.span.end as usize..).unwrap_or_default();
-            let marked = after.lines().next().is_some_and(|rest| rest.contains("-- later"));
-            examples.push((statement.node.to_string(), marked || heading_later || paragraph_later));
+        if line == "```holotype" {
+            let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            let source = block.join("\n");
+            let script = parse(&source).unwrap_or_else(|errors| panic!("{}", errors.render(&source)));
+            examples.extend(script.statements.iter().map(|statement| statement.node.to_string()));
         }
     }
     examples
@@ -65,29 +51,22 @@ fn params(statement: &str) -> Params {
 }
 
 #[test]
-fn every_example_runs_or_is_refused_as_the_reference_says() {
+fn every_example_runs() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options::with_space(Space::new("test", 2));
     let database = Holotype::create(dir.path().join("memory.holo"), options).unwrap();
     database.query(STORY, &Params::new()).unwrap();
-    let (mut ran, mut later) = (0, 0);
-    for (statement, marked) in examples() {
+    let mut ran = 0;
+    for statement in examples() {
         let outcome = database.query(&statement, &params(&statement));
         match &outcome {
-            Err(Error::NotYet { what }) => {
-                assert!(marked, "`{statement}` is refused ({what}), and the reference does not say so");
-                later += 1;
-            }
             Err(Error::Query(errors)) => panic!("`{statement}`: {}", errors.render(&statement)),
             // An example may refer to something that does not exist, or that another example created.
             Err(Error::Missing { .. } | Error::UnresolvedPointer { .. } | Error::FutureCommit { .. }) => {}
             Err(Error::DuplicateKey { .. } | Error::DuplicateTrace { .. }) => {}
             Err(error) => panic!("`{statement}`: {error}"),
-            Ok(_) => {
-                assert!(!marked, "`{statement}` runs, and the reference says *later*");
-                ran += 1;
-            }
+            Ok(_) => ran += 1,
         }
     }
-    assert!(ran > 25 && later == 2, "{ran} ran, {later} are later");
+    assert!(ran > 25, "{ran} ran");
 }

@@ -58,7 +58,7 @@ pub enum Scope {
 pub enum Stage {
     /// `NOUN [n] [by …] [pool n] [only (…)]`.
     Gather(Box<Gather>),
-    /// `( STAGES ) up to n hops [carry n]`.
+    /// `( STAGES ) up to n hops [carry n] [keep n]`.
     Hops(Hops),
     /// `lift to NOUN [n] [votes n]`.
     Lift(Lift),
@@ -88,6 +88,8 @@ pub struct Hops {
     pub up_to: Spanned<Arg<u64>>,
     /// How many rows hand their text to the next hop's query.
     pub carry: Option<Spanned<Arg<u64>>>,
+    /// How many rows of the answer each hop keeps, at most.
+    pub keep: Option<Spanned<Arg<u64>>>,
 }
 
 /// A stage from items to what they came from.

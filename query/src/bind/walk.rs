@@ -188,6 +188,7 @@ fn stage(stage: &mut Stage, b: &mut Binder<'_>) {
             hops.stages.iter_mut().for_each(|stage| self::stage(stage, b));
             b.count(&mut hops.up_to);
             hops.carry.iter_mut().for_each(|carry| b.count(carry));
+            hops.keep.iter_mut().for_each(|keep| b.count(keep));
         }
         Stage::Lift(lift) => {
             lift.count.iter_mut().for_each(|count| b.count(count));

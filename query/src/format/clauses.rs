@@ -131,7 +131,8 @@ impl Display for Gather {
 impl Display for Hops {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "({}) up to {} hops", Stages(&self.stages), self.up_to)?;
-        optional(f, " carry ", &self.carry)
+        optional(f, " carry ", &self.carry)?;
+        optional(f, " keep ", &self.keep)
     }
 }
 

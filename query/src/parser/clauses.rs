@@ -234,8 +234,16 @@ impl Parser<'_> {
             self.expect_word("to")?;
             let up_to = self.count()?;
             self.expect_word("hops")?;
-            let carry = if self.eat_word("carry") { Some(self.count()?) } else { None };
-            return Ok(Stage::Hops(Hops { stages, up_to, carry }));
+            let (mut carry, mut keep) = (None, None);
+            loop {
+                if carry.is_none() && self.eat_word("carry") {
+                    carry = Some(self.count()?);
+                } else if keep.is_none() && self.eat_word("keep") {
+                    keep = Some(self.count()?);
+                } else {
+                    return Ok(Stage::Hops(Hops { stages, up_to, carry, keep }));
+                }
+            }
         }
         if self.eat_word("lift") {
             self.expect_word("to")?;

@@ -21,7 +21,6 @@
 use crate::memory::write_back::{
     ByWords, Decision, FindingFilter, Grounded, Known, MemoryManager, QuoteError, find_quote,
 };
-use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Origin};
 use crate::model::pointer::{Pointer, Span, Target};
 use crate::recall::known;
@@ -223,20 +222,10 @@ impl Transaction<'_> {
             return Err(Error::Invalid(format!("'{key}' is retired and cannot be updated; learn it anew")));
         }
         let mut recall = NewRecall::new(attributes.kind, text.clone()).origin(Origin::Refined);
-        recall.vector = if text == learn.text { learn.vector.clone() } else { self.embedded(&text)? };
+        recall.vector = if text == learn.text { learn.vector.clone() } else { self.built_in_vector(&text) };
         recall.from = from;
-        let edges: Vec<(Edge, ItemId)> = {
-            let state = self.state()?;
-            let mut edges = Vec::new();
-            for edge in [Edge::Mentions, Edge::Solves, Edge::Parent] {
-                edges.extend(state.edges_out(old, Some(edge))?.into_iter().map(|end| (edge, end.far)));
-            }
-            edges
-        };
         let item = self.update(&key, recall)?;
-        for (edge, far) in edges {
-            self.link(item, edge, far)?;
-        }
+        self.unite_links(old, item)?;
         self.state_claims(item, learn)?;
         let pointers = self.state()?.pointers(item)?.len() as u64;
         Ok(Learned { op: LearnOp::Update, item: Some(item), replaced: Some(old), pointers, notes })

@@ -1,7 +1,6 @@
 //! Writes about the whole database: settings, and the embedding space.
 
 use super::Transaction;
-use crate::model::embed;
 use crate::model::space::Space;
 use crate::records::record::{Record, SettingRecord, SpaceRecord};
 use crate::state::settings;
@@ -45,13 +44,5 @@ impl Transaction<'_> {
             ))),
             None => self.push(Record::Space(record)),
         }
-    }
-
-    /// The vector of a text if the database uses the built-in embedder.
-    pub(crate) fn embedded(&mut self, text: &str) -> Result<Option<Vec<f32>>> {
-        let space = self.state()?.meta.space.as_ref().map(|space| (space.model.clone(), space.dim));
-        let Some((model, dim)) = space else { return Ok(None) };
-        let embedder = embed::HashingEmbedder::from_name(&model).filter(|embedder| embedder.dim() == dim as usize);
-        Ok(embedder.and_then(|embedder| embedder.embed(text)))
     }
 }

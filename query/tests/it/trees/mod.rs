@@ -346,8 +346,8 @@ fn stage() -> Tree<Spanned<Stage>> {
     prop_oneof![4 => gather, 1 => lift]
         .prop_recursive(2, 4, 2, |inner| {
             let stages = vec(inner.prop_map(Spanned::from), 1..3);
-            (stages, count_arg(), of(count_arg()))
-                .prop_map(|(stages, up_to, carry)| Stage::Hops(Hops { stages, up_to, carry }))
+            (stages, count_arg(), of(count_arg()), of(count_arg()))
+                .prop_map(|(stages, up_to, carry, keep)| Stage::Hops(Hops { stages, up_to, carry, keep }))
         })
         .prop_map(Spanned::from)
         .boxed()

@@ -1,0 +1,172 @@
+//! Concepts of a text, found without a model: names, codes, years and quoted titles, verbatim.
+//!
+//! A *name* is a run of capitalised words, which may hold small words inside (`Ruler of the Sea`); one that only begins
+//! a sentence is a name if it stands elsewhere too, or is followed by another capitalised word. A *code* has letters
+//! and digits (`UA123`). A *title* stands in double quotes. A year is a number of four digits.
+
+use std::collections::HashSet;
+
+/// Small words that join capitalised ones to one name. `and`, `in` or `for` as often stand between two names.
+const INNER: [&str; 9] = ["of", "de", "la", "le", "&", "van", "von", "der", "du"];
+/// The article that may follow one of them: `Ruler of the Sea`.
+const ARTICLE: &str = "the";
+/// Words that begin a sentence and no name.
+const OPENERS: [&str; 64] = [
+    "the", "a", "an", "in", "on", "at", "it", "its", "he", "she", "they", "his", "her", "their", "this", "that",
+    "these", "those", "there", "as", "and", "but", "or", "for", "from", "to", "of", "by", "with", "after", "before",
+    "during", "when", "while", "where", "who", "what", "which", "how", "why", "if", "is", "are", "was", "were", "be",
+    "i", "we", "you", "my", "our", "your", "both", "since", "although", "however", "also", "some", "many", "most",
+    "other", "one", "two", "not",
+];
+/// Words of a name, at most.
+const LONGEST: usize = 8;
+
+/// A word with the bytes around it.
+struct Word<'t> {
+    text: &'t str,
+    start: usize,
+    begins_sentence: bool,
+}
+
+fn words(text: &str) -> Vec<Word<'_>> {
+    let starts: HashSet<usize> = super::sentences(text).into_iter().map(|sentence| sentence.start).collect();
+    let mut words = Vec::new();
+    let mut begin = None;
+    let mut first = true;
+    let ends = text.char_indices().map(|(at, c)| (at, Some(c))).chain([(text.len(), None)]);
+    for (at, c) in ends {
+        first |= starts.contains(&at);
+        let inside = c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '\'' | '’' | '-' | '&'));
+        match (begin, inside) {
+            (None, true) => begin = Some(at),
+            (Some(start), false) => {
+                let word = text[start..at].trim_end_matches(['\'', '’', '-']);
+                let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(word);
+                words.push(Word { text: word, start, begins_sentence: first });
+                (begin, first) = (None, false);
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
+fn is_opener(word: &str) -> bool {
+    OPENERS.contains(&word.to_lowercase().as_str())
+}
+
+fn is_capitalised(word: &str) -> bool {
+    word.starts_with(char::is_uppercase)
+}
+
+fn is_code(word: &str) -> bool {
+    let has = |test: fn(char) -> bool| word.contains(test);
+    has(|c| c.is_ascii_digit()) && has(char::is_alphabetic)
+}
+
+fn is_year(word: &str) -> bool {
+    word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The concepts of a text, each once, in the order in which they first stand.
+pub fn concepts_of(text: &str) -> Vec<String> {
+    let words = words(text);
+    let mut found: Vec<(usize, String)> = titles(text);
+    let inside: HashSet<&str> =
+        words.iter().filter(|word| !word.begins_sentence && is_capitalised(word.text)).map(|word| word.text).collect();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        if is_code(word.text) || is_year(word.text) {
+            found.push((word.start, word.text.to_owned()));
+        }
+        let opens = is_opener(word.text);
+        if !is_capitalised(word.text) || (opens && !word.begins_sentence && word.text.chars().count() < 2) {
+            continue;
+        }
+        let first = at - 1;
+        let mut last = first;
+        while let Some(next) = words.get(last + 1).filter(|_| last - first < LONGEST && joins(text, &words, last)) {
+            if is_capitalised(next.text) || is_code(next.text) {
+                last += 1;
+                continue;
+            }
+            // Small words belong to a name if a capitalised one follows them.
+            let is_inner = |at: usize| words.get(at).is_some_and(|word| INNER.contains(&word.text));
+            let follows = |at: usize| is_inner(at) || words.get(at).is_some_and(|word| word.text == ARTICLE);
+            let small = match is_inner(last + 1) {
+                true => 1 + usize::from(follows(last + 2)),
+                false => 0,
+            };
+            let after = words.get(last + 1 + small).filter(|after| small > 0 && is_capitalised(after.text));
+            if after.is_none() || !(last + 1..=last + small).all(|at| joins(text, &words, at)) {
+                break;
+            }
+            last += small + 1;
+        }
+        let skipped = usize::from(opens && words[first].begins_sentence);
+        if let (Some(from), Some(to)) =
+            (words.get(first + skipped).filter(|_| first + skipped <= last), words.get(last))
+        {
+            let alone = first + skipped == last;
+            let is_name = is_capitalised(from.text)
+                && !(alone && (is_opener(from.text) || from.text.chars().count() < 2))
+                && (!alone || !from.begins_sentence || inside.contains(from.text) || is_code(from.text));
+            if is_name {
+                found.push((from.start, text[from.start..to.start + to.text.len()].to_owned()));
+            }
+        }
+        at = last + 1;
+    }
+    found.sort_by_key(|(start, _)| *start);
+    let mut seen = HashSet::new();
+    found.into_iter().map(|(_, name)| name).filter(|name| seen.insert(name.to_lowercase())).collect()
+}
+
+/// True if only blanks, dots of initials or brackets' insides part a word from the next.
+fn joins(text: &str, words: &[Word<'_>], at: usize) -> bool {
+    let (Some(word), Some(next)) = (words.get(at), words.get(at + 1)) else { return false };
+    let between = text.get(word.start + word.text.len()..next.start).unwrap_or("|");
+    let is_initial = word.text.chars().count() == 1 && between.trim_end() == ".";
+    !next.begins_sentence && (between.chars().all(|c| c == ' ') || is_initial)
+}
+
+/// Titles in double quotes of at most [`LONGEST`] words.
+fn titles(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut open = None;
+    for (at, c) in text.char_indices().filter(|(_, c)| matches!(c, '"' | '“' | '”')) {
+        match open.take() {
+            Some(start) => {
+                let title = text.get(start..at).unwrap_or_default().trim_end_matches([',', '.']);
+                let count = title.split_whitespace().count();
+                if (1..=LONGEST).contains(&count) && title.contains(char::is_alphabetic) {
+                    found.push((start, title.to_owned()));
+                }
+            }
+            None => open = Some(at + c.len_utf8()),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::concepts_of;
+
+    #[test]
+    fn names_codes_years_and_titles_are_concepts() {
+        assert_eq!(
+            concepts_of("Ed Wood is a 1994 film by Tim Burton, starring Johnny Depp as Ed Wood."),
+            ["Ed Wood", "1994", "Tim Burton", "Johnny Depp"]
+        );
+        assert_eq!(
+            concepts_of("The song \"Thinking Out Loud\" left UA123 for the Battle of Stones River. It won."),
+            ["Thinking Out Loud", "UA123", "Battle of Stones River"]
+        );
+        assert_eq!(concepts_of("Peter Pan was written by J. M. Barrie's friend."), ["Peter Pan", "J. M. Barrie"]);
+        assert_eq!(concepts_of("Nothing here names a thing. Then it ends."), [""; 0]);
+        assert_eq!(concepts_of("In Bergen and Oslo it is cold."), ["Bergen", "Oslo"]);
+        assert_eq!(concepts_of("In Oslo the Ruler of the Sea met him. Oslo is cold."), ["Oslo", "Ruler of the Sea"]);
+    }
+}

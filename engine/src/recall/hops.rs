@@ -1,0 +1,586 @@
+//! Routed recall: hops over concepts (PlugMem 3.2 and C.3; rules 2).
+//!
+//! A group `(concepts -> facts) up to n hops` walks from rows to the concepts they mention, and on to what else
+//! mentions them. Ranking what a hop finds against the first question would put it behind what the question finds at
+//! once, so a hop has an order of its own, and keeps rows in it:
+//!
+//! ```text
+//! S'(x)    = S(x) + 1 / sqrt(degree(c)),   c the rarest concept that x mentions and the question names
+//! hop(x)   = S'(x) + l_sim * cos(unit(q + r / 2), x) + 2 l / sqrt(degree(c)),   r the row that leads to x through c
+//! ```
+//!
+//! A fact is a sentence out of its context: its similarity and its words are the mean of its own and those of the trace
+//! it rests on. Rows that rest on one trace say one thing: of the places for rows each source takes one first.
+//! What mentions a concept that the question names, and leads on to another, begins the walk: it routes first, and two
+//! of the first question's places are its own, however little else it shares with the question. What it leads to comes
+//! first in its hop.
+//!
+//! Invariants: only the `carry` best rows of a hop route; of `limit` rows each hop that ran keeps `keep`, at most
+//! `limit / (hops + 1)`, and the first question the others.
+
+use super::candidates::{Candidates, MatchPath};
+use super::gather::{self, Gathered, StageQuery};
+use super::names::{self, Named};
+use super::plan::{Group, Plan};
+use super::rank::Scored;
+use super::words::Words;
+use super::{OpenContests, StageRunner, Steps, carried_query};
+use crate::Result;
+use crate::derive::repair;
+use crate::model::edge::Edge;
+use crate::model::item::{ItemId, Layer};
+use crate::model::plural::counted;
+use crate::read::controller::{CoverageController, HopController, HopDecision, HopView};
+use crate::read::snapshot::Snapshot;
+use holotype_index::bitmap::Bits;
+use holotype_query::Channel;
+use std::cell::Cell;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The weight of a link beside the terms of S.
+const LINK: f32 = 2.0;
+/// The share of a carried row in the vector of a hop.
+const CARRIED: f32 = 0.5;
+/// Rows that are shared out among hops where a recall states no limit.
+const ROWS: u64 = 10;
+/// A concept with more links leads everywhere, which is nowhere.
+const MAX_DEGREE: usize = 4_096;
+/// A trace with more facts than this is no context that its facts share.
+const MAX_SIBLINGS: usize = 16;
+/// Places of the first question that go to what mentions a concept it names, and leads on.
+const RESERVED: usize = 2;
+/// The share of a link's weight that is left where the question names concepts and the row mentions none of them.
+const BESIDE: f32 = 0.5;
+/// Concepts of a row that are followed, where the path states no number.
+const CONCEPTS: usize = 8;
+
+/// True if a group walks from rows over themes to rows, which this module does.
+pub(super) fn is_routed(plan: &Plan, group: &Group) -> bool {
+    let Some([themes, rows]) = plan.stages.get(group.from..group.to) else { return false };
+    let is_plain = |at: usize| plan.stages[at].lift.is_none() && plan.stages[at].container_limit.is_none();
+    let rows_layer = rows.layers.first().map(|part| part.layer);
+    plan.judge.is_some()
+        && (group.from..group.to).all(is_plain)
+        && themes.layers.iter().all(|part| part.layer == Layer::Theme)
+        && rows.layers.len() == 1
+        && rows_layer.is_some_and(|layer| layer != Layer::Theme)
+}
+
+/// The concepts that the question of a routed recall names, with their mentions.
+pub(super) struct Routing {
+    named: Vec<Named>,
+    compares: bool,
+    /// By item: the weight of the rarest named concept it mentions, and the named concepts it does.
+    mentions: HashMap<u32, (f32, Vec<ItemId>)>,
+    /// The BM25 that the words of traces are divided by: that of the best trace seen first.
+    best_of_sources: Cell<Option<f32>>,
+}
+
+impl Routing {
+    /// Looks up what the question names; `None` for a path without a routed group.
+    pub(super) fn of(snapshot: &Snapshot, plan: &Plan, words: &Words<'_>) -> Result<Option<Routing>> {
+        if !plan.groups.iter().any(|group| is_routed(plan, group)) {
+            return Ok(None);
+        }
+        let named = names::named(snapshot, plan, words)?;
+        let with_traces = plan.stages.iter().any(|stage| stage.is_in(Layer::Trace));
+        let mut mentions: HashMap<u32, (f32, Vec<ItemId>)> = HashMap::new();
+        let mut add = |id: ItemId, weight: f32, concept: ItemId| {
+            let known = mentions.entry(id.0).or_default();
+            known.0 = known.0.max(weight);
+            if known.1.last() != Some(&concept) {
+                known.1.push(concept);
+            }
+        };
+        for Named { concept, .. } in &named {
+            let recalls = recalls_of(snapshot, *concept)?;
+            let weight = rarity(recalls.len());
+            for recall in recalls.into_iter().filter(|recall| plan.recalls.contains(recall.0)) {
+                add(recall, weight, *concept);
+                if with_traces {
+                    gather::grounding_traces(snapshot, plan, recall)?
+                        .into_iter()
+                        .for_each(|trace| add(trace, weight, *concept));
+                }
+            }
+        }
+        let compares = plan.text.as_deref().is_some_and(|text| names::compares(text, &named));
+        Ok(Some(Routing { named, compares, mentions, best_of_sources: Cell::new(None) }))
+    }
+
+    /// The mentions of named concepts, as candidates of a stage.
+    pub(super) fn candidates(&self, filter: &Bits) -> Candidates {
+        let mentions = self.mentions.iter().filter(|(id, _)| filter.contains(**id));
+        mentions.map(|(id, (_, concepts))| (*id, MatchPath::linked(concepts.clone()))).collect()
+    }
+
+    /// S' of ranked candidates, best first.
+    pub(super) fn adjusted(
+        &self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        words: &Words<'_>,
+        mut rows: Vec<Scored>,
+    ) -> Result<Vec<Scored>> {
+        let recalls: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].scalars.layer == Layer::Recall).collect();
+        let ids: Vec<u32> = recalls.iter().map(|at| rows[*at].id.0).collect();
+        let sources = Sources::of(snapshot, plan, &ids)?;
+        let similar = match &plan.vector {
+            Some(query) => repair::scores(snapshot, Layer::Trace, query, &sources.all)?,
+            None => vec![None; sources.all.len()],
+        };
+        let own = match &plan.vector {
+            Some(query) => repair::scores(snapshot, Layer::Recall, query, &ids)?,
+            None => vec![None; ids.len()],
+        };
+        let shares = self.word_shares(words, &sources.all)?;
+        for (index, at) in recalls.into_iter().enumerate() {
+            let (row, places) = (&mut rows[at], sources.places(index));
+            if let Some(similarity) = best(places, |place| similar[place]) {
+                // A fact without a vector has that of what it rests on.
+                let similarity = own[index].map_or(similarity, |own| mean(own, similarity));
+                row.parts.similarity = plan.weights.similarity * similarity;
+            }
+            if let Some(share) = best(places, |place| shares.get(place).copied()) {
+                row.parts.words = mean(row.parts.words, plan.weights.words * share);
+            }
+        }
+        for row in &mut rows {
+            if let Some((weight, _)) = self.mentions.get(&row.id.0) {
+                row.parts.words += plan.weights.words * weight;
+            }
+            row.score = row.parts.sum();
+        }
+        rows.sort_by(Scored::best_first);
+        Ok(rows)
+    }
+
+    /// The words of traces as shares of the best.
+    fn word_shares(&self, words: &Words<'_>, traces: &[u32]) -> Result<Vec<f32>> {
+        let Some(scorer) = words.of(Layer::Trace)?.filter(|_| !traces.is_empty()) else { return Ok(Vec::new()) };
+        let scores = scorer.scores(traces)?;
+        let most = self.best_of_sources.get().unwrap_or_else(|| scores.iter().copied().fold(0.0, f32::max));
+        self.best_of_sources.set(Some(most));
+        Ok(scores.into_iter().map(|score| if most > 0.0 { score / most } else { 0.0 }).collect())
+    }
+}
+
+fn mean(a: f32, b: f32) -> f32 {
+    (a + b) / 2.0
+}
+
+fn best(places: &[usize], value: impl Fn(usize) -> Option<f32>) -> Option<f32> {
+    places.iter().filter_map(|place| value(*place)).reduce(f32::max)
+}
+
+/// The weight of a concept with so many links.
+fn rarity(degree: usize) -> f32 {
+    1.0 / (degree.max(1) as f32).sqrt()
+}
+
+/// The recalls that mention a concept, solve an intent or are the children of a theme; none where there are too many.
+fn recalls_of(snapshot: &Snapshot, theme: ItemId) -> Result<Vec<ItemId>> {
+    snapshot.tick()?;
+    let ends = snapshot.state.edges_in(theme, None)?;
+    let links = |edge| matches!(edge, Edge::Mentions | Edge::Solves | Edge::Parent);
+    let mut recalls: Vec<ItemId> = ends.iter().filter(|end| links(end.edge)).map(|end| end.far).collect();
+    if recalls.len() > MAX_DEGREE {
+        return Ok(Vec::new());
+    }
+    recalls.sort_unstable();
+    recalls.dedup();
+    Ok(recalls)
+}
+
+/// The visible traces that recalls rest on.
+struct Sources {
+    places: Vec<Vec<usize>>,
+    /// Ascending and unique.
+    all: Vec<u32>,
+}
+
+impl Sources {
+    fn of(snapshot: &Snapshot, plan: &Plan, recalls: &[u32]) -> Result<Sources> {
+        let mut each = Vec::with_capacity(recalls.len());
+        for recall in recalls {
+            each.push(gather::grounding_traces(snapshot, plan, ItemId(*recall))?);
+        }
+        let mut all: Vec<u32> = each.iter().flatten().map(|trace| trace.0).collect();
+        all.sort_unstable();
+        all.dedup();
+        let places =
+            each.into_iter().map(|traces| traces.iter().filter_map(|t| all.binary_search(&t.0).ok()).collect());
+        Ok(Sources { places: places.collect(), all })
+    }
+
+    fn places(&self, index: usize) -> &[usize] {
+        self.places.get(index).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The findings of a hop, for the stage that ranks it.
+#[derive(Clone, Default)]
+pub(super) struct HopFound {
+    linked: Candidates,
+    beside: Candidates,
+    steps: Vec<String>,
+}
+
+impl HopFound {
+    /// As what a stage gathers.
+    pub(super) fn gathered(&self, filter: &Bits) -> Gathered {
+        let mut rows = self.linked.clone();
+        rows.add(self.beside.clone());
+        let rows = rows.filtered(|id| filter.contains(id));
+        Gathered { routed: self.linked.clone(), rows, steps: self.steps.clone(), complete: false }
+    }
+}
+
+/// A link of a hop: from a row of the frontier, through a concept.
+#[derive(Clone, Copy)]
+struct Link {
+    row: usize,
+    weight: f32,
+    concept: ItemId,
+    /// It goes on from a beginning of the walk, through a concept that the question does not name.
+    is_onward: bool,
+}
+
+/// One walk of a routed group.
+struct Walk<'w> {
+    snapshot: &'w Snapshot,
+    plan: &'w Plan,
+    group: Group,
+    rows: usize,
+    keep: usize,
+    /// By item, what stands for its source: one of the traces it rests on.
+    sources: HashMap<ItemId, ItemId>,
+    /// The sources of rows that mention what the question names.
+    named: HashSet<ItemId>,
+    /// The concepts that the question names, and the rows that the walk begins with.
+    concepts: HashSet<ItemId>,
+    begins: Vec<ItemId>,
+}
+
+/// Walks a routed group and gives each row its place.
+pub(super) fn walk(
+    runner: &mut StageRunner<'_, '_>,
+    (snapshot, plan): (&Snapshot, &Plan),
+    group: Group,
+    first: &StageQuery,
+    (contests, steps): (&mut OpenContests, &mut Steps),
+) -> Result<()> {
+    let rows = plan.limit.map_or(ROWS, |limit| limit.saturating_add(plan.skip));
+    let keep = group.keep.min(rows / group.hops.saturating_add(1));
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let sources = HashMap::new();
+    let (named, begins) = (HashSet::new(), Vec::new());
+    let concepts = runner.routing.iter().flat_map(|routing| &routing.named).map(|named| named.concept).collect();
+    let mut walk = Walk { snapshot, plan, group, rows: size(rows), keep: size(keep), sources, named, concepts, begins };
+    if group.from == 0 {
+        runner.stage(snapshot, plan, group.to - 1, first, contests, steps)?;
+    }
+    let (named, compares) =
+        runner.routing.as_ref().map_or((0, false), |routing| (routing.named.len(), routing.compares));
+    let seeds = walk.seeds(runner);
+    let mut known: HashSet<ItemId> = seeds.iter().take(walk.rows).copied().collect();
+    walk.begin(runner, &seeds)?;
+    let mut routable = walk.fill(&seeds, walk.rows, walk.begins.clone())?;
+    let mut new = routable.len();
+    let mut kept: Vec<Vec<ItemId>> = Vec::new();
+    let built_in = CoverageController;
+    let controller: &dyn HopController = snapshot.hop_controller().unwrap_or(&built_in);
+    for hop in 1..=group.hops {
+        let (rows, carry) = (routable.as_slice(), group.carry);
+        let question = plan.text.as_deref().unwrap_or_default();
+        let view = HopView { question, hop, rows, carry, new, named, compares, snapshot };
+        let frontier = match controller.decide(&view).unwrap_or(HopDecision::Enough) {
+            HopDecision::Continue => rows.iter().take(carry).copied().collect(),
+            HopDecision::Focus(rows) => rows,
+            HopDecision::Enough => {
+                steps.push((format!("hop {hop}"), "not made: enough was found".to_owned()));
+                break;
+            }
+        };
+        let links = walk.links(&frontier)?;
+        let asked = carried_query(snapshot, first, &frontier, frontier.len())?;
+        runner.found = Some(walk.found(&links, &frontier, &asked, runner, &seeds)?);
+        runner.stage(snapshot, plan, group.to - 1, &asked, contests, steps)?;
+        runner.found = None;
+        let order = walk.order(runner, &links, &frontier)?;
+        new = order.iter().take(walk.keep).filter(|id| known.insert(**id)).count();
+        steps.push((format!("hop {hop}"), counted(new as u64, "new candidates")));
+        routable = walk.fill(&order, walk.rows, Vec::new())?;
+        kept.push(order);
+    }
+    walk.place(runner, kept)
+}
+
+impl Walk<'_> {
+    /// All rows so far, best first, each once.
+    fn seeds(&self, runner: &StageRunner<'_, '_>) -> Vec<ItemId> {
+        let mut all: Vec<&Scored> = runner.ranked[..self.group.to].iter().flatten().collect();
+        all.sort_by(|a, b| a.best_first(b));
+        let mut seen = HashSet::new();
+        all.into_iter().map(|scored| scored.id).filter(|id| seen.insert(*id)).collect()
+    }
+
+    /// Begins with the best rows that mention a concept the question names, and lead on to another.
+    fn begin(&mut self, runner: &StageRunner<'_, '_>, seeds: &[ItemId]) -> Result<()> {
+        let Some(routing) = &runner.routing else { return Ok(()) };
+        for row in seeds.iter().filter(|row| routing.mentions.contains_key(&row.0)) {
+            let source = self.source(*row)?;
+            if self.named.insert(source) && self.begins.len() < RESERVED.min(self.rows) && self.leads_on(*row)? {
+                self.begins.push(*row);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a row mentions a concept that the question does not name, and that something else mentions.
+    fn leads_on(&self, row: ItemId) -> Result<bool> {
+        let themes = &self.plan.stages[self.group.from].route;
+        for concept in self.concepts(row)?.into_iter().filter(|concept| themes.contains(concept.0)) {
+            if !self.concepts.contains(&concept) && recalls_of(self.snapshot, concept)?.len() > 1 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The item that stands for the source of another.
+    fn source(&mut self, id: ItemId) -> Result<ItemId> {
+        if let Some(known) = self.sources.get(&id) {
+            return Ok(*known);
+        }
+        let source = match self.snapshot.state.layer_of(id)? {
+            Layer::Recall => gather::grounding_traces(self.snapshot, self.plan, id)?.first().copied().unwrap_or(id),
+            _ => id,
+        };
+        self.sources.insert(id, source);
+        Ok(source)
+    }
+
+    /// Fills places in an order: first with one item of each source, then with the others.
+    fn fill(&mut self, order: &[ItemId], places: usize, mut filled: Vec<ItemId>) -> Result<Vec<ItemId>> {
+        let mut sources = HashSet::new();
+        for id in &filled {
+            sources.insert(self.source(*id)?);
+        }
+        let mut others = Vec::new();
+        for id in order {
+            if filled.len() >= places {
+                return Ok(filled);
+            }
+            if filled.contains(id) {
+                continue;
+            }
+            let is_new = sources.insert(self.source(*id)?);
+            if is_new { filled.push(*id) } else { others.push(*id) }
+        }
+        let free = places.saturating_sub(filled.len());
+        filled.extend(others.into_iter().take(free));
+        Ok(filled)
+    }
+
+    /// The items that the rows of a frontier lead to, and through which concept.
+    fn links(&self, frontier: &[ItemId]) -> Result<HashMap<u32, Vec<Link>>> {
+        let (themes, rows) = (&self.plan.stages[self.group.from], &self.plan.stages[self.group.to - 1]);
+        let most = themes.count.map_or(CONCEPTS, |count| usize::try_from(count).unwrap_or(usize::MAX));
+        let mut links: HashMap<u32, Vec<Link>> = HashMap::new();
+        let mut known: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
+        for (row, from) in frontier.iter().enumerate() {
+            let is_beside = !self.named.is_empty() && !self.named.contains(self.sources.get(from).unwrap_or(from));
+            let share = if is_beside { BESIDE } else { 1.0 };
+            let mut concepts = Vec::new();
+            for concept in self.concepts(*from)?.into_iter().filter(|concept| themes.route.contains(concept.0)) {
+                if let Entry::Vacant(unknown) = known.entry(concept) {
+                    unknown.insert(recalls_of(self.snapshot, concept)?);
+                }
+                let degree = known.get(&concept).map_or(0, Vec::len);
+                concepts.extend((degree > 1).then_some((degree, concept)));
+            }
+            // The rarest first.
+            concepts.sort_unstable();
+            for (degree, concept) in concepts.into_iter().take(most) {
+                let is_onward = self.begins.contains(from) && !self.concepts.contains(&concept);
+                let link = Link { row, weight: share * rarity(degree), concept, is_onward };
+                for recall in known.get(&concept).into_iter().flatten() {
+                    let reached = match rows.is_in(Layer::Trace) {
+                        true => gather::grounding_traces(self.snapshot, self.plan, *recall)?,
+                        false => vec![*recall],
+                    };
+                    for id in reached.into_iter().filter(|id| rows.route.contains(id.0)) {
+                        links.entry(id.0).or_default().push(link);
+                    }
+                }
+            }
+        }
+        Ok(links)
+    }
+
+    /// The concepts of a row and of what else its source says.
+    fn concepts(&self, row: ItemId) -> Result<BTreeSet<ItemId>> {
+        let state = &self.snapshot.state;
+        let mut recalls = vec![row];
+        let traces = match state.layer_of(row)? {
+            Layer::Recall => gather::grounding_traces(self.snapshot, self.plan, row)?,
+            _ => vec![row],
+        };
+        for trace in traces {
+            let mut of_trace = state.dependents(trace)?;
+            of_trace.retain(|recall| self.plan.recalls.contains(recall.0));
+            let is_context = of_trace.len() <= MAX_SIBLINGS || state.layer_of(row)? == Layer::Trace;
+            recalls.extend(of_trace.into_iter().filter(|_| is_context));
+        }
+        let mut concepts = BTreeSet::new();
+        for recall in recalls {
+            let ends = state.edges_out(recall, None)?;
+            let themes = ends.iter().filter(|end| matches!(end.edge, Edge::Parent | Edge::Mentions | Edge::Solves));
+            concepts.extend(themes.map(|end| end.far));
+        }
+        Ok(concepts)
+    }
+
+    /// The candidates of a hop: what links lead to, what is near its query, and the best rows so far, beside which
+    /// shares of words mean the same in every hop.
+    fn found(
+        &self,
+        links: &HashMap<u32, Vec<Link>>,
+        frontier: &[ItemId],
+        asked: &StageQuery,
+        runner: &StageRunner<'_, '_>,
+        seeds: &[ItemId],
+    ) -> Result<HopFound> {
+        let mut stage = self.plan.stages[self.group.to - 1].clone();
+        stage.channels.retain(|channel| *channel != Channel::Linked);
+        stage.routes_on = false;
+        let vector = self.vector(frontier)?.or_else(|| asked.vector.clone());
+        let asked = StageQuery { text: asked.text.clone(), vector };
+        let words = runner.words.ask(asked.text.as_deref().unwrap_or_default());
+        let before = Candidates::default();
+        let found = gather::gather(self.snapshot, self.plan, &asked, &words, &stage, &before, runner.relaxed)?;
+        let mut beside = found.rows;
+        beside.add(seeds.iter().take(self.rows).map(|id| (id.0, MatchPath::default())).collect());
+        let linked = links.iter().map(|(id, links)| {
+            let mut from: Vec<ItemId> = links.iter().map(|link| link.concept).collect();
+            from.sort_unstable();
+            from.dedup();
+            (*id, MatchPath::linked(from))
+        });
+        let linked: Candidates = linked.collect();
+        let mut steps = vec![format!("linked: {} from {}", linked.len(), counted(frontier.len() as u64, "rows"))];
+        steps.extend(found.steps);
+        Ok(HopFound { linked, beside, steps })
+    }
+
+    /// The unit sum of the query's vector and a share of those of rows.
+    fn vector(&self, rows: &[ItemId]) -> Result<Option<Vec<f32>>> {
+        let Some(query) = &self.plan.vector else { return Ok(None) };
+        let mut sum = unit(query.clone());
+        for row in rows {
+            let layer = self.snapshot.state.layer_of(*row)?;
+            let source = gather::grounding_traces(self.snapshot, self.plan, *row)?.first().copied();
+            // A fact stands for the trace it rests on.
+            let (layer, row) = match source.filter(|_| layer == Layer::Recall) {
+                Some(trace) => (Layer::Trace, trace),
+                None => (layer, *row),
+            };
+            if let Some(vector) = repair::vector(self.snapshot, layer, row)? {
+                let share = CARRIED / rows.len() as f32;
+                sum.iter_mut().zip(unit(vector)).for_each(|(sum, part)| *sum += share * part);
+            }
+        }
+        Ok(Some(unit(sum)))
+    }
+
+    /// The findings of a hop in its own order, best first, without the rows that led to them.
+    fn order(
+        &self,
+        runner: &StageRunner<'_, '_>,
+        links: &HashMap<u32, Vec<Link>>,
+        frontier: &[ItemId],
+    ) -> Result<Vec<ItemId>> {
+        let ranked = &runner.ranked[self.group.to - 1];
+        let mut scores: Vec<(bool, f32, ItemId)> = Vec::new();
+        let mut of_row = Vec::with_capacity(frontier.len());
+        for row in frontier {
+            of_row.push(self.vector(&[*row])?);
+        }
+        let weights = &self.plan.weights;
+        let link_weight = LINK * weights.similarity.max(weights.words);
+        let linked: Vec<&Scored> = ranked.iter().filter(|scored| links.contains_key(&scored.id.0)).collect();
+        let ids: Vec<u32> = linked.iter().map(|scored| scored.id.0).collect();
+        let mut similar = Vec::with_capacity(of_row.len());
+        for vector in &of_row {
+            similar.push(match vector {
+                Some(vector) => self.similarities(vector, &ids)?,
+                None => vec![0.0; ids.len()],
+            });
+        }
+        for (at, scored) in linked.into_iter().enumerate() {
+            let of_link = |link: &Link| link_weight * link.weight + weights.similarity * similar[link.row][at];
+            let best = links.get(&scored.id.0).into_iter().flatten().map(of_link).reduce(f32::max);
+            let is_behind = if scored.relaxed.is_empty() { 0.0 } else { weights.status };
+            let is_onward = links.get(&scored.id.0).is_some_and(|links| links.iter().any(|link| link.is_onward));
+            scores.push((is_onward, scored.score + best.unwrap_or(0.0) - is_behind, scored.id));
+        }
+        scores.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
+        Ok(scores.into_iter().map(|(.., id)| id).filter(|id| !frontier.contains(id)).collect())
+    }
+
+    /// The similarity of items to a vector; for recalls the mean of their own and their source's.
+    fn similarities(&self, vector: &[f32], ids: &[u32]) -> Result<Vec<f32>> {
+        let layer = self.plan.stages[self.group.to - 1].layers[0].layer;
+        let own = repair::scores(self.snapshot, layer, vector, ids)?;
+        if layer != Layer::Recall {
+            return Ok(own.into_iter().map(|score| score.unwrap_or(0.0)).collect());
+        }
+        let sources = Sources::of(self.snapshot, self.plan, ids)?;
+        let of_sources = repair::scores(self.snapshot, Layer::Trace, vector, &sources.all)?;
+        let blend = |(index, own): (usize, Option<f32>)| {
+            let source = best(sources.places(index), |place| of_sources[place]);
+            match (own, source) {
+                (Some(own), Some(source)) => mean(own, source),
+                (own, source) => own.or(source).unwrap_or(0.0),
+            }
+        };
+        Ok(own.into_iter().enumerate().map(blend).collect())
+    }
+
+    /// Gives the rows their places: the first question's, then those of each hop, then all others.
+    fn place(&mut self, runner: &mut StageRunner<'_, '_>, kept: Vec<Vec<ItemId>>) -> Result<()> {
+        let seeds = self.seeds(runner);
+        let mut places = self.rows.saturating_sub(self.keep.saturating_mul(kept.len()));
+        let mut begins = std::mem::take(&mut self.begins);
+        begins.truncate(if kept.is_empty() { 0 } else { places });
+        let mut filled = self.fill(&seeds, places, begins)?;
+        let mut ends = vec![filled.len()];
+        for order in &kept {
+            places = filled.len().saturating_add(self.keep);
+            filled = self.fill(order, places, filled)?;
+            ends.push(filled.len());
+        }
+        filled = self.fill(&seeds, self.rows, filled)?;
+        ends.push(filled.len());
+        let part = |at: usize| ends.iter().filter(|end| **end <= at).count() as u32;
+        let place: HashMap<ItemId, u32> = filled.iter().enumerate().map(|(at, id)| (*id, part(at))).collect();
+        for ranked in &mut runner.ranked[..self.group.to] {
+            for scored in ranked.iter_mut() {
+                scored.place = place.get(&scored.id).copied().unwrap_or(ends.len() as u32);
+            }
+            ranked.sort_by(Scored::best_first);
+        }
+        Ok(())
+    }
+}
+
+/// The vector scaled to length 1.
+fn unit(mut vector: Vec<f32>) -> Vec<f32> {
+    let len = vector.iter().map(|part| part * part).sum::<f32>().sqrt();
+    if len > 0.0 {
+        vector.iter_mut().for_each(|part| *part /= len);
+    }
+    vector
+}

@@ -1,0 +1,314 @@
+//! Merging facts (PlugMem C.5), feedback on them, and their decay (Table 13, `memory.update` and `memory.delete`).
+//!
+//! A merge takes pairs of active recalls of one kind that share a concept and no source and whose cosine is above
+//! `tau`. A merged statement is always written, with the pointers and links of both; whether the originals are retired
+//! is the merger's word. New statements wait for the next pass, and a pair whose merged statement exists is not merged
+//! again, so that a pass over an unchanged memory changes nothing.
+//!
+//! Cost: one comparison of vectors for each pair that shares a concept, of at most [`MOST_OF_CONCEPT`] items a concept.
+
+use super::{Mark, Transaction};
+use crate::memory::structure::{FactMerger, Relation, cosine};
+use crate::model::edge::Edge;
+use crate::model::item::{ItemId, Layer};
+use crate::model::pointer::Pointer;
+use crate::read::snapshot::Snapshot;
+use crate::records::record::PointerTarget;
+use crate::write::draft::NewRecall;
+use crate::{Error, Result};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Items of a concept that are compared.
+const MOST_OF_CONCEPT: usize = 200;
+/// Merges of one call.
+const MOST_MERGES: usize = 800;
+
+/// Which pairs are merged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MergeOptions {
+    /// The least cosine, exclusive.
+    pub tau: f32,
+    /// How many of the nearest are considered for each item, the `m` of the paper.
+    pub top: usize,
+}
+
+impl Default for MergeOptions {
+    fn default() -> Self {
+        MergeOptions { tau: 0.7, top: 1 }
+    }
+}
+
+/// A merged statement with what it was made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merge {
+    /// The new item.
+    pub merged: ItemId,
+    /// The originals, the earlier first.
+    pub of: Vec<ItemId>,
+    /// How they relate.
+    pub relation: Relation,
+}
+
+/// A report on an item that was used.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Feedback {
+    /// It helped (1) or did not (0): its utility becomes the mean over all such reports.
+    Reward(f32),
+    /// It is wrong, and this is right; with the evidence for that.
+    Correction(String, Vec<Pointer>),
+    /// It is wrong.
+    Wrong(String),
+}
+
+/// The measure of decay.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decay {
+    /// After this long, in microseconds, utility counts half.
+    pub half_life: i64,
+    /// Facts and procedures whose decayed utility is below this are retired.
+    pub below: f32,
+    /// Traces that are older, in microseconds, in a summarised page, and that nothing active rests on, are retired:
+    /// their page stands for them. `None` keeps all.
+    pub compress_after: Option<i64>,
+}
+
+impl Transaction<'_> {
+    /// Merges what belongs together among some items. Inactive ones are passed over.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a `tau` that is no number. A pair that the merger fails for stays as it is.
+    pub fn merge(&mut self, among: &[ItemId], merger: &dyn FactMerger, options: MergeOptions) -> Result<Vec<Merge>> {
+        if !options.tau.is_finite() {
+            return Err(Error::Invalid("tau is a finite number".to_owned()));
+        }
+        self.atomically(|transaction| {
+            let snapshot = transaction.snapshot()?;
+            let mut merged = Vec::new();
+            let mut spent: HashSet<ItemId> = HashSet::new();
+            for (earlier, later) in candidates(&snapshot, among, options)? {
+                if merged.len() == MOST_MERGES {
+                    break;
+                }
+                if spent.contains(&earlier) || spent.contains(&later) {
+                    continue;
+                }
+                let texts = [earlier, later].map(|id| snapshot.content(id).map(|content| content.text().to_owned()));
+                let [a, b] = texts;
+                let Ok(fact) = merger.merge(&a?, &b?) else { continue };
+                merged.push(transaction.merge_items(&[earlier, later], &fact.text, fact.relation, None)?);
+                spent.extend([earlier, later]);
+            }
+            Ok(merged)
+        })
+    }
+
+    /// Merges items into one statement.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for fewer than two different items, for traces, and for items of several kinds.
+    pub fn merge_items(
+        &mut self,
+        of: &[ItemId],
+        text: &str,
+        relation: Relation,
+        vector: Option<Vec<f32>>,
+    ) -> Result<Merge> {
+        let mut of = of.to_vec();
+        of.sort_unstable();
+        of.dedup();
+        let [first, _, ..] = of.as_slice() else {
+            return Err(Error::Invalid("a merge needs two different items".to_owned()));
+        };
+        let kind = self.state.attributes(*first)?.kind;
+        for id in &of {
+            let attributes = self.state.attributes(*id)?;
+            if attributes.kind != kind || attributes.layer() == Layer::Trace {
+                return Err(Error::Invalid(format!(
+                    "{id} cannot be merged: originals are recalls or themes of one kind"
+                )));
+            }
+        }
+        self.atomically(|transaction| {
+            let mut recall = NewRecall::new(kind, text);
+            for id in &of {
+                for pointer in transaction.state.pointers(*id)? {
+                    recall = recall.from(transaction.as_stated(pointer)?);
+                }
+            }
+            recall.ungrounded = recall.from.is_empty();
+            recall.vector = match vector {
+                Some(vector) => Some(vector),
+                None => transaction.vector_of_merged(&of, text)?,
+            };
+            let merged = transaction.remember(recall)?;
+            for id in &of {
+                transaction.unite_links(*id, merged)?;
+                let edge = if relation.retires() { Edge::Supersedes } else { Edge::DerivedFrom };
+                transaction.link(merged, edge, *id)?;
+            }
+            Ok(Merge { merged, of, relation })
+        })
+    }
+
+    /// The built-in embedder's vector of a merged text, or the unit mean of the originals'.
+    fn vector_of_merged(&mut self, of: &[ItemId], text: &str) -> Result<Option<Vec<f32>>> {
+        if let Some(vector) = self.built_in_vector(text) {
+            return Ok(Some(vector));
+        }
+        let names = self.names()?;
+        let mut mean: Option<Vec<f32>> = None;
+        for id in of {
+            let Some(vector) = names.vector(*id)? else { return Ok(None) };
+            match &mut mean {
+                Some(mean) => mean.iter_mut().zip(&vector).for_each(|(sum, part)| *sum += part),
+                None => mean = Some(vector),
+            }
+        }
+        let length = mean.iter().flatten().map(|part| part * part).sum::<f32>().sqrt();
+        Ok(mean.filter(|_| length > 0.0).map(|mean| mean.into_iter().map(|part| part / length).collect()))
+    }
+
+    /// Takes feedback on a recall or a theme; a correction supersedes it and keeps its provenance and its links.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a reward outside of 0 to 1 and for traces; those of [`Transaction::update`].
+    pub fn feedback(&mut self, item: ItemId, feedback: &Feedback) -> Result<ItemId> {
+        let attributes = self.attributes(item)?;
+        if attributes.layer() == Layer::Trace {
+            return Err(Error::Invalid(format!("{item} is a trace: what happened takes no feedback, only marks")));
+        }
+        match feedback {
+            Feedback::Reward(reward) if (0.0..=1.0).contains(reward) => {
+                let count = attributes.utility_count;
+                let mean = (attributes.utility * count as f32 + reward) / (count + 1) as f32;
+                self.mark(item, Mark::Utility(mean, count + 1), None)?;
+                Ok(item)
+            }
+            Feedback::Reward(reward) => Err(Error::Invalid(format!("a reward is a number from 0 to 1, not {reward}"))),
+            Feedback::Wrong(because) => {
+                self.deactivate(item, None, Some(because.clone()))?;
+                Ok(item)
+            }
+            Feedback::Correction(text, from) => self.atomically(|transaction| {
+                let key = transaction.names()?.key_of(item)?;
+                let mut recall = NewRecall::new(attributes.kind, text);
+                recall.from = from.clone();
+                recall.ungrounded = from.is_empty() && transaction.state.pointers(item)?.is_empty();
+                recall.return_score = attributes.return_score;
+                recall.vector = transaction.built_in_vector(text);
+                let new = transaction.update(&key, recall)?;
+                transaction.unite_links(item, new)?;
+                Ok(new)
+            }),
+        }
+    }
+
+    /// Retires what decayed, and old traces whose page stands for them. Ages count from the newest item's time.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a half-life of 0 or less.
+    pub fn decay(&mut self, criteria: Decay) -> Result<Vec<ItemId>> {
+        if criteria.half_life <= 0 || criteria.below.is_nan() {
+            return Err(Error::Invalid("decay needs a half-life above 0 and a bound that is a number".to_owned()));
+        }
+        self.atomically(|transaction| {
+            let snapshot = transaction.names()?;
+            let retired = decayed(&snapshot, criteria)?;
+            for (item, because) in &retired {
+                transaction.deactivate(*item, None, Some((*because).to_owned()))?;
+            }
+            Ok(retired.into_iter().map(|(item, _)| item).collect())
+        })
+    }
+}
+
+/// The pairs to merge, by their earlier item; of each item the `top` nearest.
+fn candidates(snapshot: &Snapshot, among: &[ItemId], options: MergeOptions) -> Result<Vec<(ItemId, ItemId)>> {
+    let mut wanted: Vec<ItemId> = Vec::new();
+    for id in among {
+        let attributes = snapshot.state.attributes(*id)?;
+        if attributes.active && !attributes.redacted && attributes.layer() == Layer::Recall {
+            wanted.push(*id);
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    let is_wanted: HashSet<ItemId> = wanted.iter().copied().collect();
+    let mut of_concept: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
+    let mut vectors: HashMap<ItemId, Option<Vec<f32>>> = HashMap::new();
+    let mut concepts_of = HashMap::new();
+    for id in &wanted {
+        let concepts = snapshot.linked(*id, Edge::Mentions)?;
+        for concept in &concepts {
+            let items = of_concept.entry(*concept).or_default();
+            if items.len() < MOST_OF_CONCEPT {
+                items.push(*id);
+            }
+        }
+        concepts_of.insert(*id, concepts);
+        vectors.insert(*id, snapshot.vector(*id)?);
+    }
+    let mut pairs = Vec::new();
+    for id in &wanted {
+        snapshot.tick()?;
+        let Some(Some(own)) = vectors.get(id) else { continue };
+        let beside = concepts_of.get(id).into_iter().flatten().filter_map(|concept| of_concept.get(concept)).flatten();
+        let beside: BTreeSet<ItemId> =
+            beside.copied().filter(|other| other > id && is_wanted.contains(other)).collect();
+        let mut near = Vec::new();
+        for other in beside {
+            let Some(Some(vector)) = vectors.get(&other) else { continue };
+            let similarity = cosine(own, vector);
+            if similarity > options.tau && may_merge(snapshot, *id, other)? {
+                near.push((similarity, other));
+            }
+        }
+        near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        pairs.extend(near.into_iter().take(options.top).map(|(_, other)| (*id, other)));
+    }
+    Ok(pairs)
+}
+
+/// True for items of one kind without a common source, of which no merged statement exists.
+fn may_merge(snapshot: &Snapshot, a: ItemId, b: ItemId) -> Result<bool> {
+    let state = &snapshot.state;
+    if state.attributes.kind(a)? != state.attributes.kind(b)? {
+        return Ok(false);
+    }
+    let sources = |id| -> Result<HashSet<PointerTarget>> { Ok(state.pointers(id)?.iter().map(|p| p.target).collect()) };
+    let merged = |id| -> Result<HashSet<ItemId>> { Ok(state.dependents(id)?.into_iter().collect()) };
+    Ok(sources(a)?.is_disjoint(&sources(b)?) && merged(a)?.is_disjoint(&merged(b)?))
+}
+
+/// The items that a decay retires, with the reason.
+fn decayed(snapshot: &Snapshot, criteria: Decay) -> Result<Vec<(ItemId, &'static str)>> {
+    let state = &snapshot.state;
+    let base = state.attributes.base_sets(state.bound());
+    let visible = base.visible()?;
+    let now = state.meta.newest_time;
+    let age = |time: Option<i64>| Some(now?.saturating_sub(time?).max(0));
+    let mut retired = Vec::new();
+    for id in visible.and(&*base.layer(Layer::Recall)?).iter().map(ItemId) {
+        let attributes = state.attributes(id)?;
+        let Some(age) = age(attributes.time) else { continue };
+        let share = (-(age as f64) / criteria.half_life as f64).exp2();
+        if f64::from(attributes.utility) * share < f64::from(criteria.below) {
+            retired.push((id, "its utility decayed"));
+        }
+    }
+    let Some(compress_after) = criteria.compress_after else { return Ok(retired) };
+    let gone: HashSet<ItemId> = retired.iter().map(|(id, _)| *id).collect();
+    for id in visible.and(&*base.layer(Layer::Trace)?).iter().map(ItemId) {
+        let attributes = state.attributes(id)?;
+        let is_old = age(attributes.time).is_some_and(|age| age > compress_after);
+        let Some(page) = attributes.page.filter(|_| is_old) else { continue };
+        let mut rests = false;
+        for dependent in state.dependents(id)? {
+            rests |= state.attributes(dependent)?.active && !gone.contains(&dependent);
+        }
+        if state.page(page)?.summarised && !rests {
+            retired.push((id, "compressed to its page"));
+        }
+    }
+    Ok(retired)
+}

@@ -1,0 +1,329 @@
+//! Structuring, merging and forgetting of knowledge (PlugMem C.1, C.2, C.5), against plain recounts.
+
+use holotype::answer::{Output, Table};
+use holotype::embed::HashingEmbedder;
+use holotype::query::Params;
+use holotype::structure::{
+    AsStated, ExtractedFact, Extractor, MergeByWords, Procedure, ProcedureWriter, Roles, Step, Trajectory,
+};
+use holotype::time::FixedClock;
+use holotype::{
+    Decay, Durability, Edge, Feedback, Holotype, ItemId, Kind, Layer, MergeOptions, NewRecall, NewTrace, Options,
+    Pointer, Snapshot, Space,
+};
+use holotype_storage::vfs::SimVfs;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+/// 2026-01-06T00:00:00Z
+const CLOCK: i64 = 1_767_657_600_000_000;
+const DAY: i64 = 86_400_000_000;
+
+fn database() -> Holotype {
+    let embedder = HashingEmbedder::new(64);
+    let space = Space::new(embedder.name(), 64);
+    let options = Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), ..Options::with_space(space) };
+    Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options).unwrap()
+}
+
+fn table(snapshot: &Snapshot, script: &str) -> Table {
+    match snapshot.query(script, &Params::new()).unwrap().pop() {
+        Some(Output::Table(table)) => table,
+        other => panic!("{script}: {other:?}"),
+    }
+}
+
+fn cells(table: &Table) -> Vec<Vec<String>> {
+    let cell = |cell: &Option<holotype::cell::Cell>| cell.as_ref().map_or("-".to_owned(), ToString::to_string);
+    table.rows.iter().map(|row| row.iter().map(cell).collect()).collect()
+}
+
+fn shopping() -> Trajectory {
+    Trajectory {
+        episode: "shop-1".to_owned(),
+        goal: "buy the cheapest lamp".to_owned(),
+        steps: vec![
+            Step::new("The shop Lumora sells 40 lamps. The Aurora 7 costs $12.")
+                .action("open lamps")
+                .subgoal("sort lamps by price")
+                .reward(1.0),
+            Step::new("At Lumora the list was sorted. Its cheapest lamp is the Aurora 7.")
+                .action("sort by price")
+                .subgoal("sort lamps by price")
+                .reward(0.5),
+            Step::new("The cart holds one Aurora 7.").action("pay").subgoal("complete the checkout form").reward(1.0),
+        ],
+    }
+}
+
+#[test]
+fn a_trajectory_becomes_traces_facts_procedures_and_their_index() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let created = transaction.create(&shopping(), &Roles::default()).unwrap();
+    transaction.commit(Durability::None).unwrap();
+    let snapshot = database.snapshot();
+    assert_eq!((created.traces.len(), created.facts.len(), created.segments), (3, 5, 2));
+    assert_eq!((created.procedures.len(), created.intents.len()), (2, 2));
+    let first = snapshot.item(created.traces[0]).unwrap();
+    assert_eq!(first.content.text(), shopping().steps[0].observation);
+    let fields = cells(&table(
+        &snapshot,
+        "find traces in episode 'shop-1' order by step limit 1 return fields.action, fields.subgoal, fields.reward",
+    ));
+    assert_eq!(fields, [["open lamps", "sort lamps by price", "1"]]);
+    let procedure = snapshot.item(created.procedures[0]).unwrap();
+    assert_eq!(procedure.content.text(), "To sort lamps by price:\n1. open lamps\n2. sort by price");
+    assert_eq!(procedure.attributes.return_score, Some(8));
+    // Provenance to every step.
+    assert_eq!(snapshot.linked(created.procedures[0], Edge::Cites).unwrap(), created.traces[..2]);
+    for fact in &created.facts {
+        assert_eq!(snapshot.linked(*fact, Edge::Cites).unwrap().len(), 1);
+        assert!(
+            cells(&table(&snapshot, &format!("sources of {} return verdict", fact.0))).iter().all(|row| row[0] == "ok")
+        );
+    }
+    // Facts of one unit are siblings, and one concept of a name joins them.
+    assert_eq!(snapshot.linked(created.facts[0], Edge::Sibling).unwrap(), [created.facts[1]]);
+    let concept = snapshot.get("concept:lumora").unwrap().expect("the shop is a concept");
+    let mentions = cells(&table(&snapshot, "find facts where mentions 'concept:lumora' return item"));
+    assert_eq!(mentions.len(), 4, "both facts of both units: {mentions:?}");
+    assert_eq!(concept.attributes.kind, Kind::Concept);
+    assert!(snapshot.get("concept:aurora").unwrap().is_some());
+}
+
+#[test]
+fn alike_intents_are_one_and_solve_what_both_solved() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let first = transaction.create(&shopping(), &Roles::default()).unwrap();
+    let mut again = shopping();
+    again.episode = "shop-2".to_owned();
+    again.steps.truncate(2);
+    again.steps.iter_mut().for_each(|step| step.subgoal = Some("sort the lamps by price".to_owned()));
+    let second = transaction.create(&again, &Roles::default()).unwrap();
+    transaction.commit(Durability::None).unwrap();
+    let snapshot = database.snapshot();
+    let merged = snapshot.item(second.intents[0]).unwrap();
+    assert_eq!(merged.content.text(), "sort lamps by price; sort the lamps by price");
+    assert!(snapshot.vector(merged.id).unwrap().is_some(), "it has a vector of its own");
+    let known = snapshot.item(first.intents[0]).unwrap();
+    assert!(!known.attributes.active, "the merged one supersedes it");
+    for procedure in [first.procedures[0], second.procedures[0]] {
+        assert!(snapshot.linked(procedure, Edge::Solves).unwrap().contains(&merged.id));
+    }
+}
+
+#[test]
+fn what_breaks_a_limit_leaves_nothing_behind() {
+    struct TooMany;
+    impl Extractor for TooMany {
+        fn facts(&self, unit: &str) -> holotype::Result<Vec<ExtractedFact>> {
+            Ok(vec![ExtractedFact { text: "A fact.".to_owned(), span: 0..unit.len(), ..ExtractedFact::default() }; 11])
+        }
+    }
+    struct Boasts;
+    impl ProcedureWriter for Boasts {
+        fn procedure(&self, _: &str, _: &[Step]) -> holotype::Result<Option<Procedure>> {
+            Ok(Some(Procedure { text: "win".to_owned(), return_score: Some(11) }))
+        }
+    }
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let roles = Roles { extractor: &TooMany, standardiser: &AsStated, ..Roles::default() };
+    assert!(transaction.create(&shopping(), &roles).unwrap_err().to_string().contains("11 facts"));
+    let roles = Roles { procedures: &Boasts, ..Roles::default() };
+    assert!(transaction.create(&shopping(), &roles).unwrap_err().to_string().contains("1 to 10"));
+    let mut wild = shopping();
+    wild.steps[1].reward = Some(f32::NAN);
+    assert!(transaction.create(&wild, &Roles::default()).is_err());
+    assert!(transaction.create(&Trajectory::default(), &Roles::default()).is_err());
+    assert!(transaction.is_empty());
+}
+
+/// Facts about a few things, with the concepts as bits.
+fn write_facts(database: &Holotype, facts: &[(u8, u8)]) -> Vec<ItemId> {
+    let mut transaction = database.begin().unwrap();
+    let embedder = HashingEmbedder::new(64);
+    let subjects = ["the lamp", "the old lamp", "the rope", "a long rope"];
+    let states = ["is sold in Oslo", "is sold in Oslo today", "was lost at sea", "hangs by the door"];
+    let concepts: Vec<ItemId> = (0..4)
+        .map(|nth| transaction.remember(NewRecall::new(Kind::Concept, format!("c{nth}")).ungrounded()).unwrap())
+        .collect();
+    let mut written = Vec::new();
+    for (nth, (what, bits)) in facts.iter().enumerate() {
+        let text = format!("{} {}", subjects[usize::from(what % 4)], states[usize::from(what / 4 % 4)]);
+        let trace = transaction.record(NewTrace::turn("facts", format!("{nth}: {text}"))).unwrap();
+        let vector = embedder.embed(&text).unwrap();
+        let fact = transaction.remember(NewRecall::fact(text).from(Pointer::to_item(trace)).vector(vector)).unwrap();
+        for (bit, concept) in concepts.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1) {
+            let _ = bit;
+            transaction.link(fact, Edge::Mentions, *concept).unwrap();
+        }
+        written.push(fact);
+    }
+    transaction.commit(Durability::None).unwrap();
+    written
+}
+
+/// `show graph`, counted anew from what `find` lists.
+fn recount(snapshot: &Snapshot) -> [u64; 4] {
+    let mut of_tag: BTreeMap<ItemId, BTreeSet<ItemId>> = BTreeMap::new();
+    let mut nodes = 0;
+    for id in (0..snapshot.len()).map(ItemId) {
+        let attributes = snapshot.attributes(id).unwrap();
+        if attributes.kind != Kind::Fact || !attributes.active {
+            continue;
+        }
+        nodes += 1;
+        for tag in snapshot.linked(id, Edge::Mentions).unwrap() {
+            if snapshot.attributes(tag).unwrap().active {
+                of_tag.entry(tag).or_default().insert(id);
+            }
+        }
+    }
+    let degrees = of_tag.values().map(|items| items.len() as u64);
+    let edges = degrees.clone().sum();
+    [nodes, of_tag.len() as u64, edges, degrees.map(|degree| degree * (degree - 1) / 2).sum()]
+}
+
+fn shown(snapshot: &Snapshot) -> [u64; 4] {
+    let rows = cells(&table(snapshot, "show graph"));
+    assert_eq!(rows[0][0], "semantic");
+    [1, 2, 3, 4].map(|at| rows[0][at].parse().unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn merges_keep_provenance_and_leave_the_past(facts in prop::collection::vec((0u8..16, 1u8..16), 2..14)) {
+        let database = database();
+        let written = write_facts(&database, &facts);
+        let before = database.snapshot();
+        prop_assert_eq!(shown(&before), recount(&before));
+        let mut transaction = database.begin().unwrap();
+        let merged = transaction.merge(&written, &MergeByWords, MergeOptions { tau: 0.6, top: 1 }).unwrap();
+        transaction.commit(Durability::None).unwrap();
+        let after = database.snapshot();
+        prop_assert_eq!(shown(&after), recount(&after));
+        for merge in &merged {
+            let ends = |snapshot: &Snapshot, id, edge| -> HashSet<ItemId> {
+                snapshot.linked(id, edge).unwrap().into_iter().collect()
+            };
+            for of in &merge.of {
+                for edge in [Edge::Cites, Edge::Mentions] {
+                    let inherited = ends(&before, *of, edge);
+                    prop_assert!(ends(&after, merge.merged, edge).is_superset(&inherited), "{} is inherited", edge);
+                }
+                prop_assert_eq!(after.attributes(*of).unwrap().active, !merge.relation.retires());
+                let past = after.as_of(before.commit()).unwrap();
+                prop_assert!(past.attributes(*of).unwrap().active, "the past shows originals");
+            }
+        }
+        // Edges agree both ways, and nothing retired is a row.
+        for id in &written {
+            for concept in after.linked(*id, Edge::Mentions).unwrap() {
+                let key = after.item(concept).unwrap().key;
+                let found = cells(&table(&after, &format!("find facts where mentions '{key}' return item")));
+                prop_assert!(found.contains(&vec![id.0.to_string()]));
+            }
+        }
+        let retiring = merged.iter().filter(|merge| merge.relation.retires());
+        let retired: HashSet<ItemId> = retiring.flat_map(|merge| merge.of.clone()).collect();
+        let path = "facts 50 -> (concepts 8 -> facts 50) up to 2 hops";
+        let statement = format!("recall 'lamp rope sold lost door' through {path} limit 50");
+        let output = after.query(&statement, &Params::new()).unwrap().pop();
+        let Some(Output::Answer(answer)) = output else { panic!("no answer") };
+        prop_assert!(answer.rows.iter().all(|row| !retired.contains(&row.item)));
+        // A pair is merged once.
+        if merged.is_empty() {
+            let mut transaction = database.begin().unwrap();
+            let again = transaction.merge(&written, &MergeByWords, MergeOptions { tau: 0.6, top: 1 }).unwrap();
+            prop_assert!(again.is_empty());
+        }
+    }
+}
+
+#[test]
+fn passes_come_to_an_end() {
+    let database = database();
+    write_facts(&database, &[(0, 1), (1, 1), (4, 1), (5, 3), (2, 3), (3, 2), (14, 7)]);
+    let mut counts = Vec::new();
+    loop {
+        let all: Vec<ItemId> = (0..database.snapshot().len())
+            .map(ItemId)
+            .filter(|id| database.snapshot().attributes(*id).unwrap().kind == Kind::Fact)
+            .collect();
+        let mut transaction = database.begin().unwrap();
+        let merged = transaction.merge(&all, &MergeByWords, MergeOptions { tau: 0.5, top: 2 }).unwrap();
+        transaction.commit(Durability::None).unwrap();
+        counts.push(merged.len());
+        if merged.is_empty() {
+            break;
+        }
+        assert!(counts.len() < 20, "passes over an unchanged memory go on: {counts:?}");
+    }
+    assert!(counts[0] > 0);
+}
+
+#[test]
+fn merge_is_a_statement_with_a_dry_run() {
+    let database = database();
+    let written = write_facts(&database, &[(0, 1), (4, 1), (14, 1)]);
+    let script = "merge facts tau 0.6 top 1";
+    let before = database.snapshot().len();
+    let Some(Output::Table(dry)) = database.query(&format!("explain {script}"), &Params::new()).unwrap().pop() else {
+        panic!()
+    };
+    assert_eq!(database.snapshot().len(), before);
+    let Some(Output::Table(done)) = database.query(script, &Params::new()).unwrap().pop() else { panic!() };
+    assert_eq!(cells(&dry), cells(&done));
+    assert_eq!(cells(&done).len(), 3, "one made, two retired: {:?}", cells(&done));
+    let named = format!("merge {}, {} into 'a lamp by the door' as stitch", written[0].0, written[2].0);
+    let Some(Output::Table(stitched)) = database.query(&named, &Params::new()).unwrap().pop() else { panic!() };
+    assert_eq!(cells(&stitched).len(), 1);
+    assert!(database.snapshot().attributes(written[2]).unwrap().active);
+    assert!(
+        database.query(&format!("merge {}, {} into 'x' as topic", written[0].0, written[0].0), &Params::new()).is_err()
+    );
+}
+
+#[test]
+fn feedback_teaches_and_decay_retires() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let at = |days: i64| CLOCK - days * DAY;
+    let old = transaction.record(NewTrace::turn("e", "An old event without use.").time(at(30))).unwrap();
+    let used = transaction.record(NewTrace::turn("e", "An old event with use.").time(at(30))).unwrap();
+    transaction.record(NewTrace::turn("e", "News.").time(at(0))).unwrap();
+    let fact = transaction.remember(NewRecall::fact("It was of use.").key("f").from(Pointer::to_item(used))).unwrap();
+    let dull = transaction.remember(NewRecall::fact("It was dull.").from(Pointer::to_item(used))).unwrap();
+    for reward in [1.0, 1.0, 0.25] {
+        transaction.feedback(fact, &Feedback::Reward(reward)).unwrap();
+    }
+    assert!(transaction.feedback(fact, &Feedback::Reward(1.5)).is_err());
+    assert!(transaction.feedback(old, &Feedback::Reward(1.0)).is_err());
+    let utility = transaction.attributes(fact).unwrap();
+    assert_eq!((utility.utility, utility.utility_count), (0.75, 3));
+    let better = transaction.feedback(fact, &Feedback::Correction("It is of use.".to_owned(), vec![])).unwrap();
+    let close = "close episode 'e'";
+    transaction.commit(Durability::None).unwrap();
+    database.query(close, &Params::new()).unwrap();
+    let snapshot = database.snapshot();
+    assert_eq!(snapshot.get("f").unwrap().unwrap().id, better);
+    assert_eq!(snapshot.linked(better, Edge::Cites).unwrap(), [used], "a correction keeps the provenance");
+    let pages = cells(&table(&snapshot, "find pages return key"));
+    for page in pages {
+        database.query(&format!("mark page '{}' summarised", page[0]), &Params::new()).unwrap();
+    }
+    let mut transaction = database.begin().unwrap();
+    transaction.feedback(better, &Feedback::Reward(1.0)).unwrap();
+    let decay = Decay { half_life: 30 * DAY, below: 0.4, compress_after: Some(7 * DAY) };
+    let mut retired = transaction.decay(decay).unwrap();
+    retired.sort_unstable();
+    assert_eq!(retired, [old, dull], "half of 1 is above the bound, and what is cited stays");
+    assert!(transaction.decay(decay).unwrap().is_empty(), "again it changes nothing");
+    assert!(transaction.decay(Decay { half_life: 0, ..decay }).is_err());
+    assert_eq!(transaction.attributes(old).unwrap().layer(), Layer::Trace);
+}
