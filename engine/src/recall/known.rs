@@ -1,4 +1,4 @@
-//! What is known already: the recalls nearest to a text, for a write-back.
+//! The recalls nearest to a text, for a write-back.
 
 use super::plan::Plan;
 use super::words::WordIndexes;

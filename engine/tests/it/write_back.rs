@@ -73,7 +73,7 @@ fn a_finding_is_added_or_updates_what_is_vague_or_is_known() {
     let snapshot = database.snapshot();
     let item = snapshot.get("f1").unwrap().unwrap().id;
     assert_eq!(snapshot.linked(item, Edge::Mentions).unwrap().len(), 1);
-    // What is known is not written again.
+    // A known finding is not written again.
     let head = database.head();
     assert_eq!(learned(&database, "learn 'The ferry leaves at nine.' from 't1'"), "skip f1 - 0");
     assert_eq!(table(&database, "learn 'The ferry leaves at nine.' from 't1'").notes, ["skipped: it is known"]);

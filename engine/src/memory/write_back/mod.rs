@@ -4,7 +4,7 @@
 //! [`MemoryManager`] says ADD, UPDATE or SKIP. The built-in ones compare content words: words that are not on the stop
 //! list, stemmed. A role that fails means SKIP, so that nothing doubtful is written.
 //!
-//! Where a finding is linked is decided without a model ([`find_quote`]).
+//! No model decides where a finding is linked ([`find_quote`]).
 
 mod quote;
 
@@ -23,7 +23,7 @@ pub struct Known<'a> {
     pub text: &'a str,
 }
 
-/// What to do with a finding (TierMem B.6).
+/// The fate of a finding (TierMem B.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Write it: nothing known says it.

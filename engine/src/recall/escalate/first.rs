@@ -104,13 +104,12 @@ pub(super) fn raw_statement(recall: &Recall) -> Result<Recall> {
     Ok(raw)
 }
 
-/// Finds the rows of the first tier. `most` is the token budget of the statement, `raw` are the ranked traces.
+/// Finds the rows of the first tier. `raw` are the ranked traces, with the token budget of the statement.
 pub(super) fn find(
     snapshot: &Snapshot,
     plan: &Plan,
     words: &Words<'_>,
-    raw: &[Scored],
-    most: Option<u64>,
+    (raw, most): (&[Scored], Option<u64>),
     steps: &mut Steps,
 ) -> Result<FirstTier> {
     let mut contests = OpenContests::default();

@@ -91,7 +91,7 @@ pub(super) fn run_with(
     let sets = only_traces(&mut plan);
     let (mut stages, ..) = gather_and_rank(snapshot, &plan, &words, false, &mut OpenContests::default(), steps)?;
     let raw = stages.pop().unwrap_or_default();
-    let mut first = first::find(snapshot, &first_plan, &words, &raw, plan.budget, steps)?;
+    let mut first = first::find(snapshot, &first_plan, &words, (&raw, plan.budget), steps)?;
     let signals = signals::signals(snapshot, &plan, &words, &first, &raw)?;
     let routing = route(&plan, &first, roles.router, asked, signals);
     let router_micros = micros(started);

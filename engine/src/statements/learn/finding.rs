@@ -107,7 +107,7 @@ impl LearnRoles<'_> {
     }
 }
 
-/// What was done with a finding.
+/// The outcome for a finding, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LearnOp {
     /// It is a new recall.
@@ -132,7 +132,7 @@ impl LearnOp {
 /// The outcome of a write-back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Learned {
-    /// What was done.
+    /// The outcome in one word.
     pub op: LearnOp,
     /// The new recall, or the one that said it already.
     pub item: Option<ItemId>,

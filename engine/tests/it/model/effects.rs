@@ -75,6 +75,9 @@ pub(crate) fn apply_to_model(op: &Op, model: &mut Model) -> Option<()> {
                 ..MItem::new(*kind, text(7, id))
             });
             for pointer in pointers {
+                if let (Kind::Summary, MPointer::Page(page)) = (*kind, &pointer) {
+                    model.pages[*page].summarised = true;
+                }
                 model.add_pointer(id, pointer);
             }
             model.edges.extend(children.into_iter().map(|child| (child, Edge::Parent.to_byte(), id)));
