@@ -12,6 +12,7 @@
 //! | 5 | a limit stopped it |
 //! | 130 | interrupted |
 
+mod audit;
 mod backup;
 mod batch;
 mod check_proof;
@@ -96,6 +97,8 @@ enum Command {
     Verify(verify::Args),
     /// Show what a database holds, and its limits
     Stats(stats::Args),
+    /// Measure what was read and written: epistemic errors, tokens, faithfulness, operations
+    Audit(audit::Args),
     /// Print the end of the log: position, commit, hash
     Head(head::Args),
     /// Prove that an item is in the log, or that the log only grew
@@ -158,6 +161,7 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
         Command::Repl(args) => repl::run(&args, format),
         Command::Verify(args) => verify::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
+        Command::Audit(args) => audit::run(&args, format),
         Command::Head(args) => head::run(&args, format),
         Command::Prove(args) => prove::run(&args),
         Command::CheckProof(args) => check_proof::run(&args, format),

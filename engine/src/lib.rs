@@ -88,6 +88,7 @@ pub use read::{answer, cell, typed};
 pub use recall::RecallBuilder;
 pub use state::content::Content;
 pub use state::reader_position::Reader;
+pub use statements::audit::{AuditReport, Measure, StepCost};
 pub use statements::consolidate::resolve::{Consolidate, ConsolidateOp, ConsolidateReport, Consolidated};
 pub use statements::prepared::Prepared;
 pub use statements::prune::budget::{Exceeded, Prune, PruneReason, PruneReport, Pruned, REDUNDANT_ABOVE};

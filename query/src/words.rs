@@ -310,6 +310,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "as",
     "asc",
     "at",
+    "audit",
     "because",
     "below",
     "between",

@@ -3,6 +3,7 @@
 //! A script is one transaction: if any of its statements writes, all of them run in a transaction and see the effects
 //! of earlier ones; a failing statement rolls everything back. A script without writes runs on a snapshot.
 
+pub(crate) mod audit;
 mod conflicts;
 pub(crate) mod consolidate;
 mod count;
@@ -247,6 +248,7 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::Conflicts(conflicts) => conflicts::run(snapshot, conflicts).map(Output::Table),
         Statement::History(history) => history::run(snapshot, history).map(Output::Table),
         Statement::Verify(verify) => verify::run(snapshot, verify).map(Output::Table),
+        Statement::Audit(audit) => audit::run(snapshot, audit).map(Output::Table),
         Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),
         Statement::Explain(explain) => explain::run(snapshot, explain).map(Output::Table),
         statement if statement.is_write() => Err(Error::ReadOnly),

@@ -1,6 +1,7 @@
 //! Tests of the engine through its public face. One binary a crate: a hundred of them took most of the build.
 
 mod adjacency;
+mod auditing;
 mod batch;
 mod citations;
 mod concurrency;

@@ -89,6 +89,7 @@ impl Checker {
             Statement::History(history) => {
                 self.listing(&history.listing, &Columns::new(Subject::Change, &[]));
             }
+            Statement::Audit(audit) => self.scope(&audit.scope, Subject::Episode),
             Statement::Verify(_) | Statement::Show(_) | Statement::Replay(_) => {}
             Statement::Record(record) => {
                 self.layer(&record.kind, "record", &[Layer::Trace]);

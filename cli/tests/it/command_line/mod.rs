@@ -1,5 +1,6 @@
 //! The command line as a user meets it: exit statuses, stdout, stderr.
 
+mod audit;
 mod bad_input;
 mod batch;
 mod beside;
