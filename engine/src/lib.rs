@@ -41,6 +41,7 @@
 //! be sent between threads. `docs/memory.md` says what items, scores and filters mean, `docs/query-language.md` is the
 //! reference of the language, `docs/format.md` describes every byte on the disk.
 
+mod agent;
 mod core;
 mod database;
 mod derive;
@@ -61,6 +62,11 @@ mod write;
 pub use holotype_query as query;
 
 pub use memory::{credit, density, extract};
+
+pub use agent::cited::{Attempt, CitedMemory, CitedRecall, Generator, RECALL_TOKENS, RecallMode};
+pub use agent::controller::{Controller, Decision, HelmLimits, HeuristicController, Operation, StepView};
+pub use agent::interface::{Answered, RecallInterface};
+pub use agent::memory_loop::{MemoryLoop, Step, StepOutcome};
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;

@@ -450,7 +450,7 @@ impl Transaction<'_> {
     }
 
     /// The vector of a text if the database uses the built-in embedder.
-    fn embedded(&mut self, text: &str) -> Result<Option<Vec<f32>>> {
+    pub(crate) fn embedded(&mut self, text: &str) -> Result<Option<Vec<f32>>> {
         let space = self.state()?.meta.space.as_ref().map(|space| (space.model.clone(), space.dim));
         let Some((model, dim)) = space else { return Ok(None) };
         let embedder = embed::HashingEmbedder::from_name(&model).filter(|embedder| embedder.dim() == dim as usize);
