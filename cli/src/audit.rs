@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Only this episode; may be given several times
     #[arg(long, value_name = "ID")]
     episode: Vec<String>,
-    /// What steps cost besides retrieved memories: one JSON object a line, with `episode`, `step`, the tokens `system`,
+    /// Costs of steps besides retrieved memories: one JSON object a line, with `episode`, `step`, the tokens `system`,
     /// `history` and `tool`, and `micros` with `search`, `expand` and `consolidate`; `-` is stdin
     #[arg(long, value_name = "FILE.jsonl")]
     tokens: Option<PathBuf>,

@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | A0 [`Plain`](RecallMode::Plain) | anything; nothing is checked | the evidence as it is |
 //! | A1 [`Cited`](RecallMode::Cited) | sentences that cite spans visible in scope | spans with citations |
-//! | A2 [`Extractive`](RecallMode::Extractive) | sentences that cite parts of the selected spans | spans with citations |
+//! | A2 [`Extractive`](RecallMode::Extractive) | sentences that cite parts of selected spans | spans with citations |
 //!
 //! 1. The fallback of A1 and A2 is valid by Algorithm 1, because each line is a span with its own citation.
 //! 2. A generator that fails counts as one attempt. So does (ours) an output longer than the limit of tokens, without
@@ -80,16 +80,18 @@ impl RecallMode {
     fn instruction(self) -> &'static str {
         match self {
             RecallMode::Plain => {
-                "Answer the request from the evidence, inside <memory>…</memory>. Do not add what the evidence does not say."
+                "Answer the request from the evidence, inside <memory>…</memory>. \
+                 Do not add what the evidence does not say."
             }
             RecallMode::Cited => {
-                "Answer the request from the evidence, inside <memory>…</memory>. End every sentence with at least one of \
-                 the citations [[CITE …]] of the evidence, copied as it is. Do not state what no span supports. Do not cite \
-                 spans that are not listed."
+                "Answer the request from the evidence, inside <memory>…</memory>. End every sentence with at least \
+                 one of the citations [[CITE …]] of the evidence, copied as it is. Do not state what no span \
+                 supports. Do not cite spans that are not listed."
             }
             RecallMode::Extractive => {
-                "Compress these spans into a short answer to the request, inside <memory>…</memory>, in their own words. End \
-                 every sentence with the citations [[CITE …]] of the spans it is made of, copied as they are. Add nothing."
+                "Compress these spans into a short answer to the request, inside <memory>…</memory>, in their own \
+                 words. End every sentence with the citations [[CITE …]] of the spans it is made of, copied as they \
+                 are. Add nothing."
             }
         }
     }
@@ -133,11 +135,11 @@ pub struct CitedRecall {
 /// One try of the generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// What it was asked.
+    /// The request.
     pub prompt: String,
-    /// What it wrote; empty if it failed.
+    /// The answer; empty if it failed.
     pub output: String,
-    /// What was wrong with it, as it is told the next time; `None` for the one that was taken.
+    /// The fault in it, as the next request states it; `None` for the try that was taken.
     pub diagnostic: Option<String>,
 }
 
@@ -207,7 +209,7 @@ impl CitedRecall {
         self
     }
 
-    /// Where the reader stands.
+    /// Sets the position of the reader.
     pub fn at(mut self, reader: Reader) -> Self {
         self.reader = reader;
         self

@@ -1,9 +1,9 @@
-//! Who decides which memory operations a step does (HELM 3.3): a [`Controller`], asked once a step.
+//! The decision on the memory operations of a step (HELM 3.3): a [`Controller`] is asked once a step.
 //!
 //! A controller is the caller's model behind the trait; [`Decision::parse`] reads a model's reply and takes nothing but
-//! what it asks for. [`HeuristicController`] is the fixed schedule that the paper compares with (Table 2, "HeuristicRW"):
-//! it reads when the reasoner asks, writes every observation, consolidates every so many steps, and prunes when a budget
-//! overflows. A controller that fails is replaced by [`Decision::safe`] for that step.
+//! what it asks for. [`HeuristicController`] is the fixed schedule that the paper compares with (Table 2): it reads
+//! when the reasoner asks, writes every observation, consolidates every so many steps, and prunes when a budget overflows. A
+//! controller that fails is replaced by [`Decision::safe`] for that step.
 
 use crate::{Error, Result};
 use serde_json::Value;

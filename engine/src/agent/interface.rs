@@ -1,7 +1,7 @@
 //! The event-driven interface of HELM 3.1: a reasoner writes `<recall>what it needs</recall>`, and each such span is
 //! replaced by a `<memory>…</memory>` block.
 //!
-//! The requests of one text are of one step and share its limit of tokens ([`RECALL_TOKENS`]): what the first one takes,
+//! The requests of one text are of one step and share its limit of tokens ([`RECALL_TOKENS`]): what the first takes,
 //! the next ones lack. A span that is not closed stays as it is.
 
 use crate::Result;
@@ -51,7 +51,7 @@ impl RecallInterface {
         self
     }
 
-    /// Where the reader stands.
+    /// Sets the position of the reader.
     pub fn at(mut self, reader: Reader) -> Self {
         self.reader = reader;
         self

@@ -1,10 +1,10 @@
-//! What an agent's loop calls (HELM 3.1, 3.3, A.8, Table 11).
+//! Calls of an agent's loop (HELM 3.1, 3.3, A.8, Table 11).
 //!
 //! | file | concept |
 //! |---|---|
 //! | `cited` | a recall whose `<memory>` block has checked citations (Algorithms 1 and 2) |
 //! | `interface` | `<recall>` spans of a text replaced by `<memory>` blocks |
-//! | `controller` | who decides on READ, WRITE, CONSOLIDATE and PRUNE |
+//! | `controller` | the decision on READ, WRITE, CONSOLIDATE and PRUNE |
 //! | `memory_loop` | a step: the decision, done within the limits of Table 11 |
 //! | `refine` | long traces as short recalls with pointers |
 //!

@@ -6,7 +6,7 @@
 //!              The gate of ua123 is d24.        pointer t1.text[1204..1207]
 //! ```
 //!
-//! Salient are the fields that the caller names, else the claims that are extracted from the trace. Invariant: each line
+//! Salient are the fields that the caller names, else the claims extracted from the trace. Invariant: each line
 //! of a refined log comes with a pointer to the bytes that say it, and a log without lines is not written.
 
 use crate::extract::{self, ExtractOptions};

@@ -4,14 +4,14 @@
 //! each read by the state of its commit, from the position of its reader; `report` computes the measures. A receipt
 //! states the position; a read without one is judged from the newest step that the episode of its first row had.
 //!
-//! Words count from four letters on, and those with a digit. A step is an (episode, step) that a trace has, or that somebody read at. The measures of a third count the steps of
-//! that third of each episode.
+//! Words count from four letters on, and those with a digit. A step is an (episode, step) that a trace has, or that
+//! somebody read at. The measures of a third count the steps of that third of each episode.
 //!
 //! | measure | meaning |
 //! |---|---|
 //! | `epierr_steps` | share of steps with a read that gave a stale, failed or contradicted row |
 //! | `epierr_recalls` | share of such reads |
-//! | `ctu`, `ctu_per_step` | context tokens of an episode, of a step; without the caller's costs, retrieved tokens only |
+//! | `ctu`, `ctu_per_step` | context tokens of an episode, of a step; without the caller's costs, retrieved ones only |
 //! | `faithfulness` | share of the read sentences with half of their words in a span they cite |
 //! | `coverage` | share of the read items with a citation that resolves; a trace is evidence itself |
 //! | `validity` | share of the citations of read items that resolve |
@@ -20,9 +20,9 @@
 //! | `early.…`, `middle.…`, `late.…` | the measures above, of the thirds of the episodes |
 //! | `paths.full`, `paths.exit_m2`, `paths.exit_m3` | share of reads that reached traces, ended at recalls, at themes |
 //! | `tokens.full`, `tokens.exit_m2`, `tokens.exit_m3` | retrieved tokens of such a read, mean |
-//! | `depth.tokens`, `depth.epierr` | correlation (Pearson) of the layers a read went through with its tokens, its errors |
+//! | `depth.tokens`, `depth.epierr` | correlation (Pearson) of the depth of a read with its tokens, its errors |
 //! | `redundancy` | share of the items with a vector that are in a cluster of near duplicates, cosine over 0.9 (ours) |
-//! | `latency.search.p50`, … | microseconds, of `search`, `expand`, `consolidate`; `p50` and `p95`; from the caller's costs |
+//! | `latency.search.p50`, … | microseconds of `search`, `expand`, `consolidate`; `p50`, `p95`; of the caller's costs |
 //!
 //! Cost: one pass over the log, and one past state for each commit that was read at.
 
@@ -36,7 +36,7 @@ use crate::{Error, Result};
 use holotype_query::ast::{Audit, Scope};
 use std::collections::BTreeSet;
 
-/// What a step cost besides the memories it retrieved, as the caller's loop counted it.
+/// The costs of a step besides the memories it retrieved, as the caller's loop counted it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StepCost {
     /// The episode.
@@ -65,7 +65,7 @@ pub struct Measure {
 pub struct AuditReport {
     /// The measures, in the order of the documentation.
     pub measures: Vec<Measure>,
-    /// What the measures do not say.
+    /// Limits of the measures, in words.
     pub notes: Vec<String>,
 }
 

@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// What happened at a step of an episode, counted by hand.
+/// A step of an episode, counted by hand.
 #[derive(Default)]
 struct Tally {
     reads: Vec<Answer>,
@@ -76,10 +76,8 @@ fn play(database: &Holotype, random: &mut Random, episode: &'static str, step: u
         let flawed = ["", " include failed", " include failed, conflicted exclude stale(3 steps)"];
         let flawed = flawed[random.below(3) as usize];
         let limit = random.below(4);
-        tally.reads.push(answer(
-            database,
-            &format!("recall 'price of flight UA1' in episode '{episode}' score profile {profile}{flawed} limit {limit} with receipt"),
-        ));
+        let clauses = format!("in episode '{episode}' score profile {profile}{flawed} limit {limit} with receipt");
+        tally.reads.push(answer(database, &format!("recall 'price of flight UA1' {clauses}")));
     }
     if random.below(4) == 0 {
         let mut transaction = database.begin().unwrap();

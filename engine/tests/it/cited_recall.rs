@@ -77,7 +77,8 @@ fn a_diagnostic_is_appended_verbatim_to_the_next_request() {
         "<memory>It costs $450.</memory>",
         "<memory>It costs $450. [[CITE tool=search]]</memory>",
         "<memory>It costs $450. [[CITE tool=search log=other step=1 field=text start=0 end=5]]</memory>",
-        "<memory>It costs $450. [[CITE tool=search log=trip step=1 field=text start=0 end=5 hash=0123456789abcdef]]</memory>",
+        "<memory>It costs $450. [[CITE tool=search log=trip step=1 field=text start=0 end=5 \
+         hash=0123456789abcdef]]</memory>",
         "error: no answer within 30 s",
         "<memory>It costs $450. PRICE</memory><citations>[[CITE x]]</citations>",
         "<memory>It costs $450. PRICE</memory><citations>PRICE</citations>",

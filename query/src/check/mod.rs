@@ -101,7 +101,7 @@ impl Checker {
                 self.claims(remember.claims.iter().map(|claim| &claim.value));
                 self.with(&remember.with, Subject::Item, REMEMBER_WITH);
             }
-            Statement::Learn(_) | Statement::Link(_) => {}
+            Statement::Learn(_) | Statement::Link(_) | Statement::Merge(Merge::Items { .. }) => {}
             Statement::Mark(mark) => self.mark(mark),
             Statement::Consolidate(consolidate) => {
                 self.selection(&consolidate.selection, &consolidate.noun);
@@ -112,7 +112,6 @@ impl Checker {
             Statement::Merge(Merge::Candidates { noun, selection, .. }) => {
                 self.selection(selection, noun);
             }
-            Statement::Merge(Merge::Items { .. }) => {}
             Statement::Prune(prune) => {
                 for target in &prune.targets {
                     self.selection(&prune.selection, &target.noun);

@@ -48,7 +48,8 @@ fn the_measures_are_a_table_or_an_object() {
 #[test]
 fn costs_come_from_a_file_or_stdin() {
     let place = place();
-    let costs = "{\"episode\":\"trip-42\",\"step\":1,\"system\":100,\"history\":20,\"tool\":3,\"micros\":{\"search\":70}}\n\n\
+    let costs = "{\"episode\":\"trip-42\",\"step\":1,\"system\":100,\"history\":20,\"tool\":3,\
+                 \"micros\":{\"search\":70}}\n\n\
                  {\"episode\":\"trip-42\",\"step\":2,\"micros\":{\"search\":90,\"expand\":5,\"consolidate\":1}}\n";
     place.write("costs.jsonl", costs);
     let args = ["audit", "memory.holo", "--format", "json", "--episode", "trip-42"];

@@ -33,7 +33,7 @@ pub(super) struct Read {
     pub(super) deepest: Option<Layer>,
 }
 
-/// What the log says of the audited episodes.
+/// The history of the audited episodes, from the log.
 #[derive(Default)]
 pub(super) struct History {
     /// The audited episodes; `None` for all.
@@ -77,7 +77,7 @@ pub(super) fn scan(snapshot: &Snapshot, wanted: Option<BTreeSet<u32>>) -> Result
     Ok(history)
 }
 
-/// What a transaction consolidated and pruned: one operation of each sort for each episode.
+/// The consolidations and prunings of a transaction: one operation of each sort for each episode.
 #[derive(Default)]
 struct Done {
     /// The items of its consolidations.
