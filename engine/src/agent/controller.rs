@@ -2,8 +2,8 @@
 //!
 //! A controller is the caller's model behind the trait; [`Decision::parse`] reads a model's reply and takes nothing but
 //! what it asks for. [`HeuristicController`] is the fixed schedule that the paper compares with (Table 2): it reads
-//! when the reasoner asks, writes every observation, consolidates every so many steps, and prunes when a budget overflows. A
-//! controller that fails is replaced by [`Decision::safe`] for that step.
+//! when the reasoner asks, writes every observation, consolidates every so many steps, and prunes when a budget
+//! overflows. A controller that fails is replaced by [`Decision::safe`] for that step.
 
 use crate::{Error, Result};
 use serde_json::Value;

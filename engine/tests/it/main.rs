@@ -15,6 +15,8 @@ mod flips;
 mod forget;
 mod format_document;
 mod golden;
+#[path = "../../examples/helm.rs"]
+mod helm_example;
 mod interchange;
 mod interchange_round_trip;
 mod kept_segments;

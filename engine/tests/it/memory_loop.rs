@@ -205,3 +205,8 @@ fn a_refined_log_takes_the_fields_it_is_told_and_stands_as_its_trace_does() {
         .query("find facts where origin = refined; find recalls where kind = refined return text", &Params::new());
     assert_eq!(found.unwrap().len(), 2);
 }
+
+#[test]
+fn the_example_walks_past_both_traps() {
+    crate::helm_example::main().unwrap();
+}
