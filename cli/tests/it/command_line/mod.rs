@@ -5,6 +5,7 @@ mod bad_input;
 mod batch;
 mod beside;
 mod demo;
+mod graph;
 mod interchange;
 mod newcomer;
 mod program;
