@@ -3,6 +3,8 @@
 //! ```text
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
+//! cargo run --release -p holotype-bench -- ablation --data DIR
+//! cargo run --release -p holotype-bench -- upkeep
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- vectors --kernels
 //! cargo run --release -p holotype-bench -- vectors --writes 1000
@@ -21,6 +23,7 @@
 //!
 //! Data is read from where the caller keeps it; nothing is bundled. `smoke` runs every bench on small data made here.
 
+mod ablation;
 mod append;
 mod batch;
 mod cuda;
@@ -35,6 +38,7 @@ mod npy_table;
 mod random;
 mod reopen;
 mod smoke;
+mod upkeep;
 mod vectors;
 mod verify;
 
@@ -64,6 +68,14 @@ enum Bench {
         #[arg(long)]
         data: PathBuf,
     },
+    /// HELM's ablations: the default recall without one of its parts, on the questions of `epistemic`.
+    Ablation {
+        /// The folder, laid out as for `locomo`.
+        #[arg(long)]
+        data: PathBuf,
+    },
+    /// Pruning, consolidating, and one failed call with all that rests on it.
+    Upkeep(upkeep::Arguments),
     /// Vector search: recall, speed, memory, with and without a filter.
     Vectors(vectors::Arguments),
     /// Many queries under one filter: one by one and in batches.
@@ -93,6 +105,8 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().bench {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Epistemic { data } => epistemic::run(&data),
+        Bench::Ablation { data } => ablation::run(&data),
+        Bench::Upkeep(arguments) => upkeep::run(&arguments),
         Bench::Vectors(arguments) => vectors::run(&arguments),
         Bench::Batch(arguments) => batch::run(&arguments),
         Bench::Cuda(arguments) => cuda::run(&arguments),
