@@ -13,15 +13,15 @@
 //! | m1, m3-m1, m3-m2 | traces alone; themes to traces; themes to recalls without grounding |
 //! | window-50, window-100, window-150 | what is stale is excluded, by half, all and one and a half of the windows |
 //!
-//! `score`: the first row is the right trace or cites it. `tokens`: mean of the rows with their evidence. `epierr`: share
-//! of the answers with a row that is failed, of another version, out of date or a guess, or that cites such a trace.
+//! `score`: the first row is the right trace or cites it. `tokens`: mean of the rows with their evidence. `epierr`: the
+//! share of answers with a row that is failed, of another version, out of date or a guess, or that cites such a trace.
 
 use crate::Result;
 use crate::dataset::{Asked, Dataset, Question};
 use crate::measure::round;
 use holotype::answer::{Answer, Output, Role, Row};
 use holotype::query::{Noun, ParamValue, Params};
-use holotype::{Consolidate, Durability, Holotype, NewRecall};
+use holotype::{Consolidate, Durability, Holotype, NewRecall, Snapshot};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn measure(dataset: &Dataset, variant: &Variant, hashed: bool) -> Result<Value> 
     let (mut asked, mut right, mut tokens, mut bad) = (0_usize, 0_usize, 0_u64, 0_usize);
     for Asked { episode, questions } in &dataset.asked {
         for question in questions {
-            let answer = ask(&snapshot, &statement, episode, question, variant.governed, hashed)?;
+            let answer = ask(&snapshot, &statement, episode, question, hashed)?;
             asked += 1;
             tokens += answer.rows.iter().map(|row| u64::from(row.tokens)).sum::<u64>();
             let key = question.line.get("right").and_then(Value::as_str);
@@ -118,14 +118,7 @@ fn measure(dataset: &Dataset, variant: &Variant, hashed: bool) -> Result<Value> 
         "tokens": share(tokens as f64), "epierr": share(bad as f64)}))
 }
 
-fn ask(
-    snapshot: &holotype::Snapshot,
-    statement: &str,
-    episode: &str,
-    question: &Question,
-    governed: bool,
-    hashed: bool,
-) -> Result<Answer> {
+fn ask(snapshot: &Snapshot, statement: &str, episode: &str, question: &Question, hashed: bool) -> Result<Answer> {
     let mut params = match hashed {
         false => question.params(),
         true => Params::from([("q".to_owned(), ParamValue::Text(question.text.clone()))]),
@@ -133,7 +126,7 @@ fn ask(
     let now = question.line.get("now_step").and_then(Value::as_i64).ok_or("a question has no now_step")?;
     params.insert("e".to_owned(), ParamValue::Text(episode.to_owned()));
     params.insert("s".to_owned(), ParamValue::Int(now));
-    if governed {
+    if statement.contains("$v") {
         params.insert("v".to_owned(), ParamValue::Text(VERSION.to_owned()));
     }
     match snapshot.query(statement, &params)?.pop() {

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Dependents of the trace that fails.
     #[arg(long, value_delimiter = ',', default_value = "1000,100000")]
     dependents: Vec<usize>,
-    /// Where the databases are made; by default a temporary folder in the current one.
+    /// The folder for the databases; by default a temporary folder in the current one.
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -1,8 +1,8 @@
 //! `holotype graph`: an item with its evidence and its dependents, as a picture.
 //!
 //! Evidence stands on the left, what rests on the item on the right; an arrow leads from an item to what it rests on.
-//! The nearest [`MOST`] items are drawn, and the picture says how many are not. Colour and shape tell the standing of an
-//! item, so that a picture without colours can be read too.
+//! The nearest [`MOST`] items are drawn, and the picture says how many are not. Colour and shape tell the standing of
+//! an item, so that a picture without colours can be read too.
 
 mod layout;
 mod svg;
@@ -198,7 +198,9 @@ fn lines(snapshot: &Snapshot, order: &[ItemId]) -> holotype::Result<Vec<Line>> {
     for (at, id) in order.iter().enumerate() {
         for edge in [Edge::Cites, Edge::DerivedFrom, Edge::Parent, Edge::Supersedes, Edge::ConflictsWith] {
             for far in snapshot.linked(*id, edge)? {
-                if let Some(far) = place.get(&far) {
+                // A symmetric edge is walked from both ends, and drawn from the first.
+                let drawn = place.get(&far).filter(|far| edge != Edge::ConflictsWith || at < **far);
+                if let Some(far) = drawn {
                     // A theme rests on its children.
                     let (from, to) = if edge == Edge::Parent { (*far, at) } else { (at, *far) };
                     lines.push(Line { from, to, edge });

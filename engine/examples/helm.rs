@@ -1,30 +1,33 @@
 //! HELM's loop over a scripted environment, with both traps of the paper's Figure 5.
 //!
-//! An agent may book flight UA123 below $300, and reports what a script printed. The memory holds an old price ($280) and
-//! a failed run (`FileNotFoundError`). Plain similarity walks into both traps. The loop does not: the stale price comes
-//! with the tool to call again, the failed run is no evidence, and each sentence of a memory cites the bytes it rests on.
+//! An agent may book flight UA123 below $300, and reports what a script printed. The memory holds an old price ($280)
+//! and a failed run (`FileNotFoundError`). Plain similarity walks into both traps. The loop does not: the stale price
+//! comes with the tool to call again, the failed run is no evidence, and each sentence of a memory cites its bytes.
 //!
-//! No model and no network: the reasoner is a script, and the memory generator a few lines that forget to cite until the
-//! diagnostic tells them. With `HELM_DB=PATH` the database is kept there, for `holotype audit PATH`.
+//! No model and no network: the reasoner is a script, and the memory generator a few lines that forget to cite until
+//! the diagnostic tells them. With `HELM_DB=PATH` the database is kept there, for `holotype audit PATH`.
 
 use holotype::answer::Output;
 use holotype::query::Params;
 use holotype::{HeuristicController, Holotype, MemoryLoop, NewTrace, Options, Result, Status, Step, StepOutcome};
 
 const EPISODE: &str = "trip";
+/// The first of January 2026, in microseconds; a step takes ten minutes.
+const BEGINNING: i64 = 1_767_225_600_000_000;
+const MINUTE: i64 = 60_000_000;
 
 /// The world at a step: the price of the flight, and what the script prints.
 fn call(tool: &str, step: u64) -> (String, Status) {
     match tool {
         "search_flights" if step < 200 => ("search_flights(flight UA123): price = $280".to_owned(), Status::Success),
         "search_flights" => ("search_flights(flight UA123): price = $450".to_owned(), Status::Success),
-        "run_script" if step < 4 => ("process.py: Traceback, FileNotFoundError: data.csv".to_owned(), Status::Failed),
+        "run_script" if step < 101 => ("process.py: Traceback, FileNotFoundError: data.csv".to_owned(), Status::Failed),
         "run_script" => ("process.py: Processed 1000 records".to_owned(), Status::Success),
         _ => (format!("page {step} of a travel guide"), Status::Unknown),
     }
 }
 
-pub fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let kept = std::env::var_os("HELM_DB").map(std::path::PathBuf::from);
     let path = kept.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("helm-{}.holo", std::process::id())));
     let database = Holotype::create(&path, Options::default())?;
@@ -42,9 +45,9 @@ fn play(database: &Holotype) -> Result<()> {
 
     // The past: a price, a script that fails and then succeeds, and a long time of other things.
     memory.step(observe("search_flights", 1), None)?;
-    memory.step(observe("run_script", 3), None)?;
-    memory.step(observe("run_script", 5), None)?;
-    for step in (6..220).step_by(2) {
+    memory.step(observe("run_script", 100), None)?;
+    memory.step(observe("run_script", 102), None)?;
+    for step in 103..220 {
         memory.step(observe("browse", step), None)?;
     }
 
@@ -91,7 +94,9 @@ fn audit(database: &Holotype) -> Result<()> {
 
 fn observe(tool: &str, step: u64) -> Step {
     let (text, status) = call(tool, step);
-    Step { observation: Some(NewTrace::call(EPISODE, tool, text).step(step).status(status)), request: None }
+    let time = BEGINNING + step as i64 * 10 * MINUTE;
+    let trace = NewTrace::call(EPISODE, tool, text).step(step).time(time).status(status);
+    Step { observation: Some(trace), request: None }
 }
 
 fn ask(request: &str) -> Step {

@@ -1,6 +1,6 @@
-//! Where the items of a graph stand: a column for each distance from the item in the middle, evidence on the left. Items
-//! of a column are ordered by the mean place of their neighbours in the column before, so that few lines cross, and a
-//! long column is folded into several.
+//! The places of the items of a graph: a column for each distance from the item in the middle, evidence on the left.
+//! Items of a column are ordered by the mean place of their neighbours in the column before, so that few lines cross,
+//! and a long column is folded into several.
 
 use super::Graph;
 use std::collections::BTreeMap;

@@ -14,9 +14,10 @@ pub(super) fn draw(graph: &Graph) -> String {
     let places = places(graph);
     let Places { width, height, .. } = places;
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n\
-         <style>{STYLE}</style>\n<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" \
-         markerHeight=\"7\" orient=\"auto-start-reverse\"><path d=\"M0 0 8 4 0 8z\" fill=\"#8a95a1\"/></marker></defs>\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         viewBox=\"0 0 {width:.0} {height:.0}\">\n<style>{STYLE}</style>\n<defs><marker id=\"tip\" \
+         viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
+         orient=\"auto-start-reverse\"><path d=\"M0 0 8 4 0 8z\" fill=\"#8a95a1\"/></marker></defs>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
     );
     legend(&mut out, graph);
@@ -71,18 +72,15 @@ fn draw_node(out: &mut String, node: &Node, x: f64, y: f64) {
 fn outline(standing: Standing, x: f64, y: f64, w: f64, h: f64) -> String {
     let (r, b) = (x + w, y + h);
     match standing {
-        Standing::Success => format!(
-            "M{:.1} {y:.1}H{:.1}A10 10 0 0 1 {r:.1} {:.1}V{:.1}A10 10 0 0 1 {:.1} {b:.1}H{:.1}A10 10 0 0 1 {x:.1} {:.1}V{:.1}A10 10 0 0 1 {:.1} {y:.1}z",
-            x + 10.0,
-            r - 10.0,
-            y + 10.0,
-            b - 10.0,
-            r - 10.0,
-            x + 10.0,
-            b - 10.0,
-            y + 10.0,
-            x + 10.0
-        ),
+        Standing::Success => {
+            let (left, right, top, bottom) = (x + 10.0, r - 10.0, y + 10.0, b - 10.0);
+            let arc = |x: f64, y: f64| format!("A10 10 0 0 1 {x:.1} {y:.1}");
+            let (upper, lower) = (arc(r, top), arc(right, b));
+            let (from_below, from_above) = (arc(x, bottom), arc(left, y));
+            format!(
+                "M{left:.1} {y:.1}H{right:.1}{upper}V{bottom:.1}{lower}H{left:.1}{from_below}V{top:.1}{from_above}z"
+            )
+        }
         Standing::Unknown | Standing::Inactive => format!("M{x:.1} {y:.1}H{r:.1}V{b:.1}H{x:.1}z"),
         Standing::Weakened | Standing::Unsupported => {
             let middle = y + h / 2.0;

@@ -21,9 +21,13 @@ fn the_three_formats_show_the_same_items_by_colour_and_shape() {
     let place = place();
     let svg = place.run(&["graph", "memory.holo", "r1"]).ok().stdout;
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-    for title in
-        ["t1 (call, success)", "t2 (call, failed)", "t3 (call, inactive)", "r1 (fact, weakened)", "th (theme, unknown)"]
-    {
+    for title in [
+        "t1 (call, success)",
+        "t2 (call, failed)",
+        "t3 (call, inactive)",
+        "r1 (fact, weakened)",
+        "th (theme, weakened)",
+    ] {
         assert!(svg.contains(&format!("<title>{title}</title>")), "{title}: {svg}");
     }
     assert!(svg.contains("&quot;$470&quot; &amp; &lt;more&gt;") && !svg.contains("<more>"));
