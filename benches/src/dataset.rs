@@ -105,7 +105,7 @@ impl Dataset {
             }
             let options = ImportOptions {
                 durability: Durability::None,
-                embedder: Some(embedder.clone()),
+                embedder: Some(embedder),
                 ..ImportOptions::default()
             };
             import(&database, name, lines.as_bytes(), None, &options, &mut |_| {})?;
