@@ -103,11 +103,8 @@ impl Dataset {
                 }
                 lines += &format!("{line}\n");
             }
-            let options = ImportOptions {
-                durability: Durability::None,
-                embedder: Some(embedder),
-                ..ImportOptions::default()
-            };
+            let options =
+                ImportOptions { durability: Durability::None, embedder: Some(embedder), ..ImportOptions::default() };
             import(&database, name, lines.as_bytes(), None, &options, &mut |_| {})?;
             let file = |rest: &str| dir.join(format!("{name}{rest}"));
             let questions = questions(&file(".questions.jsonl"), &file(".questions.f16.npy"))?;
