@@ -1,6 +1,7 @@
 //! Data in the interchange form: a database made of every file of a folder, and the questions asked of it.
 
 use crate::Result;
+use holotype::embed::HashingEmbedder;
 use holotype::interchange::{ImportOptions, NpyReader, import};
 use holotype::query::{ParamValue, Params};
 use holotype::{Durability, Encoding, Holotype, Options, Space};
@@ -79,6 +80,35 @@ impl Dataset {
                 episode: episode_of(&path)?,
                 questions: questions(&file(name, ".questions.jsonl"), &file(name, ".questions.f16.npy"))?,
             });
+        }
+        database.checkpoint()?;
+        Ok(Dataset { database, asked, _dir: temporary })
+    }
+}
+
+impl Dataset {
+    /// As [`Dataset::load`], with vectors of the hashing embedder in place of those of the files.
+    pub(crate) fn load_hashed(dir: &Path) -> Result<Dataset> {
+        let temporary = tempfile::tempdir()?;
+        let embedder = HashingEmbedder::default();
+        let database = Holotype::create(temporary.path().join("bench.holo"), Options::default())?;
+        let mut asked = Vec::new();
+        for name in &names(dir)? {
+            let path = dir.join(format!("{name}.jsonl"));
+            let mut lines = String::new();
+            for line in BufReader::new(File::open(&path)?).lines() {
+                let mut line: Value = serde_json::from_str(&line?)?;
+                for inner in line.as_object_mut().into_iter().flat_map(|line| line.values_mut()) {
+                    inner.as_object_mut().map(|inner| inner.remove("row"));
+                }
+                lines += &format!("{line}\n");
+            }
+            let options =
+                ImportOptions { durability: Durability::None, embedder: Some(embedder), ..ImportOptions::default() };
+            import(&database, name, lines.as_bytes(), None, &options, &mut |_| {})?;
+            let file = |rest: &str| dir.join(format!("{name}{rest}"));
+            let questions = questions(&file(".questions.jsonl"), &file(".questions.f16.npy"))?;
+            asked.push(Asked { episode: episode_of(&path)?, questions });
         }
         database.checkpoint()?;
         Ok(Dataset { database, asked, _dir: temporary })

@@ -5,6 +5,8 @@
 //! cargo run --release -p holotype-bench -- tiermem --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- multihop DIR
+//! cargo run --release -p holotype-bench -- ablation --data DIR
+//! cargo run --release -p holotype-bench -- upkeep
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- vectors --kernels
 //! cargo run --release -p holotype-bench -- vectors --writes 1000
@@ -24,6 +26,7 @@
 //!
 //! Data is read from where the caller keeps it; nothing is bundled. `smoke` runs every bench on small data made here.
 
+mod ablation;
 mod append;
 mod batch;
 mod cuda;
@@ -41,6 +44,7 @@ mod random;
 mod reopen;
 mod smoke;
 mod tiermem;
+mod upkeep;
 mod vectors;
 mod verify;
 
@@ -77,6 +81,14 @@ enum Bench {
         /// The folder, laid out as for `locomo`.
         data: PathBuf,
     },
+    /// HELM's ablations: the default recall without one of its parts, on the questions of `epistemic`.
+    Ablation {
+        /// The folder, laid out as for `locomo`.
+        #[arg(long)]
+        data: PathBuf,
+    },
+    /// Pruning, consolidating, and one failed call with all that rests on it.
+    Upkeep(upkeep::Arguments),
     /// Vector search: recall, speed, memory, with and without a filter.
     Vectors(vectors::Arguments),
     /// Many queries under one filter: one by one and in batches.
@@ -110,6 +122,8 @@ fn main() -> ExitCode {
         Bench::Tiermem(arguments) => tiermem::run(&arguments),
         Bench::Epistemic { data } => epistemic::run(&data),
         Bench::Multihop { data } => multihop::run(&data),
+        Bench::Ablation { data } => ablation::run(&data),
+        Bench::Upkeep(arguments) => upkeep::run(&arguments),
         Bench::Vectors(arguments) => vectors::run(&arguments),
         Bench::Batch(arguments) => batch::run(&arguments),
         Bench::Cuda(arguments) => cuda::run(&arguments),

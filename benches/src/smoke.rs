@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     let dir = tempfile::tempdir()?;
     check_vectors(dir.path())?;
     check_append(dir.path())?;
+    check_upkeep(dir.path())?;
     check_locomo(dir.path())?;
     check_epistemic(dir.path())
 }
@@ -79,6 +80,17 @@ fn check_append(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+fn check_upkeep(dir: &Path) -> Result<()> {
+    let dir = dir.display().to_string();
+    let lines = bench(&["upkeep", "--items", "2000", "--dependents", "10,100", "--dir", &dir])?;
+    let pruned = one(&lines, &[("phase", "prune")])?;
+    check(number(pruned, "pruned")? >= 1600.0, "upkeep: pruned items", pruned)?;
+    let made = one(&lines, &[("phase", "consolidate")])?;
+    check(number(made, "recalls")? == 400.0, "upkeep: a recall for each claim", made)?;
+    let propagated = lines.iter().filter(|line| line["phase"] == "propagate").count();
+    check(propagated == 2, "upkeep: propagation", &propagated)
+}
+
 fn check_locomo(dir: &Path) -> Result<()> {
     let data = dir.join("conversation");
     let questions = conversation::write(&data)? as f64;
@@ -107,6 +119,11 @@ fn check_epistemic(dir: &Path) -> Result<()> {
     let default = one(&lines, &[("method", "default"), ("episode", "all")])?;
     check(number(similarity, "questions")? == questions, "epistemic: questions", similarity)?;
     check(number(default, "questions")? == questions, "epistemic: questions", default)?;
+    let ablated = bench(&["ablation", "--data", &data.display().to_string()])?;
+    let full = one(&ablated, &[("variant", "full")])?;
+    let plain = one(&ablated, &[("variant", "no-governance")])?;
+    check(ablated.len() == 11, "ablation: variants", &ablated.len())?;
+    check(number(full, "score")? > number(plain, "score")?, "ablation: governance counts", full)?;
     check(number(default, "right_first_fresh")? >= 0.9, "epistemic: right in first place", default)?;
     check(number(default, "unmarked_failed_or_foreign")? == 0.0, "epistemic: failed and foreign rows", default)?;
     let (plain, ours) = (number(similarity, "bad_rows")?, number(default, "bad_rows")?);

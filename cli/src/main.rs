@@ -12,6 +12,7 @@
 //! | 5 | a limit stopped it |
 //! | 130 | interrupted |
 
+mod audit;
 mod backup;
 mod batch;
 mod check_proof;
@@ -25,6 +26,7 @@ mod demo;
 mod export;
 mod failure;
 mod fmt;
+mod graph;
 mod head;
 mod help;
 mod import;
@@ -48,9 +50,9 @@ mod stats;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use failure::{Failure, Status};
+use failure::{Failure, Problem, Status};
 use holotype::Accelerator;
-use render::Format;
+use render::{AnyFormat, Drawing, Format};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,9 +62,9 @@ use std::process::ExitCode;
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// The format of answers and errors [default: table; jsonl with --batch]
+    /// The format of answers and errors [default: table; jsonl with --batch; svg of a graph]
     #[arg(long, global = true, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<AnyFormat>,
     /// Write although the log is known to be damaged
     #[arg(long, global = true)]
     accept_damage: bool,
@@ -96,6 +98,10 @@ enum Command {
     Verify(verify::Args),
     /// Show what a database holds, and its limits
     Stats(stats::Args),
+    /// Measure what was read and written: epistemic errors, tokens, faithfulness, operations
+    Audit(audit::Args),
+    /// Draw an item with its evidence and its dependents
+    Graph(graph::Args),
     /// Print the end of the log: position, commit, hash
     Head(head::Args),
     /// Prove that an item is in the log, or that the log only grew
@@ -131,7 +137,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::usage(&error, wants_json()),
     };
-    let format = cli.format;
+    let drawing = cli.format.and_then(AnyFormat::drawing);
+    let format = cli.format.and_then(AnyFormat::of_answers);
     if cli.accept_damage {
         database::accept_damage();
     }
@@ -140,13 +147,17 @@ fn main() -> ExitCode {
     if let Err(failure) = interrupt::install() {
         return failure.tell(format);
     }
-    match run(cli.command, format) {
+    match run(cli.command, format, drawing) {
         Ok(status) => status.into(),
         Err(failure) => failure.tell(format),
     }
 }
 
-fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
+fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Result<Status, Failure> {
+    if drawing.is_some() && !matches!(command, Command::Graph(_)) {
+        let hint = "only `holotype graph` draws; expected table, json, jsonl or markdown";
+        return Err(Problem::input("usage", "--format svg, dot and mermaid are formats of a graph").hint(hint).into());
+    }
     let given = format;
     let format = format.unwrap_or_default();
     match command {
@@ -158,6 +169,8 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
         Command::Repl(args) => repl::run(&args, format),
         Command::Verify(args) => verify::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
+        Command::Audit(args) => audit::run(&args, format),
+        Command::Graph(args) => graph::run(&args, given, drawing),
         Command::Head(args) => head::run(&args, format),
         Command::Prove(args) => prove::run(&args),
         Command::CheckProof(args) => check_proof::run(&args, format),

@@ -41,6 +41,7 @@
 //! be sent between threads. `docs/memory.md` says what items, scores and filters mean, `docs/query-language.md` is the
 //! reference of the language, `docs/format.md` describes every byte on the disk.
 
+mod agent;
 mod core;
 mod database;
 mod derive;
@@ -61,6 +62,11 @@ mod write;
 pub use holotype_query as query;
 
 pub use memory::{credit, density, extract, router, structure, write_back};
+
+pub use agent::cited::{Attempt, CitedMemory, CitedRecall, Generator, RECALL_TOKENS, RecallMode};
+pub use agent::controller::{Controller, Decision, HelmLimits, HeuristicController, Operation, StepView};
+pub use agent::interface::{Answered, RecallInterface};
+pub use agent::memory_loop::{MemoryLoop, Step, StepOutcome};
 
 pub use crate::core::OpenReport;
 pub use crate::core::handle::Holotype;
@@ -90,6 +96,7 @@ pub use read::{answer, cell, typed};
 pub use recall::{Planner, RecallBuilder, Roles, UncoveredWords};
 pub use state::content::Content;
 pub use state::reader_position::Reader;
+pub use statements::audit::{AuditReport, Measure, StepCost};
 pub use statements::consolidate::resolve::{Consolidate, ConsolidateOp, ConsolidateReport, Consolidated};
 pub use statements::learn::finding::{Learn, LearnOp, LearnRoles, Learned};
 pub use statements::prepared::Prepared;

@@ -327,6 +327,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "as",
     "asc",
     "at",
+    "audit",
     "auto",
     "because",
     "below",

@@ -30,6 +30,60 @@ pub(crate) enum Format {
     Markdown,
 }
 
+/// How a graph is drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Drawing {
+    /// SVG.
+    #[default]
+    Svg,
+    /// The language of Graphviz.
+    Dot,
+    /// The language of Mermaid.
+    Mermaid,
+}
+
+/// A value of `--format`: a format of answers, or a drawing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum AnyFormat {
+    /// Text: rows with their evidence as a tree
+    Table,
+    /// One JSON document: the answer, or an array of answers
+    Json,
+    /// One answer a line, as JSON
+    Jsonl,
+    /// Markdown: lists and tables
+    Markdown,
+    /// A picture; of `graph` only
+    Svg,
+    /// Graphviz; of `graph` only
+    Dot,
+    /// Mermaid; of `graph` only
+    Mermaid,
+}
+
+impl AnyFormat {
+    /// The format of answers; `None` for a drawing.
+    pub(crate) fn of_answers(self) -> Option<Format> {
+        Some(match self {
+            AnyFormat::Table => Format::Table,
+            AnyFormat::Json => Format::Json,
+            AnyFormat::Jsonl => Format::Jsonl,
+            AnyFormat::Markdown => Format::Markdown,
+            AnyFormat::Svg | AnyFormat::Dot | AnyFormat::Mermaid => return None,
+        })
+    }
+
+    /// The drawing; `None` for a format of answers.
+    pub(crate) fn drawing(self) -> Option<Drawing> {
+        Some(match self {
+            AnyFormat::Svg => Drawing::Svg,
+            AnyFormat::Dot => Drawing::Dot,
+            AnyFormat::Mermaid => Drawing::Mermaid,
+            AnyFormat::Table | AnyFormat::Json | AnyFormat::Jsonl | AnyFormat::Markdown => return None,
+        })
+    }
+}
+
 /// Writes what the statements of a script gave.
 pub(crate) fn write(out: &mut impl Write, outputs: &[Output], format: Format, screen: &Screen) -> io::Result<()> {
     match format {

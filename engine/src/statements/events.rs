@@ -24,7 +24,7 @@ struct Event {
 }
 
 /// The transactions from a commit on. Starts earlier if the log can only be read from an earlier point.
-fn transactions_from(
+pub(super) fn transactions_from(
     snapshot: &Snapshot,
     first: u64,
 ) -> Result<Box<dyn Iterator<Item = Result<holotype_storage::log::Transaction>>>> {

@@ -3,6 +3,7 @@
 //! A script is one transaction: if any of its statements writes, all of them run in a transaction and see the effects
 //! of earlier ones; a failing statement rolls everything back. A script without writes runs on a snapshot.
 
+pub(crate) mod audit;
 mod conflicts;
 pub(crate) mod consolidate;
 mod count;
@@ -251,6 +252,7 @@ pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::History(history) => history::run(snapshot, history).map(Output::Table),
         Statement::Verify(verify) => verify::run(snapshot, verify).map(Output::Table),
         Statement::ShowPage(key) => show::page(snapshot, key.node.bound()).map(Output::Table),
+        Statement::Audit(audit) => audit::run(snapshot, audit).map(Output::Table),
         Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),
         Statement::Explain(explain) => explain::run(snapshot, explain).map(Output::Table),
         _ => Err(Error::ReadOnly),

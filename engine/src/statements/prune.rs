@@ -1,7 +1,7 @@
 //! `prune`: what was retired, one row for each item, with the reason.
 
 pub(crate) mod budget;
-mod redundant;
+pub(crate) mod redundant;
 
 use self::budget::{Exceeded, Prune, reason};
 use crate::model::plural::counted;

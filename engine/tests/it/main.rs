@@ -1,8 +1,10 @@
 //! Tests of the engine through its public face. One binary a crate: a hundred of them took most of the build.
 
 mod adjacency;
+mod auditing;
 mod batch;
 mod citations;
+mod cited_recall;
 mod concurrency;
 mod consolidation;
 mod contests;
@@ -13,6 +15,8 @@ mod flips;
 mod forget;
 mod format_document;
 mod golden;
+#[path = "../../examples/helm.rs"]
+mod helm_example;
 mod hops;
 mod interchange;
 mod interchange_round_trip;
@@ -22,6 +26,7 @@ mod large;
 mod life;
 mod limits;
 mod lineage;
+mod memory_loop;
 mod merges;
 mod model;
 mod observed;

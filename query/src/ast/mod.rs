@@ -68,6 +68,8 @@ pub enum Statement {
     History(History),
     /// `verify [WHAT]`.
     Verify(Verify),
+    /// `audit [in episode …]`.
+    Audit(Audit),
     /// `show WHAT`.
     Show(Spanned<ShowTarget>),
     /// `show page KEY`: a page as text.
@@ -112,6 +114,7 @@ impl Statement {
             Statement::Conflicts(_) => "conflicts",
             Statement::History(_) => "history",
             Statement::Verify(_) => "verify",
+            Statement::Audit(_) => "audit",
             Statement::Show(_) | Statement::ShowPage(_) => "show",
             Statement::Replay(_) => "replay",
             Statement::Record(_) => "record",

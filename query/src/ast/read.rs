@@ -159,6 +159,13 @@ pub struct History {
     pub listing: Listing,
 }
 
+/// `audit [in episode …]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Audit {
+    /// `in …`: the episodes whose reads and writes are measured.
+    pub scope: Option<Spanned<Scope>>,
+}
+
 /// `verify [WHAT]`. Without a word it is `verify all`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verify {

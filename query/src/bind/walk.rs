@@ -44,6 +44,7 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
             b.text(text);
             it.iter_mut().for_each(|it| scope(it, b));
         }
+        Statement::Audit(audit) => audit.scope.iter_mut().for_each(|it| scope(it, b)),
         Statement::Verify(Verify::Log | Verify::Catalog | Verify::Segments | Verify::All) | Statement::Show(_) => {}
         Statement::ShowPage(key) => b.id(&mut key.node, key.span),
         Statement::Replay(receipt) => b.id(&mut receipt.node, receipt.span),

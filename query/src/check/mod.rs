@@ -89,6 +89,7 @@ impl Checker {
             Statement::History(history) => {
                 self.listing(&history.listing, &Columns::new(Subject::Change, &[]));
             }
+            Statement::Audit(audit) => self.scope(&audit.scope, Subject::Episode),
             Statement::Verify(_) | Statement::Show(_) | Statement::ShowPage(_) | Statement::Replay(_) => {}
             Statement::Record(record) => {
                 self.layer(&record.kind, "record", &[Layer::Trace]);
@@ -101,7 +102,7 @@ impl Checker {
                 self.with(&remember.with, Subject::Item, REMEMBER_WITH);
             }
             Statement::Learn(learn) => self.claims(learn.claims.iter().map(|claim| &claim.value)),
-            Statement::Link(_) => {}
+            Statement::Link(_) | Statement::Merge(Merge::Items { .. }) => {}
             Statement::Mark(mark) => self.mark(mark),
             Statement::Consolidate(consolidate) => {
                 self.selection(&consolidate.selection, &consolidate.noun);
@@ -112,7 +113,6 @@ impl Checker {
             Statement::Merge(Merge::Candidates { noun, selection, .. }) => {
                 self.selection(selection, noun);
             }
-            Statement::Merge(Merge::Items { .. }) => {}
             Statement::Prune(prune) => {
                 for target in &prune.targets {
                     self.selection(&prune.selection, &target.noun);

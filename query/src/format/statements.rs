@@ -46,6 +46,10 @@ pub(super) fn pieces(statement: &Statement) -> Vec<String> {
             history.listing.pieces(&mut pieces);
         }
         Statement::Verify(verify) => pieces.push(format!("verify {verify}")),
+        Statement::Audit(audit) => {
+            pieces.push(verb.to_owned());
+            push(&mut pieces, "in ", &audit.scope);
+        }
         Statement::Show(what) => pieces.push(format!("show {what}")),
         Statement::ShowPage(key) => pieces.push(format!("show page {key}")),
         Statement::Replay(receipt) => pieces.push(format!("replay {receipt}")),

@@ -2,8 +2,8 @@
 
 use super::{Parsed, Parser, SHELL_HINT};
 use crate::ast::{
-    Bucket, Conflicts, Count, Explain, Find, History, Listing, Measure, Query, Recall, Statement, Thing, Verify, Walk,
-    Why,
+    Audit, Bucket, Conflicts, Count, Explain, Find, History, Listing, Measure, Query, Recall, Scope, Statement, Thing,
+    Verify, Walk, Why,
 };
 use crate::error::Error;
 use crate::span::Spanned;
@@ -50,6 +50,8 @@ impl Parser<'_> {
             Ok(Statement::History(History { of, listing: self.listing() }))
         } else if self.eat_word("verify") {
             Ok(Statement::Verify(self.verify()?))
+        } else if self.eat_word("audit") {
+            Ok(Statement::Audit(Audit { scope: self.own_scope()? }))
         } else if self.eat_word("show") {
             if self.eat_word("page") {
                 return Ok(Statement::ShowPage(self.id()?));
@@ -168,10 +170,14 @@ impl Parser<'_> {
         if self.eat_word("citations") {
             self.expect_word("in")?;
             let text = self.text()?;
-            let start = self.span();
-            let scope = if self.eat_word("in") { Some(self.rest(start, Self::scope)?) } else { None };
-            return Ok(Verify::Citations { text, scope });
+            return Ok(Verify::Citations { text, scope: self.own_scope()? });
         }
         Ok(Verify::Ref(self.reference()?))
+    }
+
+    /// `[ scope ]` of a statement that has no other clause.
+    fn own_scope(&mut self) -> Parsed<Option<Spanned<Scope>>> {
+        let start = self.span();
+        if self.eat_word("in") { self.rest(start, Self::scope).map(Some) } else { Ok(None) }
     }
 }

@@ -33,7 +33,7 @@ fn every_example_is_sound() {
         assert_eq!(format(&again), formatted);
         verbs.extend(script.statements.iter().map(|it| it.verb()));
     }
-    let all = "explain why recall find count sources dependents conflicts history verify show \
+    let all = "explain why recall find count sources dependents conflicts history verify audit show \
                replay record remember learn mark link unlink consolidate merge prune forget open \
                close set";
     for verb in all.split_whitespace() {

@@ -1,9 +1,11 @@
 //! The command line as a user meets it: exit statuses, stdout, stderr.
 
+mod audit;
 mod bad_input;
 mod batch;
 mod beside;
 mod demo;
+mod graph;
 mod interchange;
 mod newcomer;
 mod program;

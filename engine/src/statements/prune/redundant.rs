@@ -41,7 +41,7 @@ struct Pair {
 }
 
 /// The clusters of two or more items, each ascending. `ids` is ascending.
-pub(super) fn clusters(snapshot: &Snapshot, layer: Layer, ids: &[u32], above: f32) -> Result<Vec<Vec<u32>>> {
+pub(crate) fn clusters(snapshot: &Snapshot, layer: Layer, ids: &[u32], above: f32) -> Result<Vec<Vec<u32>>> {
     let Some(index) = snapshot.state.layer(layer).vector_index()? else { return Ok(Vec::new()) };
     if ids.len() < 2 || above >= 1.0 {
         return Ok(Vec::new());

@@ -1,0 +1,122 @@
+//! `audit`: what was read and written, and how good it was (HELM A.6, A.13), computed from the log.
+//!
+//! Reads are the receipts and, with the setting `audit = reads`, every answer. `scan` goes through the log and judges
+//! each read by the state of its commit, from the position of its reader; `report` computes the measures. A receipt
+//! states the position; a read without one is judged from the newest step that the episode of its first row had.
+//!
+//! Words count from four letters on, and those with a digit. A step is an (episode, step) that a trace has, or that
+//! somebody read at. The measures of a third count the steps of that third of each episode.
+//!
+//! | measure | meaning |
+//! |---|---|
+//! | `epierr_steps` | share of steps with a read that gave a stale, failed or contradicted row |
+//! | `epierr_recalls` | share of such reads |
+//! | `ctu`, `ctu_per_step` | context tokens of an episode, of a step; without the caller's costs, retrieved ones only |
+//! | `faithfulness` | share of the read sentences with half of their words in a span they cite |
+//! | `coverage` | share of the read items with a citation that resolves; a trace is evidence itself |
+//! | `validity` | share of the citations of read items that resolve |
+//! | `r_per_step`, `w_per_step` | reads of a step; items written at it, other than by consolidation |
+//! | `c_per_episode`, `p_per_episode` | transactions of an episode that consolidated, that pruned |
+//! | `early.…`, `middle.…`, `late.…` | the measures above, of the thirds of the episodes |
+//! | `paths.full`, `paths.exit_m2`, `paths.exit_m3` | share of reads that reached traces, ended at recalls, at themes |
+//! | `tokens.full`, `tokens.exit_m2`, `tokens.exit_m3` | retrieved tokens of such a read, mean |
+//! | `depth.tokens`, `depth.epierr` | correlation (Pearson) of the depth of a read with its tokens, its errors |
+//! | `redundancy` | share of the items with a vector that are in a cluster of near duplicates, cosine over 0.9 (ours) |
+//! | `latency.search.p50`, … | microseconds of `search`, `expand`, `consolidate`; `p50`, `p95`; of the caller's costs |
+//!
+//! Cost: one pass over the log, and one past state for each commit that was read at.
+
+mod report;
+mod scan;
+
+use crate::read::answer::Table;
+use crate::read::cell::{Cell, round};
+use crate::read::snapshot::Snapshot;
+use crate::{Error, Result};
+use holotype_query::ast::{Audit, Scope};
+use std::collections::BTreeSet;
+
+/// The costs of a step besides the memories it retrieved, as the caller's loop counted it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StepCost {
+    /// The episode.
+    pub episode: String,
+    /// The step.
+    pub step: u64,
+    /// Tokens of the system prompt, of the history and of tool outputs.
+    pub tokens: [u64; 3],
+    /// Microseconds of embedding and search, of expansion, of consolidation; `None` for what was not measured.
+    pub micros: [Option<u64>; 3],
+}
+
+/// A measure with its value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// Its name; parts are separated by dots.
+    pub name: String,
+    /// Its value; `None` where there is nothing to measure.
+    pub value: Option<f64>,
+    /// How many steps, reads, items … it is the share or the mean of.
+    pub of: u64,
+}
+
+/// An audit.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AuditReport {
+    /// The measures, in the order of the documentation.
+    pub measures: Vec<Measure>,
+    /// Limits of the measures, in words.
+    pub notes: Vec<String>,
+}
+
+impl AuditReport {
+    /// The value of a measure; `None` if there is no such measure or nothing to measure.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.measures.iter().find(|measure| measure.name == name)?.value
+    }
+}
+
+impl Snapshot {
+    /// Audits what was read and written up to this snapshot, in some episodes or, without any named, in all.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for an episode that does not exist, also in `costs`; [`Error::Invalid`] for two costs of one
+    /// step; those of reading the log.
+    pub fn audit(&self, episodes: &[&str], costs: &[StepCost]) -> Result<AuditReport> {
+        let number = |episode: &str| {
+            let missing = || Error::Missing { what: "episode", name: format!("'{episode}'") };
+            self.state.episode_number(episode)?.ok_or_else(missing)
+        };
+        let wanted: BTreeSet<u32> = episodes.iter().map(|episode| number(episode)).collect::<Result<_>>()?;
+        let mut known = BTreeSet::new();
+        let mut costs_by_episode = Vec::with_capacity(costs.len());
+        for cost in costs {
+            let episode = number(&cost.episode)?;
+            if !known.insert((episode, cost.step)) {
+                let StepCost { episode, step, .. } = cost;
+                return Err(Error::Invalid(format!("two costs of step {step} of episode '{episode}'; expected one")));
+            }
+            if episodes.is_empty() || wanted.contains(&episode) {
+                costs_by_episode.push((episode, cost));
+            }
+        }
+        let history = scan::scan(self, (!episodes.is_empty()).then_some(wanted))?;
+        report::report(self, &history, &costs_by_episode)
+    }
+}
+
+/// The measures of an audit as a table.
+pub(super) fn run(snapshot: &Snapshot, audit: &Audit) -> Result<Table> {
+    let episodes: Vec<&str> = match audit.scope.as_ref().map(|scope| &scope.node) {
+        Some(Scope::Episodes(ids)) => ids.iter().map(|id| id.node.bound().as_str()).collect(),
+        None | Some(Scope::All | Scope::Pages(_)) => Vec::new(),
+    };
+    let report = snapshot.audit(&episodes, &[])?;
+    let row = |measure: &Measure| {
+        let value = measure.value.map(|value| Cell::Number(round(value)));
+        vec![Some(Cell::text(measure.name.as_str())), value, Some(Cell::count(measure.of))]
+    };
+    let columns = ["measure", "value", "of"].map(str::to_owned).to_vec();
+    let rows = report.measures.iter().map(row).collect();
+    Ok(Table { verb: "audit", columns, rows, notes: report.notes, failed: false })
+}

@@ -1,0 +1,219 @@
+//! The reads, writes, consolidations and prunings of the log, with a verdict on each read (HELM A.6).
+
+use crate::model::item::{ItemId, Layer, Status};
+use crate::read::snapshot::Snapshot;
+use crate::records::record::{ItemRecord, PointerTarget, Record, RowRecord};
+use crate::state::extracted::RULES;
+use crate::state::judge::Judge;
+use crate::state::reader_position::{Reader, ReaderPosition, Window};
+use crate::statements::events::transactions_from;
+use crate::statements::prune::budget::BECAUSE;
+use crate::{Error, Result};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The start of the keys that consolidation gives.
+const CONSOLIDATED: &str = "claim:";
+
+/// When something happened; both are `None` where nobody knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment {
+    pub(super) episode: Option<u32>,
+    pub(super) step: Option<u64>,
+}
+
+/// An answer that was logged.
+pub(super) struct Read {
+    pub(super) at: Moment,
+    pub(super) items: Vec<ItemId>,
+    /// Retrieved tokens.
+    pub(super) tokens: u64,
+    /// True if a row was stale, failed or contradicted; `None` if its commit is no longer kept.
+    pub(super) is_invalid: Option<bool>,
+    /// The deepest layer of its rows; `None` without rows.
+    pub(super) deepest: Option<Layer>,
+}
+
+/// The history of the audited episodes, from the log.
+#[derive(Default)]
+pub(super) struct History {
+    /// The audited episodes; `None` for all.
+    wanted: Option<BTreeSet<u32>>,
+    pub(super) reads: Vec<Read>,
+    pub(super) writes: Vec<Moment>,
+    pub(super) consolidations: Vec<Moment>,
+    pub(super) prunings: Vec<Moment>,
+    /// Reads whose record states no position.
+    pub(super) without_position: u64,
+    /// When each item happened: of a recall, by the traces it was made from, whatever became of them since.
+    moments: HashMap<u32, Moment>,
+    /// The state of the commit read last.
+    past: Option<Snapshot>,
+}
+
+/// Reads the log up to a snapshot.
+pub(super) fn scan(snapshot: &Snapshot, wanted: Option<BTreeSet<u32>>) -> Result<History> {
+    let mut history = History { wanted, ..History::default() };
+    if snapshot.commit() == 0 {
+        return Ok(history);
+    }
+    for transaction in transactions_from(snapshot, 1)? {
+        let transaction = transaction?;
+        if transaction.number.0 > snapshot.commit() {
+            break;
+        }
+        snapshot.tick()?;
+        let mut records = Vec::with_capacity(transaction.records.len());
+        for record in &transaction.records {
+            records.extend(Record::effective(record)?.map(|effective| effective.record));
+        }
+        let mut done = Done::of(&records);
+        for record in &records {
+            history.record(snapshot, record, &mut done)?;
+        }
+        history.consolidations.extend(done.consolidated);
+        history.prunings.extend(done.pruned);
+    }
+    history.past = None;
+    Ok(history)
+}
+
+/// The consolidations and prunings of a transaction: one operation of each sort for each episode.
+#[derive(Default)]
+struct Done {
+    /// The items of its consolidations.
+    made: HashSet<u32>,
+    consolidated: BTreeSet<Moment>,
+    pruned: BTreeSet<Moment>,
+}
+
+impl Done {
+    /// Finds the recalls that consolidation made: with a key of its own, or taking over that of one they supersede.
+    fn of(records: &[Record]) -> Done {
+        let is_own = |key: &str| key.starts_with(CONSOLIDATED);
+        let made = records.iter().filter_map(|record| match record {
+            Record::Item(item) if item.key.as_deref().is_some_and(is_own) => Some(item.id),
+            Record::Rekey(rekey) if is_own(&rekey.key) => Some(rekey.item),
+            _ => None,
+        });
+        Done { made: made.collect(), ..Done::default() }
+    }
+}
+
+/// Adds an operation, once for an episode.
+fn add(done: &mut BTreeSet<Moment>, at: Moment) {
+    if !done.iter().any(|other| other.episode == at.episode) {
+        done.insert(at);
+    }
+}
+
+impl History {
+    pub(super) fn is_wanted(&self, episode: Option<u32>) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| episode.is_some_and(|episode| wanted.contains(&episode)))
+    }
+
+    fn record(&mut self, snapshot: &Snapshot, record: &Record, done: &mut Done) -> Result<()> {
+        match record {
+            Record::Item(item) => {
+                let at = self.moment_of_record(snapshot, item)?;
+                self.moments.insert(item.id, at);
+                if !self.is_wanted(at.episode) {
+                } else if done.made.contains(&item.id) {
+                    add(&mut done.consolidated, at);
+                } else {
+                    self.writes.push(at);
+                }
+            }
+            Record::Mark(mark) if mark.because.as_ref().is_some_and(|because| because.starts_with(BECAUSE)) => {
+                let at = self.moment(snapshot, mark.item)?;
+                if self.is_wanted(at.episode) {
+                    add(&mut done.pruned, at);
+                }
+            }
+            Record::Receipt(receipt) => {
+                let (episode, version) = (receipt.episode.clone(), receipt.version.clone());
+                let reader = Reader { episode, step: receipt.step, time: receipt.time, version };
+                self.read(snapshot, receipt.commit, &receipt.rows, Some(reader))?;
+            }
+            Record::Read(read) => self.read(snapshot, read.commit, &read.rows, None)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn moment(&self, snapshot: &Snapshot, item: u32) -> Result<Moment> {
+        if let Some(known) = self.moments.get(&item) {
+            return Ok(*known);
+        }
+        let attributes = snapshot.state.attributes(ItemId(item))?;
+        Ok(Moment { episode: attributes.episode, step: attributes.step })
+    }
+
+    /// As stated, else as of the newest item that it was made from.
+    fn moment_of_record(&self, snapshot: &Snapshot, item: &ItemRecord) -> Result<Moment> {
+        let mut newest = Moment { episode: item.episode, step: item.step };
+        for pointer in &item.from {
+            let PointerTarget::Item(source) = pointer.target else { return self.moment(snapshot, item.id) };
+            let at = self.moment(snapshot, source)?;
+            newest.episode = newest.episode.or(at.episode);
+            if item.step.is_none() && newest.episode == at.episode {
+                newest.step = newest.step.max(at.step);
+            }
+        }
+        Ok(newest)
+    }
+
+    fn read(&mut self, snapshot: &Snapshot, commit: u64, rows: &[RowRecord], reader: Option<Reader>) -> Result<()> {
+        let items: Vec<ItemId> = rows.iter().map(|row| ItemId(row.item)).collect();
+        let episode = match reader.as_ref().and_then(|reader| reader.episode.as_deref()) {
+            Some(id) => snapshot.state.episode_number(id)?,
+            None => items.first().map(|id| self.moment(snapshot, id.0)).transpose()?.and_then(|first| first.episode),
+        };
+        if !self.is_wanted(episode) {
+            return Ok(());
+        }
+        if self.past.as_ref().is_none_or(|past| past.commit() != commit) {
+            self.past = match snapshot.as_of(commit) {
+                Ok(past) => Some(past),
+                Err(Error::BeforeHistory { .. }) => None,
+                Err(error) => return Err(error),
+            };
+        }
+        let mut read = Read { at: Moment { episode, step: None }, items, tokens: 0, is_invalid: None, deepest: None };
+        for id in &read.items {
+            let attributes = snapshot.state.attributes(*id)?;
+            read.tokens += u64::from(attributes.tokens);
+            read.deepest = read.deepest.into_iter().chain([attributes.layer()]).min_by_key(|layer| *layer as u8);
+        }
+        self.without_position += u64::from(reader.is_none());
+        let now = snapshot.core.now();
+        if let Some(past) = &self.past {
+            let newest = ReaderPosition::find(&past.state, Some(episode.as_slice()), &Reader::default(), now)?;
+            read.at.step = reader.as_ref().and_then(|reader| reader.step).or(newest.reader.step);
+            let position = match &reader {
+                Some(reader) => ReaderPosition::find(&past.state, None, reader, now)?,
+                None => newest,
+            };
+            read.is_invalid = Some(is_invalid(past, &position, &read.items)?);
+        }
+        self.reads.push(read);
+        Ok(())
+    }
+}
+
+/// True if a row was stale, failed or contradicted for the reader (HELM A.6).
+fn is_invalid(past: &Snapshot, position: &ReaderPosition, items: &[ItemId]) -> Result<bool> {
+    let state = &past.state;
+    let window = Window::default_of(state)?;
+    let judge = Judge::new(state, position, None)?;
+    for id in items.iter().filter(|id| id.0 < past.len()) {
+        let attributes = state.attributes(*id)?;
+        let is_contradicted = match state.rules()? < RULES {
+            true => attributes.conflict.is_some(),
+            false => judge.conflict(state, *id)?.is_some(),
+        };
+        if is_contradicted || attributes.status == Some(Status::Failed) || position.is_stale(&attributes, &window) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
