@@ -129,14 +129,6 @@ fn a_parameter_that_is_missing_or_of_the_wrong_length() {
 }
 
 #[test]
-fn a_statement_that_this_version_does_not_run() {
-    let place = Place::with_trip();
-    let run = place.run(&["query", "memory.holo", "learn 'x' from 't1'"]);
-    assert_eq!(run.status, 2);
-    assert!(run.stderr.contains("`learn` is not implemented in this version"), "{run:#?}");
-}
-
-#[test]
 fn a_command_that_does_not_exist() {
     let place = Place::new();
     let run = place.run(&["exhume", "a", "b"]);
