@@ -1,8 +1,8 @@
 //! Upkeep of a large memory: pruning, consolidating, and what one failed call does to all that rests on it.
 //!
-//! The memory is made here, the same at every run, and each phase starts from a database of its own. `ms` is the time of
-//! the whole transaction, its durable commit included; `commit_ms` that of the commit alone; `cpu_ms` the processor time
-//! of the process, which other programs on the machine lengthen less.
+//! The memory is made here, the same at every run, and each phase starts from a database of its own. `ms` is the time
+//! of the whole transaction, its durable commit included; `commit_ms` that of the commit alone; `cpu_ms` the processor
+//! time of the process, which other programs on the machine lengthen less.
 //!
 //! | phase | what is timed |
 //! |---|---|

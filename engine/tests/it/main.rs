@@ -45,5 +45,6 @@ mod settings;
 mod shown;
 mod space;
 mod statements;
+mod training;
 mod verify;
 mod witness;
