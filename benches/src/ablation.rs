@@ -13,15 +13,17 @@
 //! | m1, m3-m1, m3-m2 | traces alone; themes to traces; themes to recalls without grounding |
 //! | window-50, window-100, window-150 | what is stale is excluded, by half, all and one and a half of the windows |
 //!
-//! `score`: the first row is the right trace or cites it. `tokens`: mean of the rows with their evidence. `epierr`: the
-//! share of answers with a row that is failed, of another version, out of date or a guess, or that cites such a trace.
+//! `score`: the first row is the right trace, cites it, or is a recall that says its value. `tokens`: mean of the rows
+//! with their evidence. `epierr`: the share of answers with a row that is not right and that is, or cites, a trace that
+//! failed, is of another version, out of date or a guess.
 
 use crate::Result;
 use crate::dataset::{Asked, Dataset, Question};
 use crate::measure::round;
 use holotype::answer::{Answer, Output, Role, Row};
+use holotype::extract::normalise;
 use holotype::query::{Noun, ParamValue, Params};
-use holotype::{Consolidate, Durability, Holotype, NewRecall, Snapshot};
+use holotype::{Consolidate, Durability, Holotype, Layer, NewRecall, Snapshot};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -105,11 +107,11 @@ fn measure(dataset: &Dataset, variant: &Variant, hashed: bool) -> Result<Value> 
             let answer = ask(&snapshot, &statement, episode, question, hashed)?;
             asked += 1;
             tokens += answer.rows.iter().map(|row| u64::from(row.tokens)).sum::<u64>();
-            let key = question.line.get("right").and_then(Value::as_str);
             let first = answer.rows.first();
-            right +=
-                usize::from(first.is_some_and(|row| sources(row, variant.grounded).any(|source| Some(source) == key)));
-            let is_bad = |row: &Row| sources(row, true).any(|source| is_flawed(question, source));
+            right += usize::from(first.is_some_and(|row| is_right(question, row, variant.grounded)));
+            let is_bad = |row: &Row| {
+                !is_right(question, row, true) && sources(row, true).any(|source| is_flawed(question, source))
+            };
             bad += usize::from(answer.rows.iter().filter(|row| row.role != Role::Evidence).any(is_bad));
         }
     }
@@ -139,6 +141,13 @@ fn ask(snapshot: &Snapshot, statement: &str, episode: &str, question: &Question,
 fn sources(row: &Row, grounded: bool) -> impl Iterator<Item = &str> {
     let cited = row.citations.iter().map(|citation| citation.target.as_str()).filter(move |_| grounded);
     std::iter::once(row.key.as_str()).chain(cited)
+}
+
+/// True for the right trace, a row that cites it, and a recall that says its value.
+fn is_right(question: &Question, row: &Row, grounded: bool) -> bool {
+    let known = |name: &str| question.line.get(name).and_then(Value::as_str);
+    let says = |value: &str| row.layer == Layer::Recall && row.text.contains(&normalise(value));
+    sources(row, grounded).any(|source| Some(source) == known("right")) || known("value").is_some_and(says)
 }
 
 fn is_flawed(question: &Question, key: &str) -> bool {

@@ -24,9 +24,19 @@ pub(crate) struct Args {
     /// Export the log in commit order instead of the present state
     #[arg(long)]
     history: bool,
+    /// Export training data instead: `triplets` of a query, what should be near it and what should not
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["history", "vectors"])]
+    training: Option<Training>,
     /// Write the vectors to this file instead of the lines
     #[arg(long, value_name = "FILE.npy")]
     vectors: Option<PathBuf>,
+}
+
+/// Kinds of training data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Training {
+    /// Queries with positives along provenance and epistemic negatives (HELM A.16)
+    Triplets,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
@@ -57,7 +67,13 @@ fn write(
 ) -> Result<ExportReport, Failure> {
     let mut out = Watched::new(BufWriter::with_capacity(1 << 18, out));
     let export = if args.history { interchange::export_history } else { interchange::export };
-    let done = export(snapshot, &mut out, args.vectors.as_deref()).and_then(|report| {
+    let exported = match args.training {
+        Some(Training::Triplets) => {
+            interchange::export_triplets(snapshot, &mut out).map(|lines| ExportReport { lines, vectors: 0 })
+        }
+        None => export(snapshot, &mut out, args.vectors.as_deref()),
+    };
+    let done = exported.and_then(|report| {
         out.flush().map_err(|source| Error::File { path: PathBuf::new(), source })?;
         Ok(report)
     });

@@ -49,6 +49,7 @@ mod shown;
 mod space;
 mod statements;
 mod tiermem;
+mod training;
 mod verify;
 mod witness;
 mod write_back;

@@ -76,3 +76,14 @@ fn derived_files_are_made_anew_and_checkpoints_written() {
     assert!(run.stdout.contains("a checkpoint holds everything"), "{run:#?}");
     place.run(&["verify", "memory.holo"]).ok();
 }
+
+#[test]
+fn training_triplets_are_lines_of_json() {
+    let place = Place::with_trip();
+    let text = place.run(&["export", "memory.holo", "--training", "triplets"]).ok().stdout;
+    let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert!(line["query"]["text"].is_string() && !line["positives"].as_array().unwrap().is_empty(), "{text}");
+    let run = place.run(&["export", "memory.holo", "--training", "triplets", "--history"]);
+    assert_eq!(run.status, 2, "{run:#?}");
+    assert_eq!(place.run(&["export", "memory.holo", "--training", "pairs"]).status, 2);
+}
