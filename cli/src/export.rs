@@ -6,6 +6,7 @@
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::Format;
+use holotype::credit::CreditOptions;
 use holotype::interchange::{self, ExportReport};
 use holotype::plural::counted;
 use holotype::{Error, Snapshot};
@@ -24,9 +25,19 @@ pub(crate) struct Args {
     /// Export the log in commit order instead of the present state
     #[arg(long)]
     history: bool,
+    /// Export training data instead: kept rollouts with their credit (HiMPO)
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["history", "vectors"])]
+    training: Option<Training>,
     /// Write the vectors to this file instead of the lines
     #[arg(long, value_name = "FILE.npy")]
     vectors: Option<PathBuf>,
+}
+
+/// Data for training.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Training {
+    /// One line for each memory write of a kept rollout
+    Rollouts,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
@@ -56,8 +67,12 @@ fn write(
     failed: impl FnOnce(io::Error) -> Failure,
 ) -> Result<ExportReport, Failure> {
     let mut out = Watched::new(BufWriter::with_capacity(1 << 18, out));
-    let export = if args.history { interchange::export_history } else { interchange::export };
-    let done = export(snapshot, &mut out, args.vectors.as_deref()).and_then(|report| {
+    let done = match args.training {
+        Some(Training::Rollouts) => interchange::export_rollouts(snapshot, &mut out, &CreditOptions::default()),
+        None if args.history => interchange::export_history(snapshot, &mut out, args.vectors.as_deref()),
+        None => interchange::export(snapshot, &mut out, args.vectors.as_deref()),
+    };
+    let done = done.and_then(|report| {
         out.flush().map_err(|source| Error::File { path: PathBuf::new(), source })?;
         Ok(report)
     });

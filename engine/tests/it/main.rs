@@ -36,6 +36,7 @@ mod recall;
 mod reference;
 mod refusals;
 mod retain;
+mod rollouts;
 mod rules;
 mod salvage;
 mod settings;

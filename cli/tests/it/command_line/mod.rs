@@ -3,6 +3,7 @@
 mod bad_input;
 mod batch;
 mod beside;
+mod credit;
 mod demo;
 mod interchange;
 mod newcomer;
