@@ -12,6 +12,7 @@
 //! | 5 | a limit stopped it |
 //! | 130 | interrupted |
 
+mod audit;
 mod backup;
 mod batch;
 mod check_proof;
@@ -22,6 +23,7 @@ mod create;
 mod credit;
 mod database;
 mod demo;
+mod density;
 mod export;
 mod failure;
 mod fmt;
@@ -118,6 +120,8 @@ enum Command {
     Salvage(salvage::Args),
     /// Rebuild every derived file from the log
     Rebuild(rebuild::Args),
+    /// Measure how good memory was
+    Audit(audit::Args),
     /// Compute HiMPO advantages of memory writes from log-probabilities
     Credit(credit::Args),
     /// Print statements in canonical form
@@ -169,6 +173,7 @@ fn run(command: Command, format: Option<Format>) -> Result<Status, Failure> {
         Command::Backup(args) => backup::run(&args, format),
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
+        Command::Audit(args) => audit::run(&args, format),
         Command::Credit(args) => credit::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),

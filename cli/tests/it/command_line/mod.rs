@@ -5,6 +5,7 @@ mod batch;
 mod beside;
 mod credit;
 mod demo;
+mod density;
 mod interchange;
 mod newcomer;
 mod program;

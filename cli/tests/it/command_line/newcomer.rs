@@ -125,7 +125,7 @@ fn help_fits_the_terminal_and_breaks_no_word() {
     };
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let commands = "create import export query repl verify stats head prove check-proof key checkpoint seal compact \
-                    retain backup salvage rebuild credit fmt completions demo";
+                    retain backup salvage rebuild audit credit fmt completions demo";
     for command in std::iter::once("").chain(commands.split_whitespace()) {
         let whole = words(&help("1000", command));
         for columns in ["80", "100"] {
