@@ -16,6 +16,7 @@ mod erasing;
 mod links;
 pub(crate) mod merge;
 mod receipts;
+mod reflect;
 mod setup;
 mod updates;
 

@@ -13,6 +13,8 @@ mod flips;
 mod forget;
 mod format_document;
 mod golden;
+mod graph;
+mod guidance;
 mod hops;
 mod interchange;
 mod interchange_round_trip;
