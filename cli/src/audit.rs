@@ -1,10 +1,12 @@
-//! `holotype audit`: what was read and written, and how good it was, computed from the log.
+//! `holotype audit`: what was read and written, and how good it was, computed from the log; or, from a file of
+//! decisions alone, the information density of memory ([`density`]).
 //!
 //! The log knows what was retrieved. What else a step cost comes from a file of the caller's loop, one JSON object a
 //! line: `{"episode":"trip-42","step":3,"system":900,"history":1200,"tool":300,"micros":{"search":850}}`. Members that
 //! are absent are 0 tokens, or not measured.
 
 use crate::database;
+use crate::density;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
 use crate::screen::Screen;
@@ -20,7 +22,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The database
-    db: PathBuf,
+    #[arg(required_unless_present = "density")]
+    db: Option<PathBuf>,
     /// Only this episode; may be given several times
     #[arg(long, value_name = "ID")]
     episode: Vec<String>,
@@ -28,11 +31,20 @@ pub(crate) struct Args {
     /// `history` and `tool`, and `micros` with `search`, `expand` and `consolidate`; `-` is stdin
     #[arg(long, value_name = "FILE.jsonl")]
     tokens: Option<PathBuf>,
+    /// Instead, information density (PlugMem D) of decisions with and without memory: one JSON object a line, with
+    /// `base` and `mem`, the probabilities of the right action, and, where known, `tokens`, `budget` and `actions`; `-`
+    /// is stdin
+    #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = ["db", "episode", "tokens"])]
+    density: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
+    if let Some(decisions) = &args.density {
+        return density::run(decisions, format);
+    }
+    let db = args.db.as_deref().unwrap_or(Path::new(""));
     let costs = args.tokens.as_deref().map(read_costs).transpose()?.unwrap_or_default();
-    let database = database::to_read(&args.db)?;
+    let database = database::to_read(db)?;
     let episodes: Vec<&str> = args.episode.iter().map(String::as_str).collect();
     let report = database.snapshot().audit(&episodes, &costs)?;
     let out = &mut io::stdout().lock();

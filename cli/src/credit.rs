@@ -2,16 +2,24 @@
 //!
 //! Every line is printed with its credit appended; its own members stay as they were written. The whole file is read
 //! first, because `beta` (eq. 17) depends on all writes. With `--db`, the item of each write gets the mean of its
-//! smoothed advantage over rollouts as its utility, all in one commit.
+//! smoothed advantage over rollouts as its utility, all in one commit. With `--keep` the rollouts stay in the database,
+//! and the utility is that over all kept ones, so that files may come one after the other.
+//!
+//! A line with the tokens of a rollout gets the advantage of each token (eq. 15); after the last line follows the
+//! clipped objective over all of them (eq. 16).
 
 mod lines;
+mod tokens;
 
 use crate::failure::{Failure, Problem, Status};
 use crate::{database, script};
-use holotype::credit::{Credit, CreditError, CreditOptions, Credits, Deviation, Write, credit};
+use holotype::credit::{
+    Credit, CreditError, CreditOptions, Credits, Deviation, Rollout, RolloutStep, Write, credit, mean_credit,
+};
 use holotype::plural::counted;
 use holotype::{Durability, Mark, Target};
 use lines::Line;
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +30,15 @@ pub(crate) struct Args {
     /// Store the mean smoothed advantage of each `item` as its utility
     #[arg(long, value_name = "DB")]
     db: Option<PathBuf>,
+    /// Keep the rollouts in the database as training data; its utilities are then those over all kept rollouts
+    #[arg(long, requires = "db")]
+    keep: bool,
+    /// How far the ratio of eq. 16 counts from 1 (epsilon)
+    #[arg(long, value_name = "X", default_value_t = 0.2)]
+    clip: f64,
+    /// Weight of the KL estimate in eq. 16 (beta_KL)
+    #[arg(long, value_name = "X", default_value_t = 0.001)]
+    kl_weight: f64,
     /// Weight of memory credit on the tokens of a write (lambda_M, eq. 15)
     #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
     lambda: f64,
@@ -91,24 +108,36 @@ pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
     let text = if args.file.as_os_str() == "-" { script::read_stdin()? } else { script::read_file(&args.file)? };
     let name = if args.file.as_os_str() == "-" { "<stdin>".to_owned() } else { args.file.display().to_string() };
     let lines = lines::read(&text, &name)?;
-    let writes: Vec<Write<'_>> = lines.iter().map(Line::write).collect();
-    let credits = credit(&writes, &args.options()).map_err(|error| refused(error, &lines, &name))?;
-    if let Some(db) = &args.db {
-        store(db, &lines, &credits, &name)?;
+    let (of_tokens, scored): (Vec<&Line<'_>>, Vec<&Line<'_>>) = lines.iter().partition(|line| line.tokens.is_some());
+    let writes: Vec<Write<'_>> = scored.iter().map(|line| line.write()).collect();
+    let credits = credit(&writes, &args.options()).map_err(|error| refused(error, &scored, &name))?;
+    let mut scattered = tokens::scatter_all(&of_tokens, &writes, &credits, &name)?;
+    let objective = tokens::objective_of(&scattered, &of_tokens, (args.clip, args.kl_weight), &name)?;
+    match &args.db {
+        Some(db) if args.keep => keep(db, &scored, &args.options(), &name)?,
+        Some(db) => store(db, &scored, &writes, &credits, &name)?,
+        None => {}
     }
     let mut out = BufWriter::with_capacity(1 << 18, io::stdout().lock());
     let mut buffer = Vec::with_capacity(512);
-    for (line, credit) in lines.iter().zip(&credits.lines) {
+    let (mut credited, mut scattered) = (credits.lines.iter(), scattered.drain(..));
+    for line in &lines {
         buffer.clear();
-        render(line.text, credit, credits.beta, &mut buffer)?;
+        match line.tokens {
+            Some(_) => tokens::render(line.text, &scattered.next().unwrap_or_default().advantages, &mut buffer)?,
+            None => credited.next().map_or(Ok(()), |credit| render(line.text, credit, credits.beta, &mut buffer))?,
+        }
         out.write_all(&buffer)?;
+    }
+    if let Some(objective) = objective {
+        writeln!(out, "{objective}")?;
     }
     out.flush()?;
     Ok(Status::Done)
 }
 
 /// The refusal with the number of its line in the file, which counts blank lines too.
-fn refused(error: CreditError, lines: &[Line<'_>], file: &str) -> Failure {
+fn refused(error: CreditError, lines: &[&Line<'_>], file: &str) -> Failure {
     let number =
         |entry: usize| entry.checked_sub(1).and_then(|index| lines.get(index)).map_or(entry, |line| line.number);
     let error = error.map_lines(number);
@@ -148,29 +177,16 @@ fn render(text: &str, credit: &Credit, beta: f64, out: &mut Vec<u8>) -> io::Resu
 
 /// Sets the utility of every item named: the mean over rollouts of its mean smoothed advantage in each. An item that
 /// has this utility already is left alone, so that the command can be run again.
-fn store(db: &Path, lines: &[Line<'_>], credits: &Credits, file: &str) -> Result<(), Failure> {
-    let scored = lines.iter().zip(&credits.lines);
-    let scored = scored.filter_map(|(line, credit)| Some((line.item.as_deref()?, line, credit.write?.smoothed)));
-    let mut scored: Vec<(&str, &Line<'_>, f64)> = scored.collect();
-    // A canonical order of summation: the order of lines changes no bit.
-    scored
-        .sort_unstable_by_key(|(item, line, _)| (*item, &line.group, &line.rollout, line.scored.map(|(step, _)| step)));
+fn store(db: &Path, lines: &[&Line<'_>], writes: &[Write<'_>], credits: &Credits, file: &str) -> Result<(), Failure> {
+    let scored = lines.iter().zip(writes).zip(&credits.lines);
+    let scored =
+        scored.filter_map(|((line, write), credit)| Some((line.item.as_deref()?, write, credit.write?.smoothed)));
     let database = database::to_write(db)?;
-    let snapshot = database.snapshot();
     let mut transaction = database.begin()?;
     let mut changed = 0;
-    for of_item in scored.chunk_by(|a, b| a.0 == b.0) {
-        let rollouts = of_item.chunk_by(|a, b| (&a.1.group, &a.1.rollout) == (&b.1.group, &b.1.rollout));
-        let means =
-            rollouts.map(|rollout| rollout.iter().map(|(_, _, value)| value).sum::<f64>() / rollout.len() as f64);
-        let (sum, count) = means.fold((0.0, 0_u32), |(sum, count), mean| (sum + mean, count + 1));
-        let utility = (sum / f64::from(count)) as f32;
-        let [(item, line, _), ..] = of_item else { continue };
-        let id = transaction.find(&Target::Key((*item).to_owned())).map_err(|error| {
-            let problem = Problem::from(error).hint("`item` is the key of an item of the database");
-            problem.file(file).at(line.number as u64, 1)
-        })?;
-        let now = snapshot.item(id)?.attributes;
+    for (item, (utility, count)) in mean_credit(scored) {
+        let id = transaction.find(&Target::Key(item.to_owned())).map_err(|error| no_item(error, item, lines, file))?;
+        let now = transaction.attributes(id)?;
         if (now.utility.to_bits(), now.utility_count) != (utility.to_bits(), count) {
             transaction.mark(id, Mark::Utility(utility, count), None)?;
             changed += 1;
@@ -184,6 +200,69 @@ fn store(db: &Path, lines: &[Line<'_>], credits: &Credits, file: &str) -> Result
     database.close()?;
     database::note(&format!("the utility of {} changed", counted(changed, "items")));
     Ok(())
+}
+
+fn no_item(error: holotype::Error, item: &str, lines: &[&Line<'_>], file: &str) -> Problem {
+    let problem = Problem::from(error).hint("`item` is the key of an item of the database").file(file);
+    match lines.iter().find(|line| line.item.as_deref() == Some(item)) {
+        Some(line) => problem.at(line.number as u64, 1),
+        None => problem,
+    }
+}
+
+/// Keeps the rollouts that the database does not have, and sets the utility of items over all that it has then.
+fn keep(db: &Path, lines: &[&Line<'_>], options: &CreditOptions, file: &str) -> Result<(), Failure> {
+    let database = database::to_write(db)?;
+    let mut transaction = database.begin()?;
+    for item in lines.iter().filter_map(|line| line.item.as_deref()) {
+        transaction.find(&Target::Key(item.to_owned())).map_err(|error| no_item(error, item, lines, file))?;
+    }
+    let mut kept = 0;
+    for rollout in rollouts(lines).into_values() {
+        kept += u64::from(transaction.keep_rollout(&rollout)?);
+    }
+    let changed = transaction.credit_rollouts(options)?.len();
+    if transaction.is_empty() {
+        drop(transaction);
+    } else {
+        transaction.commit(Durability::Sync)?;
+    }
+    database.close()?;
+    let (kept, changed) = (counted(kept, "rollouts"), counted(changed as u64, "items"));
+    database::note(&format!("{kept} kept; the utility of {changed} changed"));
+    Ok(())
+}
+
+/// The rollouts of some lines. Texts of a whole rollout may stand on any of its lines.
+fn rollouts<'l>(lines: &'l [&Line<'_>]) -> BTreeMap<(&'l str, &'l str), Rollout> {
+    let mut found: BTreeMap<(&str, &str), Rollout> = BTreeMap::new();
+    for line in lines {
+        let rollout = found.entry((&line.group, &line.rollout)).or_insert_with(|| Rollout {
+            group: line.group.to_string(),
+            rollout: line.rollout.to_string(),
+            ..Rollout::default()
+        });
+        if let Some(reward) = line.reward {
+            rollout.reward = reward;
+        }
+        rollout.template = rollout.template.take().or_else(|| line.template.as_deref().map(str::to_owned));
+        let texts = line.texts.as_deref();
+        for (known, text) in [
+            (&mut rollout.question, texts.map(|texts| &texts.question)),
+            (&mut rollout.outcome, texts.map(|texts| &texts.outcome)),
+        ] {
+            if known.is_empty() {
+                known.extend(text.map(String::as_str));
+            }
+        }
+        if let Some((step, scores)) = line.scored {
+            let texts = texts.map(|texts| texts.step.clone()).unwrap_or_default();
+            let item = line.item.as_deref().map(str::to_owned);
+            rollout.steps.push(RolloutStep { step, texts, scores: Some(scores), item });
+        }
+    }
+    found.values_mut().for_each(|rollout| rollout.steps.sort_by_key(|step| step.step));
+    found
 }
 
 #[cfg(test)]
@@ -216,7 +295,9 @@ mod tests {
         let lines = lines::read(&text, "f").unwrap();
         let writes: Vec<Write<'_>> = lines.iter().map(Line::write).collect();
         let error = credit(&writes, &CreditOptions::default()).unwrap_err();
-        let Failure::Problem(problem) = refused(error, &lines, "f") else { panic!("a problem") };
+        let Failure::Problem(problem) = refused(error, &lines.iter().collect::<Vec<_>>(), "f") else {
+            panic!("a problem")
+        };
         assert_eq!((problem.about.line, problem.about.file.as_deref()), (Some(4), Some("f")));
         assert!(problem.message.contains("already has step 0 on line 2"), "{}", problem.message);
     }

@@ -6,6 +6,7 @@
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::Format;
+use holotype::credit::CreditOptions;
 use holotype::interchange::{self, ExportReport};
 use holotype::plural::counted;
 use holotype::{Error, Snapshot};
@@ -24,7 +25,7 @@ pub(crate) struct Args {
     /// Export the log in commit order instead of the present state
     #[arg(long)]
     history: bool,
-    /// Export training data instead: `triplets` of a query, what should be near it and what should not
+    /// Export training data instead
     #[arg(long, value_name = "KIND", conflicts_with_all = ["history", "vectors"])]
     training: Option<Training>,
     /// Write the vectors to this file instead of the lines
@@ -37,6 +38,8 @@ pub(crate) struct Args {
 enum Training {
     /// Queries with positives along provenance and epistemic negatives (HELM A.16)
     Triplets,
+    /// Memory writes of kept rollouts with their credit (HiMPO)
+    Rollouts,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
@@ -66,14 +69,15 @@ fn write(
     failed: impl FnOnce(io::Error) -> Failure,
 ) -> Result<ExportReport, Failure> {
     let mut out = Watched::new(BufWriter::with_capacity(1 << 18, out));
-    let export = if args.history { interchange::export_history } else { interchange::export };
-    let exported = match args.training {
+    let done = match args.training {
         Some(Training::Triplets) => {
             interchange::export_triplets(snapshot, &mut out).map(|lines| ExportReport { lines, vectors: 0 })
         }
-        None => export(snapshot, &mut out, args.vectors.as_deref()),
+        Some(Training::Rollouts) => interchange::export_rollouts(snapshot, &mut out, &CreditOptions::default()),
+        None if args.history => interchange::export_history(snapshot, &mut out, args.vectors.as_deref()),
+        None => interchange::export(snapshot, &mut out, args.vectors.as_deref()),
     };
-    let done = exported.and_then(|report| {
+    let done = done.and_then(|report| {
         out.flush().map_err(|source| Error::File { path: PathBuf::new(), source })?;
         Ok(report)
     });

@@ -23,6 +23,7 @@ mod create;
 mod credit;
 mod database;
 mod demo;
+mod density;
 mod export;
 mod failure;
 mod fmt;
@@ -98,7 +99,7 @@ enum Command {
     Verify(verify::Args),
     /// Show what a database holds, and its limits
     Stats(stats::Args),
-    /// Measure what was read and written: epistemic errors, tokens, faithfulness, operations
+    /// Measure what was read and written, and how good it was
     Audit(audit::Args),
     /// Draw an item with its evidence and its dependents
     Graph(graph::Args),

@@ -171,6 +171,8 @@ words! {
         Source = "source",
         /// The item's utility.
         Utility = "utility",
+        /// The return score of a procedure.
+        ReturnScore = "return_score",
         /// How much the words of a trace's neighbours in its log count for it.
         Context = "context",
         /// What is taken off for a claim that lost.
@@ -441,6 +443,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "remember",
     "replay",
     "return",
+    "return_score",
     "rounds",
     "score",
     "segments",

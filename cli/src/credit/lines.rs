@@ -6,15 +6,24 @@
 //! ```
 //!
 //! `group` and `rollout` are strings or whole numbers. A score is a mean log-probability, or the array of its tokens'.
-//! A line without any of `step`, `s_prev`, `s_now` and `log_h` gives a reward alone. Other members pass through.
+//! A line without any of `step`, `s_prev`, `s_now` and `log_h` gives a reward alone. `template` names the prompts that
+//! the scores were measured with. The texts `question outcome mem think call observation` are kept with the rollout if
+//! it is kept. Other members pass through.
+//!
+//! A line with `policy` is the tokens of a rollout, with the spans of its memory writes (eqs. 15 and 16):
+//!
+//! ```text
+//! {"group":"g1","rollout":0,"policy":[-0.1,-0.2,-0.7],"old":[-0.1,-0.3,-0.7],"reference":[-0.2,-0.2,-0.6],
+//!  "mem":[{"step":0,"start":1,"end":3}]}
+//! ```
 
 use crate::failure::Problem;
-use holotype::credit::{Scores, Write, mean_log_prob};
+use holotype::credit::{MemSpan, RunStep, Scores, Write, mean_log_prob};
 use holotype::interchange::json::{JsonError, JsonType, Parser, quoted};
 use std::borrow::Cow;
 
 /// Members this command adds, which a line may therefore not have.
-const COMPUTED: [&str; 9] = [
+const COMPUTED: [&str; 10] = [
     "delta",
     "delta_hat",
     "log_rho",
@@ -24,6 +33,7 @@ const COMPUTED: [&str; 9] = [
     "smoothed",
     "trajectory_advantage",
     "token_advantage",
+    "advantages",
 ];
 
 /// One line of the file.
@@ -34,15 +44,42 @@ pub(super) struct Line<'t> {
     pub(super) text: &'t str,
     pub(super) group: Cow<'t, str>,
     pub(super) rollout: Cow<'t, str>,
-    reward: Option<f64>,
+    pub(super) reward: Option<f64>,
     pub(super) scored: Option<(u64, Scores)>,
     /// The key of the item that holds the memory written.
     pub(super) item: Option<Cow<'t, str>>,
+    pub(super) template: Option<Cow<'t, str>>,
+    pub(super) texts: Option<Box<Texts>>,
+    /// The tokens of the rollout, on a line that is no write and no reward.
+    pub(super) tokens: Option<Box<Tokens>>,
+}
+
+/// The texts of a step.
+#[derive(Default)]
+pub(super) struct Texts {
+    pub(super) question: String,
+    pub(super) outcome: String,
+    pub(super) step: RunStep,
+}
+
+/// Log-probabilities of the tokens of a rollout.
+#[derive(Default)]
+pub(super) struct Tokens {
+    pub(super) policy: Vec<f64>,
+    pub(super) old: Option<Vec<f64>>,
+    pub(super) reference: Vec<f64>,
+    pub(super) spans: Vec<MemSpan>,
 }
 
 impl Line<'_> {
     pub(super) fn write(&self) -> Write<'_> {
-        Write { group: &self.group, rollout: &self.rollout, reward: self.reward, scored: self.scored }
+        Write {
+            group: &self.group,
+            rollout: &self.rollout,
+            reward: self.reward,
+            scored: self.scored,
+            template: self.template.as_deref(),
+        }
     }
 }
 
@@ -69,6 +106,28 @@ struct Members<'t> {
     s_now: Option<f64>,
     log_h: Option<f64>,
     item: Option<Cow<'t, str>>,
+    template: Option<Cow<'t, str>>,
+    texts: Option<Box<Texts>>,
+    tokens: Option<Box<Tokens>>,
+    has_policy: bool,
+}
+
+impl Members<'_> {
+    fn text(&mut self, name: &str, text: String) {
+        let texts = self.texts.get_or_insert_default();
+        *match name {
+            "question" => &mut texts.question,
+            "outcome" => &mut texts.outcome,
+            "mem" => &mut texts.step.memory,
+            "think" => &mut texts.step.think,
+            "call" => &mut texts.step.call,
+            _ => &mut texts.step.observation,
+        } = text;
+    }
+
+    fn tokens(&mut self) -> &mut Tokens {
+        self.tokens.get_or_insert_default()
+    }
 }
 
 fn read_line(text: &str, number: usize) -> Result<Line<'_>, JsonError> {
@@ -85,6 +144,21 @@ fn read_line(text: &str, number: usize) -> Result<Line<'_>, JsonError> {
             "log_h" => members.log_h = Some(score(parser)?),
             "item" if parser.null()? => {}
             "item" => members.item = Some(parser.string()?),
+            "template" if parser.null()? => {}
+            "template" => members.template = Some(parser.string()?),
+            "policy" => {
+                members.has_policy = true;
+                members.tokens().policy = floats(parser)?;
+            }
+            "old" if parser.peek()? == JsonType::Array => members.tokens().old = Some(floats(parser)?),
+            "reference" if parser.peek()? == JsonType::Array => members.tokens().reference = floats(parser)?,
+            "mem" if parser.peek()? == JsonType::Array => members.tokens().spans = spans(parser)?,
+            name @ ("question" | "outcome" | "mem" | "think" | "call" | "observation")
+                if parser.peek()? == JsonType::String =>
+            {
+                let text = parser.string()?.into_owned();
+                members.text(name, text);
+            }
             computed if COMPUTED.contains(&computed) => {
                 let error = JsonError::new(name.offset, format!("{} is what this command computes", quoted(computed)));
                 return Err(error.with_hint("give it the lines from before they were credited"));
@@ -95,6 +169,7 @@ fn read_line(text: &str, number: usize) -> Result<Line<'_>, JsonError> {
     })?;
     parser.end()?;
     let missing = |name: &str| JsonError::new(0, format!("the line has no `{name}`"));
+    let tokens = members.tokens.filter(|_| members.has_policy);
     let scored = match (members.step, members.s_prev, members.s_now, members.log_h) {
         (None, None, None, None) => None,
         (Some(step), Some(s_prev), Some(s_now), Some(log_h)) => Some((step, Scores { s_prev, s_now, log_h })),
@@ -118,7 +193,46 @@ fn read_line(text: &str, number: usize) -> Result<Line<'_>, JsonError> {
         reward: members.reward,
         scored,
         item: members.item,
+        template: members.template,
+        texts: members.texts,
+        tokens,
     })
+}
+
+/// Log-probabilities of tokens.
+fn floats(parser: &mut Parser<'_>) -> Result<Vec<f64>, JsonError> {
+    let mut numbers = Vec::new();
+    parser.array(|parser, _| {
+        numbers.push(float(parser)?);
+        Ok(())
+    })?;
+    Ok(numbers)
+}
+
+/// The spans of the memory writes of a rollout: `[{"step":0,"start":1,"end":3}]`, the end exclusive.
+fn spans(parser: &mut Parser<'_>) -> Result<Vec<MemSpan>, JsonError> {
+    let mut spans = Vec::new();
+    parser.array(|parser, _| {
+        let offset = parser.offset();
+        let [mut step, mut start, mut end] = [None; 3];
+        parser.object(|parser, name| {
+            let place = match name.text {
+                "step" => &mut step,
+                "start" => &mut start,
+                "end" => &mut end,
+                _ => return Err(JsonError::new(name.offset, "a span has `step`, `start` and `end`")),
+            };
+            *place = Some(whole(parser)?);
+            Ok(())
+        })?;
+        let at = |token: u64| usize::try_from(token).unwrap_or(usize::MAX);
+        let (Some(step), Some(start), Some(end)) = (step, start, end) else {
+            return Err(JsonError::new(offset, "a span has `step`, `start` and `end`"));
+        };
+        spans.push(MemSpan { step, tokens: at(start)..at(end) });
+        Ok(())
+    })?;
+    Ok(spans)
 }
 
 /// A string, or a whole number as its text.
@@ -157,11 +271,7 @@ fn score(parser: &mut Parser<'_>) -> Result<f64, JsonError> {
         return float(parser);
     }
     let offset = parser.offset();
-    let mut tokens = Vec::new();
-    parser.array(|parser, _| {
-        tokens.push(float(parser)?);
-        Ok(())
-    })?;
+    let tokens = floats(parser)?;
     mean_log_prob(&tokens).ok_or_else(|| JsonError::new(offset, "expected the log-probability of at least one token"))
 }
 

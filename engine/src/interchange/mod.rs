@@ -31,7 +31,8 @@ pub mod writer;
 mod export;
 mod import;
 mod parse;
-mod training;
+mod rollouts;
+mod triplets;
 
 pub use export::{ExportReport, export, export_history};
 pub use import::{ImportOptions, ImportReport, LINES_PER_TRANSACTION, import};
@@ -40,7 +41,8 @@ pub use line::{FieldValue, Line, Pointer, Stated, Unit, VectorRef};
 
 pub use npy::{NpyError, NpyReader, NpyWriter, Precision};
 pub use reader::{LineError, LineReader, MAX_LINE_LEN};
-pub use training::export_triplets;
+pub use rollouts::export_rollouts;
+pub use triplets::export_triplets;
 pub use writer::{LineWriter, WriteError, encode};
 
 /// The utility of an item, if it was ever given one.

@@ -425,9 +425,11 @@ impl<'a> Filter<'a> {
                 ItemRef::Key(key) if by_name => {
                     let mut found: Vec<ItemId> = self.state().item_by_key(key)?.into_iter().collect();
                     let kind = if edge == Edge::Mentions { Kind::Concept } else { Kind::Intent };
+                    // A text may state several names, divided by `|` or on lines of their own.
+                    let states = |text: &str| text.split(['|', '\n']).any(|name| name.trim().eq_ignore_ascii_case(key));
                     let all = self.select(Column::Kind, &|byte| byte as u8 == kind.to_byte())?;
                     for id in all.iter().map(ItemId) {
-                        if !found.contains(&id) && self.snapshot.content(id)?.text().eq_ignore_ascii_case(key) {
+                        if !found.contains(&id) && states(self.snapshot.content(id)?.text()) {
                             found.push(id);
                         }
                     }

@@ -9,6 +9,7 @@ pub(crate) mod controller;
 pub(crate) mod escalation;
 pub(crate) mod filter;
 pub(crate) mod glob;
+pub(crate) mod guidance;
 pub(crate) mod item_attributes;
 pub(crate) mod item_view;
 pub(crate) mod key_lookup;

@@ -155,6 +155,9 @@ pub(crate) fn on_pages(snapshot: &Snapshot, traces: &Bits) -> Result<Candidates>
     }
     Ok(all.into_iter().collect())
 }
+/// Items from which a lift to episodes asks for several votes, and how many, where a path states none (PlugMem A.1).
+const MANY: usize = 30;
+const VOTES_OF_MANY: usize = 3;
 
 /// Lifts items to the traces, pages or episodes they came from: those with enough votes, most votes first.
 pub(crate) fn lift(
@@ -184,7 +187,9 @@ pub(crate) fn lift(
             }
         }
     }
-    let mut targets: Vec<_> = votes.into_iter().filter(|(_, voters)| voters.len() >= lift.votes.max(1)).collect();
+    let asks_for_many = plan.judge.is_some() && lift.noun == Noun::Episodes && from.len() >= MANY;
+    let least = lift.votes.unwrap_or(if asks_for_many { VOTES_OF_MANY } else { 1 }).max(1);
+    let mut targets: Vec<_> = votes.into_iter().filter(|(_, voters)| voters.len() >= least).collect();
     targets.sort_by_key(|(target, voters)| (std::cmp::Reverse(voters.len()), *target));
     targets.truncate(lift.count);
     let steps = vec![format!("lift: {} from {}", targets.len(), counted(from.len() as u64, "items"))];

@@ -123,13 +123,14 @@ pub(crate) fn explain(snapshot: &Snapshot, recall: &ast::Recall) -> Result<Steps
         ));
     }
     let w = &plan.weights;
-    steps.push((
-        "score".to_owned(),
-        format!(
-            "similarity {}, words {}, recency {}, status {}, source {}, utility {}, context {}, conflict {}",
-            w.similarity, w.words, w.recency, w.status, w.source, w.utility, w.context, w.conflict
-        ),
-    ));
+    let mut weights = format!(
+        "similarity {}, words {}, recency {}, status {}, source {}, utility {}, context {}, conflict {}",
+        w.similarity, w.words, w.recency, w.status, w.source, w.utility, w.context, w.conflict
+    );
+    if w.return_score != 0.0 {
+        weights.push_str(&format!(", return_score {}", w.return_score));
+    }
+    steps.push(("score".to_owned(), weights));
     Ok(steps)
 }
 

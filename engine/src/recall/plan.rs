@@ -93,7 +93,8 @@ pub(crate) struct LiftPlan {
     pub(crate) noun: Noun,
     /// How many traces, pages or episodes are kept.
     pub(crate) count: usize,
-    pub(crate) votes: usize,
+    /// If a path states none, [`containers::lift`](super::containers::lift) decides.
+    pub(crate) votes: Option<usize>,
 }
 
 /// Stages that are walked again and again (PlugMem 3.2).
@@ -546,7 +547,7 @@ fn stages(filter: &Filter<'_>, clauses: &Clauses, rows: Option<u64>) -> Result<(
                 let count = number(&lift.count);
                 // All traces of the container_limit that are kept are rows.
                 let mut stage = draft(noun, count.or(default_count(5)).filter(|_| !is_container_stage), false);
-                let votes = number(&lift.votes).map_or(1, size);
+                let votes = number(&lift.votes).map(size);
                 stage.lift = Some(LiftPlan { noun, count: count.map_or(usize::MAX, size), votes });
                 drafts.push(stage);
                 continue;

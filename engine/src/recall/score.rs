@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! S(item; q) = l_sim * cos(v_q, v) + l_words * w(item; q) + l_time * g(dt)
-//!            + l_status * w(status) + l_src * w(source) + l_util * utility - l_conf * [a claim of it lost]
+//!            + l_status * w(status) + l_src * w(source) + l_util * utility + l_ret * return_score / 10
+//!            - l_conf * [a claim of it lost]
 //! g(dt) = exp(-ln 2 * dt / half-life),  dt below 0 counts as 0
 //! ```
 //!
@@ -18,6 +19,9 @@ use crate::state::settings;
 use crate::{Error, Result};
 use holotype_query::Part;
 use holotype_query::ast::{Interval, Score, ScoreBase, Term};
+
+/// The highest return score (PlugMem C.2).
+const MOST_RETURN: f32 = 10.0;
 
 /// The unit of recency's half-life: clock time, or steps of the reader's episode.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +39,7 @@ pub(crate) struct Weights {
     pub(crate) status: f32,
     pub(crate) source: f32,
     pub(crate) utility: f32,
+    pub(crate) return_score: f32,
     pub(crate) context: f32,
     pub(crate) conflict: f32,
     /// Only turns lend words to their neighbours, and only to turns.
@@ -61,7 +66,7 @@ impl Weights {
             }
         };
         if score.base == ScoreBase::Zero {
-            (weights.utility, weights.context, weights.conflict) = (0.0, 0.0, 0.0);
+            (weights.utility, weights.return_score, weights.context, weights.conflict) = (0.0, 0.0, 0.0, 0.0);
             weights.abstains = false;
         }
         for term in &score.terms {
@@ -104,6 +109,7 @@ impl Weights {
             status: 10.0,
             source: 1.0,
             utility: 0.0,
+            return_score: 0.0,
             context: 0.0,
             conflict: 1.0,
             context_of_turns: false,
@@ -132,6 +138,7 @@ impl Weights {
             Part::Status => self.status = weight,
             Part::Source => self.source = weight,
             Part::Utility => self.utility = weight,
+            Part::ReturnScore => self.return_score = weight,
             Part::Context => self.context = weight,
             Part::Conflict => self.conflict = weight,
         }
@@ -155,7 +162,7 @@ impl Weights {
     /// The scalars that the terms read.
     pub(crate) fn reads(&self) -> Reads {
         let step = matches!(self.half_life, HalfLife::Steps(_));
-        Reads { step, utility: self.utility != 0.0, ..Reads::ALL }
+        Reads { step, utility: self.utility != 0.0, return_score: self.return_score != 0.0, ..Reads::ALL }
     }
 
     /// The recency g of an item for a reader, between 0 and 1.
@@ -192,7 +199,7 @@ impl Weights {
             recency: self.recency * self.recency_of(item, reader_position),
             status: item.status.map_or(0.0, |status| self.status * self.statuses[usize::from(status.to_byte())]),
             source: item.source.map_or(0.0, |source| self.source * self.sources[usize::from(source.to_byte())]),
-            utility: self.utility * item.utility,
+            utility: self.utility * item.utility + self.return_score * f32::from(item.return_score) / MOST_RETURN,
             conflict: if item.conflict.is_some() { 0.0 - self.conflict } else { 0.0 },
             relaxed: -self.status * relaxed as f32,
         }

@@ -18,6 +18,7 @@ mod listing;
 mod merge;
 pub(crate) mod prepared;
 pub(crate) mod prune;
+mod rollouts;
 pub(crate) mod rows;
 mod selected;
 mod show;

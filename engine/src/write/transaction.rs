@@ -16,6 +16,7 @@ mod erasing;
 mod links;
 pub(crate) mod merge;
 mod receipts;
+mod reflect;
 mod resolving;
 mod setup;
 mod updates;

@@ -15,6 +15,8 @@ mod flips;
 mod forget;
 mod format_document;
 mod golden;
+mod graph;
+mod guidance;
 #[path = "../../examples/helm.rs"]
 mod helm_example;
 mod hops;
@@ -41,6 +43,7 @@ mod recall;
 mod reference;
 mod refusals;
 mod retain;
+mod rollouts;
 mod rules;
 mod salvage;
 mod settings;

@@ -7,7 +7,7 @@
 use super::error::{CreditError, Refusal};
 use super::options::{CreditOptions, Deviation};
 use super::write::{Scores, Write};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Numbers beyond this could overflow when squared and summed.
 const MAX_MAGNITUDE: f64 = 1e100;
@@ -68,13 +68,14 @@ pub struct Credits {
 /// # Errors
 ///
 /// In this order: an option out of range; the first line with a number that is not finite or beyond 1e100; the first
-/// with a step or reward line that its rollout already has; the first with another reward; the first of a rollout
-/// without one.
+/// with scores of another template; the first with a step or reward line that its rollout already has; the first with
+/// another reward; the first of a rollout without one.
 pub fn credit(writes: &[Write<'_>], options: &CreditOptions) -> Result<Credits, CreditError> {
     options.check()?;
     for (index, write) in writes.iter().enumerate() {
         check(write).map_err(|refusal| CreditError::at(index + 1, refusal))?;
     }
+    refuse_other_templates(writes)?;
     let plan = Plan::of(writes)?;
     let advantages = plan.trajectory_advantages(options);
     let mut rows = plan.siblings_first(writes);
@@ -99,6 +100,35 @@ pub fn credit(writes: &[Write<'_>], options: &CreditOptions) -> Result<Credits, 
         line.write = Some(row.credit);
     }
     Ok(Credits { beta, lines })
+}
+
+/// The utility of each item and the number of rollouts it rests on: the mean over rollouts of its mean smoothed credit
+/// in each. `credited` are items with the line of their write and its smoothed credit; their order changes no bit.
+pub fn mean_credit<'l, K: Ord + Copy>(
+    credited: impl Iterator<Item = (K, &'l Write<'l>, f64)>,
+) -> BTreeMap<K, (f32, u32)> {
+    let mut credited: Vec<(K, &Write<'_>, f64)> = credited.collect();
+    let step = |write: &Write<'_>| write.scored.map(|(step, _)| step);
+    credited.sort_by(|a, b| (a.0, a.1.group, a.1.rollout, step(a.1)).cmp(&(b.0, b.1.group, b.1.rollout, step(b.1))));
+    let of_item = |of_item: &[(K, &Write<'_>, f64)]| {
+        let rollouts = of_item.chunk_by(|a, b| (a.1.group, a.1.rollout) == (b.1.group, b.1.rollout));
+        let mean = |rollout: &[(K, &Write<'_>, f64)]| {
+            rollout.iter().map(|(.., value)| value).sum::<f64>() / rollout.len() as f64
+        };
+        let (sum, count) = rollouts.fold((0.0, 0_u32), |(sum, count), rollout| (sum + mean(rollout), count + 1));
+        Some((of_item.first()?.0, ((sum / f64::from(count)) as f32, count)))
+    };
+    credited.chunk_by(|a, b| a.0 == b.0).filter_map(of_item).collect()
+}
+
+/// Refuses the first line, in the order given, whose template is not that of the first line with one.
+fn refuse_other_templates(writes: &[Write<'_>]) -> Result<(), CreditError> {
+    let mut stated = writes.iter().enumerate().filter_map(|(line, write)| Some((line, write.template?)));
+    let Some((earlier, earlier_template)) = stated.next() else { return Ok(()) };
+    let Some((line, template)) = stated.find(|(_, template)| *template != earlier_template) else { return Ok(()) };
+    let (template, earlier_template) = (template.to_owned(), earlier_template.to_owned());
+    let refusal = Refusal::TwoTemplates { template, earlier_template, earlier: earlier + 1 };
+    Err(CreditError::at(line + 1, refusal))
 }
 
 fn check(write: &Write<'_>) -> Result<(), Refusal> {

@@ -80,6 +80,16 @@ pub enum Refusal {
         /// The rollout.
         rollout: String,
     },
+    /// Scores of two templates, whose `log rho` cannot be compared (A.4).
+    #[error("the scores were measured with template {template:?}, those of line {earlier} with {earlier_template:?}")]
+    TwoTemplates {
+        /// The template of this line.
+        template: String,
+        /// The template of the earlier line.
+        earlier_template: String,
+        /// The earlier line.
+        earlier: usize,
+    },
     /// A line has neither a write nor a reward.
     #[error("the line has neither a write nor a reward")]
     Empty,
@@ -105,7 +115,8 @@ impl CreditError {
         match &mut self.refusal {
             Refusal::DuplicateWrite { earlier, .. }
             | Refusal::DuplicateReward { earlier, .. }
-            | Refusal::TwoRewards { earlier, .. } => *earlier = map(*earlier),
+            | Refusal::TwoRewards { earlier, .. }
+            | Refusal::TwoTemplates { earlier, .. } => *earlier = map(*earlier),
             _ => {}
         }
         self

@@ -25,19 +25,37 @@
 //! - The sequence of eq. 14 is the rollout's writes by step; gaps between steps do not matter.
 //!
 //! The order of the input changes no bit of the output: every sum runs in the order of (group, step, rollout).
+//! Around the equations: [`Template`] makes the prompts of the three measurements, [`Scoreboard`] takes them from a
+//! policy, [`intervene`] plants faults in stored runs and [`deconfound`] measures how well credit finds them (Appendix
+//! D), [`Truncation`] fits a run's context into a budget (B.2).
+//!
 //! Cost: O(n log n) time for n lines, about 200 bytes of memory each.
 
 mod compute;
+mod deconfound;
 mod error;
+mod intervene;
 mod objective;
 mod options;
+mod rollout;
+mod run;
+mod template;
+mod truncate;
 mod write;
 
-pub use compute::{Credit, Credits, WriteCredit, credit};
+pub use compute::{Credit, Credits, WriteCredit, credit, mean_credit};
+pub use deconfound::{Blame, Deconfounding, blame, deconfound, utilities};
 pub use error::{CreditError, Refusal};
+pub use intervene::{ChangeAnswer, Corrupted, Corruptor, Intervened, Intervention, Module, intervene};
 pub use objective::{MemSpan, Objective, ObjectiveOptions, RolloutTokens, mean_log_prob, objective, scatter};
 pub use options::{CreditOptions, Deviation};
+pub use rollout::{Rollout, RolloutStep};
+pub use run::{Run, RunStep, Scoreboard, Scorer, Scoring, WordScorer};
+pub use template::{PreWriteState, Template};
+pub use truncate::{Truncated, Truncation};
 pub use write::{Scores, Write};
 
+#[cfg(test)]
+mod planted;
 #[cfg(test)]
 mod tests;

@@ -113,7 +113,7 @@ fn lines() -> impl Strategy<Value = Vec<Write<'static>>> {
             if seen.insert((group, rollout, step)) {
                 let scored = step.map(|step| (step, Scores { s_prev, s_now, log_h }));
                 let reward = Some(f64::from(rewards[group * 4 + rollout]) * 0.5);
-                writes.push(Write { group: NAMES[group], rollout: NAMES[rollout], reward, scored });
+                writes.push(Write { group: NAMES[group], rollout: NAMES[rollout], reward, scored, template: None });
             }
         }
         writes
@@ -241,7 +241,10 @@ fn each_refusal_names_its_line() {
             Write::new("g", "1", 0, scores(0.0, 0.0, 0.0)),
             "line 2: no line gives the reward of group \"g\", rollout \"1\"",
         ),
-        (Write { group: "g", rollout: "1", reward: None, scored: None }, "line 2: the line has neither"),
+        (
+            Write { group: "g", rollout: "1", reward: None, scored: None, template: None },
+            "line 2: the line has neither",
+        ),
     ] {
         let error = refused(write);
         assert!(error.starts_with(told), "{error}");

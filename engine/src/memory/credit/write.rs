@@ -23,17 +23,20 @@ pub struct Write<'a> {
     pub reward: Option<f64>,
     /// The step of the write with its scores; `None` on a line that only gives a reward.
     pub scored: Option<(u64, Scores)>,
+    /// The template that the scores were measured with ([`Template::id`](super::Template::id)), if it is known; all
+    /// that are known agree.
+    pub template: Option<&'a str>,
 }
 
 impl<'a> Write<'a> {
     /// A memory write at a step of a rollout.
     pub fn new(group: &'a str, rollout: &'a str, step: u64, scores: Scores) -> Self {
-        Write { group, rollout, reward: None, scored: Some((step, scores)) }
+        Write { group, rollout, reward: None, scored: Some((step, scores)), template: None }
     }
 
     /// The reward of a rollout, which counts for eq. 3 even if the rollout wrote no memory.
     pub fn reward_only(group: &'a str, rollout: &'a str, reward: f64) -> Self {
-        Write { group, rollout, reward: Some(reward), scored: None }
+        Write { group, rollout, reward: Some(reward), scored: None, template: None }
     }
 
     /// The same line with the reward of its rollout.

@@ -6,6 +6,8 @@
 //! | unit to facts and concepts | [`Extractor`] | [`Sentences`]: sentences verbatim; names, codes, quoted titles |
 //! | segment to procedure, with a score | [`ProcedureWriter`] | [`Actions`]: its actions; the mean reward |
 //! | two intents to one | [`IntentMerger`] | [`JoinIntents`] |
+//! | two facts to one (C.5) | [`FactMerger`] | [`MergeByWords`] |
+//! | a new fact beside known ones (F) | [`Reflector`] | [`ReflectByWords`] |
 //!
 //! A model fills a role by implementing its trait. What a role answers is checked against the limits here: at most
 //! [`MOST_FACTS`] facts a unit, of at most [`MOST_SENTENCES`] sentences, and return scores from 1 to 10. Anything else
@@ -13,10 +15,12 @@
 
 mod concepts;
 mod merging;
+mod reflecting;
 mod sentences;
 
 pub use concepts::concepts_of;
 pub use merging::{FactMerger, MergeByWords, MergedFact, Relation};
+pub use reflecting::{ReflectByWords, Reflection, Reflector};
 pub use sentences::sentences;
 
 use crate::{Error, Result};

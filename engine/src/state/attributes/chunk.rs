@@ -188,6 +188,10 @@ impl Chunk {
             step: if has_step { Some(self.value(layout.step, id)?) } else { None },
             time: if flags & flag::TIME != 0 { Some(self.value(layout.time, id)?) } else { None },
             utility: if reads.utility { self.value(layout.utility, id)? } else { 0.0 },
+            return_score: match reads.return_score {
+                true => Some(self.value(layout.return_score, id)?).filter(|score| *score != NO_U8).unwrap_or(0),
+                false => 0,
+            },
             conflict: if reads.conflict { self.optional(layout.conflict, id)? } else { None },
             tokens: if reads.tokens { self.value(layout.tokens, id)? } else { 0 },
         })
