@@ -19,6 +19,13 @@ use crate::state::replay::replay;
 use holotype_storage::log::{Log, Lsn, Until};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a handle that takes turns waits for its own background jobs before it shows an older state, and the pause
+/// between attempts.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_micros(50);
 
 impl Holotype {
     /// Applies everything that the writer has made durable since to a database that is open for reading. Returns true
@@ -76,11 +83,18 @@ impl Holotype {
             return Ok(false);
         }
         let durable = core.lock.status()?.map_or(Lsn(0), |status| status.durable);
-        if durable <= core.log.end() {
-            return Ok(false);
-        }
-        let Some(mut writer) = core.try_lock_writer().filter(|writer| writer.poisoned.is_none()) else {
-            return Ok(false);
+        let patience = Instant::now() + PATIENCE;
+        let mut writer = loop {
+            if durable <= core.log.end() {
+                return Ok(false);
+            }
+            match core.try_lock_writer() {
+                Some(writer) if writer.poisoned.is_some() => return Ok(false),
+                Some(writer) => break writer,
+                // A background job of this handle has it for a moment.
+                None if Instant::now() < patience => sleep(PAUSE),
+                None => return Ok(false),
+            }
         };
         let is_new = core.follow_others(&mut writer, Until::Durable(durable))?;
         drop(writer);
