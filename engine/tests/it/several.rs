@@ -93,6 +93,23 @@ fn two_handles_write_alternately_and_see_each_other() {
     check(&vfs, vec![one, other]);
 }
 
+/// Nothing was ever written when the second handle opens.
+#[test]
+fn handles_of_an_empty_database_see_each_other() {
+    let vfs = on_sim();
+    let one = Holotype::create_on(Arc::clone(&vfs), PATH, options()).unwrap();
+    let (other, third) = (open(&vfs), open(&vfs));
+    for (number, handle) in [&one, &other, &third, &one].into_iter().enumerate() {
+        let mut transaction = handle.begin().unwrap();
+        transaction.record(NewTrace::turn("shared", format!("turn {number}"))).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+        for reader in [&one, &other, &third] {
+            assert_eq!(reader.snapshot().len(), number as u32 + 1, "after handle {number}");
+        }
+    }
+    check(&vfs, vec![one, other, third]);
+}
+
 #[test]
 fn what_is_not_synced_is_handed_over_too() {
     let vfs = on_sim();
