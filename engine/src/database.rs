@@ -4,7 +4,8 @@ use crate::core::files::Files;
 use crate::core::handle::{Closer, Holotype};
 use crate::core::witness::Witness;
 use crate::core::{Core, OpenReport, Opened};
-use crate::derive::open::{OpenMode, open};
+use crate::derive::log_reader::log_limits;
+use crate::derive::open::{self, OpenMode};
 use crate::derive::{checkpoint, merge};
 use crate::options::{Durability, Options};
 use crate::read::snapshot::Snapshot;
@@ -13,8 +14,7 @@ use crate::state::content::{ContentReader, OwnItems};
 use crate::write::transaction::Transaction;
 use crate::{Error, Result};
 use holotype_storage::catalog::Catalog;
-use holotype_storage::lock::Lock;
-use holotype_storage::log::{Head, Log, LogLimits, LogOptions};
+use holotype_storage::log::{Head, Log, LogOptions};
 use holotype_storage::vfs::{OsVfs, Vfs};
 use std::path::Path;
 use std::sync::Arc;
@@ -42,22 +42,29 @@ impl Holotype {
         }
         crate::state::settings::canonical("rules", &options.rules.to_string())?;
         files.create_dirs()?;
-        let lock = Lock::writer(files.vfs.as_ref(), &files.lock())?;
+        let lock = open::lock(&files, &options)?;
         let mut id = [0; 16];
         getrandom::fill(&mut id)
             .map_err(|error| Error::File { path: files.dir.clone(), source: std::io::Error::other(error) })?;
         let witness = Witness::create(&files, &options, id)?;
-        let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
+        let limits = log_limits(&options);
         let log_options = LogOptions { page_size: options.page_size, limits, ..LogOptions::new(id) };
         let log = Log::create(Arc::clone(&files.vfs), &files.log_dir(), &log_options)?;
         let catalog = Catalog::create(files.vfs.as_ref(), &files.catalog(), id, &options.catalog())?;
         let mut state = State::empty(Some(&catalog))?;
         state.head = log.head();
+        let catalog = if options.takes_turns() {
+            log.share()?;
+            open::share_catalog(&files, &options, &mut state, catalog)?;
+            None
+        } else {
+            Some(catalog)
+        };
         let opened = Opened {
             files,
             options: options.clone(),
             log: Arc::new(log),
-            catalog: Some(catalog),
+            catalog,
             state,
             lock,
             witness,
@@ -129,7 +136,7 @@ impl Holotype {
         if !files.exists()? {
             return Err(Error::NotFound { path: path.to_owned() });
         }
-        let (opened, replayed) = open(files, options, derive)?;
+        let (opened, replayed) = open::open(files, options, derive)?;
         Ok(Holotype::start(opened, replayed))
     }
 
@@ -157,11 +164,22 @@ impl Holotype {
         if let Some(witness) = &self.core.witness {
             witness.catch_up()?;
         }
-        Transaction::new(&self.core, self.core.admit()?)
+        let writer = self.core.admit()?;
+        if !self.core.options.takes_turns() {
+            return Transaction::new(&self.core, writer, None);
+        }
+        drop(writer);
+        let (turn, writer) = self.core.lock_newest()?;
+        Transaction::new(&self.core, writer, turn)
     }
 
-    /// A consistent view of what is committed; it never changes and holds up nobody.
+    /// A consistent view of what is committed; it never changes and holds up nobody. With [`Options::shared`] it has
+    /// what other handles made durable before.
     pub fn snapshot(&self) -> Snapshot {
+        if self.core.options.takes_turns() {
+            // The next transaction reports a failure to read.
+            let _ = self.refresh();
+        }
         let core = Arc::clone(&self.core);
         let reader = ContentReader { log: Arc::clone(&core.log), own: OwnItems::new() };
         let state = core.published.load_full();
@@ -212,6 +230,9 @@ fn close(core: &Arc<Core>) -> Result<()> {
     if core.options.read_only {
         return Ok(());
     }
+    if core.options.takes_turns() {
+        return close_shared(core);
+    }
     // A checkpoint that failed in the background is tried again here, where its failure can be reported.
     let paused = core.merger.pause();
     let _ = core.checkpointer.task.wait();
@@ -234,6 +255,37 @@ fn close(core: &Arc<Core>) -> Result<()> {
         return Ok(());
     }
     checkpoint::record_clean_end(core, &writer.state)
+}
+
+/// Closes a handle that takes turns. Only the last one writes a clean end; a checkpoint that is due is written by each.
+fn close_shared(core: &Arc<Core>) -> Result<()> {
+    let paused = core.merger.pause();
+    let _ = core.checkpointer.task.wait();
+    merge::wait(core);
+    let is_last = !core.lock.has_other_writer()?;
+    if is_last || core.is_checkpoint_due(&core.lock_writer()) {
+        checkpoint::run(core)?;
+        merge::finish_one(core)?;
+    }
+    drop(paused);
+    let (turn, mut writer) = core.lock_newest()?;
+    core.log.sync_to(core.log.end())?;
+    core.record_durable(writer.state.head);
+    let has_all = writer.tail_records == 0 && !writer.checkpoint_running;
+    // Whoever opens the database from now on waits for the turn.
+    if !has_all || core.lock.has_other_writer()? {
+        return Ok(());
+    }
+    let before = core.log.end();
+    core.log.close()?;
+    core.lock.set_closed(core.log.durable())?;
+    if core.log.end() > before {
+        let _maintenance = core.maintain_within(&mut writer)?;
+        checkpoint::record_clean_end(core, &writer.state)?;
+    }
+    drop(writer);
+    drop(turn);
+    Ok(())
 }
 
 impl Drop for Closer {

@@ -347,7 +347,7 @@ impl Error {
                 | Storage::MissingSegment { .. }
                 | Storage::Decode { .. } => "damaged",
                 Storage::NewerFormat { .. } => "newer-format",
-                Storage::Held { .. } => "locked",
+                Storage::Held { .. } | Storage::TurnHeld { .. } => "locked",
                 Storage::NoRoom { .. } => "disk-full",
                 Storage::Poisoned { .. } => "poisoned",
                 Storage::TooLarge { .. } => "limit",
@@ -418,7 +418,7 @@ impl Error {
                 | Storage::Held { .. }
                 | Storage::NetworkFileSystem { .. } => ErrorClass::Open,
                 Storage::BadOption { .. } | Storage::ReservedKind { .. } => ErrorClass::Input,
-                Storage::TooLarge { .. } => ErrorClass::Limit,
+                Storage::TooLarge { .. } | Storage::TurnHeld { .. } => ErrorClass::Limit,
                 _ => ErrorClass::Io,
             },
             _ => ErrorClass::Input,

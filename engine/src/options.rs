@@ -83,6 +83,10 @@ pub struct Options {
     pub page_size: u32,
     /// Open for reading only: nothing on disk is changed.
     pub read_only: bool,
+    /// Keep the turn to write for as long as the database is open: no other handle, in this or another process, may
+    /// have it open for writing meanwhile. Without it ([`Options::shared`]) any number of handles write, and each takes
+    /// the turn for a transaction.
+    pub exclusive: bool,
     /// Write although the log is known to be damaged. Without it, writes are refused with
     /// [`Error::WritesRefused`](crate::Error::WritesRefused) once damage is found.
     pub accept_damage: bool,
@@ -112,7 +116,8 @@ pub struct Options {
     /// The greatest age of a snapshot that is held; nothing lets them grow as old as they like.
     pub snapshot_max_age: Option<Duration>,
     /// How long a transaction waits to begin while one of the four limits above is reached or a snapshot is too old;
-    /// then it is refused with [`Error::Busy`](crate::Error::Busy).
+    /// then it is refused with [`Error::Busy`](crate::Error::Busy). Also how long it waits for its turn while other
+    /// processes write; then it is refused with an error that names the process.
     pub write_timeout: Duration,
     /// Threads that may build segments in the background. A rebuild, which somebody waits for, takes as many as the
     /// machine has.
@@ -131,6 +136,7 @@ impl Default for Options {
             profile: None,
             page_size: 32 << 10,
             read_only: false,
+            exclusive: true,
             accept_damage: false,
             witness: None,
             accept_witness: false,
@@ -165,6 +171,16 @@ impl Options {
     /// The size of the catalog's cache in bytes.
     pub(crate) fn cache_len(&self) -> usize {
         self.cache_bytes.min(usize::try_from(self.memory_limit / 2).unwrap_or(usize::MAX))
+    }
+
+    /// Options for writing beside other handles, in any processes: each takes its turn for a transaction.
+    pub fn shared() -> Self {
+        Options { exclusive: false, ..Options::default() }
+    }
+
+    /// True if a handle with these options writes in turns with others.
+    pub(crate) fn takes_turns(&self) -> bool {
+        !self.exclusive && !self.read_only
     }
 
     /// Options for reading only.

@@ -11,7 +11,7 @@
 //! | `blocks` | fence | the rows up to the fence; CRC32 |
 //! | `meta` | `format` | version, u32: 1; compatible, read-compatible and incompatible features, u32 each; CRC32 |
 //! | `meta` | `database` | database id, 16 bytes; CRC32 |
-//! | `meta` | `applied`, `previous` | position u64, commit u64, head 32 bytes, further bytes (none today); CRC32 |
+//! | `meta` | `applied`, `previous` | position u64, commit u64, head 32 bytes, further bytes; CRC32 |
 //!
 //! The CRC32 (little-endian, as every integer here) is over the redb table's first letter, the
 //! length of the key (u32), the key and the value, so a value under another key does not match.
@@ -72,7 +72,7 @@ pub struct Applied {
     pub commit: CommitNo,
     /// The head hash as of that commit.
     pub head: [u8; 32],
-    /// Further bytes, opaque to the catalog. The engine writes none.
+    /// Further bytes, opaque to the catalog. The engine writes random ones, which tell checkpoints apart.
     pub blob: Vec<u8>,
 }
 

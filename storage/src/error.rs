@@ -133,6 +133,16 @@ pub enum Error {
         pid: u32,
     },
 
+    /// Another handle kept the turn to write for longer than this one may wait.
+    #[error("{}: process {pid} did not give back its turn to write in time; \
+        try again, or raise write_timeout", path.display())]
+    TurnHeld {
+        /// The lock file.
+        path: PathBuf,
+        /// The process that has the turn; 0 if unknown.
+        pid: u32,
+    },
+
     /// The directory is on a network file system, where locks and syncs cannot be trusted.
     #[error("{}: on a network file system, where locks and syncs cannot be trusted; \
         move the database to a local disk", path.display())]

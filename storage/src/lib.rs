@@ -34,6 +34,7 @@ mod record_hashes;
 mod recovery;
 pub mod segment_file;
 mod small_bytes;
+pub mod turn;
 pub mod verified;
 mod verify;
 pub mod vfs;

@@ -1,4 +1,4 @@
-//! One writer, any number of readers: the `LOCK` file.
+//! The `LOCK` file says who has the database open.
 //!
 //! Locks on two bytes far past the file's end show who holds the database; the system releases them
 //! when a process dies. A status block of 64 bytes, little-endian, at the file's beginning names the
@@ -12,10 +12,15 @@
 //! | 16 | 8 | when it took the lock, microseconds since 1970 (signed) |
 //! | 24 | 8 | durable position: the log is known synced up to here |
 //! | 32 | 1 | closed: 1 if the log was closed there and nobody has begun to write since, else 0 |
-//! | 33 | 27 | zero |
+//! | 33 | 1 | busy: 1 while a handle has the turn, and after one that died with it, else 0 |
+//! | 34 | 6 | zero |
+//! | 40 | 8 | end of the log when the turn was last given back |
+//! | 48 | 8 | random number of the handle that last had the turn, 0 for an exclusive one |
+//! | 56 | 4 | zero |
 //! | 60 | 4 | CRC32 over bytes 0..60 |
 //!
-//! 1. At most one handle holds the writer's byte; readers share theirs.
+//! 1. One handle holds the writer's byte exclusively, or several share it and take turns ([`crate::turn`]); readers
+//!    share theirs.
 //! 2. The durable position is written after the sync that it reports, so it is never too high. It is
 //!    not synced itself: after a crash it may be old, or the block may be missing or torn, which
 //!    counts as no status.
@@ -48,20 +53,28 @@ pub struct Status {
     pub durable: Lsn,
     /// True if the log was closed at `durable` and no writer has started since.
     pub closed: bool,
+    /// True while a handle has the turn, and after one that died with it.
+    pub busy: bool,
+    /// The end of the log when the turn was last given back.
+    pub end: Lsn,
+    /// The handle that last had the turn; 0 for an exclusive one.
+    pub holder: u64,
 }
 
 /// The writer's lock on a database, or a reader's. It ends when dropped.
 #[derive(Debug)]
 pub struct Lock {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// `None` for a reader that found no LOCK file.
-    file: Option<Arc<dyn VfsFile>>,
+    pub(crate) file: Option<Arc<dyn VfsFile>>,
     /// The status that the writer last wrote; `None` for a reader.
-    written: Option<Mutex<Status>>,
+    pub(crate) written: Option<Mutex<Status>>,
     /// The status before this writer took the lock.
-    found: Option<Status>,
+    pub(crate) found: Option<Status>,
     /// The byte that this handle has locked.
-    byte: Range<u64>,
+    pub(crate) byte: Range<u64>,
+    /// The number of this handle if it takes turns with others; 0 if not.
+    pub(crate) number: u64,
 }
 
 impl Drop for Lock {
@@ -88,13 +101,7 @@ impl Lock {
             let pid = found.map_or(0, |status| status.pid);
             return Err(Error::Held { path: path.to_owned(), pid });
         }
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let status = Status {
-            pid: std::process::id(),
-            started_us: i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
-            durable: found.map_or(Lsn(0), |status| status.durable),
-            closed: false,
-        };
+        let status = Status::of_this_process(found);
         file.write_at(&encode(&status), 0).map_err(Error::io(path, "write"))?;
         file.sync().map_err(Error::io(path, "sync"))?;
         Ok(Self {
@@ -103,6 +110,7 @@ impl Lock {
             written: Some(Mutex::new(status)),
             found,
             byte: WRITER_BYTE,
+            number: 0,
         })
     }
 
@@ -121,7 +129,7 @@ impl Lock {
             // Nobody takes this byte exclusively, so it is never refused.
             file.try_lock(READERS_BYTE, LockKind::Shared).map_err(Error::io(path, "lock"))?;
         }
-        Ok(Self { path: path.to_owned(), file, written: None, found: None, byte: READERS_BYTE })
+        Ok(Self { path: path.to_owned(), file, written: None, found: None, byte: READERS_BYTE, number: 0 })
     }
 
     /// The status block before this writer took the lock. Recovery judges the log by it.
@@ -163,6 +171,10 @@ impl Lock {
         };
         // Locked during the write, so that `written` is the block that was written last.
         let mut status = written.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.number != 0 && !status.busy {
+            // The turn is another handle's, and the block with it.
+            return Ok(());
+        }
         if status.durable >= durable && status.closed == closed {
             return Ok(());
         }
@@ -173,7 +185,7 @@ impl Lock {
         Ok(())
     }
 
-    /// True if another handle holds the writer's lock.
+    /// True if another handle holds the writer's lock, or shares it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -240,9 +252,9 @@ impl Drop for Pin {
     }
 }
 
-const WRITER_BYTE: Range<u64> = 1 << 61..(1 << 61) + 1;
+pub(crate) const WRITER_BYTE: Range<u64> = 1 << 61..(1 << 61) + 1;
 const READERS_BYTE: Range<u64> = WRITER_BYTE.end..WRITER_BYTE.end + 1;
-const PIN_BYTE: Range<u64> = READERS_BYTE.end..READERS_BYTE.end + 1;
+pub(crate) const PIN_BYTE: Range<u64> = READERS_BYTE.end..READERS_BYTE.end + 1;
 
 const MAGIC: [u8; 8] = *b"HOLOLOCK";
 const VERSION: u32 = 1;
@@ -253,16 +265,36 @@ const STATUS_PID: usize = STATUS_VERSION + 4;
 const STATUS_STARTED: usize = STATUS_PID + 4;
 const STATUS_DURABLE: usize = STATUS_STARTED + 8;
 const STATUS_CLOSED: usize = STATUS_DURABLE + 8;
-const STATUS_ZERO: usize = STATUS_CLOSED + 1;
-const STATUS_CRC: usize = STATUS_ZERO + 27;
+const STATUS_BUSY: usize = STATUS_CLOSED + 1;
+const STATUS_ZERO: usize = STATUS_BUSY + 1;
+const STATUS_END: usize = STATUS_ZERO + 6;
+const STATUS_HOLDER: usize = STATUS_END + 8;
+const STATUS_REST: usize = STATUS_HOLDER + 8;
+const STATUS_CRC: usize = STATUS_REST + 4;
 const STATUS_LEN: usize = STATUS_CRC + 4;
 const _: () = assert!(STATUS_LEN == 64);
 
 /// The number of attempts to read a status that does not match its checksum: the writer may be writing it.
 const READ_ATTEMPTS: usize = 4;
 
+impl Status {
+    /// The status of a writer in this process that found another one.
+    pub(crate) fn of_this_process(found: Option<Status>) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            pid: std::process::id(),
+            started_us: i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
+            durable: found.map_or(Lsn(0), |status| status.durable),
+            closed: false,
+            busy: false,
+            end: Lsn(0),
+            holder: 0,
+        }
+    }
+}
+
 /// Refuses a network file system: its locks may have no effect, and readers may see old content.
-fn check_local(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+pub(crate) fn check_local(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new(""));
     match vfs.is_network(directory).map_err(Error::io(directory, "examine"))? {
         true => Err(Error::NetworkFileSystem { path: directory.to_owned() }),
@@ -270,7 +302,7 @@ fn check_local(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     }
 }
 
-fn open_or_create(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
+pub(crate) fn open_or_create(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
     match vfs.open(path, OpenMode::CreateNew) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             vfs.open(path, OpenMode::ReadWrite).map_err(Error::io(path, "open"))
@@ -279,7 +311,7 @@ fn open_or_create(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
     }
 }
 
-fn read_status(file: &dyn VfsFile) -> io::Result<Option<Status>> {
+pub(crate) fn read_status(file: &dyn VfsFile) -> io::Result<Option<Status>> {
     for _ in 0..READ_ATTEMPTS {
         let mut block = [0; STATUS_LEN];
         match file.read_at(&mut block, 0) {
@@ -293,7 +325,7 @@ fn read_status(file: &dyn VfsFile) -> io::Result<Option<Status>> {
     Ok(None)
 }
 
-fn encode(status: &Status) -> [u8; STATUS_LEN] {
+pub(crate) fn encode(status: &Status) -> [u8; STATUS_LEN] {
     let mut block = [0; STATUS_LEN];
     block[STATUS_MAGIC..STATUS_VERSION].copy_from_slice(&MAGIC);
     block[STATUS_VERSION..STATUS_PID].copy_from_slice(&VERSION.to_le_bytes());
@@ -301,6 +333,9 @@ fn encode(status: &Status) -> [u8; STATUS_LEN] {
     block[STATUS_STARTED..STATUS_DURABLE].copy_from_slice(&status.started_us.to_le_bytes());
     block[STATUS_CLOSED] = status.closed.into();
     block[STATUS_DURABLE..STATUS_CLOSED].copy_from_slice(&status.durable.0.to_le_bytes());
+    block[STATUS_BUSY] = status.busy.into();
+    block[STATUS_END..STATUS_HOLDER].copy_from_slice(&status.end.0.to_le_bytes());
+    block[STATUS_HOLDER..STATUS_REST].copy_from_slice(&status.holder.to_le_bytes());
     let crc = crc32fast::hash(&block[..STATUS_CRC]);
     block[STATUS_CRC..].copy_from_slice(&crc.to_le_bytes());
     block
@@ -318,6 +353,9 @@ fn decode(block: &[u8; STATUS_LEN]) -> Option<Status> {
         started_us: i64::from_le_bytes(block[STATUS_STARTED..STATUS_DURABLE].try_into().ok()?),
         durable: Lsn(u64::from_le_bytes(block[STATUS_DURABLE..STATUS_CLOSED].try_into().ok()?)),
         closed: block[STATUS_CLOSED] == 1,
+        busy: block[STATUS_BUSY] != 0,
+        end: Lsn(u64::from_le_bytes(block[STATUS_END..STATUS_HOLDER].try_into().ok()?)),
+        holder: u64::from_le_bytes(block[STATUS_HOLDER..STATUS_REST].try_into().ok()?),
     })
 }
 
@@ -328,7 +366,15 @@ mod tests {
 
     #[test]
     fn the_bytes_of_a_status_block() {
-        let status = Status { pid: 0x0102_0304, started_us: -2, durable: Lsn(0x1122_3344_5566_7788), closed: true };
+        let status = Status {
+            pid: 0x0102_0304,
+            started_us: -2,
+            durable: Lsn(0x1122_3344_5566_7788),
+            closed: true,
+            busy: true,
+            end: Lsn(0x0203),
+            holder: 0x0405_0607_0809_0a0b,
+        };
         let block = encode(&status);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"HOLOLOCK");
@@ -336,16 +382,23 @@ mod tests {
         expected.extend_from_slice(&[4, 3, 2, 1]);
         expected.extend_from_slice(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
         expected.extend_from_slice(&[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
-        expected.push(1);
+        expected.extend_from_slice(&[1, 1]);
+        expected.resize(40, 0);
+        expected.extend_from_slice(&[3, 2, 0, 0, 0, 0, 0, 0]);
+        expected.extend_from_slice(&[0x0b, 0x0a, 9, 8, 7, 6, 5, 4]);
         expected.resize(60, 0);
         assert_eq!(block[..60], expected[..]);
         assert_eq!(block[60..], crc32fast::hash(&expected).to_le_bytes());
         assert_eq!(decode(&block), Some(status));
     }
 
+    fn status() -> Status {
+        Status { durable: Lsn(4096), ..Status::of_this_process(None) }
+    }
+
     #[test]
     fn another_magic_or_version_is_no_status() {
-        let block = encode(&Status { pid: 7, started_us: 1, durable: Lsn(4096), closed: false });
+        let block = encode(&status());
         for at in [STATUS_MAGIC, STATUS_VERSION] {
             let mut other = block;
             other[at] += 1;
@@ -378,7 +431,7 @@ mod tests {
 
     #[test]
     fn no_flipped_bit_passes_for_a_status() {
-        let block = encode(&Status { pid: 7, started_us: 1, durable: Lsn(4096), closed: false });
+        let block = encode(&status());
         for bit in 0..STATUS_LEN * 8 {
             let mut flipped = block;
             flipped[bit / 8] ^= 1 << (bit % 8);

@@ -337,6 +337,11 @@ impl View {
         self.frozen = Overlay::new();
     }
 
+    /// Replaces the catalog's rows by the same rows of another handle on it.
+    pub fn rest_on(&mut self, base: CatalogSnapshot) {
+        self.base = Some(base);
+    }
+
     /// Ends a failed checkpoint: the frozen changes become active again, below the newer ones.
     pub fn unfreeze(&mut self) {
         let newer = std::mem::replace(&mut self.active, std::mem::take(&mut self.frozen));

@@ -22,6 +22,7 @@ pub(crate) mod known_damage;
 pub(crate) mod merger;
 pub(crate) mod open_transactions;
 pub(crate) mod throttle;
+pub(crate) mod turns;
 pub(crate) mod witness;
 pub(crate) mod writer_lock;
 
@@ -31,6 +32,7 @@ use crate::core::files::Files;
 use crate::core::known_damage::KnownDamage;
 use crate::core::merger::Merger;
 use crate::core::throttle::WriteThrottle;
+use crate::core::turns::Turns;
 use crate::core::witness::Witness;
 use crate::core::writer_lock::WriterLock;
 use crate::options::{Durability, Options};
@@ -84,7 +86,8 @@ pub(crate) struct Core {
     /// Answers searches by vector that are asked together.
     pub(crate) scorer: Arc<dyn BatchScorer>,
     pub(crate) log: Arc<Log>,
-    /// Used by the writer. Readers use the catalog snapshot in their own state.
+    /// Used by the writer. Readers use the catalog snapshot in their own state. A handle that takes turns has it only
+    /// while it changes derived files.
     pub(crate) catalog: ArcSwapOption<Catalog>,
     writer: WriterLock<Writer>,
     pub(crate) published: ArcSwap<State>,
@@ -94,6 +97,7 @@ pub(crate) struct Core {
     pending: Mutex<VecDeque<Pending>>,
     pub(crate) lock: Lock,
     pub(crate) witness: Option<Witness>,
+    pub(crate) turns: Turns,
     /// Counts `forget` operations. A snapshot taken before the newest one must not read content any more.
     pub(crate) forgets: AtomicU64,
     pub(crate) checkpointer: Checkpointer,
@@ -186,6 +190,7 @@ impl Core {
             pending: Mutex::default(),
             lock,
             witness,
+            turns: Turns::default(),
             forgets,
             checkpointer,
             merger: Merger::default(),
@@ -196,6 +201,11 @@ impl Core {
             throttle: Arc::default(),
         });
         core.analyse_soon(&core.published.load());
+        if core.lock.is_shared() {
+            // Opening had both.
+            core.lock.end_maintenance();
+            core.lock.give_turn(core.log.durable(), core.log.end());
+        }
         core
     }
 
@@ -228,6 +238,11 @@ impl Core {
         self.writer.lock()
     }
 
+    /// The writer's lock, unless another thread has it.
+    pub(crate) fn try_lock_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+        self.writer.try_acquire()
+    }
+
     /// Takes over an appended transaction. Readers see it once it is as durable as requested. Returns true if a
     /// checkpoint is due.
     pub(crate) fn appended(
@@ -243,9 +258,7 @@ impl Core {
         writer.tail_records += records;
         writer.tail_bytes += bytes;
         self.enqueue(Pending { end, durability, state: Arc::clone(&state) });
-        let due = writer.tail_bytes >= self.options.checkpoint_bytes
-            || writer.tail_records >= self.options.checkpoint_records;
-        let start = due && !writer.checkpoint_running;
+        let start = self.is_checkpoint_due(&writer) && !writer.checkpoint_running;
         drop(writer);
         self.analyse_soon(&state);
         match durability {
@@ -258,6 +271,11 @@ impl Core {
         }
         self.publish();
         Ok(start)
+    }
+
+    /// True if as much is in no checkpoint as makes one due.
+    pub(crate) fn is_checkpoint_due(&self, writer: &Writer) -> bool {
+        writer.tail_bytes >= self.options.checkpoint_bytes || writer.tail_records >= self.options.checkpoint_records
     }
 
     /// Replaces the writer's state by an equal one backed by other files. Readers get it in queue order.

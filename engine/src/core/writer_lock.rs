@@ -123,7 +123,8 @@ impl<T> WriterLock<T> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn try_acquire(&self) -> Option<MutexGuard<'_, T>> {
+    /// Takes the lock if nobody has it, past the queue.
+    pub(crate) fn try_acquire(&self) -> Option<MutexGuard<'_, T>> {
         match self.writer.try_lock() {
             Ok(writer) => Some(writer),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

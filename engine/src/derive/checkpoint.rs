@@ -12,6 +12,7 @@ use crate::core::checkpointer::Checkpointer;
 use crate::core::files::Form;
 use crate::core::{Core, Writer};
 use crate::derive::derived_writer::{DerivedWriter, ManifestChanges};
+use crate::derive::maintenance::applied_at;
 use crate::derive::{merge, repair};
 use crate::model::item::Layer;
 use crate::records::tables::{self, ManifestRow};
@@ -24,7 +25,7 @@ use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
 use holotype_index::words::{WORD_SEGMENT_KIND, WordSegment, WordTail};
 use holotype_index::{VectorSegment, VectorTail};
 use holotype_storage::SmallBytes;
-use holotype_storage::catalog::{Applied, Catalog};
+use holotype_storage::catalog::Catalog;
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
 use holotype_storage::features::Access;
@@ -58,16 +59,44 @@ struct LayerFiles {
 /// Requests a checkpoint in the background.
 pub(crate) fn start(core: &Arc<Core>) {
     Checkpointer::request(core, |core| {
-        let done = run(core);
+        let done = run_unless_made(core);
         merge::start(core);
         done
     });
+}
+
+/// Writes a checkpoint, unless another handle has just written one.
+fn run_unless_made(core: &Arc<Core>) -> Result<()> {
+    let _turn = core.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let maintenance = core.maintain()?;
+    if maintenance.moved && !repair::is_due(core) && !core.is_checkpoint_due(&core.lock_writer()) {
+        core.throttle.signal_progress();
+        return Ok(());
+    }
+    run_maintaining(core)
 }
 
 /// Writes a checkpoint of the newest appended state after a running one has finished. Damaged segments are repaired
 /// first, and once more if the checkpoint is the first to read one.
 pub(crate) fn run(core: &Arc<Core>) -> Result<()> {
     let _turn = core.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    if core.options.takes_turns() && !is_anything_new(core)? {
+        // Opening the catalog for writing and closing it again would only make it larger.
+        return Ok(());
+    }
+    let _maintenance = core.maintain()?;
+    run_maintaining(core)
+}
+
+/// True if the log has what no checkpoint holds, or a damaged segment awaits repair.
+fn is_anything_new(core: &Arc<Core>) -> Result<bool> {
+    let (_turn, writer) = core.lock_newest()?;
+    let has_all = writer.tail_records == 0 && !writer.checkpoint_running;
+    drop(writer);
+    Ok(!has_all || repair::is_due(core))
+}
+
+fn run_maintaining(core: &Arc<Core>) -> Result<()> {
     let repaired = repair::repair_damaged(core);
     match run_with_turn(core) {
         Err(_) if repair::is_due(core) => repair::repair_damaged(core).and_then(|()| run_with_turn(core)),
@@ -124,8 +153,7 @@ fn write(core: &Core, frozen: &Frozen) -> Result<Written> {
         let words = files_writer.seal_words(layer, place, state.bound(), &mut changes)?;
         layers.push(LayerFiles { vectors, words });
     }
-    let applied =
-        Applied { position: state.head.position, commit: state.head.commit, head: state.head.hash, blob: Vec::new() };
+    let applied = applied_at(state.head)?;
     let manifest = changes.manifest_rows()?;
     let tree = record_tree::new_rows(&core.log, state)?;
     let meta = (RowKey::new(tables::META, &[]), Some(codec::encode(&state.meta)?));
@@ -137,7 +165,7 @@ fn write(core: &Core, frozen: &Frozen) -> Result<Written> {
 
 /// Replaces the frozen overlay by the written files in the newest state.
 fn thaw(core: &Core, frozen: &Frozen, written: Written) -> Result<()> {
-    let base = frozen.catalog.snapshot()?;
+    let base = core.base_of(&frozen.catalog)?;
     frozen.state.carry_over_adjacency(&frozen.rows, &base);
     let mut writer = core.lock_writer();
     if writer.rebuild_count != frozen.rebuild_count {
@@ -208,12 +236,12 @@ fn finish(core: &Core, writer: &mut Writer, state: State) {
 /// Records in the catalog that the log ends cleanly at its present end. The catalog holds `state` already.
 pub(crate) fn record_clean_end(core: &Core, state: &State) -> Result<()> {
     let head = core.log.head();
-    let applied = Applied { position: head.position, commit: head.commit, head: head.hash, blob: Vec::new() };
+    let applied = applied_at(head)?;
     let totals = (RowKey::new(tables::META, &[]), Some(codec::encode(&state.meta)?));
     Ok(catalog(core)?.checkpoint([totals], &applied)?)
 }
 
-/// The catalog of a database that is open for writing.
+/// The catalog of a database that is open for writing, which a handle that takes turns has during maintenance.
 pub(crate) fn catalog(core: &Core) -> Result<Arc<Catalog>> {
     core.catalog.load_full().ok_or(Error::ReadOnly)
 }

@@ -29,11 +29,9 @@ impl Holotype {
             return Err(Error::ReadOnly);
         }
         core.refuse_within_transaction()?;
+        let (_turn, mut writer) = core.lock_newest()?;
+        let _maintenance = core.maintain_within(&mut writer)?;
         let before = core.files.derived_len()?;
-        let mut writer = core.lock_writer();
-        if let Some(detail) = &writer.poisoned {
-            return Err(Error::Poisoned { detail: detail.clone() });
-        }
         let state = std::sync::Arc::clone(&writer.state);
         let Some(fresh) = rebuild_online(core, &mut writer, &state, Purpose::Compact { before })? else {
             return Ok(CompactReport { before, after: before, skipped: true });
@@ -52,8 +50,16 @@ impl Holotype {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        if !self.core.options.takes_turns() {
+            self.core.log.seal()?;
+            self.core.record_durable(self.core.published.load().head);
+            return Ok(());
+        }
+        self.core.refuse_within_transaction()?;
+        let (_turn, writer) = self.core.lock_newest()?;
         self.core.log.seal()?;
-        self.core.record_durable(self.core.published.load().head);
+        self.core.record_durable(writer.state.head);
+        drop(writer);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 use crate::Result;
 use crate::core::Core;
 use crate::core::files::{Files, Form};
-use crate::derive::merge_policy::{SegmentSize, due_flat, due_links};
+use crate::derive::merge_policy::{LINKED_AT_ONCE, SegmentSize, due_flat, due_links};
 use crate::options::Options;
 use crate::records::tables::{self, ManifestRow};
 use crate::state::attributes::{AttributeStore, Chunk};
@@ -195,7 +195,7 @@ impl<'a> DerivedWriter<'a> {
         };
         loop {
             let sizes: Vec<SegmentSize> = segments.iter().map(size).collect();
-            let links = due_links(&sizes);
+            let links = due_links(&sizes, LINKED_AT_ONCE);
             let is_link = links.is_some();
             let Some(range) = links.or_else(|| due_flat(&sizes)) else { break };
             let merged = self.merged_vectors(&segments[range.clone()], is_link, place, changes)?;

@@ -14,6 +14,9 @@ const BATCH_LEN: usize = 256 << 10;
 /// How many batches the reading thread may be ahead.
 const BATCHES_AHEAD: usize = 8;
 
+/// The greatest length of a log segment that a handle that takes turns begins.
+const SEGMENT_IN_TURNS: u64 = 8 << 20;
+
 /// Evidence from outside the log of where it ends.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownEnd {
@@ -87,10 +90,11 @@ impl LogReader<'_> {
     /// Opens the log and hands every transaction to `apply`.
     fn read(self, apply: &mut dyn FnMut(Transaction) -> Result<()>) -> Result<Log> {
         let LogReader { files, options, from, end, report } = self;
-        let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
+        let limits = log_limits(options);
         let KnownEnd { durable: durable_hint, closed: closed_hint, alone } = end;
         let read_only = options.read_only;
-        let log_options = OpenOptions { database: None, read_only, durable_hint, alone, closed_hint, limits };
+        let shared = options.takes_turns();
+        let log_options = OpenOptions { database: None, read_only, durable_hint, alone, closed_hint, shared, limits };
         report.replayed = 0;
         let mut apply = |transaction: Transaction| -> Result<()> {
             report.replayed += transaction.records.len() as u64;
@@ -100,6 +104,16 @@ impl LogReader<'_> {
         report.recovery = recovery_messages(&recovery);
         report.damage = recovery.damage.as_ref().map(ToString::to_string);
         Ok(log)
+    }
+}
+
+/// The limits of a log that is opened with these options. A handle that takes turns prepares a segment while others
+/// wait, so its segments are shorter.
+pub(crate) fn log_limits(options: &Options) -> LogLimits {
+    let limits = LogLimits { max_transaction_bytes: options.max_transaction_bytes, ..LogLimits::default() };
+    match options.takes_turns() {
+        true => LogLimits { max_segment_len: SEGMENT_IN_TURNS, ..limits },
+        false => limits,
     }
 }
 

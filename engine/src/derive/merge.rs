@@ -15,7 +15,8 @@ use crate::core::background_task::BackgroundTask;
 use crate::core::files::Form;
 use crate::core::merger::BusySegments;
 use crate::derive::derived_writer::{DerivedWriter, ManifestChanges};
-use crate::derive::merge_policy::{SegmentSize, due_flat, due_links, due_words};
+use crate::derive::maintenance::applied_again;
+use crate::derive::merge_policy::{LINKED_AT_ONCE, LINKED_IN_TURNS, SegmentSize, due_flat, due_links, due_words};
 use crate::derive::{checkpoint, repair};
 use crate::state::State;
 use crate::state::layers::{LayerIndex, LayerVectors};
@@ -61,10 +62,11 @@ pub(crate) fn start(core: &Arc<Core>) {
         return;
     }
     let state = Arc::clone(&core.lock_writer().state);
-    if due(&state, Work::Link, &BTreeSet::new()).is_some() {
+    let most = most_linked(core);
+    if due(&state, Work::Link, &BTreeSet::new(), most).is_some() {
         BackgroundTask::request(core, |core| &core.merger.linking, |core| in_background(core, Work::Link));
     }
-    if due(&state, Work::Combine, &BTreeSet::new()).is_some() {
+    if due(&state, Work::Combine, &BTreeSet::new(), most).is_some() {
         BackgroundTask::request(core, |core| &core.merger.combining, |core| in_background(core, Work::Combine));
     }
 }
@@ -108,6 +110,11 @@ pub(crate) fn wait(core: &Core) {
 
 /// Runs the next merge; returns false if none is due.
 fn step(core: &Arc<Core>, work: Work) -> Result<bool> {
+    let state = Arc::clone(&core.lock_writer().state);
+    if due(&state, work, &BTreeSet::new(), most_linked(core)).is_none() {
+        return Ok(false);
+    }
+    let _maintenance = core.maintain()?;
     let Some(((merge, rebuild_count), _busy)) = choose(core, work) else { return Ok(false) };
     let Some(applied) = checkpoint::catalog(core)?.applied()? else { return Ok(false) };
     let mut changes = ManifestChanges::default();
@@ -143,22 +150,27 @@ fn choose(core: &Core, work: Work) -> Option<((Merge, u64), BusySegments<'_>)> {
             let writer = core.lock_writer();
             (writer.poisoned.is_none().then(|| Arc::clone(&writer.state))?, writer.rebuild_count)
         };
-        let merge = due(&state, work, busy)?;
+        let merge = due(&state, work, busy, most_linked(core))?;
         let generations = merge.generations();
         Some(((merge, rebuild_count), generations))
     })
 }
 
+/// About how many vectors one merge links. A handle that takes turns keeps the others from maintenance meanwhile.
+fn most_linked(core: &Core) -> usize {
+    if core.options.takes_turns() { LINKED_IN_TURNS } else { LINKED_AT_ONCE }
+}
+
 /// The first merge of a state that is due.
-fn due(state: &State, work: Work, busy: &BTreeSet<u64>) -> Option<Merge> {
+fn due(state: &State, work: Work, busy: &BTreeSet<u64>, most: usize) -> Option<Merge> {
     (0u32..).zip(&state.layers).find_map(|(place, layer)| {
-        let vectors = layer.vectors.as_ref().and_then(|vectors| due_in(vectors, work, busy));
+        let vectors = layer.vectors.as_ref().and_then(|vectors| due_in(vectors, work, busy, most));
         let words = || (work == Work::Combine).then(|| due_of_words(layer, busy)).flatten();
         Some(Merge { place, sources: vectors.or_else(words)? })
     })
 }
 
-fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>) -> Option<Sources> {
+fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>, most: usize) -> Option<Sources> {
     let size = |segment: &Arc<VectorSegment>| SegmentSize {
         count: segment.len(),
         graph: segment.has_graph(),
@@ -166,7 +178,7 @@ fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>) -> Option<So
     };
     let sizes: Vec<SegmentSize> = vectors.segments.iter().map(size).collect();
     let link = work == Work::Link;
-    let range = if link { due_links(&sizes) } else { due_flat(&sizes) }?;
+    let range = if link { due_links(&sizes, most) } else { due_flat(&sizes) }?;
     Some(Sources::Vectors { segments: vectors.segments[range].to_vec(), link })
 }
 
@@ -270,9 +282,9 @@ fn publish(
         (checkpoint::catalog(core)?, Arc::clone(&writer.state))
     };
     let Some(applied) = catalog.applied()? else { return Ok(false) };
-    catalog.checkpoint(changes.manifest_rows()?, &applied)?;
+    catalog.checkpoint(changes.manifest_rows()?, &applied_again(&applied)?)?;
     // From here on the catalog names the new file, so an error must not remove it.
-    let base = catalog.snapshot().inspect_err(|_| changes.added.clear())?;
+    let base = core.base_of(&catalog).inspect_err(|_| changes.added.clear())?;
     before.carry_over_adjacency(&Overlay::new(), &base);
     let mut writer = core.lock_writer();
     let layer = merge.replace_in(&writer.state.layers[place], &merged);

@@ -25,7 +25,9 @@ const EXTENDED_BY: usize = 16;
 const LINK_MOST: usize = 16 << 10;
 
 /// About as many vectors are linked by one merge, so that it ends in a few seconds.
-const STEP: usize = 32 << 10;
+pub(crate) const LINKED_AT_ONCE: usize = 32 << 10;
+/// The same where other processes wait for the end of a merge.
+pub(crate) const LINKED_IN_TURNS: usize = 4 << 10;
 
 /// So many segments of a tier become one of the next.
 const AT_ONCE: usize = 4;
@@ -43,13 +45,13 @@ pub(crate) struct SegmentSize {
     pub(crate) taken: bool,
 }
 
-/// The segments, oldest first, that become one with a graph.
-pub(crate) fn due_links(segments: &[SegmentSize]) -> Option<Range<usize>> {
+/// The segments, oldest first, that become one with a graph, linking about `most` vectors.
+pub(crate) fn due_links(segments: &[SegmentSize], most: usize) -> Option<Range<usize>> {
     let flat = segments.iter().rposition(|segment| segment.graph).map_or(0, |last| last + 1);
     let graphs: usize = segments[..flat].iter().filter(|segment| segment.graph).map(|segment| segment.count).sum();
-    let least = if graphs == 0 { FIRST_GRAPH } else { (graphs / EXTENDED_BY).clamp(FIRST_GRAPH, LINK_MOST) };
+    let least = if graphs == 0 { FIRST_GRAPH } else { (graphs / EXTENDED_BY).clamp(FIRST_GRAPH, LINK_MOST.min(most)) };
     let (mut end, mut joined) = (flat, 0);
-    while end < segments.len() && !segments[end].taken && joined < STEP {
+    while end < segments.len() && !segments[end].taken && joined < most {
         joined += segments[end].count;
         end += 1;
     }
@@ -106,27 +108,27 @@ mod tests {
 
     #[test]
     fn flat_segments_are_linked_once_they_are_enough() {
-        assert_eq!(due_links(&[]), None);
-        assert_eq!(due_links(&[flat(2000), flat(47)]), None);
-        assert_eq!(due_links(&[flat(2000), flat(48)]), Some(0..2));
-        assert_eq!(due_links(&[graph(5000), flat(2000)]), None);
-        assert_eq!(due_links(&[graph(5000), flat(2000), flat(48)]), Some(0..3));
-        assert_eq!(due_links(&[graph(100_000), flat(6000)]), None);
-        assert_eq!(due_links(&[graph(100_000), flat(6300)]), Some(0..2));
+        assert_eq!(due_links(&[], LINKED_AT_ONCE), None);
+        assert_eq!(due_links(&[flat(2000), flat(47)], LINKED_AT_ONCE), None);
+        assert_eq!(due_links(&[flat(2000), flat(48)], LINKED_AT_ONCE), Some(0..2));
+        assert_eq!(due_links(&[graph(5000), flat(2000)], LINKED_AT_ONCE), None);
+        assert_eq!(due_links(&[graph(5000), flat(2000), flat(48)], LINKED_AT_ONCE), Some(0..3));
+        assert_eq!(due_links(&[graph(100_000), flat(6000)], LINKED_AT_ONCE), None);
+        assert_eq!(due_links(&[graph(100_000), flat(6300)], LINKED_AT_ONCE), Some(0..2));
         // A graph of more than sixteen times the new ones stays.
-        assert_eq!(due_links(&[graph(300_000), flat(16_400)]), Some(1..2));
-        assert_eq!(due_links(&[graph(300_000), graph(16_400), flat(16_400)]), Some(0..3));
+        assert_eq!(due_links(&[graph(300_000), flat(16_400)], LINKED_AT_ONCE), Some(1..2));
+        assert_eq!(due_links(&[graph(300_000), graph(16_400), flat(16_400)], LINKED_AT_ONCE), Some(0..3));
     }
 
     #[test]
     fn a_step_is_bounded_and_leaves_alone_what_others_merge() {
         let many: Vec<SegmentSize> = [graph(30_000)].into_iter().chain((0..20).map(|_| flat(4000))).collect();
-        assert_eq!(due_links(&many), Some(0..10));
+        assert_eq!(due_links(&many, LINKED_AT_ONCE), Some(0..10));
         let mut busy = many.clone();
         busy[1..10].iter_mut().for_each(|segment| segment.taken = true);
-        assert_eq!(due_links(&busy), None);
+        assert_eq!(due_links(&busy, LINKED_AT_ONCE), None);
         assert_eq!(due_flat(&busy), Some(10..21));
-        assert_eq!(due_links(&[taken(graph(5000)), flat(4000)]), Some(1..2));
+        assert_eq!(due_links(&[taken(graph(5000)), flat(4000)], LINKED_AT_ONCE), Some(1..2));
     }
 
     #[test]
@@ -154,7 +156,7 @@ mod tests {
         let (mut segments, mut linked, mut copied) = (Vec::new(), 0, 0);
         for _ in 0..most / 4000 {
             segments.push(flat(4000));
-            while let Some(range) = due_links(&segments) {
+            while let Some(range) = due_links(&segments, LINKED_AT_ONCE) {
                 let of_merge = &segments[range.clone()];
                 let count: usize = of_merge.iter().map(|segment| segment.count).sum();
                 let kept = of_merge.iter().filter(|segment| segment.graph).map(|segment| segment.count).max();

@@ -1,9 +1,11 @@
 //! Derived files: the catalog, columns and segments, written at checkpoints and rebuilt from the log.
 
+pub(crate) mod catch_up;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod derived_writer;
 pub(crate) mod log_reader;
+pub(crate) mod maintenance;
 pub(crate) mod merge;
 pub(crate) mod merge_policy;
 pub(crate) mod open;

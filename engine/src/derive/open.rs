@@ -32,6 +32,7 @@ use holotype_storage::lock::Lock;
 use holotype_storage::log::{Head, Log, Lsn};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How often a reader opens a checkpoint whose files vanish because a writer replaces it.
 pub(crate) const MANIFEST_ATTEMPTS: usize = 100;
@@ -68,11 +69,7 @@ impl RecoveredState {
 
 /// Opens the database in `files`. Returns its parts and the number of records that no checkpoint holds.
 pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Opened, u64)> {
-    let lock = if options.read_only {
-        Lock::reader(files.vfs.as_ref(), &files.lock())?
-    } else {
-        Lock::writer(files.vfs.as_ref(), &files.lock())?
-    };
+    let lock = lock(&files, &options)?;
     refuse_after_damage(&files, &options, mode)?;
     let mut opening = Opening::new(&files, &options, mode, &lock)?;
     let witness = Witness::open(&files, &options)?;
@@ -85,7 +82,7 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     let mut report = opening.report;
     report.skipped.append(&mut recovered.state().skipped);
     let replayed = if matches!(recovered, RecoveredState::Rebuilt(_)) { 0 } else { report.replayed };
-    let (mut state, catalog, generation) = install(recovered, &files, options.read_only)?;
+    let (mut state, catalog, generation) = install(recovered, &files, &options)?;
     let log = Arc::new(log);
     state.extract_pending(&ContentReader { log: Arc::clone(&log), own: OwnItems::new() })?;
     if mode != OpenMode::Reuse && !options.read_only {
@@ -93,6 +90,37 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
         damage_note::remove(files.vfs.as_ref(), &files.damage_note())?;
     }
     Ok((Opened { files, options, log, catalog, state, lock, witness, report, generation }, replayed))
+}
+
+/// Takes the locks that opening with these options needs. Recovery changes the log, and opening removes files that no
+/// manifest names; a handle that takes turns has the turn and maintenance meanwhile.
+pub(crate) fn lock(files: &Files, options: &Options) -> Result<Lock> {
+    let (vfs, path) = (files.vfs.as_ref(), files.lock());
+    if options.read_only {
+        return Ok(Lock::reader(vfs, &path)?);
+    }
+    if !options.takes_turns() {
+        return Ok(Lock::writer(vfs, &path)?);
+    }
+    let deadline = Instant::now() + options.write_timeout;
+    let lock = Lock::shared(vfs, &path, options.write_timeout)?;
+    while !lock.try_maintenance()? {
+        if Instant::now() >= deadline {
+            return Err(Error::Storage(holotype_storage::Error::TurnHeld { path, pid: 0 }));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(lock)
+}
+
+/// Has a state stand on a catalog that is open for reading, and closes the writing one.
+pub(crate) fn share_catalog(files: &Files, options: &Options, state: &mut State, catalog: Catalog) -> Result<()> {
+    let id = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read)?;
+    let id = id.ok_or_else(|| Error::Corrupt { what: "the log's first segment has no valid header".to_owned() })?;
+    let read = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &options.catalog(), Access::Read)?;
+    state.rows.rest_on(read.snapshot()?);
+    drop(catalog);
+    Ok(())
 }
 
 /// Fails if a verification found the log damaged and the options do not accept that. A rebuild reads the whole log, and
@@ -234,18 +262,24 @@ fn is_purge_due(state: &State) -> bool {
 
 /// Gives new files their names and removes files that no manifest names. Returns the state, the writer's catalog and
 /// the newest generation.
-fn install(recovered: RecoveredState, files: &Files, read_only: bool) -> Result<(State, Option<Catalog>, u64)> {
+fn install(recovered: RecoveredState, files: &Files, options: &Options) -> Result<(State, Option<Catalog>, u64)> {
     let generation = files.newest_generation();
     Ok(match recovered {
         RecoveredState::InMemory(state) => (state, None, generation),
-        RecoveredState::Checkpoint(_, state) if read_only => (state, None, generation),
+        RecoveredState::Checkpoint(_, state) if options.read_only => (state, None, generation),
         RecoveredState::Checkpoint(checkpoint, state) => {
             files.remove_other(&checkpoint.files)?;
-            (state, Some(checkpoint.catalog), generation)
+            (state, (!options.takes_turns()).then_some(checkpoint.catalog), generation)
         }
         RecoveredState::Rebuilt(rebuilt) => {
-            let (state, catalog, generation) = rebuilt.install(files)?;
-            (state, Some(catalog), generation)
+            let (mut state, catalog, generation) = rebuilt.install(files)?;
+            match options.takes_turns() {
+                true => {
+                    share_catalog(files, options, &mut state, catalog)?;
+                    (state, None, generation)
+                }
+                false => (state, Some(catalog), generation),
+            }
         }
     })
 }
@@ -298,7 +332,9 @@ pub(crate) fn open_checkpoint(files: &Files, options: &Options) -> Result<(Check
     let access = if options.read_only { Access::Read } else { Access::Write };
     let id = Log::identify(files.vfs.as_ref(), &files.log_dir(), access)?;
     let id = id.ok_or_else(|| Error::Corrupt { what: "the log's first segment has no valid header".to_owned() })?;
-    let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &options.catalog(), access)?;
+    // A handle that takes turns opens the catalog for writing only to change it.
+    let catalog_access = if options.takes_turns() { Access::Read } else { access };
+    let catalog = Catalog::open(files.vfs.as_ref(), &files.catalog(), id, &options.catalog(), catalog_access)?;
     let mut state = State::empty(Some(&catalog))?;
     let mut named = Vec::new();
     let applied = state.rows.base().and_then(|base| base.applied()).map(|applied| Head {

@@ -18,6 +18,7 @@
 use crate::core::files::{Files, Form};
 use crate::core::throttle::{ITEM_BYTES, ROW_BYTES};
 use crate::derive::derived_writer::{DerivedWriter, MAX_SEGMENTS, ManifestChanges};
+use crate::derive::maintenance::applied_at;
 use crate::derive::retained_log::RetainedBase;
 use crate::derive::reuse::ReusedSegments;
 use crate::model::item::Layer;
@@ -161,7 +162,7 @@ impl Rebuilt {
         let rows = self.changes.manifest_rows()?.into_iter().chain(extent).chain([meta]);
         // An empty log has no checkpoint.
         if state.head.commit.0 > 0 {
-            self.catalog.checkpoint(rows, &applied(state))?;
+            self.catalog.checkpoint(rows, &applied_at(state.head)?)?;
         }
         self.catalog.put_in_place(files.vfs.as_ref())?;
         let keep: Vec<PathBuf> = self.changes.paths(files).collect();
@@ -169,11 +170,6 @@ impl Rebuilt {
         self.state.rows.thaw(self.catalog.snapshot()?);
         Ok((self.state, self.catalog, self.generation))
     }
-}
-
-fn applied(state: &State) -> Applied {
-    let head = state.head;
-    Applied { position: head.position, commit: head.commit, head: head.hash, blob: Vec::new() }
 }
 
 /// The changes of one batch, to be written by a thread.
@@ -296,7 +292,10 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
         let rows = state.rows.freeze();
         state.attributes.freeze();
         let (attributes, bound) = (state.attributes.clone(), state.bound());
-        Batch { rows, tree: std::mem::take(&mut self.tree), attributes, bound, applied: applied(state) }
+        let Head { position, commit, hash } = state.head;
+        // The last checkpoint of a rebuild is told apart from others; these are not seen.
+        let applied = Applied { position, commit, head: hash, blob: Vec::new() };
+        Batch { rows, tree: std::mem::take(&mut self.tree), attributes, bound, applied }
     }
 
     fn wait_for_batch(&mut self) -> Result<()> {

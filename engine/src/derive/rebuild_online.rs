@@ -14,6 +14,7 @@
 use crate::core::files::Form;
 use crate::core::{Core, Writer};
 use crate::derive::derived_writer::manifest_key;
+use crate::derive::maintenance::applied_at;
 use crate::derive::repair::{self, skip_damaged};
 use crate::derive::retained_log;
 use crate::model::item::Layer;
@@ -29,7 +30,7 @@ use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
 use holotype_index::segment::merge_segments;
 use holotype_index::words::{WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
 use holotype_index::{BuildOptions, TailView, VectorSegment, build_segment};
-use holotype_storage::catalog::{Applied, Catalog};
+use holotype_storage::catalog::Catalog;
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
 use holotype_storage::overlay::{RowKey, View};
@@ -99,7 +100,7 @@ fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, purpose: Purpos
     }
     catalog.put_in_place(core.files.vfs.as_ref())?;
     let catalog = Arc::new(catalog);
-    fresh.rows = View::new(Some(catalog.snapshot()?));
+    fresh.rows = View::new(Some(core.base_of(&catalog)?));
     core.catalog.store(Some(catalog));
     writer.tail_records = 0;
     writer.tail_bytes = 0;
@@ -138,7 +139,7 @@ fn write_catalog(core: &Core, state: &State, manifest: &[ManifestRow]) -> Result
     let rows = rows.iter().map(|(key, value)| (key, value.as_slice()));
     let from_state = state.rows.active().iter().filter_map(|(key, value)| Some((key, value?.as_ref())));
     let head = state.head;
-    let applied = Applied { position: head.position, commit: head.commit, head: head.hash, blob: Vec::new() };
+    let applied = applied_at(head)?;
     let options = core.options.catalog();
     let vfs = core.files.vfs.as_ref();
     let catalog = Catalog::begin_with(

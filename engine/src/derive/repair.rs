@@ -15,6 +15,7 @@ pub(crate) mod words;
 use crate::core::Core;
 use crate::derive::checkpoint;
 use crate::derive::derived_writer::{DerivedWriter, ManifestChanges};
+use crate::derive::maintenance::applied_again;
 use crate::model::item::{ItemId, Layer};
 use crate::model::space::Space;
 use crate::read::snapshot::{Snapshot, is_damage};
@@ -150,9 +151,9 @@ fn replace(
         words.push((*layer, Arc::new(segments)));
     }
     let Some(applied) = catalog.applied()? else { return Ok(false) };
-    catalog.checkpoint(changes.manifest_rows()?, &applied)?;
+    catalog.checkpoint(changes.manifest_rows()?, &applied_again(&applied)?)?;
     // From here on the catalog names the new files, so an error must not remove them.
-    let base = catalog.snapshot().inspect_err(|_| changes.added.clear())?;
+    let base = core.base_of(catalog).inspect_err(|_| changes.added.clear())?;
     state.carry_over_adjacency(&Overlay::new(), &base);
     let mut writer = core.lock_writer();
     if writer.rebuild_count != rebuild_count {

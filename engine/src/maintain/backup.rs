@@ -73,6 +73,7 @@ impl Holotype {
         if report.derived {
             checkpoint::run(core)?;
             let _turn = core.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let _maintenance = core.maintain()?;
             (report.head, report.bytes) = self.copy_derived(to)?;
         } else {
             report.head = self.head();

@@ -16,19 +16,22 @@ use crate::derive::open::{MANIFEST_ATTEMPTS, is_superseded_file, open_checkpoint
 use crate::state::State;
 use crate::state::content::{ContentReader, OwnItems};
 use crate::state::replay::replay;
-use holotype_storage::log::{Log, Lsn};
+use holotype_storage::log::{Log, Lsn, Until};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Holotype {
     /// Applies everything that the writer has made durable since to a database that is open for reading. Returns true
-    /// if there was anything. Existing snapshots do not change. A database open for writing always has its newest
-    /// state.
+    /// if there was anything. Existing snapshots do not change. A database open for writing exclusively always has its
+    /// newest state; one of [`Options::shared`](crate::Options::shared) does this for each snapshot.
     ///
     /// # Errors
     /// When files cannot be read or the log is damaged; the state does not change.
     pub fn refresh(&self) -> Result<bool> {
         let core = &self.core;
+        if core.options.takes_turns() {
+            return self.follow_durable();
+        }
         if !core.options.read_only || core.report.damage.is_some() {
             return Ok(false);
         }
@@ -62,6 +65,26 @@ impl Holotype {
         let is_new = state.head.commit > before;
         writer.state = Arc::new(state);
         core.published.store(Arc::clone(&writer.state));
+        Ok(is_new)
+    }
+
+    /// The same for a handle that takes turns, without the turn. While one of its transactions is open, that one has
+    /// caught up already.
+    fn follow_durable(&self) -> Result<bool> {
+        let core = &self.core;
+        if core.refuse_within_transaction().is_err() {
+            return Ok(false);
+        }
+        let durable = core.lock.status()?.map_or(Lsn(0), |status| status.durable);
+        if durable <= core.log.end() {
+            return Ok(false);
+        }
+        let Some(mut writer) = core.try_lock_writer().filter(|writer| writer.poisoned.is_none()) else {
+            return Ok(false);
+        };
+        let is_new = core.follow_others(&mut writer, Until::Durable(durable))?;
+        drop(writer);
+        core.publish();
         Ok(is_new)
     }
 

@@ -74,6 +74,11 @@ impl Holotype {
         }
         let _turn = core.retaining.lock().unwrap_or_else(PoisonError::into_inner);
         let mut report = RetainReport { since, ..RetainReport::default() };
+        core.refuse_within_transaction()?;
+        let _pinned = core.pin_turn()?;
+        if core.options.takes_turns() {
+            drop(core.lock_newest()?);
+        }
         let state = core.published.load_full();
         if since > state.meta.commit {
             return Err(Error::FutureCommit { commit: since, newest: state.meta.commit });

@@ -391,7 +391,7 @@ fn verify_manifest(snapshot: &Snapshot, open: &BTreeSet<PathBuf>, report: &mut V
 /// that its manifest no longer names.
 fn wanted(snapshot: &Snapshot) -> Result<BTreeSet<PathBuf>> {
     let core = &snapshot.core;
-    let newest = if core.options.read_only {
+    let newest = if core.options.read_only || core.options.takes_turns() {
         let options = core.options.catalog();
         let (vfs, path, database) = (core.files.vfs.as_ref(), core.files.catalog(), core.log.database());
         let catalog = Catalog::open(vfs, &path, database, &options, Access::Read)?;

@@ -20,6 +20,7 @@
 //! Cost: one pass over the log to find the records, one to rebuild the catalog. Writers wait for both; readers do not.
 
 use crate::core::handle::Holotype;
+use crate::core::turns::TurnGuard;
 use crate::core::{Core, Writer};
 use crate::derive::merge;
 use crate::derive::rebuild_online::{Purpose, rebuild_online};
@@ -115,6 +116,7 @@ impl Core {
         mut writer: MutexGuard<'_, Writer>,
         state: State,
         redaction: &Redaction,
+        turn: Option<TurnGuard<'_>>,
     ) -> Result<()> {
         let end = state.head.position;
         let erased = self.log.sync_to(end).map_err(Error::from).and_then(|()| {
@@ -126,10 +128,11 @@ impl Core {
         });
         if let Err(error) = erased {
             writer.poisoned = Some(error.to_string());
+            self.turns.note_failure();
             return Err(error);
         }
         self.record_durable(state.head);
-        let made = rebuild_online(self, &mut writer, &state, Purpose::Forget);
+        let made = self.purge(&mut writer, &state);
         let (state, made) = match made {
             Ok(fresh) => (fresh.unwrap_or(state), Ok(())),
             Err(error) => (state, Err(error)),
@@ -138,9 +141,18 @@ impl Core {
         self.replace(&mut writer, state);
         drop(writer);
         self.publish();
+        drop(turn);
         // A merge that began before may still write what was forgotten, and discards it in the end.
         merge::interrupt(self);
         made
+    }
+
+    /// The state on derived files without what was forgotten.
+    fn purge(self: &Arc<Self>, writer: &mut Writer, state: &State) -> Result<Option<State>> {
+        let maintenance = self.maintain_within(writer)?;
+        // The newest checkpoint was another handle's: the state behind it holds this transaction, too.
+        let moved = maintenance.moved.then(|| Arc::clone(&writer.state));
+        rebuild_online(self, writer, moved.as_deref().unwrap_or(state), Purpose::Forget)
     }
 }
 

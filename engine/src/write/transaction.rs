@@ -20,6 +20,7 @@ mod setup;
 mod updates;
 
 use crate::core::open_transactions::OpenMark;
+use crate::core::turns::TurnGuard;
 use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
 use crate::model::edge::Edge;
@@ -98,6 +99,8 @@ pub struct Transaction<'db> {
     /// The log records that the commit erases.
     erase: Vec<Erase>,
     _open: OpenMark,
+    /// Dropped after the writer's lock.
+    turn: Option<TurnGuard<'db>>,
 }
 
 /// A copy of a transaction's staged work, for [`Transaction::restore`].
@@ -110,7 +113,11 @@ pub(crate) struct TransactionCopy {
 }
 
 impl<'db> Transaction<'db> {
-    pub(crate) fn new(core: &'db Arc<Core>, mut writer: MutexGuard<'db, Writer>) -> Result<Self> {
+    pub(crate) fn new(
+        core: &'db Arc<Core>,
+        mut writer: MutexGuard<'db, Writer>,
+        turn: Option<TurnGuard<'db>>,
+    ) -> Result<Self> {
         let state = writer.state.as_ref().clone();
         let page = writer.open_page.take();
         let draft = std::mem::take(&mut writer.draft);
@@ -129,6 +136,7 @@ impl<'db> Transaction<'db> {
             accepts_generated_keys: false,
             erase: Vec::new(),
             _open: core.mark_open(),
+            turn,
         };
         if transaction.state.meta.commit == 0 && core.options.rules > 1 {
             let value = core.options.rules.to_string();
@@ -529,9 +537,9 @@ impl<'db> Transaction<'db> {
             return Err(error);
         }
         let commit = Commit { number: appended.commit.0, position: appended.end.0, time: self.time };
-        let Transaction { core, mut writer, state, records, bytes, page, .. } = self;
+        let Transaction { core, mut writer, state, records, bytes, page, turn, .. } = self;
         if forgets {
-            core.complete_forget(writer, state, &redaction)?;
+            core.complete_forget(writer, state, &redaction, turn)?;
             return Ok(commit);
         }
         writer.open_page = page;

@@ -39,6 +39,7 @@ mod retain;
 mod rules;
 mod salvage;
 mod settings;
+mod several;
 mod shown;
 mod space;
 mod statements;

@@ -73,7 +73,7 @@ impl Log {
     }
 
     /// The segments up to `limit`: the known ones, then the new ones, read from their files.
-    fn reload(&self, limit: u64, floor: Option<&Floor>) -> Result<Vec<Arc<Segment>>> {
+    pub(super) fn reload(&self, limit: u64, floor: Option<&Floor>) -> Result<Vec<Arc<Segment>>> {
         let mut segments = self.table.all();
         let end = self.end().0;
         segments.retain(|segment| segment.first < end && segment.valid_header().is_some());

@@ -232,6 +232,17 @@ impl GroupCommit {
         }
     }
 
+    /// Records that another handle appended up to `end`, the last of it in `file`, and synced up to `durable`. Nothing
+    /// may be buffered.
+    pub(crate) fn go_on_at(&self, file: &Arc<dyn VfsFile>, segment: &Segment, end: u64, durable: u64) {
+        let mut state = self.state();
+        state.go_on_in(file, segment);
+        (state.end, state.written, state.durable) = (end, end, durable.max(state.durable));
+        self.end.store(end, Ordering::Release);
+        self.written.store(end, Ordering::Release);
+        self.durable.store(state.durable, Ordering::Release);
+    }
+
     /// Returns once everything up to `target` is durable.
     pub(crate) fn sync_to(&self, target: u64) -> Result<()> {
         while self.durable() < target {

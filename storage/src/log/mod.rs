@@ -23,6 +23,7 @@
 //! salvage           whatever can be read of a damaged log
 //! recovery          opening: damage, unsynced tails, repairs               crate::recovery
 //! follow            following the appends of another process
+//! take_over         appending behind the appends of another process
 //! leaves            records' hashes in order, for the tree over them       crate::proof
 //! verify            full verification                                      crate::verify
 //! ```
@@ -53,6 +54,7 @@ mod redaction;
 mod salvage;
 pub(crate) mod scanner;
 pub(crate) mod segment;
+mod take_over;
 pub(crate) mod tip;
 mod transaction;
 mod unit;
@@ -70,6 +72,7 @@ pub use position::{Checkpoint, CommitNo, Head, Lsn};
 pub use reader::Payload;
 pub use salvage::{SalvageReport, Salvaged, Unreadable};
 pub use segment::{is_log_file_name, is_quarantine_name};
+pub use take_over::Until;
 pub use transaction::Transaction;
 pub use writer::Appended;
 

@@ -56,6 +56,8 @@ pub struct OpenOptions {
     /// The log was closed at the hint and no writer has started since: if it ends there, nothing is after it, and
     /// opening need not search for it.
     pub closed_hint: bool,
+    /// Other handles append to the log, too, in turns ([`crate::turn`]): no segment is prepared ahead of its use.
+    pub shared: bool,
     /// Limits while it is open.
     pub limits: LogLimits,
 }

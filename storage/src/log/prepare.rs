@@ -50,6 +50,9 @@ pub(crate) struct Preparer {
     worker: Option<Worker>,
     /// True while a request is under way; at most one is.
     asked: bool,
+    /// Other handles append in turns: a file prepared ahead could be replaced by theirs of the same name, so each is
+    /// prepared when it is needed.
+    shared: bool,
 }
 
 #[derive(Debug)]
@@ -63,12 +66,18 @@ struct Worker {
 impl Preparer {
     /// A preparer; `ready` has files that an earlier process prepared.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path, ready: BTreeMap<u64, Spare>) -> Self {
-        Self { vfs, dir: dir.to_owned(), ready, worker: None, asked: false }
+        Self { vfs, dir: dir.to_owned(), ready, worker: None, asked: false, shared: false }
+    }
+
+    /// Prepares nothing ahead from now on.
+    pub(crate) fn share(&mut self) {
+        self.shared = true;
+        self.ready.clear();
     }
 
     /// Prepares segment `number` in the background, unless it is ready or another one is being prepared.
     pub(crate) fn prefetch(&mut self, number: u64, len: u64) {
-        if !self.asked && !self.ready.contains_key(&number) {
+        if !self.asked && !self.shared && !self.ready.contains_key(&number) {
             // A failure is reported when the segment is needed and requested again.
             let _ = self.ask(Request { number, len });
         }
@@ -94,7 +103,9 @@ impl Preparer {
 
     /// Returns an unused file from `take`.
     pub(crate) fn give_back(&mut self, number: u64, spare: Spare) {
-        self.ready.insert(number, spare);
+        if !self.shared {
+            self.ready.insert(number, spare);
+        }
     }
 
     fn ask(&mut self, request: Request) -> io::Result<()> {

@@ -113,6 +113,18 @@ impl Writer {
         &self.tip
     }
 
+    /// Goes on at `tip`, in `segment`: another handle appended up to there.
+    pub(crate) fn go_on_at(&mut self, tip: Tip, segment: Arc<Segment>, file: Arc<dyn VfsFile>) {
+        self.recent.clear();
+        self.recent_from = Lsn(tip.position);
+        (self.tip, self.segment, self.file) = (tip, segment, file);
+    }
+
+    /// Prepares no segment ahead of its use from now on.
+    pub(crate) fn share(&mut self) {
+        self.preparer.share();
+    }
+
     /// The leaves from `from` on, a position at which a record begins or ends, up to the one that ends at `to`; `None`
     /// if the first of them is no longer kept.
     pub(crate) fn recent_leaves(&self, from: Lsn, to: Lsn) -> Option<Vec<Leaf>> {

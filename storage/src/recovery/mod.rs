@@ -274,9 +274,13 @@ impl Opening {
             return Ok((log.beginning_at(self.floor), self.report));
         }
         let spares = self.spares()?;
+        let shared = self.options.shared;
         let end = Lsn(self.good.position);
         let log = Log::assemble(vfs, &self.dir, self.geometry, limits, self.segments, self.good, spares)?;
         let log = log.beginning_at(self.floor);
+        if shared {
+            log.share()?;
+        }
         for (commit, erasures) in self.unfinished {
             let redaction = Redaction { commit: CommitNo(commit), end, erasures };
             log.complete_redaction(&redaction)?;
