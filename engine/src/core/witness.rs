@@ -16,6 +16,8 @@
 //! 2. It is replaced in one step, and only by a later head.
 //! 3. The key is in `FILE.key` beside it, readable by its owner alone. It is created with the first witness.
 //! 4. A commit whose witness cannot be written stands. The next transaction writes the witness first, or is refused.
+//! 5. Handles that take turns read the file again before they replace it, and lock the first byte of the key meanwhile:
+//!    none replaces the head of another by an earlier one, and one at a time has a file under the temporary name.
 
 use crate::core::files::Files;
 use crate::model::pointer::hex;
@@ -25,19 +27,25 @@ use holotype_storage::Hash;
 use holotype_storage::log::{CommitNo, Head, Log, Lsn};
 use holotype_storage::proof::note::{SignerKey, VerifierKey};
 use holotype_storage::segment_file::temporary_name;
-use holotype_storage::vfs::{OpenMode, Vfs};
+use holotype_storage::vfs::{LockKind, OpenMode, Vfs, VfsFile};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// More than any witness or key has.
 const MAX_FILE_LEN: u64 = 4 << 10;
+
+/// The pause between attempts to lock the key.
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// The witness of an open database.
 pub(crate) struct Witness {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     key: SignerKey,
+    /// How long to wait for other handles that write it; `None` for an exclusive handle, which is alone.
+    beside: Option<Duration>,
     heads: Mutex<Heads>,
 }
 
@@ -60,7 +68,7 @@ impl Witness {
         if read(files.vfs.as_ref(), path)?.is_some() {
             return Err(Error::Exists { path: path.clone() });
         }
-        Witness::new(files, path, database).map(Some)
+        Witness::new(files, options, path, database).map(Some)
     }
 
     /// Reads the witness that the options name. Call this before the log is read: a writer may extend both meanwhile.
@@ -77,17 +85,23 @@ impl Witness {
         let (note, key) = match (note, key) {
             (Some(note), Some(key)) => (note, key),
             _ if options.accept_witness && options.read_only => return Ok(None),
-            _ if options.accept_witness => return Witness::new(files, path, database).map(Some),
+            _ if options.accept_witness => return Witness::new(files, options, path, database).map(Some),
             (None, _) => return Err(Error::WitnessMissing { path: path.clone() }),
             (_, None) => return Err(Error::WitnessMissing { path: key_path(path) }),
         };
         let key: SignerKey = key.parse().map_err(|error| forged(&key_path(path), &error))?;
         let head = opened(&note, key.verifier(), &origin(database)).map_err(|reason| forged(path, &reason))?;
-        let heads = Mutex::new(Heads { written: Some(head), missed: None });
-        Ok(Some(Witness { vfs: Arc::clone(&files.vfs), path: path.clone(), key, heads }))
+        let witness = Witness::with_key(files, options, path, key);
+        witness.heads().written = Some(head);
+        Ok(Some(witness))
     }
 
-    fn new(files: &Files, path: &Path, database: [u8; 16]) -> Result<Witness> {
+    fn with_key(files: &Files, options: &Options, path: &Path, key: SignerKey) -> Witness {
+        let beside = options.takes_turns().then_some(options.write_timeout);
+        Witness { vfs: Arc::clone(&files.vfs), path: path.to_owned(), key, beside, heads: Mutex::default() }
+    }
+
+    fn new(files: &Files, options: &Options, path: &Path, database: [u8; 16]) -> Result<Witness> {
         let key = match read(files.vfs.as_ref(), &key_path(path))? {
             Some(key) => key.parse().map_err(|error| forged(&key_path(path), &error))?,
             None => {
@@ -98,7 +112,7 @@ impl Witness {
                 key
             }
         };
-        Ok(Witness { vfs: Arc::clone(&files.vfs), path: path.to_owned(), key, heads: Mutex::default() })
+        Ok(Witness::with_key(files, options, path, key))
     }
 
     /// Compares the log with the witness.
@@ -121,25 +135,58 @@ impl Witness {
     /// Writes a head that is durable, unless a later one is there. What fails is tried again by the next call.
     pub(crate) fn record(&self, head: Head) {
         let mut heads = self.heads();
-        if heads.written.is_none_or(|written| written.position < head.position) {
-            match self.write(head, heads.written.is_none()) {
-                Ok(()) => *heads = Heads { written: Some(head), missed: None },
-                Err(_) => heads.missed = Some(head),
-            }
-        }
+        heads.missed = later(heads.missed, Some(head));
+        // A failure leaves it missed.
+        let _ = self.write_missed(&mut heads);
     }
 
     /// Writes a head that could not be written before.
     ///
     /// # Errors
-    /// [`Error::File`] if it still cannot be written.
+    /// [`Error::File`] if it still cannot be written; [`Error::Forged`] if another handle's witness is not one.
     pub(crate) fn catch_up(&self) -> Result<()> {
-        let mut heads = self.heads();
-        if let Some(head) = heads.missed {
-            self.write(head, heads.written.is_none())?;
-            *heads = Heads { written: Some(head), missed: None };
+        self.write_missed(&mut self.heads())
+    }
+
+    fn write_missed(&self, heads: &mut Heads) -> Result<()> {
+        let is_later = |written: Option<Head>, head: Head| written.is_none_or(|w| w.position < head.position);
+        if let Some(head) = heads.missed.filter(|head| is_later(heads.written, *head)) {
+            let locked = self.beside.map(|timeout| self.lock_key(timeout)).transpose()?;
+            let mut is_first = heads.written.is_none();
+            if locked.is_some() {
+                let found = self.read_head()?;
+                is_first = found.is_none();
+                heads.written = later(heads.written, found);
+            }
+            if is_later(heads.written, head) {
+                self.write(head, is_first)?;
+                heads.written = Some(head);
+            }
         }
+        heads.missed = None;
         Ok(())
+    }
+
+    /// Waits until no other handle compares and replaces the file.
+    fn lock_key(&self, timeout: Duration) -> Result<Arc<dyn VfsFile>> {
+        let path = key_path(&self.path);
+        let failed = |source| Error::File { path: path.clone(), source };
+        let file = self.vfs.open(&path, OpenMode::ReadWrite).map_err(failed)?;
+        let deadline = Instant::now() + timeout;
+        while !file.try_lock(0..1, LockKind::Exclusive).map_err(failed)? {
+            if Instant::now() >= deadline {
+                return Err(failed(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked")));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(file)
+    }
+
+    /// The head that the file has now; `None` without a file.
+    fn read_head(&self) -> Result<Option<Head>> {
+        let Some(note) = read(self.vfs.as_ref(), &self.path)? else { return Ok(None) };
+        let key = self.key.verifier();
+        opened(&note, key, key.name()).map(Some).map_err(|reason| forged(&self.path, &reason))
     }
 
     fn write(&self, head: Head, is_first: bool) -> Result<()> {
@@ -154,6 +201,10 @@ impl Witness {
     fn heads(&self) -> MutexGuard<'_, Heads> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn later(one: Option<Head>, other: Option<Head>) -> Option<Head> {
+    one.into_iter().chain(other).max_by_key(|head| head.position)
 }
 
 /// The name under which the key of a database signs.

@@ -2,9 +2,10 @@
 //! whatever crashes or fails, it never refuses the database that was written.
 
 use holotype::{Durability, Error, Forget, Holotype, NewTrace, Options};
-use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs};
+use holotype_storage::vfs::{Crash, Failure, LockKind, OpenMode, SimVfs, Vfs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DB: &str = "/db";
 const WITNESS: &str = "/witness";
@@ -207,4 +208,95 @@ fn a_witness_that_cannot_be_written_is_written_before_the_next_transaction() {
     drop(database);
     assert_eq!(refusals(&sim), ["opened"; 2]);
     assert!(missed > 3, "{missed}: creating, writing, syncing and renaming a file failed");
+}
+
+fn shared() -> Options {
+    Options { exclusive: false, write_timeout: std::time::Duration::ZERO, ..options() }
+}
+
+/// The commit in the witness.
+fn witnessed(bytes: &[u8]) -> u64 {
+    let text = std::str::from_utf8(bytes).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("commit ")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn handles_that_take_turns_keep_one_witness() {
+    let sim = SimVfs::new();
+    let one = Holotype::create_on(on(&sim), DB, shared()).unwrap();
+    let other = open(&sim, shared()).unwrap();
+    let now = || witnessed(&sim.bytes(Path::new(WITNESS)).unwrap());
+    for number in 0..10 {
+        let (writer, reader) = if number % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        write(writer, &format!("text {number}")).unwrap();
+        assert_eq!(now(), writer.head().commit.0);
+        assert_eq!(refusals_of_reader(&sim), "opened");
+        reader.checkpoint().unwrap();
+        assert_eq!(now(), writer.head().commit.0);
+    }
+    // Gone, it is written again; another file in its place is none of theirs.
+    sim.remove(Path::new(WITNESS)).unwrap();
+    write(&one, "without").unwrap();
+    assert_eq!(now(), 11);
+    let note = sim.bytes(Path::new(WITNESS)).unwrap();
+    sim.replace(Path::new(WITNESS), b"something else");
+    write(&other, "stands").unwrap();
+    assert_eq!(write(&other, "refused").unwrap_err().code(), "forged");
+    sim.replace(Path::new(WITNESS), &note);
+    write(&other, "again").unwrap();
+    assert_eq!(now(), 13);
+    one.close().unwrap();
+    other.close().unwrap();
+    assert_eq!(refusals(&sim), ["opened"; 2]);
+}
+
+#[test]
+fn no_handle_replaces_the_head_of_another_by_an_earlier_one() {
+    let sim = SimVfs::new();
+    let one = Holotype::create_on(on(&sim), DB, shared()).unwrap();
+    let other = open(&sim, shared()).unwrap();
+    write(&one, "first").unwrap();
+    // The key is locked while the first handle commits, as if another one wrote the witness: it misses its head.
+    let key = sim.open(Path::new(KEY), OpenMode::ReadWrite).unwrap();
+    assert!(key.try_lock(0..1, LockKind::Exclusive).unwrap());
+    write(&one, "second").unwrap();
+    assert_eq!(witnessed(&sim.bytes(Path::new(WITNESS)).unwrap()), 1);
+    assert!(write(&one, "refused").unwrap_err().to_string().contains("keeps it locked"));
+    drop(key);
+    write(&other, "third").unwrap();
+    let newest = sim.bytes(Path::new(WITNESS)).unwrap();
+    assert_eq!(witnessed(&newest), 3);
+    drop(one.begin().unwrap());
+    assert_eq!(sim.bytes(Path::new(WITNESS)).unwrap(), newest);
+}
+
+#[test]
+fn threads_of_two_handles_move_the_witness_forward_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, witness) = (dir.path().join("db"), dir.path().join("witness"));
+    let options = Options { witness: Some(witness.clone()), page_size: 4096, ..Options::shared() };
+    let one = Holotype::create(&path, options.clone()).unwrap();
+    let other = Holotype::open(&path, options.clone()).unwrap();
+    write(&one, "first").unwrap();
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (name, handle) in [("a", &one), ("b", &one), ("c", &other), ("d", &other)] {
+            let done = &done;
+            scope.spawn(move || {
+                for number in 0..25 {
+                    write(handle, &format!("{name}{number}")).unwrap();
+                }
+                done.fetch_add(1, Ordering::SeqCst);
+            });
+        }
+        let mut seen = 0;
+        while done.load(Ordering::SeqCst) < 4 {
+            let commit = witnessed(&std::fs::read(&witness).unwrap());
+            assert!(commit >= seen, "{commit} after {seen}");
+            seen = commit;
+        }
+    });
+    assert_eq!(witnessed(&std::fs::read(&witness).unwrap()), 101);
+    drop((one, other));
+    assert_eq!(Holotype::open(&path, options).unwrap().snapshot().len(), 101);
 }
