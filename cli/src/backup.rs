@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
 
 /// As the writer when there is none, so that derived files can be copied too; else as a reader beside it.
 fn open(args: &Args) -> Result<Holotype, Failure> {
-    match Holotype::open(&args.db, Options::default()) {
+    match Holotype::open(&args.db, Options { exclusive: false, ..database::options() }) {
         Err(error) if error.code() == "locked" => database::to_read(&args.db),
         Ok(database) => Ok(database),
         Err(error) => Err(database::about(&args.db, error).into()),

@@ -13,9 +13,9 @@ pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
     open(path, Options { read_only: true, ..options() })
 }
 
-/// Opens a database to write to it.
+/// Opens a database to write to it, in turns with whoever else has it open.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
-    open(path, options())
+    open(path, Options { exclusive: false, ..options() })
 }
 
 /// `--accept-damage`, which every command understands.

@@ -1,8 +1,7 @@
 //! Everything wrong that is given to the program is told with its place, and has the exit status it should have.
 
 use crate::command_line::program::{Place, Run, TRIP, npy};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Stdio;
+use holotype::{Holotype, Options};
 
 /// Imports the trip with one more line, which is line 7.
 fn import(line: &str) -> (Place, Run) {
@@ -183,23 +182,15 @@ fn a_database_that_is_there_already() {
 #[test]
 fn a_database_that_another_process_writes_to() {
     let place = Place::with_trip();
-    let mut holder = place.command(&["repl", "memory.holo"]);
-    let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut input = holder.stdin.take().unwrap();
-    writeln!(input, "count items;\ncount items;").unwrap();
-    let mut line = String::new();
-    // It answers, so it has opened the database.
-    BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-
+    let holder = Holotype::open(place.path("memory.holo"), Options::default()).unwrap();
     let run = place.run(&["query", "memory.holo", "mark 't1' failed because 'no'"]);
     assert_eq!((run.status, run.stdout.as_str()), (3, ""), "{run:#?}");
-    assert!(run.stderr.contains(&format!("process {} has the database open", holder.id())), "{run:#?}");
+    assert!(run.stderr.contains(&format!("process {} has the database open", std::process::id())), "{run:#?}");
     let error = place.run(&["import", "memory.holo", "trip.jsonl", "--format", "json"]).error();
     assert_eq!(error["code"], "locked", "{error}");
     place.run(&["query", "memory.holo", "count items"]).ok();
 
-    drop(input);
-    holder.wait().unwrap();
+    holder.close().unwrap();
     place.run(&["query", "memory.holo", "mark 't1' failed because 'no'"]).ok();
 }
 

@@ -1,6 +1,8 @@
-//! Beside a writer: readers of their own processes are welcome, a second writer is told who is in the way.
+//! Beside a writer: readers and other writers of their own processes take turns; beside an exclusive one, a writer is
+//! told who is in the way.
 
 use crate::command_line::program::{Place, Run};
+use holotype::{Holotype, Options};
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
@@ -38,7 +40,7 @@ impl Session {
 }
 
 #[test]
-fn readers_follow_a_writer_and_a_second_writer_is_refused() {
+fn readers_and_writers_follow_a_writer() {
     let place = Place::with_trip();
     let mut writer = Session::new(&place, &["repl", "memory.holo", "--format", "jsonl"]);
     let mut reader = Session::new(&place, &["repl", "memory.holo", "--format", "jsonl", "--read-only"]);
@@ -51,10 +53,26 @@ fn readers_follow_a_writer_and_a_second_writer_is_refused() {
         let other = place.run(&["query", "memory.holo", "count recalls", "--read-only", "--format", "jsonl"]).ok();
         assert_eq!(count(&other.json()), number, "{other:#?}");
     }
+    place.run(&["query", "memory.holo", "remember fact 'x' from 't1'"]).ok();
+    for session in [&mut reader, &mut writer] {
+        assert_eq!(count(&session.ask("count recalls")), 6);
+    }
+    writer.ask("remember fact 'y' from 't1'");
+    assert_eq!(count(&reader.ask("count recalls")), 7);
+    assert_eq!((reader.end(), writer.end()), (0, 0));
+    place.run(&["query", "memory.holo", "remember fact 'z' from 't1'"]).ok();
+}
+
+#[test]
+fn a_writer_beside_an_exclusive_one_is_told_who_is_in_the_way() {
+    let place = Place::with_trip();
+    let exclusive = Holotype::open(place.path("memory.holo"), Options::default()).unwrap();
     let refused: Run = place.run(&["query", "memory.holo", "remember fact 'x' from 't1'", "--format", "json"]);
     assert_eq!(refused.status, 3, "{refused:#?}");
+    assert_eq!(refused.error()["code"], "locked");
     let message = refused.error()["message"].to_string();
-    assert!(message.contains(&format!("process {} ", writer.child.id())), "{message}");
-    assert_eq!((reader.end(), writer.end()), (0, 0));
+    assert!(message.contains(&format!("process {} ", std::process::id())), "{message}");
+    place.run(&["query", "memory.holo", "count recalls", "--read-only"]).ok();
+    exclusive.close().unwrap();
     place.run(&["query", "memory.holo", "remember fact 'x' from 't1'"]).ok();
 }
