@@ -1,11 +1,13 @@
 //! A process with several writers that is killed repeatedly (SIGKILL): `kill [--cycles N] [--writers W] [--seed S]
-//! [--dir DIR]`.
+//! [--dir DIR]`; with `--processes SECONDS [--cli PROGRAM]`, many processes on one database ([`processes`]).
 //!
 //! Each cycle starts this program again as a child that opens the database. Every writer of the child commits numbered
 //! traces with durability `sync`, and prints each number when its commit returned. After a while the child is killed.
 //! The database must then open, verify, and have the traces 1 to n of each writer without a gap, where n is at least
 //! the last printed number. Checkpoints run at times, and the database is created again after a number of cycles.
 //! Prints one line of JSON.
+
+mod processes;
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -26,12 +28,19 @@ struct Arguments {
     seed: u64,
     dir: Option<PathBuf>,
     child: Option<PathBuf>,
+    /// For how many seconds many processes are killed.
+    processes: Option<u64>,
+    cli: Option<PathBuf>,
+    /// The work of a child of those.
+    role: Option<String>,
 }
 
 fn main() -> ExitCode {
-    let done = arguments().and_then(|arguments| match &arguments.child {
-        Some(path) => child(path, arguments.writers),
-        None => parent(&arguments),
+    let done = arguments().and_then(|arguments| match (&arguments.child, &arguments.role, arguments.processes) {
+        (Some(path), Some(role), _) => processes::child(path, role, arguments.writers),
+        (Some(path), None, _) => child(path, arguments.writers),
+        (None, _, Some(seconds)) => processes::parent(&arguments, seconds),
+        (None, _, None) => parent(&arguments),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,7 +52,16 @@ fn main() -> ExitCode {
 }
 
 fn arguments() -> Result<Arguments, String> {
-    let mut arguments = Arguments { cycles: 10_000, writers: 4, seed: 1, dir: None, child: None };
+    let mut arguments = Arguments {
+        cycles: 10_000,
+        writers: 4,
+        seed: 1,
+        dir: None,
+        child: None,
+        processes: None,
+        cli: None,
+        role: None,
+    };
     let mut words = env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
@@ -53,6 +71,9 @@ fn arguments() -> Result<Arguments, String> {
             "--writers" => arguments.writers = number()?.max(1),
             "--seed" => arguments.seed = number()?,
             "--dir" => arguments.dir = Some(value.into()),
+            "--processes" => arguments.processes = Some(number()?),
+            "--cli" => arguments.cli = Some(value.into()),
+            "--role" => arguments.role = Some(value),
             "--child" => arguments.child = Some(value.into()),
             _ => return Err(format!("unknown argument {word}")),
         }
