@@ -14,6 +14,7 @@
 //! cargo run --release -p holotype-bench -- batch
 //! cargo run --release -p holotype-bench --features cuda -- cuda
 //! cargo run --release -p holotype-bench -- verify
+//! cargo run --release -p holotype-bench -- processes
 //! cargo run --release -p holotype-bench -- language
 //! cargo run --release -p holotype-bench -- history --append docs/performance.md --commit COMMIT
 //! cargo run --release -p holotype-bench -- compare OTHER_BUILD/holotype-bench --pairs 15
@@ -34,6 +35,7 @@ mod locomo;
 mod measure;
 mod multihop;
 mod npy_table;
+mod processes;
 mod random;
 mod reopen;
 mod smoke;
@@ -83,6 +85,8 @@ enum Bench {
     Ingest(ingest::Arguments),
     /// Verifying the log, beside hashing the same records.
     Verify(verify::Arguments),
+    /// Processes that write to one database in turns, beside one.
+    Processes(processes::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
     Language(language::Arguments),
     /// The tracked figures, from data made on the spot; with `--append`, as rows of a table.
@@ -107,6 +111,7 @@ fn main() -> ExitCode {
         Bench::Append(arguments) => append::run(&arguments),
         Bench::Ingest(arguments) => ingest::run(&arguments),
         Bench::Verify(arguments) => verify::run(&arguments),
+        Bench::Processes(arguments) => processes::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
         Bench::History(arguments) => history::run(&arguments),
         Bench::Compare(arguments) => history::compare(&arguments),
