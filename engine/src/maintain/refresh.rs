@@ -29,6 +29,7 @@ impl Holotype {
     /// When files cannot be read or the log is damaged; the state does not change.
     pub fn refresh(&self) -> Result<bool> {
         let core = &self.core;
+        core.lock.check_process()?;
         if core.options.takes_turns() {
             return self.follow_durable();
         }

@@ -128,6 +128,7 @@ impl Holotype {
     /// # Errors
     /// As [`Holotype::verify`]; [`Error::Cancelled`].
     pub fn verify_with(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        self.core.lock.check_process()?;
         let report = verify_all(&self.snapshot(), &mut Pace::new(options), progress)?;
         self.core.damage.verified(report.log_fault.clone());
         Ok(report)
