@@ -101,6 +101,9 @@ impl VerifyReport {
     }
 }
 
+/// So often is a verification repeated that found faults while the database changed.
+const ATTEMPTS: u32 = 4;
+
 /// The relation of an externally stored head to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownHead {
@@ -126,12 +129,42 @@ impl Holotype {
     /// As [`Holotype::verify`], no faster than the options let it.
     ///
     /// # Errors
-    /// As [`Holotype::verify`]; [`Error::Cancelled`].
+    /// As [`Holotype::verify`]; [`Error::Cancelled`]; [`Error::SnapshotForgotten`] if others erase so often that no
+    /// verification ends between two erasures.
     pub fn verify_with(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         self.core.lock.check_process()?;
-        let report = verify_all(&self.snapshot(), &mut Pace::new(options), progress)?;
+        let mut attempt = 1;
+        let report = loop {
+            let (snapshot, since) = (self.snapshot(), self.history_since());
+            let verified = verify_all(&snapshot, &mut Pace::new(options), progress);
+            // What another process changes meanwhile may look like a fault, and is none the next time.
+            if verified.as_ref().is_ok_and(|report| report.faults.is_empty()) || !self.has_moved_on(&snapshot, since) {
+                break verified?;
+            }
+            if attempt == ATTEMPTS {
+                break if self.has_erased(&snapshot, since) { Err(Error::SnapshotForgotten) } else { verified }?;
+            }
+            attempt += 1;
+        };
         self.core.damage.verified(report.log_fault.clone());
         Ok(report)
+    }
+
+    /// True if the database may have changed since the snapshot.
+    fn has_moved_on(&self, snapshot: &Snapshot, since: u64) -> bool {
+        let followed = self.refresh();
+        let newest = self.core.published.load();
+        let is_behind = || {
+            let status = self.core.lock.status().ok().flatten();
+            status.is_some_and(|status| status.durable > self.core.log.end())
+        };
+        followed.is_err() || newest.head != snapshot.state.head || self.has_erased(snapshot, since) || is_behind()
+    }
+
+    /// True if something was forgotten since the snapshot, or history before a later commit than `since` cut off.
+    fn has_erased(&self, snapshot: &Snapshot, since: u64) -> bool {
+        let forgets = self.core.published.load().meta.forgets;
+        forgets > snapshot.state.meta.forgets || self.history_since() > since
     }
 
     /// Stores in the file `VERIFIED` the segments of the log without a fault, with the present time; and in the file
