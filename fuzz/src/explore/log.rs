@@ -275,6 +275,8 @@ fn hand_over(world: World<'_>, leg: &mut Leg<Written>, step: Step) -> Result<Log
     };
     let options = OpenOptions { limits: limits(), shared: true, ..OpenOptions::default() };
     let (log, ..) = opened_with(world, &leg.disk, &leg.truth, &options).map_err(failed)?;
+    // LOCK tells a handle what is durable; without that it renews a log in which nothing proves it.
+    let options = OpenOptions { durable_hint: Some(log.durable()), ..options };
     let (other, report, found) = opened_with(world, &leg.disk, &leg.truth, &options).map_err(failed)?;
     leg.promise(progress(found, report.closed));
     let new = records(u64::from(found) ^ (step.salt << 8), APPENDS[step.salt as usize % APPENDS.len()]);
