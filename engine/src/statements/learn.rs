@@ -2,7 +2,7 @@
 
 pub(crate) mod finding;
 
-use self::finding::{Learn, LearnOp, LearnRoles};
+use self::finding::Learn;
 use super::write::{pointer, text, vector};
 use crate::Result;
 use crate::model::pointer::Target;
@@ -30,14 +30,10 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Learn) -> 
             ItemRef::Id(number) => Target::Item(crate::ItemId(u32::try_from(*number).unwrap_or(u32::MAX))),
         });
     }
-    let learned = LearnRoles::with_built_in(transaction, |transaction, roles| transaction.learn(&learn, roles))?;
+    let learned = transaction.learn_by_words(&learn)?;
     let names = transaction.names()?;
     let key = learned.item.map(|item| names.key_of(item)).transpose()?;
     let replaced = learned.replaced.map(|item| names.key_of(item)).transpose()?;
-    let pointers = match learned.op {
-        LearnOp::Skip => 0,
-        LearnOp::Add | LearnOp::Update => learned.pointers,
-    };
     Ok(Table {
         verb: "learn",
         columns: ["op", "key", "replaced", "pointers"].map(str::to_owned).to_vec(),
@@ -45,7 +41,7 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &ast::Learn) -> 
             Some(Cell::text(learned.op.as_str())),
             key.map(Cell::Text),
             replaced.map(Cell::Text),
-            Some(Cell::Integer(i64::try_from(pointers).unwrap_or(i64::MAX))),
+            Some(Cell::count(learned.pointers)),
         ]],
         notes: learned.notes,
         ..Table::default()

@@ -91,8 +91,12 @@ fn replies_of_reasoners_cite_rows_or_are_refused() {
 fn every_mode_has_a_path_that_runs() {
     let database = database();
     fact(&database, "e", "f1", "Quillan Ro founded Velmora.");
-    for mode in [Mode::Episodic, Mode::Semantic, Mode::Procedural] {
-        ask(&database, &format!("recall 'Velmora' through {} limit 5", mode.path()));
+    for (mode, leads_to) in [(Mode::Episodic, Some("t-f1")), (Mode::Semantic, Some("f1")), (Mode::Procedural, None)] {
+        let answer = ask(&database, &format!("recall 'Velmora' through {} limit 5", mode.path()));
+        match leads_to {
+            Some(key) => assert!(answer.rows.iter().any(|row| row.key == key), "{mode:?}: {:?}", answer.rows),
+            None => assert_eq!(answer.rows, [], "nothing is known of how to do anything"),
+        }
     }
 }
 

@@ -96,17 +96,6 @@ pub struct LearnRoles<'r> {
     pub filter: &'r dyn FindingFilter,
 }
 
-impl LearnRoles<'_> {
-    /// Runs `learn` with the built-in roles, in the language of the database.
-    pub(crate) fn with_built_in<T>(
-        transaction: &mut Transaction<'_>,
-        learn: impl FnOnce(&mut Transaction<'_>, LearnRoles<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let manager = ByWords::new(known::analyzer(&transaction.names()?)?);
-        learn(transaction, LearnRoles { manager: &manager, filter: &Grounded })
-    }
-}
-
 /// The outcome for a finding, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LearnOp {
@@ -145,12 +134,13 @@ pub struct Learned {
 }
 
 impl Transaction<'_> {
-    /// Writes a finding back with the built-in roles.
+    /// Writes a finding back with the built-in roles, in the language of the database.
     ///
     /// # Errors
     /// As [`Transaction::learn`].
     pub fn learn_by_words(&mut self, learn: &Learn) -> Result<Learned> {
-        LearnRoles::with_built_in(self, |transaction, roles| transaction.learn(learn, roles))
+        let manager = ByWords::new(known::analyzer(&self.names()?)?);
+        self.learn(learn, LearnRoles { manager: &manager, filter: &Grounded })
     }
 
     /// Writes a finding back (TierMem B.6).
