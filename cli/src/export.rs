@@ -40,6 +40,8 @@ enum Training {
     Triplets,
     /// Memory writes of kept rollouts with their credit (HiMPO)
     Rollouts,
+    /// Labelled decisions of the router with their rewards (TierMem D)
+    Router,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
@@ -74,6 +76,7 @@ fn write(
             interchange::export_triplets(snapshot, &mut out).map(|lines| ExportReport { lines, vectors: 0 })
         }
         Some(Training::Rollouts) => interchange::export_rollouts(snapshot, &mut out, &CreditOptions::default()),
+        Some(Training::Router) => interchange::export_routes(snapshot, &mut out),
         None if args.history => interchange::export_history(snapshot, &mut out, args.vectors.as_deref()),
         None => interchange::export(snapshot, &mut out, args.vectors.as_deref()),
     };

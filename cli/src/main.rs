@@ -33,6 +33,7 @@ mod help;
 mod import;
 mod interrupt;
 mod json;
+mod judge;
 mod key;
 mod limits;
 mod params;
@@ -127,6 +128,8 @@ enum Command {
     Rebuild(rebuild::Args),
     /// Compute HiMPO advantages of memory writes from log-probabilities
     Credit(credit::Args),
+    /// Fit the router of escalations, label its decisions, and have a database use it
+    Judge(judge::Args),
     /// Print statements in canonical form
     Fmt(fmt::Args),
     /// Print a completion script for a shell
@@ -184,6 +187,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
         Command::Credit(args) => credit::run(&args),
+        Command::Judge(args) => judge::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
     }

@@ -65,6 +65,7 @@ pub use memory::{credit, density, extract, router, structure, write_back};
 
 pub use agent::cited::{Attempt, CitedMemory, CitedRecall, Generator, RECALL_TOKENS, RecallMode};
 pub use agent::controller::{Controller, Decision, HelmLimits, HeuristicController, Operation, StepView};
+pub use agent::epoch::{Epoch, EpochReport};
 pub use agent::interface::{Answered, RecallInterface};
 pub use agent::memory_loop::{MemoryLoop, Step, StepOutcome};
 
@@ -100,6 +101,7 @@ pub use state::content::Content;
 pub use state::reader_position::Reader;
 pub use statements::audit::{AuditReport, Measure, StepCost};
 pub use statements::consolidate::resolve::{Consolidate, ConsolidateOp, ConsolidateReport, Consolidated};
+pub use statements::routing::{LearnEvent, RouteEvent, RouteLabel};
 pub use statements::learn::finding::{Learn, LearnOp, LearnRoles, Learned};
 pub use statements::prepared::Prepared;
 pub use statements::prune::budget::{Exceeded, Prune, PruneReason, PruneReport, Pruned, REDUNDANT_ABOVE};

@@ -6,6 +6,7 @@
 //! | `interface` | `<recall>` spans of a text replaced by `<memory>` blocks |
 //! | `controller` | the decision on READ, WRITE, CONSOLIDATE and PRUNE |
 //! | `memory_loop` | a step: the decision, done within the limits of Table 11 |
+//! | `epoch` | questions answered from one state, findings written between epochs (TierMem) |
 //! | `refine` | long traces as short recalls with pointers |
 //!
 //! Models are the caller's: they stand behind the traits [`Generator`](cited::Generator) and
@@ -13,6 +14,7 @@
 
 pub(crate) mod cited;
 pub(crate) mod controller;
+pub(crate) mod epoch;
 pub(crate) mod interface;
 pub(crate) mod memory_loop;
 mod refine;

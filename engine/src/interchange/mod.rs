@@ -32,6 +32,7 @@ mod export;
 mod import;
 mod parse;
 mod rollouts;
+mod routes;
 mod triplets;
 
 pub use export::{ExportReport, export, export_history};
@@ -42,6 +43,7 @@ pub use line::{FieldValue, Line, Pointer, Stated, Unit, VectorRef};
 pub use npy::{NpyError, NpyReader, NpyWriter, Precision};
 pub use reader::{LineError, LineReader, MAX_LINE_LEN};
 pub use rollouts::export_rollouts;
+pub use routes::export_routes;
 pub use triplets::export_triplets;
 pub use writer::{LineWriter, WriteError, encode};
 

@@ -120,9 +120,10 @@ impl Snapshot {
     /// Errors of the catalog.
     pub fn pages_due(&self) -> Result<Vec<DuePage>> {
         let mut due = Vec::new();
+        let events = self.state.episode_number(pages::EVENTS)?;
         for (_, value) in self.state.scan(tables::PAGE, &[])? {
             let page: PageRow = codec::decode(&value)?;
-            if !page.summarised {
+            if !page.summarised && Some(page.episode) != events {
                 due.push(DuePage {
                     episode: self.state.episode_id(page.episode)?.as_ref().to_owned(),
                     key: Some(page.key),
@@ -137,7 +138,8 @@ impl Snapshot {
         for (_, value) in self.state.scan(tables::EPISODE, &[])? {
             let episode: EpisodeRow = codec::decode(&value)?;
             let is_dead = oldest.zip(episode.newest_time).is_some_and(|(oldest, newest)| newest < oldest);
-            if episode.open_page.is_empty() || (episode.open && !is_dead) {
+            let is_events = episode.id == pages::EVENTS;
+            if episode.open_page.is_empty() || (episode.open && !is_dead) || is_events {
                 continue;
             }
             due.push(DuePage {

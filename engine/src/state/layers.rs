@@ -12,6 +12,7 @@ use crate::records::record::{FieldValue, ItemRecord};
 use crate::state::State;
 use crate::state::content::OwnItems;
 use crate::state::covered_items::CoveredItems;
+use crate::state::pages::is_event;
 use crate::{Error, Result};
 use holotype_index::words::{Analyzer, Stemming, WordIndex, WordSegment, WordTail};
 use holotype_index::{TailView, VectorIndex, VectorSegment, VectorTail};
@@ -137,7 +138,10 @@ impl State {
                 index.words.tails.push(Arc::new(WordTail::new(index.words.analyzer)));
             }
             let words = index.words.tails.last().ok_or(Error::Cancelled("no word tail"))?;
-            for record in members.iter().filter(|record| held.is_none_or(|held| !held.words.contains(record.id))) {
+            let is_due = |record: &&&Arc<ItemRecord>| {
+                held.is_none_or(|held| !held.words.contains(record.id)) && !is_event(record.tool.as_deref())
+            };
+            for record in members.iter().filter(is_due) {
                 most_waiting = words.push(record.id, &pieces(record))?.max(most_waiting);
             }
             if let (Some(vectors), Some(space)) = (&mut index.vectors, &space) {

@@ -16,11 +16,16 @@
 //! | `stale.age` | age after which an item is stale (HELM A.6) | `7d` |
 //! | `recall.fold` | cosine above which a row restates another, up to 1 | `0.9` |
 //! | `audit` | `none`, `reads`: whether every recall leaves a read in the log | `none` |
+//! | `router` | `built-in`, or a fitted linear router as JSON (TierMem D) | `built-in` |
 //! | `analyser` | `english`, `none`: how words are stemmed; before the first item | `english` |
 
+use crate::memory::router::LinearRouter;
 use crate::state::State;
 use crate::{Error, Result};
 use holotype_query::Duration;
+
+/// The value of `router` that names the built-in one.
+const BUILT_IN: &str = "built-in";
 
 /// Every setting with its default.
 pub(crate) const SETTINGS: &[(&str, &str)] = &[
@@ -38,6 +43,7 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("recall.fold", "0.9"),
     ("audit", "none"),
     ("analyser", "english"),
+    ("router", BUILT_IN),
 ];
 
 /// The canonical form of a value, or an error that names the valid ones.
@@ -60,6 +66,8 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
         "claims.ignore" => Ok(value.to_owned()),
         "profile" => one_of(holotype_query::attributes::PROFILES),
         "clock" => one_of(&["reader", "wall"]),
+        "router" if value == BUILT_IN => Ok(value.to_owned()),
+        "router" => Ok(LinearRouter::from_json(value)?.to_json().to_string()),
         "analyser" => one_of(&["english", "none"]),
         "audit" => one_of(&["none", "reads"]),
         "page.tokens" | "stale.steps" | "consolidate.limit" => count(),
@@ -72,6 +80,14 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
             let known: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
             Err(Error::Invalid(format!("unknown setting {name:?}; the settings are {}", known.join(", "))))
         }
+    }
+}
+
+/// The router of the database: the stated one or the built-in one.
+pub(crate) fn router(state: &State) -> Result<LinearRouter> {
+    match value(state, "router")?.as_str() {
+        BUILT_IN => Ok(LinearRouter::default()),
+        json => LinearRouter::from_json(json),
     }
 }
 

@@ -23,10 +23,25 @@
 //! | `depth.tokens`, `depth.epierr` | correlation (Pearson) of the depth of a read with its tokens, its errors |
 //! | `redundancy` | share of the items with a vector that are in a cluster of near duplicates, cosine over 0.9 (ours) |
 //! | `latency.search.p50`, … | microseconds of `search`, `expand`, `consolidate`; `p50`, `p95`; of the caller's costs |
+//! | `route.answer`, `route.escalate` | share of routed reads by the path taken (TierMem B.8) |
+//! | `route_tokens.answer`, … | retrieved tokens of such a read, mean |
+//! | `hits.original`, `hits.linked_fact`, `hits.refined` | share of the rows of first tiers by origin |
+//! | `write_back.add`, `.update`, `.skip` | findings by outcome: their number, of all findings logged |
+//! | `latency.router.p50`, `latency.routed.p50`, … | microseconds until the router decided, of the whole answer |
+//! | `r_rate` | share of labelled routes that escalated |
+//! | `reward` | the paper's reward of a labelled decision, mean (TierMem D.7) |
+//! | `recall_at_hard` | escalated share of the labelled routes that only raw pages answer (c_S = 0, c_R = 1) |
+//! | `repair_rate` | P(raw suffices, given that the first tier does not), of those escalated (F.2, eq. 2) |
+//! | `regress_rate` | P(raw does not suffice, given that the first tier does), of those escalated (F.2, eq. 3) |
+//! | `uor` | share of labelled routes answered from a first tier that lacks what raw pages have (4.1) |
+//!
+//! Routes, findings and labels are logged with the setting `audit = reads`; the caller labels routes, since only a judge
+//! knows if an answer is right. What needs labels is empty without them.
 //!
 //! Cost: one pass over the log, and one past state for each commit that was read at.
 
 mod report;
+mod routing;
 mod scan;
 
 use crate::read::answer::Table;

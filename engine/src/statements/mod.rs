@@ -19,6 +19,7 @@ mod merge;
 pub(crate) mod prepared;
 pub(crate) mod prune;
 mod rollouts;
+pub(crate) mod routing;
 pub(crate) mod rows;
 mod selected;
 mod show;
@@ -88,8 +89,12 @@ impl Holotype {
         let mut transaction = self.begin()?;
         let outputs = run_all(&mut transaction, &script, limits)?;
         if settings::value(transaction.state()?, "audit")? == "reads" {
-            let is_audited = |answer: &&Answer| answer.receipt.is_none();
-            answers(&outputs).filter(is_audited).try_for_each(|answer| transaction.audit(answer))?;
+            for answer in answers(&outputs) {
+                if answer.receipt.is_none() {
+                    transaction.audit(answer)?;
+                }
+                transaction.keep_route(answer)?;
+            }
         }
         transaction.commit(Durability::Sync)?;
         Ok(outputs)
@@ -197,6 +202,7 @@ impl Holotype {
         let mut transaction = self.begin()?;
         for answer in answers {
             transaction.audit(answer)?;
+            transaction.keep_route(answer)?;
         }
         transaction.commit(Durability::None)?;
         Ok(())

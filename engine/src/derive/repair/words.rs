@@ -15,6 +15,7 @@ use crate::state::State;
 use crate::state::attributes::Column;
 use crate::state::content::{ContentReader, OwnItems};
 use crate::state::layers::{by_size, pieces};
+use crate::state::pages::is_event;
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_index::words::{WordSegment, WordTail};
@@ -80,6 +81,9 @@ pub(crate) fn analyse_items(
             Err(error) if is_damage(&error) => continue,
             content => content?,
         };
+        if is_event(content.record.tool.as_deref()) {
+            continue;
+        }
         if tail.push(id, &pieces(&content.record))? > QUEUED_LEN {
             tail.catch_up();
         }

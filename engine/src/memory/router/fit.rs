@@ -4,8 +4,9 @@
 //! nothing about routing and is left out, as in the paper. The loss is the mean log loss plus `RIDGE / 2 * |w|^2` (the
 //! bias is free), which is strictly convex: the result does not depend on the order of the labels beyond rounding.
 
-use super::{LinearRouter, Signals};
+use super::{Action, LinearRouter, Reward, Signals};
 use crate::{Error, Result};
+use serde_json::Value;
 
 /// The weight of the penalty, a label.
 const RIDGE: f64 = 0.02;
@@ -24,7 +25,55 @@ pub struct Label {
     pub raw_suffices: bool,
 }
 
+impl Label {
+    /// A label from its JSON: `signals` by name, `c_s`, `c_r`. Other members pass; a signal that is not named is 0.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for anything but finite signals under known names and two truth values.
+    pub fn from_json(text: &str) -> Result<Label> {
+        let wrong = |what: &str| Error::Invalid(format!("a label of a router: {what}"));
+        let object: serde_json::Map<String, Value> =
+            serde_json::from_str(text).map_err(|error| wrong(&format!("expected an object: {error}")))?;
+        let Some(Value::Object(named)) = object.get("signals") else {
+            return Err(wrong("`signals` must be an object of numbers by name"));
+        };
+        if let Some(name) = named.keys().find(|name| !Signals::NAMES.contains(&name.as_str())) {
+            return Err(wrong(&format!("unknown signal {name:?}; expected {}", Signals::NAMES.join(", "))));
+        }
+        let mut values = [0.0; Signals::COUNT];
+        for (value, name) in values.iter_mut().zip(Signals::NAMES) {
+            let Some(given) = named.get(*name) else { continue };
+            *value = given.as_f64().ok_or_else(|| wrong(&format!("signal {name:?} must be a number")))? as f32;
+        }
+        let flag = |name: &str| {
+            object.get(name).and_then(Value::as_bool).ok_or_else(|| wrong(&format!("`{name}` must be true or false")))
+        };
+        let signals = Signals::from_values(values);
+        Ok(Label { signals, summaries_suffice: flag("c_s")?, raw_suffices: flag("c_r")? })
+    }
+}
+
 impl LinearRouter {
+    /// The same router with the threshold that gives labels the greatest mean reward (TierMem D.7); of equal ones the
+    /// one that escalates most.
+    pub fn with_best_threshold(self, labels: &[Label], reward: &Reward) -> LinearRouter {
+        let mut estimates: Vec<(f32, &Label)> =
+            labels.iter().map(|label| (self.estimate(&label.signals), label)).collect();
+        estimates.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let of = |label: &Label, action| reward.of(Some(action), label.summaries_suffice, label.raw_suffices);
+        // All escalate, then one more answers from the first tier at each step.
+        let mut sum: f64 = labels.iter().map(|label| of(label, Action::Escalate)).sum();
+        let mut best = (sum, 1.0);
+        for (at, (estimate, label)) in estimates.iter().enumerate() {
+            sum += of(label, Action::Answer) - of(label, Action::Escalate);
+            let is_last_of_equals = estimates.get(at + 1).is_none_or(|next| next.0 < *estimate);
+            if is_last_of_equals && sum > best.0 + 1e-9 {
+                best = (sum, *estimate);
+            }
+        }
+        LinearRouter { threshold: best.1, ..self }
+    }
+
     /// Fits bias and weights to labels; the threshold is given.
     ///
     /// # Errors

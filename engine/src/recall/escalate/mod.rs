@@ -31,13 +31,14 @@ use super::plan::Plan;
 use super::select::{self, Selection};
 use super::words::WordIndexes;
 use super::{Found, Steps, answer, covered, gather_and_rank, strength};
-use crate::memory::router::{Action, LinearRouter, Router, Signals};
+use crate::memory::router::{Action, Router, Signals};
 use crate::model::item::{ItemId, Layer, Origin};
 use crate::model::plural::counted;
 use crate::read::answer::{Answer, Row};
 use crate::read::escalation::{Escalation, Hits, PageHit, Routing};
 use crate::read::snapshot::Snapshot;
 use crate::state::pages::write_line;
+use crate::state::settings;
 use crate::{Error, Result};
 use first::FirstTier;
 use holotype_index::bitmap::Bits;
@@ -64,9 +65,9 @@ pub struct Roles<'r> {
     pub planner: &'r dyn Planner,
 }
 
-/// Runs a recall with the clause `escalate` and the built-in roles.
+/// Runs a recall with the clause `escalate`, the router of the database and the built-in planner.
 pub(super) fn run(snapshot: &Snapshot, recall: &Recall, steps: &mut Steps, started: Instant) -> Result<Answer> {
-    let router = LinearRouter::default();
+    let router = settings::router(&snapshot.state)?;
     run_with(snapshot, recall, Roles { router: &router, planner: &UncoveredWords }, steps, started)
 }
 

@@ -1,5 +1,6 @@
 //! The measures of an audit, from what the log says.
 
+use super::routing;
 use super::scan::{History, Moment, Read};
 use super::{AuditReport, Measure, StepCost};
 use crate::Result;
@@ -7,6 +8,7 @@ use crate::model::item::{ItemId, Layer};
 use crate::model::pointer::Verdict;
 use crate::read::snapshot::{Snapshot, is_damage};
 use crate::state::attributes::{Column, ValueTest};
+use crate::state::pages::EVENTS;
 use crate::statements::prune::{budget::REDUNDANT_ABOVE, redundant};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -32,25 +34,38 @@ pub(super) fn report(snapshot: &Snapshot, history: &History, costs: &[(u32, &Ste
     let (redundant, of) = redundancy(snapshot, history)?;
     report.add("redundancy", redundant as f64, of);
     add_latencies(&mut report, costs);
+    routing::add(&mut report, snapshot, history)?;
     add_notes(&mut report, history, costs);
     Ok(report)
 }
 
 impl AuditReport {
     /// Adds the measure `sum / of`.
-    fn add(&mut self, name: impl Into<String>, sum: f64, of: u64) {
+    pub(super) fn add(&mut self, name: impl Into<String>, sum: f64, of: u64) {
         self.measures.push(Measure { name: name.into(), value: (of > 0).then(|| sum / of as f64), of });
+    }
+
+    /// Adds the percentiles 50 and 95 of sorted durations, by the nearest rank.
+    pub(super) fn add_percentiles(&mut self, component: &str, micros: &[u64]) {
+        for percent in [50, 95] {
+            let rank = (micros.len() * percent).div_ceil(100).saturating_sub(1);
+            let value = micros.get(rank).map(|micros| *micros as f64);
+            let name = format!("latency.{component}.p{percent}");
+            self.measures.push(Measure { name, value, of: micros.len() as u64 });
+        }
     }
 }
 
 fn steps(snapshot: &Snapshot, history: &History, costs: &[(u32, &StepCost)]) -> Result<Steps> {
     let state = &snapshot.state;
     let mut steps = Steps::new();
+    let events = state.episode_number(EVENTS)?;
     let with_step = state.attributes.select_values(Column::Step, snapshot.len(), ValueTest::Range(0, i64::MAX))?;
     for id in with_step.and(&state.attributes.layer(Layer::Trace, snapshot.len())?).iter().map(ItemId) {
         let attributes = state.attributes(id)?;
         if let (Some(episode), Some(step)) = (attributes.episode, attributes.step)
             && history.is_wanted(Some(episode))
+            && Some(episode) != events
         {
             steps.entry(episode).or_default().insert(step);
         }
@@ -259,13 +274,7 @@ fn add_latencies(report: &mut AuditReport, costs: &[(u32, &StepCost)]) {
     for (component, name) in COMPONENTS.iter().enumerate() {
         let mut micros: Vec<u64> = costs.iter().filter_map(|(_, cost)| cost.micros[component]).collect();
         micros.sort_unstable();
-        for percent in [50, 95] {
-            // The nearest rank.
-            let rank = (micros.len() * percent).div_ceil(100).saturating_sub(1);
-            let value = micros.get(rank).map(|micros| *micros as f64);
-            let name = format!("latency.{name}.p{percent}");
-            report.measures.push(Measure { name, value, of: micros.len() as u64 });
-        }
+        report.add_percentiles(name, &micros);
     }
 }
 

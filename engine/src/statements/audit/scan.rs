@@ -5,6 +5,7 @@ use crate::read::snapshot::Snapshot;
 use crate::records::record::{ItemRecord, PointerTarget, Record, RowRecord};
 use crate::state::extracted::RULES;
 use crate::state::judge::Judge;
+use crate::state::pages;
 use crate::state::reader_position::{Reader, ReaderPosition, Window};
 use crate::statements::events::transactions_from;
 use crate::statements::prune::budget::BECAUSE;
@@ -113,6 +114,7 @@ impl History {
 
     fn record(&mut self, snapshot: &Snapshot, record: &Record, done: &mut Done) -> Result<()> {
         match record {
+            Record::Item(item) if pages::is_event(item.tool.as_deref()) => {}
             Record::Item(item) => {
                 let at = self.moment_of_record(snapshot, item)?;
                 self.moments.insert(item.id, at);

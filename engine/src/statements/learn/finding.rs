@@ -143,14 +143,18 @@ impl Transaction<'_> {
         self.learn(learn, LearnRoles { manager: &manager, filter: &Grounded })
     }
 
-    /// Writes a finding back (TierMem B.6).
+    /// Writes a finding back (TierMem B.6). With the setting `audit = reads`, the outcome is logged too, SKIP included.
     ///
     /// # Errors
     /// [`Error::UnresolvedPointer`] if none of its pointers resolves; [`Error::Missing`] for a recall to update that
     /// does not exist, [`Error::Invalid`] for one that is a trace or retired; otherwise as
     /// [`Transaction::remember`].
     pub fn learn(&mut self, learn: &Learn, roles: LearnRoles<'_>) -> Result<Learned> {
-        self.atomically(|transaction| transaction.learn_inner(learn, roles))
+        self.atomically(|transaction| {
+            let learned = transaction.learn_inner(learn, roles)?;
+            transaction.keep_learned(&learned)?;
+            Ok(learned)
+        })
     }
 
     fn learn_inner(&mut self, learn: &Learn, roles: LearnRoles<'_>) -> Result<Learned> {
