@@ -3,6 +3,8 @@
 //! ```text
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- tiermem --data DIR
+//! cargo run --release -p holotype-bench -- tiermem --data DIR --replay 3
+//! cargo run --release -p holotype-bench -- router --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- multihop DIR
 //! cargo run --release -p holotype-bench -- ablation --data DIR
@@ -42,6 +44,7 @@ mod npy_table;
 mod processes;
 mod random;
 mod reopen;
+mod router;
 mod smoke;
 mod tiermem;
 mod upkeep;
@@ -70,6 +73,8 @@ enum Bench {
     },
     /// Summaries or raw pages: evidence and tokens of every policy of TierMem on conversations.
     Tiermem(tiermem::Arguments),
+    /// Router decisions on conversations, scored by TierMem's reward.
+    Router(router::Arguments),
     /// Questions about a changing world: is the first row right, are the others stale, failed, foreign or guessed?
     Epistemic {
         /// The folder, laid out as for `locomo`.
@@ -120,6 +125,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().bench {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Tiermem(arguments) => tiermem::run(&arguments),
+        Bench::Router(arguments) => router::run(&arguments),
         Bench::Epistemic { data } => epistemic::run(&data),
         Bench::Multihop { data } => multihop::run(&data),
         Bench::Ablation { data } => ablation::run(&data),

@@ -12,10 +12,13 @@
 //! | `routed-random` | the same at the rate of `routed`, for questions drawn at random (expected values) |
 //! | `oracle` | the same for exactly the questions where R adds evidence |
 //!
+//! With `--replay N`, N epochs of all questions, in both modes of write-back ([`replay`]).
+//!
 //! Support is the mean share of the turns that answer a question which was read. A question without evidence in the
 //! data is left out. The curve of `flat` is interpolated between measured budgets.
 
 mod policy;
+mod replay;
 
 use crate::Result;
 use crate::dataset::{Asked, Dataset, Question, median};
@@ -26,7 +29,7 @@ use holotype::{Layer, Roles, Snapshot, UncoveredWords};
 use serde_json::json;
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The budgets that are reported.
 const BUDGETS: [u64; 4] = [500, 1000, 2000, 4000];
@@ -41,6 +44,9 @@ pub(crate) struct Arguments {
     /// Writes one JSON line a question: its signals and what each path holds.
     #[arg(long)]
     labels: Option<PathBuf>,
+    /// Instead, asks all questions in this many epochs, and writes back what each teaches.
+    #[arg(long, value_name = "N")]
+    replay: Option<u64>,
 }
 
 /// The evidence and the cost of an answer.
@@ -51,10 +57,10 @@ struct Held {
 }
 
 /// The measurements of one question.
-struct Measured {
-    conversation: usize,
+pub(crate) struct Measured {
+    pub(crate) conversation: usize,
     id: String,
-    signals: Signals,
+    pub(crate) signals: Signals,
     first: Held,
     /// R at each budget of [`CURVE`].
     raw: Vec<Held>,
@@ -74,14 +80,10 @@ impl Router for Always {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let dataset = Dataset::load(&arguments.data)?;
-    let snapshot = dataset.database.snapshot();
-    let mut measured = Vec::new();
-    for (conversation, asked) in dataset.asked.iter().enumerate() {
-        for question in &asked.questions {
-            measured.extend(measure(&snapshot, conversation, asked, question)?);
-        }
+    if let Some(epochs) = arguments.replay {
+        return replay::run(&arguments.data, epochs);
     }
+    let measured = measure_all(&arguments.data)?;
     if let Some(path) = &arguments.labels {
         write_labels(path, &measured)?;
     }
@@ -94,6 +96,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "router_p50_ns": decision_nanos(&measured)})
     );
     Ok(())
+}
+
+/// Measures every question of a folder that has evidence.
+pub(crate) fn measure_all(data: &Path) -> Result<Vec<Measured>> {
+    let dataset = Dataset::load(data)?;
+    let snapshot = dataset.database.snapshot();
+    let mut measured = Vec::new();
+    for (conversation, asked) in dataset.asked.iter().enumerate() {
+        for question in &asked.questions {
+            measured.extend(measure(&snapshot, conversation, asked, question)?);
+        }
+    }
+    Ok(measured)
 }
 
 /// The turns that answer a question and are in the data.
@@ -164,7 +179,7 @@ fn held(answer: &Answer, evidence: &HashSet<String>) -> Held {
 }
 
 /// The label of a question: did S suffice, did R at the largest budget?
-fn label(question: &Measured) -> Label {
+pub(crate) fn label(question: &Measured) -> Label {
     let raw = question.raw.last().map_or(0.0, |held| held.support);
     Label {
         signals: question.signals,

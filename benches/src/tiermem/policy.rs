@@ -1,8 +1,8 @@
 //! The policies over measured questions, one line each.
 
 use super::{BUDGETS, CURVE, Held, Measured, label};
-use crate::Result;
-use holotype::router::{Action, Label, LinearRouter, Reward, Router, Score};
+use crate::{Result, router};
+use holotype::router::{Action, Label, LinearRouter, Router};
 use serde_json::{Value, json};
 
 /// The mean over questions.
@@ -27,27 +27,11 @@ fn flat(measured: &[Measured], tokens: f64) -> f64 {
     low.support + (high.support - low.support) * (tokens - low.tokens) / f64::max(high.tokens - low.tokens, 1.0)
 }
 
-/// The decisions of a router fitted, for each conversation, to all others.
-fn fitted(measured: &[Measured]) -> Result<Vec<Action>> {
-    let mut actions = Vec::with_capacity(measured.len());
-    let mut router = (usize::MAX, LinearRouter::default());
-    for question in measured {
-        if router.0 != question.conversation {
-            let others = measured.iter().filter(|other| other.conversation != question.conversation);
-            let labels: Vec<Label> = others.map(label).collect();
-            let threshold = LinearRouter::default().threshold;
-            router = (question.conversation, LinearRouter::fit(&labels, threshold).unwrap_or_default());
-        }
-        actions.push(router.1.decide("", &[], &question.signals)?);
-    }
-    Ok(actions)
-}
-
 pub(super) fn report(measured: &[Measured]) -> Result<()> {
     let built_in = LinearRouter::default();
     let decide = |question: &Measured| built_in.decide("", &[], &question.signals);
     let routed: Vec<Action> = measured.iter().map(decide).collect::<Result<_, String>>()?;
-    let fitted = fitted(measured)?;
+    let fitted = router::fitted(measured)?;
     for (nth, budget) in BUDGETS.into_iter().enumerate() {
         let first = mean(measured.iter().map(|question| question.first));
         let both = mean(measured.iter().map(|question| question.both[nth]));
@@ -82,30 +66,11 @@ pub(super) fn report(measured: &[Measured]) -> Result<()> {
             }
         }
     }
-    for (method, actions) in [("routed", &routed), ("routed-fitted", &fitted)] {
-        score(measured, method, actions);
-    }
     let labels: Vec<Label> = measured.iter().map(label).collect();
     if let Ok(all) = LinearRouter::fit(&labels, built_in.threshold) {
         println!("{}", json!({"bench": "tiermem", "method": "fit", "router": all.to_json()}));
     }
     Ok(())
-}
-
-/// Decisions by the paper's reward, with Recall@hard, RepairRate, RegressRate and UOR.
-fn score(measured: &[Measured], method: &str, actions: &[Action]) {
-    let mut score = Score::default();
-    for (question, action) in measured.iter().zip(actions) {
-        let label = label(question);
-        score.add(&Reward::default(), *action, label.summaries_suffice, label.raw_suffices);
-    }
-    println!(
-        "{}",
-        json!({"bench": "router", "method": method, "reward": round(score.mean_reward()),
-        "rate": round(score.rate()), "recall_at_hard": round(score.recall_at_hard()),
-        "repair_rate": round(score.repair_rate()), "regress_rate": round(score.regress_rate()),
-        "uor": round(score.omission_rate())})
-    );
 }
 
 fn rate(actions: &[Action]) -> f64 {

@@ -44,6 +44,7 @@ mod reference;
 mod refusals;
 mod retain;
 mod rollouts;
+mod routing;
 mod rules;
 mod salvage;
 mod settings;
