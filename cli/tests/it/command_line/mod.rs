@@ -9,6 +9,7 @@ mod demo;
 mod density;
 mod graph;
 mod interchange;
+mod judge;
 mod newcomer;
 mod program;
 mod proofs;
