@@ -1,7 +1,7 @@
 //! Log-probabilities of a given text, for the credit of memory writes (HiMPO eqs 5 and 9).
 //!
-//! The server echoes prompt and continuation with the log-probability and the place of each token (`echo`, `logprobs`, as
-//! vLLM and llama.cpp have it). The one token that it must generate is dropped.
+//! The server echoes prompt and continuation with the log-probability and the place of each token (`echo`, `logprobs`,
+//! as vLLM and llama.cpp have it). The one token that it must generate is dropped.
 
 use crate::client::{Client, only_choice};
 use crate::failure::Failure;
@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn tokens_of_the_continuation_are_told_by_their_places() {
         let answer = |scores: serde_json::Value, offsets: serde_json::Value| {
-            json!({"choices": [{"logprobs": {"token_logprobs": scores, "text_offset": offsets}}]})
+            let logprobs = json!({"token_logprobs": scores, "text_offset": offsets});
+            json!({"choices": [{"logprobs": logprobs}]})
         };
         let read = |answer: serde_json::Value| read(answer.as_object().unwrap(), 4, 9);
         // `Ask ` and `yes 1`, then the generated token.

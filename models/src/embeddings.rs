@@ -108,10 +108,13 @@ mod tests {
             lengths in prop::collection::vec(0_usize..4, 4),
             odd in 0_usize..6,
         ) {
-            let value = |nth: usize| [json!(1.5), json!(0), json!("1"), json!(null), json!(1e300), json!(-2)][nth % 6].clone();
-            let data: Vec<_> = indices.iter().zip(&lengths).enumerate().map(|(nth, (index, length))| {
-                json!({"index": index - 1, "embedding": (0..*length).map(|at| value(odd + at * nth)).collect::<Vec<_>>()})
-            }).collect();
+            let values = [json!(1.5), json!(0), json!("1"), json!(null), json!(1e300), json!(-2)];
+            let entry = |nth: usize, index: &i64, length: usize| {
+                let numbers: Vec<_> = (0..length).map(|at| values[(odd + at * nth) % 6].clone()).collect();
+                json!({"index": index - 1, "embedding": numbers})
+            };
+            let pairs = indices.iter().zip(&lengths).enumerate();
+            let data: Vec<_> = pairs.map(|(nth, (index, length))| entry(nth, index, *length)).collect();
             let answer = json!({"data": data});
             if let Ok(vectors) = read(answer.as_object().unwrap(), 2, 2) {
                 prop_assert_eq!(vectors.len(), 2);

@@ -17,8 +17,8 @@ impl Endpoint {
     /// The model of that name at a URL.
     ///
     /// # Errors
-    /// [`Failure::Invalid`] for a URL that is not `http://HOST…`, or `https://HOST…` with the feature `tls`; for one with
-    /// a query, a fragment, a user or a blank; and for an empty model.
+    /// [`Failure::Invalid`] for a URL that is not `http://HOST…`, or `https://HOST…` with the feature `tls`; for one
+    /// with a query, a fragment, a user or a blank; and for an empty model.
     pub fn new(url: &str, model: &str) -> Result<Endpoint, Failure> {
         let wrong = |why: &str| Err(Failure::Invalid(format!("the URL {url:?} {why}; expected http://HOST[:PORT]/v1")));
         let rest = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {

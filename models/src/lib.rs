@@ -1,14 +1,14 @@
 //! Models behind an OpenAI-compatible HTTP interface, in the roles of Holotype.
 //!
-//! The engine asks roles for decisions that the papers give to a model, and has a built-in for each that needs none. This
-//! crate fills them with models: [`Model`] over chat completions, [`Embeddings`] over embeddings, [`TokenScorer`] over the
-//! log-probabilities of completions.
+//! The engine asks roles for decisions that the papers give to a model, and has a built-in for each that needs none.
+//! This crate fills them with models: [`Model`] over chat completions, [`Embeddings`] over embeddings, [`TokenScorer`]
+//! over the log-probabilities of completions.
 //!
 //! | role | asks for | an error means |
 //! |---|---|---|
 //! | [`Router`](holotype::router::Router) | `{"action": "S"}` or `"R"` | ESCALATE |
 //! | [`Planner`](holotype::Planner) | `{"decision": "SEARCH", "query": …}` or `"DONE"` | DONE |
-//! | [`MemoryManager`](holotype::write_back::MemoryManager) | `ADD`, `UPDATE` or `SKIP`, with the index of a known recall | SKIP |
+//! | [`MemoryManager`](holotype::write_back::MemoryManager) | `ADD`, `UPDATE` or `SKIP`, with an index | SKIP |
 //! | [`FindingFilter`](holotype::write_back::FindingFilter) | `{"keep": true}` | SKIP |
 //! | [`Controller`](holotype::Controller) | the operations of a step | the safe decision |
 //! | [`HopController`](holotype::HopController) | enough, or the rows to go on from | enough |
@@ -17,13 +17,13 @@
 //! | [`FactMerger`](holotype::structure::FactMerger) | one statement and the relation | both facts stay |
 //! | [`Generator`](holotype::Generator) | a `<memory>` block | one attempt is used up |
 //! | [`Reasoner`](holotype::Reasoner) | a text that cites the keys of rows | the rows are still there |
-//! | structuring ([`structure`](holotype::structure)) | state, facts, procedures, intents | nothing of the trajectory is written |
+//! | structuring ([`structure`](holotype::structure)) | state, facts, procedures, intents | the trajectory is refused |
 //! | [`Corruptor`](holotype::credit::Corruptor) | a wrong passage | the intervention fails |
-//! | [`Model::summarise`], [`Model::findings`] | a summary; findings with quotes | the page stays due; nothing is learned |
+//! | [`Model::summarise`], [`Model::findings`] | a summary; findings with quotes | page still due; nothing learned |
 //!
-//! What a model says is material: a reply is taken whole and strictly or not at all ([`reply`]), and an index, a key, a
-//! quote or an id that it names must be one that it was given. The inputs of a role go as one JSON object in the message
-//! of the user, so that a text in them cannot pose as an instruction of the format.
+//! A model's words are material: a reply is taken whole and strictly or not at all ([`reply`]), and an index, a key, a
+//! quote or an id that it names must be one that it was given. The inputs of a role go as one JSON object in the
+//! message of the user, so that a text in them cannot pose as an instruction of the format.
 //!
 //! ```no_run
 //! use holotype_models::{Client, Embeddings, Endpoint, Model};

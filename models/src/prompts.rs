@@ -45,7 +45,7 @@ macro_rules! roles {
 roles! {
     /// Do the summaries suffice? (TierMem Figure 9)
     Router "router",
-    /// What is searched next (TierMem Figure 8).
+    /// The next search (TierMem Figure 8).
     Planner "planner",
     /// Findings in pages, with their quotes (TierMem Figure 7).
     Integrator "integrator",
@@ -97,8 +97,8 @@ impl Prompt {
     /// Reads the content of a prompt's file.
     ///
     /// # Errors
-    /// [`Failure::Invalid`] for a file that does not begin with `version N`, N above 0, and a line `---`, or that has no
-    /// text after them.
+    /// [`Failure::Invalid`] for a file that does not begin with `version N`, N above 0, and a line `---`, or that has
+    /// no text after them.
     pub fn parse(file: &str) -> Result<Prompt, Failure> {
         let wrong = |why: &str| {
             let form = "a prompt begins with the lines `version N` and `---`, and its text follows";
@@ -166,8 +166,8 @@ impl Prompts {
         self.of_role.get(&role).ok_or_else(missing)
     }
 
-    /// States version and hash of the prompts of these roles in the database, as the settings `prompt.ROLE`. What is stated
-    /// already is not written again.
+    /// States version and hash of the prompts of these roles in the database, as the settings `prompt.ROLE`. What is
+    /// stated already is not written again.
     ///
     /// # Errors
     /// Those of the transaction; [`holotype::Error::Invalid`] for a role without a prompt.
@@ -189,8 +189,15 @@ mod tests {
         let prompt = Prompt::parse("version 3\n---\n\nAnswer in JSON.\nNothing else.\n").unwrap();
         assert_eq!((prompt.version(), prompt.text()), (3, "Answer in JSON.\nNothing else."));
         assert_eq!(prompt.hash().len(), 64);
-        for file in ["", "x", "version 0\n---\nx", "version x\n---\nx", "version 1\nx", "version 1\n---\n", "version 1\n---\n \n"]
-        {
+        for file in [
+            "",
+            "x",
+            "version 0\n---\nx",
+            "version x\n---\nx",
+            "version 1\nx",
+            "version 1\n---\n",
+            "version 1\n---\n \n",
+        ] {
             assert!(Prompt::parse(file).is_err(), "{file:?}");
         }
     }

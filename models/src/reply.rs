@@ -206,7 +206,9 @@ mod tests {
             assert_eq!(bare(reply).unwrap(), "{\"a\": 1}", "{reply}");
         }
         // Tags and fences inside of an answer are its own.
-        for reply in ["{\"a\": \"x</think>y\"}", "{\"a\": \"```\"}", "a ``` b", "```a\nb", "```\na\n```\nb\n```\nc\n```"] {
+        for reply in
+            ["{\"a\": \"x</think>y\"}", "{\"a\": \"```\"}", "a ``` b", "```a\nb", "```\na\n```\nb\n```\nc\n```"]
+        {
             assert_eq!(bare(reply).unwrap(), reply);
         }
         for empty in ["", " \n", "<think>", "<think>never", "<think>a</think>", "```json\n```", "a</think>"] {
@@ -266,8 +268,8 @@ mod tests {
 
         #[test]
         fn texts_near_the_format_are_read_or_refused(parts in prop::collection::vec(prop::sample::select(vec![
-            "<think>", "</think>", "<thinking>", "</thinking>", "```", "```json\n", "\n", "{", "}", "[", "]", "\"", "\\",
-            "a", ":", ",", "1", "\"a\": 1", "é",
+            "<think>", "</think>", "<thinking>", "</thinking>", "```", "```json\n", "\n", "{", "}", "[", "]", "\"",
+            "\\", "a", ":", ",", "1", "\"a\": 1", "é",
         ]), 0..16)) {
             if let Ok(text) = bare(&parts.concat()) {
                 let _ = object(text);

@@ -1,4 +1,4 @@
-//! What follows a try that failed: a wait and another try, or the end.
+//! The sequel of a try that failed: a wait and another try, or the end.
 //!
 //! | a try ended with | then |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | status 408, 429, 500, 502, 503, 504 | another, not before `Retry-After` |
 //! | any other status, an answer that is too long or not of the interface | the end |
 //!
-//! Without `Retry-After` the waits are 0.5, 1, 2, 4 and then 8 seconds. A wait that would end beyond the total time of a
-//! call is not begun: the call fails at once.
+//! Without `Retry-After` the waits are 0.5, 1, 2, 4 and then 8 seconds. A wait that would end beyond the total time of
+//! a call is not begun: the call fails at once.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ pub(crate) fn wait(tries: u32, asked: Option<Duration>) -> Duration {
     asked.unwrap_or_else(|| FIRST.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))).min(LONGEST))
 }
 
-/// The wait that the header `Retry-After` asks for: seconds, or a moment, which is compared with the header `Date` of the
-/// same answer, so that no clock has to agree with the server's. `None` where it says nothing that can be read.
+/// The wait that the header `Retry-After` asks for: seconds, or a moment, which is compared with the header `Date` of
+/// the same answer, so that no clock has to agree with the server's. `None` where it says nothing that can be read.
 pub(crate) fn asked(retry_after: Option<&str>, date: Option<&str>) -> Option<Duration> {
     let retry_after = retry_after?.trim();
     if let Ok(seconds) = retry_after.parse::<u32>() {

@@ -18,9 +18,9 @@
 //! | `audit` | `none`, `reads`: whether every recall leaves a read in the log | `none` |
 //! | `analyser` | `english`, `none`: how words are stemmed; before the first item | `english` |
 //!
-//! Beside them stands `prompt.ROLE` for each role that a model fills: the version of its prompt and the BLAKE3 of it, such
-//! as `1 91b7…`. A client of a model writes it; the engine keeps it and lists it among the events, so that everything
-//! written and read can be traced to the prompts in force at its commit.
+//! Beside them stands `prompt.ROLE` for each role that a model fills: the version of its prompt and the BLAKE3 of it,
+//! such as `1 91b7…`. A client of a model writes it; the engine keeps it and lists it among the events, so that
+//! everything written and read can be traced to the prompts in force at its commit.
 
 use crate::records::tables;
 use crate::state::State;
@@ -89,7 +89,9 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
 fn prompt(name: &str, value: &str) -> Result<String> {
     let role = name.strip_prefix(PROMPT).unwrap_or_default();
     if role.is_empty() || !role.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') {
-        return Err(Error::Invalid(format!("setting {name:?}: expected prompt.ROLE, in lower-case letters and hyphens")));
+        return Err(Error::Invalid(format!(
+            "setting {name:?}: expected prompt.ROLE, in lower-case letters and hyphens"
+        )));
     }
     let is_version = |text: &str| text.parse::<u32>().is_ok_and(|version| version > 0 && version.to_string() == text);
     let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -105,7 +107,9 @@ fn prompt(name: &str, value: &str) -> Result<String> {
 /// The prompts that are stated: the name of the setting and its value, by name.
 pub(crate) fn prompts(state: &State) -> Result<Vec<(String, String)>> {
     let rows = state.scan(tables::SETTING, PROMPT.as_bytes())?;
-    rows.into_iter().map(|(name, value)| Ok((String::from_utf8_lossy(&name).into_owned(), codec::decode(&value)?))).collect()
+    rows.into_iter()
+        .map(|(name, value)| Ok((String::from_utf8_lossy(&name).into_owned(), codec::decode(&value)?)))
+        .collect()
 }
 
 /// The value of a setting: the stated one or the default.

@@ -1,4 +1,5 @@
-//! The roles of an escalation (TierMem): router, planner, and the integrator that finds what is worth learning in pages.
+//! The roles of an escalation (TierMem): router, planner, and the integrator that finds what is worth learning in
+//! pages.
 
 use super::Model;
 use crate::failure::Failure;
@@ -74,8 +75,9 @@ pub struct Finding {
 }
 
 impl Model {
-    /// What pages say about a question, each finding with the quote that it rests on (the integrator of TierMem B.5).
-    /// Of the model's findings those are dropped whose quote stands in no page, or in several: no pointer would resolve.
+    /// The facts in pages that help with a question, each finding with the quote that it rests on (the integrator of
+    /// TierMem B.5). Of the model's findings those are dropped whose quote stands in no page, or in several: no pointer
+    /// would resolve.
     ///
     /// # Errors
     /// [`Failure`]: a call that failed, or a reply of another form.
@@ -128,7 +130,8 @@ mod tests {
     fn actions_are_s_or_r_and_nothing_else() {
         assert_eq!(action(r#"{"thinking": "explicit", "action": "S"}"#).unwrap(), Action::Answer);
         assert_eq!(action(r#"{"action": "R"}"#).unwrap(), Action::Escalate);
-        for reply in ["S", "{}", r#"{"action": "s"}"#, r#"{"action": "S", "sure": true}"#, r#"{"action":"R","action":"S"}"#]
+        for reply in
+            ["S", "{}", r#"{"action": "s"}"#, r#"{"action": "S", "sure": true}"#, r#"{"action":"R","action":"S"}"#]
         {
             assert!(action(reply).is_err(), "{reply}");
         }

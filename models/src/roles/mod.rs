@@ -1,7 +1,7 @@
 //! The roles of the engine, each filled by one call of a model.
 //!
-//! A role sends its prompt as the message of the system and its inputs as one JSON object in the message of the user. Its
-//! reply is read strictly; whatever is wrong is an error, for which the engine has a safe default.
+//! A role sends its prompt as the message of the system and its inputs as one JSON object in the message of the user.
+//! Its reply is read strictly; whatever is wrong is an error, for which the engine has a safe default.
 
 mod agent;
 mod escalation;
@@ -20,8 +20,8 @@ use crate::reply::bare;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A model in every role that chat completions can fill. Clones are cheap. Roles that shall be filled by different models
-/// take one `Model` each.
+/// A model in every role that chat completions can fill. Clones are cheap. Roles that shall be filled by different
+/// models take one `Model` each.
 #[derive(Debug, Clone)]
 pub struct Model {
     client: Client,

@@ -1,6 +1,6 @@
 //! The roles that structure and merge (PlugMem C.1, C.2, C.5, F).
 //!
-//! What a step or a segment states already is kept: a model only adds what is missing.
+//! A step keeps what it states: a model only adds what is missing.
 
 use super::Model;
 use crate::failure::Failure;
@@ -88,7 +88,8 @@ fn facts(reply: &str, unit: &str) -> Result<Vec<ExtractedFact>, Failure> {
 impl ProcedureWriter for Model {
     fn procedure(&self, subgoal: &str, steps: &[Step]) -> Result<Option<Procedure>> {
         let step = |step: &Step| {
-            json!({"state": step.state, "observation": step.observation, "action": step.action, "reward": step.reward})
+            let Step { state, observation, action, reward, .. } = step;
+            json!({"state": state, "observation": observation, "action": action, "reward": reward})
         };
         let inputs = json!({"subgoal": subgoal, "steps": steps.iter().map(step).collect::<Value>()});
         let reply = self.ask(Role::ProcedureWriter, &inputs)?;
@@ -160,7 +161,10 @@ mod tests {
         let step = completed(reply, Step::new("o").subgoal("buy")).unwrap();
         assert_eq!((step.state.as_deref(), step.subgoal.as_deref()), (Some("at the shop"), Some("buy")));
         assert_eq!(step.reward, Some(0.5));
-        assert_eq!(completed(r#"{"state": "s", "subgoal": "g", "reward": null}"#, Step::new("o")).unwrap().reward, None);
+        assert_eq!(
+            completed(r#"{"state": "s", "subgoal": "g", "reward": null}"#, Step::new("o")).unwrap().reward,
+            None
+        );
         for reply in [
             r#"{"state": "s", "subgoal": "g", "reward": 2}"#,
             r#"{"state": "s", "subgoal": "g", "reward": "good"}"#,

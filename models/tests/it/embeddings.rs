@@ -25,7 +25,7 @@ fn vectors_come_in_the_order_of_the_texts_and_in_batches() {
     let requests = server.requests();
     assert_eq!((requests.len(), requests[0].path.as_str()), (2, "/v1/embeddings"));
     assert_eq!(requests[1].body["input"], json!(["q: dddd"]));
-    // What has no words has no vector, and nobody is asked.
+    // A text without words has no vector, and nobody is asked.
     assert_eq!(embeddings.embed(" … ").unwrap(), None);
     assert_eq!(embeddings.vectors(&[]).unwrap(), Vec::<Vec<f32>>::new());
     assert_eq!(server.requests().len(), 2);

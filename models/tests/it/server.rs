@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the server does with a request that it has read.
+/// A deed of the server, once it has read a request.
 pub(crate) enum Act {
     /// Answers with a status, headers and a body.
     Answer(u16, Vec<(&'static str, String)>, String),
