@@ -20,6 +20,7 @@
 //! | structuring ([`structure`](holotype::structure)) | state, facts, procedures, intents | the trajectory is refused |
 //! | [`Corruptor`](holotype::credit::Corruptor) | a wrong passage | the intervention fails |
 //! | [`Model::summarise`], [`Model::findings`] | a summary; findings with quotes | page still due; nothing learned |
+//! | [`Model::rerank`], [`Model::segments`] | an order of texts; the starts of segments | the caller decides |
 //!
 //! A model's words are material: a reply is taken whole and strictly or not at all ([`reply`]), and an index, a key, a
 //! quote or an id that it names must be one that it was given. The inputs of a role go as one JSON object in the

@@ -49,6 +49,8 @@ roles! {
     Planner "planner",
     /// Findings in pages, with their quotes (TierMem Figure 7).
     Integrator "integrator",
+    /// Texts in the order in which they help (TierMem B.7).
+    Reranker "reranker",
     /// ADD, UPDATE or SKIP (TierMem B.6).
     MemoryManager "memory-manager",
     /// Is a finding worth keeping? (TierMem Figure 11)
@@ -57,6 +59,8 @@ roles! {
     Summariser "summariser",
     /// State, subgoal and reward of a step (PlugMem Listings 1, 2 and 4).
     Standardiser "standardiser",
+    /// The segments of a trajectory (PlugMem C.1).
+    Segmenter "segmenter",
     /// Facts with concepts (PlugMem Listing 5).
     Extractor "extractor",
     /// A procedure with its return score (PlugMem Listings 3 and 6).

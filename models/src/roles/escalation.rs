@@ -1,4 +1,4 @@
-//! The roles of an escalation (TierMem): router, planner, and the integrator that finds what is worth learning in
+//! The roles of an escalation (TierMem): router, planner, reranker, and the integrator that finds what is worth learning in
 //! pages.
 
 use super::Model;
@@ -91,6 +91,38 @@ impl Model {
     }
 }
 
+impl Model {
+    /// The indices of texts in the order in which they help to answer a question (TierMem B.7), best first.
+    ///
+    /// # Errors
+    /// [`Failure`]: a call that failed, or a reply that does not name each text once.
+    pub fn rerank(&self, question: &str, texts: &[&str]) -> Result<Vec<usize>, Failure> {
+        if texts.len() < 2 {
+            return Ok((0..texts.len()).collect());
+        }
+        let listed = texts.iter().enumerate().map(|(index, text)| json!({"index": index, "text": text}));
+        let reply = self.ask(Role::Reranker, &json!({"question": question, "texts": listed.collect::<Value>()}))?;
+        ranking(&reply, texts.len())
+    }
+}
+
+/// The ranking of so many texts: every index once.
+fn ranking(reply: &str, count: usize) -> Result<Vec<usize>, Failure> {
+    let mut members = Members::of(reply)?;
+    let mut ranking: Vec<usize> = Vec::new();
+    for value in members.list("ranking")? {
+        let index = value.as_u64().and_then(|index| usize::try_from(index).ok());
+        let index = index.filter(|index| *index < count && !ranking.contains(index));
+        ranking
+            .push(index.ok_or_else(|| members.refused(format!("ranks {value}, which is no text, or ranked twice")))?);
+    }
+    if ranking.len() < count {
+        return Err(members.refused(format!("ranks {} of {count} texts", ranking.len())));
+    }
+    members.end()?;
+    Ok(ranking)
+}
+
 /// The findings of a reply with their quotes.
 fn stated_findings(reply: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut members = Members::of(reply)?;
@@ -157,6 +189,14 @@ mod tests {
     }
 
     #[test]
+    fn a_ranking_names_each_text_once() {
+        assert_eq!(ranking(r#"{"ranking": [2, 0, 1]}"#, 3).unwrap(), [2, 0, 1]);
+        for list in ["[2, 0]", "[2, 0, 1, 1]", "[0, 0, 1]", "[0, 1, 3]", "[0, 1, -1]", "[0, 1, \"2\"]", "2"] {
+            assert!(ranking(&format!("{{\"ranking\": {list}}}"), 3).is_err(), "{list}");
+        }
+    }
+
+    #[test]
     fn a_finding_stands_where_its_quote_does() {
         let pages = ["The ferry leaves at nine.", "Bob  paid 12 EUR. Bob paid in cash."];
         let at = |quote: &str| placed("x".to_owned(), quote, &pages).map(|finding| (finding.page, finding.quote));
@@ -170,7 +210,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_reply_is_read_or_refused(reply in any::<String>(), fact in any::<String>(), quote in any::<String>()) {
-            let _ = (action(&reply), plan(&reply), stated_findings(&reply));
+            let _ = (action(&reply), plan(&reply), stated_findings(&reply), ranking(&reply, 3));
             let finding = json!({"findings": [{"fact": fact, "quote": quote}]}).to_string();
             for (text, quote) in stated_findings(&finding).unwrap_or_default() {
                 let _ = placed(text, &quote, &[&reply, &quote]);

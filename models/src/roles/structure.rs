@@ -6,19 +6,20 @@ use super::Model;
 use crate::failure::Failure;
 use crate::prompts::Role;
 use crate::reply::{self, Members};
+use holotype::Error;
 use holotype::structure::{
     ExtractedFact, Extractor, FactMerger, IntentMerger, MergedFact, Procedure, ProcedureWriter, Reflection, Reflector,
     Standardiser, Step,
 };
 use holotype::write_back::find_quote;
-use holotype::{Error, Result};
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// Concepts of a fact, at most.
 const MOST_CONCEPTS: usize = 32;
 
 impl Standardiser for Model {
-    fn complete(&self, goal: &str, steps: &[Step], at: usize) -> Result<Step> {
+    fn complete(&self, goal: &str, steps: &[Step], at: usize) -> holotype::Result<Step> {
         let step = steps.get(at).cloned().unwrap_or_default();
         if step.state.is_some() && step.subgoal.is_some() && step.reward.is_some() {
             return Ok(step);
@@ -52,8 +53,44 @@ fn completed(reply: &str, mut step: Step) -> Result<Step, Failure> {
     Ok(step)
 }
 
+impl Model {
+    /// The segments of a trajectory, each pursuing one subgoal (PlugMem C.1): runs of steps, in order, that cover all.
+    /// Steps whose subgoal is the same text are one segment to the engine, so that a caller who gives the steps of
+    /// each segment its subgoal has these segments.
+    ///
+    /// # Errors
+    /// [`Failure`]: a call that failed, or a reply whose starts do not begin at 0 and rise among the steps.
+    pub fn segments(&self, goal: &str, steps: &[Step]) -> Result<Vec<Range<usize>>, Failure> {
+        if steps.len() < 2 {
+            return Ok((!steps.is_empty()).then_some(0..steps.len()).into_iter().collect());
+        }
+        let step = |(index, step): (usize, &Step)| {
+            let Step { observation, action, subgoal, .. } = step;
+            json!({"index": index, "observation": observation, "action": action, "subgoal": subgoal})
+        };
+        let listed: Value = steps.iter().enumerate().map(step).collect();
+        let reply = self.ask(Role::Segmenter, &json!({"goal": goal, "steps": listed}))?;
+        segments(&reply, steps.len())
+    }
+}
+
+/// The segments of so many steps.
+fn segments(reply: &str, count: usize) -> Result<Vec<Range<usize>>, Failure> {
+    let mut members = Members::of(reply)?;
+    let starts: Option<Vec<u64>> = members.list("starts")?.iter().map(Value::as_u64).collect();
+    let starts: Option<Vec<usize>> =
+        starts.and_then(|starts| starts.into_iter().map(|start| usize::try_from(start).ok()).collect());
+    let starts = starts.filter(|starts| starts.first() == Some(&0) && starts.iter().all(|start| *start < count));
+    let starts = starts.filter(|starts| starts.windows(2).all(|pair| pair[0] < pair[1]));
+    let starts =
+        starts.ok_or_else(|| members.refused("has `starts` that do not begin at 0 and rise among the steps"))?;
+    members.end()?;
+    let ends = starts.iter().skip(1).copied().chain([count]);
+    Ok(starts.iter().zip(ends).map(|(start, end)| *start..end).collect())
+}
+
 impl Extractor for Model {
-    fn facts(&self, unit: &str) -> Result<Vec<ExtractedFact>> {
+    fn facts(&self, unit: &str) -> holotype::Result<Vec<ExtractedFact>> {
         let reply = self.ask(Role::Extractor, &json!({"text": unit}))?;
         Ok(facts(&reply, unit)?)
     }
@@ -86,7 +123,7 @@ fn facts(reply: &str, unit: &str) -> Result<Vec<ExtractedFact>, Failure> {
 }
 
 impl ProcedureWriter for Model {
-    fn procedure(&self, subgoal: &str, steps: &[Step]) -> Result<Option<Procedure>> {
+    fn procedure(&self, subgoal: &str, steps: &[Step]) -> holotype::Result<Option<Procedure>> {
         let step = |step: &Step| {
             let Step { state, observation, action, reward, .. } = step;
             json!({"state": state, "observation": observation, "action": action, "reward": reward})
@@ -111,7 +148,7 @@ fn procedure(reply: &str) -> Result<Option<Procedure>, Failure> {
 }
 
 impl IntentMerger for Model {
-    fn merge(&self, earlier: &str, later: &str) -> Result<String> {
+    fn merge(&self, earlier: &str, later: &str) -> holotype::Result<String> {
         let reply = self.ask(Role::IntentMerger, &json!({"earlier": earlier, "later": later}))?;
         Ok(intent(&reply)?)
     }
@@ -126,7 +163,7 @@ fn intent(reply: &str) -> Result<String, Failure> {
 }
 
 impl FactMerger for Model {
-    fn merge(&self, earlier: &str, later: &str) -> Result<MergedFact> {
+    fn merge(&self, earlier: &str, later: &str) -> holotype::Result<MergedFact> {
         let reply = self.ask(Role::FactMerger, &json!({"earlier": earlier, "later": later}))?;
         reply::object(&reply)?;
         MergedFact::parse(&reply)
@@ -134,7 +171,7 @@ impl FactMerger for Model {
 }
 
 impl Reflector for Model {
-    fn reflect(&self, known: &[String], new: &str) -> Result<Reflection> {
+    fn reflect(&self, known: &[String], new: &str) -> holotype::Result<Reflection> {
         if known.is_empty() {
             return Ok(Reflection::Add);
         }
@@ -177,6 +214,15 @@ mod tests {
     }
 
     #[test]
+    fn segments_cover_all_steps_in_order() {
+        assert_eq!(segments(r#"{"starts": [0, 3]}"#, 5).unwrap(), [0..3, 3..5]);
+        assert_eq!(segments(r#"{"starts": [0]}"#, 2).unwrap(), [0..2]);
+        for list in ["[]", "[1]", "[0, 5]", "[0, 3, 3]", "[0, 3, 2]", "[0, 1.5]", "0", "[0, -1]"] {
+            assert!(segments(&format!("{{\"starts\": {list}}}"), 5).is_err(), "{list}");
+        }
+    }
+
+    #[test]
     fn a_fact_rests_on_words_that_are_there() {
         let unit = "Ada Byron met Babbage. She wrote the first program.";
         let reply = r#"{"facts": [{"statement": "Ada Byron wrote the first program.",
@@ -215,6 +261,7 @@ mod tests {
         #[test]
         fn any_reply_is_read_or_refused(reply in any::<String>(), unit in any::<String>(), number in any::<f64>()) {
             let _ = (completed(&reply, Step::default()), procedure(&reply), intent(&reply), facts(&reply, &unit));
+            let _ = segments(&reply, 3);
             let _ = procedure(&json!({"procedure": reply, "return_score": number}).to_string());
             let quoted = json!({"facts": [{"statement": reply, "quote": unit, "concepts": [reply]}]}).to_string();
             if let Ok(facts) = facts(&quoted, &unit) {
