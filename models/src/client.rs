@@ -88,13 +88,14 @@ impl Client {
     /// [`Failure`]: no answer within the limits, one that is not of the interface, or a reply that was cut off.
     pub fn chat(&self, system: &str, user: &str) -> Result<String, Failure> {
         let message = |role: &str, content: &str| json!({"role": role, "content": content});
-        let request = json!({
-            "model": self.endpoint.model(),
-            "messages": [message("system", system), message("user", user)],
-            "temperature": 0,
-            "max_tokens": self.limits.reply_tokens,
-            "stream": false,
-        });
+        let request = Map::from_iter([
+            ("model".to_owned(), json!(self.endpoint.model())),
+            ("messages".to_owned(), json!([message("system", system), message("user", user)])),
+            ("temperature".to_owned(), json!(0)),
+            ("max_tokens".to_owned(), json!(self.limits.reply_tokens)),
+            ("stream".to_owned(), json!(false)),
+        ]);
+        let request = self.endpoint.with_parameters(request);
         let path = "chat/completions";
         let answer = self.call(path, &request)?;
         let wrong = |reason: String| self.wrong(path, reason);
@@ -171,11 +172,8 @@ impl Client {
         let mut response = request.send(body).map_err(failed)?;
         let status = response.status().as_u16();
         if status == 200 {
-            let most = self.limits.response_bytes;
-            if response.body().content_length().is_some_and(|length| length > most) {
-                return Err(Tried::last(Failure::ResponseTooLong { url: url.to_owned(), limit: most }));
-            }
-            return response.body_mut().with_config().limit(most).read_to_vec().map_err(failed);
+            let body = response.body_mut().with_config().limit(self.limits.response_bytes);
+            return body.read_to_vec().map_err(failed);
         }
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let wait = retry::asked(header("retry-after"), header("date"));

@@ -1,6 +1,7 @@
 //! The address of a model and the limits of a call.
 
 use crate::failure::Failure;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ pub struct Endpoint {
     url: String,
     model: String,
     key: Option<String>,
+    parameters: Map<String, Value>,
 }
 
 impl Endpoint {
@@ -40,7 +42,12 @@ impl Endpoint {
         if model.trim().is_empty() {
             return Err(Failure::Invalid("the name of the model is empty; the server lists its models".to_owned()));
         }
-        Ok(Endpoint { url: url.trim_end_matches('/').to_owned(), model: model.to_owned(), key: None })
+        Ok(Endpoint {
+            url: url.trim_end_matches('/').to_owned(),
+            model: model.to_owned(),
+            key: None,
+            parameters: Map::new(),
+        })
     }
 
     /// Sends a key with each call, as `Authorization: Bearer KEY`. With http anybody on the way can read it.
@@ -57,6 +64,30 @@ impl Endpoint {
         }
         self.key = Some(key.to_owned());
         Ok(self)
+    }
+
+    /// Sets a member of each chat request, or leaves it out where the value is null: servers differ in what they take,
+    /// such as `max_completion_tokens` in place of `max_tokens`, `seed`, or `chat_template_kwargs`.
+    ///
+    /// # Errors
+    /// [`Failure::Invalid`] for the members that a role depends on: `model`, `messages`, `stream` and `n`.
+    pub fn parameter(mut self, name: &str, value: Value) -> Result<Endpoint, Failure> {
+        if ["model", "messages", "stream", "n"].contains(&name) {
+            return Err(Failure::Invalid(format!("the member {name:?} of a chat request is not yours to set")));
+        }
+        self.parameters.insert(name.to_owned(), value);
+        Ok(self)
+    }
+
+    /// A chat request with the parameters of this endpoint.
+    pub(crate) fn with_parameters(&self, mut request: Map<String, Value>) -> Value {
+        for (name, value) in &self.parameters {
+            match value {
+                Value::Null => drop(request.shift_remove(name)),
+                value => drop(request.insert(name.clone(), value.clone())),
+            }
+        }
+        Value::Object(request)
     }
 
     /// The address of a call.

@@ -1,5 +1,5 @@
-//! The roles of an escalation (TierMem): router, planner, reranker, and the integrator that finds what is worth learning in
-//! pages.
+//! The roles of an escalation (TierMem): router, planner, reranker, and the integrator that finds what is worth
+//! learning in pages.
 
 use super::Model;
 use crate::failure::Failure;
@@ -205,6 +205,8 @@ mod tests {
         assert_eq!(at("Bob paid 13 EUR"), None);
         assert_eq!(at("Bob"), None, "it stands there twice");
         assert_eq!(at("..."), None);
+        let twice = ["It leaves at nine.", "It leaves at nine, he said."];
+        assert_eq!(placed("x".to_owned(), "leaves at nine", &twice), None, "it stands in two pages");
     }
 
     proptest! {

@@ -27,6 +27,22 @@ fn a_request_is_what_the_interface_asks_for() {
 }
 
 #[test]
+fn servers_that_take_other_members_get_them() {
+    let server = Server::always("hi");
+    let endpoint = server.endpoint().parameter("max_tokens", json!(null)).unwrap();
+    let endpoint = endpoint.parameter("max_completion_tokens", json!(50)).unwrap().parameter("temperature", json!(1));
+    Client::new(endpoint.unwrap()).unwrap().chat("", "").unwrap();
+    let body = server.requests().remove(0).body;
+    assert_eq!(
+        (body.get("max_tokens"), &body["max_completion_tokens"], &body["temperature"]),
+        (None, &json!(50), &json!(1))
+    );
+    for name in ["model", "messages", "stream", "n"] {
+        assert!(server.endpoint().parameter(name, json!(1)).is_err(), "{name}");
+    }
+}
+
+#[test]
 fn a_busy_server_is_asked_again_when_it_says() {
     let busy = |status, after: &str| Act::Answer(status, vec![("Retry-After", after.to_owned())], "busy".to_owned());
     let server = Server::script(vec![busy(429, "7"), busy(503, "2"), Act::says("hi")]);
@@ -96,7 +112,8 @@ fn a_stall_ends_with_the_time_of_a_try() {
     // The total time also bounds the try.
     let server = Server::new(|_, _| Act::Stall);
     let total = CallLimits { total: Duration::from_millis(60), ..limits() };
-    assert!(matches!(ask(&server, total).0, Err(Failure::GivenUp { tries: 1, .. })));
+    let Err(Failure::GivenUp { tries: 1, last, .. }) = ask(&server, total).0 else { panic!("one try") };
+    assert!(matches!(*last, Failure::TimedOut { limit, .. } if limit == total.total), "{last}");
 }
 
 #[test]
