@@ -61,10 +61,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
 }
 
 /// Each line that is not blank, with its number and the name of the file.
-fn lines<T>(
-    path: &Path,
-    read: impl Fn(&str) -> Result<T, (usize, String)>,
-) -> Result<Vec<T>, Failure> {
+fn lines<T>(path: &Path, read: impl Fn(&str) -> Result<T, (usize, String)>) -> Result<Vec<T>, Failure> {
     let is_stdin = path.as_os_str() == "-";
     let text = if is_stdin { script::read_stdin()? } else { script::read_file(path)? };
     let name = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
@@ -115,7 +112,8 @@ fn fit(labels: &Path, output: &Path, threshold: Option<f32>, format: Format) -> 
 }
 
 fn label(db: &Path, labels: &Path, format: Format) -> Result<Status, Failure> {
-    let labels: Vec<RouteLabel> = lines(labels, |line| read_label(line).map_err(|error| (error.offset, error.message)))?;
+    let labels: Vec<RouteLabel> =
+        lines(labels, |line| read_label(line).map_err(|error| (error.offset, error.message)))?;
     let database = database::to_write(db)?;
     let mut transaction = database.begin()?;
     transaction.label_routes(&labels)?;

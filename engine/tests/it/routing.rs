@@ -70,8 +70,7 @@ fn reads_that_were_routed_are_logged_labelled_measured_and_exported() {
     let unknown = transaction.label_routes(&[label("rc-99", true, true)]);
     assert!(matches!(unknown, Err(Error::Missing { .. })), "{unknown:?}");
     let receipt = routes[0].receipt.clone().unwrap();
-    let labels =
-        [label(&receipt, false, true), label(&routes[1].key, false, true), label(&routes[2].key, true, true)];
+    let labels = [label(&receipt, false, true), label(&routes[1].key, false, true), label(&routes[2].key, true, true)];
     transaction.label_routes(&labels).unwrap();
     transaction.commit(Durability::Sync).unwrap();
 
@@ -116,9 +115,8 @@ fn reads_that_were_routed_are_logged_labelled_measured_and_exported() {
 #[test]
 fn the_router_of_the_database_decides() {
     let database = database_on(&SimVfs::new());
-    let action = |database: &Holotype| {
-        answer(database, "recall 'ferry to Naxos' escalate").escalation.unwrap().router.action
-    };
+    let action =
+        |database: &Holotype| answer(database, "recall 'ferry to Naxos' escalate").escalation.unwrap().router.action;
     for (threshold, wanted) in [(0.0, Action::Answer), (1.0, Action::Escalate)] {
         let router = LinearRouter { bias: 0.0, weights: Signals::default(), threshold };
         run(&database, &format!("set router = '{}'", router.to_json()));
