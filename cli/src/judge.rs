@@ -1,7 +1,7 @@
 //! `holotype judge`: the sufficiency router of `escalate` (TierMem D).
 //!
-//! `fit` learns a linear router from labels, one JSON object a line: `{"signals":{"terms":0.5},"c_s":false,"c_r":true}`,
-//! where `c_s` and `c_r` say if the first tier and if raw pages sufficed. `export --training router` writes such lines.
+//! `fit` learns a linear router from labels, one JSON object a line:
+//! `{"signals":{"terms":0.5},"c_s":false,"c_r":true}`, where `c_s` and `c_r` say if the first tier and if raw pages sufficed. `export --training router` writes such lines.
 //! `label` stores the labels of routed recalls in the database that logged them:
 //! `{"route":"rc-1","c_s":true,"c_r":true}`. `use` makes a fitted router the setting `router` of a database.
 
@@ -98,7 +98,8 @@ fn fit(labels: &Path, output: &Path, threshold: Option<f32>, format: Format) -> 
     text.push('\n');
     std::fs::write(output, text).map_err(|error| Problem::io(output, "write", &error))?;
     let fact = json!({"labels": labels.len(), "reward": ours.mean_reward(), "r_rate": ours.rate(),
-        "recall_at_hard": ours.recall_at_hard(), "built_in_reward": before.mean_reward(), "threshold": fitted.threshold});
+        "recall_at_hard": ours.recall_at_hard(), "built_in_reward": before.mean_reward(),
+        "threshold": fitted.threshold});
     let told = format!(
         "fitted to {}: reward {:.3} on them (built-in router {:.3}), {:.0} % escalated, written to {}",
         counted(labels.len() as u64, "labels"),

@@ -1,5 +1,5 @@
-//! Epoch-wise replay (TierMem, discussion of B.7, and Table 8): the first tier stays as it is while an epoch's questions
-//! are asked, and what they teach is written back between epochs.
+//! Epoch-wise replay (TierMem, discussion of B.7, and Table 8): the first tier stays as it is while the questions of an
+//! epoch are asked, and what they teach is written back between epochs.
 //!
 //! ```text
 //! epoch = Epoch::begin                    pins a snapshot

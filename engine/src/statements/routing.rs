@@ -2,8 +2,8 @@
 //!
 //! With the setting `audit = reads` an answer that a router decided about leaves an event, and so does every finding
 //! that `learn` was given. An event is an inactive trace of the episode [`EVENTS`]: no recall finds it, `forget` erases
-//! it. It has no time, so that it moves no reader, and its only content is the field `event`: the byte 0xFF, which is no
-//! UTF-8, so that the field has no words and makes no claims, then JSON. No text of a question or of a row is in it.
+//! it. It has no time, so that it moves no reader, and its only content is the field `event`: the byte 0xFF, which is
+//! no UTF-8, so that the field has no words and makes no claims, then JSON. No text of a question or of a row is in it.
 //!
 //! | tool | content |
 //! |---|---|

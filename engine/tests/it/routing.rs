@@ -1,11 +1,11 @@
-//! Routing as events, epochs and crashes (TierMem B.3, B.8, D): what is logged, labelled, measured and exported; what an
-//! epoch sees and what its end writes; what a crash at any step of seal, summary, mark and write-back leaves.
+//! Routing as events, epochs and crashes (TierMem B.3, B.8, D): what is logged, labelled, measured and exported; what
+//! an epoch sees and what its end writes; what a crash at any step of seal, summary, mark and write-back leaves.
 
 use holotype::answer::{Answer, Output};
 use holotype::interchange::export_routes;
 use holotype::query::{EscalateMode, Params};
 use holotype::router::{Action, Label, LinearRouter, Reward, Signals};
-use holotype::{Durability, Epoch, Error, Holotype, Learn, Options, Pointer, RouteLabel};
+use holotype::{Durability, Epoch, Error, Holotype, Learn, Options, Pointer, RouteEvent, RouteLabel};
 use holotype_storage::vfs::{Crash, SimVfs};
 use std::sync::Arc;
 
@@ -35,6 +35,22 @@ fn answer(database: &Holotype, statement: &str) -> Answer {
     }
 }
 
+/// Labels the three routes: escalated and repaired; answered in vain where raw pages suffice; answered rightly.
+fn label(database: &Holotype, routes: &[RouteEvent]) {
+    let label = |route: &str, summaries_suffice, raw_suffices| RouteLabel {
+        route: route.to_owned(),
+        summaries_suffice,
+        raw_suffices,
+    };
+    let mut transaction = database.begin().unwrap();
+    let unknown = transaction.label_routes(&[label("rc-99", true, true)]);
+    assert!(matches!(unknown, Err(Error::Missing { .. })), "{unknown:?}");
+    let receipt = routes[0].receipt.clone().unwrap();
+    let labels = [label(&receipt, false, true), label(&routes[1].key, false, true), label(&routes[2].key, true, true)];
+    transaction.label_routes(&labels).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+}
+
 #[test]
 fn reads_that_were_routed_are_logged_labelled_measured_and_exported() {
     let database = database_on(&SimVfs::new());
@@ -60,20 +76,7 @@ fn reads_that_were_routed_are_logged_labelled_measured_and_exported() {
     assert_eq!((routes[0].tokens, routes[0].signals), (escalation.tokens, escalation.router.signals));
     assert!(snapshot.pages_due().unwrap().iter().all(|page| page.episode == "e"), "events wait for no summary");
 
-    // Escalated and repaired; answered in vain where raw pages suffice; answered rightly.
-    let label = |route: &str, summaries_suffice, raw_suffices| RouteLabel {
-        route: route.to_owned(),
-        summaries_suffice,
-        raw_suffices,
-    };
-    let mut transaction = database.begin().unwrap();
-    let unknown = transaction.label_routes(&[label("rc-99", true, true)]);
-    assert!(matches!(unknown, Err(Error::Missing { .. })), "{unknown:?}");
-    let receipt = routes[0].receipt.clone().unwrap();
-    let labels = [label(&receipt, false, true), label(&routes[1].key, false, true), label(&routes[2].key, true, true)];
-    transaction.label_routes(&labels).unwrap();
-    transaction.commit(Durability::Sync).unwrap();
-
+    label(&database, &routes);
     let report = database.snapshot().audit(&[], &[]).unwrap();
     let expected = [
         ("route.escalate", 1.0 / 3.0),
