@@ -16,8 +16,8 @@
 //! | `written_bytes_item`, `kept_bytes_item` | bytes given to write calls; bytes of the directory after closing |
 //! | `memory_mib` | the greatest anonymous memory seen, above that of the items before the start |
 //!
-//! With the feature `sqlite` (or `peers`), `--peers` adds SQLite: rows with text, vector and source, words in FTS5, no index of
-//! vectors.
+//! With the feature `sqlite`, which `peers` includes, `--peers` adds SQLite: rows with text, vector and source, words
+//! in FTS5, no index of vectors.
 
 mod corpus;
 #[cfg(feature = "sqlite")]
