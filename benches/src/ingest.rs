@@ -16,11 +16,11 @@
 //! | `written_bytes_item`, `kept_bytes_item` | bytes given to write calls; bytes of the directory after closing |
 //! | `memory_mib` | the greatest anonymous memory seen, above that of the items before the start |
 //!
-//! With the feature `peers`, `--peers` adds SQLite: rows with text, vector and source, words in FTS5, no index of
-//! vectors.
+//! With the feature `sqlite`, which `peers` includes, `--peers` adds SQLite: rows with text, vector and source, words
+//! in FTS5, no index of vectors.
 
 mod corpus;
-#[cfg(feature = "peers")]
+#[cfg(feature = "sqlite")]
 mod peers;
 
 use crate::Result;
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     quiet: bool,
     /// Measure SQLite, too.
-    #[cfg(feature = "peers")]
+    #[cfg(feature = "sqlite")]
     #[arg(long)]
     peers: bool,
     /// The folder to write in; it must lie on the disk that is meant. Files made there are removed.
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         for per_commit in &arguments.commits {
             let dir = tempfile::Builder::new().prefix("holotype-bench-").tempdir_in(&arguments.dir)?;
             println!("{}", ingest(&corpus, (*per_commit).max(1), !arguments.quiet, dir.path())?);
-            #[cfg(feature = "peers")]
+            #[cfg(feature = "sqlite")]
             if arguments.peers {
                 println!("{}", peers::ingest(&corpus, (*per_commit).max(1), dir.path())?);
             }

@@ -10,7 +10,7 @@ use crate::{database, params, screen};
 use holotype::embed::HashingEmbedder;
 use holotype::interchange::{self, ImportOptions, ImportReport, NpyReader};
 use holotype::plural::counted;
-use holotype::{Durability, Holotype};
+use holotype::{Durability, Error, Holotype};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -32,6 +32,10 @@ pub(crate) struct Args {
     /// Report a wrong line and go on; lines that depend on it are skipped too
     #[arg(long)]
     skip_bad: bool,
+    /// Load a new database at the largest rate; DB exists once all is loaded and indexed. An interrupted load is
+    /// continued by the same command
+    #[arg(long, conflicts_with = "durability")]
+    bulk: bool,
 }
 
 /// One file to import, checked before anything is written.
@@ -53,22 +57,59 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
         return Err(Problem::input("usage", message).into());
     }
     let inputs = open_inputs(args)?;
+    if args.bulk {
+        return bulk(args, inputs, format);
+    }
     let database = database::to_write(&args.db).map_err(|failure| with_hint(failure, &args.db))?;
-    let embedder = embedder_for(&database, args)?;
-    let durability: Durability = args.durability.parse()?;
-    let options = ImportOptions { durability, skip_bad: args.skip_bad, embedder };
+    let options = import_options(&database, args)?;
+    let total = import_all(&database, inputs, &options);
+    let closed = database.close();
+    let total = total.inspect_err(|failure| {
+        if matches!(failure, Failure::Interrupted) {
+            database::note("interrupted; the transactions committed so far stand, and the import can be run again");
+        }
+    })?;
+    closed?;
+    end(total, &options, format)
+}
 
+/// Loads a new database that nobody sees before it is done.
+fn bulk(args: &Args, inputs: Vec<Input>, format: Format) -> Result<Status, Failure> {
+    let load = Holotype::bulk_load(&args.db, database::options()).map_err(|error| match error {
+        Error::Exists { path } => Problem::from(Error::Exists { path })
+            .hint("a bulk load makes a new database; import without --bulk into one that exists".to_owned()),
+        error => Problem::from(error),
+    })?;
+    if load.is_resumed() {
+        database::note(&format!("continuing the load in {}", load.place().display()));
+    }
+    let options = ImportOptions { durability: Durability::None, ..import_options(load.database(), args)? };
+    let total = import_all(load.database(), inputs, &options).inspect_err(|_| {
+        let place = load.place().display();
+        database::note(&format!("not finished; run the same command again to continue, or remove {place}"));
+    })?;
+    load.finish()?.close()?;
+    end(total, &options, format)
+}
+
+fn import_options(database: &Holotype, args: &Args) -> Result<ImportOptions, Failure> {
+    let embedder = embedder_for(database, args)?;
+    Ok(ImportOptions { durability: args.durability.parse()?, skip_bad: args.skip_bad, embedder })
+}
+
+fn import_all(database: &Holotype, inputs: Vec<Input>, options: &ImportOptions) -> Result<ImportReport, Failure> {
     let mut total = ImportReport::default();
     for input in inputs {
-        let report = import_one(&database, input, &options);
+        let report = import_one(database, input, options);
         if interrupt::asked() {
-            database.close()?;
-            database::note("interrupted; the transactions committed so far stand, and the import can be run again");
             return Err(Failure::Interrupted);
         }
         add(&mut total, report?);
     }
-    database.close()?;
+    Ok(total)
+}
+
+fn end(mut total: ImportReport, options: &ImportOptions, format: Format) -> Result<Status, Failure> {
     for error in std::mem::take(&mut total.errors) {
         Problem::from(error).tell(Some(format));
     }

@@ -72,7 +72,13 @@ impl Holotype {
             generation: 0,
         };
         let database = Holotype::start(opened, 0);
-        let mut transaction = database.begin()?;
+        database.set_up(&options)?;
+        Ok(database)
+    }
+
+    /// Writes the first transaction: the space and the profile that the options name.
+    pub(crate) fn set_up(&self, options: &Options) -> Result<()> {
+        let mut transaction = self.begin()?;
         if let Some(space) = &options.space {
             transaction.define_space(space)?;
         }
@@ -80,7 +86,7 @@ impl Holotype {
             transaction.set("profile", profile)?;
         }
         transaction.commit(Durability::Sync)?;
-        Ok(database)
+        Ok(())
     }
 
     /// Opens a database: for writing, unless the options say otherwise.

@@ -106,6 +106,7 @@ pub use statements::prepared::Prepared;
 pub use statements::prune::budget::{Exceeded, Prune, PruneReason, PruneReport, Pruned, REDUNDANT_ABOVE};
 pub use statements::routing::{LearnEvent, RouteEvent, RouteLabel};
 pub use statements::rows::{RowCells, Rows};
+pub use write::bulk::BulkLoad;
 pub use write::draft::{NewRecall, NewTrace};
 pub use write::forget::{Forget, ForgetReport};
 pub use write::transaction::create::Created;

@@ -3,6 +3,7 @@
 mod adjacency;
 mod auditing;
 mod batch;
+mod bulk;
 mod citations;
 mod cited_recall;
 mod concurrency;
