@@ -8,3 +8,4 @@ pub(crate) mod pointer;
 pub mod space;
 pub mod time;
 pub mod tokens;
+pub(crate) mod version;

@@ -163,7 +163,7 @@ impl<'a> ItemView<'a> {
             "active" => Some(Cell::Bool(a.active)),
             "redacted" => Some(Cell::Bool(a.redacted)),
             "ungrounded" => Some(Cell::Bool(a.ungrounded)),
-            "stale" => Some(Cell::Bool(self.reader_position.is_stale(a, &Window::default_of(state)?))),
+            "stale" => Some(Cell::Bool(self.reader_position.is_stale(state, a, &Window::default_of(state)?)?)),
             "citations" => self.citations()?,
             "conflict" => self.conflict(a)?,
             _ => None,

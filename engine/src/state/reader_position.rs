@@ -5,8 +5,12 @@
 
 use crate::Result;
 use crate::model::item::{Attributes, Layer};
+use crate::model::version;
 use crate::state::State;
 use crate::state::settings;
+
+/// The rules under which versions have parts.
+const PARTS_RULES: u8 = 2;
 
 /// A reader position in names. Every answer returns the one it used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub(crate) struct ReaderPosition {
     pub(crate) reader: Reader,
     pub(crate) episode: Option<u32>,
     pub(crate) version: Option<VersionNumber>,
+    /// True if versions are read as parts: under rules 2.
+    has_version_parts: bool,
 }
 
 /// A version known to the database, or one that no item has, which makes every stated version foreign.
@@ -80,7 +86,8 @@ impl ReaderPosition {
             None => None,
         };
         let reader = Reader { episode: row.map(|row| row.id.clone()), step, time, version };
-        Ok(ReaderPosition { reader, episode, version: number })
+        let has_version_parts = state.rules()? >= PARTS_RULES;
+        Ok(ReaderPosition { reader, episode, version: number, has_version_parts })
     }
 
     /// Returns true if an item of the reader's episode is later than the reader, which hides it.
@@ -106,19 +113,28 @@ impl ReaderPosition {
         Some(self.reader.time?.saturating_sub(time?).max(0))
     }
 
-    /// Returns true if an item has another version than the reader.
-    pub(crate) fn is_foreign(&self, item: &Attributes) -> bool {
-        match (self.version, item.version) {
-            (Some(VersionNumber::Known(reader)), Some(item)) => item != reader,
-            (Some(VersionNumber::Unknown), Some(_)) => true,
-            _ => false,
+    /// Returns true if an item's version disagrees with the reader's.
+    pub(crate) fn is_foreign(&self, state: &State, item: &Attributes) -> Result<bool> {
+        item.version.map_or(Ok(false), |number| self.is_foreign_version(state, number))
+    }
+
+    /// Returns true if a version disagrees with the reader's: under rules 1 any other text, under rules 2 one of
+    /// which a part disagrees.
+    pub(crate) fn is_foreign_version(&self, state: &State, number: u32) -> Result<bool> {
+        match (self.version, &self.reader.version) {
+            (None, _) => Ok(false),
+            (Some(VersionNumber::Known(mine)), _) if mine == number => Ok(false),
+            (Some(_), Some(mine)) if self.has_version_parts => {
+                Ok(version::are_foreign(mine, &state.symbol_name(number)?))
+            }
+            (Some(_), _) => Ok(true),
         }
     }
 
     /// Returns true if an item is stale by any enabled criterion.
-    pub(crate) fn is_stale(&self, item: &Attributes, window: &Window) -> bool {
+    pub(crate) fn is_stale(&self, state: &State, item: &Attributes, window: &Window) -> Result<bool> {
         let by_steps = matches!((window.steps, self.step_distance(item.episode, item.step)), (Some(bound), Some(steps)) if steps > bound);
         let by_age = matches!((window.age, self.age(item.time)), (Some(bound), Some(age)) if age > bound);
-        by_steps || by_age || (window.version && self.is_foreign(item))
+        Ok(by_steps || by_age || (window.version && self.is_foreign(state, item)?))
     }
 }

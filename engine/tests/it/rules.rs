@@ -220,3 +220,50 @@ fn nothing_is_extracted_where_the_settings_say_so() {
     run(&database, "set claims = none; record turn 'f(x1): aisle=1' in episode 'e'");
     assert_eq!(table(&database, "find claims").rows.len(), 1);
 }
+
+#[test]
+fn versions_disagree_only_in_parts_that_both_name() {
+    let script = "
+        record call 'desk(gate of UA1): B1' in episode 'e' with key = 'plain', step = 1, version = 'v3';
+        record call 'desk(gate of UA2): B2' in episode 'e' with key = 'tools', step = 2, version = 'v3 tools=2026-01';
+        record call 'desk(gate of UA3): B3' in episode 'e' with key = 'later', step = 3, version = 'task=v3 tools=2026-02';
+        record call 'desk(gate of UA4): B4' in episode 'e' with key = 'site', step = 4, version = 'site=abc';
+        record call 'desk(gate of UA5): B5' in episode 'e' with key = 'task', step = 5, version = 'v4 tools=2026-01';
+        record call 'desk(gate of UA6): B6' in episode 'e' with key = 'none', step = 6";
+    let seen = |rules: u8, version: &str| {
+        let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options(rules)).unwrap();
+        run(&database, script);
+        let asked = format!("recall 'desk gate' in episode 'e' at version '{version}'");
+        let mut found = answer(&database, &format!("{asked} limit 9"));
+        found.rows.sort_by_key(|row| row.step);
+        let excluded = found.excluded.iter().find(|(reason, _)| *reason == "version").map_or(0, |(_, count)| *count);
+        assert_eq!(excluded as usize + found.rows.len(), 6, "{version}: {:?}", found.excluded);
+        let stale = answer(&database, &format!("{asked} include stale where stale = true limit 9"));
+        assert_eq!(stale.rows.len() as u64, excluded as u64, "{version}");
+        keys(&found).join(" ")
+    };
+    assert_eq!(seen(2, "v3"), "plain tools later site none");
+    assert_eq!(seen(2, "tools=2026-01 task=v3 site=abc"), "plain tools site none");
+    assert_eq!(seen(2, "site=xyz tools=2026-01"), "plain tools task none");
+    assert_eq!(seen(2, "never recorded"), "site none");
+    assert_eq!(seen(1, "v3"), "plain none");
+    let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options(2)).unwrap();
+    run(&database, script);
+    let why = table(&database, "why not 'later' in recall 'desk gate' in episode 'e' at version 'v3 tools=2026-01'");
+    assert!(why.notes[0].contains("version"), "{:?}", why.notes);
+}
+
+#[test]
+fn many_versions_are_told_apart() {
+    let database = Holotype::create_on(Arc::new(SimVfs::new()), "/memory.holo", options(2)).unwrap();
+    for nth in 0..40 {
+        let version = format!("v{} build={nth}", nth % 2);
+        run(&database, &format!("record turn 'the lamp' in episode 'e' with step = {nth}, version = '{version}'"));
+    }
+    for nth in (0..40).step_by(7) {
+        let rows =
+            answer(&database, &format!("recall 'lamp' in episode 'e' at version 'v1 build={nth}' limit 50")).rows;
+        assert_eq!(rows.len(), nth % 2);
+        assert_eq!(answer(&database, "recall 'lamp' in episode 'e' at version 'v1' limit 50").rows.len(), 20);
+    }
+}
