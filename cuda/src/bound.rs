@@ -1,4 +1,4 @@
-//! How far the rank of a kernel may be from that of the CPU, and which candidates are kept.
+//! The largest difference between the rank of a kernel and that of the CPU, and the candidates to keep.
 //!
 //! Let x be the true dot product (or minus the squared distance) of a query q and a stored vector v, r the rank that a
 //! kernel computes and s the one that the CPU computes. With u = 2^-24, n components, and M = abs(q) abs(v) for dot
@@ -75,7 +75,7 @@ impl Lengths {
         part * self.magnitude(metric) + UNDERFLOW
     }
 
-    /// How far below the k-th best rank a vector of the best k may be.
+    /// The largest distance below the k-th best rank of a vector that may belong to the best k.
     pub(crate) fn margin(&self, metric: Metric, precision: Precision) -> f64 {
         let error = self.kernel_error(metric, precision) + self.kernel_error(metric, Precision::Single);
         let slack = match metric {

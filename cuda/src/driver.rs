@@ -106,7 +106,7 @@ pub(crate) trait Driver: Send + std::fmt::Debug {
     /// Its name, such as `NVIDIA H100 80GB HBM3`.
     fn device(&self) -> &str;
 
-    /// How many multiprocessors it has.
+    /// The number of its multiprocessors.
     fn multiprocessors(&self) -> u32;
 
     /// Bytes of its memory that nobody uses.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// When a device is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceUse {
-    /// Where it is expected to be faster.
+    /// On the device if it is expected to be faster.
     WhereFaster,
     /// Wherever it can be.
     WherePossible,

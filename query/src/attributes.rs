@@ -1,4 +1,4 @@
-//! What can be asked of stored things: attributes, columns and settings.
+//! The vocabulary of stored things: attributes, columns and settings.
 //!
 //! One table of attributes, each with the things it exists on and the values it takes;
 //! beside it what a row shows that is no attribute, and the settings of a database. The
@@ -27,7 +27,7 @@ pub enum Subject {
     Event,
     /// Receipts.
     Receipt,
-    /// What held of one thing, and from which commit to which.
+    /// The past values of one thing, with the commits since and until which they held.
     Change,
 }
 
@@ -95,7 +95,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// What a value of this type looks like, for messages.
+    /// The form of a value of this type, for messages.
     pub fn expected(self) -> String {
         match self {
             Type::Text => "a quoted text".to_owned(),
@@ -192,7 +192,7 @@ pub struct Attribute {
     pub on: &'static [Subject],
     /// The values it takes.
     pub ty: Type,
-    /// What it says, in a few words.
+    /// Its meaning, in a few words.
     pub meaning: &'static str,
 }
 
@@ -212,14 +212,14 @@ pub const LAYERS: &[&str] = &["trace", "recall", "theme"];
 /// The kinds of items.
 pub const KINDS: &[&str] =
     &["turn", "call", "observation", "summary", "fact", "procedure", "refined", "theme", "concept", "intent"];
-/// What the wrapper of a tool said of a call.
+/// The statuses of items, as the wrapper of a tool reports them.
 pub const STATUSES: &[&str] = &["success", "unknown", "failed"];
-/// Who produced an item.
+/// The sources: producers of items.
 pub const SOURCES: &[&str] = &["user", "assistant", "tool", "environment", "document", "system"];
 /// The types of edges.
 pub const EDGES: &[&str] =
     &["derived-from", "cites", "mentions", "solves", "sibling", "supersedes", "conflicts-with", "parent"];
-/// What happened in an event: mostly the statement that caused it.
+/// The operations of events: mostly the statement that caused one.
 pub const OPS: &[&str] = &[
     "record",
     "remember",
@@ -306,7 +306,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
     on(&[Receipt], "as_of", Type::Count, "the commit it was answered as of"),
 ];
 
-/// What a row of `recall` shows.
+/// The columns of a row of `recall`.
 pub const RECALL_COLUMNS: &[&str] = &[
     "item",
     "key",
@@ -340,9 +340,9 @@ pub const RECALL_COLUMNS: &[&str] = &[
     "citations",
     "role",
 ];
-/// What a row of `find` over items shows that is no attribute of the item.
+/// The columns of `find` over items that are not attributes of the item.
 pub const ITEM_COLUMNS: &[&str] = &["stale", "conflict", "citations"];
-/// What a row of `sources` and `dependents` shows that is no attribute of the item.
+/// The columns of `sources` and `dependents` that are not attributes of the item.
 pub const WALK_COLUMNS: &[&str] =
     &["stale", "conflict", "citations", "root", "edge", "depth", "field", "start", "end", "verdict"];
 
@@ -362,9 +362,9 @@ pub struct Setting {
     pub name: &'static str,
     /// The values it takes.
     pub ty: Type,
-    /// What it is when nobody has set it, as it would be written.
+    /// Its initial value, as it would be written.
     pub default: &'static str,
-    /// What it does, in a few words.
+    /// Its effect, in a few words.
     pub meaning: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a script, told so that it can be put right.
+//! Errors of a script: the place, the mistake and a correction.
 //!
 //! An error says what was expected, where, the nearest thing that would have done, and
 //! a hint. All errors of a script come together, in the order of the source. Codes are
@@ -25,10 +25,10 @@ use crate::span::Span;
 /// Errors kept for one script; the last says that there are more.
 const MAX_ERRORS: usize = 64;
 
-/// How many characters of a long source line a message shows around the caret.
+/// Characters of a long source line that a message shows before the caret, and in all.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_IN_ALL: usize = 140;
-/// How many bytes around the place hold all that can be shown of its line, and more than that of a longer one.
+/// Bytes around the place that hold all that is shown of its line, and more if the line is longer.
 const SEEN_LEN: usize = 4 * (SHOWN_IN_ALL + 1);
 
 /// One thing that is wrong with a script.
@@ -36,19 +36,19 @@ const SEEN_LEN: usize = 4 * (SHOWN_IN_ALL + 1);
 pub struct Error {
     /// A stable name of the sort of error, such as `syntax`.
     pub code: &'static str,
-    /// What is wrong, in one clause.
+    /// The mistake, in one clause.
     pub message: String,
-    /// Where.
+    /// The place in the source.
     pub span: Span,
     /// Line of the first character, from 1.
     pub line: u32,
     /// Column of the first character, in characters from 1.
     pub column: u32,
-    /// What could have stood there: keywords in backquotes, classes in words.
+    /// The alternatives at that place: keywords in backquotes, classes in words.
     pub expected: Vec<String>,
     /// The keyword, attribute or value that is written almost so.
     pub nearest: Option<String>,
-    /// What to do.
+    /// A correction.
     pub hint: Option<String>,
 }
 
@@ -269,7 +269,7 @@ impl Collector {
             return Ok(value);
         }
         let full = self.errors.len() == MAX_ERRORS;
-        // What no source holds, such as a parameter nobody uses, comes last.
+        // An error without a place, such as an unused parameter, comes last.
         self.errors.sort_by_key(|error| (error.line == 0, error.span.start));
         if full && let Some(last) = self.errors.last_mut() {
             let span = last.span;

@@ -60,7 +60,7 @@ pub(crate) struct Lexer<'s> {
     at: usize,
     line: u32,
     column: u32,
-    /// What is wrong, so far.
+    /// The errors so far.
     pub(crate) errors: Collector,
     /// Spans of the comments, dashes included.
     pub(crate) comments: Vec<Span>,

@@ -26,7 +26,7 @@
 //! );
 //! ```
 //!
-//! What is wrong is told with the place and the way out:
+//! An error names the place and a correction:
 //!
 //! ```
 //! let source = "recall 'price' were status = failed";

@@ -1,4 +1,4 @@
-//! Where in the source a thing was written.
+//! Places in the source.
 //!
 //! Invariants:
 //!
@@ -42,7 +42,7 @@ impl Span {
 pub struct Spanned<T> {
     /// The thing.
     pub node: T,
-    /// Where it was written.
+    /// Its place in the source.
     pub span: Span,
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Token {
     pub(crate) span: Span,
 }
 
-/// What a token is. Words and parameters are read from the source by their span.
+/// The kind of a token. Words and parameters are read from the source by their span.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TokenKind {
     /// A keyword, or a part of a name: which of them, the place decides.

@@ -155,7 +155,7 @@ impl Duration {
         Some(Duration { count, unit })
     }
 
-    /// How many units.
+    /// The number of units.
     pub fn count(self) -> u64 {
         self.count
     }

@@ -77,11 +77,11 @@ words! {
 }
 
 words! {
-    /// How far an item is from what happened.
+    /// The distance of an item from the events themselves.
     Layer {
-        /// What happened, verbatim.
+        /// Events, verbatim.
         Trace = "trace",
-        /// What was distilled from traces.
+        /// Statements distilled from traces.
         Recall = "recall",
         /// Short keys that route a query.
         Theme = "theme",
@@ -89,7 +89,7 @@ words! {
 }
 
 words! {
-    /// What sort of item is written.
+    /// The kinds of items.
     Kind {
         /// A trace: one turn of a conversation.
         Turn = "turn",
@@ -173,15 +173,15 @@ words! {
         Utility = "utility",
         /// The return score of a procedure.
         ReturnScore = "return_score",
-        /// How much the words of a trace's neighbours in its log count for it.
+        /// The weight of the words of a trace's neighbours in its log.
         Context = "context",
-        /// What is taken off for a claim that lost.
+        /// The penalty for a claim that lost.
         Conflict = "conflict",
     }
 }
 
 words! {
-    /// How a stage finds its candidates.
+    /// The channels by which a stage finds candidates.
     Channel {
         /// Nearest vectors.
         Near = "near",
@@ -211,7 +211,7 @@ words! {
 }
 
 words! {
-    /// What `count` may compute beside the count.
+    /// The functions of `count` beside the count.
     MeasureKind {
         /// The sum.
         Sum = "sum",
@@ -225,7 +225,7 @@ words! {
 }
 
 words! {
-    /// What `show` prints.
+    /// The subjects of `show`.
     ShowTarget {
         /// The episodes of the database.
         Episodes = "episodes",
@@ -277,7 +277,7 @@ words! {
 }
 
 words! {
-    /// How a merged statement relates to the statements it was written from.
+    /// The relation of a merged statement to its originals.
     MergeKind {
         /// The same fact, updated: the originals become inactive.
         Update = "update",

@@ -7,9 +7,8 @@
 
 use super::candidates::{Candidates, MatchPath};
 use super::gather::{Gathered, neighbours};
-use super::plan::{LiftPlan, Plan, StagePlan};
-use super::rank;
-use super::words::Words;
+use super::plan::{LiftPlan, StagePlan};
+use super::{Context, rank};
 use crate::Result;
 use crate::model::item::{Attributes, ItemId, Layer};
 use crate::model::plural::counted;
@@ -83,19 +82,18 @@ pub(crate) fn route(snapshot: &Snapshot, noun: Noun, only: Option<&Predicate>, t
 
 /// Keeps the best containers of the gathered traces, with all of their traces.
 pub(crate) fn group(
-    snapshot: &Snapshot,
-    plan: &Plan,
+    context: &Context<'_, '_>,
     stage: &StagePlan,
     most: usize,
-    words: &Words<'_>,
     gathered: Gathered,
     relaxed: bool,
 ) -> Result<Gathered> {
+    let snapshot = context.snapshot;
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
     let same = gathered.rows.ids().eq(gathered.routed.ids());
-    let routed_containers = best(snapshot, plan, stage, most, words, gathered.routed.clone())?;
+    let routed_containers = best(context, stage, most, gathered.routed.clone())?;
     let row_containers =
-        if same { routed_containers.clone() } else { best(snapshot, plan, stage, most, words, gathered.rows.clone())? };
+        if same { routed_containers.clone() } else { best(context, stage, most, gathered.rows.clone())? };
     let mut steps = gathered.steps;
     steps.push(format!("kept: {}, with all of their traces", routed_containers.len()));
     Ok(Gathered {
@@ -107,21 +105,14 @@ pub(crate) fn group(
 }
 
 /// The containers of the best candidates, best first.
-fn best(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    stage: &StagePlan,
-    most: usize,
-    words: &Words<'_>,
-    candidates: Candidates,
-) -> Result<Vec<Container>> {
+fn best(context: &Context<'_, '_>, stage: &StagePlan, most: usize, candidates: Candidates) -> Result<Vec<Container>> {
     let mut containers = Vec::new();
-    for scored in rank::rank(snapshot, plan, stage, words, candidates)? {
+    for scored in rank::rank(context, stage, candidates)? {
         if containers.len() == most {
             break;
         }
         containers.extend(
-            Container::of(stage.noun, &snapshot.state.attributes(scored.id)?)
+            Container::of(stage.noun, &context.snapshot.state.attributes(scored.id)?)
                 .filter(|container| !containers.contains(container)),
         );
     }
@@ -155,19 +146,20 @@ pub(crate) fn on_pages(snapshot: &Snapshot, traces: &Bits) -> Result<Candidates>
     }
     Ok(all.into_iter().collect())
 }
-/// Items from which a lift to episodes asks for several votes, and how many, where a path states none (PlugMem A.1).
+
+/// Items from which a lift to episodes asks for several votes, and their number, if a path states none (PlugMem A.1).
 const MANY: usize = 30;
 const VOTES_OF_MANY: usize = 3;
 
 /// Lifts items to the traces, pages or episodes they came from: those with enough votes, most votes first.
 pub(crate) fn lift(
-    snapshot: &Snapshot,
-    plan: &Plan,
+    context: &Context<'_, '_>,
     stage: &StagePlan,
     lift: LiftPlan,
     from: &[ItemId],
     relaxed: bool,
 ) -> Result<Gathered> {
+    let Context { snapshot, plan, .. } = *context;
     let mut votes: BTreeMap<(Option<Container>, u32), Vec<ItemId>> = BTreeMap::new();
     for id in from {
         let traces = match snapshot.state.layer_of(*id)? {

@@ -3,9 +3,9 @@
 //! Channels (`near`: vectors, `words`: BM25, `linked`: edges from the previous stage) only find candidates; the order
 //! of rows is S. A stage passes everything it may route through to the next one.
 
+use super::Context;
 use super::candidates::{Candidates, MatchPath};
 use super::plan::{Plan, StagePlan};
-use super::words::Words;
 use crate::Result;
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Layer};
@@ -43,14 +43,13 @@ pub(crate) struct Gathered {
 
 /// Gathers the candidates of a stage, starting from those of the previous one.
 pub(crate) fn gather(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    asked: &StageQuery,
-    words: &Words<'_>,
+    context: &Context<'_, '_>,
     stage: &StagePlan,
+    asked: &StageQuery,
     before: &Candidates,
     relaxed: bool,
 ) -> Result<Gathered> {
+    let Context { snapshot, plan, words } = *context;
     let rows_filter = if relaxed { &stage.relaxable } else { &stage.rows };
     let mut steps = Vec::new();
     let (mut routed, mut rows) = (Candidates::default(), Candidates::default());

@@ -24,7 +24,7 @@ use super::names::{self, Named};
 use super::plan::{Group, Plan};
 use super::rank::Scored;
 use super::words::Words;
-use super::{OpenContests, StageRunner, Steps, carried_query};
+use super::{Context, StageRunner, carried_query};
 use crate::Result;
 use crate::derive::repair;
 use crate::model::edge::Edge;
@@ -264,13 +264,8 @@ struct Walk<'w> {
 }
 
 /// Walks a routed group and gives each row its place.
-pub(super) fn walk(
-    runner: &mut StageRunner<'_, '_>,
-    (snapshot, plan): (&Snapshot, &Plan),
-    group: Group,
-    first: &StageQuery,
-    (contests, steps): (&mut OpenContests, &mut Steps),
-) -> Result<()> {
+pub(super) fn walk(runner: &mut StageRunner<'_, '_>, group: Group, first: &StageQuery) -> Result<()> {
+    let Context { snapshot, plan, .. } = runner.context;
     let rows = plan.limit.map_or(ROWS, |limit| limit.saturating_add(plan.skip));
     let keep = group.keep.min(rows / group.hops.saturating_add(1));
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -279,7 +274,7 @@ pub(super) fn walk(
     let concepts = runner.routing.iter().flat_map(|routing| &routing.named).map(|named| named.concept).collect();
     let mut walk = Walk { snapshot, plan, group, rows: size(rows), keep: size(keep), sources, named, concepts, begins };
     if group.from == 0 {
-        runner.stage(snapshot, plan, group.to - 1, first, contests, steps)?;
+        runner.stage(group.to - 1, first)?;
     }
     let (named, compares) =
         runner.routing.as_ref().map_or((0, false), |routing| (routing.named.len(), routing.compares));
@@ -299,18 +294,18 @@ pub(super) fn walk(
             HopDecision::Continue => rows.iter().take(carry).copied().collect(),
             HopDecision::Focus(rows) => rows,
             HopDecision::Enough => {
-                steps.push((format!("hop {hop}"), "not made: enough was found".to_owned()));
+                runner.steps.push((format!("hop {hop}"), "not made: enough was found".to_owned()));
                 break;
             }
         };
         let links = walk.links(&frontier)?;
         let asked = carried_query(snapshot, first, &frontier, frontier.len())?;
         runner.found = Some(walk.found(&links, &frontier, &asked, runner, &seeds)?);
-        runner.stage(snapshot, plan, group.to - 1, &asked, contests, steps)?;
+        runner.stage(group.to - 1, &asked)?;
         runner.found = None;
         let order = walk.order(runner, &links, &frontier)?;
         new = order.iter().take(walk.keep).filter(|id| known.insert(**id)).count();
-        steps.push((format!("hop {hop}"), counted(new as u64, "new candidates")));
+        runner.steps.push((format!("hop {hop}"), counted(new as u64, "new candidates")));
         routable = walk.fill(&order, walk.rows, Vec::new())?;
         kept.push(order);
     }
@@ -458,9 +453,10 @@ impl Walk<'_> {
         stage.routes_on = false;
         let vector = self.vector(frontier)?.or_else(|| asked.vector.clone());
         let asked = StageQuery { text: asked.text.clone(), vector };
-        let words = runner.words.ask(asked.text.as_deref().unwrap_or_default());
+        let words = runner.context.words.ask(asked.text.as_deref().unwrap_or_default());
         let before = Candidates::default();
-        let found = gather::gather(self.snapshot, self.plan, &asked, &words, &stage, &before, runner.relaxed)?;
+        let found =
+            gather::gather(&Context { words: &words, ..runner.context }, &stage, &asked, &before, runner.relaxed)?;
         let mut beside = found.rows;
         beside.add(seeds.iter().take(self.rows).map(|id| (id.0, MatchPath::default())).collect());
         let linked = links.iter().map(|(id, links)| {

@@ -47,7 +47,7 @@ pub use escalate::{Planner, Roles, UncoveredWords};
 use gather::{Gathered, StageQuery};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast;
-use plan::{Plan, StagePlan};
+use plan::{Group, Plan, StagePlan};
 pub(crate) use plan::{reader_of, return_columns};
 use rank::Scored;
 use select::{Chosen, Selection};
@@ -167,12 +167,12 @@ fn run_plan(snapshot: &Snapshot, plan: &Plan, steps: &mut Steps, started: Instan
     let mut contests = OpenContests::default();
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
-    let (mut stages, complete, losers) = gather_and_rank(snapshot, plan, &words, false, &mut contests, steps)?;
+    let context = Context { snapshot, plan, words: &words };
+    let Ranked { mut stages, complete, losers } = gather_and_rank(&context, false, &mut contests, steps)?;
     let mut survivors: usize = stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && plan.excludes_anything() {
         // Excluded items rank after all valid ones: each exclusion costs l_status of their S.
-        let (with_excluded, ..) = gather_and_rank(snapshot, plan, &words, true, &mut contests, steps)?;
-        stages = with_excluded;
+        stages = gather_and_rank(&context, true, &mut contests, steps)?.stages;
         survivors = stages.iter().map(Vec::len).sum();
         steps.push(("relax".to_owned(), format!("{survivors} candidates including excluded ones")));
     }
@@ -187,58 +187,43 @@ fn run_plan(snapshot: &Snapshot, plan: &Plan, steps: &mut Steps, started: Instan
     answer(snapshot, plan, Found { selection, strength, contested, complete, losers }, started)
 }
 
-/// The ranked candidates of each stage, whether they include every possible row, and how many lost claims.
+/// The candidates that the stages of a plan found.
+struct Ranked {
+    /// The candidates of each stage, best first.
+    stages: Vec<Vec<Scored>>,
+    /// True if they include every possible row.
+    complete: bool,
+    /// The number of candidates that lost the claims in question.
+    losers: u64,
+}
+
+/// Runs the stages of a plan; with `relaxed`, excluded items are candidates too.
 fn gather_and_rank(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    words: &Words<'_>,
+    context: &Context<'_, '_>,
     relaxed: bool,
     contests: &mut OpenContests,
     steps: &mut Steps,
-) -> Result<(Vec<Vec<Scored>>, bool, u64)> {
-    let mut runner = StageRunner {
-        before: Candidates::default(),
-        best: Vec::new(),
-        ranked: vec![Vec::new(); plan.stages.len()],
-        complete: true,
-        relaxed,
-        words,
-        hop: None,
-        losers: Bits::new(),
-        routing: hops::Routing::of(snapshot, plan, words)?,
-        found: None,
-    };
+) -> Result<Ranked> {
+    let plan = context.plan;
+    let mut runner = StageRunner::new(context, relaxed, contests, steps)?;
     let first = StageQuery { text: plan.text.clone(), vector: plan.vector.clone() };
     let mut at = 0;
     while at < plan.stages.len() {
-        let Some(group) = plan.groups.iter().find(|group| group.from == at) else {
-            runner.stage(snapshot, plan, at, &first, contests, steps)?;
-            at += 1;
-            continue;
-        };
-        if hops::is_routed(plan, group) {
-            hops::walk(&mut runner, (snapshot, plan), *group, &first, (&mut *contests, &mut *steps))?;
-            at = group.to;
-            continue;
-        }
-        let mut asked = first.clone();
-        for hop in 1..=group.hops {
-            let known: usize = runner.ranked.iter().map(Vec::len).sum();
-            for at in group.from..group.to {
-                runner.stage(snapshot, plan, at, &asked, contests, steps)?;
+        match plan.groups.iter().find(|group| group.from == at) {
+            None => {
+                runner.stage(at, &first)?;
+                at += 1;
             }
-            let found = runner.ranked.iter().map(Vec::len).sum::<usize>() - known;
-            steps.push((format!("hop {hop}"), counted(found as u64, "new candidates")));
-            if found == 0 {
-                break;
+            Some(group) => {
+                match hops::is_routed(plan, group) {
+                    true => hops::walk(&mut runner, *group, &first)?,
+                    false => runner.repeat(group, &first)?,
+                }
+                at = group.to;
             }
-            asked = carried_query(snapshot, &first, &runner.best, group.carry)?;
-            runner.hop = asked.text.as_deref().map(|text| words.ask(text));
         }
-        runner.hop = None;
-        at = group.to;
     }
-    Ok((runner.ranked, runner.complete, runner.losers.count()))
+    Ok(Ranked { stages: runner.ranked, complete: runner.complete, losers: runner.losers.count() })
 }
 
 /// The query of the next hop: the original text followed by the texts of the best rows.
@@ -252,8 +237,19 @@ fn carried_query(snapshot: &Snapshot, first: &StageQuery, best: &[ItemId], carry
     Ok(StageQuery { text: Some(text), vector })
 }
 
+/// The parts of a recall that its steps share.
+#[derive(Clone, Copy)]
+struct Context<'r, 'w> {
+    snapshot: &'r Snapshot,
+    plan: &'r Plan,
+    words: &'r Words<'w>,
+}
+
 /// Runs the stages of a plan in order and passes candidates on.
 struct StageRunner<'r, 'w> {
+    context: Context<'r, 'w>,
+    contests: &'r mut OpenContests,
+    steps: &'r mut Steps,
     /// The routable candidates of the last stage, and the best of its rows.
     before: Candidates,
     best: Vec<ItemId>,
@@ -261,26 +257,62 @@ struct StageRunner<'r, 'w> {
     ranked: Vec<Vec<Scored>>,
     complete: bool,
     relaxed: bool,
-    words: &'r Words<'w>,
     /// The words of the current hop, which include texts of earlier rows.
     hop: Option<Words<'w>>,
-    /// Candidates that lost the claims that the question is about.
+    /// Candidates that lost the claims in question.
     losers: Bits,
     /// The concepts that the question names, for a path with a routed group, and the findings of a hop of it.
     routing: Option<hops::Routing>,
     found: Option<hops::HopFound>,
 }
 
-impl StageRunner<'_, '_> {
-    fn stage(
-        &mut self,
-        snapshot: &Snapshot,
-        plan: &Plan,
-        at: usize,
-        asked: &StageQuery,
-        contests: &mut OpenContests,
-        steps: &mut Steps,
-    ) -> Result<()> {
+impl<'r, 'w> StageRunner<'r, 'w> {
+    fn new(
+        context: &Context<'r, 'w>,
+        relaxed: bool,
+        contests: &'r mut OpenContests,
+        steps: &'r mut Steps,
+    ) -> Result<StageRunner<'r, 'w>> {
+        Ok(StageRunner {
+            context: *context,
+            contests,
+            steps,
+            before: Candidates::default(),
+            best: Vec::new(),
+            ranked: vec![Vec::new(); context.plan.stages.len()],
+            complete: true,
+            relaxed,
+            hop: None,
+            losers: Bits::new(),
+            routing: hops::Routing::of(context.snapshot, context.plan, context.words)?,
+            found: None,
+        })
+    }
+
+    /// Walks a group hop by hop; each hop asks with the texts of the best rows too (PlugMem 3.2).
+    fn repeat(&mut self, group: &Group, first: &StageQuery) -> Result<()> {
+        let Context { snapshot, words, .. } = self.context;
+        let mut asked = first.clone();
+        for hop in 1..=group.hops {
+            let known: usize = self.ranked.iter().map(Vec::len).sum();
+            for at in group.from..group.to {
+                self.stage(at, &asked)?;
+            }
+            let found = self.ranked.iter().map(Vec::len).sum::<usize>() - known;
+            self.steps.push((format!("hop {hop}"), counted(found as u64, "new candidates")));
+            if found == 0 {
+                break;
+            }
+            asked = carried_query(snapshot, first, &self.best, group.carry)?;
+            self.hop = asked.text.as_deref().map(|text| words.ask(text));
+        }
+        self.hop = None;
+        Ok(())
+    }
+
+    /// Gathers and ranks the candidates of a stage.
+    fn stage(&mut self, at: usize, asked: &StageQuery) -> Result<()> {
+        let Context { snapshot, plan, .. } = self.context;
         let mut stage = plan.stages[at].clone();
         let enough = enough_rows(&stage).min(stage.pool as u64) as usize;
         let mut round = 0;
@@ -288,7 +320,7 @@ impl StageRunner<'_, '_> {
             if !self.relaxed && !self.losers.is_empty() {
                 stage.rows = Arc::new(stage.rows.and_not(&self.losers));
             }
-            let mut gathered = self.candidates(snapshot, plan, &stage, asked, contests)?;
+            let mut gathered = self.candidates(&stage, asked)?;
             let Some(judge) = plan.judge.as_ref().filter(|_| plan.excludes_conflicted && !self.relaxed) else {
                 break gathered;
             };
@@ -305,26 +337,20 @@ impl StageRunner<'_, '_> {
             }
             round += 1;
         };
-        self.rank(snapshot, plan, at, gathered, contests, steps)
+        self.rank(at, gathered)
     }
 
-    /// The candidates of a stage, with what stands beside them.
-    fn candidates(
-        &self,
-        snapshot: &Snapshot,
-        plan: &Plan,
-        stage: &StagePlan,
-        asked: &StageQuery,
-        contests: &mut OpenContests,
-    ) -> Result<Gathered> {
-        let words = self.hop.as_ref().unwrap_or(self.words);
+    /// The candidates of a stage, with their neighbours and rivals.
+    fn candidates(&mut self, stage: &StagePlan, asked: &StageQuery) -> Result<Gathered> {
+        let Context { snapshot, plan, words: first_words } = self.context;
+        let words = self.hop.as_ref().unwrap_or(first_words);
         let filter = if self.relaxed { &stage.relaxable } else { &stage.rows };
         if let Some(found) = &self.found {
             return Ok(found.gathered(filter));
         }
         let mut gathered = match stage.lift {
-            Some(lift) => containers::lift(snapshot, plan, stage, lift, &self.best, self.relaxed)?,
-            None => gather::gather(snapshot, plan, asked, words, stage, &self.before, self.relaxed)?,
+            Some(lift) => containers::lift(&self.context, stage, lift, &self.best, self.relaxed)?,
+            None => gather::gather(&Context { words, ..self.context }, stage, asked, &self.before, self.relaxed)?,
         };
         if stage.takes_all {
             gathered.rows.add(containers::on_pages(snapshot, filter)?);
@@ -333,50 +359,38 @@ impl StageRunner<'_, '_> {
             gathered.rows.add(routing.candidates(filter));
         }
         if let Some(most) = stage.container_limit {
-            gathered = containers::group(snapshot, plan, stage, most, self.words, gathered, self.relaxed)?;
+            gathered = containers::group(&self.context, stage, most, gathered, self.relaxed)?;
         }
         if stage.is_in(Layer::Trace) && plan.weights.context > 0.0 {
             let turns_only = plan.weights.context_of_turns;
             add_log_neighbours(snapshot, &filter.and(&plan.traces), turns_only, &mut gathered.rows)?;
         }
         if snapshot.state.meta.claims > 0 && plan.judge.is_none() {
-            contests.join(snapshot, plan, filter, None, &mut gathered.rows)?;
+            self.contests.join(snapshot, plan, filter, None, &mut gathered.rows)?;
         }
         Ok(gathered)
     }
 
     /// The candidates of a stage with S, best first.
-    fn scored(
-        &self,
-        snapshot: &Snapshot,
-        plan: &Plan,
-        stage: &StagePlan,
-        candidates: Candidates,
-    ) -> Result<Vec<Scored>> {
-        let rows = rank::rank(snapshot, plan, stage, self.words, candidates)?;
+    fn scored(&self, stage: &StagePlan, candidates: Candidates) -> Result<Vec<Scored>> {
+        let Context { snapshot, plan, words } = self.context;
+        let rows = rank::rank(&self.context, stage, candidates)?;
         match &self.routing {
-            Some(routing) => routing.adjusted(snapshot, plan, self.words, rows),
+            Some(routing) => routing.adjusted(snapshot, plan, words, rows),
             None => Ok(rows),
         }
     }
 
     /// Ranks the candidates of a stage and keeps them.
-    fn rank(
-        &mut self,
-        snapshot: &Snapshot,
-        plan: &Plan,
-        at: usize,
-        gathered: Gathered,
-        contests: &mut OpenContests,
-        steps: &mut Steps,
-    ) -> Result<()> {
+    fn rank(&mut self, at: usize, gathered: Gathered) -> Result<()> {
+        let Context { snapshot, plan, .. } = self.context;
         let stage = &plan.stages[at];
         self.complete &= gathered.complete;
         for step in gathered.steps {
-            steps.push((stage.noun.to_string(), step));
+            self.steps.push((stage.noun.to_string(), step));
         }
         let mut candidates = gathered.rows;
-        let mut rows = self.scored(snapshot, plan, stage, candidates.clone())?;
+        let mut rows = self.scored(stage, candidates.clone())?;
         if let Some(judge) = &plan.judge {
             // Only what may become a row brings the other side of its contests along.
             let reach = usize::try_from(enough_rows(stage)).unwrap_or(usize::MAX);
@@ -384,17 +398,17 @@ impl StageRunner<'_, '_> {
             let filter =
                 if self.relaxed { Arc::clone(&stage.relaxable) } else { Arc::new(stage.rows.and_not(&self.losers)) };
             let known = candidates.len();
-            contests.join(snapshot, plan, &filter, Some(&first), &mut candidates)?;
+            self.contests.join(snapshot, plan, &filter, Some(&first), &mut candidates)?;
             if plan.excludes_conflicted && !self.relaxed && candidates.len() > known {
                 let losers = judge.losers(&snapshot.state, candidates.ids())?;
                 candidates = candidates.filtered(|id| !losers.contains(id));
             }
             if candidates.len() > known {
-                rows = self.scored(snapshot, plan, stage, candidates)?;
+                rows = self.scored(stage, candidates)?;
             }
         }
-        contests.note(&rows);
-        steps.push((stage.noun.to_string(), counted(rows.len() as u64, "candidates ranked")));
+        self.contests.note(&rows);
+        self.steps.push((stage.noun.to_string(), counted(rows.len() as u64, "candidates ranked")));
         let count = stage.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
         self.best = rows.iter().take(count).map(|scored| scored.id).collect();
         if self.best.is_empty() {
@@ -414,7 +428,7 @@ impl StageRunner<'_, '_> {
     }
 }
 
-/// How many rows of a stage, at the front of its order, decide what it contributes.
+/// The number of rows at the front of a stage's order that decide its contribution.
 fn enough_rows(stage: &StagePlan) -> u64 {
     stage.count.map_or(u64::MAX, |count| count.saturating_mul(2).max(MIN_ROWS))
 }
@@ -447,7 +461,7 @@ struct Found {
     strength: Strength,
     contested: Vec<String>,
     complete: bool,
-    /// How many candidates lost the claims that the question is about.
+    /// The number of candidates that lost the claims in question.
     losers: u64,
 }
 

@@ -14,9 +14,9 @@
 //! question. The statistics (idf, average length) are those of the layer's own documents. Measured on real
 //! conversations (evidence recall at 1,000 tokens): own text 0.76, with recalls 0.81, with neighbours 0.86.
 
+use super::Context;
 use super::candidates::{Candidates, MatchPath};
 use super::plan::{Plan, StagePlan};
-use super::words::Words;
 use crate::Result;
 use crate::derive::repair;
 use crate::model::item::{ItemId, Kind, Layer};
@@ -67,20 +67,15 @@ impl Scored {
 
 /// Scores the candidates of a stage, best first. Layers are scored separately, because term statistics differ between
 /// them.
-pub(crate) fn rank(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    stage: &StagePlan,
-    words: &Words<'_>,
-    candidates: Candidates,
-) -> Result<Vec<Scored>> {
+pub(crate) fn rank(context: &Context<'_, '_>, stage: &StagePlan, candidates: Candidates) -> Result<Vec<Scored>> {
     let mut scored = Vec::with_capacity(candidates.len());
     match stage.layers.as_slice() {
-        [only] => rank_layer(snapshot, plan, only.layer, words, candidates, &mut scored)?,
+        [only] => rank_layer(context, only.layer, candidates, &mut scored)?,
         layers => {
             for part in layers {
-                let of_layer = candidates.filtered_by(|id| Ok(snapshot.state.layer_of(ItemId(id))? == part.layer))?;
-                rank_layer(snapshot, plan, part.layer, words, of_layer, &mut scored)?;
+                let of_layer =
+                    candidates.filtered_by(|id| Ok(context.snapshot.state.layer_of(ItemId(id))? == part.layer))?;
+                rank_layer(context, part.layer, of_layer, &mut scored)?;
             }
         }
     }
@@ -97,14 +92,8 @@ fn in_order(scored: Vec<Scored>) -> Vec<Scored> {
     sorted
 }
 
-fn rank_layer(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    layer: Layer,
-    words: &Words<'_>,
-    candidates: Candidates,
-    scored: &mut Vec<Scored>,
-) -> Result<()> {
+fn rank_layer(context: &Context<'_, '_>, layer: Layer, candidates: Candidates, scored: &mut Vec<Scored>) -> Result<()> {
+    let Context { snapshot, plan, .. } = *context;
     let ids: Vec<u32> = candidates.ids().collect();
     snapshot.charge_rows(ids.len() as u64)?;
     snapshot.keep(ids.len() * size_of::<Scored>())?;
@@ -113,7 +102,7 @@ fn rank_layer(
         citing_index = CitingIndex::of(snapshot, plan, &ids)?;
     }
     let similarity = similarities(snapshot, plan, layer, &ids, &citing_index)?;
-    let words = word_shares(snapshot, plan, layer, words, &ids, &citing_index)?;
+    let words = word_shares(context, layer, &ids, &citing_index)?;
     let reads = plan.reads();
     for (index, (id, match_path)) in candidates.into_iter().enumerate() {
         let mut scalars = snapshot.state.attributes.scalars(ItemId(id), layer, reads)?;
@@ -198,14 +187,8 @@ fn similarities(
 }
 
 /// The BM25 of each candidate divided by the best one; 0 without a text in the query.
-fn word_shares(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    layer: Layer,
-    words: &Words<'_>,
-    ids: &[u32],
-    citing_index: &CitingIndex,
-) -> Result<Vec<f32>> {
+fn word_shares(context: &Context<'_, '_>, layer: Layer, ids: &[u32], citing_index: &CitingIndex) -> Result<Vec<f32>> {
+    let Context { snapshot, plan, words } = *context;
     let Some(scorer) = words.of(layer)? else { return Ok(vec![0.0; ids.len()]) };
     let context = if layer == Layer::Trace { plan.weights.context } else { 0.0 };
     if context <= 0.0 && citing_index.all.is_empty() {
@@ -246,59 +229,62 @@ fn of_best(scores: Vec<f32>) -> Vec<f32> {
 
 /// The log neighbours of each trace with their shares.
 fn neighbours_of_all(snapshot: &Snapshot, plan: &Plan, ids: &[u32]) -> Result<Vec<Vec<(u32, f32)>>> {
-    let mut known = HashMap::new();
+    let mut logs = Logs { snapshot, plan, known: HashMap::new() };
     let mut around = Vec::with_capacity(ids.len());
     for id in ids {
-        let mut match_path = Vec::new();
+        let mut neighbours = Vec::new();
         for upward in [false, true] {
-            neighbours(snapshot, plan, *id, upward, &mut known, &mut match_path)?;
+            logs.neighbours(*id, upward, &mut neighbours)?;
         }
-        around.push(match_path);
+        around.push(neighbours);
     }
     Ok(around)
 }
 
-type Known = HashMap<u32, Option<(Option<u32>, Option<u32>)>>;
+/// The episode and log of a trace, by number.
+type LogOf = (Option<u32>, Option<u32>);
 
-/// The nearest traces of the same episode and log on one side.
-fn neighbours(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    id: u32,
-    upward: bool,
-    known: &mut Known,
-    match_path: &mut Vec<(u32, f32)>,
-) -> Result<()> {
-    let Some(own) = log_of(snapshot, plan, id, known)? else { return Ok(()) };
-    let mut shares = NEIGHBOUR_SHARES.into_iter();
-    for distance in 1..=MAX_NEIGHBOUR_DISTANCE {
-        let at = if upward { id.checked_add(distance) } else { id.checked_sub(distance) };
-        let Some(at) = at.filter(|at| *at < snapshot.state.bound()) else { break };
-        if log_of(snapshot, plan, at, known)? != Some(own) {
-            continue;
-        }
-        match shares.next() {
-            Some(share) => match_path.push((at, share)),
-            None => break,
-        }
-        if shares.len() == 0 {
-            break;
-        }
-    }
-    Ok(())
+/// The logs of visible traces, looked up once each.
+struct Logs<'a> {
+    snapshot: &'a Snapshot,
+    plan: &'a Plan,
+    known: HashMap<u32, Option<LogOf>>,
 }
 
-/// The episode and log of a visible trace.
-fn log_of(snapshot: &Snapshot, plan: &Plan, id: u32, known: &mut Known) -> Result<Option<(Option<u32>, Option<u32>)>> {
-    if let Some(log) = known.get(&id) {
-        return Ok(*log);
+impl Logs<'_> {
+    /// Adds the nearest traces of the same episode and log on one side, with their shares.
+    fn neighbours(&mut self, id: u32, upward: bool, found: &mut Vec<(u32, f32)>) -> Result<()> {
+        let Some(own) = self.of(id)? else { return Ok(()) };
+        let mut shares = NEIGHBOUR_SHARES.into_iter();
+        for distance in 1..=MAX_NEIGHBOUR_DISTANCE {
+            let at = if upward { id.checked_add(distance) } else { id.checked_sub(distance) };
+            let Some(at) = at.filter(|at| *at < self.snapshot.state.bound()) else { break };
+            if self.of(at)? != Some(own) {
+                continue;
+            }
+            match shares.next() {
+                Some(share) => found.push((at, share)),
+                None => break,
+            }
+            if shares.len() == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
-    let mut log = None;
-    let state = &snapshot.state;
-    let lends = !plan.weights.context_of_turns || state.attributes.kind(ItemId(id))? == Kind::Turn;
-    if lends && plan.traces.contains(id) {
-        log = Some(snapshot.state.attributes.log(ItemId(id))?);
+
+    /// The log of a visible trace that shares words with its neighbours.
+    fn of(&mut self, id: u32) -> Result<Option<LogOf>> {
+        if let Some(log) = self.known.get(&id) {
+            return Ok(*log);
+        }
+        let mut log = None;
+        let attributes = &self.snapshot.state.attributes;
+        let lends = !self.plan.weights.context_of_turns || attributes.kind(ItemId(id))? == Kind::Turn;
+        if lends && self.plan.traces.contains(id) {
+            log = Some(attributes.log(ItemId(id))?);
+        }
+        self.known.insert(id, log);
+        Ok(log)
     }
-    known.insert(id, log);
-    Ok(log)
 }

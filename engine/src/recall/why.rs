@@ -6,7 +6,7 @@
 use super::contest::OpenContests;
 use super::plan::{Plan, StagePlan};
 use super::words::WordIndexes;
-use super::{covered, damaged, gather_and_rank, select};
+use super::{Context, covered, damaged, gather_and_rank, select};
 use crate::Result;
 use crate::derive::repair::skip_damaged;
 use crate::model::item::ItemId;
@@ -105,10 +105,11 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
     let mut steps = Vec::new();
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
-    let (mut stages, ..) = gather_and_rank(snapshot, plan, &words, false, &mut contests, &mut steps)?;
+    let context = Context { snapshot, plan, words: &words };
+    let mut stages = gather_and_rank(&context, false, &mut contests, &mut steps)?.stages;
     let survivors: usize = stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && plan.excludes_anything() {
-        stages = gather_and_rank(snapshot, plan, &words, true, &mut contests, &mut steps)?.0;
+        stages = gather_and_rank(&context, true, &mut contests, &mut steps)?.stages;
     }
     let mut best: Option<String> = None;
     for (stage, ranked) in plan.stages.iter().zip(&stages) {

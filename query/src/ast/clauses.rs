@@ -69,13 +69,13 @@ pub enum Stage {
 pub struct Gather {
     /// The sort.
     pub noun: Spanned<Noun>,
-    /// How many to keep.
+    /// The number of rows to keep.
     pub count: Option<Spanned<Arg<u64>>>,
     /// The channels, in the order written; empty when none was.
     pub channels: Vec<Spanned<Channel>>,
-    /// How many candidates each channel gives.
+    /// The number of candidates of each channel.
     pub pool: Option<Spanned<Arg<u64>>>,
-    /// What candidates must satisfy to route at all.
+    /// The predicate of candidates that may route.
     pub only: Option<Spanned<Predicate>>,
 }
 
@@ -84,11 +84,11 @@ pub struct Gather {
 pub struct Hops {
     /// The stages of one hop.
     pub stages: Vec<Spanned<Stage>>,
-    /// How often at most.
+    /// The largest number of walks.
     pub up_to: Spanned<Arg<u64>>,
-    /// How many rows hand their text to the next hop's query.
+    /// The number of rows whose text joins the query of the next hop.
     pub carry: Option<Spanned<Arg<u64>>>,
-    /// How many rows of the answer each hop keeps, at most.
+    /// The largest number of rows of the answer that each hop keeps.
     pub keep: Option<Spanned<Arg<u64>>>,
 }
 
@@ -97,9 +97,9 @@ pub struct Hops {
 pub struct Lift {
     /// To what.
     pub noun: Spanned<Noun>,
-    /// How many to keep.
+    /// The number of rows to keep.
     pub count: Option<Spanned<Arg<u64>>>,
-    /// How many items must vote for one.
+    /// The number of items that must vote for one.
     pub votes: Option<Spanned<Arg<u64>>>,
 }
 
@@ -115,16 +115,16 @@ pub enum Interval {
 /// `score …`: the weights of the governed score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// What the weights not named start from.
+    /// The base of the weights that are not named.
     pub base: ScoreBase,
     /// The weights named, in the order written.
     pub terms: Vec<Spanned<Term>>,
 }
 
-/// What the weights a `score` does not name start from.
+/// The base of the weights that a `score` does not name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScoreBase {
-    /// Nothing: they are 0. There is at least one term.
+    /// Zero. At least one term is named.
     Zero,
     /// `default`: the database's profile.
     Default,
@@ -159,7 +159,7 @@ pub struct Escalate {
     pub mode: Option<EscalateMode>,
     /// `to NOUN`: what is read when summaries do not suffice.
     pub noun: Option<Spanned<Noun>>,
-    /// How many of them.
+    /// The number of them.
     pub count: Option<Spanned<Arg<u64>>>,
     /// `up to n rounds`.
     pub rounds: Option<Spanned<Arg<u64>>>,
@@ -174,7 +174,7 @@ pub struct Escalate {
 pub struct Expand {
     /// `to NOUN`: where the walk ends.
     pub noun: Option<Spanned<Noun>>,
-    /// How many levels.
+    /// The number of levels.
     pub depth: Option<Spanned<Arg<u64>>>,
     /// `within n tokens`.
     pub within_tokens: Option<Spanned<Arg<u64>>>,
@@ -203,7 +203,7 @@ pub enum AsOf {
 /// `budget n tokens`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
-    /// How many tokens the rows may take together.
+    /// The largest number of tokens of all rows together.
     pub tokens: Spanned<Arg<u64>>,
 }
 
@@ -217,9 +217,9 @@ pub struct Abstain {
 /// `limit n [skip n]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// How many rows.
+    /// The number of rows.
     pub count: Spanned<Arg<u64>>,
-    /// How many to leave out before them.
+    /// The number of rows to skip before them.
     pub skip: Option<Spanned<Arg<u64>>>,
 }
 

@@ -24,7 +24,7 @@ pub enum Test {
     Compare {
         /// The attribute.
         name: Spanned<Name>,
-        /// How.
+        /// The comparison.
         op: Op,
         /// With what.
         value: Spanned<Arg<Value>>,
@@ -84,7 +84,7 @@ pub enum Test {
     Claims {
         /// The claim's name.
         name: Spanned<Arg<String>>,
-        /// What its value must satisfy.
+        /// The comparison of its value.
         value: Option<(Op, Spanned<Arg<Value>>)>,
     },
 }
@@ -121,7 +121,7 @@ pub enum Ref {
     Episode(Arg<String>),
 }
 
-/// What a derived thing rests on: a whole thing, a field of it, or a span of a field.
+/// A piece of evidence: a whole thing, a field of it, or a span of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pointer {
     /// The item, page or episode.

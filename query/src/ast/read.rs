@@ -9,13 +9,13 @@ use crate::words::{Direction, Edge, MeasureKind, Noun};
 /// `recall QUERY CLAUSES`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recall {
-    /// What is looked for.
+    /// The query.
     pub query: Query,
-    /// How, where and how much.
+    /// The clauses.
     pub clauses: Clauses,
 }
 
-/// What a recall looks for: a text, a vector, both, or an item to resemble.
+/// The query of a recall: a text, a vector, both, or an item to resemble.
 ///
 /// Exactly one of: `like` alone; `text`, `near` or both.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ impl Query {
     }
 }
 
-/// What `find` and `count` go over.
+/// The things that `find` and `count` list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Thing {
     /// Items of a sort, pages or episodes.
@@ -100,7 +100,7 @@ pub struct Find {
 pub struct Count {
     /// Of what.
     pub thing: Spanned<Thing>,
-    /// What is computed beside the count.
+    /// The measures beside the count.
     pub measures: Vec<Spanned<Measure>>,
     /// `by …`: one row a group.
     pub group: Option<Spanned<Vec<Spanned<Bucket>>>>,
@@ -111,7 +111,7 @@ pub struct Count {
 /// `sum NAME` and the like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// What is computed.
+    /// The function.
     pub kind: MeasureKind,
     /// Over which attribute.
     pub name: Spanned<Name>,
@@ -135,7 +135,7 @@ pub struct Walk {
     pub roots: Vec<Spanned<Ref>>,
     /// `by …`: along which edges; empty when not written.
     pub edges: Vec<Spanned<Edge>>,
-    /// How many levels.
+    /// The number of levels.
     pub depth: Option<Spanned<Arg<u64>>>,
     /// Which and how.
     pub listing: Listing,

@@ -42,7 +42,7 @@ pub struct Remember {
 pub struct Learn {
     /// The finding.
     pub text: Spanned<Arg<Passage>>,
-    /// What it rests on.
+    /// Its evidence.
     pub from: Vec<Spanned<Pointer>>,
     /// `claims …`.
     pub claims: Vec<ClaimAssignment>,
@@ -73,15 +73,15 @@ pub struct Assignment {
 /// `mark REF STATE [because TEXT]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkStatement {
-    /// What is marked.
+    /// The marked thing.
     pub target: Spanned<Ref>,
-    /// As what.
+    /// The new state.
     pub marking: Spanned<Marking>,
-    /// Why.
+    /// The reason.
     pub because: Option<Spanned<Arg<String>>>,
 }
 
-/// What a `mark` says of its target.
+/// The state that a `mark` gives its target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Marking {
     /// A state.
@@ -95,11 +95,11 @@ pub enum Marking {
 pub struct Link {
     /// True if the edge is removed.
     pub remove: bool,
-    /// From where.
+    /// The item that the edge starts from.
     pub item: Spanned<Arg<ItemRef>>,
     /// The type of the edge.
     pub edge: Spanned<Edge>,
-    /// To where.
+    /// The target of the edge.
     pub pointer: Spanned<Pointer>,
 }
 
@@ -117,9 +117,9 @@ pub struct Selection {
 /// `consolidate NOUN …`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Consolidate {
-    /// Of what.
+    /// The kind of items.
     pub noun: Spanned<Noun>,
-    /// Which.
+    /// The selected items.
     pub selection: Selection,
     /// `tau x`.
     pub tau: Option<Spanned<Arg<f64>>>,
@@ -132,9 +132,9 @@ pub struct Consolidate {
 pub enum Merge {
     /// `merge NOUN …`: find what belongs together.
     Candidates {
-        /// Of what.
+        /// The kind of items.
         noun: Spanned<Noun>,
-        /// Which.
+        /// The selected items.
         selection: Selection,
         /// `tau x`.
         tau: Option<Spanned<Arg<f64>>>,
@@ -147,7 +147,7 @@ pub enum Merge {
         items: Vec<Spanned<Arg<ItemRef>>>,
         /// The merged statement.
         into: Spanned<Arg<Passage>>,
-        /// How it relates to the originals.
+        /// Its relation to the originals.
         kind: Spanned<MergeKind>,
     },
 }
@@ -155,9 +155,9 @@ pub enum Merge {
 /// `prune NOUN [to n] … [redundant above x]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prune {
-    /// What is pruned, and to how many.
+    /// The pruned kinds, with the number of items that stay.
     pub targets: Vec<PruneTarget>,
-    /// Which.
+    /// The selected items.
     pub selection: Selection,
     /// `redundant above x`.
     pub redundant: Option<Spanned<Arg<f64>>>,
@@ -166,33 +166,33 @@ pub struct Prune {
 /// `NOUN [to n]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PruneTarget {
-    /// Of what.
+    /// The kind of items.
     pub noun: Spanned<Noun>,
-    /// How many stay.
+    /// The number of items that stay.
     pub keep: Option<Spanned<Arg<u64>>>,
 }
 
 /// `forget … [cascade] because TEXT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forget {
-    /// What is forgotten.
+    /// The forgotten things.
     pub target: ForgetTarget,
     /// True if what rests on it goes too.
     pub cascade: bool,
-    /// Why.
+    /// The reason.
     pub because: Spanned<Arg<String>>,
 }
 
-/// What a `forget` goes over.
+/// The things that a `forget` erases.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForgetTarget {
     /// These.
     Refs(Vec<Spanned<Ref>>),
     /// All that are selected; the selection is never empty.
     Selected {
-        /// Of what.
+        /// The kind of items.
         noun: Spanned<Noun>,
-        /// Which.
+        /// The selected items.
         selection: Selection,
     },
 }

@@ -54,7 +54,7 @@ pub enum ParamValue {
 }
 
 impl ParamValue {
-    /// What sort of value it is, for messages.
+    /// The sort of value, for messages.
     fn sort(&self) -> &'static str {
         match self {
             ParamValue::Text(_) => "a text",

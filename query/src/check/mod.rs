@@ -465,16 +465,16 @@ impl Checker {
 
 /// The attribute that stands for all fields of a trace; a column is one field.
 const FIELDS: &str = "fields";
-/// How a field is written as a column.
+/// A field as a column.
 const A_FIELD: &str = "fields.NAME";
 const NAME_THE_FIELD: &str = "name the field: fields.price, or fields.'odd name'";
 
-/// What the rows of a statement can show.
+/// The columns that the rows of a statement can show.
 struct Columns<'c> {
     subject: Subject,
     /// True if they show every attribute of the subject.
     attributes: bool,
-    /// What else they show.
+    /// The columns beside the attributes.
     extra: &'c [&'c str],
 }
 

@@ -1,4 +1,4 @@
-//! How clauses and predicates are printed.
+//! Formats clauses and predicates.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,4 +1,4 @@
-//! How statements are printed: as pieces that stand on one line or on several.
+//! Formats statements as pieces, on one line or on several.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,4 +1,4 @@
-//! How values, names and references are printed.
+//! Formats values, names and references.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,7 +8,7 @@ use crate::lexer::is_word;
 use crate::span::Spanned;
 use crate::value::{Arg, Duration, ItemRef, Name, Number, Passage, Time, Value, ValueList, Vector};
 
-/// How the values of one type are printed where a parameter might stand.
+/// Formats the values of one type where a parameter may be used instead.
 trait Literal {
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result;
 }

@@ -10,8 +10,8 @@
 //! 4. A production that fails has reported why. Parsing then goes on at the next
 //!    clause or statement, and the tree is thrown away in the end.
 //!
-//! What was expected is not written down anywhere: each alternative that is tried and
-//! not found is remembered until a token is read, and an error lists them.
+//! Expected tokens are stated nowhere: the parser remembers each alternative that it tried in vain
+//! until it reads a token, and an error lists them.
 
 mod clauses;
 mod predicate;
@@ -74,14 +74,14 @@ struct Parser<'s> {
     /// The next token, and the one behind it.
     next: Token,
     second: Token,
-    /// Where the token before them stands; an empty span before the first.
+    /// The span of the token before them; empty before the first.
     last: Span,
-    /// How many tokens were read.
+    /// The number of tokens read.
     read: usize,
     depth: u32,
-    /// What was tried at the next token and not found.
+    /// The alternatives tried in vain at the next token.
     tried: Vec<Expected>,
-    /// How often a token was looked at, to show that time is linear.
+    /// The number of looks at a token, to show that time is linear.
     looks: usize,
 }
 
@@ -174,7 +174,7 @@ impl<'s> Parser<'s> {
         self.next.span
     }
 
-    /// Where the token before the next one stands; before the first, where that stands.
+    /// The span of the token before the next one; before the first, the span of the first.
     fn last_span(&self) -> Span {
         if self.read == 0 { self.next.span } else { self.last }
     }
@@ -338,7 +338,7 @@ impl<'s> Parser<'s> {
         self.lexer.errors.push(error);
     }
 
-    /// Where the next token stands; the end stands right behind the last token, however
+    /// The span of the next token. The end is right behind the last token, however
     /// many blank lines follow.
     fn unexpected_span(&self) -> Span {
         let last = self.last_span();
@@ -399,7 +399,7 @@ fn place_comments(source: &str, statements: &[Spanned<Statement>], comments: &[S
 mod tests {
     use super::*;
 
-    /// How many tokens a source has, and how often they were looked at.
+    /// The number of tokens of a source, and of looks at them.
     fn cost(source: &str) -> (usize, usize) {
         let mut parser = Parser::new(source);
         parser.script();

@@ -104,7 +104,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// What follows the attribute when it is no sign.
+    /// The test behind an attribute that no operator follows.
     fn worded_test(&mut self, name: Spanned<Name>) -> Parsed<Test> {
         let not = self.eat_word("not");
         if self.eat_word("in") {

@@ -1,5 +1,5 @@
-//! What holds of every statement: trees come back from their own text, no source makes
-//! the parser panic, and no parameter changes what a statement says.
+//! Properties of every statement: trees come back from their own text, no source makes
+//! the parser panic, and no parameter changes the meaning of a statement.
 
 use crate::trees;
 use holotype_query::{

@@ -12,7 +12,7 @@ use crate::recall::plan::Plan;
 use crate::recall::rank::Scored;
 use crate::recall::select::{self, Chosen, Selection};
 use crate::recall::words::Words;
-use crate::recall::{Steps, gather, gather_and_rank};
+use crate::recall::{Context, Steps, gather, gather_and_rank};
 use crate::{Error, Result};
 use holotype_query::ast::{Gather, Recall, Stage};
 use holotype_query::{Arg, Channel, Noun, Spanned};
@@ -113,8 +113,8 @@ pub(super) fn find(
     steps: &mut Steps,
 ) -> Result<FirstTier> {
     let mut contests = OpenContests::default();
-    let (stages, ..) = gather_and_rank(snapshot, plan, words, false, &mut contests, steps)?;
-    let selection = select::select(snapshot, plan, stages)?;
+    let ranked = gather_and_rank(&Context { snapshot, plan, words }, false, &mut contests, steps)?;
+    let selection = select::select(snapshot, plan, ranked.stages)?;
     let mut first = FirstTier {
         selection: Selection { rows: Vec::new(), damaged: selection.damaged, notes: selection.notes },
         cited: Vec::new(),

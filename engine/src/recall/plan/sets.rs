@@ -1,0 +1,82 @@
+//! The sets that every stage of a recall starts from.
+
+use super::{Exclusion, StageLayer, exclusions};
+use crate::Result;
+use crate::model::item::Layer;
+use crate::read::filter::Filter;
+use crate::state::attributes::{Column, ValueTest};
+use holotype_index::bitmap::Bits;
+use holotype_query::ast::{Clauses, Scope};
+use holotype_query::{FlawKind, Noun};
+use std::sync::Arc;
+
+/// The items in scope that the reader may see.
+pub(super) struct Sets {
+    pub(super) visible: Arc<Bits>,
+    /// Everything active and not redacted is visible, so the cached sets serve.
+    base_sets: bool,
+}
+
+impl Sets {
+    pub(super) fn new(filter: &Filter<'_>, scope: Option<&Scope>, clauses: &Clauses) -> Result<Sets> {
+        let state = &filter.snapshot.state;
+        let bound = state.bound();
+        let inactive = exclusions::includes(clauses, FlawKind::Inactive);
+        if matches!(scope, None | Some(Scope::All)) && !inactive && filter.reader_position.episode.is_none() {
+            return Ok(Sets { visible: state.attributes.base_sets(bound).visible()?, base_sets: true });
+        }
+        let within = |column, low, high| state.attributes.select_values(column, bound, ValueTest::Range(low, high));
+        let mut visible = filter.scope(scope)?;
+        if matches!(scope, Some(Scope::Episodes(_) | Scope::Pages(_))) {
+            // A theme of no episode (a concept, an intent) routes into every one.
+            let somewhere = within(Column::Episode, 0, i64::MAX)?;
+            visible = visible.or(&state.attributes.layer(Layer::Theme, bound)?.and_not(&somewhere));
+        }
+        if inactive {
+            visible = visible.and_not(&within(Column::Redacted, 1, 1)?);
+        } else {
+            visible = visible.and(&*state.attributes.base_sets(bound).visible()?);
+        }
+        let visible = visible.and_not(filter.ahead()?);
+        Ok(Sets { visible: Arc::new(visible), base_sets: false })
+    }
+
+    /// The visible items of a noun.
+    pub(super) fn of(&self, filter: &Filter<'_>, noun: Noun) -> Result<Arc<Bits>> {
+        let layer = match noun {
+            Noun::Themes => Layer::Theme,
+            Noun::Recalls => Layer::Recall,
+            Noun::Traces => Layer::Trace,
+            noun => return Ok(Arc::new(filter.noun(noun)?.and(&self.visible))),
+        };
+        let state = &filter.snapshot.state;
+        if self.base_sets {
+            return state.attributes.base_sets(state.bound()).layer(layer);
+        }
+        Ok(Arc::new(filter.noun(noun)?.and(&self.visible)))
+    }
+
+    /// The items that no exclusion keeps out.
+    pub(super) fn admitted(
+        &self,
+        filter: &Filter<'_>,
+        relaxable: &Arc<Bits>,
+        layers: &[StageLayer],
+        exclusions: &[Exclusion],
+    ) -> Result<Arc<Bits>> {
+        let state = &filter.snapshot.state;
+        let base_sets = state.attributes.base_sets(state.bound());
+        if self.base_sets
+            && let ([Exclusion { items, .. }], [StageLayer { layer, .. }]) = (exclusions, layers)
+            && Arc::ptr_eq(items, &base_sets.failed()?)
+            && Arc::ptr_eq(relaxable, &base_sets.layer(*layer)?)
+        {
+            return base_sets.eligible(*layer);
+        }
+        let mut admitted = Arc::clone(relaxable);
+        for exclusion in exclusions {
+            admitted = Arc::new(admitted.and_not(&exclusion.items));
+        }
+        Ok(admitted)
+    }
+}
