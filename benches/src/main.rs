@@ -4,6 +4,7 @@
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- tiermem --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
+//! cargo run --release -p holotype-bench -- epistemic --style prose --seed 7
 //! cargo run --release -p holotype-bench -- multihop DIR
 //! cargo run --release -p holotype-bench -- ablation --data DIR
 //! cargo run --release -p holotype-bench -- upkeep
@@ -71,11 +72,7 @@ enum Bench {
     /// Summaries or raw pages: evidence and tokens of every policy of TierMem on conversations.
     Tiermem(tiermem::Arguments),
     /// Questions about a changing world: is the first row right, are the others stale, failed, foreign or guessed?
-    Epistemic {
-        /// The folder, laid out as for `locomo`.
-        #[arg(long)]
-        data: PathBuf,
-    },
+    Epistemic(epistemic::Arguments),
     /// Questions that need several passages: routed recall beside the best one shot of the same size.
     Multihop {
         /// The folder, laid out as for `locomo`.
@@ -120,7 +117,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().bench {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Tiermem(arguments) => tiermem::run(&arguments),
-        Bench::Epistemic { data } => epistemic::run(&data),
+        Bench::Epistemic(arguments) => epistemic::run(&arguments),
         Bench::Multihop { data } => multihop::run(&data),
         Bench::Ablation { data } => ablation::run(&data),
         Bench::Upkeep(arguments) => upkeep::run(&arguments),

@@ -61,7 +61,7 @@ mod write;
 
 pub use holotype_query as query;
 
-pub use memory::{credit, density, extract, router, structure, write_back};
+pub use memory::{credit, density, extract, quarantine, router, structure, write_back};
 
 pub use agent::cited::{Attempt, CitedMemory, CitedRecall, Generator, RECALL_TOKENS, RecallMode};
 pub use agent::controller::{Controller, Decision, HelmLimits, HeuristicController, Operation, StepView};

@@ -10,7 +10,7 @@ use crate::model::edge::Edge;
 use crate::model::item::{Attributes, ItemId, Kind, Layer, Status, Support};
 use crate::read::cell::{self, Cell};
 use crate::read::item_view::ItemView;
-use crate::read::snapshot::Snapshot;
+use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::tables;
 use crate::state::State;
 use crate::state::attributes::{Column, ValueTest};
@@ -124,6 +124,7 @@ impl<'a> Filter<'a> {
                     FlawKind::Unsupported => attributes.support == Support::Unsupported,
                     FlawKind::Ungrounded => attributes.ungrounded,
                     FlawKind::Inactive => !attributes.active,
+                    FlawKind::Quarantined => view.quarantine()?.is_some(),
                 })
             }
             Test::Edge { edge, target } => {
@@ -285,7 +286,22 @@ impl<'a> Filter<'a> {
             }
             FlawKind::Ungrounded => self.select(Column::Ungrounded, &|yes| yes == 1.0),
             FlawKind::Inactive => self.select(Column::Active, &|active| active == 0.0),
+            FlawKind::Quarantined => self.quarantined(),
         }
+    }
+
+    /// The items whose text instructs; each is read once while the database is open.
+    fn quarantined(&self) -> Result<Bits> {
+        let state = self.state();
+        let verdict = |id: u32| -> Result<bool> {
+            match ItemView::new(self.snapshot, self.reader_position, ItemId(id))?.quarantine() {
+                Ok(reason) => Ok(reason.is_some()),
+                Err(error) if is_damage(&error) => Ok(false),
+                Err(error) => Err(error),
+            }
+        };
+        let visible = state.attributes.base_sets(state.bound()).visible()?;
+        self.snapshot.core.quarantined.among(&visible, self.snapshot.is_committed(), verdict)
     }
 
     /// The items of the reader's episode that are later than the reader.

@@ -632,6 +632,7 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
         time: attributes.time,
         version: symbol(attributes.version)?,
         stale: plan.reader_position.is_stale(state, attributes, &Window::default_of(state)?)?,
+        quarantined: snapshot.core.options.detector.instructs(chosen.content.text(), attributes.source),
         conflict: attributes.conflict.map(ItemId),
         conflict_key: attributes.conflict.map(|winner| key(&ItemId(winner))),
         support: attributes.support,

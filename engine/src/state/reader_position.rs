@@ -9,9 +9,6 @@ use crate::model::version;
 use crate::state::State;
 use crate::state::settings;
 
-/// The rules under which versions have parts.
-const PARTS_RULES: u8 = 2;
-
 /// A reader position in names. Every answer returns the one it used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reader {
@@ -31,8 +28,6 @@ pub(crate) struct ReaderPosition {
     pub(crate) reader: Reader,
     pub(crate) episode: Option<u32>,
     pub(crate) version: Option<VersionNumber>,
-    /// True if versions are read as parts: under rules 2.
-    has_version_parts: bool,
 }
 
 /// A version known to the database, or one that no item has, which makes every stated version foreign.
@@ -86,8 +81,7 @@ impl ReaderPosition {
             None => None,
         };
         let reader = Reader { episode: row.map(|row| row.id.clone()), step, time, version };
-        let has_version_parts = state.rules()? >= PARTS_RULES;
-        Ok(ReaderPosition { reader, episode, version: number, has_version_parts })
+        Ok(ReaderPosition { reader, episode, version: number })
     }
 
     /// Returns true if an item of the reader's episode is later than the reader, which hides it.
@@ -118,16 +112,13 @@ impl ReaderPosition {
         item.version.map_or(Ok(false), |number| self.is_foreign_version(state, number))
     }
 
-    /// Returns true if a version disagrees with the reader's: under rules 1 any other text, under rules 2 one of
-    /// which a part disagrees.
+    /// Returns true if a part of a version disagrees with the reader's.
     pub(crate) fn is_foreign_version(&self, state: &State, number: u32) -> Result<bool> {
         match (self.version, &self.reader.version) {
             (None, _) => Ok(false),
             (Some(VersionNumber::Known(mine)), _) if mine == number => Ok(false),
-            (Some(_), Some(mine)) if self.has_version_parts => {
-                Ok(version::are_foreign(mine, &state.symbol_name(number)?))
-            }
-            (Some(_), _) => Ok(true),
+            (Some(_), Some(mine)) => Ok(version::are_foreign(mine, &state.symbol_name(number)?)),
+            (Some(_), None) => Ok(true),
         }
     }
 

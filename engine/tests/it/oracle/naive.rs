@@ -230,6 +230,7 @@ impl Exported {
 
     fn has_flaw(&self, id: u32, flaw: &Flaw, standing: &ReaderPosition) -> bool {
         match flaw.kind {
+            FlawKind::Quarantined => false,
             FlawKind::Failed => self.text(id, "status") == Some("failed"),
             FlawKind::Stale => self.is_stale(id, flaw, standing),
             FlawKind::Conflicted => self.is_conflicted(id, standing),
