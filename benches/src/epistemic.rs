@@ -51,9 +51,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match (&arguments.data, arguments.style) {
         (_, Some(style)) => {
             let mut claims = runs::Claims::default();
-            let dataset = runs::dataset(style, arguments.seed, &mut claims)?;
+            let runs = runs::runs(style, arguments.seed, &mut claims);
             println!("{}", claims.line(style));
-            ask(&dataset)
+            ask(&Dataset::of_runs(runs)?)
         }
         (Some(data), None) => ask(&Dataset::load(data)?),
         (None, None) => Err("name --data or --style".into()),

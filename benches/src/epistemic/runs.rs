@@ -6,8 +6,7 @@
 
 use super::domains::{DOMAINS, Values};
 use super::phrases::{self, Fact, Style};
-use crate::Result;
-use crate::dataset::{Asked, Dataset, Question};
+use crate::dataset::{Asked, Question};
 use crate::random::Random;
 use holotype::embed::HashingEmbedder;
 use holotype::extract::{ExtractOptions, Field, extract, normalise};
@@ -42,10 +41,10 @@ struct Tracked {
 pub(super) struct Claims(BTreeMap<String, (usize, usize)>);
 
 /// The runs of a seed, with the questions asked at their end.
-pub(super) fn dataset(style: Style, seed: u64, claims: &mut Claims) -> Result<Dataset> {
+pub(super) fn runs(style: Style, seed: u64, claims: &mut Claims) -> Vec<(String, Asked)> {
     // The seed is spread, since neighbouring states begin alike.
     let mut random = Random((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    Dataset::of_runs((0..RUNS).map(|run| generate(style, run, &mut random, claims)).collect())
+    (0..RUNS).map(|run| generate(style, run, &mut random, claims)).collect()
 }
 
 fn generate(style: Style, run: u64, random: &mut Random, claims: &mut Claims) -> (String, Asked) {
