@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p holotype-bench -- locomo --data DIR
 //! cargo run --release -p holotype-bench -- tiermem --data DIR
+//! cargo run --release -p holotype-bench -- nothing --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --style prose --seed 7
 //! cargo run --release -p holotype-bench -- multihop DIR
@@ -39,6 +40,7 @@ mod language;
 mod locomo;
 mod measure;
 mod multihop;
+mod nothing;
 mod npy_table;
 mod processes;
 mod random;
@@ -73,6 +75,12 @@ enum Bench {
     Tiermem(tiermem::Arguments),
     /// Questions about a changing world: is the first row right, are the others stale, failed, foreign or guessed?
     Epistemic(epistemic::Arguments),
+    /// Each conversation asked its own questions and those of the others: how often is something found?
+    Nothing {
+        /// The folder, laid out as for `locomo`.
+        #[arg(long)]
+        data: PathBuf,
+    },
     /// Questions that need several passages: routed recall beside the best one shot of the same size.
     Multihop {
         /// The folder, laid out as for `locomo`.
@@ -117,6 +125,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().bench {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Tiermem(arguments) => tiermem::run(&arguments),
+        Bench::Nothing { data } => nothing::run(&data),
         Bench::Epistemic(arguments) => epistemic::run(&arguments),
         Bench::Multihop { data } => multihop::run(&data),
         Bench::Ablation { data } => ablation::run(&data),
