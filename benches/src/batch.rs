@@ -1,15 +1,17 @@
 //! Many queries under one filter: one by one and in batches.
 //!
-//! Two levels. The index compares 1,000 queries with all matching of 100,000 vectors, in the tail and in a segment.
+//! Three levels. The index compares 1,000 queries with all matching of 100,000 vectors, in the tail and in a segment.
 //! The engine recalls as often by vector from a database with as many traces that no checkpoint holds yet. Rows are
-//! compared before anything is told. Times are of the processor: one thread does all of it.
+//! compared before anything is told. A graph over a tenth of the vectors is built by walks alone, and from exact
+//! neighbour lists of the same scorer. Times are of the processor: one thread does all of it.
 
 use crate::Result;
 use crate::measure::{round, thread_cpu_time};
 use crate::random::Random;
 use holotype::{Durability, Holotype, NewTrace, Options, Space};
 use holotype_index::bitmap::Bits;
-use holotype_index::scorer::{BatchScorer, CpuScorer};
+use holotype_index::hit::TopHits;
+use holotype_index::scorer::{Batch, BatchScorer, CpuScorer};
 use holotype_index::segment::layout::KIND;
 use holotype_index::{
     BuildOptions, Encoding, Metric, SearchOptions, TailView, VectorIndex, VectorSegment, VectorSpec, VectorTail,
@@ -44,7 +46,61 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             index(arguments, encoding, place)?;
         }
     }
+    build(arguments)?;
     recall(arguments)
+}
+
+/// The CPU as a scorer that makes neighbour lists, which it never does by itself.
+#[derive(Debug)]
+struct Lists;
+
+impl BatchScorer for Lists {
+    fn name(&self) -> String {
+        "cpu, with neighbour lists".to_owned()
+    }
+
+    fn scan(&self, batch: &Batch<'_>, tops: &mut [TopHits]) -> holotype_index::Result<bool> {
+        CpuScorer.scan(batch, tops)?;
+        Ok(true)
+    }
+
+    fn makes_neighbour_lists(&self, _: VectorSpec, _: usize) -> bool {
+        true
+    }
+}
+
+/// The build of a graph, and the share of true neighbours that its walks find.
+fn build(arguments: &Arguments) -> Result<()> {
+    let count = (arguments.count / 10).max(1);
+    let spec = VectorSpec::new(arguments.dim, Metric::Cosine, Encoding::F16)?;
+    let tail = VectorTail::new(spec);
+    for (id, vector) in (0..).zip(vectors(count, arguments.dim, 1)) {
+        tail.push(id, &vector)?;
+    }
+    let rows = tail.view().to_rows();
+    let identity = FileIdentity { database: [0; 16], generation: 1, place: 0 };
+    let asked = vectors(arguments.queries.min(200), arguments.dim, 2);
+    for scorer in [&CpuScorer as &dyn BatchScorer, &Lists] {
+        let options = BuildOptions { graph_from: 0, scorer, ..BuildOptions::default() };
+        let started = thread_cpu_time();
+        let file = build_segment(&rows, identity, &options)?;
+        let build_s = (thread_cpu_time() - started).as_secs_f64();
+        let file = SegmentFile::from_bytes(file.into_bytes(), KIND, &identity)?;
+        let made = VectorIndex::new(vec![Arc::new(VectorSegment::open(file, &spec)?)], TailView::empty(spec))?;
+        let (mut found, mut wanted) = (0, 0);
+        for query in &asked {
+            let exact = made.search(query, K, SearchOptions { exact: true, ..SearchOptions::default() })?;
+            let walked = made.search(query, K, SearchOptions { ef: 64, ..SearchOptions::default() })?;
+            wanted += exact.hits.len();
+            found += walked.hits.iter().filter(|hit| exact.hits.iter().any(|other| other.id == hit.id)).count();
+        }
+        let point = json!({
+            "bench": "batch", "level": "build", "vectors": count, "dim": arguments.dim, "scorer": scorer.name(),
+            "build_s": round(build_s, 3), "recall": round(found as f64 / wanted.max(1) as f64, 4),
+        });
+        println!("{point}");
+    }
+    Ok(())
 }
 
 /// Vectors around some hundred centres.

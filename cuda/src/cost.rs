@@ -17,6 +17,9 @@ pub(crate) const FEW: usize = 8;
 /// Queries of one run of `many`.
 pub(crate) const MANY: usize = 1024;
 
+/// Comparisons that a walk spares beside exact neighbours, in the build of a graph.
+const WALKED: f64 = 4_800.0;
+
 const LAUNCH: f64 = 40e-6;
 const COPY: f64 = 8e9;
 const BANDWIDTH: f64 = 250e9;
@@ -62,6 +65,11 @@ impl Work {
         products / CPU_PRODUCTS + bytes / CPU_BANDWIDTH
     }
 
+    /// True if the device is expected to find exact neighbours of the queries in less time than walks on the CPU.
+    pub(crate) fn favours_lists(&self) -> bool {
+        self.device_s() < self.queries as f64 * WALKED * self.dim as f64 / CPU_PRODUCTS
+    }
+
     /// True if the device is expected to take less time.
     pub(crate) fn favours_device(&self) -> bool {
         self.queries > 0 && self.device_s() < self.cpu_s()
@@ -81,6 +89,13 @@ mod tests {
         assert!(!Work { resident: false, ..WORK }.favours_device());
         assert!(!Work { count: 1000, matching: 1000, ..WORK }.favours_device());
         assert!(!Work { matching: 100, queries: 1000, ..WORK }.favours_device());
+    }
+
+    #[test]
+    fn neighbour_lists_pay_until_a_walk_sees_much_less_than_all() {
+        let lists = Work { queries: 512, k: 65, ..WORK };
+        assert!(Work { count: 100_000, matching: 100_000, ..lists }.favours_lists());
+        assert!(!Work { count: 10_000_000, matching: 10_000_000, ..lists }.favours_lists());
     }
 
     #[test]

@@ -5,11 +5,15 @@ use crate::driver::{Driver, Fault};
 use crate::encode;
 use crate::executor::{Candidates, Executor, MOST_K, Task};
 use crate::nvidia;
-use holotype_index::Result;
 use holotype_index::hit::TopHits;
 use holotype_index::scorer::{Batch, BatchScorer, CpuScorer, ScorerUsage};
+use holotype_index::{Result, VectorSpec};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The queries and the hits of the batches that a build asks for neighbour lists with.
+const LISTED: usize = 512;
+const LIST_LEN: usize = 65;
 
 /// When a device is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,15 +96,20 @@ impl CudaScorer {
             executor.candidates(&Task { spec, part, count, encoded, matching: batch.matching(), queries, k: batch.k() })
         });
         done.unwrap_or_else(|failed| {
-            if failed != Fault::OutOfMemory {
-                *device = Device::Closed;
-            }
-            let is_news = self.device_use == DeviceUse::WherePossible || !failed.is_absence();
-            if is_news {
-                fault.get_or_insert(failed);
-            }
+            self.give_up(device, fault, failed);
             None
         })
+    }
+
+    /// Notes a fault. A device that is merely full is asked again.
+    fn give_up(&self, device: &mut Device, fault: &mut Option<Fault>, failed: Fault) {
+        if failed != Fault::OutOfMemory {
+            *device = Device::Closed;
+        }
+        let is_news = self.device_use == DeviceUse::WherePossible || !failed.is_absence();
+        if is_news {
+            fault.get_or_insert(failed);
+        }
     }
 
     fn opened<'d>(&self, device: &'d mut Device) -> std::result::Result<&'d mut Executor, Fault> {
@@ -159,6 +168,27 @@ impl BatchScorer for CudaScorer {
             Device::Unopened => self.device_use == DeviceUse::WherePossible,
             Device::Open(_) => true,
             Device::Closed => false,
+        }
+    }
+
+    fn makes_neighbour_lists(&self, spec: VectorSpec, count: usize) -> bool {
+        let stride = encode::stride(&spec);
+        let work = Work { count, matching: count, dim: spec.dim, stride, queries: LISTED, k: LIST_LEN, resident: true };
+        if self.device_use == DeviceUse::WhereFaster && !work.favours_lists() {
+            return false;
+        }
+        // The CPU must never be asked instead, so the device is opened first.
+        let mut state = self.lock();
+        let State { device, fault } = &mut *state;
+        if matches!(device, Device::Closed) {
+            return false;
+        }
+        match self.opened(device) {
+            Ok(_) => true,
+            Err(failed) => {
+                self.give_up(device, fault, failed);
+                false
+            }
         }
     }
 

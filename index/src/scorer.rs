@@ -37,6 +37,13 @@ pub trait BatchScorer: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// True if it compares a vector with all of `count` faster than a walk finds its neighbours, so that the build of a
+    /// graph asks it for neighbour lists.
+    fn makes_neighbour_lists(&self, spec: VectorSpec, count: usize) -> bool {
+        let _ = (spec, count);
+        false
+    }
+
     /// The use so far.
     fn usage(&self) -> ScorerUsage {
         ScorerUsage::default()

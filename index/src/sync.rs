@@ -7,7 +7,7 @@
 pub(crate) use shuttle::{
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
 };
@@ -15,7 +15,7 @@ pub(crate) use shuttle::{
 pub(crate) use std::{
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
 };

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Folders of the workspace that hold Rust sources.
-pub const CRATES: [&str; 10] =
-    ["storage", "index", "query", "engine", "cuda", "cli", "benches", "fuzz", "tidy", "python"];
+pub const CRATES: [&str; 11] =
+    ["storage", "index", "query", "engine", "cuda", "models", "cli", "benches", "fuzz", "tidy", "python"];
 
 /// One Rust source file.
 #[derive(Debug)]

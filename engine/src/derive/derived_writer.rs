@@ -11,6 +11,7 @@ use crate::options::Options;
 use crate::records::tables::{self, ManifestRow};
 use crate::state::attributes::{AttributeStore, Chunk};
 use crate::state::layers::LayerIndex;
+use holotype_index::scorer::BatchScorer;
 use holotype_index::segment::layout::KIND as VECTOR_SEGMENT_KIND;
 use holotype_index::segment::merge_segments;
 use holotype_index::words::{Analyzer, WORD_SEGMENT_KIND, WordSegment, WordTail, merge_word_segments};
@@ -32,6 +33,7 @@ pub(crate) const MAX_SEGMENTS: usize = 8;
 pub(crate) struct DerivedWriter<'a> {
     pub(crate) files: &'a Files,
     pub(crate) options: &'a Options,
+    pub(crate) scorer: &'a dyn BatchScorer,
     pub(crate) database: [u8; 16],
     /// The newest generation given to a derived file.
     pub(crate) generation: &'a AtomicU64,
@@ -94,6 +96,7 @@ impl<'a> DerivedWriter<'a> {
         DerivedWriter {
             files: &core.files,
             options: &core.options,
+            scorer: core.scorer.as_ref(),
             database: core.log.database(),
             generation: &core.checkpointer.generation,
             head,
@@ -170,7 +173,7 @@ impl<'a> DerivedWriter<'a> {
         let (path, identity) = self.name(Form::Vectors, place, changes);
         let graph_from = if link { 0 } else { usize::MAX };
         let threads = self.options.background_threads.max(1);
-        let options = BuildOptions { threads, graph_from, ..BuildOptions::default() };
+        let options = BuildOptions { threads, graph_from, scorer: self.scorer, ..BuildOptions::default() };
         let segments: Vec<&VectorSegment> = sources.iter().map(AsRef::as_ref).collect();
         let file = merge_segments(&segments, None, identity, &options)?;
         let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
@@ -219,7 +222,8 @@ impl<'a> DerivedWriter<'a> {
             return Ok(None);
         }
         let (path, identity) = self.name(Form::Vectors, place, changes);
-        let options = BuildOptions { threads: self.options.background_threads.max(1), ..BuildOptions::default() };
+        let threads = self.options.background_threads.max(1);
+        let options = BuildOptions { threads, scorer: self.scorer, ..BuildOptions::default() };
         let file = build_segment(rows, identity, &options)?;
         let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
         Ok(Some(Arc::new(VectorSegment::open(file, &damaged.spec())?)))

@@ -94,7 +94,15 @@ pub(crate) fn rebuild<T>(
     files.create_dirs()?;
     let before = files.newest_generation();
     let generation = AtomicU64::new(before);
-    let files_writer = DerivedWriter { files, options, database, generation: &generation, head: Head::default() };
+    let scorer = options.accelerator.scorer();
+    let files_writer = DerivedWriter {
+        files,
+        options,
+        scorer: scorer.as_ref(),
+        database,
+        generation: &generation,
+        head: Head::default(),
+    };
     let mut reused = if keep { ReusedSegments::find(files, database) } else { ReusedSegments::default() };
     let clean_up = || {
         Catalog::discard(files.vfs.as_ref(), &files.catalog());

@@ -197,7 +197,8 @@ impl NewFiles<'_> {
 
     fn vectors(&mut self, vectors: &LayerVectors, place: u32) -> Result<LayerVectors> {
         let spec = vectors.tail.spec();
-        let options = BuildOptions { threads: self.core.options.background_threads.max(1), ..BuildOptions::default() };
+        let threads = self.core.options.background_threads.max(1);
+        let options = BuildOptions { threads, scorer: self.core.scorer.as_ref(), ..BuildOptions::default() };
         let (mut stay, mut go) = (Vec::new(), Vec::new());
         for segment in vectors.segments.iter() {
             match self.must_rewrite(segment.ids()?.iter().copied()) {

@@ -17,10 +17,16 @@
 //! | `recall.fold` | cosine above which a row restates another, up to 1 | `0.9` |
 //! | `audit` | `none`, `reads`: whether every recall leaves a read in the log | `none` |
 //! | `analyser` | `english`, `none`: how words are stemmed; before the first item | `english` |
+//!
+//! Beside them stands `prompt.ROLE` for each role that a model fills: the version of its prompt and the BLAKE3 of it,
+//! such as `1 91b7…`. A client of a model writes it; the engine keeps it and lists it among the events, so that
+//! everything written and read can be traced to the prompts in force at its commit.
 
+use crate::records::tables;
 use crate::state::State;
 use crate::{Error, Result};
 use holotype_query::Duration;
+use holotype_storage::codec;
 
 /// Every setting with its default.
 pub(crate) const SETTINGS: &[(&str, &str)] = &[
@@ -39,6 +45,9 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("audit", "none"),
     ("analyser", "english"),
 ];
+
+/// The beginning of the names of settings that state the prompt of a role.
+pub(crate) const PROMPT: &str = "prompt.";
 
 /// The canonical form of a value, or an error that names the valid ones.
 pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
@@ -68,11 +77,39 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(value.to_owned()),
             _ => Err(wrong("a number from 0 to 1")),
         },
+        _ if name.starts_with(PROMPT) => prompt(name, value),
         _ => {
             let known: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
             Err(Error::Invalid(format!("unknown setting {name:?}; the settings are {}", known.join(", "))))
         }
     }
+}
+
+/// The version and the hash of a prompt: `1 91b7…`, with 64 hexadecimal digits.
+fn prompt(name: &str, value: &str) -> Result<String> {
+    let role = name.strip_prefix(PROMPT).unwrap_or_default();
+    if role.is_empty() || !role.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') {
+        return Err(Error::Invalid(format!(
+            "setting {name:?}: expected prompt.ROLE, in lower-case letters and hyphens"
+        )));
+    }
+    let is_version = |text: &str| text.parse::<u32>().is_ok_and(|version| version > 0 && version.to_string() == text);
+    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    match value.split_once(' ') {
+        Some((version, hash)) if is_version(version) && is_hash(hash) => Ok(value.to_owned()),
+        _ => Err(Error::Invalid(format!(
+            "setting {name} cannot be {value:?}: expected a version above 0, a blank, and a BLAKE3 hash in 64 \
+             hexadecimal digits"
+        ))),
+    }
+}
+
+/// The prompts that are stated: the name of the setting and its value, by name.
+pub(crate) fn prompts(state: &State) -> Result<Vec<(String, String)>> {
+    let rows = state.scan(tables::SETTING, PROMPT.as_bytes())?;
+    rows.into_iter()
+        .map(|(name, value)| Ok((String::from_utf8_lossy(&name).into_owned(), codec::decode(&value)?)))
+        .collect()
 }
 
 /// The value of a setting: the stated one or the default.

@@ -8,6 +8,7 @@ use crate::read::cell::{Cell, Cells};
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{Change, EffectiveRecord, MarkRecord, Record};
 use crate::records::tables;
+use crate::state::settings;
 use crate::{Error, Result};
 use holotype_query::ast::{Predicate, Test};
 use holotype_query::{Op, Value};
@@ -103,6 +104,10 @@ fn events_of_record(record: &Record, snapshot: &Snapshot, pages: &mut HashSet<u3
             let is_first = made == commit && pages.insert(page.number);
             let episode = snapshot.state.episode(page.episode)?.id.clone();
             Event { episode: Some(episode), ..plain(if is_first { "page" } else { "mark" }) }
+        }
+        // Which prompt a role has from here on.
+        Record::Setting(setting) if setting.name.starts_with(settings::PROMPT) => {
+            Event { because: Some(format!("{} = {}", setting.name, setting.value)), ..plain("set") }
         }
         Record::Setting(_) | Record::Space(_) => plain("set"),
         Record::Forget(forget) => {

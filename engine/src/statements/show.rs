@@ -76,6 +76,9 @@ fn all_settings(snapshot: &Snapshot) -> Result<Table> {
         let value = settings::value(&snapshot.state, name)?;
         rows.push(vec![Some(Cell::text(*name)), Some(Cell::Text(value)), Some(Cell::text(*default))]);
     }
+    for (name, value) in settings::prompts(&snapshot.state)? {
+        rows.push(vec![Some(Cell::Text(name)), Some(Cell::Text(value)), Some(Cell::text(""))]);
+    }
     Ok(Table {
         verb: "show",
         columns: ["setting", "value", "default"].map(str::to_owned).to_vec(),

@@ -18,6 +18,7 @@
 use std::sync::PoisonError;
 
 use super::graph::{Graph, GraphView, Level, LevelView, reach};
+use super::neighbours::{NeighbourSource, SMALLER_BEAM, TOGETHER};
 use super::params::{BuildOptions, Params, Progress};
 use super::search::Walker;
 use super::search_limit::SearchLimit;
@@ -26,7 +27,7 @@ use super::visited::Scratch;
 use crate::error::Result;
 use crate::quantize::Codes;
 use crate::segment::layout::NO_LINK;
-use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, thread};
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, thread};
 
 /// The number of nodes that one thread links before others join, so that those find neighbours.
 const ALONE: usize = if cfg!(feature = "shuttle") { 8 } else { 256 };
@@ -37,6 +38,15 @@ const BATCH: usize = if cfg!(feature = "shuttle") { 2 } else { 32 };
 /// Candidates tried to attach an unreachable node.
 const REPAIR_EF: usize = 64;
 
+/// The nodes of a graph under construction.
+#[derive(Clone, Copy)]
+pub(crate) struct Nodes<'a> {
+    pub(crate) codes: Codes<'a>,
+    pub(crate) ids: &'a [u32],
+    /// Exact neighbours of new nodes, if they are found faster than by walks.
+    pub(crate) neighbours: Option<&'a NeighbourSource<'a>>,
+}
+
 /// Nodes that are linked last, and a callback that uses the graph without them.
 pub(crate) struct HoldOut<'a> {
     /// Ascending; all of them on level 0 only.
@@ -44,18 +54,17 @@ pub(crate) struct HoldOut<'a> {
     pub(crate) without: &'a mut dyn FnMut(&GraphView<'_>) -> Result<()>,
 }
 
-/// Builds the graph over `codes`, whose ids are `ids`.
+/// Builds the graph over some nodes.
 ///
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled), and errors of the callback of `held`.
 pub(crate) fn build(
-    codes: Codes<'_>,
-    ids: &[u32],
+    nodes: &Nodes<'_>,
     params: Params,
     held: Option<HoldOut<'_>>,
     options: &BuildOptions<'_>,
 ) -> Result<Graph> {
-    let mut build = Build::new(codes, ids, params);
+    let mut build = Build::new(nodes, params);
     build.grow_all(|_| true, held, options)?;
     Ok(build.finish())
 }
@@ -68,24 +77,23 @@ pub(crate) struct Base<'a> {
     pub(crate) kept: &'a [u32],
 }
 
-/// Builds the graph over `codes`, where the nodes of `base` keep their links.
+/// Builds the graph over some nodes, where those of `base` keep their links.
 ///
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled), and errors of the callback of `held`.
 pub(crate) fn extend(
-    codes: Codes<'_>,
-    ids: &[u32],
+    nodes: &Nodes<'_>,
     base: &Base<'_>,
     params: Params,
     held: Option<HoldOut<'_>>,
     options: &BuildOptions<'_>,
 ) -> Result<Graph> {
-    let mut build = Build::new(codes, ids, params);
+    let mut build = Build::new(nodes, params);
     let back = held.as_ref().map_or(&[][..], |held| held.positions);
     // Held-out nodes are removed from the base graph and added as new nodes.
     let kept = |position: &u32| if back.binary_search(position).is_ok() { NO_LINK } else { *position };
     let kept: Vec<u32> = base.kept.iter().map(kept).collect();
-    let mut old = vec![false; ids.len()];
+    let mut old = vec![false; nodes.ids.len()];
     for position in kept.iter().filter(|position| **position != NO_LINK) {
         old[*position as usize] = true;
     }
@@ -178,6 +186,9 @@ struct Workspace {
 
 struct Build<'a> {
     codes: Codes<'a>,
+    neighbours: Option<&'a NeighbourSource<'a>>,
+    /// True for each node that has its links; kept for neighbour lists only.
+    linked: Vec<AtomicBool>,
     params: Params,
     /// The level of each node.
     tops: Vec<u8>,
@@ -187,7 +198,8 @@ struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    fn new(codes: Codes<'a>, ids: &[u32], params: Params) -> Self {
+    fn new(nodes: &Nodes<'a>, params: Params) -> Self {
+        let Nodes { codes, ids, neighbours } = *nodes;
         let tops: Vec<u8> = ids.iter().map(|id| params.level(*id) as u8).collect();
         let top = tops.iter().copied().max().unwrap_or(0);
         let mut levels = vec![LevelBuilder::new(ids.len(), params.m0 + params.m0 / 4, params.m0)];
@@ -200,7 +212,8 @@ impl<'a> Build<'a> {
             level_builder.positions = positions;
             levels.push(level_builder);
         }
-        Self { codes, params, tops, levels, entry: None }
+        let linked = neighbours.iter().flat_map(|_| ids).map(|_| AtomicBool::new(false)).collect();
+        Self { codes, neighbours, linked, params, tops, levels, entry: None }
     }
 
     fn top(&self, position: u32) -> usize {
@@ -239,7 +252,7 @@ impl<'a> Build<'a> {
             return Ok(());
         };
         let mut work = Workspace::default();
-        self.insert(*first, &mut work);
+        self.insert(*first, &[], &mut work);
         if self.entry.is_none_or(|(_, level)| level < self.top(*first)) {
             self.entry = Some((*first, self.top(*first)));
         }
@@ -253,9 +266,10 @@ impl<'a> Build<'a> {
         report(1);
         let alone = if options.threads > 1 { ALONE.min(rest.len()) } else { rest.len() };
         let (alone, together) = rest.split_at(alone);
-        for batch in alone.chunks(BATCH) {
+        let size = if self.neighbours.is_some() { TOGETHER } else { BATCH };
+        for batch in alone.chunks(size) {
             options.check_cancelled()?;
-            batch.iter().for_each(|position| self.insert(*position, &mut work));
+            self.insert_batch(batch, &mut work)?;
             report(batch.len());
         }
         if together.is_empty() {
@@ -266,13 +280,13 @@ impl<'a> Build<'a> {
         let worker = || -> Result<()> {
             let mut work = Workspace::default();
             loop {
-                let start = next.fetch_add(BATCH, Ordering::Relaxed);
+                let start = next.fetch_add(size, Ordering::Relaxed);
                 let Some(rest) = together.get(start..).filter(|rest| !rest.is_empty()) else {
                     return Ok(());
                 };
                 options.check_cancelled()?;
-                let batch = &rest[..BATCH.min(rest.len())];
-                batch.iter().for_each(|position| this.insert(*position, &mut work));
+                let batch = &rest[..size.min(rest.len())];
+                this.insert_batch(batch, &mut work)?;
                 report(batch.len());
             }
         };
@@ -284,9 +298,18 @@ impl<'a> Build<'a> {
         results.try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
-    /// Links one node on all its levels.
-    fn insert(&self, position: u32, work: &mut Workspace) {
+    /// Links some nodes, with their exact neighbours if there is a source of them.
+    fn insert_batch(&self, batch: &[u32], work: &mut Workspace) -> Result<()> {
+        let lists = self.neighbours.map_or(Ok(Vec::new()), |source| source.lists(batch))?;
+        let lists = lists.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+        batch.iter().zip(lists).for_each(|(position, near)| self.insert(*position, near, work));
+        Ok(())
+    }
+
+    /// Links one node on all its levels. `exact` are its nearest neighbours, linked or not; empty if they are unknown.
+    fn insert(&self, position: u32, exact: &[u32], work: &mut Workspace) {
         let Some((entry, entry_level)) = self.entry else {
+            self.note_linked(position);
             return;
         };
         let walker = Walker { codes: self.codes, query: self.codes.code(position) };
@@ -300,7 +323,11 @@ impl<'a> Build<'a> {
         work.chosen.resize(work.chosen.len().max(top + 1), Vec::new());
         for level in (0..=top).rev() {
             let level_builder = &self.levels[level];
-            walker.start(level_builder, &[near], self.params.ef_construction, &mut work.scratch);
+            let ef = match exact {
+                [] => self.params.ef_construction,
+                _ => (self.params.ef_construction / SMALLER_BEAM).max(self.params.m0),
+            };
+            walker.start(level_builder, &[near], ef, &mut work.scratch);
             walker.walk(level_builder, &mut work.scratch);
             let found = work.scratch.beam.nodes().map(|(index, distance)| Candidate {
                 index,
@@ -309,6 +336,9 @@ impl<'a> Build<'a> {
             });
             work.candidates.clear();
             work.candidates.extend(found.filter(|found| found.position != position));
+            if level == 0 && !exact.is_empty() {
+                self.add_exact(position, exact, work);
+            }
             select_neighbors(&self.codes, &work.candidates, level_builder.keep, &mut work.chosen[level]);
             let nearest = work.candidates.first().map_or(near, |nearest| nearest.index);
             if level > 0 {
@@ -320,6 +350,20 @@ impl<'a> Build<'a> {
             self.link(level, position, &chosen, work);
             work.chosen[level] = chosen;
         }
+        self.note_linked(position);
+    }
+
+    fn note_linked(&self, position: u32) {
+        if let Some(linked) = self.linked.get(position as usize) {
+            linked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds the linked ones of a node's exact neighbours to its candidates on level 0, where positions are indexes.
+    fn add_exact(&self, position: u32, exact: &[u32], work: &mut Workspace) {
+        let linked = exact.iter().copied().filter(|at| self.linked[*at as usize].load(Ordering::Relaxed));
+        self.gather(&self.levels[0], position, linked, work);
+        work.candidates.dedup_by_key(|candidate| candidate.index);
     }
 
     /// Links a node to its selected neighbours, and these to it.
@@ -389,6 +433,7 @@ impl<'a> Build<'a> {
             for index in 0..old.len() as u32 {
                 let position = base.kept[old.position(index) as usize];
                 if position != NO_LINK {
+                    self.note_linked(position);
                     self.adopt_node(level_builder, old, base.kept, index, position, &mut work);
                 }
             }
@@ -533,6 +578,10 @@ mod tests {
 
     const DIM: usize = 8;
 
+    fn nodes<'a>(codes: Codes<'a>, ids: &'a [u32]) -> Nodes<'a> {
+        Nodes { codes, ids, neighbours: None }
+    }
+
     fn params() -> Params {
         Params { m: 4, m0: 8, ef_construction: 40, seed: 1 }
     }
@@ -561,7 +610,7 @@ mod tests {
             let codes = clusters(1500);
             let ids: Vec<u32> = (0..1500).collect();
             let options = BuildOptions { threads, ..BuildOptions::default() };
-            let graph = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), None, &options).unwrap();
+            let graph = build(&nodes(Codes::new(DIM, Metric::L2, &codes), &ids), params(), None, &options).unwrap();
             check(&graph, 1500);
         }
     }
@@ -572,7 +621,8 @@ mod tests {
             let codes = vec![3i8; count * DIM];
             let ids: Vec<u32> = (0..count as u32).collect();
             let graph =
-                build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), None, &BuildOptions::default()).unwrap();
+                build(&nodes(Codes::new(DIM, Metric::L2, &codes), &ids), params(), None, &BuildOptions::default())
+                    .unwrap();
             check(&graph, count);
         }
     }
@@ -582,7 +632,7 @@ mod tests {
         let codes = clusters(700);
         let ids: Vec<u32> = (100..800).collect();
         let codes = Codes::new(DIM, Metric::Dot, &codes);
-        let make = || build(codes, &ids, params(), None, &BuildOptions::default()).unwrap();
+        let make = || build(&nodes(codes, &ids), params(), None, &BuildOptions::default()).unwrap();
         assert_eq!(make(), make());
     }
 
@@ -591,7 +641,8 @@ mod tests {
         let codes = clusters(1000);
         let old_ids: Vec<u32> = (0..600).map(|i| i * 2).collect();
         let options = BuildOptions::default();
-        let old = build(Codes::new(DIM, Metric::L2, &codes[..600 * DIM]), &old_ids, params(), None, &options).unwrap();
+        let old = build(&nodes(Codes::new(DIM, Metric::L2, &codes[..600 * DIM]), &old_ids), params(), None, &options)
+            .unwrap();
         // Every seventh old node and the entry point are removed, and new nodes are added.
         let mut kept = Vec::new();
         let (mut new_codes, mut new_ids) = (Vec::new(), Vec::new());
@@ -607,7 +658,8 @@ mod tests {
         new_ids.extend(2000..2400);
         new_codes.extend_from_slice(&codes[600 * DIM..]);
         let base = Base { graph: old.view(), kept: &kept };
-        let graph = extend(Codes::new(DIM, Metric::L2, &new_codes), &new_ids, &base, params(), None, &options).unwrap();
+        let graph =
+            extend(&nodes(Codes::new(DIM, Metric::L2, &new_codes), &new_ids), &base, params(), None, &options).unwrap();
         check(&graph, new_ids.len());
     }
 
@@ -618,7 +670,7 @@ mod tests {
         let cancel = std::sync::atomic::AtomicBool::new(true);
         for threads in [1, 2] {
             let options = BuildOptions { threads, cancel: Some(&cancel), ..BuildOptions::default() };
-            let result = build(Codes::new(DIM, Metric::L2, &codes), &ids, params(), None, &options);
+            let result = build(&nodes(Codes::new(DIM, Metric::L2, &codes), &ids), params(), None, &options);
             assert!(matches!(result, Err(Error::Cancelled)));
         }
     }

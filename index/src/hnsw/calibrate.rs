@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::hit::{Hit, TopHits};
 use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, sample_positions};
 use crate::rows::{ExactQuery, RowsView};
-use crate::scorer::{Batch, BatchQuery, BatchScorer, CpuScorer, PartId};
+use crate::scorer::{Batch, BatchQuery, BatchScorer, PartId};
 
 /// The measured values of ef.
 const EFS: [u32; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
@@ -55,6 +55,14 @@ pub(crate) struct Coded<'a> {
     pub(crate) longest: f32,
 }
 
+impl<'a> Coded<'a> {
+    /// The bounds that the codes prove for a query.
+    pub(crate) fn bounds(&self, query: &ExactQuery) -> CodeBounds<'a> {
+        let code = self.quantizer.query_code(query.vector());
+        CodeBounds::new(self.quantizer, self.codes, self.errors, self.longest, &code)
+    }
+}
+
 /// The positions that are held out, ascending. They are of nodes on level 0 only, so that upper levels are complete.
 pub(crate) fn held_back(ids: &[u32], params: &Params) -> Vec<u32> {
     let wanted = QUESTIONS.min(ids.len() / ONE_IN);
@@ -78,7 +86,7 @@ pub(crate) fn measure(
     options.check_cancelled()?;
     let groups: Vec<&[u32]> =
         held.chunks(held.len().div_ceil(options.threads.max(1)).clamp(1, ASKED_TOGETHER)).collect();
-    let questions = each(&groups, options.threads, |group, _| Question::all(coded, held, group));
+    let questions = each(&groups, options.threads, |group, _| Question::all(coded, held, group, options.scorer));
     let questions: Vec<Question> = questions.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     let wanted: usize = questions.iter().map(|question| question.count).sum();
     if wanted == 0 {
@@ -128,7 +136,7 @@ struct Question {
 
 impl Question {
     /// The questions of the vectors at `asked`, compared with all vectors in one pass.
-    fn all(coded: &Coded<'_>, held: &[u32], asked: &[u32]) -> Result<Vec<Self>> {
+    fn all(coded: &Coded<'_>, held: &[u32], asked: &[u32], scorer: &dyn BatchScorer) -> Result<Vec<Self>> {
         let (rows, quantizer) = (&coded.rows, coded.quantizer);
         let mut vector = vec![0.0; rows.spec().dim];
         let mut queries = Vec::with_capacity(asked.len());
@@ -136,17 +144,13 @@ impl Question {
             rows.decode(*position as usize, &mut vector);
             queries.push(ExactQuery::new(rows.spec(), &vector)?);
         }
-        let bounds = |query: &ExactQuery| {
-            let code = quantizer.query_code(query.vector());
-            CodeBounds::new(quantizer, coded.codes, coded.errors, coded.longest, &code)
-        };
         // Some of the nearest neighbours may be held out too.
         let k = K * 2;
         let mut tops = vec![TopHits::new(k); queries.len()];
         let batched: Vec<BatchQuery<'_>> =
-            queries.iter().map(|exact| BatchQuery { exact, bounds: Some(bounds(exact)) }).collect();
+            queries.iter().map(|exact| BatchQuery { exact, bounds: Some(coded.bounds(exact)) }).collect();
         let batch = Batch { part: PartId::next(), rows: *rows, matching: None, queries: &batched, k };
-        CpuScorer.scan(&batch, &mut tops)?;
+        scorer.scan(&batch, &mut tops)?;
         let linked = |hit: &Hit| rows.position(hit.id).is_some_and(|at| held.binary_search(&(at as u32)).is_err());
         let question = |(query, top): (ExactQuery, TopHits)| {
             let nearest: Vec<Hit> = top.into_sorted().into_iter().filter(linked).take(K).collect();

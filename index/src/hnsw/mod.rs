@@ -18,6 +18,7 @@ pub(crate) mod build;
 pub(crate) mod calibrate;
 pub(crate) mod graph;
 pub(crate) mod matching;
+pub(crate) mod neighbours;
 pub(crate) mod params;
 pub(crate) mod search;
 pub(crate) mod search_limit;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::quantize::mix;
+use crate::scorer::{BatchScorer, CpuScorer};
 use crate::segment::layout::MAX_LINKS;
 
 /// Build parameters of a graph; see [`BuildOptions`].
@@ -56,11 +57,22 @@ pub struct BuildOptions<'a> {
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
     /// Setting this flag ends the build with [`Error::Cancelled`].
     pub cancel: Option<&'a AtomicBool>,
+    /// Compares vectors for calibration, and for neighbour lists if it does that faster than walks.
+    pub scorer: &'a dyn BatchScorer,
 }
 
 impl Default for BuildOptions<'_> {
     fn default() -> Self {
-        Self { m: 16, ef_construction: 200, threads: 1, seed: 0, graph_from: 2048, progress: None, cancel: None }
+        Self {
+            m: 16,
+            ef_construction: 200,
+            threads: 1,
+            seed: 0,
+            graph_from: 2048,
+            progress: None,
+            cancel: None,
+            scorer: &CpuScorer,
+        }
     }
 }
 

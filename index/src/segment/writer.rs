@@ -5,9 +5,10 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 use super::guard;
 use super::layout::{self, CodesHead, GraphHead, Head};
 use crate::error::{Error, Result};
-use crate::hnsw::build::{self, Base, HoldOut};
+use crate::hnsw::build::{self, Base, HoldOut, Nodes};
 use crate::hnsw::calibrate::{self, Coded, Measured};
 use crate::hnsw::graph::{Graph, GraphView};
+use crate::hnsw::neighbours::NeighbourSource;
 use crate::hnsw::params::{BuildOptions, Params};
 use crate::quantize::{CodeErrors, Codes, KnownCodes, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
@@ -103,6 +104,8 @@ pub(super) fn link(
     let coded = Codes::new(spec.dim, spec.metric, &codes);
     let of_codes = CodeErrors { largest: errors.0, parts: &errors.1, guard: None };
     let asked = Coded { rows: view, quantizer: &quantizer, codes: coded, errors: of_codes, longest };
+    let neighbours = NeighbourSource::of(asked, options.scorer, 2 * params.m0);
+    let nodes = Nodes { codes: coded, ids: rows.ids(), neighbours: neighbours.as_ref() };
     let kept = extended.and_then(|extended| extended.calibration_for(rows.len()));
     let positions = if kept.is_none() { calibrate::held_back(rows.ids(), &params) } else { Vec::new() };
     let mut calibration = kept.unwrap_or_default().to_vec();
@@ -112,8 +115,8 @@ pub(super) fn link(
     };
     let held = kept.is_none().then_some(HoldOut { positions: &positions, without: &mut without });
     let graph = match extended {
-        None => build::build(coded, rows.ids(), params, held, options)?,
-        Some(extended) => build::extend(coded, rows.ids(), &extended.base, params, held, options)?,
+        None => build::build(&nodes, params, held, options)?,
+        Some(extended) => build::extend(&nodes, &extended.base, params, held, options)?,
     };
     Ok(BuiltGraph { params, quantizer, codes, errors, graph, calibration })
 }

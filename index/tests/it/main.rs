@@ -2,6 +2,7 @@
 
 mod clusters;
 mod merge_memory;
+mod neighbour_lists;
 #[cfg(feature = "shuttle")]
 mod schedules;
 mod vector_batch;

@@ -7,7 +7,8 @@
 //! Only pairs above the bound can merge, so that it suffices to find those and to go through them by falling cosine:
 //! two clusters merge when the last pair across them has been met.
 //!
-//! 1. Up to [`EXACT`] vectors are compared pair by pair, as are bounds so low that sketches would not pay.
+//! 1. Up to [`EXACT`] vectors are compared pair by pair, as are bounds so low that sketches would not pay. The batch
+//!    scorer proposes the pairs, cosines in double precision decide.
 //! 2. Otherwise pairs are proposed by sketches: 2048 signs of random projections (two signed Walsh-Hadamard transforms
 //!    a round), cut into bands. Pairs that share a band and differ in few signs are compared exactly. A pair at the
 //!    bound is overlooked with a probability below [`MISS`]; more alike ones practically never.
@@ -17,11 +18,18 @@
 use crate::Result;
 use crate::model::item::Layer;
 use crate::read::snapshot::Snapshot;
-use holotype_index::VectorIndex;
+use holotype_index::bitmap::Bits;
+use holotype_index::{Metric, SearchOptions, VectorIndex};
 use std::collections::HashMap;
 
 /// As many vectors are compared pair by pair.
 const EXACT: usize = 2048;
+/// Vectors that are compared with all others in one pass.
+const TOGETHER: usize = 512;
+/// The most neighbours of a vector that the scorer is asked for.
+const NEAR: usize = 128;
+/// More than the rounding of a cosine in f32 and of one in millionths.
+const MARGIN: f32 = 1e-4;
 /// The most pairs that are held.
 const MAX_PAIRS: usize = 4 << 20;
 /// The probability to overlook a pair at the bound.
@@ -122,16 +130,27 @@ impl Search<'_> {
         Ok(unit(self.index.vector(id)?.unwrap_or_default()))
     }
 
+    /// All pairs above the bound. The scorer of the database proposes for each vector those near the bound, by batches;
+    /// of a vector with more than [`NEAR`] such neighbours all pairs are compared.
     fn exact(&self, ids: &[u32], among: &[u32]) -> Result<Option<Vec<Pair>>> {
-        self.snapshot.keep(among.len() * self.index.spec().dim * 8)?;
+        self.snapshot.keep(among.len() * self.index.spec().dim * 12)?;
         let vectors: Vec<Vec<f64>> = among.iter().map(|at| self.unit(ids[*at as usize])).collect::<Result<_>>()?;
+        let place: HashMap<u32, usize> = among.iter().enumerate().map(|(nth, at)| (ids[*at as usize], nth)).collect();
+        let filter: Bits = place.keys().copied().collect();
         let mut pairs = Vec::new();
-        for (nth, one) in vectors.iter().enumerate() {
+        for (part, chunk) in vectors.chunks(TOGETHER).enumerate() {
             self.snapshot.tick()?;
-            for (other, at) in vectors[nth + 1..].iter().zip(&among[nth + 1..]) {
-                let cosine = cosine(one, other);
-                if cosine > self.above {
-                    pairs.push(Pair { cosine, low: among[nth], high: *at });
+            let near = self.near(chunk, &filter)?;
+            for (nth, hits) in (part * TOGETHER..).zip(near) {
+                let mut compare = |other: usize| {
+                    let cosine = cosine(&vectors[nth], &vectors[other]);
+                    if other > nth && cosine > self.above {
+                        pairs.push(Pair { cosine, low: among[nth], high: among[other] });
+                    }
+                };
+                match hits {
+                    Some(hits) => hits.iter().filter_map(|id| place.get(id)).for_each(|other| compare(*other)),
+                    None => (nth + 1..among.len()).for_each(compare),
                 }
             }
             if pairs.len() > MAX_PAIRS {
@@ -139,6 +158,26 @@ impl Search<'_> {
             }
         }
         Ok(Some(pairs))
+    }
+
+    /// For each vector the ids that may be above the bound; `None` if there are more than the scorer was asked for, or
+    /// it does not compare by cosine.
+    fn near(&self, vectors: &[Vec<f64>], filter: &Bits) -> Result<Vec<Option<Vec<u32>>>> {
+        if self.index.spec().metric != Metric::Cosine {
+            return Ok(vec![None; vectors.len()]);
+        }
+        let queries: Vec<Vec<f32>> = vectors.iter().map(|vector| vector.iter().map(|x| *x as f32).collect()).collect();
+        let queries: Vec<&[f32]> = queries.iter().map(Vec::as_slice).collect();
+        let options =
+            SearchOptions { filter: Some(filter), exact: true, skip_damaged: true, ..SearchOptions::default() };
+        let found = self.index.search_batch(&queries, NEAR, options, self.snapshot.core.scorer.as_ref())?;
+        let least = self.above as f32 / 1e6 - MARGIN;
+        let of = |search: holotype_index::Search| {
+            let complete = search.hits.len() < NEAR || search.hits.last().is_some_and(|hit| hit.score < least);
+            let may_be = search.hits.into_iter().filter(|hit| hit.score >= least);
+            complete.then(|| may_be.map(|hit| hit.id).collect())
+        };
+        Ok(found.into_iter().map(of).collect())
     }
 
     fn sketched(&self, sketches: &Sketches, ids: &[u32], among: &[u32]) -> Result<Option<Vec<Pair>>> {
