@@ -4,7 +4,7 @@
 //! |---|---|
 //! | own | covered |
 //! | foreign | not covered: the answer is in another conversation |
-//! | foreign, renamed | the same, where the other speakers' names are replaced by this conversation's, so that names alone tell nothing |
+//! | foreign, renamed | the same, with the other speakers' names replaced by this conversation's |
 //!
 //! A renamed question keeps the vector of its original text.
 

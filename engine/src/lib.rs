@@ -61,7 +61,7 @@ mod write;
 
 pub use holotype_query as query;
 
-pub use memory::{credit, density, extract, quarantine, router, structure, write_back};
+pub use memory::{credit, density, extract, router, structure, write_back};
 
 pub use agent::cited::{Attempt, CitedMemory, CitedRecall, Generator, RECALL_TOKENS, RecallMode};
 pub use agent::controller::{Controller, Decision, HelmLimits, HeuristicController, Operation, StepView};
@@ -82,6 +82,7 @@ pub use maintain::verify::{Fault, KnownHead, VerifyOptions, VerifyReport};
 pub use model::edge::Edge;
 pub use model::item::{ItemId, Kind, Layer, Origin, Source, Status, Support};
 pub use model::pointer::{Pointer, Span, Target, Verdict, hex};
+pub use model::quarantine;
 pub use model::space::{Encoding, Metric, Space};
 pub use model::{embed, plural, space, time, tokens};
 pub use options::{Accelerator, Durability, Options};

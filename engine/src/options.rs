@@ -1,6 +1,6 @@
 //! Options of creating and opening a database.
 
-use crate::memory::quarantine::{Detector, InstructionDetector};
+use crate::model::quarantine::{Detector, InstructionDetector};
 use crate::model::space::Space;
 use crate::model::time::Clock;
 use holotype_cuda::DeviceUse;

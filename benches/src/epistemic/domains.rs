@@ -1,4 +1,4 @@
-//! What generated runs are about: things of many kinds, with attributes that change.
+//! The things of generated runs: many kinds, with attributes that change.
 
 use crate::random::Random;
 
