@@ -179,7 +179,7 @@ pub(super) fn guess(fact: &Fact<'_>, random: &mut Random) -> String {
     .0
 }
 
-/// What a failed call says, sometimes with an old value.
+/// The text of a failed call, sometimes with an old value.
 pub(super) fn failure(style: Style, fact: &Fact<'_>, random: &mut Random) -> String {
     let forms: &[&str] = match style {
         Style::Calls => &[

@@ -117,7 +117,7 @@ impl Triplets<'_> {
         Ok((!positives.is_empty()).then_some(line))
     }
 
-    /// What makes the claims of an item, too, and is of invalid state where that item stands.
+    /// Adds the items that make the claims of an item, too, and are of invalid state where that item stands.
     fn add_negatives(&self, id: ItemId, negatives: &mut BTreeMap<ItemId, &'static str>) -> Result<()> {
         let state = &self.snapshot.state;
         let Some(claimant) = self.judge.claimant(state, id)? else { return Ok(()) };
@@ -133,7 +133,7 @@ impl Triplets<'_> {
         Ok(())
     }
 
-    /// Where an item stands.
+    /// The position of an item.
     fn position(&self, item: &Attributes) -> Result<ReaderPosition> {
         let state = &self.snapshot.state;
         let version = item.version.map(|number| state.symbol_name(number)).transpose()?;

@@ -194,7 +194,7 @@ pub(super) fn extract(about: &str, text: &str, claims: &mut Claims<'_>) {
     }
 }
 
-/// What a clause says first, and the rest: `For flight UA123, …`, `Good news about UA123: …`, `Correction: …`. The
+/// Splits the opening of a clause from the rest: `For flight UA123, …`, `Good news about UA123: …`, `Correction: …`. The
 /// first is empty unless it names a thing.
 fn split_lead(clause: &str) -> (&str, &str) {
     let start: String = clause.chars().take(12).flat_map(char::to_lowercase).collect();
