@@ -30,7 +30,7 @@ fn names(version: &str) -> impl Iterator<Item = &str> {
 
 /// The value of a part; words without a name are one value of the task.
 fn part(version: &str, name: &str) -> Option<String> {
-    let named = version.split_whitespace().filter_map(split).filter(|(part, _)| *part == name).last();
+    let named = version.split_whitespace().filter_map(split).rfind(|(part, _)| *part == name);
     let named = named.map(|(_, value)| value.to_owned());
     named.or_else(|| {
         let words: Vec<&str> = version.split_whitespace().filter(|word| split(word).is_none()).collect();

@@ -194,8 +194,8 @@ pub(super) fn extract(about: &str, text: &str, claims: &mut Claims<'_>) {
     }
 }
 
-/// Splits the opening of a clause from the rest: `For flight UA123, …`, `Good news about UA123: …`, `Correction: …`. The
-/// first is empty unless it names a thing.
+/// The opening of a clause and the rest: `For flight UA123, …`, `Good news about UA123: …`, `Correction: …`. The
+/// opening is empty unless it names a thing.
 fn split_lead(clause: &str) -> (&str, &str) {
     let start: String = clause.chars().take(12).flat_map(char::to_lowercase).collect();
     if let Some(word) = ABOUTS.iter().find(|word| start.starts_with(**word))
