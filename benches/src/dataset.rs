@@ -115,6 +115,24 @@ impl Dataset {
     }
 }
 
+impl Dataset {
+    /// A database of generated runs in the interchange form, with vectors of the hashing embedder.
+    pub(crate) fn of_runs(runs: Vec<(String, Asked)>) -> Result<Dataset> {
+        let temporary = tempfile::tempdir()?;
+        let embedder = HashingEmbedder::default();
+        let database = Holotype::create(temporary.path().join("bench.holo"), Options::default())?;
+        let mut all = Vec::new();
+        for (lines, asked) in runs {
+            let options =
+                ImportOptions { durability: Durability::None, embedder: Some(embedder), ..ImportOptions::default() };
+            import(&database, &asked.episode, lines.as_bytes(), None, &options, &mut |_| {})?;
+            all.push(asked);
+        }
+        database.checkpoint()?;
+        Ok(Dataset { database, asked: all, _dir: temporary })
+    }
+}
+
 /// The episode a file is about: that of its first line.
 fn episode_of(path: &Path) -> Result<String> {
     for line in BufReader::new(File::open(path)?).lines() {

@@ -5,7 +5,9 @@
 //! cargo run --release -p holotype-bench -- tiermem --data DIR
 //! cargo run --release -p holotype-bench -- tiermem --data DIR --replay 3
 //! cargo run --release -p holotype-bench -- router --data DIR
+//! cargo run --release -p holotype-bench -- nothing --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
+//! cargo run --release -p holotype-bench -- epistemic --style prose --seed 7
 //! cargo run --release -p holotype-bench -- multihop DIR
 //! cargo run --release -p holotype-bench -- ablation --data DIR
 //! cargo run --release -p holotype-bench -- upkeep
@@ -40,6 +42,7 @@ mod language;
 mod locomo;
 mod measure;
 mod multihop;
+mod nothing;
 mod npy_table;
 mod processes;
 mod random;
@@ -76,7 +79,9 @@ enum Bench {
     /// Router decisions on conversations, scored by TierMem's reward.
     Router(router::Arguments),
     /// Questions about a changing world: is the first row right, are the others stale, failed, foreign or guessed?
-    Epistemic {
+    Epistemic(epistemic::Arguments),
+    /// Each conversation asked its own questions and those of the others: how often is something found?
+    Nothing {
         /// The folder, laid out as for `locomo`.
         #[arg(long)]
         data: PathBuf,
@@ -126,7 +131,8 @@ fn main() -> ExitCode {
         Bench::Locomo { data } => locomo::run(&data),
         Bench::Tiermem(arguments) => tiermem::run(&arguments),
         Bench::Router(arguments) => router::run(&arguments),
-        Bench::Epistemic { data } => epistemic::run(&data),
+        Bench::Nothing { data } => nothing::run(&data),
+        Bench::Epistemic(arguments) => epistemic::run(&arguments),
         Bench::Multihop { data } => multihop::run(&data),
         Bench::Ablation { data } => ablation::run(&data),
         Bench::Upkeep(arguments) => upkeep::run(&arguments),

@@ -1,7 +1,8 @@
 //! `holotype judge`: the sufficiency router of `escalate` (TierMem D).
 //!
 //! `fit` learns a linear router from labels, one JSON object a line:
-//! `{"signals":{"terms":0.5},"c_s":false,"c_r":true}`, where `c_s` and `c_r` say if the first tier and if raw pages sufficed. `export --training router` writes such lines.
+//! `{"signals":{"terms":0.5},"c_s":false,"c_r":true}`, where `c_s` and `c_r` say if the first
+//! tier and if raw pages sufficed. `export --training router` writes such lines.
 //! `label` stores the labels of routed recalls in the database that logged them:
 //! `{"route":"rc-1","c_s":true,"c_r":true}`. `use` makes a fitted router the setting `router` of a database.
 

@@ -1,5 +1,6 @@
 //! Options of creating and opening a database.
 
+use crate::model::quarantine::{Detector, InstructionDetector};
 use crate::model::space::Space;
 use crate::model::time::Clock;
 use holotype_cuda::DeviceUse;
@@ -126,6 +127,8 @@ pub struct Options {
     pub accelerator: Accelerator,
     /// The source of the present time.
     pub clock: Arc<dyn Clock>,
+    /// Tells which items are quarantined. The built-in one has fixed rules.
+    pub detector: Arc<dyn Detector>,
 }
 
 impl Default for Options {
@@ -153,6 +156,7 @@ impl Default for Options {
             background_threads: 2,
             accelerator: Accelerator::Auto,
             clock: Arc::new(crate::model::time::SystemClock),
+            detector: Arc::new(InstructionDetector),
         }
     }
 }

@@ -114,6 +114,7 @@ pub(crate) fn cell(row: &EngineRow, column: &str) -> Option<Cell> {
         "time" => row.time.map(Cell::Time),
         "version" => row.version.as_ref().map(Cell::text),
         "stale" => Some(Cell::Bool(row.stale)),
+        "quarantined" => row.quarantined.clone().map(Cell::Text),
         "conflict" => row.conflict_key.as_ref().map(Cell::text),
         "support" => Some(Cell::text(row.support.as_str())),
         "trust" => part(row.trust),

@@ -330,6 +330,7 @@ pub const RECALL_COLUMNS: &[&str] = &[
     "time",
     "version",
     "stale",
+    "quarantined",
     "conflict",
     "support",
     "trust",
@@ -341,10 +342,10 @@ pub const RECALL_COLUMNS: &[&str] = &[
     "role",
 ];
 /// The columns of `find` over items that are not attributes of the item.
-pub const ITEM_COLUMNS: &[&str] = &["stale", "conflict", "citations"];
+pub const ITEM_COLUMNS: &[&str] = &["stale", "quarantined", "conflict", "citations"];
 /// The columns of `sources` and `dependents` that are not attributes of the item.
 pub const WALK_COLUMNS: &[&str] =
-    &["stale", "conflict", "citations", "root", "edge", "depth", "field", "start", "end", "verdict"];
+    &["stale", "quarantined", "conflict", "citations", "root", "edge", "depth", "field", "start", "end", "verdict"];
 
 /// The attributes `record … with` gives.
 pub const RECORD_WITH: &[&str] =

@@ -153,6 +153,8 @@ words! {
         Ungrounded = "ungrounded",
         /// It was pruned, merged, superseded or retracted.
         Inactive = "inactive",
+        /// Its text instructs, and its source has no right to.
+        Quarantined = "quarantined",
     }
 }
 
@@ -429,6 +431,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "profile",
     "protect",
     "prune",
+    "quarantined",
     "quoting",
     "recall",
     "recalls",

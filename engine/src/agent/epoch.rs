@@ -36,7 +36,7 @@ pub struct Epoch<'h> {
     tally: Mutex<Tally>,
 }
 
-/// What an epoch has collected.
+/// The findings collected in an epoch.
 #[derive(Default)]
 struct Tally {
     findings: Vec<Learn>,

@@ -21,6 +21,7 @@ pub(crate) mod handle;
 pub(crate) mod known_damage;
 pub(crate) mod merger;
 pub(crate) mod open_transactions;
+pub(crate) mod quarantined;
 pub(crate) mod throttle;
 pub(crate) mod turns;
 pub(crate) mod witness;
@@ -31,6 +32,7 @@ use crate::core::checkpointer::Checkpointer;
 use crate::core::files::Files;
 use crate::core::known_damage::KnownDamage;
 use crate::core::merger::Merger;
+use crate::core::quarantined::Quarantined;
 use crate::core::throttle::WriteThrottle;
 use crate::core::turns::Turns;
 use crate::core::witness::Witness;
@@ -93,6 +95,7 @@ pub(crate) struct Core {
     pub(crate) published: ArcSwap<State>,
     pub(crate) report: OpenReport,
     pub(crate) damage: KnownDamage,
+    pub(crate) quarantined: Quarantined,
     /// Appended states that are not durable enough to be published, oldest first.
     pending: Mutex<VecDeque<Pending>>,
     pub(crate) lock: Lock,
@@ -187,6 +190,7 @@ impl Core {
             published: ArcSwap::new(state),
             report,
             damage: KnownDamage::default(),
+            quarantined: Quarantined::default(),
             pending: Mutex::default(),
             lock,
             witness,

@@ -8,18 +8,29 @@
 //! ```
 //!
 //! Queries are themes and recalls. Positives are hierarchical, along provenance: the recalls of a theme, and the traces
-//! that recalls rest on. Negatives are *epistemic*: items about the same claims, of invalid state: `failed`, or
-//! `conflicted`, which lost to another value. A query without positives makes no line.
+//! that recalls rest on. Negatives are *epistemic*: items about the same claims, of invalid state. A query without
+//! positives makes no line.
 //!
-//! Invariant: no text of a redacted, inactive or damaged item is written. Cost: the claims of each positive once.
+//! | `invalid` | the negative |
+//! |---|---|
+//! | `failed` | is of a call that failed |
+//! | `conflicted` | lost to another value |
+//! | `foreign-version` | is of a version that disagrees with the positive's |
+//! | `stale` | is too many steps or days before the positive |
+//!
+//! The first that holds is told. A positive is never a negative of the same line.
+//!
+//! Invariant: no text of a redacted, inactive or damaged item is written. Cost: all claims once, and the claimants of
+//! each positive's claims for each line.
 
 use crate::model::item::{Attributes, ItemId, Layer, Status, Support};
 use crate::read::snapshot::{Snapshot, is_damage};
+use crate::records::tables::ClaimRow;
 use crate::state::judge::Judge;
-use crate::state::reader_position::ReaderPosition;
+use crate::state::reader_position::{Reader, ReaderPosition, VersionNumber, Window};
 use crate::{Error, Result};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -29,7 +40,7 @@ use std::path::PathBuf;
 /// Those of reading; [`Error::File`] when `out` cannot be written, with an empty path.
 pub fn export_triplets(snapshot: &Snapshot, mut out: impl Write) -> Result<u64> {
     let failed = |source| Error::File { path: PathBuf::new(), source };
-    let triplets = Triplets { snapshot, judge: Judge::new(&snapshot.state, &ReaderPosition::default(), None)? };
+    let triplets = Triplets::new(snapshot)?;
     let mut lines = 0;
     for id in (0..snapshot.len()).map(ItemId) {
         let attributes = snapshot.state.attributes(id)?;
@@ -51,12 +62,35 @@ fn is_valid(attributes: &Attributes) -> bool {
     attributes.active && !attributes.redacted && attributes.status != Some(Status::Failed) && !is_baseless
 }
 
+/// The topic of a claim of an item with these attributes.
+fn topic(claim: &ClaimRow, attributes: &Attributes) -> Topic {
+    (attributes.episode.filter(|_| !claim.global), claim.name.clone())
+}
+
+/// The scope and the name of a claim; versions are told apart by their state.
+type Topic = (Option<u32>, String);
+
 struct Triplets<'s> {
     snapshot: &'s Snapshot,
     judge: Judge,
+    window: Window,
+    claimants: HashMap<Topic, Vec<ItemId>>,
 }
 
 impl Triplets<'_> {
+    fn new(snapshot: &Snapshot) -> Result<Triplets<'_>> {
+        let state = &snapshot.state;
+        let mut claimants: HashMap<Topic, Vec<ItemId>> = HashMap::new();
+        for id in state.items_with_claims()? {
+            let attributes = state.attributes(id)?;
+            for claim in state.claims_of(id)? {
+                claimants.entry(topic(&claim, &attributes)).or_default().push(id);
+            }
+        }
+        let judge = Judge::new(state, &ReaderPosition::default(), None)?;
+        Ok(Triplets { snapshot, judge, window: Window::default_of(state)?, claimants })
+    }
+
     /// The line of a query; `None` without positives.
     fn of(&self, query: ItemId, attributes: &Attributes) -> Result<Option<Value>> {
         let Some(shown) = self.shown(query, None)? else { return Ok(None) };
@@ -72,6 +106,7 @@ impl Triplets<'_> {
         for id in positives.iter().chain([&query]) {
             self.add_negatives(*id, &mut negatives)?;
         }
+        negatives.retain(|id, _| *id != query && !positives.contains(id));
         let list = |items: Vec<(ItemId, Option<&'static str>)>| -> Result<Vec<Value>> {
             let shown = items.into_iter().map(|(id, invalid)| self.shown(id, invalid));
             Ok(shown.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -82,21 +117,41 @@ impl Triplets<'_> {
         Ok((!positives.is_empty()).then_some(line))
     }
 
-    /// The rivals in the contests of an item that are of invalid state.
+    /// Adds the items that make the claims of an item, too, and are of invalid state where that item stands.
     fn add_negatives(&self, id: ItemId, negatives: &mut BTreeMap<ItemId, &'static str>) -> Result<()> {
         let state = &self.snapshot.state;
         let Some(claimant) = self.judge.claimant(state, id)? else { return Ok(()) };
-        for (_, key) in &claimant.claims {
-            for rival in &self.judge.contest(state, key)?.contest.rivals {
-                let invalid = match rival.attributes.status {
-                    Some(Status::Failed) => "failed",
-                    _ if self.judge.conflict(state, rival.item)?.is_some() => "conflicted",
-                    _ => continue,
-                };
-                negatives.insert(rival.item, invalid);
+        let position = self.position(&claimant.attributes)?;
+        for (claim, _) in &claimant.claims {
+            let same_topic = self.claimants.get(&topic(claim, &claimant.attributes));
+            for rival in same_topic.into_iter().flatten().filter(|rival| **rival != id) {
+                if let Some(invalid) = self.invalid(*rival, &position)? {
+                    negatives.entry(*rival).or_insert(invalid);
+                }
             }
         }
         Ok(())
+    }
+
+    /// The position of an item.
+    fn position(&self, item: &Attributes) -> Result<ReaderPosition> {
+        let state = &self.snapshot.state;
+        let version = item.version.map(|number| state.symbol_name(number)).transpose()?;
+        let reader = Reader { episode: None, step: item.step, time: item.time, version };
+        let number = item.version.map(VersionNumber::Known);
+        Ok(ReaderPosition { reader, episode: item.episode, version: number })
+    }
+
+    /// The reason why an item is invalid; `None` if it is not.
+    fn invalid(&self, id: ItemId, position: &ReaderPosition) -> Result<Option<&'static str>> {
+        let state = &self.snapshot.state;
+        let attributes = state.attributes(id)?;
+        Ok(match attributes.status {
+            Some(Status::Failed) => Some("failed"),
+            _ if self.judge.conflict(state, id)?.is_some() => Some("conflicted"),
+            _ if position.is_foreign(state, &attributes)? => Some("foreign-version"),
+            _ => position.is_stale(state, &attributes, &self.window)?.then_some("stale"),
+        })
     }
 
     /// An item as JSON; `None` if its text must not be written.

@@ -5,6 +5,8 @@ pub mod embed;
 pub(crate) mod item;
 pub mod plural;
 pub(crate) mod pointer;
+pub mod quarantine;
 pub mod space;
 pub mod time;
 pub mod tokens;
+pub(crate) mod version;

@@ -164,6 +164,8 @@ pub struct Row {
     pub version: Option<String>,
     /// True if it is stale for this reader by any criterion.
     pub stale: bool,
+    /// The reason why its text is quarantined: it instructs, and its source has no right to.
+    pub quarantined: Option<String>,
     /// The item that won the contest against a claim of this one.
     pub conflict: Option<ItemId>,
     /// The key of that item, or its id where it has no key. JSON has the id alone.
@@ -279,6 +281,7 @@ pub const ROW_COLUMNS: &[&str] = &[
     "time",
     "version",
     "stale",
+    "quarantined",
     "conflict",
     "support",
     "trust",
@@ -316,6 +319,7 @@ impl Row {
         put(&mut all, "time", self.time.map(time::format));
         put(&mut all, "version", self.version.as_deref());
         all.insert("stale".into(), self.stale.into());
+        put(&mut all, "quarantined", self.quarantined.as_deref());
         put(&mut all, "conflict", self.conflict.map(|item| item.0));
         all.insert("support".into(), self.support.as_str().into());
         all.insert("trust".into(), number(self.trust));

@@ -10,7 +10,7 @@ use crate::model::edge::Edge;
 use crate::model::item::{Attributes, ItemId, Kind, Layer, Status, Support};
 use crate::read::cell::{self, Cell};
 use crate::read::item_view::ItemView;
-use crate::read::snapshot::Snapshot;
+use crate::read::snapshot::{Snapshot, is_damage};
 use crate::records::tables;
 use crate::state::State;
 use crate::state::attributes::{Column, ValueTest};
@@ -22,11 +22,14 @@ use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
 use holotype_query::{FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
-use std::cell::OnceCell;
+use std::cell::{Cell as Slot, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Items that a column scan tests in the time of reading one item.
 const SCANNED_ITEMS_PER_READ: u64 = 512;
+/// Differing versions that are selected one after another before items are tested one by one.
+const MAX_VERSIONS_APART: usize = 8;
 
 /// The context of an evaluation.
 pub(crate) struct Filter<'a> {
@@ -113,12 +116,15 @@ impl<'a> Filter<'a> {
                 let attributes = view.attributes()?;
                 Ok(match flaw.kind {
                     FlawKind::Failed => attributes.status == Some(Status::Failed),
-                    FlawKind::Stale => self.reader_position.is_stale(attributes, &window(self.state(), flaw)?),
+                    FlawKind::Stale => {
+                        self.reader_position.is_stale(self.state(), attributes, &window(self.state(), flaw)?)?
+                    }
                     FlawKind::Conflicted => self.conflict_of(view.id, attributes)?.is_some(),
                     FlawKind::Weakened => attributes.support == Support::Weakened,
                     FlawKind::Unsupported => attributes.support == Support::Unsupported,
                     FlawKind::Ungrounded => attributes.ungrounded,
                     FlawKind::Inactive => !attributes.active,
+                    FlawKind::Quarantined => view.quarantine()?.is_some(),
                 })
             }
             Test::Edge { edge, target } => {
@@ -280,7 +286,22 @@ impl<'a> Filter<'a> {
             }
             FlawKind::Ungrounded => self.select(Column::Ungrounded, &|yes| yes == 1.0),
             FlawKind::Inactive => self.select(Column::Active, &|active| active == 0.0),
+            FlawKind::Quarantined => self.quarantined(),
         }
+    }
+
+    /// The items whose text instructs; each is read once while the database is open.
+    fn quarantined(&self) -> Result<Bits> {
+        let state = self.state();
+        let verdict = |id: u32| -> Result<bool> {
+            match ItemView::new(self.snapshot, self.reader_position, ItemId(id))?.quarantine() {
+                Ok(reason) => Ok(reason.is_some()),
+                Err(error) if is_damage(&error) => Ok(false),
+                Err(error) => Err(error),
+            }
+        };
+        let visible = state.attributes.base_sets(state.bound()).visible()?;
+        self.snapshot.core.quarantined.among(&visible, self.snapshot.is_committed(), verdict)
     }
 
     /// The items of the reader's episode that are later than the reader.
@@ -366,18 +387,41 @@ impl<'a> Filter<'a> {
         Ok(stale)
     }
 
-    /// The items of another version than the reader.
+    /// The items whose version disagrees with the reader's. Versions that differ are looked at one after another,
+    /// and value by value when there are many.
     pub(crate) fn foreign(&self) -> Result<Bits> {
         use crate::state::reader_position::VersionNumber;
-        match self.reader_position.version {
-            None => Ok(Bits::new()),
-            Some(VersionNumber::Unknown) => self.select_values(Column::Version, ValueTest::Range(0, i64::MAX)),
+        let mut differing = match self.reader_position.version {
+            None => return Ok(Bits::new()),
+            Some(VersionNumber::Unknown) => self.select_values(Column::Version, ValueTest::Range(0, i64::MAX))?,
             Some(VersionNumber::Known(mine)) => {
                 let (before, mine) = (i64::from(mine) - 1, i64::from(mine));
                 let older = self.select_values(Column::Version, ValueTest::Range(0, before))?;
-                Ok(older.or(&self.select_values(Column::Version, ValueTest::Range(mine + 1, i64::MAX))?))
+                older.or(&self.select_values(Column::Version, ValueTest::Range(mine + 1, i64::MAX))?)
             }
+        };
+        let mut foreign = Bits::new();
+        for _ in 0..MAX_VERSIONS_APART {
+            let Some(item) = differing.iter().next() else { return Ok(foreign) };
+            let Some(number) = self.state().attributes(ItemId(item))?.version else { break };
+            let same = self.select_values(Column::Version, ValueTest::Range(number.into(), number.into()))?;
+            if self.reader_position.is_foreign_version(self.state(), number)? {
+                foreign = foreign.or(&same);
+            }
+            differing = differing.and_not(&same);
         }
+        let (known, failed) = (RefCell::new(HashMap::new()), Slot::new(None));
+        let is_foreign = |number: f64| {
+            let look_up = || self.reader_position.is_foreign_version(self.state(), number as u32);
+            *known.borrow_mut().entry(number as u32).or_insert_with(|| {
+                look_up().unwrap_or_else(|error| {
+                    failed.set(Some(error));
+                    true
+                })
+            })
+        };
+        let rest = self.select(Column::Version, &is_foreign)?.and(&differing);
+        failed.into_inner().map_or_else(|| Ok(foreign.or(&rest)), Err)
     }
 
     /// Tests every item of `among` on its own.

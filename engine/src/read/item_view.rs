@@ -96,6 +96,12 @@ impl<'a> ItemView<'a> {
         self.content.get().ok_or(crate::Error::Cancelled("content"))
     }
 
+    /// The reason why its text is quarantined.
+    pub(crate) fn quarantine(&self) -> Result<Option<String>> {
+        let source = self.attributes()?.source;
+        Ok(self.snapshot.core.options.detector.instructs(self.content()?.text(), source))
+    }
+
     /// The attribute with this name; `None` if absent.
     pub(crate) fn get(&self, name: &Name) -> Result<Option<Cell>> {
         if let Some(field) = name.field() {
@@ -163,7 +169,8 @@ impl<'a> ItemView<'a> {
             "active" => Some(Cell::Bool(a.active)),
             "redacted" => Some(Cell::Bool(a.redacted)),
             "ungrounded" => Some(Cell::Bool(a.ungrounded)),
-            "stale" => Some(Cell::Bool(self.reader_position.is_stale(a, &Window::default_of(state)?))),
+            "quarantined" => Some(Cell::Bool(self.quarantine()?.is_some())),
+            "stale" => Some(Cell::Bool(self.reader_position.is_stale(state, a, &Window::default_of(state)?)?)),
             "citations" => self.citations()?,
             "conflict" => self.conflict(a)?,
             _ => None,

@@ -60,6 +60,11 @@ pub struct Item {
 }
 
 impl Snapshot {
+    /// True unless this is the view of a transaction.
+    pub(crate) fn is_committed(&self) -> bool {
+        self._guard.is_some()
+    }
+
     pub(crate) fn new(core: Arc<Core>, state: Arc<State>, reader: ContentReader) -> Self {
         let limits = Limits::none();
         Snapshot {

@@ -544,7 +544,7 @@ fn excluded(plan: &Plan, losers: u64) -> Vec<(&'static str, u64)> {
 fn refresh(snapshot: &Snapshot, plan: &Plan, first: Option<&Chosen>) -> Result<Option<Refresh>> {
     let state = &snapshot.state;
     let Some(first) = first.filter(|_| plan.judge.is_some()) else { return Ok(None) };
-    if !plan.reader_position.is_stale(&first.attributes, &Window::default_of(state)?) {
+    if !plan.reader_position.is_stale(state, &first.attributes, &Window::default_of(state)?)? {
         return Ok(None);
     }
     let mut called = vec![first.attributes.clone()];
@@ -631,7 +631,8 @@ fn row(snapshot: &Snapshot, plan: &Plan, chosen: &Chosen, role: Role) -> Result<
         step: attributes.step,
         time: attributes.time,
         version: symbol(attributes.version)?,
-        stale: plan.reader_position.is_stale(attributes, &Window::default_of(state)?),
+        stale: plan.reader_position.is_stale(state, attributes, &Window::default_of(state)?)?,
+        quarantined: snapshot.core.options.detector.instructs(chosen.content.text(), attributes.source),
         conflict: attributes.conflict.map(ItemId),
         conflict_key: attributes.conflict.map(|winner| key(&ItemId(winner))),
         support: attributes.support,

@@ -5,6 +5,7 @@
 
 use crate::Result;
 use crate::model::item::{Attributes, Layer};
+use crate::model::version;
 use crate::state::State;
 use crate::state::settings;
 
@@ -106,19 +107,25 @@ impl ReaderPosition {
         Some(self.reader.time?.saturating_sub(time?).max(0))
     }
 
-    /// Returns true if an item has another version than the reader.
-    pub(crate) fn is_foreign(&self, item: &Attributes) -> bool {
-        match (self.version, item.version) {
-            (Some(VersionNumber::Known(reader)), Some(item)) => item != reader,
-            (Some(VersionNumber::Unknown), Some(_)) => true,
-            _ => false,
+    /// Returns true if an item's version disagrees with the reader's.
+    pub(crate) fn is_foreign(&self, state: &State, item: &Attributes) -> Result<bool> {
+        item.version.map_or(Ok(false), |number| self.is_foreign_version(state, number))
+    }
+
+    /// Returns true if a part of a version disagrees with the reader's.
+    pub(crate) fn is_foreign_version(&self, state: &State, number: u32) -> Result<bool> {
+        match (self.version, &self.reader.version) {
+            (None, _) => Ok(false),
+            (Some(VersionNumber::Known(mine)), _) if mine == number => Ok(false),
+            (Some(_), Some(mine)) => Ok(version::are_foreign(mine, &state.symbol_name(number)?)),
+            (Some(_), None) => Ok(true),
         }
     }
 
     /// Returns true if an item is stale by any enabled criterion.
-    pub(crate) fn is_stale(&self, item: &Attributes, window: &Window) -> bool {
+    pub(crate) fn is_stale(&self, state: &State, item: &Attributes, window: &Window) -> Result<bool> {
         let by_steps = matches!((window.steps, self.step_distance(item.episode, item.step)), (Some(bound), Some(steps)) if steps > bound);
         let by_age = matches!((window.age, self.age(item.time)), (Some(bound), Some(age)) if age > bound);
-        by_steps || by_age || (window.version && self.is_foreign(item))
+        Ok(by_steps || by_age || (window.version && self.is_foreign(state, item)?))
     }
 }

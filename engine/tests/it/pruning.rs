@@ -58,7 +58,7 @@ fn one_item(
             .first()
             .map_or(trace.clone(), |status| trace.status(*status));
         if random.percent(30) {
-            trace = trace.version(["v1", "v2"][random.below(2) as usize]);
+            trace = trace.version(["v1", "v2", "v2 tools=a", "v2 tools=b", "tools=b"][random.below(5) as usize]);
         }
         trace = vector.into_iter().fold(trace, |trace, vector| trace.vector(vector));
         return (transaction.record(trace).unwrap(), kind);
@@ -206,7 +206,12 @@ impl<'s> Account<'s> {
             && item.episode == *episode
             && matches!((item.step, step), (Some(item), Some(step)) if *step > item + 200);
         let by_time = matches!((item.time, time), (Some(item), Some(time)) if time - item > 7 * DAY);
-        let by_version = matches!((&item.version, version), (Some(item), Some(version)) if item != version);
+        let part = |version: &str, at: usize| {
+            let is_tools = |word: &&str| word.starts_with("tools=") == (at == 1);
+            version.split(' ').find(is_tools).map(str::to_owned)
+        };
+        let by_version = matches!((&item.version, version), (Some(item), Some(version))
+            if (0..2).any(|at| part(item, at).zip(part(version, at)).is_some_and(|(item, mine)| item != mine)));
         by_step || by_time || by_version
     }
 

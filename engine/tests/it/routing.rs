@@ -175,7 +175,7 @@ fn an_epoch_answers_from_one_state_and_writes_at_its_end() {
     }
 }
 
-/// What a disk holds after a crash: facts, summaries, closed pages and those marked as summarised.
+/// The content of a disk after a crash: facts, summaries, closed pages and those marked as summarised.
 fn holds(disk: SimVfs) -> (usize, usize, usize, usize) {
     let database = Holotype::open_on(Arc::new(disk), "/memory.holo", Options::default()).unwrap();
     let count = |noun: &str| match run(&database, &format!("find {noun} where active = true return key")).pop() {

@@ -197,8 +197,13 @@ impl Walk<'_, '_> {
             if ARGUMENTS.contains(&plain.as_str()) || is_outcome(&plain, value) {
                 continue;
             }
+            let is_amount = unit.is_some() && matches!(plain.as_str(), "amount" | "value") && !context.path.is_empty();
             let inside = match attribute {
                 Some(attribute) if plain == "value" => context.inside(attribute),
+                _ if is_amount => context.clone(),
+                _ if context.subject.is_empty() && value.is_object() && is_name(name) => {
+                    Context { subject: name.clone(), path: String::new() }
+                }
                 _ if is_wrapper(&plain) && !is_scalar(value) => context.clone(),
                 _ => context.inside(&plain),
             };
@@ -268,6 +273,12 @@ fn arguments_of(object: &Map<String, Value>) -> Option<String> {
         }
         value => label(value).map(Cow::into_owned),
     }
+}
+
+/// A member's name that is a thing's: it has a digit, or a blank behind a capital.
+fn is_name(name: &str) -> bool {
+    let is_proper = name.starts_with(char::is_uppercase) && name.chars().any(char::is_lowercase);
+    subject::is_code(name) || is_proper || (name.contains(' ') && name.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
 /// Members that only hold others.

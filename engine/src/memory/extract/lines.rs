@@ -51,6 +51,7 @@ pub(super) fn extract(tool: Option<&str>, text: &str, claims: &mut Claims<'_>) {
             return;
         }
         let line = line.trim().trim_start_matches(['#', '>', '*', '-', '\u{2022}', ' ']).trim_matches('*').trim();
+        let line = without_number(line);
         if line.is_empty() {
             about.clear();
             table = None;
@@ -74,10 +75,22 @@ pub(super) fn extract(tool: Option<&str>, text: &str, claims: &mut Claims<'_>) {
             }
         } else if let Some(heading) = line.strip_suffix(':').filter(|heading| heading.len() <= super::MAX_PART_LEN) {
             about = heading.trim_matches('*').to_owned();
+        } else if let Some(called) = tool.and_then(|tool| line.strip_prefix(tool)?.strip_prefix(' '))
+            && !line.contains([':', '=', '.'])
+        {
+            about = called.to_owned();
         } else {
             segment(&about, line, claims);
         }
     }
+}
+
+/// A line without the number of a list before it.
+fn without_number(line: &str) -> &str {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_number = (1..4).contains(&(line.len() - rest.len()));
+    let rest = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "));
+    rest.filter(|_| is_number).map_or(line, str::trim_start)
 }
 
 /// `name(arguments)`, then `:`, `=`, `->` or `=>` and what it returned: the subject and the rest of the line.
@@ -132,6 +145,11 @@ fn about_arguments(arguments: &str) -> String {
 
 /// A line or what a call returned: pairs with `=` or `:`, JSON, else prose.
 fn segment(about: &str, text: &str, claims: &mut Claims<'_>) {
+    let is_pair = |part: &str| pair_count(part) > 0;
+    let is_key = |part: &str| !is_pair(part) && part.contains(": ");
+    if text.split("; ").any(is_pair) && text.split("; ").any(is_key) {
+        return text.split("; ").for_each(|part| segment(about, part, claims));
+    }
     let about = match text.split_once(": ") {
         // `Flight TK129: price = $583, gate = D24`
         Some((heading, rest)) if rest.contains(['=', ':']) && pair_count(rest) > 0 && pair_count(heading) == 0 => {
@@ -230,7 +248,19 @@ fn colon(about: &str, text: &str, claims: &mut Claims<'_>) -> bool {
     if !is_key || is_sentence || words > MAX_VALUE_WORDS {
         return false;
     }
+    if let Some((subject, attribute)) = named_attribute(key) {
+        claims.add(subject, attribute, value.trim_end_matches('.'));
+        return true;
+    }
     let (subject, attribute) = subject::split(key);
+    if let Some((attribute, value)) = listed(subject, attribute, value) {
+        claims.add(subject.split(" (").next().unwrap_or(subject), attribute, value);
+        return true;
+    }
+    if subject.is_empty() && about.is_empty() {
+        prose::extract(about, value, claims);
+        return true;
+    }
     if attribute.is_empty() {
         // `Flight TK129: delayed`, `Terminal 2: the gate is D24`: the key is what the value is about. A key without a
         // digit may be a speaker.
@@ -243,6 +273,27 @@ fn colon(about: &str, text: &str, claims: &mut Claims<'_>) -> bool {
     }
     claims.add(if subject.is_empty() { about } else { subject }, attribute, value);
     true
+}
+
+/// Subject and attribute of a key: `Gate of UA123`, `UA123's gate`, `UA123 - gate`.
+fn named_attribute(key: &str) -> Option<(&str, &str)> {
+    let dashes = [" - ", " \u{2013} ", " \u{2014} ", " / "];
+    if let Some((subject, attribute)) = dashes.iter().find_map(|dash| key.split_once(dash)) {
+        return Some((subject.trim_matches('*'), attribute));
+    }
+    let has_owner = [" of ", " for ", "'s ", "\u{2019}s "].iter().any(|mark| key.contains(mark));
+    Some(prose::parts(key)).filter(|(subject, attribute)| has_owner && !subject.is_empty() && !attribute.is_empty())
+}
+
+/// `gate B12` behind a key that names a thing: plain words, then the value.
+fn listed<'v>(subject: &str, attribute: &str, value: &'v str) -> Option<(&'v str, &'v str)> {
+    let is_closed = subject.ends_with(')') || attribute.is_empty();
+    if subject.is_empty() || !is_closed || prose::states(value) {
+        return None;
+    }
+    let (at, _) = subject::words(value).find(|(_, word)| !word.starts_with(char::is_lowercase))?;
+    let (name, value) = value.split_at_checked(at)?;
+    (!name.trim().is_empty() && name.split_whitespace().count() <= 3).then_some((name.trim(), value))
 }
 
 /// A table whose first line was read.

@@ -34,7 +34,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Identifies the rules; claims of different versions are not compared.
-pub const EXTRACTOR_VERSION: u32 = 1;
+pub const EXTRACTOR_VERSION: u32 = 2;
 
 /// Bytes of a field that are read; the rest is ignored.
 pub const MAX_TEXT_LEN: usize = 64 * 1024;

@@ -3,7 +3,23 @@
 use super::{Claims, MAX_PART_LEN, normalise, subject};
 
 /// The words between a subject with its attribute and the value; longer ones first.
-const COPULAS: [&str; 30] = [
+const COPULAS: [&str; 46] = [
+    " has been moved to ",
+    " has been set to ",
+    " was confirmed as ",
+    " is confirmed as ",
+    " turned out to be ",
+    " works out at ",
+    " came out as ",
+    " came out at ",
+    " came in at ",
+    " changed from ",
+    " moved from ",
+    " went from ",
+    " rose from ",
+    " fell from ",
+    " came to ",
+    " comes to ",
     " has been changed to ",
     " has been updated to ",
     " has changed to ",
@@ -119,34 +135,186 @@ fn without<'t>(mut text: &'t str, openings: &[&str]) -> &'t str {
     text
 }
 
-/// Adds the claims of a text; a sentence without a subject of its own is about `about`.
+/// Verbs of who tells a value: `the desk lists the gate of UA123 as B12`, `they set it to …`.
+const TELLING: [&str; 20] = [
+    "lists", "shows", "reports", "gives", "records", "quotes", "puts", "displays", "set", "sets", "listed", "showed",
+    "reported", "gave", "recorded", "quoted", "put", "changed", "moved", "marks",
+];
+
+/// Words that open a sentence with what it is about: `For flight UA123, the gate is B12`.
+const ABOUTS: [&str; 8] = ["for ", "with ", "regarding ", "concerning ", "as for ", "about ", "at ", "on "];
+
+/// Ends of a value that say when or since when.
+const TAILS: [&str; 12] = [
+    " today",
+    " now",
+    " yesterday",
+    " anymore",
+    " this morning",
+    " at the moment",
+    " as of now",
+    " right now",
+    " for now",
+    " at present",
+    " since then",
+    " already",
+];
+
+/// The thing and the attribute that sentences spoke of last.
+#[derive(Default)]
+struct Topic<'t> {
+    name: &'t str,
+    attribute: &'t str,
+}
+
+/// Adds the claims of a text; a sentence without a subject of its own is about `about`, or about what the sentence
+/// before named.
 pub(super) fn extract(about: &str, text: &str, claims: &mut Claims<'_>) {
+    let mut topic = Topic::default();
     for sentence in sentences(text) {
         if sentence.ends_with('?') {
             continue;
         }
-        let sentence = without(sentence, &HEDGES);
-        for clause in clauses(sentence) {
+        let before = claims.found.len();
+        for clause in clauses(without(sentence, &HEDGES)) {
             let clause = without(clause, &HEDGES);
+            let (lead, clause) = split_lead(clause);
+            let clause = without(clause, &HEDGES);
+            let about = if lead.is_empty() { about } else { lead };
             if !is_doubted(clause) {
-                let _ = copula(about, clause, claims) || numeric(clause, claims) || verb(clause, claims);
+                let _ = copula(about, clause, &mut topic, claims)
+                    || told(clause, claims)
+                    || numeric(clause, claims)
+                    || verb(clause, claims);
             }
+        }
+        if claims.found.len() == before {
+            topic.name = mention(sentence).unwrap_or(topic.name);
         }
     }
 }
 
+/// The opening of a clause and the rest: `For flight UA123, …`, `Good news about UA123: …`, `Correction: …`. The
+/// opening is empty unless it names a thing.
+fn split_lead(clause: &str) -> (&str, &str) {
+    let start: String = clause.chars().take(12).flat_map(char::to_lowercase).collect();
+    if let Some(word) = ABOUTS.iter().find(|word| start.starts_with(**word))
+        && let Some((lead, rest)) = clause.split_once(", ")
+        && let Some(name) = lead.get(word.len()..).filter(|name| name.len() <= MAX_PART_LEN)
+        && mention(lead).is_some()
+    {
+        return (name, rest);
+    }
+    let Some((lead, rest)) = clause.split_once(": ").filter(|(lead, _)| lead.len() <= MAX_PART_LEN) else {
+        return ("", clause);
+    };
+    if !states(rest) {
+        return ("", clause);
+    }
+    let named = [" about ", " on ", " regarding ", " for "].iter().find_map(|word| Some(lead.split_once(word)?.1));
+    (named.or_else(|| mention(lead)).unwrap_or_default(), rest)
+}
+
+/// The last thing that a sentence names: a run of words with capitals or digits that does not open it, or a code.
+fn mention(sentence: &str) -> Option<&str> {
+    let is_name = |word: &str| {
+        word.starts_with(char::is_uppercase) || subject::is_code(word) || word.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let mut found = None;
+    let mut run: Option<(usize, usize)> = None;
+    for (at, word) in subject::words(sentence) {
+        let word = word.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let opens = at == 0 && !subject::is_code(word);
+        if is_name(word) && word != "I" && !opens {
+            run = Some((run.map_or(at, |(start, _)| start), at + word.len()));
+            found = run;
+        } else {
+            run = None;
+        }
+    }
+    found.and_then(|(start, end)| sentence.get(start..end)).filter(|name| name.contains(char::is_alphabetic))
+}
+
+/// The newest value of what a copula is followed by: `not B but V`, `B and is now V`, `V, not B`, `V today`. `None`
+/// where only what no longer holds is said.
+fn newest(value: &str) -> Option<&str> {
+    let mut value = value.trim();
+    for turn in [" and is now ", " but is now ", " but now ", " and now ", ", now "] {
+        value = value.split_once(turn).map_or(value, |(_, newest)| newest);
+    }
+    if value.starts_with("not ") || value.starts_with("no longer ") {
+        value = value.split_once(" but ")?.1;
+    }
+    value = without(value, &ADVERBS);
+    for turn in [", not ", " instead of ", " rather than ", ", up from ", ", down from ", " (was ", " (previously "] {
+        value = value.split_once(turn).map_or(value, |(newest, _)| newest);
+    }
+    if let Some((head, tail)) = value.split_once(", ")
+        && tail.starts_with(char::is_lowercase)
+        && tail.contains(' ')
+    {
+        value = head;
+    }
+    value = value.trim_end_matches(['.', '!']);
+    while let Some(shorter) = TAILS.iter().find_map(|tail| value.strip_suffix(tail)) {
+        value = shorter;
+    }
+    Some(value.trim())
+}
+
+/// "The desk lists the X of Y as V", "they set the X of Y to V", "the page shows an X of V for Y".
+fn told(clause: &str, claims: &mut Claims<'_>) -> bool {
+    let is_telling = |(_, word): &(usize, &str)| TELLING.contains(word);
+    let Some((at, verb)) = subject::words(clause).find(is_telling) else { return false };
+    let Some(rest) = clause.get(at + verb.len()..).map(str::trim) else { return false };
+    if let Some(rest) = rest.strip_prefix("a ").or_else(|| rest.strip_prefix("an "))
+        && let Some((attribute, rest)) = rest.split_once(" of ")
+        && let Some((value, name)) = rest.rsplit_once(" for ").or_else(|| rest.rsplit_once(" on "))
+    {
+        claims.add(name.trim_end_matches('.'), attribute, value);
+        return true;
+    }
+    let ends = [" as ", " to ", " at "].iter().filter_map(|word| rest.rfind(word).map(|at| (at, word.len())));
+    let Some((at, len)) = ends.max() else { return false };
+    let (Some(left), Some(value)) = (rest.get(..at), rest.get(at + len..)) else { return false };
+    let (name, attribute) = parts(left);
+    let Some(value) = newest(value).filter(|_| !name.is_empty() && left.len() <= MAX_PART_LEN) else { return false };
+    claims.add(name, attribute, value);
+    true
+}
+
+/// The noun phrase at the end of some words: what follows the last determiner.
+fn noun_phrase(words: &str) -> &str {
+    let starts = [" the ", " a ", " an ", " its ", " their ", " that "];
+    let begin = starts.iter().filter_map(|start| words.rfind(start).map(|at| at + start.len())).max();
+    begin.and_then(|begin| words.get(begin..)).unwrap_or(words)
+}
+
 /// "the X of Y is V", "Y's X is V", "Y X is V"; with `about`, "the X is V".
-fn copula(about: &str, clause: &str, claims: &mut Claims<'_>) -> bool {
+///
+/// `it` is what was spoken of last.
+fn copula<'t>(about: &'t str, clause: &'t str, topic: &mut Topic<'t>, claims: &mut Claims<'_>) -> bool {
     let found = COPULAS.iter().filter_map(|copula| Some((clause.find(copula)?, *copula)));
     // The first in the clause; of those at one place the first, which is the longest.
     let Some((at, copula)) = found.min_by_key(|(at, _)| *at) else { return false };
     let (Some(left), Some(value)) = (clause.get(..at), clause.get(at + copula.len()..)) else { return false };
-    let (left, value) = (left.trim(), without(value.trim(), &ADVERBS));
-    if left.len() > MAX_PART_LEN || value.starts_with("not ") || value.split_whitespace().count() > 8 {
+    let left = left.trim();
+    let value = if copula.ends_with(" from ") { value.split_once(" to ").map(|(_, to)| to) } else { Some(value) };
+    let Some(value) = value else { return false };
+    let (mut name, mut attribute) = parts(left);
+    if matches!(left.to_ascii_lowercase().as_str(), "it" | "this" | "that") && !topic.attribute.is_empty() {
+        (name, attribute) = (topic.name, topic.attribute);
+    }
+    if name.is_empty() {
+        name = if about.is_empty() { topic.name } else { about };
+    }
+    if left.len() > MAX_PART_LEN {
         return false;
     }
-    let (name, attribute) = parts(left);
-    let name = if name.is_empty() { about } else { name };
+    if !attribute.is_empty() {
+        *topic = Topic { name, attribute };
+    }
+    let Some(value) = newest(value).filter(|value| value.split_whitespace().count() <= 8) else { return false };
     if attribute.is_empty() {
         // "Flight TK129 is delayed": one plain word is its state.
         let is_word = !value.is_empty() && value.trim_end_matches('.').chars().all(char::is_alphabetic);
@@ -160,11 +328,16 @@ fn copula(about: &str, clause: &str, claims: &mut Claims<'_>) -> bool {
     !name.is_empty()
 }
 
+/// True if a text has a copula.
+pub(super) fn states(text: &str) -> bool {
+    COPULAS.iter().any(|copula| text.contains(copula))
+}
+
 /// Subject and attribute of the words before a copula.
-fn parts(left: &str) -> (&str, &str) {
+pub(super) fn parts(left: &str) -> (&str, &str) {
     let possessive = ["'s ", "\u{2019}s "].iter().find_map(|mark| left.split_once(mark));
     if let Some((name, attribute)) = possessive {
-        return (name, attribute);
+        return (noun_phrase(name), attribute);
     }
     for preposition in [" of ", " for "] {
         let Some((attribute, name)) = left.split_once(preposition) else { continue };
@@ -173,7 +346,7 @@ fn parts(left: &str) -> (&str, &str) {
         if counts && let Some((counted, owner)) = name.split_once(" of ").or_else(|| name.split_once(" for ")) {
             return (owner, counted);
         }
-        return (name, attribute);
+        return (name, noun_phrase(attribute));
     }
     subject::split(left)
 }
@@ -186,8 +359,11 @@ fn numeric(clause: &str, claims: &mut Claims<'_>) -> bool {
     if name.len() > MAX_PART_LEN {
         return false;
     }
-    if let Some((attribute, value)) = rest.split_once(" of ").filter(|(_, value)| is_measure(value)) {
-        claims.add(name, attribute, value);
+    let name = name.trim_end_matches(" now").trim_end_matches(" currently").trim_end_matches(" still");
+    let is_article = rest.starts_with("a ") || rest.starts_with("an ");
+    let is_value = |value: &str| is_measure(value) || (is_article && value.split_whitespace().count() <= 4);
+    if let Some((attribute, value)) = rest.split_once(" of ").filter(|(_, value)| is_value(value)) {
+        claims.add(name, attribute, value.trim_end_matches('.'));
         return true;
     }
     let Some((value, attribute)) = rest.split_once(' ').filter(|(value, _)| is_measure(value)) else { return false };

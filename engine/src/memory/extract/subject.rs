@@ -26,6 +26,58 @@ const DETERMINERS: [&str; 20] = [
     "to",
 ];
 
+/// Words for kinds of things. Before a name they add nothing to it: `hotel Lisbon Garden 42` is `lisbon garden 42`.
+const KINDS: [&str; 48] = [
+    "flight",
+    "hotel",
+    "city",
+    "server",
+    "host",
+    "account",
+    "user",
+    "customer",
+    "client",
+    "employee",
+    "project",
+    "meeting",
+    "event",
+    "restaurant",
+    "shop",
+    "store",
+    "company",
+    "share",
+    "stock",
+    "fund",
+    "parcel",
+    "package",
+    "order",
+    "invoice",
+    "ticket",
+    "issue",
+    "train",
+    "bus",
+    "ship",
+    "vessel",
+    "station",
+    "airport",
+    "item",
+    "product",
+    "article",
+    "device",
+    "sensor",
+    "printer",
+    "database",
+    "service",
+    "course",
+    "patient",
+    "contract",
+    "team",
+    "department",
+    "branch",
+    "town",
+    "country",
+];
+
 /// Attributes that differ between two readings of an unchanged world.
 const VOLATILE: [&str; 38] = [
     "timestamp",
@@ -126,7 +178,12 @@ pub(super) fn subject(text: &str) -> String {
     let settled = settle(&text.replace('_', " "));
     let (words, last) = settled.rsplit_once(' ').unwrap_or(("", &settled));
     let is_plain = words.chars().all(|c| c.is_alphabetic() || c == ' ');
-    if is_plain && is_code(last) { last.to_owned() } else { settled }
+    if is_plain && is_code(last) {
+        return last.to_owned();
+    }
+    let named =
+        settled.split_once(' ').filter(|(kind, name)| KINDS.contains(kind) && name.contains(char::is_alphabetic));
+    named.map_or(settled.clone(), |(_, name)| settle(name))
 }
 
 /// Letters and at least two digits in one word: such a word names one thing.

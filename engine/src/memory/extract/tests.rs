@@ -143,7 +143,7 @@ fn tables_and_keys() {
     assert_claims("Hotel Boise Harbour 71:\n\n", &[]);
     assert_claims(
         "Hotel Boise Harbour 71:\n- **Nightly rate:** $342\n- pool: closed",
-        &["nightly rate of hotel boise harbour 71 = 342 USD", "pool of hotel boise harbour 71 = closed"],
+        &["nightly rate of boise harbour 71 = 342 USD", "pool of boise harbour 71 = closed"],
     );
     assert_claims("Unit A12:\n| field | value |\n|---|---|\n| rent | €900 |", &["rent of a12 = 900 EUR"]);
 }
@@ -262,4 +262,36 @@ proptest! {
         let groups: Vec<&str> = groups.map(|group| std::str::from_utf8(group).unwrap()).collect();
         prop_assert_eq!(normalise(&groups.join(",")), digits);
     }
+}
+
+#[test]
+fn prose_says_a_fact_in_many_ways() {
+    for text in [
+        "The gate of UA123 is B12, not C7.",
+        "The gate of UA123 changed from C7 to B12.",
+        "UA123's gate went from C7 to B12 today.",
+        "UA123's gate is no longer C7; it is now B12.",
+        "The gate of flight UA123 is not C7 anymore but B12.",
+        "The gate of UA123 was C7 and is now B12.",
+        "Correction: the gate of flight UA123 is B12.",
+        "I checked with the desk: the gate for flight UA123 is B12.",
+        "It turns out the gate of UA123 is B12, thanks for waiting.",
+        "The desk lists the gate of flight UA123 as B12.",
+        "The page shows a gate of B12 for flight UA123.",
+        "They set the gate of UA123 to B12.",
+        "We looked up flight UA123. Its gate is now B12.",
+        "With flight UA123, the gate came out as B12.",
+        "For flight UA123, the gate is B12.",
+        "Good news about UA123: the gate is B12.",
+        "Flight UA123 now has a gate of B12.",
+        "Gate of UA123: B12",
+        "UA123 (flight): gate B12",
+        "Search results\n1. Flight UA123 - Gate: B12",
+        "{\"UA123\":{\"gate\":\"B12\"}}",
+    ] {
+        assert_claims(text, &["gate of ua123 = b12"]);
+    }
+    assert_claims("{\"id\":\"UA123\",\"price\":{\"amount\":5,\"currency\":\"USD\"}}", &["price of ua123 = 5 USD"]);
+    assert_claims("The gate of UA123 is no longer C7.", &[]);
+    assert_claims("The weather is fine.", &[]);
 }

@@ -213,7 +213,8 @@ fn is_invalid(past: &Snapshot, position: &ReaderPosition, items: &[ItemId]) -> R
             true => attributes.conflict.is_some(),
             false => judge.conflict(state, *id)?.is_some(),
         };
-        if is_contradicted || attributes.status == Some(Status::Failed) || position.is_stale(&attributes, &window) {
+        let is_failed = attributes.status == Some(Status::Failed);
+        if is_contradicted || is_failed || position.is_stale(state, &attributes, &window)? {
             return Ok(true);
         }
     }

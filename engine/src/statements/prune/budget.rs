@@ -394,7 +394,7 @@ fn flaw(
     if had_sources && attributes.support == Support::Unsupported {
         return Ok(Some(PruneReason::Unsupported));
     }
-    Ok(position.is_stale(attributes, window).then_some(PruneReason::Stale))
+    Ok(position.is_stale(state, attributes, window)?.then_some(PruneReason::Stale))
 }
 
 /// The far ends of an item's lineage edges, each once.

@@ -230,6 +230,7 @@ impl Exported {
 
     fn has_flaw(&self, id: u32, flaw: &Flaw, standing: &ReaderPosition) -> bool {
         match flaw.kind {
+            FlawKind::Quarantined => false,
             FlawKind::Failed => self.text(id, "status") == Some("failed"),
             FlawKind::Stale => self.is_stale(id, flaw, standing),
             FlawKind::Conflicted => self.is_conflicted(id, standing),
@@ -267,7 +268,17 @@ impl Exported {
     }
 
     fn is_foreign(&self, id: u32, standing: &ReaderPosition) -> bool {
-        matches!((&standing.version, self.text(id, "version")), (Some(mine), Some(version)) if mine != version)
+        let named = |version: &str| {
+            let mut named = BTreeMap::new();
+            for word in version.split(' ') {
+                let (name, value) = word.split_once('=').unwrap_or(("task", word));
+                named.insert(name.to_owned(), value.to_owned());
+            }
+            named
+        };
+        let (Some(mine), Some(version)) = (&standing.version, self.text(id, "version")) else { return false };
+        let (mine, version) = (named(mine), named(version));
+        mine.iter().any(|(name, value)| version.get(name).is_some_and(|other| other != value))
     }
 }
 

@@ -178,7 +178,8 @@ fn reader(random: &mut Random, text: &mut String, share: u64) {
         moments.push(format!("time {}", CLOCK + random.below(300) as i64 * HOUR));
     }
     if random.percent(share) {
-        moments.push(format!("version 'v{}'", random.below(3)));
+        let parts = *random.one(&["", "", " tools=a", " tools=b site=x", " site=y"]);
+        moments.push(format!("version 'v{}{parts}'", random.below(3)));
     }
     if !moments.is_empty() {
         *text += &format!(" at {}", moments.join(", "));

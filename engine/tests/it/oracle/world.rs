@@ -94,7 +94,7 @@ fn trace(random: &mut Random, transaction: &mut Transaction<'_>, steps: &mut [u6
         .time(CLOCK + random.below(300) as i64 * HOUR)
         .status(*random.one(&[Status::Success, Status::Success, Status::Unknown, Status::Failed]));
     if random.percent(50) {
-        new = new.version(format!("v{}", random.below(2)));
+        new = new.version(*random.one(&["v0", "v1", "v0 tools=a", "tools=b task=v1", "site=x", "v1 tools=a site=x"]));
     }
     if random.percent(70) {
         new = new.source(*random.one(Source::ALL));
