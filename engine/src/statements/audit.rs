@@ -35,8 +35,8 @@
 //! | `regress_rate` | P(raw does not suffice, given that the first tier does), of those escalated (F.2, eq. 3) |
 //! | `uor` | share of labelled routes answered from a first tier that lacks what raw pages have (4.1) |
 //!
-//! Routes, findings and labels are logged with the setting `audit = reads`. The caller labels routes, since only a judge
-//! knows if an answer is right; measures of labels are empty without them.
+//! Routes, findings and labels are logged with the setting `audit = reads`. The caller labels routes, since only a
+//! judge knows if an answer is right; measures of labels are empty without them.
 //!
 //! Cost: one pass over the log, and one past state for each commit that was read at.
 
