@@ -161,10 +161,13 @@ impl Tracked {
 impl Claims {
     /// Reads a look-up as the engine does and compares.
     fn check(&mut self, tool: &str, text: &str, form: String, fact: &Fact<'_>) {
-        let found = extract(Some(tool), &[Field { name: "text", text }], &ExtractOptions::default());
-        let (name, value) = (fact.name.to_lowercase(), normalise(fact.value));
-        let states = found.iter().any(|claim| {
-            claim.subject.contains(&name) && claim.attribute == fact.attribute && claim.value.starts_with(&value)
+        let read = |text: &str| extract(Some(tool), &[Field { name: "text", text }], &ExtractOptions::default());
+        let value = normalise(fact.value);
+        // Claims compete under one name only, so the subject must be that of the plainest form.
+        let plain = format!("{tool}({}): {} = {}", fact.name, fact.attribute, fact.value);
+        let subject = read(&plain).first().map(|claim| claim.subject.clone()).unwrap_or_default();
+        let states = read(text).iter().any(|claim| {
+            claim.subject == subject && claim.attribute == fact.attribute && claim.value.starts_with(&value)
         });
         let tally = self.0.entry(form).or_default();
         tally.0 += 1;

@@ -178,7 +178,7 @@ fn a_long_observation_is_refined_and_points_to_its_bytes() {
     assert_eq!(attributes.status, Some(Status::Success), "inherited");
     let citations = snapshot.citations(outcome.refined.unwrap()).unwrap();
     let cited: Vec<&str> = citations.iter().filter_map(|citation| citation.text.as_deref()).collect();
-    assert_eq!(cited, ["D24.", "$450."]);
+    assert_eq!(cited, ["D24", "$450"]);
     assert!(citations.iter().all(|citation| citation.verdict == Verdict::Ok));
     assert_eq!(
         memory.step(observed(2, "The gate of flight UA123 is D25."), None).unwrap().refined,

@@ -32,6 +32,9 @@ const OPTIONS: [&str; 26] = [
     "timezone",
 ];
 
+/// Longest `[label]` before a line, in bytes.
+const MAX_LABEL_LEN: usize = 40;
+
 /// Longest `key` of a `key: value` line, in words.
 const MAX_KEY_WORDS: usize = 6;
 /// Longest `value` of a `key: value` line, in words.
@@ -51,7 +54,7 @@ pub(super) fn extract(tool: Option<&str>, text: &str, claims: &mut Claims<'_>) {
             return;
         }
         let line = line.trim().trim_start_matches(['#', '>', '*', '-', '\u{2022}', ' ']).trim_matches('*').trim();
-        let line = without_number(line);
+        let line = without_label(tool, without_number(line));
         if line.is_empty() {
             about.clear();
             table = None;
@@ -91,6 +94,19 @@ fn without_number(line: &str) -> &str {
     let is_number = (1..4).contains(&(line.len() - rest.len()));
     let rest = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "));
     rest.filter(|_| is_number).map_or(line, str::trim_start)
+}
+
+/// A line without `[label]` or the tool's own name before it: neither belongs to the subject.
+fn without_label<'l>(tool: Option<&str>, line: &'l str) -> &'l str {
+    let in_brackets = line.strip_prefix('[').and_then(|line| line.split_once(']'));
+    if let Some((label, rest)) = in_brackets.filter(|(label, _)| label.len() <= MAX_LABEL_LEN)
+        && !label.contains(['[', '"', '{', ','])
+        && rest.starts_with([' ', ':'])
+    {
+        return rest.trim_start_matches([' ', ':', '-']);
+    }
+    let behind = tool.and_then(|tool| line.strip_prefix(tool)).filter(|rest| rest.starts_with([' ', ':']));
+    behind.map(|rest| rest.trim_start_matches([' ', ':'])).filter(|rest| rest.contains(['=', ':'])).unwrap_or(line)
 }
 
 /// `name(arguments)`, then `:`, `=`, `->` or `=>` and what it returned: the subject and the rest of the line.

@@ -78,8 +78,23 @@ const KINDS: [&str; 48] = [
     "country",
 ];
 
+/// Words for a kind that may stand before a proper name.
+const MAX_KIND_WORDS: usize = 2;
+
+/// Words in small letters that tell things of one proper name apart: `old Lisbon`, `north Quito`.
+const DISTINCTIONS: [&str; 30] = [
+    "old", "new", "north", "south", "east", "west", "upper", "lower", "inner", "outer", "central", "greater", "former",
+    "first", "second", "third", "last", "previous", "next", "junior", "senior", "left", "right", "front", "back",
+    "not", "no", "another", "other", "future",
+];
+
 /// Attributes that differ between two readings of an unchanged world.
-const VOLATILE: [&str; 38] = [
+const VOLATILE: [&str; 43] = [
+    "cached",
+    "cache",
+    "cache hit",
+    "from cache",
+    "stale",
     "timestamp",
     "ts",
     "now",
@@ -173,17 +188,44 @@ fn settle(text: &str) -> String {
     }
 }
 
-/// The one spelling of a subject. A code behind plain words names it alone: `flight TK129` is `tk129`.
+/// The one spelling of a subject. A code behind plain words names it alone: `flight TK129` is `tk129`. So does a proper
+/// name behind the word for its kind: `hotel Lisbon Garden 42` is `lisbon garden 42`.
 pub(super) fn subject(text: &str) -> String {
-    let settled = settle(&text.replace('_', " "));
+    let text = text.replace('_', " ");
+    let settled = settle(without_kind(&text));
     let (words, last) = settled.rsplit_once(' ').unwrap_or(("", &settled));
     let is_plain = words.chars().all(|c| c.is_alphabetic() || c == ' ');
     if is_plain && is_code(last) {
         return last.to_owned();
     }
-    let named =
-        settled.split_once(' ').filter(|(kind, name)| KINDS.contains(kind) && name.contains(char::is_alphabetic));
+    // `batch ledger batch 9269` names its kind twice.
+    let is_kind = |(kind, name): &(&str, &str)| {
+        name.contains(char::is_alphabetic) && (KINDS.contains(kind) || name.split(' ').any(|word| word == *kind))
+    };
+    let named = settled.split_once(' ').filter(is_kind);
     named.map_or(settled.clone(), |(_, name)| settle(name))
+}
+
+/// A proper name without up to two words in small letters before it, unless one of them tells such names apart.
+fn without_kind(text: &str) -> &str {
+    let text = text.trim();
+    let mut rest = text;
+    for _ in 0..=MAX_KIND_WORDS {
+        let Some((first, name)) = rest.split_once(' ') else { return text };
+        if DETERMINERS.contains(&fold(first).as_str()) {
+            rest = name.trim_start();
+            continue;
+        }
+        let is_kind = first.chars().all(char::is_lowercase) && !DISTINCTIONS.contains(&first);
+        if !is_kind {
+            return text;
+        }
+        rest = name.trim_start();
+        if rest.starts_with(char::is_uppercase) {
+            return rest;
+        }
+    }
+    text
 }
 
 /// Letters and at least two digits in one word: such a word names one thing.
@@ -225,6 +267,9 @@ pub(super) fn split(text: &str) -> (&str, &str) {
         start = index;
     }
     let (subject, attribute) = text.split_at_checked(start).unwrap_or((text, ""));
+    let has = ["has the following ", "has the ", "has a ", "has an ", "has "];
+    let attribute = has.iter().find_map(|has| attribute.trim_start().strip_prefix(has)).unwrap_or(attribute);
+    let subject = subject.trim().trim_end_matches('*');
     match (subject.trim(), attribute.trim()) {
         (subject, "") if !subject.bytes().any(|byte| byte.is_ascii_digit()) => ("", subject),
         // `Flight` in `Flight price` begins a sentence and names nothing.
