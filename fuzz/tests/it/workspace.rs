@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("holotype-storage", &[]),
     ("holotype-query", &[]),
     ("holotype-index", &["holotype-storage"]),
+    ("holotype-models", &["holotype"]),
     ("holotype-cuda", &["holotype-index"]),
     ("holotype", &["holotype-query", "holotype-index", "holotype-storage", "holotype-cuda"]),
     ("holotype-cli", &["holotype"]),
