@@ -15,7 +15,7 @@ pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
 
 /// Opens a database to write to it, in turns with whoever else has it open.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options { exclusive: false, ..options() })
+    open(path, in_turns())
 }
 
 /// `--accept-damage`, which every command understands.
@@ -33,6 +33,12 @@ static WITNESS: OnceLock<(Option<PathBuf>, bool)> = OnceLock::new();
 pub(crate) fn witness_by(path: Option<PathBuf>, accept: bool) {
     let path = path.or_else(|| std::env::var_os("HOLOTYPE_WITNESS").filter(|path| !path.is_empty()).map(Into::into));
     WITNESS.get_or_init(|| (path, accept));
+}
+
+/// The options of a handle that writes in turns with others.
+pub(crate) fn in_turns() -> Options {
+    let shared = Options::shared();
+    Options { exclusive: shared.exclusive, write_timeout: shared.write_timeout, ..options() }
 }
 
 /// The options that the command line gives every command.

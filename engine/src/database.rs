@@ -42,10 +42,11 @@ impl Holotype {
         }
         crate::state::settings::canonical("rules", &options.rules.to_string())?;
         files.create_dirs()?;
-        let lock = open::lock(&files, &options)?;
+        let mut lock = open::lock(&files, &options)?;
         let mut id = [0; 16];
         getrandom::fill(&mut id)
             .map_err(|error| Error::File { path: files.dir.clone(), source: std::io::Error::other(error) })?;
+        lock.belongs_to(id)?;
         let witness = Witness::create(&files, &options, id)?;
         let limits = log_limits(&options);
         let log_options = LogOptions { page_size: options.page_size, limits, ..LogOptions::new(id) };
@@ -165,13 +166,17 @@ impl Holotype {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.lock.check_process()?;
         self.core.refuse_after_damage()?;
         self.core.refuse_within_transaction()?;
         if let Some(witness) = &self.core.witness {
             witness.catch_up()?;
         }
-        let writer = self.core.admit()?;
+        let mut writer = self.core.admit()?;
         if !self.core.options.takes_turns() {
+            if writer.poisoned.is_none() {
+                self.core.finish_forget(&mut writer)?;
+            }
             return Transaction::new(&self.core, writer, None);
         }
         drop(writer);
@@ -213,6 +218,7 @@ impl Holotype {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.lock.check_process()?;
         self.core.refuse_within_transaction()?;
         checkpoint::run(&self.core)?;
         merge::finish(&self.core)
@@ -233,6 +239,7 @@ impl std::fmt::Debug for Holotype {
 }
 
 fn close(core: &Arc<Core>) -> Result<()> {
+    core.lock.check_process()?;
     if core.options.read_only {
         return Ok(());
     }
@@ -296,6 +303,11 @@ fn close_shared(core: &Arc<Core>) -> Result<()> {
 
 impl Drop for Closer {
     fn drop(&mut self) {
+        if self.core.lock.check_process().is_err() {
+            // Locks, files and threads are those of the process that forked this one: nothing of them is closed here.
+            std::mem::forget(Arc::clone(&self.core));
+            return;
+        }
         let _ = close(&self.core);
         // Even where that failed before it came to the log: nothing may be left to be written when the lock is gone.
         let _ = self.core.log.flush();

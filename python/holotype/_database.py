@@ -50,7 +50,12 @@ def open(
     embedder: Embedder | None = None,
     **options: Any,
 ) -> Database:
-    """Opens a database. One process may have it open for writing; any number for reading."""
+    """Opens a database. One process may have it open for writing, or any number with ``shared=True``, which write in
+    turns; and any number for reading.
+
+    :param options: as for :func:`create`. With ``shared=True``, ``write_timeout`` (5 seconds) is also how long a
+        transaction waits for its turn; then it fails with ``Locked``, which names the process that has it.
+    """
     return _open("open", path, embedder, {**options, "read_only": read_only})
 
 

@@ -12,6 +12,7 @@
 
 use crate::core::turns::{Since, TurnGuard};
 use crate::core::{Core, Writer};
+use crate::derive::merge;
 use crate::derive::open::{MANIFEST_ATTEMPTS, is_superseded_file, open_checkpoint};
 use crate::derive::rebuild_online::{Purpose, rebuild_online};
 use crate::state::State;
@@ -42,8 +43,9 @@ impl Core {
         if let Some(detail) = &writer.poisoned {
             return Err(Error::Poisoned { detail: detail.clone() });
         }
-        if turn.is_some() {
-            self.catch_up(&mut writer)?;
+        match turn {
+            Some(_) => self.catch_up(&mut writer)?,
+            None => self.finish_forget(&mut writer)?,
         }
         Ok((turn, writer))
     }
@@ -51,7 +53,8 @@ impl Core {
     /// Applies what others appended. The caller has the turn.
     fn catch_up(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
         let done = match self.turns.since() {
-            Since::Nothing => return Ok(()),
+            // A forget of this handle may have failed to make derived files.
+            Since::Nothing => return self.finish_forget(writer),
             Since::Appended(durable) => match self.follow_others(writer, Until::End(durable)) {
                 // The holder before died, and LOCK is old.
                 Err(Error::Storage(holotype_storage::Error::Damaged(_))) => self.recover(writer, durable),
@@ -64,9 +67,7 @@ impl Core {
         self.log.sync_to(self.log.end())?;
         self.record_durable(writer.state.head);
         self.publish();
-        if writer.state.meta.purged < writer.state.meta.forgets {
-            self.finish_forget(writer)?;
-        }
+        self.finish_forget(writer)?;
         self.turns.caught_up();
         Ok(())
     }
@@ -96,12 +97,17 @@ impl Core {
         writer.tail_records += records;
         writer.tail_bytes += self.log.end().0.saturating_sub(before.0);
         self.adopt(writer, state);
+        self.move_to_newest(writer);
+        Ok(true)
+    }
+
+    /// Moves the state to the newest checkpoint, if there is a reason to and another handle wrote it.
+    pub(crate) fn move_to_newest(&self, writer: &mut Writer) {
         if self.is_newer_checkpoint_wanted(writer)
             && let Some(newest) = self.newest_checkpoint(&writer.state)
         {
             self.adopt_checkpoint(writer, newest);
         }
-        Ok(true)
     }
 
     /// True if the state should move to a newer checkpoint, and no job of this handle builds on the present one.
@@ -167,8 +173,11 @@ impl Core {
         self.throttle.signal_progress();
     }
 
-    /// Makes derived files without forgotten content: whoever forgot it died before.
-    fn finish_forget(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+    /// Makes derived files without forgotten content, if whoever forgot it died or failed before.
+    pub(crate) fn finish_forget(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+        if writer.state.meta.purged >= writer.state.meta.forgets {
+            return Ok(());
+        }
         let _maintenance = self.maintain_within(writer)?;
         if writer.state.meta.purged >= writer.state.meta.forgets {
             return Ok(());
@@ -176,8 +185,10 @@ impl Core {
         self.files.remove_quarantined()?;
         let state = Arc::clone(&writer.state);
         if let Some(fresh) = rebuild_online(self, writer, &state, Purpose::Forget)? {
-            self.replace(writer, fresh);
+            self.replace(writer, fresh.state);
             self.publish();
+            merge::interrupt(self);
+            fresh.removed?;
         }
         Ok(())
     }

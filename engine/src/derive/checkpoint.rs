@@ -84,8 +84,18 @@ pub(crate) fn run(core: &Arc<Core>) -> Result<()> {
         // Opening the catalog for writing and closing it again would only make it larger.
         return Ok(());
     }
+    finish_forget(core)?;
     let _maintenance = core.maintain()?;
     run_maintaining(core)
+}
+
+/// Finishes a forget of this exclusive handle whose derived files could not be written.
+fn finish_forget(core: &Arc<Core>) -> Result<()> {
+    let newest = core.published.load();
+    if !core.options.takes_turns() && newest.meta.purged < newest.meta.forgets {
+        drop(core.lock_newest()?);
+    }
+    Ok(())
 }
 
 /// True if the log has what no checkpoint holds, or a damaged segment awaits repair.

@@ -69,7 +69,11 @@ impl RecoveredState {
 
 /// Opens the database in `files`. Returns its parts and the number of records that no checkpoint holds.
 pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Opened, u64)> {
-    let lock = lock(&files, &options)?;
+    let mut lock = lock(&files, &options)?;
+    // What keeps the log from being identified is reported below.
+    if let Ok(Some(database)) = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read) {
+        lock.belongs_to(database)?;
+    }
     refuse_after_damage(&files, &options, mode)?;
     let mut opening = Opening::new(&files, &options, mode, &lock)?;
     let witness = Witness::open(&files, &options)?;
@@ -106,7 +110,7 @@ pub(crate) fn lock(files: &Files, options: &Options) -> Result<Lock> {
     let lock = Lock::shared(vfs, &path, options.write_timeout)?;
     while !lock.try_maintenance()? {
         if Instant::now() >= deadline {
-            return Err(Error::Storage(holotype_storage::Error::TurnHeld { path, pid: 0 }));
+            return Err(Error::Storage(holotype_storage::Error::TurnHeld { path, pid: 0, command: String::new() }));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

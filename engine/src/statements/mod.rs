@@ -78,6 +78,7 @@ impl Holotype {
     /// # Errors
     /// As [`Holotype::query`]; [`Error::Limit`], [`Error::Cancelled`].
     pub fn run_within(&self, prepared: &Prepared, params: &Params, limits: &Limits) -> Result<Vec<Output>> {
+        self.core.lock.check_process()?;
         let snapshot = self.snapshot().with_limits(limits);
         let script = prepared.bind(&snapshot, params)?;
         if !script.iter().any(writes) {

@@ -477,6 +477,7 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// Errors of the file system. After a failed write or sync the handle refuses writes; open the database again.
     pub fn commit(mut self, durability: Durability) -> Result<Commit> {
+        self.core.lock.check_process()?;
         if self.is_empty() {
             self.draft.truncate(0);
             self.writer.open_page = self.page;
