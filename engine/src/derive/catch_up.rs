@@ -15,11 +15,13 @@ use crate::core::{Core, Writer};
 use crate::derive::merge;
 use crate::derive::open::{MANIFEST_ATTEMPTS, is_superseded_file, open_checkpoint};
 use crate::derive::rebuild_online::{Purpose, rebuild_online};
+use crate::records::tables::{self, ManifestRow};
 use crate::state::State;
 use crate::state::content::{ContentReader, OwnItems};
 use crate::state::replay::replay;
 use crate::{Error, Result};
 use holotype_storage::catalog::Applied;
+use holotype_storage::codec;
 use holotype_storage::log::{Head, Log, Lsn, Transaction, Until};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -178,9 +180,10 @@ impl Core {
         if writer.state.meta.purged >= writer.state.meta.forgets {
             return Ok(());
         }
-        let _maintenance = self.maintain_within(writer)?;
+        let maintenance = self.maintain_within(writer)?;
         if writer.state.meta.purged >= writer.state.meta.forgets {
-            return Ok(());
+            // The files without it are in place already, but those before them may still be there.
+            return if maintenance.moved { self.remove_unnamed(&writer.state) } else { Ok(()) };
         }
         self.files.remove_quarantined()?;
         let state = Arc::clone(&writer.state);
@@ -191,6 +194,20 @@ impl Core {
             fresh.removed?;
         }
         Ok(())
+    }
+}
+
+impl Core {
+    /// Removes derived files that the manifest does not name. The caller has maintenance, and no job of this handle
+    /// writes any.
+    fn remove_unnamed(&self, state: &State) -> Result<()> {
+        let mut keep = Vec::new();
+        for (_, value) in state.scan(tables::MANIFEST, &[])? {
+            let row: ManifestRow = codec::decode(&value)?;
+            keep.push(self.files.of_manifest(&row, self.log.database())?.1);
+        }
+        self.files.remove_other(&keep)?;
+        self.files.sync_dirs()
     }
 }
 
