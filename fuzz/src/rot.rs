@@ -2,7 +2,7 @@
 //!
 //! Five small databases are damaged: one that was closed, one that crashed, and one each after `compact`, `forget` and
 //! `retain`. A damage flips bits, zeroes a range, cuts the file, swaps two blocks of it, puts an older file of the same
-//! database in its place, or removes it. Then the database is opened for reading and for writing, and
+//! database in its place, removes it, or puts the log and LOCK back as they were earlier. Then the database is opened for reading and for writing, and
 //!
 //! 1. opening says what is wrong, or the answers to a set of questions are the same as before the damage, or whoever
 //!    reads them is told: by the report of opening, by a note of the answer, or by an error in its place;
@@ -98,7 +98,7 @@ fn damage(disk: &SimVfs, base: &Base, random: &mut Random) -> String {
     let mut bytes = disk.bytes(path).unwrap_or_default();
     let len = bytes.len().max(1) as u64;
     let name = path.display();
-    match random.below(if base.earlier.contains_key(path) { 6 } else { 5 }) {
+    match random.below(if base.earlier.contains_key(path) { 7 } else { 6 }) {
         0 => {
             let flips = 1 + random.below(4);
             for _ in 0..flips {
@@ -137,6 +137,17 @@ fn damage(disk: &SimVfs, base: &Base, random: &mut Random) -> String {
         4 => {
             remove(disk, path);
             format!("{name} removed")
+        }
+        5 => {
+            for path in
+                names.iter().filter(|path| path.ends_with("LOCK") || path.extension().is_some_and(|it| it == "log"))
+            {
+                match base.earlier.get(path) {
+                    Some(earlier) => disk.replace(path, earlier),
+                    None => remove(disk, path),
+                }
+            }
+            "LOCK and all log files replaced by older ones".to_owned()
         }
         _ => {
             disk.replace(path, &base.earlier[path]);

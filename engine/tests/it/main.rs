@@ -30,6 +30,7 @@ mod large;
 mod life;
 mod limits;
 mod lineage;
+mod linear;
 mod memory_loop;
 mod merges;
 mod model;
