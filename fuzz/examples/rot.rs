@@ -20,7 +20,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    // What panics is told with its case.
+    // A panic is told with its case.
     std::panic::set_hook(Box::new(|_| {}));
     let (tally, broken) = rot::run(seed, count);
     let rot::Tally { unchanged, told, refused, changed } = tally;

@@ -2,7 +2,8 @@
 //!
 //! Five small databases are damaged: one that was closed, one that crashed, and one each after `compact`, `forget` and
 //! `retain`. A damage flips bits, zeroes a range, cuts the file, swaps two blocks of it, puts an older file of the same
-//! database in its place, removes it, or puts the log and LOCK back as they were earlier. Then the database is opened for reading and for writing, and
+//! database in its place, removes it, or puts the log and LOCK back as they were earlier. Then the database is opened
+//! for reading and for writing, and
 //!
 //! 1. opening says what is wrong, or the answers to a set of questions are the same as before the damage, or whoever
 //!    reads them is told: by the report of opening, by a note of the answer, or by an error in its place;
@@ -317,14 +318,14 @@ fn write(database: &Holotype, number: u64) -> holotype::Result<()> {
     let text = format!("flight {number} has price={} and a bag weight of {} kg", 400 + number, number % 5 + 18);
     let key = format!("t{number}");
     let at = number as f32;
-    let status = if number % 5 == 0 { Status::Failed } else { Status::Success };
+    let status = if number.is_multiple_of(5) { Status::Failed } else { Status::Success };
     let call = NewTrace::call(episode, "search", text).key(key.clone()).status(status);
     let call = transaction.record(call.vector(vec![1.0, at, 0.5]))?;
     let quoted = Pointer::to_key(key).quoting(format!("price={}", 400 + number));
     let fact = NewRecall::fact(format!("flight {number} costs {}", 400 + number)).key(format!("r{number}"));
     let fact = transaction.remember(fact.from(quoted).vector(vec![at, 1.0, 0.25]))?;
     transaction.claim(fact, &format!("F{}.price", number % 7), &format!("{}", 400 + number), false, &[])?;
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         transaction.mark(call, Mark::Utility(0.5, 2), Some("it helped".to_owned()))?;
     }
     transaction.commit(Durability::Sync)?;

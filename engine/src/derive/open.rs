@@ -70,7 +70,7 @@ impl RecoveredState {
 /// Opens the database in `files`. Returns its parts and the number of records that no checkpoint holds.
 pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Opened, u64)> {
     let mut lock = lock(&files, &options)?;
-    // What keeps the log from being identified is reported below.
+    // A log that cannot be identified is reported below.
     if let Ok(Some(database)) = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read) {
         lock.belongs_to(database)?;
     }

@@ -51,7 +51,7 @@ pub(crate) enum Purpose {
 /// A state on new derived files, which are in place.
 pub(crate) struct OnNewFiles {
     pub(crate) state: State,
-    /// Whether the old files could be removed. The next opening removes what is left; after a forget the next
+    /// An error if old files could not be removed. The next opening removes what is left; after a forget the next
     /// transaction does.
     pub(crate) removed: Result<()>,
 }

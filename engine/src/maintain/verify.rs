@@ -137,7 +137,7 @@ impl Holotype {
         let report = loop {
             let (snapshot, since) = (self.snapshot(), self.history_since());
             let verified = verify_all(&snapshot, &mut Pace::new(options), progress);
-            // What another process changes meanwhile may look like a fault, and is none the next time.
+            // Changes by another process may look like faults meanwhile, and are none the next time.
             if verified.as_ref().is_ok_and(|report| report.faults.is_empty()) || !self.has_moved_on(&snapshot, since) {
                 break verified?;
             }

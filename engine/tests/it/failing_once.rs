@@ -2,7 +2,7 @@
 //! compaction, a retention, a forget, a salvage. The same handle then finishes the job, or says that it must be opened
 //! again and the next one finishes it; nothing is lost, and nothing is found wrong.
 //!
-//! Backups have their own test in `space`. Handles that take turns are tried, too, and another handle goes on meanwhile.
+//! Backups have their own test in `space`. Handles that take turns are tried, too; another handle then goes on beside.
 
 use crate::observed::{everything, faults};
 use holotype::{Durability, Forget, Holotype, NewRecall, NewTrace, Options, Pointer, Space, salvage_on};
@@ -50,7 +50,7 @@ fn filled() -> SimVfs {
     sim.crash(Crash::Keep)
 }
 
-/// What is seen, but for the number of the last commit: a retention that failed late is made again in another one.
+/// All that is seen, but for the number of the last commit: a retention that failed late is made again in another one.
 fn seen(database: &Holotype) -> String {
     let mut seen = everything(&database.snapshot()).unwrap();
     seen.truncate(seen.rfind("commit ").unwrap());

@@ -38,7 +38,7 @@ fn calls(count: usize) -> Vec<(&'static str, u64)> {
     let other = Holotype::create_on(on(), "/other", options()).unwrap();
     for name in ["import", "import again"] {
         counted(name, &mut || {
-            drop(import(&other, "lines", lines.as_slice(), None, &Default::default(), &mut |_| {}).unwrap())
+            drop(import(&other, "lines", lines.as_slice(), None, &Default::default(), &mut |_| {}).unwrap());
         });
     }
     let seen = other.snapshot();

@@ -187,7 +187,8 @@ impl<'p> PointersByPlace<'p> {
         Self { all, by_place }
     }
 
-    /// Those that a line's pointer equals. A key means what has it now, or else what had it when the pointer was stored.
+    /// Those that a line's pointer equals. A key means the item that has it now, or else the one that had it when the
+    /// pointer was stored.
     fn same_as(&self, transaction: &mut Transaction<'_>, line: &Pointer) -> Result<Vec<&'p PointerRecord>> {
         let here = place(transaction, line)?
             .and_then(|(target, field, start, end)| self.by_place.get(&(target, field, start, end)).cloned());
