@@ -73,6 +73,9 @@ struct Cli {
     /// The device for batches of searches by vector: auto (a GPU if that is faster), cpu or cuda
     #[arg(long, global = true, value_name = "WHERE", default_value = "auto")]
     accelerator: Accelerator,
+    /// The folder of a model2vec model, such as potion-base-8M, that makes the vectors of texts without one
+    #[arg(long, global = true, value_name = "DIR")]
+    embedder: Option<PathBuf>,
     /// The file outside the database with its newest head, signed: a database that was rolled back or written anew
     /// since is refused [env: HOLOTYPE_WITNESS]
     #[arg(long, global = true, value_name = "FILE")]
@@ -148,7 +151,7 @@ fn main() -> ExitCode {
     }
     database::accelerate_by(cli.accelerator);
     database::witness_by(cli.witness, cli.accept_witness);
-    if let Err(failure) = interrupt::install() {
+    if let Err(failure) = database::embed_by(cli.embedder.as_deref()).and_then(|()| interrupt::install()) {
         return failure.tell(format);
     }
     match run(cli.command, format, drawing) {

@@ -142,7 +142,11 @@ impl Holotype {
         if !files.exists()? {
             return Err(Error::NotFound { path: path.to_owned() });
         }
+        let embedder = options.embedder.clone();
         let (opened, replayed) = open::open(files, options, derive)?;
+        if let Some(embedder) = embedder {
+            opened.state.check_embedder(embedder.as_ref())?;
+        }
         Ok(Holotype::start(opened, replayed))
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod attributes;
 pub(crate) mod claims;
 pub(crate) mod content;
 pub(crate) mod covered_items;
+pub(crate) mod embedder;
 pub(crate) mod episode_cache;
 pub(crate) mod extracted;
 pub(crate) mod history;

@@ -12,6 +12,7 @@ mod contests;
 mod crash;
 mod damage;
 mod documents;
+mod embedder;
 mod flips;
 mod forget;
 mod format_document;

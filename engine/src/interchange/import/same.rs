@@ -8,7 +8,6 @@ use crate::interchange::{
     self,
     line::{FieldValue, Pointer, Recall, Span, Stated, Theme, Trace, Unit},
 };
-use crate::model::embed::HashingEmbedder;
 use crate::model::item::{Attributes, Inherited};
 use crate::model::plural::counted;
 use crate::model::pointer::hex;
@@ -44,8 +43,7 @@ impl Stored {
         let content = transaction.content(id)?;
         let state = transaction.state()?;
         let episode = content.record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id.clone());
-        let embedded =
-            state.meta.space.as_ref().is_some_and(|space| HashingEmbedder::from_name(&space.model).is_some());
+        let embedded = state.fingerprint()?.is_some();
         Ok(Stored { content, attributes: state.attributes(id)?, pointers: state.pointers(id)?, episode, embedded })
     }
 
