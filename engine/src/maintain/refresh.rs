@@ -72,6 +72,7 @@ impl Holotype {
         let is_new = state.head.commit > before;
         writer.state = Arc::new(state);
         core.published.store(Arc::clone(&writer.state));
+        core.changed.notify();
         Ok(is_new)
     }
 

@@ -16,6 +16,7 @@
 pub(crate) mod batch;
 mod builder;
 mod candidates;
+pub mod condition;
 mod containers;
 mod contest;
 mod covered;
@@ -29,6 +30,7 @@ mod plan;
 mod rank;
 pub(crate) mod score;
 mod select;
+pub(crate) mod stage;
 mod why;
 mod words;
 

@@ -250,6 +250,18 @@ impl State {
         Ok(found)
     }
 
+    /// The rows of a table with a key prefix, in key order, read as they are pulled.
+    pub(crate) fn iter(&self, table: u8, prefix: &[u8]) -> impl Iterator<Item = Result<StoredRow>> + use<'_> {
+        self.rows.prefix(table, prefix).filter_map(move |row| match row {
+            Ok((key, value)) => match self.includes(table, &key, &value) {
+                Ok(true) => Some(Ok((key, value))),
+                Ok(false) => None,
+                Err(error) => Some(Err(error)),
+            },
+            Err(error) => Some(Err(error.into())),
+        })
+    }
+
     /// The first `most` rows of a table with a key prefix.
     pub(crate) fn scan_some(&self, table: u8, prefix: &[u8], most: usize) -> Result<Vec<StoredRow>> {
         let mut found = Vec::new();

@@ -3,7 +3,9 @@
 mod adjacency;
 mod auditing;
 mod batch;
+mod builder;
 mod bulk;
+mod changes;
 mod citations;
 mod cited_recall;
 mod concurrency;
