@@ -120,3 +120,8 @@ pub use write::transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transacti
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The programs of the guide, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/rust.md")]
+struct Guide;

@@ -144,8 +144,10 @@ const CLAUSES: &[(Built, &str)] = &[
     (|r| r.returns(["key", "score", "citations"]), "return key, score, citations"),
 ];
 
+type Made = fn() -> holotype::condition::Condition;
+
 /// Every test of a predicate.
-const CONDITIONS: &[(fn() -> holotype::condition::Condition, &str)] = &[
+const CONDITIONS: &[(Made, &str)] = &[
     (|| attribute("step").is(4), "step = 4"),
     (|| attribute("tool").is_not("search"), "tool != 'search'"),
     (|| attribute("step").below(4) | attribute("step").at_least(28), "step < 4 or step >= 28"),
