@@ -16,7 +16,12 @@ pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
 
 /// Opens a database to write to it, in turns with whoever else has it open.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options { exclusive: false, ..options() })
+    to_write_with(path, options())
+}
+
+/// Opens a database to write to it with these options, in turns with whoever else has it open.
+pub(crate) fn to_write_with(path: &Path, options: Options) -> Result<Holotype, Failure> {
+    open(path, Options { exclusive: false, ..options })
 }
 
 /// `--accept-damage`, which every command understands.

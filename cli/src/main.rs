@@ -40,6 +40,7 @@ mod params;
 mod prove;
 mod query;
 mod rebuild;
+mod reembed;
 mod render;
 mod repl;
 mod retain;
@@ -129,6 +130,8 @@ enum Command {
     Salvage(salvage::Args),
     /// Rebuild every derived file from the log
     Rebuild(rebuild::Args),
+    /// Make all vectors anew with the model of --embedder, visible in one step
+    Reembed(reembed::Args),
     /// Compute HiMPO advantages of memory writes from log-probabilities
     Credit(credit::Args),
     /// Fit the router of escalations, label its decisions, and have a database use it
@@ -189,6 +192,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Backup(args) => backup::run(&args, format),
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
+        Command::Reembed(args) => reembed::run(&args, format),
         Command::Credit(args) => credit::run(&args),
         Command::Judge(args) => judge::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),

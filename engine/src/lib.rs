@@ -77,6 +77,7 @@ pub use error::{Error, ErrorClass, ErrorPlace, Result, UnknownName};
 pub use holotype_storage::log::Head;
 pub use maintain::backup::BackupReport;
 pub use maintain::changes::{Change, Changes, CommittedChange, Subscription};
+pub use maintain::reembed::{ReembedOptions, ReembedReport};
 pub use maintain::retain::RetainReport;
 pub use maintain::salvage::{Lost, SalvageReport, salvage, salvage_on};
 pub use maintain::stats::{ContentStats, LimitUse, Stats};

@@ -126,6 +126,8 @@ fn from_log(core: &Core, state: &State) -> Result<State> {
     }
     fresh.extract_pending(&ContentReader { log: Arc::clone(&core.log), own: OwnItems::new() })?;
     fresh.meta.purged = fresh.meta.forgets;
+    // The segments of `state` have the vectors in force.
+    fresh.vectors_due = false;
     Ok(fresh)
 }
 

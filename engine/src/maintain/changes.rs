@@ -159,6 +159,8 @@ pub enum Change {
     },
     /// The embedding space was defined.
     SpaceDefined(Space),
+    /// All vectors were made anew, in this space.
+    Reembedded(Space),
     /// A receipt was stored.
     Receipt {
         /// Its id.
@@ -244,6 +246,7 @@ fn changes_of(record: Record) -> Result<Vec<Change>> {
         Record::Page(page) => Change::Page { key: page.key, summarised: page.summarised },
         Record::Setting(setting) => Change::Set { name: setting.name, value: setting.value },
         Record::Space(space) => Change::SpaceDefined(Space::try_from(&space)?),
+        Record::Reembed(record) => Change::Reembedded(Space::try_from(&record.space)?),
         Record::Receipt(receipt) => Change::Receipt { id: receipt::id(receipt.number) },
         Record::Forget(forget) => {
             let because = forget.because;
@@ -251,6 +254,7 @@ fn changes_of(record: Record) -> Result<Vec<Change>> {
             return Ok(forget.items.into_iter().map(forgotten).collect());
         }
         Record::Chunk(_)
+        | Record::Vector(_)
         | Record::Read(_)
         | Record::Replacement(_)
         | Record::Retained(_)

@@ -2,6 +2,7 @@
 
 pub(crate) mod backup;
 pub(crate) mod changes;
+pub(crate) mod reembed;
 pub(crate) mod refresh;
 pub(crate) mod retain;
 pub(crate) mod salvage;

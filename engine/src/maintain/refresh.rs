@@ -111,7 +111,9 @@ impl Holotype {
             records += transaction.records.len() as u64;
             replay(state, &transaction.try_into()?)
         })?;
-        state.extract_pending(&ContentReader { log: Arc::clone(&self.core.log), own: OwnItems::new() })?;
+        let reader = ContentReader { log: Arc::clone(&self.core.log), own: OwnItems::new() };
+        state.extract_pending(&reader)?;
+        state.reload_vectors(&reader)?;
         state.prepare_vectors()?;
         Ok(records)
     }

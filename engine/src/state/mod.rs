@@ -29,6 +29,7 @@ pub(crate) mod reader_position;
 pub(crate) mod record_tree;
 pub(crate) mod replay;
 pub(crate) mod settings;
+pub(crate) mod vectors;
 
 use crate::extract::ExtractOptions;
 use crate::model::edge::Edge;
@@ -94,6 +95,8 @@ pub(crate) struct State {
     pub(crate) is_past: bool,
     /// Transactions of the log that replay could not apply and skipped, with the reason; those of this opening only.
     pub(crate) skipped: Vec<String>,
+    /// The vectors of the index were dropped, and are read again from the log.
+    pub(crate) vectors_due: bool,
     /// The episode written last. Until the state is settled it may be newer than the episode's row.
     pub(crate) episode_cache: Option<EpisodeCache>,
     pub(crate) lookup_cache: LookupCache,
@@ -143,6 +146,7 @@ impl State {
             committed_totals: Default::default(),
             is_past: false,
             skipped: Vec::new(),
+            vectors_due: false,
             episode_cache: None,
             lookup_cache: Default::default(),
         })

@@ -192,6 +192,11 @@ impl<'db> Transaction<'db> {
         self.reader().read(&self.state, id)
     }
 
+    /// The stored vector of an item.
+    pub(crate) fn stored_vector(&self, id: ItemId) -> Result<Option<Vec<u8>>> {
+        self.reader().vector(&self.state, id)
+    }
+
     /// Accepts generated keys from callers: those of the database that an export came from.
     pub(crate) fn accept_generated_keys(&mut self) {
         self.accepts_generated_keys = true;
@@ -506,6 +511,10 @@ impl<'db> Transaction<'db> {
         let Transaction { core, mut writer, state, records, bytes, page, turn, .. } = self;
         if forgets {
             core.complete_forget(writer, state, &redaction, turn)?;
+            return Ok(commit);
+        }
+        if state.vectors_due {
+            core.complete_reembed(writer, state, turn)?;
             return Ok(commit);
         }
         writer.open_page = page;

@@ -44,6 +44,7 @@ mod pruning;
 mod readers;
 mod rebuild;
 mod recall;
+mod reembed;
 mod reference;
 mod refusals;
 mod retain;

@@ -106,4 +106,14 @@ fn a_model_in_a_folder_makes_the_vectors_and_another_one_is_refused() {
     assert!(refused.stderr.contains("reembed"), "{refused:#?}");
     let missing = place.run(&["query", "memory.holo", "recall 'a night train'", "--embedder", "nowhere"]);
     assert!(missing.status != 0 && missing.stderr.contains("config.json"), "{missing:#?}");
+
+    let refused = place.run(&["reembed", "memory.holo"]);
+    assert!(refused.status == 2 && refused.stderr.contains("--embedder"), "{refused:#?}");
+    let run = place.run(&["reembed", "memory.holo", "--embedder", &other]).ok();
+    assert!(run.stdout.contains("quantized (4 x f32, cosine)"), "{run:#?}");
+    place.run(&["query", "memory.holo", "recall 'a night train'", "--embedder", &other]).ok();
+    place.run(&["reembed", "memory.holo", "--built-in", "hashing-v1-64", "--format", "json"]).ok();
+    let stats = place.run(&["stats", "memory.holo", "--format", "json"]).json();
+    assert_eq!(stats["embedding space"], "hashing-v1-64 (64 x f32, cosine)", "{stats}");
+    place.run(&["verify", "memory.holo"]).ok();
 }

@@ -19,6 +19,7 @@ use crate::state::content::Content;
 use crate::write::transaction::Transaction;
 use crate::{Edge, ItemId, Kind, Origin, Result, Source, Status};
 use std::fmt::Display;
+use std::sync::Arc;
 
 /// The first member in which a line and a stored item differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,10 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn read(transaction: &mut Transaction<'_>, id: ItemId) -> Result<Stored> {
-        let content = transaction.content(id)?;
+        let mut content = transaction.content(id)?;
+        if transaction.state()?.vector_epoch()?.is_some() {
+            Arc::make_mut(&mut content.record).vector = transaction.stored_vector(id)?;
+        }
         let state = transaction.state()?;
         let episode = content.record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id.clone());
         let embedded = state.fingerprint()?.is_some();

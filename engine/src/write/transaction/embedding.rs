@@ -7,6 +7,7 @@ use crate::model::item::ItemId;
 use crate::model::space::Space;
 use crate::records::record::{FieldValue, Record, SettingRecord};
 use crate::state::embedder::{FINGERPRINT, canonical};
+use crate::state::pages::is_event;
 use crate::write::draft::{NewRecall, NewTrace};
 
 impl Transaction<'_> {
@@ -57,7 +58,7 @@ impl Transaction<'_> {
 
     /// The vector of the text of a new trace by the embedder of the options.
     pub(super) fn trace_vector(&mut self, trace: &NewTrace) -> Result<Option<Vec<f32>>> {
-        match text_of(trace) {
+        match text_of(trace).filter(|_| !is_event(trace.tool.as_deref())) {
             Some(text) => self.configured_vector(text),
             None => Ok(None),
         }

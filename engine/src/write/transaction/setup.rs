@@ -14,7 +14,7 @@ impl Transaction<'_> {
             return Ok(());
         }
         if name == embedder::FINGERPRINT
-            && let Some(recorded) = self.state.fingerprint()?
+            && let Some(recorded) = self.state.fingerprint()?.filter(|recorded| *recorded != value)
         {
             return Err(Error::OtherEmbedder { recorded, given: value });
         }
