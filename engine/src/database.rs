@@ -36,6 +36,7 @@ impl Holotype {
         }
         if let Some(space) = &options.space {
             space.check()?;
+            options.check_space(space)?;
         }
         if let Some(profile) = &options.profile {
             crate::state::settings::canonical("profile", profile)?;

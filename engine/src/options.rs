@@ -1,6 +1,6 @@
 //! Options of creating and opening a database.
 
-use crate::model::embed::Embedder;
+use crate::model::embed::{self, Embedder};
 use crate::model::quarantine::{Detector, InstructionDetector};
 use crate::model::space::Space;
 use crate::model::time::Clock;
@@ -191,6 +191,14 @@ impl Options {
     /// ```
     pub fn embedder(self, embedder: impl Embedder + 'static) -> Self {
         Options { embedder: Some(Arc::new(embedder)), ..self }
+    }
+
+    /// Refuses a space that the embedder makes no vectors for.
+    pub(crate) fn check_space(&self, space: &Space) -> crate::Result<()> {
+        match &self.embedder {
+            Some(embedder) => embed::check_space(space, embedder.as_ref()),
+            None => Ok(()),
+        }
     }
 
     /// The options of the catalog that follow from these.

@@ -39,7 +39,7 @@ use holotype_index::{TailView, VectorTail};
 use holotype_storage::SmallBytes;
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
-use holotype_storage::features::Access;
+use holotype_storage::features::{Access, VECTORS_APART};
 use holotype_storage::log::{Head, Leaf, Log};
 use holotype_storage::overlay::{Overlay, RowKey, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,6 +172,9 @@ impl Rebuilt {
         // An empty log has no checkpoint.
         if state.head.commit.0 > 0 {
             self.catalog.checkpoint(rows, &applied_at(state.head)?)?;
+        }
+        if state.vector_epoch()?.is_some() {
+            self.catalog.set_incompatible(VECTORS_APART)?;
         }
         self.catalog.put_in_place(files.vfs.as_ref())?;
         let keep: Vec<PathBuf> = self.changes.paths(files).collect();

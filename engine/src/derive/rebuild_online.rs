@@ -33,6 +33,7 @@ use holotype_index::{BuildOptions, TailView, VectorSegment, build_segment};
 use holotype_storage::catalog::Catalog;
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
+use holotype_storage::features::VECTORS_APART;
 use holotype_storage::overlay::{RowKey, View};
 use holotype_storage::segment_file::{FileIdentity, SegmentFile};
 use std::path::PathBuf;
@@ -97,6 +98,9 @@ fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, purpose: Purpos
         Catalog::discard(core.files.vfs.as_ref(), &core.files.catalog());
         core.files.remove(&keep)?;
         return Ok(None);
+    }
+    if fresh.vector_epoch()?.is_some() {
+        catalog.set_incompatible(VECTORS_APART)?;
     }
     catalog.put_in_place(core.files.vfs.as_ref())?;
     let catalog = Arc::new(catalog);

@@ -90,10 +90,7 @@ impl Holotype {
     /// call put new vectors in force meanwhile; those of [`Holotype::begin`] and [`Transaction::commit`].
     pub fn reembed(&self, space: &Space, embedder: &dyn Embedder, options: &ReembedOptions) -> Result<ReembedReport> {
         space.check()?;
-        if space.dim != embedder.dimensions() {
-            let (given, dim) = (space.dim, embedder.dimensions());
-            return Err(Error::Vector(format!("the space has {given} dimensions, and the embedder {dim}")));
-        }
+        embed::check_space(space, embedder)?;
         let fingerprint = canonical(&embedder.fingerprint())?;
         let epoch = self.snapshot().state.next_vector_epoch(&fingerprint)?;
         let mut work = Reembedding { space, embedder, epoch, fingerprint, report: ReembedReport::default() };

@@ -42,6 +42,7 @@
 
 pub use crate::model::hashing::{DEFAULT_DIM, HashingEmbedder};
 use crate::model::plural::counted;
+use crate::model::space::Space;
 #[cfg(feature = "embed-static")]
 pub use crate::model::static_embedder::StaticEmbedder;
 use crate::{Error, Result};
@@ -120,6 +121,17 @@ impl<E: Embedder + ?Sized> Embedder for Arc<E> {
 impl From<EmbedError> for Error {
     fn from(error: EmbedError) -> Error {
         Error::Embedder { reason: error.message }
+    }
+}
+
+/// Refuses a space of another dimension than the embedder's.
+///
+/// # Errors
+/// [`Error::Vector`].
+pub(crate) fn check_space(space: &Space, embedder: &dyn Embedder) -> Result<()> {
+    match (space.dim, embedder.dimensions()) {
+        (given, dim) if given == dim => Ok(()),
+        (given, dim) => Err(Error::Vector(format!("the space has {given} dimensions, and the embedder {dim}"))),
     }
 }
 

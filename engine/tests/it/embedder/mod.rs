@@ -165,6 +165,8 @@ fn spaces_of_the_built_in_embedder_and_of_other_dimensions_are_refused_too() {
         let error = Holotype::open(&path, options(&letters())).unwrap_err();
         assert_eq!(error.code(), code, "{error}");
     }
+    let narrow = Options { space: Some(Space::new("mine", 3)), ..options(&letters()) };
+    assert_eq!(Holotype::create(dir.path().join("narrow"), narrow).unwrap_err().code(), "vector");
     // A space of one's own name and the right dimension is taken.
     let path = dir.path().join("mine");
     Holotype::create(&path, Options::with_space(Space::new("mine", 2))).unwrap().close().unwrap();
