@@ -283,8 +283,8 @@ impl Snapshot {
     /// The changes of the commits after `since`, up to this snapshot, in the order in which they were made; 0 for all.
     ///
     /// # Errors
-    /// [`Error::FutureCommit`]; [`Error::BeforeHistory`] if `retain` removed some of them: read the whole database then,
-    /// and continue from its commit.
+    /// [`Error::FutureCommit`]; [`Error::BeforeHistory`] if `retain` removed some of them: read the whole database
+    /// then, and continue from its commit.
     pub fn changes(&self, since: u64) -> Result<Changes> {
         let newest = self.commit();
         if since > newest {
@@ -350,8 +350,8 @@ impl Holotype {
     /// Waits until a commit after `since` can be read, for `timeout` at most; false if there is none by then.
     ///
     /// A commit of this process wakes the waiting thread at once. A handle that is open for reading, or in turns with
-    /// others ([`Options::shared`](crate::Options::shared)), also looks after commits of other processes, every 50 ms at
-    /// least.
+    /// others ([`Options::shared`](crate::Options::shared)), also looks after commits of other processes, every 50 ms
+    /// at least.
     ///
     /// # Errors
     /// [`Error::TransactionOpen`] if this thread has a transaction open, whose commit it would wait for; those of

@@ -27,7 +27,8 @@ impl Snapshot {
     /// #     transaction.record(NewTrace::turn("trip-42", key).key(key))?;
     /// # }
     /// # transaction.commit(Durability::Sync)?;
-    /// let keys: Vec<String> = database.snapshot().scan("b").map(|item| Ok(item?.key)).collect::<holotype::Result<_>>()?;
+    /// let snapshot = database.snapshot();
+    /// let keys: Vec<String> = snapshot.scan("b").map(|item| Ok(item?.key)).collect::<holotype::Result<_>>()?;
     /// assert_eq!(keys, ["b1", "b2"]);
     /// # Ok::<(), holotype::Error>(())
     /// ```

@@ -29,7 +29,7 @@
 //! | `CHANGE_INDEX` | subject u8, number u32, until u64 | empty: what changed in which commit |
 //! | `EXTRACTED` | item u32, or empty | its extracted claims, or what is pending (see `extracted`) |
 //! | `CONTEST_EXTRACTED` | contest, item u32, ordinal u8 | the value of an extracted claim |
-//! | `VECTOR` | item u32, epoch u64; or empty | log position u64 and whether it has one; the epoch in force and its bound (see `vectors`) |
+//! | `VECTOR` | item u32, epoch u64; or empty | position and presence; the epoch in force, its bound (see `vectors`) |
 //! | `TREE` | level u8, number u64 | hashes of subtrees of the tree over all records, written at checkpoints (see `proof::tree`) |
 
 use crate::records::record::{ClaimRecord, PointerRecord, SpaceRecord};

@@ -6,8 +6,8 @@
 //!     items below the bound have the vectors of the epoch, or none; later ones have those of their own records
 //! ```
 //!
-//! The *epoch* follows from the fingerprint of the model and from the epoch before, so that a process that goes on after
-//! a kill finds what it wrote, and another model finds nothing of it. Applying a `reembed` record drops the vectors of
+//! The *epoch* follows from the fingerprint of the model and from the epoch before: a process that goes on after a kill
+//! finds what it wrote, and another model finds nothing of it. Applying a `reembed` record drops the vectors of
 //! the index. [`State::reload_vectors`] reads the new ones from the log; a rebuild collects them as they pass.
 //!
 //! It counts as a forget without erasure: derived files that were written before are rebuilt after a crash.
@@ -23,7 +23,7 @@ use crate::state::{LookupCache, State};
 use holotype_index::VectorTail;
 use std::sync::Arc;
 
-/// Where the vector of an item in an epoch stands: the log position of its record, and whether it has one.
+/// A vector of an item in an epoch: the log position of its record, and true if the item has one.
 type VectorRow = (u64, bool);
 
 /// The epoch in force, and the first item whose own record has its vector.

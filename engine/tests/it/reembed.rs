@@ -128,7 +128,7 @@ fn all_vectors_change_at_once_and_old_snapshots_keep_theirs() {
     assert_eq!(faults(&database), [""; 0]);
     drop((before, watching));
 
-    // What is written afterwards is of the new space, and stays with it in every way the files can be made again.
+    // Later items are of the new space, and stay so in every way in which the files can be made again.
     database.close().unwrap();
     let error = Holotype::open_on(Arc::clone(&vfs), DATABASE, with_old()).unwrap_err();
     assert_eq!(error.code(), "other-embedder");

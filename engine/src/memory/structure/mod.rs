@@ -23,7 +23,7 @@ pub use merging::{FactMerger, MergeByWords, MergedFact, Relation};
 pub use reflecting::{ReflectByWords, Reflection, Reflector};
 pub use sentences::sentences;
 
-pub use crate::model::embed::Embedder;
+pub use crate::memory::embedder::Embedder;
 use crate::{Error, Result};
 use std::ops::Range;
 

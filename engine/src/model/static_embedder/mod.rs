@@ -49,7 +49,7 @@ pub struct StaticEmbedder {
     config: Config,
 }
 
-/// What `config.json` states.
+/// The content of `config.json`.
 #[derive(Debug, Clone, Copy)]
 struct Config {
     /// Vectors have length 1.
