@@ -16,6 +16,7 @@
 pub(crate) mod batch;
 mod builder;
 mod candidates;
+pub mod condition;
 mod containers;
 mod contest;
 mod covered;
@@ -30,6 +31,7 @@ mod rank;
 mod restated;
 pub(crate) mod score;
 mod select;
+pub(crate) mod stage;
 mod why;
 mod words;
 
