@@ -10,8 +10,8 @@
 //! after
 //! ```
 //!
-//! Where claims answer (profile `default`), w is [`NAMED_CLAIM`] more for an item other than a turn with a claim whose
-//! subject and attribute the question names.
+//! In the profile `default`, w is [`NAMED_CLAIM`] more for an item other than a turn with a claim whose subject and
+//! attribute the question names.
 //!
 //! A recall paraphrases its trace, so its words and its vector describe the trace too; an answer follows its
 //! question. The statistics (idf, average length) are those of the layer's own documents. Measured on real
@@ -32,7 +32,7 @@ use std::collections::HashMap;
 
 /// The shares of the context weight for the first and second neighbour on each side.
 const NEIGHBOUR_SHARES: [f32; 2] = [0.5, 0.25];
-/// What a claim that the question names adds to w. Between answers about one subject, w and similarity differ by less.
+/// A claim that the question names adds so much to w. Between answers about one subject, w and similarity differ by less.
 const NAMED_CLAIM: f32 = 0.5;
 /// Maximum id distance of a neighbour.
 const MAX_NEIGHBOUR_DISTANCE: u32 = 16;
