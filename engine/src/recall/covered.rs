@@ -2,8 +2,8 @@
 //! is an answer)?
 //!
 //! The names of a question are its words of letters and digits (`UA123`) and its capitalised words, but for those that
-//! open a sentence or say when. If half of them or more occur nowhere in scope, neither in a text nor as a speaker, then
-//! the question is about something else, however near the nearest row is.
+//! open a sentence or say when. If half of them or more occur nowhere in scope, neither in a text nor as a speaker, the
+//! question is about something else, however near the nearest row is.
 //!
 //! Cost: one look-up in the word index for each name.
 
