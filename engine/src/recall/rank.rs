@@ -32,7 +32,7 @@ use std::collections::HashMap;
 
 /// The shares of the context weight for the first and second neighbour on each side.
 const NEIGHBOUR_SHARES: [f32; 2] = [0.5, 0.25];
-/// A claim that the question names adds so much to w: more than w and similarity differ between answers about one thing.
+/// A claim that the question names adds so much to w: answers about one thing differ by less in w and similarity.
 const NAMED_CLAIM: f32 = 0.5;
 /// Maximum id distance of a neighbour.
 const MAX_NEIGHBOUR_DISTANCE: u32 = 16;
