@@ -23,6 +23,7 @@
 //! cargo run --release -p holotype-bench -- verify
 //! cargo run --release -p holotype-bench -- processes
 //! cargo run --release -p holotype-bench -- language
+//! cargo run --release -p holotype-bench -- embed --model DIR
 //! cargo run --release -p holotype-bench -- history --append docs/performance.md --commit COMMIT
 //! cargo run --release -p holotype-bench -- compare OTHER_BUILD/holotype-bench --pairs 15
 //! cargo run --release -p holotype-bench -- smoke
@@ -35,6 +36,7 @@ mod append;
 mod batch;
 mod cuda;
 mod dataset;
+mod embed;
 mod epistemic;
 mod history;
 mod ingest;
@@ -115,6 +117,8 @@ enum Bench {
     Processes(processes::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
     Language(language::Arguments),
+    /// The static embedder: short texts a second of one core.
+    Embed(embed::Arguments),
     /// The tracked figures, from data made on the spot; with `--append`, as rows of a table.
     History(history::HistoryArguments),
     /// The tracked figures of another build beside those of this one: ratios of interleaved pairs.
@@ -144,6 +148,7 @@ fn main() -> ExitCode {
         Bench::Verify(arguments) => verify::run(&arguments),
         Bench::Processes(arguments) => processes::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
+        Bench::Embed(arguments) => embed::run(&arguments),
         Bench::History(arguments) => history::run(&arguments),
         Bench::Compare(arguments) => history::compare(&arguments),
         Bench::Smoke => smoke::run(),
