@@ -18,7 +18,7 @@ use crate::core::handle::Holotype;
 use crate::core::turns::TurnGuard;
 use crate::core::{Core, Writer};
 use crate::derive::merge;
-use crate::derive::rebuild_online::{Purpose, rebuild_online};
+use crate::derive::rebuild_online::{OnNewFiles, Purpose, rebuild_online};
 use crate::model::embed::{self, Embedder};
 use crate::model::item::ItemId;
 use crate::model::space::Space;
@@ -214,7 +214,7 @@ impl Core {
         self.record_durable(state.head);
         let made = self.rebuilt_after_reembed(&mut writer, &state);
         let (state, made) = match made {
-            Ok(fresh) => (fresh.unwrap_or(state), Ok(())),
+            Ok(fresh) => fresh.map_or((state, Ok(())), |fresh| (fresh.state, fresh.removed)),
             Err(error) => (state, Err(error)),
         };
         self.replace(&mut writer, state);
@@ -226,7 +226,7 @@ impl Core {
         made
     }
 
-    fn rebuilt_after_reembed(self: &Arc<Self>, writer: &mut Writer, state: &State) -> Result<Option<State>> {
+    fn rebuilt_after_reembed(self: &Arc<Self>, writer: &mut Writer, state: &State) -> Result<Option<OnNewFiles>> {
         let maintenance = self.maintain_within(writer)?;
         let moved = maintenance.moved.then(|| Arc::clone(&writer.state));
         rebuild_online(self, writer, moved.as_deref().unwrap_or(state), Purpose::Forget)
