@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,8 @@ def create(
     :param embedder: makes the vectors of texts that come without one.
     :param options: those of the Rust interface by name, such as ``memory_limit`` or ``write_timeout`` (seconds).
     """
-    return _open("create", path, embedder, {**options, "space": space_of(embedder, Space.of(space)), "profile": profile})
+    given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
+    return _open("create", path, embedder, given)
 
 
 def open(
@@ -118,7 +119,9 @@ class Database(Reading):
         self._native = native
         self._embedder = embedder
 
-    def _run(self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool) -> list[Answer | Table]:
+    def _run(
+        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+    ) -> list[Answer | Table]:
         return self._native.run(script, None if params is None else dict(params), limits, single)
 
     # ---- writing ----
@@ -151,6 +154,10 @@ class Database(Reading):
     def get(self, item: str | int) -> Item | None:
         """The item of a key or number; ``None`` if there is none."""
         return self._native.snapshot().get(item)
+
+    def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
+        """The items of keys or numbers, in their order; ``None`` for one that there is not."""
+        return self._native.snapshot().get_many(list(items))
 
     def citations(self, item: str | int) -> list[Citation]:
         """The pointers of an item, each read and hashed again."""

@@ -114,7 +114,8 @@ def _row_cells(row: Row) -> str:
     return "<tr>" + "".join(map(_cell, cells)) + "</tr>"
 
 
-_ROW_HEAD = "<tr>" + "".join(_cell(name, "th") for name in ("score", "key", "kind", "text", "state", "evidence")) + "</tr>"
+_COLUMNS = ("score", "key", "kind", "text", "state", "evidence")
+_ROW_HEAD = "<tr>" + "".join(_cell(name, "th") for name in _COLUMNS) + "</tr>"
 
 
 def row_html(row: Row) -> str:
@@ -134,7 +135,8 @@ def answer_html(answer: Answer) -> str:
 
 def table_html(table: Table) -> str:
     head = "".join(_cell(escape(_plain(name)), "th") for name in table.columns)
-    rows = "".join("<tr>" + "".join(_cell(escape(_plain(value))) for value in row) + "</tr>" for row in table.rows[:MAX_ROWS])
+    shown = [[_cell(escape(_plain(value))) for value in row] for row in table.rows[:MAX_ROWS]]
+    rows = "".join("<tr>" + "".join(cells) + "</tr>" for cells in shown)
     more = [f"{len(table) - MAX_ROWS} rows not shown"] if len(table) > MAX_ROWS else []
     notes = "".join(f"<div>{escape(_plain(note))}</div>" for note in more + table.notes)
     return f"<table><tr>{head}</tr>{rows}</table>{notes}"

@@ -23,7 +23,9 @@ class Reading:
 
     _embedder: Embedder | None
 
-    def _run(self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool) -> list[Answer | Table]:
+    def _run(
+        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+    ) -> list[Answer | Table]:
         raise NotImplementedError
 
     def query(
@@ -141,7 +143,8 @@ class Reading:
             statement.clause("with receipt")
         if returns is not None:
             statement.clause("return " + ", ".join(_name("column", name) for name in returns))
-        return cast(Answer, self._run(" ".join(statement.words), statement.params, _limits(timeout, None, None), True)[0])
+        limits = _limits(timeout, None, None)
+        return cast(Answer, self._run(" ".join(statement.words), statement.params, limits, True)[0])
 
 
 class _Statement:
@@ -181,7 +184,8 @@ class _Statement:
             self.clause("score " + ", ".join(parts))
 
     def reader(self, step: int | None, time: Any, version: str | None) -> None:
-        moments = [(unit, value) for unit, value in (("step", step), ("time", time), ("version", version)) if value is not None]
+        given = (("step", step), ("time", time), ("version", version))
+        moments = [(unit, value) for unit, value in given if value is not None]
         if moments:
             self.clause("at " + ", ".join(f"{unit} {self.value(unit, value)}" for unit, value in moments))
 

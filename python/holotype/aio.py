@@ -28,6 +28,8 @@ from .errors import TransactionError
 
 __all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_create"]
 
+_WAITS_FOR_THE_WRITER = {"query", "script", "recall", "stats", "verify", "checkpoint", "backup"}
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -115,6 +117,10 @@ class Transaction(_Reading):
         """As :meth:`holotype.Transaction.record_many`."""
         return await self._call(self.sync.record_many, traces, vectors)
 
+    async def record_columns(self, text: Any, **columns: Any) -> list[int]:
+        """As :meth:`holotype.Transaction.record_columns`."""
+        return await self._call(self.sync.record_columns, text, **columns)
+
     async def remember(self, text: str, **options: Any) -> int:
         """As :meth:`holotype.Transaction.remember`."""
         return await self._call(self.sync.remember, text, **options)
@@ -174,7 +180,7 @@ class Database(_Reading):
     def _refuse_own_transaction(self, call: Callable[..., Any]) -> None:
         """A call that may write would wait for ever for the transaction of its own task."""
         if self._writer is not None and self._writer is asyncio.current_task():
-            if getattr(call, "__name__", "") in {"query", "script", "recall", "stats", "verify", "checkpoint", "backup"}:
+            if getattr(call, "__name__", "") in _WAITS_FOR_THE_WRITER:
                 hint = "use the transaction, or leave its block first"
                 raise TransactionError(f"this task has a transaction open; {hint}", code="transaction-open", hint=hint)
 

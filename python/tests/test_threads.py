@@ -13,9 +13,9 @@ import holotype
 import pytest
 
 
-def run(program: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
-    code = textwrap.dedent(program)
-    return subprocess.Popen([sys.executable, "-c", code, *arguments], text=True, stdout=subprocess.PIPE, **options)  # type: ignore[call-overload,no-any-return]
+def run(program: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
+    return subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def fill(path: Path, count: int) -> None:

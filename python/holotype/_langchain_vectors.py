@@ -1,16 +1,4 @@
-"""LangChain: a vector store, and with it a retriever. ``pip install 'holotype[langchain]'``
-
->>> from holotype.langchain import HolotypeVectorStore
->>> from langchain_core.embeddings import DeterministicFakeEmbedding
->>> with holotype.create(path, space=holotype.Space("fake", 8)) as own:
-...     store = HolotypeVectorStore(own, DeterministicFakeEmbedding(size=8))
-...     ids = store.add_texts(["a flight to Lisbon", "a hotel"], ids=["1", "2"])
-...     store.similarity_search("a hotel", k=1)[0].id
-'2'
-
-A document is a trace of the database, found by its vector alone. ``similarity_search(..., words=1.0)`` adds words, and
-``db.recall`` finds the same traces with everything else that the database knows.
-"""
+"""LangChain's vector store in a Holotype database."""
 
 from __future__ import annotations
 
@@ -27,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from ._database import Database
 from ._documents import Documents, key_of
 from ._native import Item
-from .errors import Error
+from ._snapshot import Snapshot
 
 __all__ = ["HolotypeVectorStore"]
 
@@ -86,17 +74,25 @@ class HolotypeVectorStore(VectorStore):
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Deletes documents; unknown ids are no error. Without ids it deletes all."""
-        with self._documents.begin() as tx:
-            keys = self._documents.keys(tx, self._key("")) if ids is None else [self._key(id) for id in ids]
-            self._documents.delete(tx, keys)
+        self._delete(ids)
         return True
+
+    def _delete(self, ids: list[str] | None) -> list[str]:
+        """Deletes documents and returns the ids of those that there were; unknown without ``ids``."""
+        with self._documents.begin() as tx:
+            if ids is None:
+                self._documents.delete(tx, self._documents.keys(tx, self._key("")))
+                return []
+            known = [id for id in dict.fromkeys(ids) if self._documents.get(tx, self._key(id)) is not None]
+            self._documents.delete(tx, [self._key(id) for id in ids])
+            return known
 
     # ---- reading ----
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The documents of ids, without those that are unknown."""
-        view = self._documents.view()
-        found = (self._documents.get(view, self._key(id)) for id in ids)
+        keys = [self._key(id) for id in ids]
+        found = self._documents.read(lambda view: [self._documents.get(view, key) for key in keys])
         return [_document(item) for item in found if item is not None]
 
     def similarity_search(self, query: str, k: int = 4, *, words: float = 0.0, **kwargs: Any) -> list[Document]:
@@ -124,28 +120,24 @@ class HolotypeVectorStore(VectorStore):
         params: dict[str, Any] | None = None,
     ) -> list[tuple[Document, float]]:
         """``where`` is a predicate of the recall language with its ``params``."""
-        while True:
-            view = self._documents.view()
+
+        def search(view: Snapshot) -> list[tuple[Document, float]]:
             if self._episode not in view.episodes(self._episode, most=1):
                 return []
-            try:
-                answer = view.recall(
-                    text,
-                    vector=vector,
-                    episode=self._episode,
-                    through=f"traces {k} by near, words pool {max(64, 10 * k)}" if text else f"traces {k} by near",
-                    where=where,
-                    params=params,
-                    score=f"similarity 1, words {words}" if text else "similarity 1",
-                    relax_below=0,
-                    limit=k,
-                )
-                found = [(view[row.item], row.score) for row in answer]
-                return [(_document(item), score) for item, score in found]
-            except Error as error:
-                # Something was erased meanwhile; a new view is as good.
-                if error.code != "snapshot-forgotten":
-                    raise
+            answer = view.recall(
+                text,
+                vector=vector,
+                episode=self._episode,
+                through=f"traces {k} by near, words pool {max(64, 10 * k)}" if text else f"traces {k} by near",
+                where=where,
+                params=params,
+                score=f"similarity 1, words {words}" if text else "similarity 1",
+                relax_below=0,
+                limit=k,
+            )
+            return [(_document(view[row.item]), row.score) for row in answer]
+
+        return self._documents.read(search)
 
     def _select_relevance_score_fn(self) -> Any:
         # The score of a cosine space, from -1 to 1.
