@@ -33,12 +33,13 @@ def create(
     embedder: Embedder | None = None,
     **options: Any,
 ) -> Database:
-    """Creates a database at a path where nothing is.
+    """Creates a database at a path where nothing is, and opens it.
 
     :param space: the embedding space of its vectors. ``"hashing-v1-256"`` is built in and needs no model.
     :param profile: the score profile of statements that name none: ``agent`` or ``archive``.
     :param embedder: makes the vectors of texts that come without one.
-    :param options: those of the Rust interface by name, such as ``memory_limit`` or ``write_timeout`` (seconds).
+    :param options: ``shared`` as in :func:`open`, and those of the Rust interface by name, such as ``memory_limit`` or
+        ``write_timeout`` (seconds).
     """
     given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
     return _open("create", path, embedder, given)
@@ -48,11 +49,22 @@ def open(
     path: Path,
     *,
     read_only: bool = False,
+    shared: bool = False,
     embedder: Embedder | None = None,
     **options: Any,
 ) -> Database:
-    """Opens a database. One process may have it open for writing; any number for reading."""
-    return _open("open", path, embedder, {**options, "read_only": read_only})
+    """Opens a database. One process may have it open for writing; any number for reading.
+
+    :param shared: write by turns with other processes that open it so: each takes its turn for a transaction, and
+        sees what the others have committed.
+
+    >>> with holotype.create(path, shared=True) as one, holotype.open(path, shared=True) as other:
+    ...     with other.begin() as tx:
+    ...         number = tx.record("Book it.", episode="trip-42", key="t1")
+    ...     one["t1"].text
+    'Book it.'
+    """
+    return _open("open", path, embedder, {**options, "read_only": read_only, "shared": shared})
 
 
 def open_or_create(
