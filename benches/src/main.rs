@@ -22,6 +22,7 @@
 //! cargo run --release -p holotype-bench --features cuda -- cuda
 //! cargo run --release -p holotype-bench -- verify
 //! cargo run --release -p holotype-bench -- processes
+//! cargo run --release -p holotype-bench -- python --vectors F.f32 --database NEW.holo
 //! cargo run --release -p holotype-bench -- language
 //! cargo run --release -p holotype-bench -- history --append docs/performance.md --commit COMMIT
 //! cargo run --release -p holotype-bench -- compare OTHER_BUILD/holotype-bench --pairs 15
@@ -45,6 +46,7 @@ mod multihop;
 mod nothing;
 mod npy_table;
 mod processes;
+mod python;
 mod random;
 mod reopen;
 mod router;
@@ -113,6 +115,8 @@ enum Bench {
     Verify(verify::Arguments),
     /// Processes that write to one database in turns, beside one.
     Processes(processes::Arguments),
+    /// The Rust side of `python/bench.py`: the same load and recalls.
+    Python(python::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
     Language(language::Arguments),
     /// The tracked figures, from data made on the spot; with `--append`, as rows of a table.
@@ -143,6 +147,7 @@ fn main() -> ExitCode {
         Bench::Ingest(arguments) => ingest::run(&arguments),
         Bench::Verify(arguments) => verify::run(&arguments),
         Bench::Processes(arguments) => processes::run(&arguments),
+        Bench::Python(arguments) => python::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
         Bench::History(arguments) => history::run(&arguments),
         Bench::Compare(arguments) => history::compare(&arguments),
