@@ -4,7 +4,7 @@
 //! statements are those of that program.
 
 use crate::Result;
-use crate::measure::{quantile_us, round};
+use crate::measure::{cpu_time, quantile_us, round, thread_cpu_time};
 use holotype::answer::Output;
 use holotype::query::{ParamValue, Params};
 use holotype::{Durability, Holotype, Limits, NewTrace, Options, Space};
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// Loads a trace for each vector, in transactions that are not synced, and ends with a checkpoint.
 fn load(database: &Holotype, vectors: &[&[f32]]) -> Result<()> {
-    let started = Instant::now();
+    let (started, cpu) = (Instant::now(), cpu_time());
     for (batch, rows) in vectors.chunks(BATCH).enumerate() {
         let mut transaction = database.begin()?;
         for (row, vector) in rows.iter().enumerate() {
@@ -58,8 +58,11 @@ fn load(database: &Holotype, vectors: &[&[f32]]) -> Result<()> {
     }
     database.checkpoint()?;
     let seconds = started.elapsed().as_secs_f64();
-    let per_s = round(vectors.len() as f64 / seconds, 0);
-    println!("{}", json!({"bench": "python", "what": "load", "items": vectors.len(), "items_per_s": per_s}));
+    let (per_s, cpu_s) = (round(vectors.len() as f64 / seconds, 0), (cpu_time() - cpu).as_secs_f64());
+    println!(
+        "{}",
+        json!({"bench": "python", "what": "load", "items": vectors.len(), "items_per_s": per_s, "cpu_s": round(cpu_s, 3)})
+    );
     Ok(())
 }
 
@@ -67,6 +70,7 @@ fn recall(database: &Holotype, vectors: &[&[f32]], count: usize) -> Result<()> {
     let prepared = database.prepare(RECALL)?;
     let episodes = (vectors.len() / BATCH).max(1);
     let (mut totals, mut around) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let cpu = thread_cpu_time();
     for (n, vector) in vectors.iter().take(count).enumerate() {
         let started = Instant::now();
         let params = Params::from([
@@ -82,9 +86,10 @@ fn recall(database: &Holotype, vectors: &[&[f32]], count: usize) -> Result<()> {
         totals.push(started.elapsed());
         around.push(started.elapsed().saturating_sub(Duration::from_micros(answer.micros)));
     }
+    let cpu_us = (thread_cpu_time() - cpu).as_secs_f64() * 1e6 / totals.len().max(1) as f64;
     println!(
         "{}",
-        json!({"bench": "python", "what": "recall", "p50_us": round(quantile_us(&totals, 0.5), 1),
+        json!({"bench": "python", "what": "recall", "cpu_us": round(cpu_us, 1), "p50_us": round(quantile_us(&totals, 0.5), 1),
             "around_p50_us": round(quantile_us(&around, 0.5), 1)})
     );
     Ok(())
