@@ -61,7 +61,8 @@ fn load(database: &Holotype, vectors: &[&[f32]]) -> Result<()> {
     let (per_s, cpu_s) = (round(vectors.len() as f64 / seconds, 0), (cpu_time() - cpu).as_secs_f64());
     println!(
         "{}",
-        json!({"bench": "python", "what": "load", "items": vectors.len(), "items_per_s": per_s, "cpu_s": round(cpu_s, 3)})
+        json!({"bench": "python", "what": "load", "items": vectors.len(), "items_per_s": per_s,
+            "cpu_s": round(cpu_s, 3)})
     );
     Ok(())
 }
@@ -89,8 +90,8 @@ fn recall(database: &Holotype, vectors: &[&[f32]], count: usize) -> Result<()> {
     let cpu_us = (thread_cpu_time() - cpu).as_secs_f64() * 1e6 / totals.len().max(1) as f64;
     println!(
         "{}",
-        json!({"bench": "python", "what": "recall", "cpu_us": round(cpu_us, 1), "p50_us": round(quantile_us(&totals, 0.5), 1),
-            "around_p50_us": round(quantile_us(&around, 0.5), 1)})
+        json!({"bench": "python", "what": "recall", "cpu_us": round(cpu_us, 1),
+            "p50_us": round(quantile_us(&totals, 0.5), 1), "around_p50_us": round(quantile_us(&around, 0.5), 1)})
     );
     Ok(())
 }

@@ -376,8 +376,8 @@ fn verify(handle: &Holotype, bytes_per_second: Option<u64>, signals: &Signals) -
 
 // ---- options ----
 
-const KNOWN_OPTIONS: &str = "space, profile, rules, page_size, read_only, shared, accept_damage, witness, accept_witness, \
-                             max_transaction_bytes, \
+const KNOWN_OPTIONS: &str = "space, profile, rules, page_size, read_only, shared, accept_damage, witness, \
+                             accept_witness, max_transaction_bytes, \
                              checkpoint_bytes, checkpoint_records, cache_bytes, memory_limit, max_tail_bytes, \
                              max_unsealed_vectors, max_live_segments, snapshot_max_age, write_timeout, \
                              background_threads";
