@@ -1,7 +1,7 @@
 """The small values of the interface: spaces, pointers, commits, reports.
 
-They are named tuples, or written out, and no data classes: importing ``dataclasses`` alone would take as long as the rest
-of the package.
+They are named tuples, or written out, and no data classes: importing ``dataclasses`` alone would take as long as the
+rest of the package.
 """
 
 from __future__ import annotations

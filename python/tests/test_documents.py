@@ -27,7 +27,8 @@ sys.modules["sentence_transformers"] = types.SimpleNamespace(SentenceTransformer
 
 
 def blocks(document: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize(("document", "least"), [("README.md", 1), ("python/README.md", 1), ("docs/python.md", 7)])
@@ -39,6 +40,7 @@ def test_the_programs_of_a_document_run(document: str, least: int, tmp_path: Pat
     assert len(found) >= least
     program = "\n".join([STANDINS, *found])
     environment = {**os.environ, "PYTHONWARNINGS": "default"}
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
