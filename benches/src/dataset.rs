@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A question with what is known of its answer.
@@ -103,8 +104,11 @@ impl Dataset {
                 }
                 lines += &format!("{line}\n");
             }
-            let options =
-                ImportOptions { durability: Durability::None, embedder: Some(embedder), ..ImportOptions::default() };
+            let options = ImportOptions {
+                durability: Durability::None,
+                embedder: Some(Arc::new(embedder)),
+                ..ImportOptions::default()
+            };
             import(&database, name, lines.as_bytes(), None, &options, &mut |_| {})?;
             let file = |rest: &str| dir.join(format!("{name}{rest}"));
             let questions = questions(&file(".questions.jsonl"), &file(".questions.f16.npy"))?;
@@ -123,8 +127,11 @@ impl Dataset {
         let database = Holotype::create(temporary.path().join("bench.holo"), Options::default())?;
         let mut all = Vec::new();
         for (lines, asked) in runs {
-            let options =
-                ImportOptions { durability: Durability::None, embedder: Some(embedder), ..ImportOptions::default() };
+            let options = ImportOptions {
+                durability: Durability::None,
+                embedder: Some(Arc::new(embedder)),
+                ..ImportOptions::default()
+            };
             import(&database, &asked.episode, lines.as_bytes(), None, &options, &mut |_| {})?;
             all.push(asked);
         }

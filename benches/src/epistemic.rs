@@ -10,6 +10,7 @@ mod runs;
 
 use crate::Result;
 use crate::dataset::{Dataset, Question, median};
+use holotype::Snapshot;
 use holotype::answer::{Answer, Output};
 use holotype::query::ParamValue;
 use serde_json::{Value, json};
@@ -45,6 +46,9 @@ pub(crate) struct Arguments {
     /// The seed of generated runs.
     #[arg(long, default_value_t = 1, requires = "style")]
     seed: u64,
+    /// Print each question whose first row under the default profile is wrong.
+    #[arg(long)]
+    misses: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -53,14 +57,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let mut claims = runs::Claims::default();
             let runs = runs::runs(style, arguments.seed, &mut claims);
             println!("{}", claims.line(style));
-            ask(&Dataset::of_runs(runs)?)
+            ask(&Dataset::of_runs(runs)?, arguments.misses)
         }
-        (Some(data), None) => ask(&Dataset::load(data)?),
+        (Some(data), None) => ask(&Dataset::load(data)?, arguments.misses),
         (None, None) => Err("name --data or --style".into()),
     }
 }
 
-fn ask(dataset: &Dataset) -> Result<()> {
+fn ask(dataset: &Dataset, misses: bool) -> Result<()> {
     let methods = [
         (
             "similarity",
@@ -90,6 +94,9 @@ fn ask(dataset: &Dataset) -> Result<()> {
                 let Some(Output::Answer(answer)) = snapshot.query(statement, &params)?.pop() else {
                     return Err("a recall gave no answer".into());
                 };
+                if misses && method == "default" && !first_is_right(question, &answer) {
+                    println!("{}", miss(&snapshot, question, &answer)?);
+                }
                 tally.add(question, &answer);
             }
             println!("{}", tally.line(method, &asked.episode));
@@ -100,12 +107,31 @@ fn ask(dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
+fn first_is_right(question: &Question, answer: &Answer) -> bool {
+    let right = question.line.get("right").and_then(Value::as_str);
+    answer.rows.first().is_some_and(|row| Some(row.key.as_str()) == right)
+}
+
+/// A question with the text that is right, and the rows in its place with their classes.
+fn miss(snapshot: &Snapshot, question: &Question, answer: &Answer) -> Result<Value> {
+    let right = question.line.get("right").and_then(Value::as_str).unwrap_or_default();
+    let text = snapshot.get(right)?.map(|item| item.content.text().to_owned()).unwrap_or_default();
+    let rows: Vec<Value> = answer
+        .rows
+        .iter()
+        .map(|row| {
+            let class = question.line.get("classes").and_then(|classes| classes.get(&row.key));
+            json!([row.key, class, row.score, row.text])
+        })
+        .collect();
+    Ok(json!({"question": question.text, "right": right, "text": text, "rows": rows}))
+}
+
 impl Tally {
     fn add(&mut self, question: &Question, answer: &Answer) {
         let line = &question.line;
-        let right = line.get("right").and_then(Value::as_str);
         let fresh = line.get("right_is_fresh").and_then(Value::as_bool).unwrap_or(false);
-        let first_is_right = answer.rows.first().is_some_and(|row| Some(row.key.as_str()) == right);
+        let first_is_right = first_is_right(question, answer);
         self.questions += 1;
         self.fresh += usize::from(fresh);
         self.right += usize::from(first_is_right);

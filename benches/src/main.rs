@@ -24,6 +24,7 @@
 //! cargo run --release -p holotype-bench -- processes
 //! cargo run --release -p holotype-bench -- python --vectors F.f32 --database NEW.holo
 //! cargo run --release -p holotype-bench -- language
+//! cargo run --release -p holotype-bench -- embed --model DIR
 //! cargo run --release -p holotype-bench -- history --append docs/performance.md --commit COMMIT
 //! cargo run --release -p holotype-bench -- compare OTHER_BUILD/holotype-bench --pairs 15
 //! cargo run --release -p holotype-bench -- smoke
@@ -36,6 +37,7 @@ mod append;
 mod batch;
 mod cuda;
 mod dataset;
+mod embed;
 mod epistemic;
 mod history;
 mod ingest;
@@ -119,6 +121,8 @@ enum Bench {
     Python(python::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
     Language(language::Arguments),
+    /// The static embedder: short texts a second of one core.
+    Embed(embed::Arguments),
     /// The tracked figures, from data made on the spot; with `--append`, as rows of a table.
     History(history::HistoryArguments),
     /// The tracked figures of another build beside those of this one: ratios of interleaved pairs.
@@ -149,6 +153,7 @@ fn main() -> ExitCode {
         Bench::Processes(arguments) => processes::run(&arguments),
         Bench::Python(arguments) => python::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
+        Bench::Embed(arguments) => embed::run(&arguments),
         Bench::History(arguments) => history::run(&arguments),
         Bench::Compare(arguments) => history::compare(&arguments),
         Bench::Smoke => smoke::run(),

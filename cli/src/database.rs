@@ -2,11 +2,12 @@
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::text::printable;
+use holotype::embed::{Embedder, StaticEmbedder};
 use holotype::{Accelerator, Error, Holotype, Options};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Opens a database to read it: beside a writer, and changing nothing.
 pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
@@ -15,7 +16,12 @@ pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
 
 /// Opens a database to write to it, in turns with whoever else has it open.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
-    open(path, Options { exclusive: false, ..options() })
+    to_write_with(path, options())
+}
+
+/// Opens a database to write to it with these options, in turns with whoever else has it open.
+pub(crate) fn to_write_with(path: &Path, options: Options) -> Result<Holotype, Failure> {
+    open(path, Options { exclusive: false, ..options })
 }
 
 /// `--accept-damage`, which every command understands.
@@ -40,7 +46,22 @@ pub(crate) fn options() -> Options {
     let (witness, accept_witness) = WITNESS.get().cloned().unwrap_or_default();
     let accept_damage = ACCEPT_DAMAGE.load(Ordering::Relaxed);
     let accelerator = ACCELERATOR.get().copied().unwrap_or_default();
-    Options { witness, accept_witness, accept_damage, accelerator, ..Options::default() }
+    Options { witness, accept_witness, accept_damage, accelerator, embedder: embedder(), ..Options::default() }
+}
+
+/// `--embedder`, which every command understands.
+static EMBEDDER: OnceLock<Option<Arc<dyn Embedder>>> = OnceLock::new();
+
+/// Has databases opened with the model in this folder as their embedder.
+pub(crate) fn embed_by(folder: Option<&Path>) -> Result<(), Failure> {
+    let embedder = folder.map(StaticEmbedder::open).transpose()?;
+    EMBEDDER.get_or_init(|| embedder.map(|embedder| Arc::new(embedder) as Arc<dyn Embedder>));
+    Ok(())
+}
+
+/// The embedder of the command line.
+pub(crate) fn embedder() -> Option<Arc<dyn Embedder>> {
+    EMBEDDER.get().cloned().flatten()
 }
 
 /// `--accelerator`, which every command understands.

@@ -7,7 +7,7 @@ use crate::failure::{Failure, Problem, Status};
 use crate::interrupt::{self, Stoppable};
 use crate::render::{self, Format};
 use crate::{database, params, screen};
-use holotype::embed::HashingEmbedder;
+use holotype::embed::{Embedder, HashingEmbedder};
 use holotype::interchange::{self, ImportOptions, ImportReport, NpyReader};
 use holotype::plural::counted;
 use holotype::{Durability, Error, Holotype};
@@ -15,6 +15,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -113,7 +114,7 @@ fn end(mut total: ImportReport, options: &ImportOptions, format: Format) -> Resu
     for error in std::mem::take(&mut total.errors) {
         Problem::from(error).tell(Some(format));
     }
-    tell(&total, options.embedder, format)?;
+    tell(&total, options.embedder.as_deref(), format)?;
     Ok(if total.skipped > 0 { Status::Found } else { Status::Done })
 }
 
@@ -148,12 +149,17 @@ fn with_hint(failure: Failure, path: &Path) -> Failure {
     }
 }
 
-/// The embedder for texts without a vector; none if the database holds the vectors of a model.
-fn embedder_for(database: &Holotype, args: &Args) -> Result<Option<HashingEmbedder>, Failure> {
-    Ok(match database.snapshot().space()? {
+/// The embedder for texts without a vector: that of the command line, or the built-in one; none if the database holds
+/// the vectors of a model.
+fn embedder_for(database: &Holotype, args: &Args) -> Result<Option<Arc<dyn Embedder>>, Failure> {
+    if let Some(embedder) = database::embedder() {
+        return Ok(Some(embedder));
+    }
+    let built_in = match database.snapshot().space()? {
         Some(space) => HashingEmbedder::from_name(&space.model),
         None => args.vectors.is_empty().then(HashingEmbedder::default),
-    })
+    };
+    Ok(built_in.map(|embedder| Arc::new(embedder) as Arc<dyn Embedder>))
 }
 
 fn import_one(database: &Holotype, input: Input, options: &ImportOptions) -> Result<ImportReport, Failure> {
@@ -176,8 +182,9 @@ fn add(total: &mut ImportReport, report: ImportReport) {
     total.errors.extend(report.errors);
 }
 
-fn tell(total: &ImportReport, embedder: Option<HashingEmbedder>, format: Format) -> Result<(), Failure> {
-    if let Some(embedder) = embedder.filter(|_| total.embedded > 0) {
+fn tell(total: &ImportReport, embedder: Option<&dyn Embedder>, format: Format) -> Result<(), Failure> {
+    let is_built_in = |embedder: &&dyn Embedder| HashingEmbedder::from_name(&embedder.fingerprint()).is_some();
+    if let Some(embedder) = embedder.filter(|_| total.embedded > 0).filter(is_built_in) {
         let (count, name) = (total.embedded, embedder.name());
         database::note(&format!(
             "{} without a vector: the built-in embedder {name} made one for each, which is good enough to try; \

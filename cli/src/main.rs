@@ -40,6 +40,7 @@ mod params;
 mod prove;
 mod query;
 mod rebuild;
+mod reembed;
 mod render;
 mod repl;
 mod retain;
@@ -73,6 +74,9 @@ struct Cli {
     /// The device for batches of searches by vector: auto (a GPU if that is faster), cpu or cuda
     #[arg(long, global = true, value_name = "WHERE", default_value = "auto")]
     accelerator: Accelerator,
+    /// The folder of a model2vec model, such as potion-base-8M, that makes the vectors of texts without one
+    #[arg(long, global = true, value_name = "DIR")]
+    embedder: Option<PathBuf>,
     /// The file outside the database with its newest head, signed: a database that was rolled back or written anew
     /// since is refused [env: HOLOTYPE_WITNESS]
     #[arg(long, global = true, value_name = "FILE")]
@@ -126,6 +130,8 @@ enum Command {
     Salvage(salvage::Args),
     /// Rebuild every derived file from the log
     Rebuild(rebuild::Args),
+    /// Make all vectors anew with the model of --embedder, visible in one step
+    Reembed(reembed::Args),
     /// Compute HiMPO advantages of memory writes from log-probabilities
     Credit(credit::Args),
     /// Fit the router of escalations, label its decisions, and have a database use it
@@ -148,7 +154,7 @@ fn main() -> ExitCode {
     }
     database::accelerate_by(cli.accelerator);
     database::witness_by(cli.witness, cli.accept_witness);
-    if let Err(failure) = interrupt::install() {
+    if let Err(failure) = database::embed_by(cli.embedder.as_deref()).and_then(|()| interrupt::install()) {
         return failure.tell(format);
     }
     match run(cli.command, format, drawing) {
@@ -186,6 +192,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Backup(args) => backup::run(&args, format),
         Command::Salvage(args) => salvage::run(&args, format),
         Command::Rebuild(args) => rebuild::run(&args, format),
+        Command::Reembed(args) => reembed::run(&args, format),
         Command::Credit(args) => credit::run(&args),
         Command::Judge(args) => judge::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),

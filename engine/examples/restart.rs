@@ -24,7 +24,8 @@ const QUESTION: &str = "recall 'what grows in the wet bed?' in episode 'garden' 
 fn main() -> Result<()> {
     let path = std::env::temp_dir().join(format!("restart-{}.holo", std::process::id()));
     let database = Holotype::create(&path, Options::default())?;
-    let options = ImportOptions { embedder: Some(HashingEmbedder::default()), ..ImportOptions::default() };
+    let options =
+        ImportOptions { embedder: Some(std::sync::Arc::new(HashingEmbedder::default())), ..ImportOptions::default() };
     for round in ["first", "second"] {
         let report = interchange::import(&database, "garden.jsonl", LINES.as_bytes(), None, &options, &mut |_| {})?;
         println!("{round} import: {} lines added, {} known", report.added, report.known);

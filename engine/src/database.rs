@@ -36,6 +36,7 @@ impl Holotype {
         }
         if let Some(space) = &options.space {
             space.check()?;
+            options.check_space(space)?;
         }
         if let Some(profile) = &options.profile {
             crate::state::settings::canonical("profile", profile)?;
@@ -102,6 +103,23 @@ impl Holotype {
         Holotype::open_in_mode(vfs, path.as_ref(), options, OpenMode::Reuse)
     }
 
+    /// Opens a database, or creates it where nothing is yet.
+    ///
+    /// # Errors
+    /// As [`Holotype::open`] and [`Holotype::create`].
+    pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Holotype> {
+        let path = path.as_ref();
+        match Holotype::open(path, options.clone()) {
+            Err(Error::NotFound { .. }) if !options.read_only => {}
+            opened => return opened,
+        }
+        match Holotype::create(path, options.clone()) {
+            // Another process was quicker.
+            Err(Error::Exists { .. }) => Holotype::open(path, options),
+            created => created,
+        }
+    }
+
     /// Opens a database after making its derived files again from the log: the catalog, the columns, and every segment
     /// of vectors or words that does not prove to be right. One that does is kept: all its bytes match their checksums,
     /// the log passes through the commit that it was made at, and it holds nothing that was forgotten since.
@@ -142,7 +160,11 @@ impl Holotype {
         if !files.exists()? {
             return Err(Error::NotFound { path: path.to_owned() });
         }
+        let embedder = options.embedder.clone();
         let (opened, replayed) = open::open(files, options, derive)?;
+        if let Some(embedder) = embedder {
+            opened.state.check_embedder(embedder.as_ref())?;
+        }
         Ok(Holotype::start(opened, replayed))
     }
 

@@ -190,6 +190,23 @@ pub enum Error {
     /// A vector does not fit the embedding space.
     #[error("{0}")]
     Vector(String),
+    /// The embedder gave no vector that can be stored.
+    #[error("no vectors from the embedder: {reason}")]
+    Embedder {
+        /// The reason.
+        reason: String,
+    },
+    /// The vectors of the database are of another model than the embedder's.
+    #[error(
+        "the vectors of this database are of the model {recorded}, and the embedder is {given}; open it with the \
+         embedder {recorded}, or make all vectors anew with `Holotype::reembed` or `holotype reembed`"
+    )]
+    OtherEmbedder {
+        /// The fingerprint in the database.
+        recorded: String,
+        /// The fingerprint of the embedder.
+        given: String,
+    },
     /// A pointer names no existing bytes.
     #[error("the pointer to {target} does not resolve: {reason}")]
     UnresolvedPointer {
@@ -325,6 +342,8 @@ impl Error {
             Error::DuplicateTrace { .. } => "duplicate-trace",
             Error::Invalid(_) => "invalid",
             Error::Vector(_) => "vector",
+            Error::Embedder { .. } => "embedder",
+            Error::OtherEmbedder { .. } => "other-embedder",
             Error::UnresolvedPointer { .. } => "unresolved-pointer",
             Error::HashMismatch { .. } => "hash-mismatch",
             Error::Query(errors) => errors.first().map_or("query", |error| error.code),

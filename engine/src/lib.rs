@@ -76,6 +76,8 @@ pub use derive::compact::CompactReport;
 pub use error::{Error, ErrorClass, ErrorPlace, Result, UnknownName};
 pub use holotype_storage::log::Head;
 pub use maintain::backup::BackupReport;
+pub use maintain::changes::{Change, Changes, CommittedChange, Subscription};
+pub use maintain::reembed::{ReembedOptions, ReembedReport};
 pub use maintain::retain::RetainReport;
 pub use maintain::salvage::{Lost, SalvageReport, salvage, salvage_on};
 pub use maintain::stats::{ContentStats, LimitUse, Stats};
@@ -97,7 +99,8 @@ pub use read::limits::{Cancel, Limits};
 pub use read::page::{Due, DuePage, Page};
 pub use read::snapshot::{Item, Snapshot};
 pub use read::{answer, cell, typed};
-pub use recall::{Planner, RecallBuilder, Roles, UncoveredWords};
+pub use recall::stage::{Stage, Weights};
+pub use recall::{Planner, RecallBuilder, Roles, UncoveredWords, condition};
 pub use state::content::Content;
 pub use state::reader_position::Reader;
 pub use statements::audit::{AuditReport, Measure, StepCost};
@@ -118,3 +121,8 @@ pub use write::transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transacti
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The programs of the guide, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/rust.md")]
+struct Guide;

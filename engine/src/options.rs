@@ -1,5 +1,6 @@
 //! Options of creating and opening a database.
 
+use crate::model::embed::{self, Embedder};
 use crate::model::quarantine::{Detector, InstructionDetector};
 use crate::model::space::Space;
 use crate::model::time::Clock;
@@ -129,6 +130,10 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Tells which items are quarantined. The built-in one has fixed rules.
     pub detector: Arc<dyn Detector>,
+    /// Makes the vectors of items and questions that come without one ([`Options::embedder`]). Without it, the
+    /// statements of the language embed where the space is that of the built-in
+    /// [`HashingEmbedder`](crate::embed::HashingEmbedder), and nothing else does.
+    pub embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl Default for Options {
@@ -157,6 +162,7 @@ impl Default for Options {
             accelerator: Accelerator::Auto,
             clock: Arc::new(crate::model::time::SystemClock),
             detector: Arc::new(InstructionDetector),
+            embedder: None,
         }
     }
 }
@@ -165,6 +171,34 @@ impl Options {
     /// Options with the given embedding space.
     pub fn with_space(space: Space) -> Self {
         Options { space: Some(space), ..Options::default() }
+    }
+
+    /// The same options with an embedder, which makes the vector of each item and question that comes without one. A
+    /// database without a space takes the embedder's; its fingerprint is recorded with the first vector.
+    ///
+    /// ```
+    /// use holotype::embed::HashingEmbedder;
+    /// use holotype::{Durability, Holotype, NewTrace, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("memory.holo");
+    /// let database = Holotype::create(&path, Options::default().embedder(HashingEmbedder::default()))?;
+    /// let mut transaction = database.begin()?;
+    /// let id = transaction.record(NewTrace::turn("trip-42", "the night train costs 89 euros"))?;
+    /// transaction.commit(Durability::Sync)?;
+    /// assert_eq!(database.snapshot().vector(id)?.map(|vector| vector.len()), Some(256));
+    /// # Ok::<(), holotype::Error>(())
+    /// ```
+    pub fn embedder(self, embedder: impl Embedder + 'static) -> Self {
+        Options { embedder: Some(Arc::new(embedder)), ..self }
+    }
+
+    /// Refuses a space that the embedder makes no vectors for.
+    pub(crate) fn check_space(&self, space: &Space) -> crate::Result<()> {
+        match &self.embedder {
+            Some(embedder) => embed::check_space(space, embedder.as_ref()),
+            None => Ok(()),
+        }
     }
 
     /// The options of the catalog that follow from these.

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
-use holotype::structure::Embedder;
+use holotype::embed::{EmbedError, Embedder};
 use serde_json::{Map, Value, json};
 
 const PATH: &str = "embeddings";
@@ -13,17 +13,24 @@ pub struct Embeddings {
     client: Client,
     dimension: usize,
     prefix: String,
+    query_prefix: Option<String>,
 }
 
 impl Embeddings {
     /// The model behind a client, whose vectors have this many dimensions.
     pub fn new(client: Client, dimension: usize) -> Embeddings {
-        Embeddings { client, dimension, prefix: String::new() }
+        Embeddings { client, dimension, prefix: String::new(), query_prefix: None }
     }
 
     /// Puts words before each text: many models tell passages and questions apart by them, such as `query: `.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Embeddings {
         self.prefix = prefix.into();
+        self
+    }
+
+    /// Puts other words before each question than before passages.
+    pub fn query_prefix(mut self, prefix: impl Into<String>) -> Embeddings {
+        self.query_prefix = Some(prefix.into());
         self
     }
 
@@ -42,9 +49,13 @@ impl Embeddings {
     /// [`Failure::Answer`] where the answer does not give each text one vector of the dimension, of finite numbers that
     /// are not all 0; otherwise as a call fails. Vectors of earlier batches are dropped with it.
     pub fn vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failure> {
+        self.prefixed(&self.prefix, texts)
+    }
+
+    fn prefixed(&self, prefix: &str, texts: &[&str]) -> Result<Vec<Vec<f32>>, Failure> {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in texts.chunks(self.client.limits().batch) {
-            let input: Vec<String> = batch.iter().map(|text| format!("{}{text}", self.prefix)).collect();
+            let input: Vec<String> = batch.iter().map(|text| format!("{prefix}{text}")).collect();
             let model = self.client.endpoint().model();
             let request = json!({"model": model, "input": input, "encoding_format": "float"});
             let answer = self.client.call(PATH, &request)?;
@@ -55,12 +66,43 @@ impl Embeddings {
 }
 
 impl Embedder for Embeddings {
-    /// `None` for a text without a letter or digit, about which a model is not asked.
-    fn embed(&self, text: &str) -> holotype::Result<Option<Vec<f32>>> {
-        if !text.contains(char::is_alphanumeric) {
-            return Ok(None);
+    /// The model's name, the dimension and the prefix: all that the client knows of the model.
+    fn fingerprint(&self) -> String {
+        let (model, dimension) = (self.client.endpoint().model(), self.dimension);
+        match (self.prefix.as_str(), self.query_prefix.as_deref()) {
+            ("", None) => format!("{model} x {dimension}"),
+            (prefix, None) => format!("{model} x {dimension}, prefix {prefix:?}"),
+            (prefix, Some(query)) => format!("{model} x {dimension}, prefixes {prefix:?} and {query:?}"),
         }
-        Ok(Some(self.vector(text)?))
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimension
+    }
+
+    fn name(&self) -> String {
+        self.client.endpoint().model().to_owned()
+    }
+
+    /// `None` for a text without a letter or digit, about which a model is not asked.
+    fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+        self.asked(&self.prefix, texts)
+    }
+
+    fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError> {
+        let prefix = self.query_prefix.as_deref().unwrap_or(&self.prefix);
+        Ok(self.asked(prefix, &[text])?.into_iter().next().flatten())
+    }
+}
+
+impl Embeddings {
+    /// The vectors of those texts that say something.
+    fn asked(&self, prefix: &str, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+        let says = |text: &&str| text.contains(char::is_alphanumeric);
+        let asked: Vec<&str> = texts.iter().copied().filter(|text| says(text)).collect();
+        let found = self.prefixed(prefix, &asked).map_err(|failure| EmbedError::new(failure.to_string()))?;
+        let mut found = found.into_iter();
+        Ok(texts.iter().map(|text| if says(text) { found.next() } else { None }).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::snapshot::{GivenLimits, Slot, Snapshot, Watched, limits_of};
 use crate::transaction::Transaction;
 use crate::values::member;
 use crate::{errors, values};
-use holotype::embed::HashingEmbedder;
+use holotype::embed::{Embedder, HashingEmbedder};
 use holotype::interchange::{ImportOptions, ImportReport, NpyReader, import};
 use holotype::query::Params;
 use holotype::space::{Encoding, Metric};
@@ -315,7 +315,9 @@ impl Database {
         let rows = rows.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let report = interrupt::run(py, None, |signals| {
             let space = handle.snapshot().space()?;
-            let embedder = space.and_then(|space| HashingEmbedder::from_name(&space.model));
+            let embedder = space
+                .and_then(|space| HashingEmbedder::from_name(&space.model))
+                .map(|embedder| Arc::new(embedder) as Arc<dyn Embedder>);
             let options = ImportOptions { durability, skip_bad, embedder };
             let failed = |source| Error::File { path: path.clone(), source };
             let file = Watched { out: File::open(&path).map_err(failed)?, signals, looked: Instant::now() };

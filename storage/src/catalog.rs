@@ -126,11 +126,22 @@ impl Catalog {
         catalog.write(|transaction| {
             let mut meta = transaction.open_table(META)?;
             transaction.open_table(BLOCKS)?;
-            put_meta(&mut meta, META_FORMAT, &encode_format())?;
+            put_meta(&mut meta, META_FORMAT, &encode_format(0))?;
             put_meta(&mut meta, META_DATABASE, &database)?;
             Ok(())
         })?;
         Ok(catalog)
+    }
+
+    /// Sets the incompatible features of the catalog: programs that do not know them refuse it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn set_incompatible(&self, features: u32) -> Result<()> {
+        self.write(|transaction| {
+            put_meta(&mut transaction.open_table(META)?, META_FORMAT, &encode_format(features))?;
+            Ok(())
+        })
     }
 
     /// Gives a catalog from [`Catalog::begin`] its name, replacing any file of that name.
@@ -482,10 +493,11 @@ fn from_redb(path: &Path, error: redb::Error) -> Error {
     }
 }
 
-/// Version and features. This program sets no features.
-fn encode_format() -> [u8; FORMAT_LEN] {
+/// Version and features. This program sets only incompatible ones.
+fn encode_format(incompatible: u32) -> [u8; FORMAT_LEN] {
     let mut bytes = [0; FORMAT_LEN];
     bytes[..4].copy_from_slice(&FORMAT.to_le_bytes());
+    bytes[12..].copy_from_slice(&incompatible.to_le_bytes());
     bytes
 }
 

@@ -11,8 +11,11 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
+/// Incompatible, of a catalog: vectors of items may stand in other records than the items' own.
+pub const VECTORS_APART: u32 = 1 << 1;
+
 /// The incompatible features that this program knows, of any file.
-const KNOWN_INCOMPATIBLE: u32 = 0;
+const KNOWN_INCOMPATIBLE: u32 = VECTORS_APART;
 /// The read-compatible features that this program knows, of any file.
 const KNOWN_READ_COMPATIBLE: u32 = 0;
 

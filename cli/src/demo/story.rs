@@ -3,11 +3,12 @@
 use crate::failure::{Failure, Problem, Status};
 use holotype::answer::{Answer, Output, Row, Table};
 use holotype::cell::Cell;
-use holotype::embed::HashingEmbedder;
+use holotype::embed::{Embedder, HashingEmbedder};
 use holotype::interchange::{self, ImportOptions};
 use holotype::query::Params;
 use holotype::{Durability, Edge, Holotype, ItemId, Options};
 use std::path::Path;
+use std::sync::Arc;
 
 const LINES: &str = include_str!("../../demo/story.jsonl");
 
@@ -73,7 +74,7 @@ impl Story {
     /// Creates a database with the story in it.
     pub(super) fn create(path: &Path) -> Result<Story, Failure> {
         let database = Holotype::create(path, Options::default())?;
-        let embedder = Some(HashingEmbedder::default());
+        let embedder: Option<Arc<dyn Embedder>> = Some(Arc::new(HashingEmbedder::default()));
         let options = ImportOptions { durability: Durability::Sync, skip_bad: false, embedder };
         let report = interchange::import(&database, "story.jsonl", LINES.as_bytes(), None, &options, &mut |_| {})?;
         Ok(Story { database, transactions: report.transactions })

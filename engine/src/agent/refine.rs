@@ -80,7 +80,7 @@ impl Transaction<'_> {
         }
         let text = lines.iter().map(|(line, _)| line.as_str()).collect::<Vec<_>>().join("\n");
         let mut recall = NewRecall::new(Kind::Refined, text.clone()).origin(Origin::Refined);
-        recall.vector = self.built_in_vector(&text);
+        recall.vector = self.text_vector(&text)?;
         let recall = lines.into_iter().fold(recall, |recall, (_, pointer)| recall.from(pointer));
         self.remember(recall).map(Some)
     }

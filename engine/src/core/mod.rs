@@ -15,6 +15,7 @@
 
 pub(crate) mod analysis_worker;
 pub(crate) mod background_task;
+pub(crate) mod changed;
 pub(crate) mod checkpointer;
 pub(crate) mod files;
 pub(crate) mod handle;
@@ -28,6 +29,7 @@ pub(crate) mod witness;
 pub(crate) mod writer_lock;
 
 use crate::core::analysis_worker::AnalysisWorker;
+use crate::core::changed::Changed;
 use crate::core::checkpointer::Checkpointer;
 use crate::core::files::Files;
 use crate::core::known_damage::KnownDamage;
@@ -93,6 +95,8 @@ pub(crate) struct Core {
     pub(crate) catalog: ArcSwapOption<Catalog>,
     writer: WriterLock<Writer>,
     pub(crate) published: ArcSwap<State>,
+    /// Wakes threads that wait for a newer published state.
+    pub(crate) changed: Changed,
     pub(crate) report: OpenReport,
     pub(crate) damage: KnownDamage,
     pub(crate) quarantined: Quarantined,
@@ -188,6 +192,7 @@ impl Core {
             catalog: ArcSwapOption::new(catalog.map(Arc::new)),
             writer: WriterLock::new(writer),
             published: ArcSwap::new(state),
+            changed: Changed::default(),
             report,
             damage: KnownDamage::default(),
             quarantined: Quarantined::default(),
@@ -312,6 +317,7 @@ impl Core {
         let skipped: Vec<Pending> = shown.collect();
         let hidden = self.published.swap(Arc::clone(&newest.state));
         drop(pending);
+        self.changed.notify();
         drop((skipped, hidden));
         // Merging here keeps the work out of the next transaction, which would do it under the writer's lock.
         newest.state.rows.merge();

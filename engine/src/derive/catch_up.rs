@@ -147,7 +147,9 @@ impl Core {
     }
 
     fn prepare(&self, state: &mut State) -> Result<()> {
-        state.extract_pending(&ContentReader { log: Arc::clone(&self.log), own: OwnItems::new() })?;
+        let reader = ContentReader { log: Arc::clone(&self.log), own: OwnItems::new() };
+        state.extract_pending(&reader)?;
+        state.reload_vectors(&reader)?;
         state.prepare_vectors()
     }
 

@@ -84,7 +84,9 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     let replayed = if matches!(recovered, RecoveredState::Rebuilt(_)) { 0 } else { report.replayed };
     let (mut state, catalog, generation) = install(recovered, &files, &options)?;
     let log = Arc::new(log);
-    state.extract_pending(&ContentReader { log: Arc::clone(&log), own: OwnItems::new() })?;
+    let reader = ContentReader { log: Arc::clone(&log), own: OwnItems::new() };
+    state.extract_pending(&reader)?;
+    state.reload_vectors(&reader)?;
     if mode != OpenMode::Reuse && !options.read_only {
         // The whole log was read again, and nothing in it is damaged.
         damage_note::remove(files.vfs.as_ref(), &files.damage_note())?;
@@ -235,7 +237,7 @@ impl<'a> Opening<'a> {
             _ => return Ok((log, recovered)),
         };
         drop((log, recovered));
-        let reason = "a forget was interrupted; derived files written before it may hold forgotten content";
+        let reason = "a forget or a reembedding was interrupted; derived files written before it may hold old content";
         self.report.rebuilt = Some(reason.to_owned());
         self.end = KnownEnd { durable: Some(position), closed: false, alone: true };
         let mut recovery = std::mem::take(&mut self.report.recovery);

@@ -21,24 +21,25 @@ use crate::derive::derived_writer::{DerivedWriter, MAX_SEGMENTS, ManifestChanges
 use crate::derive::maintenance::applied_at;
 use crate::derive::retained_log::RetainedBase;
 use crate::derive::reuse::ReusedSegments;
-use crate::model::item::Layer;
+use crate::model::item::{ItemId, Layer};
+use crate::model::space::Space;
 use crate::options::Options;
-use crate::records::record::ItemRecord;
+use crate::records::record::{ItemRecord, Record, VectorRecord};
 use crate::records::tables::{self, ManifestRow};
 use crate::state::State;
 use crate::state::attributes::{AttributeStore, Chunk};
 use crate::state::covered_items::CoveredItems;
-use crate::state::layers::by_size;
+use crate::state::layers::{LayerVectors, by_size};
 use crate::state::record_tree::Blocks;
 use crate::state::replay::{Decoded, replay_rows};
 use crate::{Error, Result};
 use crossbeam::channel::{Receiver, Sender};
-use holotype_index::TailView;
 use holotype_index::words::{Analyzer, BulkWords, WordSegment, WordTail};
+use holotype_index::{TailView, VectorTail};
 use holotype_storage::SmallBytes;
 use holotype_storage::catalog::{Applied, Catalog};
 use holotype_storage::codec;
-use holotype_storage::features::Access;
+use holotype_storage::features::{Access, VECTORS_APART};
 use holotype_storage::log::{Head, Leaf, Log};
 use holotype_storage::overlay::{Overlay, RowKey, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -140,7 +141,7 @@ fn rebuild_with<T>(
             rebuilder.apply_retained(&base)?;
         }
         let done = read(&mut |transaction| rebuilder.apply(transaction))?;
-        let invalid = reused.invalid(&rebuilder.state, &rebuilder.unseen_origins)?;
+        let invalid = reused.invalid(&rebuilder.state, &rebuilder.unseen_origins, rebuilder.reembedded)?;
         if !invalid.is_empty() {
             return Ok(Err(invalid));
         }
@@ -172,6 +173,9 @@ impl Rebuilt {
         if state.head.commit.0 > 0 {
             self.catalog.checkpoint(rows, &applied_at(state.head)?)?;
         }
+        if state.vector_epoch()?.is_some() {
+            self.catalog.set_incompatible(VECTORS_APART)?;
+        }
         self.catalog.put_in_place(files.vfs.as_ref())?;
         let keep: Vec<PathBuf> = self.changes.paths(files).collect();
         files.remove_other(&keep)?;
@@ -202,6 +206,9 @@ struct Rebuilder<'scope, 'env> {
     unseen_origins: Vec<Head>,
     state: State,
     blocks: Blocks,
+    /// Vectors that are not in force yet, by epoch and item, and the last commit that put some in force.
+    staged_vectors: BTreeMap<u64, BTreeMap<u32, Vec<u8>>>,
+    reembedded: Option<u64>,
     /// Rows of the record tree for the next batch.
     tree: Vec<(RowKey, Option<Vec<u8>>)>,
     changes: ManifestChanges,
@@ -233,6 +240,8 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
             unseen_origins,
             state,
             blocks: Blocks::default(),
+            staged_vectors: BTreeMap::new(),
+            reembedded: None,
             tree: Vec::new(),
             changes: ManifestChanges::default(),
             writing: None,
@@ -269,6 +278,7 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
             |item: &ItemRecord| !item.kind().is_ok_and(|kind| covered_items[kind.layer() as usize].covers(item));
         let own = replay_rows(&mut self.state, transaction, &is_wanted)?;
         self.files_writer.head = self.state.head;
+        self.take_vectors(transaction)?;
         self.unseen_origins.retain(|head| *head != self.state.head);
         let queued_len = self.state.index_items_but(self.covered_items, &own)?;
         for leaf in &transaction.leaves {
@@ -284,6 +294,45 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
             + rows.count() as u64 * ROW_BYTES
             + self.state.attributes.current_count() as u64 * ITEM_BYTES;
         if changed >= limit / 8 { self.write_batch() } else { Ok(()) }
+    }
+
+    /// Collects the vectors of a transaction that are not in force yet. If it puts an epoch in force, the vectors of
+    /// the index are replaced by those of the epoch.
+    fn take_vectors(&mut self, transaction: &Decoded) -> Result<()> {
+        for record in transaction.records() {
+            match record {
+                Record::Vector(VectorRecord { epoch, item, vector: Some(vector) }) => {
+                    self.staged_vectors.entry(*epoch).or_default().insert(*item, vector.clone());
+                }
+                Record::Reembed(record) => self.replace_vectors(record.epoch)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn replace_vectors(&mut self, epoch: u64) -> Result<()> {
+        let form = Form::Vectors;
+        let old = self.changes.added.iter().filter(|row| row.form == form.byte());
+        let replaced = old.map(|row| (form, row.place, row.generation)).collect();
+        self.record_written(ManifestChanges { added: Vec::new(), replaced });
+        let vectors = std::mem::take(&mut self.staged_vectors).remove(&epoch).unwrap_or_default();
+        self.reembedded = Some(self.state.head.commit.0);
+        self.state.vectors_due = false;
+        let Some(space) = self.state.meta.space.as_deref().map(Space::try_from).transpose()? else { return Ok(()) };
+        for layer in Layer::ALL {
+            let tail = VectorTail::from(TailView::empty(space.spec()));
+            let covered = &self.covered_items[*layer as usize].vectors;
+            for (item, bytes) in &vectors {
+                let attributes = self.state.attributes(ItemId(*item))?;
+                if attributes.layer() == *layer && !attributes.redacted && !covered.contains(*item) {
+                    tail.push(*item, &space.decode(bytes)?)?;
+                }
+            }
+            self.state.layers[*layer as usize].vectors =
+                Some(LayerVectors { segments: Arc::default(), tail: tail.view() });
+        }
+        Ok(())
     }
 
     /// Starts writing the present batch after the previous one is written.

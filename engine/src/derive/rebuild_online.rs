@@ -33,6 +33,7 @@ use holotype_index::{BuildOptions, TailView, VectorSegment, build_segment};
 use holotype_storage::catalog::Catalog;
 use holotype_storage::codec;
 use holotype_storage::columns::Columns;
+use holotype_storage::features::VECTORS_APART;
 use holotype_storage::overlay::{RowKey, View};
 use holotype_storage::segment_file::{FileIdentity, SegmentFile};
 use std::path::PathBuf;
@@ -98,6 +99,9 @@ fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, purpose: Purpos
         core.files.remove(&keep)?;
         return Ok(None);
     }
+    if fresh.vector_epoch()?.is_some() {
+        catalog.set_incompatible(VECTORS_APART)?;
+    }
     catalog.put_in_place(core.files.vfs.as_ref())?;
     let catalog = Arc::new(catalog);
     fresh.rows = View::new(Some(core.base_of(&catalog)?));
@@ -126,6 +130,8 @@ fn from_log(core: &Core, state: &State) -> Result<State> {
     }
     fresh.extract_pending(&ContentReader { log: Arc::clone(&core.log), own: OwnItems::new() })?;
     fresh.meta.purged = fresh.meta.forgets;
+    // The segments of `state` have the vectors in force.
+    fresh.vectors_due = false;
     Ok(fresh)
 }
 

@@ -197,12 +197,9 @@ fn from_log(core: &Core, state: &State, segment: &VectorSegment) -> Result<Rows>
     let reader = ContentReader { log: Arc::clone(&core.log), own: OwnItems::new() };
     let mut rows = Rows::new(segment.spec());
     for id in segment.ids()? {
-        match reader.read(state, ItemId(id)) {
-            Ok(content) => {
-                if let Some(bytes) = &content.record.vector {
-                    rows.push(id, &space.decode(bytes)?)?;
-                }
-            }
+        match reader.vector(state, ItemId(id)) {
+            Ok(Some(bytes)) => rows.push(id, &space.decode(&bytes)?)?,
+            Ok(None) => {}
             Err(error) if is_damage(&error) => {}
             Err(error) => return Err(error),
         }

@@ -125,8 +125,13 @@ impl ReusedSegments {
     }
 
     /// The generations of segments that the log contradicts, once all of it is applied. `unseen_origins` are the heads
-    /// that the log does not pass through.
-    pub(crate) fn invalid(&self, state: &State, unseen_origins: &[Head]) -> Result<BTreeSet<u64>> {
+    /// that the log does not pass through; vectors made before the commit `reembedded` were replaced by it.
+    pub(crate) fn invalid(
+        &self,
+        state: &State,
+        unseen_origins: &[Head],
+        reembedded: Option<u64>,
+    ) -> Result<BTreeSet<u64>> {
         let mut invalid = BTreeSet::new();
         if self.segments.is_empty() {
             return Ok(invalid);
@@ -138,7 +143,10 @@ impl ReusedSegments {
             let items = state.attributes.layer(*layer, state.bound())?.and_not(&erased);
             for segment in self.segments.iter().filter(|segment| segment.layer == *layer) {
                 let is_made_alike = match &segment.content {
-                    IndexSegment::Vectors(vectors) => Some(vectors.spec()) == spec,
+                    IndexSegment::Vectors(vectors) => {
+                        Some(vectors.spec()) == spec
+                            && reembedded.is_none_or(|commit| segment.origin.commit.0 >= commit)
+                    }
                     IndexSegment::Words(words) => words.analyzer() == state.layer(*layer).words.analyzer.id(),
                 };
                 let is_right = is_made_alike

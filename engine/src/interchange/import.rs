@@ -28,7 +28,7 @@ use super::line::Line;
 use super::npy::NpyReader;
 use super::reader::LineReader;
 use crate::core::handle::Holotype;
-use crate::model::embed::HashingEmbedder;
+use crate::model::embed::Embedder;
 use crate::options::Durability;
 use crate::write::transaction::Transaction;
 use crate::{Error, ItemId, Result};
@@ -37,6 +37,7 @@ use past::Past;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The number of lines of a transaction in a file without `commit` lines.
 pub const LINES_PER_TRANSACTION: u64 = 1000;
@@ -49,8 +50,8 @@ pub struct ImportOptions {
     /// Report bad lines and continue, instead of stopping at the first one.
     pub skip_bad: bool,
     /// Embeds the text of every item without a vector, if the database's space is this embedder's or is not defined
-    /// yet.
-    pub embedder: Option<HashingEmbedder>,
+    /// yet. Without it, the embedder of the database's options does.
+    pub embedder: Option<Arc<dyn Embedder>>,
 }
 
 /// The counts of an import.

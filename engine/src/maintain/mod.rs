@@ -1,6 +1,8 @@
-//! Maintenance: verification, backup, retention, salvage, following another process, statistics.
+//! Maintenance: verification, backup, retention, salvage, following another process, changes, statistics.
 
 pub(crate) mod backup;
+pub(crate) mod changes;
+pub(crate) mod reembed;
 pub(crate) mod refresh;
 pub(crate) mod retain;
 pub(crate) mod salvage;

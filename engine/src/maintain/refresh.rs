@@ -72,6 +72,7 @@ impl Holotype {
         let is_new = state.head.commit > before;
         writer.state = Arc::new(state);
         core.published.store(Arc::clone(&writer.state));
+        core.changed.notify();
         Ok(is_new)
     }
 
@@ -110,7 +111,9 @@ impl Holotype {
             records += transaction.records.len() as u64;
             replay(state, &transaction.try_into()?)
         })?;
-        state.extract_pending(&ContentReader { log: Arc::clone(&self.core.log), own: OwnItems::new() })?;
+        let reader = ContentReader { log: Arc::clone(&self.core.log), own: OwnItems::new() };
+        state.extract_pending(&reader)?;
+        state.reload_vectors(&reader)?;
         state.prepare_vectors()?;
         Ok(records)
     }

@@ -22,8 +22,8 @@ use crate::model::space::Space;
 use crate::options::{Durability, Options};
 use crate::records::record::{
     ChunkRecord, ClaimRecord, EffectiveRecord, EpisodeRecord, Field, FieldValue, ForgetRecord, ItemRecord, LinkRecord,
-    MarkRecord, PageRecord, PointerRecord, PointerTarget, PointersRecord, Record, RekeyRecord, UnciteRecord,
-    UncitedRecord,
+    MarkRecord, PageRecord, PointerRecord, PointerTarget, PointersRecord, Record, ReembedRecord, RekeyRecord,
+    UnciteRecord, UncitedRecord, VectorRecord,
 };
 use crate::state::content::join_own_chunks;
 use crate::write::forget::Forget;
@@ -456,6 +456,10 @@ impl Salvage<'_> {
             Record::Claim(claim) => {
                 let (number, from) = (transaction.state()?.meta.claims, self.pointers(claim.from));
                 Record::Claim(ClaimRecord { number, item: self.known(claim.item)?, from, ..claim })
+            }
+            Record::Vector(vector) => Record::Vector(VectorRecord { item: self.known(vector.item)?, ..vector }),
+            Record::Reembed(reembed) => {
+                Record::Reembed(ReembedRecord { bound: transaction.state()?.bound(), ..reembed })
             }
             Record::Rekey(rekey) => return self.rekey(transaction, rekey),
             Record::Forget(forget) => return self.forget(transaction, forget),

@@ -4,6 +4,7 @@
 
 pub mod credit;
 pub mod density;
+pub(crate) mod embedder;
 pub mod extract;
 pub mod router;
 pub mod structure;

@@ -56,3 +56,18 @@ impl From<holotype_query::Edge> for Edge {
         }
     }
 }
+
+impl From<Edge> for holotype_query::Edge {
+    fn from(edge: Edge) -> Self {
+        match edge {
+            Edge::DerivedFrom => holotype_query::Edge::DerivedFrom,
+            Edge::Cites => holotype_query::Edge::Cites,
+            Edge::Mentions => holotype_query::Edge::Mentions,
+            Edge::Solves => holotype_query::Edge::Solves,
+            Edge::Sibling => holotype_query::Edge::Sibling,
+            Edge::Supersedes => holotype_query::Edge::Supersedes,
+            Edge::ConflictsWith => holotype_query::Edge::ConflictsWith,
+            Edge::Parent => holotype_query::Edge::Parent,
+        }
+    }
+}

@@ -18,5 +18,7 @@ pub(crate) mod near_answers;
 pub(crate) mod nearest;
 pub(crate) mod page;
 pub(crate) mod resolve;
+pub(crate) mod row_cells;
+pub(crate) mod scan;
 pub(crate) mod snapshot;
 pub mod typed;

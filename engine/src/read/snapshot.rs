@@ -11,7 +11,7 @@ use crate::read::controller::HopController;
 use crate::read::item_attributes::ItemAttributes;
 use crate::read::limits::{Limits, Meter};
 use crate::read::near_answers::NearAnswers;
-use crate::records::record::{PointerRecord, PointerTarget};
+use crate::records::record::{ItemRecord, PointerRecord, PointerTarget};
 use crate::records::tables;
 use crate::state::State;
 use crate::state::attributes::Cited;
@@ -250,8 +250,17 @@ impl Snapshot {
     /// The vector of an item, rounded to the space's encoding.
     pub fn vector(&self, id: ItemId) -> Result<Option<Vec<f32>>> {
         let Some(space) = self.space()? else { return Ok(None) };
-        let content = self.content(id)?;
-        content.record.vector.as_deref().map(|bytes| space.decode(bytes)).transpose()
+        self.tick()?;
+        self.check_not_erased()?;
+        self.reader.vector(&self.state, id)?.map(|bytes| space.decode(&bytes)).transpose()
+    }
+
+    /// The stored vector of an item with this record: its own, or the one that was made since.
+    pub(crate) fn vector_in_force(&self, record: &ItemRecord) -> Result<Option<Vec<u8>>> {
+        match self.state.vector_epoch()? {
+            None => Ok(record.vector.clone()),
+            Some(_) => self.reader.vector(&self.state, record.item()),
+        }
     }
 
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {

@@ -5,6 +5,7 @@
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::{Error, Result};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A value that a cell converts to.
 pub trait FromCell: Sized {
@@ -110,6 +111,35 @@ impl FromCell for f64 {
     }
 }
 
+impl FromCell for f32 {
+    const EXPECTED: &'static str = f64::EXPECTED;
+
+    fn from_cell(cell: Option<&Cell>) -> Option<Self> {
+        f64::from_cell(cell).map(|number| number as f32)
+    }
+}
+
+impl FromCell for u32 {
+    const EXPECTED: &'static str = "a whole number from 0 to 4294967295";
+
+    fn from_cell(cell: Option<&Cell>) -> Option<Self> {
+        u64::from_cell(cell).and_then(|number| u32::try_from(number).ok())
+    }
+}
+
+/// A time; other cells have none.
+impl FromCell for SystemTime {
+    const EXPECTED: &'static str = "a time";
+
+    fn from_cell(cell: Option<&Cell>) -> Option<Self> {
+        match cell? {
+            Cell::Time(micros) if *micros >= 0 => UNIX_EPOCH.checked_add(Duration::from_micros(micros.unsigned_abs())),
+            Cell::Time(micros) => UNIX_EPOCH.checked_sub(Duration::from_micros(micros.unsigned_abs())),
+            _ => None,
+        }
+    }
+}
+
 impl FromCell for bool {
     const EXPECTED: &'static str = "true or false";
 
@@ -165,6 +195,10 @@ tuples! {
     6: A 0, B 1, C 2, D 3, E 4, F 5;
     7: A 0, B 1, C 2, D 3, E 4, F 5, G 6;
     8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+    9: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8;
+    10: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9;
+    11: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10;
+    12: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11;
 }
 
 #[cfg(test)]

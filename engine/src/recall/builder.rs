@@ -1,25 +1,49 @@
-//! A builder of recall statements for Rust callers: each method sets one clause.
+//! A builder of recall statements for Rust callers: each method sets one clause of the language.
+//!
+//! The statement is checked as one of the language is, so a wrong name or type is the same error.
 
+use super::condition::{Condition, Flaw, literal, name_of};
+use super::stage::{Stage, Weights};
 use super::{Roles, run, run_with_roles};
-use crate::Result;
 use crate::read::answer::Answer;
 use crate::read::snapshot::Snapshot;
+use crate::read::typed::FromCells;
+use crate::{Error, Result};
 use holotype_query::ast::{
-    self, Budget, Clauses, Escalate, Expand, Limit, Query, Reader, Relax, Scope, Score, ScoreBase,
+    self, Abstain, AsOf, Budget, Clauses, Escalate, Expand, Limit, Predicate, Query, Reader, Relax, Returns, Scope,
+    Script, Statement, WithReceipt,
 };
-use holotype_query::{Arg, EscalateMode, Name, Passage, Spanned, Time, Vector};
+use holotype_query::{EscalateMode, ItemRef, Noun, Params, Passage, Spanned, Time, Vector, check_bound};
+use std::fmt;
 
 /// A recall statement in progress; [`RecallBuilder::run`] answers it.
+///
+/// ```
+/// use holotype::condition::attribute;
+/// use holotype::{Durability, Holotype, NewTrace, Options, Status};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let database = Holotype::create(dir.path().join("memory.holo"), Options::default())?;
+/// # let mut transaction = database.begin()?;
+/// # transaction.record(NewTrace::call("trip-42", "search", "UA123 costs $450").key("t1"))?;
+/// # transaction.commit(Durability::Sync)?;
+/// let snapshot = database.snapshot();
+/// let recall = snapshot
+///     .recall("cost of UA123")
+///     .in_episode("trip-42")
+///     .filter(attribute("tool").is("search") & attribute("status").is_not(Status::Failed))
+///     .budget(500)
+///     .returns(["key", "score"]);
+/// let rows: Vec<(String, f32)> = recall.rows()?;
+/// assert_eq!(rows[0].0, "t1");
+/// # Ok::<(), holotype::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RecallBuilder<'s> {
     snapshot: &'s Snapshot,
     query: Query,
     clauses: Clauses,
-}
-
-/// A literal value.
-fn literal<T>(value: T) -> Spanned<Arg<T>> {
-    Spanned::from(Arg::Value(value))
+    skip: Option<u64>,
 }
 
 impl Snapshot {
@@ -27,12 +51,24 @@ impl Snapshot {
     pub fn recall(&self, text: impl Into<String>) -> RecallBuilder<'_> {
         let passage = Passage { text: text.into(), vector: None };
         let query = Query { text: Some(literal(passage)), ..Query::default() };
-        RecallBuilder { snapshot: self, query, clauses: Clauses::default() }
+        RecallBuilder::new(self, query)
     }
 
     /// Starts a recall by vector.
     pub fn recall_near(&self, vector: Vec<f32>) -> RecallBuilder<'_> {
-        RecallBuilder { snapshot: self, query: Query::default(), clauses: Clauses::default() }.near(vector)
+        RecallBuilder::new(self, Query::default()).near(vector)
+    }
+
+    /// Starts a recall of what resembles the item of a key.
+    pub fn recall_like(&self, key: impl Into<String>) -> RecallBuilder<'_> {
+        let like = Some(literal(ItemRef::Key(key.into())));
+        RecallBuilder::new(self, Query { like, ..Query::default() })
+    }
+}
+
+impl<'s> RecallBuilder<'s> {
+    fn new(snapshot: &'s Snapshot, query: Query) -> Self {
+        RecallBuilder { snapshot, query, clauses: Clauses::default(), skip: None }
     }
 }
 
@@ -43,6 +79,8 @@ impl RecallBuilder<'_> {
         self
     }
 
+    // ---- which rows ----
+
     /// Limits the scope to this episode; call again to add another.
     pub fn in_episode(mut self, id: impl Into<String>) -> Self {
         let id = literal(id.into());
@@ -52,6 +90,103 @@ impl RecallBuilder<'_> {
         }
         self
     }
+
+    /// Limits the scope to this page; call again to add another.
+    pub fn in_page(mut self, key: impl Into<String>) -> Self {
+        let key = literal(key.into());
+        match self.clauses.scope.as_mut().map(|scope| &mut scope.node) {
+            Some(Scope::Pages(keys)) => keys.push(key),
+            _ => self.clauses.scope = Some(Scope::Pages(vec![key]).into()),
+        }
+        self
+    }
+
+    /// Searches everything, as without a scope.
+    pub fn in_all(mut self) -> Self {
+        self.clauses.scope = Some(Scope::All.into());
+        self
+    }
+
+    /// Sets the stages of the search, from coarse to fine.
+    pub fn through(mut self, stages: impl IntoIterator<Item = Stage>) -> Self {
+        let stages: Vec<Spanned<ast::Stage>> = stages.into_iter().map(|stage| stage.into_ast().into()).collect();
+        self.clauses.path = Some(stages.into());
+        self
+    }
+
+    /// Sets a condition on rows (`where`), which is never relaxed; further ones must hold too.
+    pub fn filter(mut self, condition: Condition) -> Self {
+        let condition = condition.into_predicate();
+        let all = match self.clauses.filter.take().map(|before| before.node) {
+            None => condition,
+            Some(Predicate::And(mut parts)) => {
+                parts.push(condition);
+                Predicate::And(parts)
+            }
+            Some(before) => Predicate::And(vec![before, condition]),
+        };
+        self.clauses.filter = Some(all.into());
+        self
+    }
+
+    /// Keeps rows with these flaws out.
+    pub fn exclude<F: Into<Flaw>>(mut self, flaws: impl IntoIterator<Item = F>) -> Self {
+        let more = flaws.into_iter().map(|flaw| flaw.into().into_ast().into());
+        self.clauses.exclude.get_or_insert_with(|| Vec::new().into()).node.extend(more);
+        self
+    }
+
+    /// Lets rows with these flaws in.
+    pub fn include<F: Into<Flaw>>(mut self, flaws: impl IntoIterator<Item = F>) -> Self {
+        let more = flaws.into_iter().map(|flaw| flaw.into().into_ast().into());
+        self.clauses.include.get_or_insert_with(|| Vec::new().into()).node.extend(more);
+        self
+    }
+
+    /// Includes excluded items, marked, if fewer rows than this remain.
+    pub fn relax_below(mut self, rows: u64) -> Self {
+        self.clauses.relax = Some(Relax { below: literal(rows) }.into());
+        self
+    }
+
+    /// Gives no rows if the evidence is weaker than this.
+    pub fn abstain_below(mut self, strength: f64) -> Self {
+        self.clauses.abstain = Some(Abstain { below: literal(strength) }.into());
+        self
+    }
+
+    /// Returns as many rows as fit into this many tokens.
+    pub fn budget(mut self, tokens: u64) -> Self {
+        self.clauses.budget = Some(Budget { tokens: literal(tokens) }.into());
+        self
+    }
+
+    /// Returns at most this many rows.
+    pub fn limit(mut self, rows: u64) -> Self {
+        self.clauses.limit = Some(Limit { count: literal(rows), skip: None }.into());
+        self
+    }
+
+    /// Skips this many rows before those of [`RecallBuilder::limit`].
+    pub fn skip(mut self, rows: u64) -> Self {
+        self.skip = Some(rows);
+        self
+    }
+
+    // ---- their order ----
+
+    /// Sets the score profile: `default`, `helm`, `archive` or `agent`.
+    pub fn profile(self, name: &str) -> Self {
+        self.score(Weights::profile(name))
+    }
+
+    /// Sets the weights of the score.
+    pub fn score(mut self, weights: Weights) -> Self {
+        self.clauses.score = Some(weights.into_ast().into());
+        self
+    }
+
+    // ---- the reader ----
 
     /// Sets the reader's step.
     pub fn at_step(mut self, step: u64) -> Self {
@@ -75,62 +210,152 @@ impl RecallBuilder<'_> {
         &mut self.clauses.reader.get_or_insert_with(|| Reader::default().into()).node
     }
 
-    /// Sets the score profile: `agent` or `archive`.
-    pub fn profile(mut self, name: &str) -> Self {
-        let base = ScoreBase::Profile(Spanned::from(Name::from(name)));
-        self.clauses.score = Some(Score { base, terms: Vec::new() }.into());
+    /// Reads the state after a commit.
+    pub fn as_of_commit(mut self, commit: u64) -> Self {
+        self.clauses.as_of = Some(AsOf::Commit(literal(commit)).into());
         self
     }
 
-    /// Returns as many rows as fit into this many tokens.
-    pub fn budget(mut self, tokens: u64) -> Self {
-        self.clauses.budget = Some(Budget { tokens: literal(tokens) }.into());
+    /// Reads the state after the last commit stamped at or before a time, in microseconds since the epoch.
+    pub fn as_of_time(mut self, micros: i64) -> Self {
+        self.clauses.as_of = Some(AsOf::Time(literal(Time { micros })).into());
         self
     }
 
-    /// Returns at most this many rows.
-    pub fn limit(mut self, rows: u64) -> Self {
-        self.clauses.limit = Some(Limit { count: literal(rows), skip: None }.into());
-        self
-    }
-
-    /// Includes excluded items, marked, if fewer rows than this remain.
-    pub fn relax_below(mut self, rows: u64) -> Self {
-        self.clauses.relax = Some(Relax { below: literal(rows) }.into());
-        self
-    }
+    // ---- evidence ----
 
     /// Adds the evidence under each row: at most `depth` levels and `tokens` tokens.
     pub fn expand(mut self, depth: u64, tokens: u64) -> Self {
-        let expand = Expand { noun: None, depth: Some(literal(depth)), within_tokens: Some(literal(tokens)) };
-        self.clauses.expand = Some(expand.into());
+        let expand = self.expansion();
+        (expand.depth, expand.within_tokens) = (Some(literal(depth)), Some(literal(tokens)));
         self
     }
 
-    /// The statement so far.
-    pub(super) fn statement(&self) -> ast::Recall {
-        ast::Recall { query: self.query.clone(), clauses: self.clauses.clone() }
+    /// Adds evidence of one sort only.
+    pub fn expand_to(mut self, noun: Noun) -> Self {
+        self.expansion().noun = Some(noun.into());
+        self
+    }
+
+    fn expansion(&mut self) -> &mut Expand {
+        let none = Expand { noun: None, depth: None, within_tokens: None };
+        &mut self.clauses.expand.get_or_insert_with(|| none.into()).node
     }
 
     /// Answers from summaries, or from raw pages: as the router says, always, or never.
     pub fn escalate(mut self, mode: EscalateMode) -> Self {
-        self.clauses.escalate = Some(Escalate { mode: Some(mode), ..Escalate::default() }.into());
+        self.escalation().mode = Some(mode);
         self
     }
 
-    /// Answers an escalating recall with other roles than the built-in ones.
-    ///
-    /// # Errors
-    /// As [`RecallBuilder::run`]; [`Error::Invalid`](crate::Error::Invalid) without [`RecallBuilder::escalate`].
-    pub fn run_with(self, roles: Roles<'_>) -> Result<Answer> {
-        run_with_roles(self.snapshot, &self.statement(), roles)
+    /// Sets how many pages each round of an escalation reads.
+    pub fn escalate_pages(mut self, pages: u64) -> Self {
+        let escalate = self.escalation();
+        (escalate.noun, escalate.count) = (Some(Noun::Pages.into()), Some(literal(pages)));
+        self
+    }
+
+    /// Sets the number of rounds of an escalation, at most.
+    pub fn escalate_rounds(mut self, rounds: u64) -> Self {
+        self.escalation().rounds = Some(literal(rounds));
+        self
+    }
+
+    /// Sets the similarity of a summary from which its page goes before the ranking.
+    pub fn escalate_protect(mut self, similarity: f64) -> Self {
+        self.escalation().protect = Some(literal(similarity));
+        self
+    }
+
+    /// Starts an escalation without the pages that summaries link to.
+    pub fn escalate_without_links(mut self) -> Self {
+        self.escalation().without_links = true;
+        self
+    }
+
+    fn escalation(&mut self) -> &mut Escalate {
+        &mut self.clauses.escalate.get_or_insert_with(|| Escalate::default().into()).node
+    }
+
+    // ---- the answer ----
+
+    /// Stores the question and the answer; the recall then runs with [`RecallBuilder::run_in`].
+    pub fn with_receipt(mut self) -> Self {
+        self.clauses.receipt = Some(WithReceipt.into());
+        self
+    }
+
+    /// Sets the columns of [`RecallBuilder::rows`] and of the answer as JSON.
+    pub fn returns<'n>(mut self, columns: impl IntoIterator<Item = &'n str>) -> Self {
+        let names = columns.into_iter().map(|name| name_of(name).into()).collect();
+        self.clauses.returns = Some(Returns::Names(names).into());
+        self
+    }
+
+    /// The statement so far, unchecked.
+    fn unchecked(&self) -> ast::Recall {
+        let mut clauses = self.clauses.clone();
+        if let (Some(limit), Some(skip)) = (&mut clauses.limit, self.skip) {
+            limit.node.skip = Some(literal(skip));
+        }
+        ast::Recall { query: self.query.clone(), clauses }
+    }
+
+    /// The statement so far, as a checked one of the language.
+    pub(crate) fn statement(&self) -> Result<ast::Recall> {
+        if self.skip.is_some() && self.clauses.limit.is_none() {
+            return Err(Error::Invalid("skip is for the pages of a limit; set limit as well".to_owned()));
+        }
+        let dimension = self.snapshot.state.meta.space.as_ref().map(|space| space.dim as usize);
+        let script = Script { statements: vec![self.as_statement().into()], comments: Vec::new() };
+        let mut checked = check_bound(&script, &Params::new(), dimension).map_err(Error::Query)?;
+        match checked.pop() {
+            Some(Statement::Recall(recall)) => Ok(*recall),
+            _ => Err(Error::Invalid("a recall is expected".to_owned())),
+        }
+    }
+
+    /// The statement, which must not write.
+    pub(super) fn reading(&self) -> Result<ast::Recall> {
+        match self.clauses.receipt {
+            Some(_) => Err(Error::ReadOnly),
+            None => self.statement(),
+        }
+    }
+
+    fn as_statement(&self) -> Statement {
+        Statement::Recall(Box::new(self.unchecked()))
     }
 
     /// Answers the recall.
     ///
     /// # Errors
-    /// For an unknown episode, a vector that does not fit the space, or an unknown profile.
+    /// For an unknown episode, name or profile, and a vector that does not fit the space; [`Error::ReadOnly`] with a
+    /// receipt.
     pub fn run(self) -> Result<Answer> {
-        run(self.snapshot, &ast::Recall { query: self.query, clauses: self.clauses })
+        run(self.snapshot, &self.reading()?)
+    }
+
+    /// Answers an escalating recall with other roles than the built-in ones.
+    ///
+    /// # Errors
+    /// As [`RecallBuilder::run`]; [`Error::Invalid`] without [`RecallBuilder::escalate`].
+    pub fn run_with(self, roles: Roles<'_>) -> Result<Answer> {
+        run_with_roles(self.snapshot, &self.reading()?, roles)
+    }
+
+    /// Answers the recall with rows as values of Rust, in the order of [`RecallBuilder::returns`].
+    ///
+    /// # Errors
+    /// As [`RecallBuilder::run`]; [`Error::Invalid`] for another number of columns, or a cell of another type.
+    pub fn rows<T: FromCells>(self) -> Result<Vec<T>> {
+        self.run()?.typed()
+    }
+}
+
+/// The canonical statement; a query vector stands as `$vector`.
+impl fmt::Display for RecallBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_statement().fmt(f)
     }
 }

@@ -1,8 +1,8 @@
 //! Coverage: is anything in scope what a question names (`default` profile; memory model, section 8: nothing found
 //! is an answer)?
 //!
-//! The names of a question are its capitalised words, but for words that open questions, and its words of letters and
-//! digits (`UA123`). If half of them or more occur nowhere in scope, neither in a text nor as a speaker, then the
+//! The names of a question are its capitalised words, but for those that open a sentence or say when, and its words of
+//! letters and digits (`UA123`). If half of them or more occur nowhere in scope, neither in a text nor as a speaker, then the
 //! question is about something else, however near the nearest row is.
 //!
 //! Cost: one look-up in the word index for each name.
@@ -18,23 +18,48 @@ use crate::state::attributes::{Column, ValueTest};
 /// Names that a note lists.
 const MOST_NAMED: usize = 3;
 
-/// Words that begin with a capital because a sentence begins with them.
-const OPENERS: [&str; 48] = [
-    "what", "when", "where", "who", "whom", "whose", "why", "how", "which", "do", "does", "did", "is", "are", "was",
-    "were", "am", "be", "has", "have", "had", "can", "could", "will", "would", "should", "shall", "may", "might",
-    "must", "in", "on", "at", "the", "a", "an", "for", "from", "to", "of", "by", "with", "if", "and", "or", "my",
-    "our", "i",
+/// Capitalised words that say when.
+const CALENDAR: [&str; 19] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
 ];
 
-/// The names of a question.
+/// The names of a question. The first word of a sentence has its capital anyway: it is a name if it is a code or owns
+/// something (`Ann's`).
 pub(super) fn names(text: &str) -> Vec<&str> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let is_capitalised = |word: &str| {
-        let is_opener = || OPENERS.iter().any(|opener| opener.eq_ignore_ascii_case(word)) || word.len() == 1;
-        word.starts_with(char::is_uppercase) && !is_opener()
-    };
-    let is_code = |word: &str| word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit());
-    words.filter(|word| is_capitalised(word) || is_code(word)).collect()
+    let mut names = Vec::new();
+    let mut begins = true;
+    let mut rest = text;
+    while let Some(start) = rest.find(char::is_alphanumeric) {
+        begins |= rest[..start].contains(['.', '!', '?', ':', '\n']);
+        rest = &rest[start..];
+        let (word, after) = rest.split_at(rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len()));
+        let owns = ["'s ", "\u{2019}s "].iter().any(|own| after.starts_with(own));
+        let is_capitalised = word.starts_with(char::is_uppercase) && word.len() > 1 && !CALENDAR.contains(&word);
+        let is_code = word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit());
+        if is_code || (is_capitalised && (owns || !begins)) {
+            names.push(word);
+        }
+        (begins, rest) = (false, after);
+    }
+    names
 }
 
 /// The names that keep a question from being covered; empty if it may be.
@@ -93,6 +118,9 @@ mod tests {
     fn names_are_capitalised_words_and_codes() {
         assert_eq!(names("When did Ann go to New York?"), ["Ann", "New", "York"]);
         assert_eq!(names("what is the price of ua123 in May?"), ["ua123"]);
-        assert_eq!(names("How many rooms are left?"), [""; 0]);
+        assert_eq!(
+            names("How many rooms are left? Tell me for Lisbon. Ann's, too: \u{c4}nne\u{2019}s flat."),
+            ["Lisbon", "Ann", "\u{c4}nne"]
+        );
     }
 }

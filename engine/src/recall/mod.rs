@@ -16,6 +16,7 @@
 pub(crate) mod batch;
 mod builder;
 mod candidates;
+pub mod condition;
 mod containers;
 mod contest;
 mod covered;
@@ -27,8 +28,10 @@ pub(crate) mod known;
 pub(crate) mod names;
 mod plan;
 mod rank;
+mod restated;
 pub(crate) mod score;
 mod select;
+pub(crate) mod stage;
 mod why;
 mod words;
 
@@ -50,6 +53,7 @@ use holotype_query::ast;
 use plan::{Group, Plan, StagePlan};
 pub(crate) use plan::{reader_of, return_columns};
 use rank::Scored;
+use restated::Restated;
 use select::{Chosen, Selection};
 use std::sync::Arc;
 use std::time::Instant;
@@ -168,16 +172,17 @@ fn run_plan(snapshot: &Snapshot, plan: &Plan, steps: &mut Steps, started: Instan
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
     let context = Context { snapshot, plan, words: &words };
-    let Ranked { mut stages, complete, losers } = gather_and_rank(&context, false, &mut contests, steps)?;
+    let Ranked { mut stages, complete, losers, mut restated } = gather_and_rank(&context, false, &mut contests, steps)?;
     let mut survivors: usize = stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && plan.excludes_anything() {
         // Excluded items rank after all valid ones: each exclusion costs l_status of their S.
-        stages = gather_and_rank(&context, true, &mut contests, steps)?.stages;
+        let relaxed = gather_and_rank(&context, true, &mut contests, steps)?;
+        (stages, restated) = (relaxed.stages, relaxed.restated);
         survivors = stages.iter().map(Vec::len).sum();
         steps.push(("relax".to_owned(), format!("{survivors} candidates including excluded ones")));
     }
     let missing = covered::missing_names(snapshot, plan, &indexes)?;
-    let mut selection = select::select(snapshot, plan, stages)?;
+    let mut selection = select::select(snapshot, plan, stages, &restated)?;
     if !missing.is_empty() {
         selection.notes.push(covered::note(&missing));
         selection.rows.clear();
@@ -195,6 +200,7 @@ struct Ranked {
     complete: bool,
     /// The number of candidates that lost the claims in question.
     losers: u64,
+    restated: Restated,
 }
 
 /// Runs the stages of a plan; with `relaxed`, excluded items are candidates too.
@@ -223,7 +229,8 @@ fn gather_and_rank(
             }
         }
     }
-    Ok(Ranked { stages: runner.ranked, complete: runner.complete, losers: runner.losers.count() })
+    let StageRunner { ranked: stages, complete, losers, restated, .. } = runner;
+    Ok(Ranked { stages, complete, losers: losers.count(), restated })
 }
 
 /// The query of the next hop: the original text followed by the texts of the best rows.
@@ -261,6 +268,7 @@ struct StageRunner<'r, 'w> {
     hop: Option<Words<'w>>,
     /// Candidates that lost the claims in question.
     losers: Bits,
+    restated: Restated,
     /// The concepts that the question names, for a path with a routed group, and the findings of a hop of it.
     routing: Option<hops::Routing>,
     found: Option<hops::HopFound>,
@@ -284,6 +292,7 @@ impl<'r, 'w> StageRunner<'r, 'w> {
             relaxed,
             hop: None,
             losers: Bits::new(),
+            restated: Restated::default(),
             routing: hops::Routing::of(context.snapshot, context.plan, context.words)?,
             found: None,
         })
@@ -399,6 +408,7 @@ impl<'r, 'w> StageRunner<'r, 'w> {
                 if self.relaxed { Arc::clone(&stage.relaxable) } else { Arc::new(stage.rows.and_not(&self.losers)) };
             let known = candidates.len();
             self.contests.join(snapshot, plan, &filter, Some(&first), &mut candidates)?;
+            self.restated.join(&self.context, &filter, &mut candidates)?;
             if plan.excludes_conflicted && !self.relaxed && candidates.len() > known {
                 let losers = judge.losers(&snapshot.state, candidates.ids())?;
                 candidates = candidates.filtered(|id| !losers.contains(id));
@@ -406,6 +416,7 @@ impl<'r, 'w> StageRunner<'r, 'w> {
             if candidates.len() > known {
                 rows = self.scored(stage, candidates)?;
             }
+            self.restated.inherit(&mut rows);
         }
         self.contests.note(&rows);
         self.steps.push((stage.noun.to_string(), counted(rows.len() as u64, "candidates ranked")));
@@ -482,8 +493,10 @@ fn answer(snapshot: &Snapshot, plan: &Plan, found: Found, started: Instant) -> R
         let excluded = counted(relaxed as u64, "excluded rows");
         notes.push(format!("{passed} passed all filters; showing {excluded} with the reasons."));
     }
-    let evidence_of_best =
-        selection.rows.iter().map(|row| row.scored.parts.similarity.max(row.scored.parts.words * strength.terms));
+    let evidence_of_best = selection
+        .rows
+        .iter()
+        .map(|row| row.scored.parts.similarity.max(row.scored.parts.words.min(1.0) * strength.terms));
     let covered = match plan.abstain_below {
         Some(least) => evidence_of_best.fold(0.0, f32::max) >= least,
         // A question about names that nothing in scope has leaves no row.

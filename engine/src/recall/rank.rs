@@ -10,6 +10,9 @@
 //! after
 //! ```
 //!
+//! Where claims answer (profile `default`), w is [`NAMED_CLAIM`] more for an item other than a turn with a claim whose
+//! subject and attribute the question names.
+//!
 //! A recall paraphrases its trace, so its words and its vector describe the trace too; an answer follows its
 //! question. The statistics (idf, average length) are those of the layer's own documents. Measured on real
 //! conversations (evidence recall at 1,000 tokens): own text 0.76, with recalls 0.81, with neighbours 0.86.
@@ -29,6 +32,8 @@ use std::collections::HashMap;
 
 /// The shares of the context weight for the first and second neighbour on each side.
 const NEIGHBOUR_SHARES: [f32; 2] = [0.5, 0.25];
+/// What a claim that the question names adds to w. Between answers about one subject, w and similarity differ by less.
+const NAMED_CLAIM: f32 = 0.5;
 /// Maximum id distance of a neighbour.
 const MAX_NEIGHBOUR_DISTANCE: u32 = 16;
 
@@ -111,7 +116,9 @@ fn rank_layer(context: &Context<'_, '_>, layer: Layer, candidates: Candidates, s
             scalars.conflict = plan.conflict_of(state, ItemId(id), scalars.conflict)?.map(|winner| winner.0);
         }
         let relaxed = plan.flaws_of(state, ItemId(id))?;
-        let parts = plan.weights.parts(&scalars, &plan.reader_position, similarity[index], words[index], relaxed.len());
+        let named = plan.names_claim_of(state, ItemId(id))?;
+        let words = words[index] + if named { NAMED_CLAIM } else { 0.0 };
+        let parts = plan.weights.parts(&scalars, &plan.reader_position, similarity[index], words, relaxed.len());
         scored.push(Scored { id: ItemId(id), scalars, parts, score: parts.sum(), place: 0, match_path, relaxed });
     }
     Ok(())

@@ -8,10 +8,11 @@
 //!
 //! A row that restates a better one is *folded* into it: same layer, kind, episode, source and tool, a cosine above
 //! `recall.fold`, and at least half of their words in common, not counting numbers. What an agent asked ten times in
-//! a day is one row, the best one, which names the others.
+//! a day is one row, the best one, which names the others. So is what a newer trace claims again (`recall::restated`).
 
 use super::plan::Plan;
 use super::rank::Scored;
+use super::restated::Restated;
 use crate::Result;
 use crate::derive::repair;
 use crate::model::item::{Attributes, ItemId, Layer};
@@ -69,7 +70,12 @@ pub(crate) struct Selection {
 }
 
 /// Selects the rows of the answer, best first, from the ranked candidates of each stage.
-pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>) -> Result<Selection> {
+pub(super) fn select(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    stages: Vec<Vec<Scored>>,
+    restated: &Restated,
+) -> Result<Selection> {
     let traces: BTreeSet<ItemId> = match plan.budget {
         Some(_) => {
             let traces = stages.iter().flatten().filter(|scored| scored.scalars.layer == Layer::Trace);
@@ -106,7 +112,12 @@ pub(crate) fn select(snapshot: &Snapshot, plan: &Plan, stages: Vec<Vec<Scored>>)
         };
         let MergedCandidate { scored, stage, others } = candidate;
         let mut row = Chosen::new(snapshot, plan, scored, content)?;
-        match find_restated(snapshot, plan, &mut selection.rows, &mut row)? {
+        let newer = restated.by(row.id()).and_then(|by| selection.rows.iter().position(|row| row.id() == by));
+        let better = match newer {
+            Some(newer) => Some(newer),
+            None => find_restated(snapshot, plan, &mut selection.rows, &mut row)?,
+        };
+        match better {
             Some(better) => selection.rows[better].folded.push(row.scored.id),
             None => {
                 left = left.map(|left| left - cost);

@@ -106,13 +106,13 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
     let indexes = WordIndexes::of(snapshot)?;
     let words = indexes.ask(plan.text.as_deref());
     let context = Context { snapshot, plan, words: &words };
-    let mut stages = gather_and_rank(&context, false, &mut contests, &mut steps)?.stages;
-    let survivors: usize = stages.iter().map(Vec::len).sum();
+    let mut found = gather_and_rank(&context, false, &mut contests, &mut steps)?;
+    let survivors: usize = found.stages.iter().map(Vec::len).sum();
     if (survivors as u64) < plan.relax_below && plan.excludes_anything() {
-        stages = gather_and_rank(&context, true, &mut contests, &mut steps)?.stages;
+        found = gather_and_rank(&context, true, &mut contests, &mut steps)?;
     }
     let mut best: Option<String> = None;
-    for (stage, ranked) in plan.stages.iter().zip(&stages) {
+    for (stage, ranked) in plan.stages.iter().zip(&found.stages) {
         let Some(at) = ranked.iter().position(|scored| scored.id == id) else { continue };
         let scored = &ranked[at];
         let path = scored.match_path.path(snapshot)?;
@@ -146,7 +146,7 @@ fn ranked(snapshot: &Snapshot, plan: &Plan, id: ItemId, findings: &mut Findings)
         findings.add("covered", false, nothing(), nothing);
         return Ok(None);
     }
-    let mut selection = select::select(snapshot, plan, stages)?;
+    let mut selection = select::select(snapshot, plan, found.stages, &found.restated)?;
     contests.bring(snapshot, plan, &mut selection)?;
     if let Some(at) = selection.rows.iter().position(|row| row.scored.id == id) {
         let row = format!("row {} of {}", at + 1, selection.rows.len());

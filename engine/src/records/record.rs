@@ -275,6 +275,25 @@ pub(crate) struct UnciteRecord {
     pub(crate) pointers: Vec<UncitedRecord>,
 }
 
+/// The vector of an item in an epoch of vectors (see `state::vectors`).
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct VectorRecord {
+    pub(crate) epoch: u64,
+    pub(crate) item: u32,
+    /// As in an item record; `None` if the item has no vector in this epoch.
+    pub(crate) vector: Option<Vec<u8>>,
+}
+
+/// The vectors of an epoch come into force, for items below the bound.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ReembedRecord {
+    pub(crate) epoch: u64,
+    pub(crate) bound: u32,
+    pub(crate) space: SpaceRecord,
+    /// The fingerprint of the model.
+    pub(crate) fingerprint: String,
+}
+
 /// A row of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct RowRecord {
@@ -411,6 +430,8 @@ pub(crate) enum Record {
     Claim(ClaimRecord),
     Rekey(RekeyRecord),
     Uncite(UnciteRecord),
+    Vector(VectorRecord),
+    Reembed(ReembedRecord),
     Receipt(ReceiptRecord),
     Read(ReadRecord),
     Forget(ForgetRecord),
@@ -443,6 +464,8 @@ mod kind {
     pub(super) const CLAIM: u8 = 11;
     pub(super) const REKEY: u8 = 12;
     pub(super) const UNCITE: u8 = 13;
+    pub(super) const VECTOR: u8 = 14;
+    pub(super) const REEMBED: u8 = 15;
     pub(super) const RECEIPT: u8 = 20;
     pub(super) const READ: u8 = 21;
     pub(super) const FORGET: u8 = 32;
@@ -469,6 +492,8 @@ impl Record {
             Record::Claim(_) => kind::CLAIM,
             Record::Rekey(_) => kind::REKEY,
             Record::Uncite(_) => kind::UNCITE,
+            Record::Vector(_) => kind::VECTOR,
+            Record::Reembed(_) => kind::REEMBED,
             Record::Receipt(_) => kind::RECEIPT,
             Record::Read(_) => kind::READ,
             Record::Forget(_) => kind::FORGET,
@@ -501,6 +526,8 @@ impl Record {
             Record::Claim(record) => codec::encode_into(record, bytes),
             Record::Rekey(record) => codec::encode_into(record, bytes),
             Record::Uncite(record) => codec::encode_into(record, bytes),
+            Record::Vector(record) => codec::encode_into(record, bytes),
+            Record::Reembed(record) => codec::encode_into(record, bytes),
             Record::Receipt(record) => codec::encode_into(record, bytes),
             Record::Read(record) => codec::encode_into(record, bytes),
             Record::Forget(record) => codec::encode_into(record, bytes),
@@ -560,6 +587,8 @@ impl Record {
             kind::CLAIM => Record::Claim(codec::decode(payload)?),
             kind::REKEY => Record::Rekey(codec::decode(payload)?),
             kind::UNCITE => Record::Uncite(codec::decode(payload)?),
+            kind::VECTOR => Record::Vector(codec::decode(payload)?),
+            kind::REEMBED => Record::Reembed(codec::decode(payload)?),
             kind::RECEIPT => Record::Receipt(codec::decode(payload)?),
             kind::READ => Record::Read(codec::decode(payload)?),
             kind::FORGET => Record::Forget(codec::decode(payload)?),

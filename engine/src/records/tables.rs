@@ -29,6 +29,7 @@
 //! | `CHANGE_INDEX` | subject u8, number u32, until u64 | empty: what changed in which commit |
 //! | `EXTRACTED` | item u32, or empty | its extracted claims, or what is pending (see `extracted`) |
 //! | `CONTEST_EXTRACTED` | contest, item u32, ordinal u8 | the value of an extracted claim |
+//! | `VECTOR` | item u32, epoch u64; or empty | position and presence; the epoch in force, its bound (see `vectors`) |
 //! | `TREE` | level u8, number u64 | hashes of subtrees of the tree over all records, written at checkpoints (see `proof::tree`) |
 
 use crate::records::record::{ClaimRecord, PointerRecord, SpaceRecord};
@@ -67,6 +68,7 @@ pub(crate) const TREE: u8 = 27;
 pub(crate) const RECEIPT: u8 = 28;
 pub(crate) const EXTRACTED: u8 = 29;
 pub(crate) const CONTEST_EXTRACTED: u8 = 30;
+pub(crate) const VECTOR: u8 = 31;
 
 /// Counters and totals of the database, kept in memory and written with each checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]

@@ -54,6 +54,8 @@ impl State {
             Record::Pointers(record) => self.add_pointers(ItemId(record.item), &record.pointers)?,
             Record::Uncite(record) => self.apply_uncite(record)?,
             Record::Mark(mark) => self.apply_mark(mark)?,
+            Record::Vector(vector) => self.apply_vector(vector, location.lsn)?,
+            Record::Reembed(reembed) => self.apply_reembed(reembed)?,
             Record::Claim(claim) => self.apply_claim(claim)?,
             Record::Receipt(receipt) => {
                 next_number("receipt", receipt.number, self.meta.receipts)?;
@@ -97,6 +99,7 @@ impl State {
                 self.attributes.set_location(item.item(), lsn)?;
             }
             Record::Chunk(chunk) => self.set_chunk_location(chunk, lsn)?,
+            Record::Vector(vector) => self.relocate_vector(vector, lsn)?,
             Record::Replacement(restated) => self.apply_replacement(restated, lsn)?,
             Record::Retained(kept) => self.relocate(&kept.record()?, lsn)?,
             _ => {}
@@ -116,6 +119,7 @@ impl State {
                 Ok(())
             }
             Record::Chunk(chunk) if lsn > 0 => self.set_chunk_location(chunk, lsn),
+            Record::Vector(vector) => self.relocate_vector(vector, lsn),
             _ => Ok(()),
         }
     }

@@ -95,6 +95,11 @@ impl ContentReader {
         }
     }
 
+    /// The record at a log position, without what carries it.
+    pub(crate) fn record_at(&self, lsn: u64) -> Result<Record> {
+        self.record(lsn)
+    }
+
     fn record(&self, lsn: u64) -> Result<Record> {
         let record = match (self.log.payload(Lsn(lsn)), self.log.floor()) {
             // Truncation moved this record to a retained copy, which an older state does not know.

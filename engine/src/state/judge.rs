@@ -12,7 +12,7 @@ use crate::Result;
 use crate::model::item::{Attributes, ItemId};
 use crate::records::tables::ClaimRow;
 use crate::state::State;
-use crate::state::claims::{Contest, Rival, contest_key};
+use crate::state::claims::{Contest, Rival, agree, contest_key};
 use crate::state::extracted::RULES;
 use crate::state::reader_position::ReaderPosition;
 use crate::state::settings;
@@ -45,6 +45,14 @@ pub(crate) struct Claimant {
     pub(crate) claims: Vec<(ClaimRow, Vec<u8>)>,
 }
 
+/// The words that the name of a claim shares with the question.
+#[derive(Clone, Copy)]
+struct Overlap {
+    shared: usize,
+    /// The question has all of them.
+    is_whole: bool,
+}
+
 /// Decides contests for one reader.
 #[derive(Default)]
 pub(crate) struct Judge {
@@ -53,8 +61,9 @@ pub(crate) struct Judge {
     claimants: RefCell<HashMap<ItemId, Option<Arc<Claimant>>>>,
     /// The winners over the items asked about.
     losses: RefCell<HashMap<ItemId, Option<ItemId>>>,
-    /// The words of the question.
+    /// The words of the question, and how the names of claims share them.
     terms: BTreeSet<String>,
+    overlaps: RefCell<HashMap<String, Overlap>>,
     reader_position: ReaderPosition,
     window: i64,
 }
@@ -119,22 +128,71 @@ impl Judge {
 
     fn find_loss(&self, state: &State, id: ItemId) -> Result<Option<ItemId>> {
         let Some(claimant) = self.claimant(state, id)? else { return Ok(None) };
-        let Claimant { attributes, claims } = claimant.as_ref();
-        if self.reader_position.is_ahead(attributes) {
+        if self.reader_position.is_ahead(&claimant.attributes) {
             return Ok(None);
         }
-        let shared = |(claim, _): &(ClaimRow, Vec<u8>)| match claims.len() {
-            1 => 0,
-            _ => terms(state, &claim.name).intersection(&self.terms).count(),
-        };
-        let shares: Vec<usize> = claims.iter().map(shared).collect();
-        let most = shares.iter().copied().max().unwrap_or(0);
         let mut first = None;
-        for ((claim, key), _) in claims.iter().zip(&shares).filter(|(_, share)| **share == most) {
-            let Some(winner) = self.contest(state, key)?.winner_over(claim, attributes) else { return Ok(None) };
+        for (claim, key) in self.in_question(state, &claimant) {
+            let winner = self.contest(state, key)?.winner_over(claim, &claimant.attributes);
+            let Some(winner) = winner else { return Ok(None) };
             first = first.or(Some(winner));
         }
         Ok(first)
+    }
+
+    /// The claims of an item that the question is about.
+    fn in_question<'c>(&self, state: &State, claimant: &'c Claimant) -> Vec<&'c (ClaimRow, Vec<u8>)> {
+        let claims = &claimant.claims;
+        let shared = |(claim, _): &(ClaimRow, Vec<u8>)| match claims.len() {
+            1 => 0,
+            _ => self.overlap(state, &claim.name).shared,
+        };
+        let shares: Vec<usize> = claims.iter().map(shared).collect();
+        let most = shares.iter().copied().max().unwrap_or(0);
+        claims.iter().zip(shares).filter(|(_, share)| *share == most).map(|(claim, _)| claim).collect()
+    }
+
+    /// The trace that won each contest that the question is about with the value this trace states, too; `None` if
+    /// there is none, or if it is this one.
+    pub(crate) fn restated_by(&self, state: &State, id: ItemId) -> Result<Option<ItemId>> {
+        let Some(claimant) = self.claimant(state, id)? else { return Ok(None) };
+        let mut newest = None;
+        for (claim, key) in self.in_question(state, &claimant) {
+            let decided = self.contest(state, key)?;
+            let winner = decided.contest.rivals.first().filter(|_| !decided.is_open);
+            let Some(winner) = winner.filter(|winner| agree(&winner.claim.value, &claim.value)) else {
+                return Ok(None);
+            };
+            if winner.item == id || newest.is_some_and(|newest| newest != winner.item) {
+                return Ok(None);
+            }
+            newest = Some(winner.item);
+        }
+        // A side of an undecided contest stands for itself.
+        for (_, key) in claimant.claims.iter().filter(|_| newest.is_some()) {
+            if self.contest(state, key)?.is_open {
+                return Ok(None);
+            }
+        }
+        Ok(newest)
+    }
+
+    /// True if the question has every word of the name of a claim of the item: subject and attribute.
+    pub(crate) fn names_claim_of(&self, state: &State, id: ItemId) -> Result<bool> {
+        let Some(claimant) = self.claimant(state, id)? else { return Ok(false) };
+        Ok(claimant.claims.iter().any(|(claim, _)| self.overlap(state, &claim.name).is_whole))
+    }
+
+    /// The words that the name of a claim, `price of ua123`, shares with the question.
+    fn overlap(&self, state: &State, name: &str) -> Overlap {
+        if let Some(known) = self.overlaps.borrow().get(name) {
+            return *known;
+        }
+        let of_name = terms(state, &name.replace(" of ", " "));
+        let shared = of_name.intersection(&self.terms).count();
+        let overlap = Overlap { shared, is_whole: shared > 0 && shared == of_name.len() };
+        self.overlaps.borrow_mut().insert(name.to_owned(), overlap);
+        overlap
     }
 
     /// The losers among some items.

@@ -16,6 +16,7 @@ pub(crate) mod attributes;
 pub(crate) mod claims;
 pub(crate) mod content;
 pub(crate) mod covered_items;
+pub(crate) mod embedder;
 pub(crate) mod episode_cache;
 pub(crate) mod extracted;
 pub(crate) mod history;
@@ -28,6 +29,7 @@ pub(crate) mod reader_position;
 pub(crate) mod record_tree;
 pub(crate) mod replay;
 pub(crate) mod settings;
+pub(crate) mod vectors;
 
 use crate::extract::ExtractOptions;
 use crate::model::edge::Edge;
@@ -93,6 +95,8 @@ pub(crate) struct State {
     pub(crate) is_past: bool,
     /// Transactions of the log that replay could not apply and skipped, with the reason; those of this opening only.
     pub(crate) skipped: Vec<String>,
+    /// The vectors of the index were dropped, and are read again from the log.
+    pub(crate) vectors_due: bool,
     /// The episode written last. Until the state is settled it may be newer than the episode's row.
     pub(crate) episode_cache: Option<EpisodeCache>,
     pub(crate) lookup_cache: LookupCache,
@@ -142,6 +146,7 @@ impl State {
             committed_totals: Default::default(),
             is_past: false,
             skipped: Vec::new(),
+            vectors_due: false,
             episode_cache: None,
             lookup_cache: Default::default(),
         })
@@ -247,6 +252,18 @@ impl State {
             }
         }
         Ok(found)
+    }
+
+    /// The rows of a table with a key prefix, in key order, read as they are pulled.
+    pub(crate) fn iter(&self, table: u8, prefix: &[u8]) -> impl Iterator<Item = Result<StoredRow>> + use<'_> {
+        self.rows.prefix(table, prefix).filter_map(move |row| match row {
+            Ok((key, value)) => match self.includes(table, &key, &value) {
+                Ok(true) => Some(Ok((key, value))),
+                Ok(false) => None,
+                Err(error) => Some(Err(error)),
+            },
+            Err(error) => Some(Err(error.into())),
+        })
     }
 
     /// The first `most` rows of a table with a key prefix.

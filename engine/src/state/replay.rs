@@ -35,6 +35,13 @@ impl TryFrom<Transaction> for Decoded {
     }
 }
 
+impl Decoded {
+    /// Its effective records, in order.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
+        self.told.iter().map(|(_, told)| &told.record)
+    }
+}
+
 /// Applies a transaction of the log and indexes its items.
 pub(crate) fn replay(state: &mut State, transaction: &Decoded) -> Result<()> {
     let own = replay_rows(state, transaction, &|_| true)?;
@@ -95,6 +102,7 @@ fn unusable_vector(state: &State, transaction: &Decoded) -> Result<Option<String
     for (_, EffectiveRecord { record, .. }) in &transaction.told {
         match record {
             Record::Space(defined) => space = Some(Space::try_from(defined)?),
+            Record::Reembed(record) => space = Some(Space::try_from(&record.space)?),
             Record::Item(item) => {
                 if let (Some(space), Some(bytes)) = (&space, &item.vector)
                     && let Err(error) = space.check_stored(bytes)

@@ -21,11 +21,13 @@
 //!
 //! Beside them stands `prompt.ROLE` for each role that a model fills: the version of its prompt and the BLAKE3 of it,
 //! such as `1 91b7…`. A client of a model writes it; the engine keeps it and lists it among the events, so that
-//! everything written and read can be traced to the prompts in force at its commit.
+//! everything written and read can be traced to the prompts in force at its commit. `embedder` holds the fingerprint of
+//! the model that makes the vectors; the engine writes it with the first vector that it embeds.
 
 use crate::memory::router::LinearRouter;
 use crate::records::tables;
 use crate::state::State;
+use crate::state::embedder;
 use crate::{Error, Result};
 use holotype_query::Duration;
 use holotype_storage::codec;
@@ -86,6 +88,7 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String> {
             _ => Err(wrong("a number from 0 to 1")),
         },
         _ if name.starts_with(PROMPT) => prompt(name, value),
+        embedder::FINGERPRINT => embedder::canonical(value),
         _ => {
             let known: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
             Err(Error::Invalid(format!("unknown setting {name:?}; the settings are {}", known.join(", "))))

@@ -116,9 +116,11 @@ fn events_of_record(record: &Record, snapshot: &Snapshot, pages: &mut HashSet<u3
             return Ok(forget.items.iter().map(event).collect());
         }
         Record::Receipt(_) => plain("receipt"),
+        Record::Reembed(record) => Event { because: Some(record.fingerprint.clone()), ..plain("reembed") },
         Record::Read(read) if read.rows.is_empty() => plain("recall"),
         Record::Read(read) => return Ok(read.rows.iter().map(|row| of("recall", row.item)).collect()),
         Record::Chunk(_)
+        | Record::Vector(_)
         | Record::Replacement(_)
         | Record::Retained(_)
         | Record::RetainedCommit(_)

@@ -23,6 +23,7 @@ pub(crate) mod routing;
 pub(crate) mod rows;
 mod selected;
 mod show;
+pub(crate) mod typed_queries;
 mod verify;
 mod walk;
 mod write;

@@ -9,6 +9,7 @@ use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::read::page::DuePage;
 use crate::read::snapshot::Snapshot;
+use crate::state::embedder;
 use crate::state::settings::{self, SETTINGS};
 use holotype_query::ast::{Listing, Thing};
 use holotype_query::{Noun, ShowTarget};
@@ -76,7 +77,9 @@ fn all_settings(snapshot: &Snapshot) -> Result<Table> {
         let value = settings::value(&snapshot.state, name)?;
         rows.push(vec![Some(Cell::text(*name)), Some(Cell::Text(value)), Some(Cell::text(*default))]);
     }
-    for (name, value) in settings::prompts(&snapshot.state)? {
+    let fingerprint = snapshot.state.setting(embedder::FINGERPRINT)?;
+    let fingerprint = fingerprint.map(|value| (embedder::FINGERPRINT.to_owned(), value));
+    for (name, value) in settings::prompts(&snapshot.state)?.into_iter().chain(fingerprint) {
         rows.push(vec![Some(Cell::Text(name)), Some(Cell::Text(value)), Some(Cell::text(""))]);
     }
     Ok(Table {

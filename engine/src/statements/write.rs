@@ -40,11 +40,11 @@ fn kind(kind: holotype_query::Kind) -> Result<Kind> {
     Ok(kind.as_str().parse()?)
 }
 
-/// The vector of a new text: the given one, or the built-in embedder's if the database uses its space.
+/// The vector of a new text: the given one, or that of the database's embedder.
 pub(super) fn vector(transaction: &mut Transaction<'_>, passage: &Passage) -> Result<Option<Vec<f32>>> {
     match &passage.vector {
         Some(vector) => Ok(Some(vector.components.clone())),
-        None => Ok(transaction.built_in_vector(&passage.text)),
+        None => transaction.text_vector(&passage.text),
     }
 }
 

@@ -302,6 +302,9 @@ impl RedactionScope<'_> {
                 self.redact_pointers(&mut Arc::make_mut(&mut item).from).then(|| replacement(Record::Item(item)))
             }
             Record::Chunk(chunk) => self.has(chunk.item).then_some(RedactionOutcome::Erased),
+            Record::Vector(vector) => {
+                (vector.vector.is_some() && self.has(vector.item)).then_some(RedactionOutcome::Erased)
+            }
             Record::Claim(claim) if erased && claim.name.is_empty() => None,
             Record::Claim(claim) if self.has(claim.item) => {
                 report.claims += 1;
@@ -362,6 +365,7 @@ impl RedactionScope<'_> {
             | Record::Unlink(_)
             | Record::Uncite(_)
             | Record::Rekey(_)
+            | Record::Reembed(_)
             | Record::Forget(_)
             | Record::Replacement(_)
             | Record::RetainedCommit(_)
@@ -501,6 +505,7 @@ impl State {
         attributes.conflict = None;
         self.forget_extracted(id, &attributes)?;
         self.attributes.set(id, attributes);
+        self.forget_vectors(id)?;
         for (key, _) in self.scan(tables::CHUNK, &tables::numbers([id.0]))? {
             self.rows.delete(tables::CHUNK, key);
         }

@@ -11,6 +11,7 @@
 //! 3. A failed call leaves the transaction unchanged.
 
 pub(crate) mod create;
+pub(crate) mod embedding;
 mod episodes;
 mod erasing;
 mod links;
@@ -191,6 +192,11 @@ impl<'db> Transaction<'db> {
         self.reader().read(&self.state, id)
     }
 
+    /// The stored vector of an item.
+    pub(crate) fn stored_vector(&self, id: ItemId) -> Result<Option<Vec<u8>>> {
+        self.reader().vector(&self.state, id)
+    }
+
     /// Accepts generated keys from callers: those of the database that an export came from.
     pub(crate) fn accept_generated_keys(&mut self) {
         self.accepts_generated_keys = true;
@@ -283,7 +289,10 @@ impl<'db> Transaction<'db> {
             return Err(Error::DuplicateTrace { tool, log_id: trace.log_id.unwrap_or_else(|| row.id.clone()), step });
         }
         let time = trace.time.or((!trace.timeless).then_some(self.time));
-        let vector = self.encode_vector(trace.vector.as_deref())?;
+        let vector = match trace.vector.is_some() {
+            true => self.encode_vector(trace.vector.as_deref())?,
+            false => self.trace_vector(&trace).and_then(|vector| self.encode_vector(vector.as_deref()))?,
+        };
         let mut record = ItemRecord {
             id: self.state.bound(),
             kind: trace.kind.to_byte(),
@@ -352,7 +361,10 @@ impl<'db> Transaction<'db> {
             return Err(Error::Invalid("utility must be a finite number".to_owned()));
         }
         let episode = recall.episode.as_deref().map(|id| self.ensure_episode(id)).transpose()?;
-        let vector = self.encode_vector(recall.vector.as_deref())?;
+        let vector = match recall.vector.is_some() {
+            true => self.encode_vector(recall.vector.as_deref())?,
+            false => self.configured_vector(&recall.text).and_then(|vector| self.encode_vector(vector.as_deref()))?,
+        };
         let mut record = ItemRecord {
             id: self.state.bound(),
             kind: recall.kind.to_byte(),
@@ -499,6 +511,10 @@ impl<'db> Transaction<'db> {
         let Transaction { core, mut writer, state, records, bytes, page, turn, .. } = self;
         if forgets {
             core.complete_forget(writer, state, &redaction, turn)?;
+            return Ok(commit);
+        }
+        if state.vectors_due {
+            core.complete_reembed(writer, state, turn)?;
             return Ok(commit);
         }
         writer.open_page = page;

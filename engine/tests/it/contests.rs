@@ -5,7 +5,7 @@
 //! counts of exclusions and the contested names. Only the standing of items (status, time, support, …) is read from
 //! the database: the oracle and the tests of lineage have that.
 
-use holotype::answer::{Answer, Output, Role, Table};
+use holotype::answer::{Answer, Output, Role, Row, Table};
 use holotype::query::Params;
 use holotype::time::FixedClock;
 use holotype::{
@@ -268,17 +268,37 @@ impl<'s> Contest<'s> {
     }
 }
 
-/// True if every claim that the question is about lost.
-fn lost(said: &[Said], at: &At, item: &Said, question: &str) -> bool {
+/// The claims that the question is about.
+fn in_question<'i>(item: &'i Said, question: &str) -> Vec<&'i Claim> {
     let claims = item.claims();
     let asked: BTreeSet<String> = question.split(' ').map(str::to_lowercase).collect();
     let shared = |claim: &Claim| claim.name.split(' ').filter(|word| asked.contains(*word)).count();
     let most = claims.iter().map(|claim| shared(claim)).max().unwrap_or(0);
-    !claims.is_empty()
-        && claims
-            .iter()
-            .filter(|claim| shared(claim) == most)
-            .all(|claim| Contest::of(said, at, item, claim).won(item, claim).is_some())
+    claims.into_iter().filter(|claim| shared(claim) == most).collect()
+}
+
+/// True if every claim that the question is about lost.
+fn lost(said: &[Said], at: &At, item: &Said, question: &str) -> bool {
+    let claims = in_question(item, question);
+    !claims.is_empty() && claims.iter().all(|claim| Contest::of(said, at, item, claim).won(item, claim).is_some())
+}
+
+/// The other trace that won the contests of all claims that the question is about, with the same values; `None` for an
+/// item with a claim whose contest is open.
+fn restated_by(said: &[Said], at: &At, item: &Said, question: &str) -> Option<String> {
+    let mut winners = BTreeSet::new();
+    if item.claims().iter().any(|claim| Contest::of(said, at, item, claim).is_open()) {
+        return None;
+    }
+    for claim in in_question(item, question) {
+        let contest = Contest::of(said, at, item, claim);
+        let (winner, best) = contest.0.first().filter(|_| !contest.is_open())?;
+        if winner.id == item.id || best.value != claim.value || !winner.is_trace() {
+            return None;
+        }
+        winners.insert(winner.key.clone());
+    }
+    winners.pop_first().filter(|_| winners.is_empty())
 }
 
 fn ask(snapshot: &Snapshot, statement: &str) -> Output {
@@ -359,14 +379,19 @@ fn compare_recall(seed: u64, snapshot: &Snapshot, said: &[Said], question: &str,
     let counts: Vec<(&str, u64)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
     assert_eq!(found.excluded, counts, "{context}");
     assert_eq!(found.covered, !missing && !rows.is_empty(), "{context}");
-    let mut keys: Vec<&str> =
-        found.rows.iter().filter(|row| row.role == Role::Hit).map(|row| row.key.as_str()).collect();
+    let hits = found.rows.iter().filter(|row| row.role == Role::Hit);
+    let folded = |row: &Row| row.folded.iter().map(|older| (older.clone(), Some(row.key.clone()))).collect::<Vec<_>>();
+    let mut keys: Vec<(String, Option<String>)> =
+        hits.flat_map(|row| [vec![(row.key.clone(), None)], folded(row)].concat()).collect();
     keys.sort_unstable();
-    let mut expected: Vec<&str> = rows.iter().filter(|_| !missing).map(|item| item.key.as_str()).collect();
+    let is_row = |key: &String| rows.iter().any(|row| row.key == *key);
+    let newer = |item: &Said| restated_by(said, &at, item, question).filter(|by| item.is_trace() && is_row(by));
+    let mut expected: Vec<(String, Option<String>)> =
+        rows.iter().filter(|_| !missing).map(|item| (item.key.clone(), newer(item))).collect();
     expected.sort_unstable();
     assert_eq!(keys, expected, "{context}");
     let mut contested = BTreeSet::new();
-    for item in rows.iter().filter(|_| !missing) {
+    for item in rows.iter().filter(|item| !missing && newer(item).is_none()) {
         for claim in item.claims() {
             let contest = Contest::of(said, &at, item, claim);
             let sides = [contest.0.first(), contest.runner_up()];

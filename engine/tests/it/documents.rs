@@ -32,9 +32,13 @@ fn the_first_program_is_the_first_example() {
 #[test]
 fn links_between_documents_lead_somewhere() {
     let documents = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/memory.md"];
-    for document in
-        documents.into_iter().chain(["docs/query-language.md", "docs/format.md", "docs/python.md", "docs/models.md"])
-    {
+    for document in documents.into_iter().chain([
+        "docs/query-language.md",
+        "docs/format.md",
+        "docs/python.md",
+        "docs/rust.md",
+        "docs/models.md",
+    ]) {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

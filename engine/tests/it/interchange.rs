@@ -493,7 +493,7 @@ fn vectors_keep_their_bits_and_define_the_space_when_nothing_else_does() {
 #[test]
 fn an_embedder_gives_texts_their_vectors_in_its_own_space_only() {
     let desk = Desk::new();
-    let options = ImportOptions { embedder: Some(HashingEmbedder::default()), ..quick() };
+    let options = ImportOptions { embedder: Some(Arc::new(HashingEmbedder::default())), ..quick() };
     let lines = r#"{"trace":{"key":"a","episode":"e","fields":{"text":"a night train"}}}
 {"trace":{"key":"b","episode":"e","fields":{"text":"  "}}}
 {"recall":{"key":"r","text":"a train","from":[{"key":"a"}]}}

@@ -139,6 +139,44 @@ fn a_question_about_what_nothing_in_scope_names_is_not_covered() {
 }
 
 #[test]
+fn a_sentence_opens_with_a_capital_and_a_month_names_nothing() {
+    let (_, database) = desk(2);
+    let asked = "Tell me the price of flight UA123 in July.";
+    assert!(answer(&database, &format!("recall '{asked}' in episode 'e' limit 5")).covered);
+}
+
+#[test]
+fn the_newest_of_two_calls_with_one_price_answers_and_folds_the_other() {
+    let (_, database) = desk(2);
+    let again = "record call 'search_flights(id=UA123, verbose=true) -> fare class: basic; price: $480; cached = false'
+        in episode 'e' with key = 'again', tool = 'search_flights', status = success, step = 7,
+        time = '2026-01-05T00:00:00Z'";
+    run(&database, again);
+    let question = "recall 'What is the price of flight UA123?' in episode 'e' limit 2";
+    let found = answer(&database, question);
+    assert_eq!(found.rows[0].key, "again");
+    assert_eq!(found.rows[0].folded, ["new"]);
+    let plain = answer(&database, &question.replace(" limit", " score profile agent limit"));
+    assert_eq!(plain.rows[0].folded, [""; 0]);
+}
+
+#[test]
+fn of_two_records_of_a_thing_the_one_with_the_named_attribute_is_first() {
+    let (_, database) = desk(2);
+    for (step, key, text) in [
+        (8, "owner", "[vault] account ACC-256: owner = Priya Mensah"),
+        (9, "code", "vault(id=ACC-256, verbose=true, limit=5) -> door code: 7781; cached = false; source = replica"),
+    ] {
+        let with = format!("with key = '{key}', tool = 'vault', step = {step}");
+        run(&database, &format!("record call '{text}' in episode 'e' {with}"));
+    }
+    let found = answer(&database, "recall 'Which door code does account ACC-256 have?' in episode 'e' limit 2");
+    assert_eq!(keys(&found), ["code", "owner"]);
+    let found = answer(&database, "recall 'Who is the owner of account ACC-256?' in episode 'e' limit 2");
+    assert_eq!(keys(&found), ["owner", "code"]);
+}
+
+#[test]
 fn a_page_with_one_failed_call_keeps_its_summary_and_a_fact_without_good_sources_is_no_answer() {
     let (_, database) = desk(2);
     run(

@@ -7,7 +7,7 @@ use super::Model;
 use crate::failure::Failure;
 use crate::prompts::Role;
 use crate::reply::Members;
-use holotype::structure::Embedder;
+use holotype::embed::Embedder;
 use holotype::{Durability, Holotype, Kind, NewRecall, Pointer, Result, Verdict};
 use serde_json::json;
 
@@ -52,7 +52,8 @@ impl Model {
             }
             let summary = self.summary(&page.text).map_err(holotype::Error::from);
             let embedded = summary.and_then(|text| {
-                let vector = embedder.map(|embedder| embedder.embed(&text)).transpose()?.flatten();
+                let vector = embedder.map(|embedder| embedder.embed_batch(&[&text])).transpose()?;
+                let vector = vector.and_then(|mut vectors| vectors.pop()).flatten();
                 Ok((text, vector))
             });
             match embedded {

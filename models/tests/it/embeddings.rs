@@ -1,7 +1,7 @@
 //! Vectors: as many as texts, of the right length, in the order of the texts.
 
 use crate::server::{Act, Server, limits};
-use holotype::structure::Embedder;
+use holotype::embed::Embedder;
 use holotype_models::{Embeddings, Failure};
 use serde_json::{Value, json};
 
@@ -26,10 +26,10 @@ fn vectors_come_in_the_order_of_the_texts_and_in_batches() {
     assert_eq!((requests.len(), requests[0].path.as_str()), (2, "/v1/embeddings"));
     assert_eq!(requests[1].body["input"], json!(["q: dddd"]));
     // A text without words has no vector, and nobody is asked.
-    assert_eq!(embeddings.embed(" … ").unwrap(), None);
+    assert_eq!(embeddings.embed_query(" … ").unwrap(), None);
     assert_eq!(embeddings.vectors(&[]).unwrap(), Vec::<Vec<f32>>::new());
     assert_eq!(server.requests().len(), 2);
-    assert_eq!(embeddings.embed("x").unwrap(), Some(vec![4.0, 0.0]));
+    assert_eq!(embeddings.embed_query("x").unwrap(), Some(vec![4.0, 0.0]));
 }
 
 #[test]
@@ -62,6 +62,6 @@ fn a_wrong_length_number_or_order_is_refused() {
 fn an_error_of_the_server_is_an_error_of_the_role() {
     let server = Server::script(vec![Act::Answer(401, Vec::new(), "no key".to_owned())]);
     let (client, _) = server.client(limits());
-    let error = Embeddings::new(client, 2).embed("a").unwrap_err().to_string();
+    let error = Embeddings::new(client, 2).embed_batch(&["a"]).unwrap_err().to_string();
     assert!(error.contains("status 401: no key"), "{error}");
 }

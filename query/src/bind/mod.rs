@@ -16,6 +16,7 @@
 //! | list of values | list of those |
 //! | vector | vector, or the vector of a text with vector |
 
+mod convert;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -87,3 +87,33 @@ fn training_triplets_are_lines_of_json() {
     assert_eq!(run.status, 2, "{run:#?}");
     assert_eq!(place.run(&["export", "memory.holo", "--training", "pairs"]).status, 2);
 }
+
+#[test]
+fn a_model_in_a_folder_makes_the_vectors_and_another_one_is_refused() {
+    let place = Place::new();
+    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/it/embedder/static_model");
+    let (model, other) = (format!("{models}/plain"), format!("{models}/quantized"));
+    place.write("trip.jsonl", crate::command_line::program::TRIP);
+    place.run(&["create", "memory.holo"]).ok();
+    let run = place.run(&["import", "memory.holo", "trip.jsonl", "--embedder", &model]).ok();
+    assert!(!run.stderr.contains("hashing"), "{run:#?}");
+    let stats = place.run(&["stats", "memory.holo", "--format", "json"]).json();
+    assert_eq!(stats["embedding space"], "plain (5 x f32, cosine)", "{stats}");
+    let ask = ["query", "memory.holo", "recall 'a night train' return key", "--embedder", &model];
+    assert!(!place.run(&ask).ok().stderr.contains("keyword"));
+    let refused = place.run(&["query", "memory.holo", "recall 'a night train'", "--embedder", &other]);
+    assert_eq!(refused.status, 2, "{refused:#?}");
+    assert!(refused.stderr.contains("reembed"), "{refused:#?}");
+    let missing = place.run(&["query", "memory.holo", "recall 'a night train'", "--embedder", "nowhere"]);
+    assert!(missing.status != 0 && missing.stderr.contains("config.json"), "{missing:#?}");
+
+    let refused = place.run(&["reembed", "memory.holo"]);
+    assert!(refused.status == 2 && refused.stderr.contains("--embedder"), "{refused:#?}");
+    let run = place.run(&["reembed", "memory.holo", "--embedder", &other]).ok();
+    assert!(run.stdout.contains("quantized (4 x f32, cosine)"), "{run:#?}");
+    place.run(&["query", "memory.holo", "recall 'a night train'", "--embedder", &other]).ok();
+    place.run(&["reembed", "memory.holo", "--built-in", "hashing-v1-64", "--format", "json"]).ok();
+    let stats = place.run(&["stats", "memory.holo", "--format", "json"]).json();
+    assert_eq!(stats["embedding space"], "hashing-v1-64 (64 x f32, cosine)", "{stats}");
+    place.run(&["verify", "memory.holo"]).ok();
+}

@@ -14,6 +14,7 @@ use crate::model::space::Space;
 use crate::records::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, MarkRecord, PageRecord, ReadRecord, ReceiptRecord, Record, RowRecord,
 };
+use crate::state::embedder::FINGERPRINT;
 use crate::{Layer, Result, Snapshot};
 use std::collections::HashMap;
 use std::io::Write;
@@ -47,7 +48,15 @@ struct History<'s, W: Write> {
 impl<W: Write> History<'_, W> {
     fn record(&mut self, record: Record) -> Result<()> {
         let line = match record {
-            Record::Space(space) => items::space(&Space::try_from(&space)?),
+            // Vectors are written as they are now.
+            Record::Space(space) => match self.snapshot.space()? {
+                Some(present) => items::space(&present),
+                None => items::space(&Space::try_from(&space)?),
+            },
+            Record::Setting(setting) if setting.name == FINGERPRINT => {
+                let value = self.snapshot.state.setting(FINGERPRINT)?.unwrap_or(setting.value);
+                Line::Setting(line::Setting { name: setting.name, value })
+            }
             Record::Setting(setting) => Line::Setting(line::Setting { name: setting.name, value: setting.value }),
             Record::Episode(episode) => self.episode(episode),
             Record::Item(item) => return self.item(item),
@@ -88,6 +97,8 @@ impl<W: Write> History<'_, W> {
                 return Ok(());
             }
             Record::Chunk(_)
+            | Record::Vector(_)
+            | Record::Reembed(_)
             | Record::Replacement(_)
             | Record::Retained(_)
             | Record::RetainedCommit(_)
@@ -146,7 +157,7 @@ impl<W: Write> History<'_, W> {
             utility: record.utility,
             from,
             children: Vec::new(),
-            vector: self.out.vector(record.vector.as_deref())?,
+            vector: self.out.vector(self.snapshot.vector_in_force(&record)?.as_deref())?,
         };
         self.out.write(&items::line(&record, current)?)?;
         if let Some(status) = record.status.filter(|_| is_theme) {

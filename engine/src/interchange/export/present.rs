@@ -15,6 +15,7 @@ use crate::records::record::{
     Change, EpisodeRecord, FieldValue, ItemRecord, LinkRecord, MarkRecord, PageRecord, PointerRecord, PointerTarget,
     PointersRecord, Record, UnciteRecord, UncitedRecord,
 };
+use crate::state::embedder::FINGERPRINT;
 use crate::{Edge, ItemId, Layer, Result, Snapshot, Status};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -72,7 +73,12 @@ struct Present<'s, W: Write> {
 impl<W: Write> Present<'_, W> {
     fn record(&mut self, place: u64, record: Record) -> Result<()> {
         match record {
-            Record::Space(space) => self.write(&items::space(&Space::try_from(&space)?)),
+            // Vectors are written as they are now.
+            Record::Space(space) => match self.snapshot.space()? {
+                Some(present) => self.write(&items::space(&present)),
+                None => self.write(&items::space(&Space::try_from(&space)?)),
+            },
+            Record::Reembed(record) => self.setting(FINGERPRINT, record.fingerprint),
             Record::Setting(setting) => self.setting(&setting.name, setting.value),
             Record::Episode(episode) => self.episode(episode, place),
             Record::Item(item) => self.item(item),
@@ -92,6 +98,7 @@ impl<W: Write> Present<'_, W> {
             }
             // A copy numbers its commits differently, so a receipt of this database is meaningless there.
             Record::Receipt(_) | Record::Read(_) => Ok(()),
+            Record::Vector(_) => Ok(()),
             Record::Chunk(_) | Record::Rekey(_) | Record::Forget(_) | Record::Replacement(_) => Ok(()),
             Record::Retained(_) | Record::RetainedCommit(_) | Record::Subtrees(_) => Ok(()),
         }
@@ -171,7 +178,7 @@ impl<W: Write> Present<'_, W> {
             utility: interchange::utility(&attributes).filter(|_| !is_trace),
             from: self.keys.pointers(&from)?,
             children: if layer == Layer::Theme { self.children(id)? } else { Vec::new() },
-            vector: self.out.vector(record.vector.as_deref())?,
+            vector: self.out.vector(self.snapshot.vector_in_force(&record)?.as_deref())?,
         };
         let line = items::line(&record, current)?;
         self.write(&line)?;

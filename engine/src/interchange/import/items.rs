@@ -5,7 +5,7 @@ use super::same::{self, Difference, Stored};
 use super::{Import, Outcome, quoted};
 use crate::interchange::line::{self, FieldValue, Recall, Stated, Theme, Trace, Unit, VectorRef};
 use crate::interchange::{NpyReader, Precision};
-use crate::model::embed::HashingEmbedder;
+use crate::model::embed::{self, Embedder, HashingEmbedder};
 use crate::model::plural::counted;
 use crate::model::pointer::{Pointer, Span, Target};
 use crate::model::space::Space;
@@ -14,6 +14,7 @@ use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Edge, Encoding, Error, ItemId, Kind, Layer, Origin, Result, Source, UnknownName};
 use std::collections::BTreeSet;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The name of a space that is defined for vectors of an unknown model.
 const UNNAMED_MODEL: &str = "unnamed";
@@ -249,7 +250,7 @@ impl Import<'_> {
             }
             None => {
                 let numbers = match self.embedder()? {
-                    Some(embedder) => embedder.embed(text),
+                    Some(embedder) => embed::vector(embedder.as_ref(), text)?,
                     None => None,
                 };
                 return Ok(Vector { embedded: numbers.is_some(), numbers });
@@ -292,14 +293,22 @@ impl Import<'_> {
     }
 
     /// The embedder for items without a vector, if the database's space is its own or can become it.
-    fn embedder(&mut self) -> Result<Option<HashingEmbedder>> {
-        let Some(embedder) = self.options.embedder else { return Ok(None) };
-        if self.vectors.is_some() && self.transaction()?.state()?.meta.space.is_none() {
+    fn embedder(&mut self) -> Result<Option<Arc<dyn Embedder>>> {
+        let given = self.options.embedder.clone().or_else(|| self.database.core.options.embedder.clone());
+        let Some(embedder) = given else { return Ok(None) };
+        let is_built_in = HashingEmbedder::from_name(&embedder.fingerprint()).is_some();
+        let has_vectors = self.vectors.is_some();
+        let transaction = self.transaction()?;
+        let state = transaction.state()?;
+        if has_vectors && state.meta.space.is_none() {
             return Ok(None);
         }
-        let own = Space::new(embedder.name(), embedder.dim());
-        let space = self.space_or(|| own.clone())?;
-        Ok((space.model == own.model && space.dim == own.dim).then_some(embedder))
+        // The built-in embedder stands aside in the space of a model; any other one is refused there.
+        if is_built_in && state.meta.space.is_some() && state.fingerprint()? != Some(embedder.fingerprint()) {
+            return Ok(None);
+        }
+        transaction.adopt(embedder.as_ref())?;
+        Ok(Some(embedder))
     }
 
     /// The stored bytes of a vector, for comparison.

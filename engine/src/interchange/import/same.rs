@@ -8,7 +8,6 @@ use crate::interchange::{
     self,
     line::{FieldValue, Pointer, Recall, Span, Stated, Theme, Trace, Unit},
 };
-use crate::model::embed::HashingEmbedder;
 use crate::model::item::{Attributes, Inherited};
 use crate::model::plural::counted;
 use crate::model::pointer::hex;
@@ -20,6 +19,7 @@ use crate::state::content::Content;
 use crate::write::transaction::Transaction;
 use crate::{Edge, ItemId, Kind, Origin, Result, Source, Status};
 use std::fmt::Display;
+use std::sync::Arc;
 
 /// The first member in which a line and a stored item differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,11 +41,13 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn read(transaction: &mut Transaction<'_>, id: ItemId) -> Result<Stored> {
-        let content = transaction.content(id)?;
+        let mut content = transaction.content(id)?;
+        if transaction.state()?.vector_epoch()?.is_some() {
+            Arc::make_mut(&mut content.record).vector = transaction.stored_vector(id)?;
+        }
         let state = transaction.state()?;
         let episode = content.record.episode.map(|number| state.episode(number)).transpose()?.map(|row| row.id.clone());
-        let embedded =
-            state.meta.space.as_ref().is_some_and(|space| HashingEmbedder::from_name(&space.model).is_some());
+        let embedded = state.fingerprint()?.is_some();
         Ok(Stored { content, attributes: state.attributes(id)?, pointers: state.pointers(id)?, episode, embedded })
     }
 

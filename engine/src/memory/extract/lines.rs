@@ -259,18 +259,28 @@ fn colon(about: &str, text: &str, claims: &mut Claims<'_>) -> bool {
     let (key, value) = (key.trim().trim_matches(['*', '"', '\'', '`']), value.trim().trim_matches('*').trim());
     let words = value.split_whitespace().count();
     let is_sentence = value.ends_with(['.', '!', '?']) && words > 3;
-    let is_key =
-        !key.is_empty() && key.split_whitespace().count() <= MAX_KEY_WORDS && !key.contains(['.', '?', '!', ',']);
-    if !is_key || is_sentence || words > MAX_VALUE_WORDS {
+    let is_short = |key: &str| key.split_whitespace().count() <= MAX_KEY_WORDS;
+    if key.is_empty() || key.contains(['.', '?', '!', ',']) || is_sentence || words > MAX_VALUE_WORDS {
         return false;
     }
-    if let Some((subject, attribute)) = named_attribute(key) {
+    if let Some((subject, attribute)) = named_attribute(key).filter(|(name, of)| is_short(name) && is_short(of)) {
         claims.add(subject, attribute, value.trim_end_matches('.'));
         return true;
     }
+    if !is_short(key) {
+        return false;
+    }
+    if let Some((name, _kind)) = key.strip_suffix(')').and_then(|key| key.rsplit_once(" ("))
+        && let Some((attribute, value)) = listed(name, value)
+    {
+        claims.add(name, attribute, value);
+        return true;
+    }
     let (subject, attribute) = subject::split(key);
-    if let Some((attribute, value)) = listed(subject, attribute, value) {
-        claims.add(subject.split(" (").next().unwrap_or(subject), attribute, value);
+    if attribute.is_empty()
+        && let Some((attribute, value)) = listed(subject, value)
+    {
+        claims.add(subject, attribute, value);
         return true;
     }
     if subject.is_empty() && about.is_empty() {
@@ -291,24 +301,26 @@ fn colon(about: &str, text: &str, claims: &mut Claims<'_>) -> bool {
     true
 }
 
-/// Subject and attribute of a key: `Gate of UA123`, `UA123's gate`, `UA123 - gate`.
+/// Subject and attribute of a key: `Gate of UA123`, `UA123's gate`, `UA123 - gate`, `UA123 has the following gate`.
 fn named_attribute(key: &str) -> Option<(&str, &str)> {
-    let dashes = [" - ", " \u{2013} ", " \u{2014} ", " / "];
-    if let Some((subject, attribute)) = dashes.iter().find_map(|dash| key.split_once(dash)) {
+    let marks = [" - ", " \u{2013} ", " \u{2014} ", " / ", " has the following "];
+    if let Some((subject, attribute)) = marks.iter().find_map(|mark| key.split_once(mark)) {
         return Some((subject.trim_matches('*'), attribute));
     }
     let has_owner = [" of ", " for ", "'s ", "\u{2019}s "].iter().any(|mark| key.contains(mark));
     Some(prose::parts(key)).filter(|(subject, attribute)| has_owner && !subject.is_empty() && !attribute.is_empty())
 }
 
-/// `gate B12` behind a key that names a thing: plain words, then the value.
-fn listed<'v>(subject: &str, attribute: &str, value: &'v str) -> Option<(&'v str, &'v str)> {
-    let is_closed = subject.ends_with(')') || attribute.is_empty();
-    if subject.is_empty() || !is_closed || prose::states(value) {
+/// `gate B12` behind a key that names a thing: plain words, then the value. Of two plain words the second is the value.
+fn listed<'v>(subject: &str, value: &'v str) -> Option<(&'v str, &'v str)> {
+    if subject.is_empty() || prose::states(value) {
         return None;
     }
-    let (at, _) = subject::words(value).find(|(_, word)| !word.starts_with(char::is_lowercase))?;
-    let (name, value) = value.split_at_checked(at)?;
+    let words: Vec<(usize, &str)> = subject::words(value).collect();
+    let is_value = |(_, word): &&(usize, &str)| !word.starts_with(char::is_lowercase);
+    let pair = (words.len() == 2).then(|| words.last()).flatten();
+    let (at, _) = words.iter().find(is_value).or(pair)?;
+    let (name, value) = value.split_at_checked(*at)?;
     (!name.trim().is_empty() && name.split_whitespace().count() <= 3).then_some((name.trim(), value))
 }
 

@@ -144,6 +144,15 @@ const TELLING: [&str; 20] = [
 /// Words that open a sentence with what it is about: `For flight UA123, the gate is B12`.
 const ABOUTS: [&str; 8] = ["for ", "with ", "regarding ", "concerning ", "as for ", "about ", "at ", "on "];
 
+/// Plain words that a number's name has at most.
+const MAX_NAME_WORDS: usize = 3;
+
+/// Words before a name that do not belong to it.
+const PARTICLES: [&str; 21] = [
+    "up", "of", "for", "with", "about", "on", "to", "the", "a", "an", "at", "in", "by", "is", "was", "are", "has",
+    "and", "that", "than", "from",
+];
+
 /// Ends of a value that say when or since when.
 const TAILS: [&str; 12] = [
     " today",
@@ -232,7 +241,26 @@ fn mention(sentence: &str) -> Option<&str> {
             run = None;
         }
     }
-    found.and_then(|(start, end)| sentence.get(start..end)).filter(|name| name.contains(char::is_alphabetic))
+    let (start, end) = found?;
+    let name = sentence.get(start..end)?;
+    match name.contains(char::is_alphabetic) {
+        true => Some(name),
+        false => numbered(sentence, start, end),
+    }
+}
+
+/// A thing named by a number behind plain words: `ledger batch 92` in `We looked up ledger batch 92`.
+fn numbered(sentence: &str, start: usize, end: usize) -> Option<&str> {
+    let before = sentence.get(..start)?.trim_end();
+    let mut first = start;
+    for (at, word) in subject::words(before).rev().take(MAX_NAME_WORDS) {
+        let is_plain = word.chars().all(|c| c.is_lowercase() || c == '-');
+        if !is_plain || at == 0 || PARTICLES.contains(&word) {
+            break;
+        }
+        first = at;
+    }
+    sentence.get(first..end).filter(|_| first < start)
 }
 
 /// The newest value of what a copula is followed by: `not B but V`, `B and is now V`, `V, not B`, `V today`. `None`

@@ -54,6 +54,20 @@ fn one_fact_in_five_forms() {
 }
 
 #[test]
+fn names_with_a_kind_a_number_or_many_words() {
+    for (text, expected) in [
+        ("**Warehouse item SKU-623** has the following shelf: C58.", "shelf of sku-623 = c58"),
+        ("Northwind (share): shipping time 8-9 days", "shipping time of northwind = 8-9 days"),
+        ("OPS-822 (ticket): priority normal", "priority of ops-822 = normal"),
+        ("1. Batch ledger batch 57 - Records processed: 15282", "records processed of ledger batch 57 = 15282"),
+        ("We looked up batch ledger batch 92. Its state is now paused.", "state of ledger batch 92 = paused"),
+        ("With batch survey batch 180, the state came out as failed.", "state of survey batch 180 = failed"),
+    ] {
+        assert_claims(text, &[expected]);
+    }
+}
+
+#[test]
 fn calls() {
     assert_claims(
         "run_script(ledger batch 6670): records processed = 83379",

@@ -23,6 +23,7 @@ pub use merging::{FactMerger, MergeByWords, MergedFact, Relation};
 pub use reflecting::{ReflectByWords, Reflection, Reflector};
 pub use sentences::sentences;
 
+pub use crate::memory::embedder::Embedder;
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -146,15 +147,6 @@ pub trait IntentMerger {
     fn merge(&self, earlier: &str, later: &str) -> Result<String>;
 }
 
-/// Text to a vector of the database's space.
-pub trait Embedder {
-    /// The vector of a text; `None` for a text that has none.
-    ///
-    /// # Errors
-    /// An error refuses the trajectory.
-    fn embed(&self, text: &str) -> Result<Option<Vec<f32>>>;
-}
-
 /// The roles that structure a trajectory.
 pub struct Roles<'r> {
     /// Completes steps.
@@ -165,7 +157,7 @@ pub struct Roles<'r> {
     pub procedures: &'r dyn ProcedureWriter,
     /// Merges intents.
     pub intents: &'r dyn IntentMerger,
-    /// Embeds texts without a vector; `None`: the built-in embedder, if the database has its space.
+    /// Embeds texts without a vector; `None`: the embedder of the options, or the built-in one in its space.
     pub embedder: Option<&'r dyn Embedder>,
     /// Adjacent steps belong to one segment if the cosine of their subgoals is at least this.
     pub same_segment: f32,

@@ -114,7 +114,7 @@ pub(super) fn find(
 ) -> Result<FirstTier> {
     let mut contests = OpenContests::default();
     let ranked = gather_and_rank(&Context { snapshot, plan, words }, false, &mut contests, steps)?;
-    let selection = select::select(snapshot, plan, ranked.stages)?;
+    let selection = select::select(snapshot, plan, ranked.stages, &ranked.restated)?;
     let mut first = FirstTier {
         selection: Selection { rows: Vec::new(), damaged: selection.damaged, notes: selection.notes },
         cited: Vec::new(),

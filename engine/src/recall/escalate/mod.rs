@@ -232,7 +232,7 @@ fn raw_rows(
     plan.budget = plan.budget.map(|budget| budget.saturating_sub(spent));
     let context = Context { snapshot, plan, words };
     let ranked = gather_and_rank(&context, false, &mut OpenContests::default(), steps)?;
-    let of_pages = select::select(snapshot, plan, ranked.stages)?;
+    let of_pages = select::select(snapshot, plan, ranked.stages, &ranked.restated)?;
     before.rows.extend(of_pages.rows);
     before.damaged.extend(of_pages.damaged);
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

@@ -16,7 +16,7 @@ mod stages;
 pub(crate) use query::embed_text;
 
 use crate::Result;
-use crate::model::item::{ItemId, Layer};
+use crate::model::item::{ItemId, Kind, Layer};
 use crate::read::filter::{Filter, episode_numbers};
 use crate::read::snapshot::Snapshot;
 use crate::recall::score::Weights;
@@ -193,6 +193,8 @@ pub(crate) struct Plan {
     pub(crate) judge: Option<Judge>,
     /// Items that lost the claims in question are no rows.
     pub(crate) excludes_conflicted: bool,
+    /// Claims that the question names, and the newest trace of what is claimed again, come first.
+    pub(crate) answers_by_claims: bool,
     /// The visible traces, and the visible recalls.
     pub(crate) traces: Arc<Bits>,
     pub(crate) recalls: Arc<Bits>,
@@ -234,6 +236,7 @@ impl Plan {
             text,
             vector,
             excludes_conflicted: judges && exclusions::conflicted(clauses, &weights),
+            answers_by_claims: judges && weights.excludes_conflicted,
             weights,
             traces: context.sets.of(&filter, Noun::Traces)?,
             recalls: context.sets.of(&filter, Noun::Recalls)?,
@@ -278,6 +281,13 @@ impl Plan {
             Some(judge) => judge.conflict(state, id),
             None => Ok(self.reader_conflicts.of(id, known)),
         }
+    }
+
+    /// True if the question names a claim of the item, and that counts. What turns of a conversation claim in passing
+    /// does not.
+    pub(crate) fn names_claim_of(&self, state: &State, id: ItemId) -> Result<bool> {
+        let Some(judge) = self.judge.as_ref().filter(|_| self.answers_by_claims) else { return Ok(false) };
+        Ok(judge.names_claim_of(state, id)? && state.attributes.kind(id)? != Kind::Turn)
     }
 
     /// The names of the exclusions that keep an item out.

@@ -1,12 +1,13 @@
 //! The query of a recall: its words and its vector.
 
-use crate::model::embed;
+use crate::model::embed::{self, Embedder};
 use crate::read::snapshot::Snapshot;
 use crate::{Error, Result};
 use holotype_query::ast::Recall;
+use std::sync::Arc;
 
-/// The words and the vector that a recall asks with. A text without a vector is embedded if the space of the database
-/// is that of the built-in embedder.
+/// The words and the vector that a recall asks with. A text without a vector is embedded by the embedder of the
+/// options, or by the built-in one in its space.
 pub(super) fn of(
     snapshot: &Snapshot,
     recall: &Recall,
@@ -28,15 +29,12 @@ pub(super) fn of(
                 "the database has no embedding space; create one with a space to search by vector".to_owned(),
             ));
         }
-        (Some(space), None) => {
-            let embedder =
-                embed::HashingEmbedder::from_name(&space.model).filter(|embedder| embedder.dim() == space.dim);
-            match (embedder, &text) {
-                (Some(embedder), Some(text)) => vector = embedder.embed(text),
-                (None, Some(_)) => {
-                    notes.push("No query vector given: keyword and link search only.".to_owned());
+        (Some(_), None) => {
+            if let Some(text) = &text {
+                match embedder(snapshot)? {
+                    Some(embedder) => vector = embed::query_vector(embedder.as_ref(), text)?,
+                    None => notes.push("No query vector given: keyword and link search only.".to_owned()),
                 }
-                _ => {}
             }
         }
         (None, None) => {}
@@ -44,9 +42,18 @@ pub(super) fn of(
     Ok((text, vector))
 }
 
-/// The vector of a text, in a database of the built-in embedder's space.
+/// The vector of a text as a question, if the database has a space and an embedder.
 pub(crate) fn embed_text(snapshot: &Snapshot, text: &str) -> Result<Option<Vec<f32>>> {
-    let Some(space) = snapshot.space()? else { return Ok(None) };
-    let embedder = embed::HashingEmbedder::from_name(&space.model).filter(|embedder| embedder.dim() == space.dim);
-    Ok(embedder.and_then(|embedder| embedder.embed(text)))
+    if snapshot.state.meta.space.is_none() {
+        return Ok(None);
+    }
+    match embedder(snapshot)? {
+        Some(embedder) => embed::query_vector(embedder.as_ref(), text),
+        None => Ok(None),
+    }
+}
+
+/// The embedder of the options, or the built-in one in its space.
+fn embedder(snapshot: &Snapshot) -> Result<Option<Arc<dyn Embedder>>> {
+    snapshot.state.embedder(snapshot.core.options.embedder.as_ref())
 }

@@ -423,7 +423,7 @@ impl Transaction<'_> {
         let text = sentence(name, value);
         let from = pointer(snapshot, plan.winner.item, &plan.winner)?;
         let mut recall = NewRecall::new(into, text.clone()).origin(Origin::Refined).from(from.clone());
-        recall.vector = self.built_in_vector(&text);
+        recall.vector = self.text_vector(&text)?;
         let id = self.remember(if known.is_some() { recall } else { recall.key(plan.key.clone()) })?;
         report.done.push(plan.done(ConsolidateOp::Made, id, value));
         self.claim(id, name, value, plan.winner.claim.global, &[from])?;

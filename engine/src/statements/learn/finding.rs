@@ -216,7 +216,7 @@ impl Transaction<'_> {
             return Err(Error::Invalid(format!("'{key}' is retired and cannot be updated; learn it anew")));
         }
         let mut recall = NewRecall::new(attributes.kind, text.clone()).origin(Origin::Refined);
-        recall.vector = if text == learn.text { learn.vector.clone() } else { self.built_in_vector(&text) };
+        recall.vector = if text == learn.text { learn.vector.clone() } else { self.text_vector(&text)? };
         recall.from = from;
         let item = self.update(&key, recall)?;
         self.unite_links(old, item)?;

@@ -12,7 +12,6 @@
 use super::Transaction;
 use crate::memory::structure::{Roles, Step, Trajectory, checked_facts, checked_score, cosine, segments, units};
 use crate::model::edge::Edge;
-use crate::model::embed::HashingEmbedder;
 use crate::model::item::{ItemId, Kind, Layer};
 use crate::model::pointer::Pointer;
 use crate::recall::names::normal_words;
@@ -242,18 +241,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The vector of a text by its role, or by the built-in embedder.
-    pub(super) fn embedded(&self, text: &str, roles: &Roles<'_>) -> Result<Option<Vec<f32>>> {
+    /// The vector of a text by its role, or by the embedder of the database.
+    pub(super) fn embedded(&mut self, text: &str, roles: &Roles<'_>) -> Result<Option<Vec<f32>>> {
         match roles.embedder {
-            Some(embedder) => embedder.embed(text),
-            None => Ok(self.built_in_vector(text)),
+            Some(embedder) => self.vector_by(embedder, text),
+            None => self.text_vector(text),
         }
-    }
-
-    /// The vector of a text by the built-in embedder, where the database has its space.
-    pub(crate) fn built_in_vector(&self, text: &str) -> Option<Vec<f32>> {
-        let space = self.state.meta.space.as_ref()?;
-        let embedder = HashingEmbedder::from_name(&space.model)?;
-        if embedder.dim() == space.dim as usize { embedder.embed(text) } else { None }
     }
 }

@@ -150,9 +150,9 @@ impl Transaction<'_> {
         })
     }
 
-    /// The built-in embedder's vector of a merged text, or the unit mean of the originals'.
+    /// The embedder's vector of a merged text, or the unit mean of the originals'.
     fn vector_of_merged(&mut self, of: &[ItemId], text: &str) -> Result<Option<Vec<f32>>> {
-        if let Some(vector) = self.built_in_vector(text) {
+        if let Some(vector) = self.text_vector(text)? {
             return Ok(Some(vector));
         }
         let names = self.names()?;
@@ -195,7 +195,7 @@ impl Transaction<'_> {
                 recall.from = from.clone();
                 recall.ungrounded = from.is_empty() && transaction.state.pointers(item)?.is_empty();
                 recall.return_score = attributes.return_score;
-                recall.vector = transaction.built_in_vector(text);
+                recall.vector = transaction.text_vector(text)?;
                 let new = transaction.update(&key, recall)?;
                 transaction.unite_links(item, new)?;
                 Ok(new)

@@ -5,7 +5,7 @@ use crate::read::answer::Answer;
 use crate::read::limits::Limits;
 use crate::records::record::Record;
 use crate::write::receipt;
-use crate::{Result, recall};
+use crate::{RecallBuilder, Result, recall};
 use holotype_query::ast::Recall;
 
 impl Transaction<'_> {
@@ -24,8 +24,27 @@ impl Transaction<'_> {
         Ok(answer)
     }
 
+    /// Answers a recall, with a receipt if it asks for one.
+    fn recall(&mut self, recall: &Recall) -> Result<Answer> {
+        match recall.clauses.receipt {
+            Some(_) => self.recall_with_receipt(recall, &Limits::none()),
+            None => recall::run(&self.snapshot()?, recall),
+        }
+    }
+
     /// Stages the audit record of a read.
     pub(crate) fn audit(&mut self, answer: &Answer) -> Result<()> {
         self.push(Record::Read(receipt::read(answer)))
+    }
+}
+
+impl RecallBuilder<'_> {
+    /// Answers the recall in a transaction, of which it sees the writes, and stores the receipt if one was asked for.
+    ///
+    /// # Errors
+    /// As [`RecallBuilder::run`].
+    pub fn run_in(self, transaction: &mut Transaction<'_>) -> Result<Answer> {
+        let recall = self.statement()?;
+        transaction.recall(&recall)
     }
 }

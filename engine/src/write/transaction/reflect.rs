@@ -10,7 +10,7 @@ impl Transaction<'_> {
     /// Adds a fact, or merges it with one of the `nearest` known facts of the database, by the reflector's word. A
     /// merged statement supersedes the known fact, and keeps its key, its links and the pointers of both.
     ///
-    /// A fact without a vector takes that of the built-in embedder; where there is none, it is added.
+    /// A fact without a vector takes that of the embedder; where there is none, it is added.
     ///
     /// # Errors
     /// [`Error::Invalid`] for anything but a fact; those of [`Transaction::remember`] and [`Transaction::update`].
@@ -18,7 +18,9 @@ impl Transaction<'_> {
         if fact.kind != Kind::Fact {
             return Err(Error::Invalid(format!("reflection is on facts, not on a {}", fact.kind)));
         }
-        fact.vector = fact.vector.take().or_else(|| self.built_in_vector(&fact.text));
+        if fact.vector.is_none() {
+            fact.vector = self.text_vector(&fact.text)?;
+        }
         let Some(vector) = fact.vector.clone() else { return self.remember(fact) };
         let snapshot = self.snapshot()?;
         let (mut known, mut texts) = (Vec::new(), Vec::new());
@@ -39,8 +41,8 @@ impl Transaction<'_> {
         };
         self.atomically(|transaction| {
             let key = transaction.names()?.key_of(old)?;
-            let merged =
-                NewRecall { vector: transaction.built_in_vector(&text).or(fact.vector), text, key: None, ..fact };
+            let vector = transaction.text_vector(&text)?.or(fact.vector);
+            let merged = NewRecall { vector, text, key: None, ..fact };
             let new = transaction.update(&key, merged)?;
             transaction.unite_links(old, new)?;
             Ok(new)

@@ -3,7 +3,7 @@
 use super::Transaction;
 use crate::model::space::Space;
 use crate::records::record::{Record, SettingRecord, SpaceRecord};
-use crate::state::settings;
+use crate::state::{embedder, settings};
 use crate::{Error, Result};
 
 impl Transaction<'_> {
@@ -12,6 +12,11 @@ impl Transaction<'_> {
         let value = settings::canonical(name, value)?;
         if self.state.setting(name)?.as_deref() == Some(value.as_str()) {
             return Ok(());
+        }
+        if name == embedder::FINGERPRINT
+            && let Some(recorded) = self.state.fingerprint()?.filter(|recorded| *recorded != value)
+        {
+            return Err(Error::OtherEmbedder { recorded, given: value });
         }
         if name == "analyser" && self.state.bound() > 0 {
             return Err(Error::Invalid(format!(
