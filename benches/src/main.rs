@@ -22,6 +22,7 @@
 //! cargo run --release -p holotype-bench --features cuda -- cuda
 //! cargo run --release -p holotype-bench -- verify
 //! cargo run --release -p holotype-bench -- processes
+//! cargo run --release -p holotype-bench -- python --vectors F.f32 --database NEW.holo
 //! cargo run --release -p holotype-bench -- language
 //! cargo run --release -p holotype-bench -- embed --model DIR
 //! cargo run --release -p holotype-bench -- history --append docs/performance.md --commit COMMIT
@@ -47,6 +48,7 @@ mod multihop;
 mod nothing;
 mod npy_table;
 mod processes;
+mod python;
 mod random;
 mod reopen;
 mod router;
@@ -115,6 +117,8 @@ enum Bench {
     Verify(verify::Arguments),
     /// Processes that write to one database in turns, beside one.
     Processes(processes::Arguments),
+    /// The Rust side of `python/bench.py`: the same load and recalls.
+    Python(python::Arguments),
     /// The recall language: parsing, planning, looking up, counting, recalling.
     Language(language::Arguments),
     /// The static embedder: short texts a second of one core.
@@ -147,6 +151,7 @@ fn main() -> ExitCode {
         Bench::Ingest(arguments) => ingest::run(&arguments),
         Bench::Verify(arguments) => verify::run(&arguments),
         Bench::Processes(arguments) => processes::run(&arguments),
+        Bench::Python(arguments) => python::run(&arguments),
         Bench::Language(arguments) => language::run(&arguments),
         Bench::Embed(arguments) => embed::run(&arguments),
         Bench::History(arguments) => history::run(&arguments),

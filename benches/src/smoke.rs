@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     let dir = tempfile::tempdir()?;
     check_vectors(dir.path())?;
     check_append(dir.path())?;
+    check_python(dir.path())?;
     check_upkeep(dir.path())?;
     check_locomo(dir.path())?;
     check_epistemic(dir.path())
@@ -64,6 +65,18 @@ fn check_vectors(dir: &Path) -> Result<()> {
         check(number(line, "threads")? == 2.0, "vectors: threads", line)?;
     }
     Ok(())
+}
+
+fn check_python(dir: &Path) -> Result<()> {
+    let (vectors, database) = (dir.join("python.f32"), dir.join("python.holo"));
+    let numbers = (0..4_000_u16).flat_map(|n| f32::from(n % 7 + 1).to_le_bytes());
+    std::fs::write(&vectors, numbers.collect::<Vec<u8>>())?;
+    let (vectors, database) = (vectors.display().to_string(), database.display().to_string());
+    let common = ["python", "--dim", "4", "--recalls", "20"];
+    let lines = bench(&[&common[..], &["--vectors", &vectors, "--database", &database]].concat())?;
+    let (load, recall) = (one(&lines, &[("what", "load")])?, one(&lines, &[("what", "recall")])?);
+    check(number(load, "items")? == 1_000.0, "python: items", load)?;
+    check(number(recall, "around_p50_us")? <= number(recall, "p50_us")?, "python: recalls", recall)
 }
 
 fn check_append(dir: &Path) -> Result<()> {

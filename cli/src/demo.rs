@@ -251,6 +251,9 @@ impl<W: Write> Telling<'_, W> {
         let [answer_key, evidence @ ..] = story::ANSWERS;
         let expected = order.first() == Some(&answer_key) && evidence.iter().all(|key| order.contains(key));
         self.expect(expected, format!("governed recall finds {}", order.join(", ")));
+        let folded = shown.last().map(|row| row.folded.join(", ")).unwrap_or_default();
+        self.expect(folded == story::FOLDED, format!("governed recall folds {folded}"));
+        self.line(&format!("   {folded} states the same price as {}, so the two are one row.", story::ANSWERS[1]))?;
         let back = story::KEPT_OUT.iter().find(|key| hits.iter().any(|row| row.key == **key));
         if let Some(key) = back {
             self.surprises.push(format!("{key} is not kept out"));

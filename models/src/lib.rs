@@ -32,7 +32,7 @@
 //! let endpoint = Endpoint::new("http://127.0.0.1:8000/v1", "qwen3-8b")?;
 //! let model = Model::new(Client::new(endpoint)?)?;
 //! let vectors = Embeddings::new(Client::new(Endpoint::new("http://127.0.0.1:8001/v1", "bge-small")?)?, 384);
-//! # let database: holotype::Holotype = unimplemented!();
+//! # let database = holotype::Holotype::open("memory.holo", holotype::Options::default())?;
 //! let snapshot = database.snapshot();
 //! let roles = holotype::Roles { router: &model, planner: &model };
 //! let vector = vectors.vector("when does the ferry leave?")?;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -33,30 +33,41 @@ def create(
     embedder: Embedder | None = None,
     **options: Any,
 ) -> Database:
-    """Creates a database at a path where nothing is.
+    """Creates a database at a path where nothing is, and opens it.
 
     :param space: the embedding space of its vectors. ``"hashing-v1-256"`` is built in and needs no model.
     :param profile: the score profile of statements that name none: ``agent`` or ``archive``.
     :param embedder: makes the vectors of texts that come without one.
-    :param options: those of the Rust interface by name, such as ``memory_limit`` or ``write_timeout`` (seconds).
+    :param options: ``shared`` as in :func:`open`, and those of the Rust interface by name, such as ``memory_limit`` or
+        ``write_timeout`` (seconds).
     """
-    return _open("create", path, embedder, {**options, "space": space_of(embedder, Space.of(space)), "profile": profile})
+    given = {**options, "space": space_of(embedder, Space.of(space)), "profile": profile}
+    return _open("create", path, embedder, given)
 
 
 def open(
     path: Path,
     *,
     read_only: bool = False,
+    shared: bool = False,
     embedder: Embedder | None = None,
     **options: Any,
 ) -> Database:
     """Opens a database. One process may have it open for writing, or any number with ``shared=True``, which write in
     turns; and any number for reading.
 
+    :param shared: write by turns with other processes that open it so: each takes its turn for a transaction, and
+        sees what the others have committed.
     :param options: as for :func:`create`. With ``shared=True``, ``write_timeout`` (5 seconds) is also how long a
         transaction waits for its turn; then it fails with ``Locked``, which names the process that has it.
+
+    >>> with holotype.create(path, shared=True) as one, holotype.open(path, shared=True) as other:
+    ...     with other.begin() as tx:
+    ...         number = tx.record("Book it.", episode="trip-42", key="t1")
+    ...     one["t1"].text
+    'Book it.'
     """
-    return _open("open", path, embedder, {**options, "read_only": read_only})
+    return _open("open", path, embedder, {**options, "read_only": read_only, "shared": shared})
 
 
 def open_or_create(
@@ -123,7 +134,9 @@ class Database(Reading):
         self._native = native
         self._embedder = embedder
 
-    def _run(self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool) -> list[Answer | Table]:
+    def _run(
+        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+    ) -> list[Answer | Table]:
         return self._native.run(script, None if params is None else dict(params), limits, single)
 
     # ---- writing ----
@@ -156,6 +169,10 @@ class Database(Reading):
     def get(self, item: str | int) -> Item | None:
         """The item of a key or number; ``None`` if there is none."""
         return self._native.snapshot().get(item)
+
+    def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
+        """The items of keys or numbers, in their order; ``None`` for one that there is not."""
+        return self._native.snapshot().get_many(list(items))
 
     def citations(self, item: str | int) -> list[Citation]:
         """The pointers of an item, each read and hashed again."""

@@ -56,6 +56,23 @@ def _evidence(row: Row) -> str:
     return "evidence " + ", ".join(counts)
 
 
+def _flags(row: Row) -> list[str]:
+    """What a reader should know of a row besides its status."""
+    flags = ["stale"] if row.stale else []
+    flags += [f"quarantined: {row.quarantined}"] if row.quarantined else []
+    flags += [f"lost to {row.conflict}"] if row.conflict else []
+    return flags + ([f"included despite: {', '.join(row.relaxed)}"] if row.relaxed else [])
+
+
+def _remarks(answer: Answer) -> list[str]:
+    """What an answer says beside its rows."""
+    left_out = ", ".join(f"{count} {flaw}" for flaw, count in answer.excluded.items())
+    remarks = [f"left out: {left_out}"] if left_out else []
+    remarks += [f"contested: {name}" for name in answer.contested]
+    remarks += [f"stale: call {answer.refresh['tool']} again"] if answer.refresh else []
+    return remarks + [f"note: {note}" for note in answer.notes]
+
+
 def answer_text(answer: Answer) -> str:
     head = f"{_counted(len(answer), 'row')} as of commit {answer.commit}"
     if not answer.covered:
@@ -65,11 +82,11 @@ def answer_text(answer: Answer) -> str:
         where = "".join(f", {part}" for part in (row.tool, row.episode) if part)
         lines.append(f"{number:>3}  {row.score:.3f}  {_plain(row.key)}  {row.kind}{_plain(where)}")
         lines.append(f"     {_short(row.text, 100)}")
+        lines.extend(f"     ! {_plain(flag)}" for flag in _flags(row))
         lines.extend(f"     └─ {citation_text(citation)[1:-1]}" for citation in row.citations)
     if len(answer) > MAX_ROWS:
         lines.append(f"     … {len(answer) - MAX_ROWS} more")
-    lines.extend(f"contested: {_plain(name)}" for name in answer.contested)
-    lines.extend(f"note: {_plain(note)}" for note in answer.notes)
+    lines.extend(_plain(remark) for remark in _remarks(answer))
     return "\n".join(lines)
 
 
@@ -108,13 +125,14 @@ def _citation_html(citation: Citation) -> str:
 def _row_cells(row: Row) -> str:
     text = escape(_plain(row.text))
     evidence = "<br>".join(_citation_html(citation) for citation in row.citations)
-    flags = [flag for flag in ("stale" if row.stale else "", row.conflict and f"lost to {row.conflict}") if flag]
+    flags = _flags(row)
     state = _coloured(row.status, _STATUS_COLOURS) + "".join(f"<br>{escape(_plain(flag))}" for flag in flags)
     cells = [f"{row.score:.3f}", f"<code>{escape(_plain(row.key))}</code>", row.kind, text, state, evidence]
     return "<tr>" + "".join(map(_cell, cells)) + "</tr>"
 
 
-_ROW_HEAD = "<tr>" + "".join(_cell(name, "th") for name in ("score", "key", "kind", "text", "state", "evidence")) + "</tr>"
+_COLUMNS = ("score", "key", "kind", "text", "state", "evidence")
+_ROW_HEAD = "<tr>" + "".join(_cell(name, "th") for name in _COLUMNS) + "</tr>"
 
 
 def row_html(row: Row) -> str:
@@ -127,14 +145,15 @@ def answer_html(answer: Answer) -> str:
         head += ' <span style="color:#cf222e">not covered</span>'
     rows = "".join(_row_cells(row) for row in answer.rows[:MAX_ROWS])
     remarks = [f"… {len(answer) - MAX_ROWS} more"] if len(answer) > MAX_ROWS else []
-    remarks += [f"contested: {name}" for name in answer.contested] + list(answer.notes)
+    remarks += _remarks(answer)
     notes = "".join(f"<div>{escape(_plain(remark))}</div>" for remark in remarks)
     return f"<div>{head}</div><table>{_ROW_HEAD}{rows}</table>{notes}"
 
 
 def table_html(table: Table) -> str:
     head = "".join(_cell(escape(_plain(name)), "th") for name in table.columns)
-    rows = "".join("<tr>" + "".join(_cell(escape(_plain(value))) for value in row) + "</tr>" for row in table.rows[:MAX_ROWS])
+    shown = [[_cell(escape(_plain(value))) for value in row] for row in table.rows[:MAX_ROWS]]
+    rows = "".join("<tr>" + "".join(cells) + "</tr>" for cells in shown)
     more = [f"{len(table) - MAX_ROWS} rows not shown"] if len(table) > MAX_ROWS else []
     notes = "".join(f"<div>{escape(_plain(note))}</div>" for note in more + table.notes)
     return f"<table><tr>{head}</tr>{rows}</table>{notes}"

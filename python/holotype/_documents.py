@@ -8,16 +8,19 @@ beginning are those whose first parts are equal.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from ._database import Database
 from ._native import Item
 from ._snapshot import Snapshot
 from ._transaction import Transaction
+from .errors import Error
 
-__all__ = ["Documents", "key_of"]
+__all__ = ["Documents", "key_of", "key_prefix", "read"]
+
+R = TypeVar("R")
 
 _MAX_PART = 96
 
@@ -27,11 +30,26 @@ def key_of(*parts: str) -> str:
     return "/".join(_part(part) for part in parts)
 
 
+def key_prefix(text: str) -> str:
+    """What the keys of parts that begin with ``text`` begin with. Keys of other parts may do so too."""
+    return quote(text, safe="")[: _MAX_PART - 33]
+
+
 def _part(part: str) -> str:
     quoted = quote(part, safe="")
     if len(quoted) <= _MAX_PART:
         return quoted
     return quoted[: _MAX_PART - 33] + "~" + hashlib.blake2b(part.encode(), digest_size=16).hexdigest()
+
+
+def read(database: Database, work: Callable[[Snapshot], R]) -> R:
+    """Reads on the newest view; on another one if something was erased meanwhile."""
+    while True:
+        try:
+            return work(database.snapshot())
+        except Error as error:
+            if error.code != "snapshot-forgotten":
+                raise
 
 
 class Documents:
@@ -47,9 +65,9 @@ class Documents:
         """A transaction to write in."""
         return self.database.begin(durability=self._durability)
 
-    def view(self) -> Snapshot:
-        """The newest view."""
-        return self.database.snapshot()
+    def read(self, work: Callable[[Snapshot], R]) -> R:
+        """Reads on the newest view: see :func:`read`."""
+        return read(self.database, work)
 
     def put(
         self,
@@ -90,17 +108,18 @@ class Documents:
 
     def scan(self, view: Snapshot | Transaction, prefix: str) -> Iterator[tuple[str, Item]]:
         """The records whose keys have a prefix, in order of the keys."""
-        for key in self.keys(view, prefix):
-            item = self.get(view, key)
+        # Of the revisions of a key, which are in order, the last one counts.
+        newest = {revision.rpartition("@")[0]: revision for revision in view.keys(prefix)}
+        for key, item in zip(newest, map(_live, view.get_many(newest.values()))):
             if item is not None:
                 yield key, item
 
-    def delete(self, tx: Transaction, keys: Sequence[str]) -> None:
+    def delete(self, tx: Transaction, keys: Sequence[str], *, erase: bool | None = None) -> None:
         """Deletes records with all their revisions: erases them, or takes them out of use."""
         items = [revision for key in keys for revision in tx.keys(f"{key}@")]
         if not items:
             return
-        if self._erase:
+        if self._erase if erase is None else erase:
             tx.forget(items, because="deleted")
         else:
             for item in items:

@@ -31,7 +31,6 @@ from ._database import Database
 from ._documents import Documents, key_of
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from .errors import Error
 
 __all__ = ["HolotypeStore"]
 
@@ -66,15 +65,7 @@ class HolotypeStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Runs operations. Reads see the state before the writes, which are one transaction."""
         ops = list(ops)
-        while True:
-            try:
-                view = self._documents.view()
-                results = [self._read(view, op) for op in ops]
-                break
-            except Error as error:
-                # Something was erased meanwhile; a new view is as good.
-                if error.code != "snapshot-forgotten":
-                    raise
+        results = self._documents.read(lambda view: [self._read(view, op) for op in ops])
         writes: dict[Place, PutOp] = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         if writes:
             vectors = self._embed(writes)

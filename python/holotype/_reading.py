@@ -23,7 +23,9 @@ class Reading:
 
     _embedder: Embedder | None
 
-    def _run(self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool) -> list[Answer | Table]:
+    def _run(
+        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+    ) -> list[Answer | Table]:
         raise NotImplementedError
 
     def query(
@@ -120,28 +122,41 @@ class Reading:
             vector = embed(self._embedder, [text])[0]
         statement = _Statement(params)
         statement.question(text, vector)
-        episodes = [episode] if isinstance(episode, str) else list(episode or [])
-        if episodes:
-            names = ", ".join(statement.value(f"episode{number}", id) for number, id in enumerate(episodes))
-            statement.clause(f"in episode {names}")
-        statement.raw("through", through).raw("where", where).raw("include", include).raw("exclude", exclude)
-        statement.score(profile, score)
-        statement.number("relax below", relax_below)
+        if episode is not None:
+            statement.episodes(episode)
+        # Most recalls have few clauses; the others cost no call.
+        if through is not None:
+            statement.clause(f"through {through}")
+        if where is not None:
+            statement.clause(f"where {where}")
+        if include is not None:
+            statement.clause(f"include {include}")
+        if exclude is not None:
+            statement.clause(f"exclude {exclude}")
+        if profile is not None or score is not None:
+            statement.score(profile, score)
+        if relax_below is not None:
+            statement.number("relax below", relax_below)
         if expand is not None:
-            depth, tokens = expand if isinstance(expand, tuple) else (None, expand)
-            statement.clause("expand").number("depth", depth).number("within", tokens).clause("tokens")
-        statement.reader(step, time, version)
+            statement.expand(expand)
+        if not (step is time is version is None):
+            statement.reader(step, time, version)
         if as_of is not None:
             unit = "commit" if isinstance(as_of, int) else "time"
             statement.clause(f"as of {unit} {statement.value('as_of', as_of)}")
         if budget is not None:
-            statement.number("budget", budget).clause("tokens")
-        statement.number("abstain below", abstain_below).number("limit", limit)
+            statement.number("budget", budget)
+            statement.clause("tokens")
+        if abstain_below is not None:
+            statement.number("abstain below", abstain_below)
+        if limit is not None:
+            statement.number("limit", limit)
         if receipt:
             statement.clause("with receipt")
         if returns is not None:
             statement.clause("return " + ", ".join(_name("column", name) for name in returns))
-        return cast(Answer, self._run(" ".join(statement.words), statement.params, _limits(timeout, None, None), True)[0])
+        limits = _limits(timeout, None, None)
+        return cast(Answer, self._run(" ".join(statement.words), statement.params, limits, True)[0])
 
 
 class _Statement:
@@ -156,15 +171,25 @@ class _Statement:
         self.params[name] = value
         return f"${name}"
 
-    def clause(self, text: str) -> _Statement:
+    def clause(self, text: str) -> None:
         self.words.append(text)
-        return self
 
-    def raw(self, keyword: str, text: str | None) -> _Statement:
-        return self if text is None else self.clause(f"{keyword} {text}")
+    def number(self, keyword: str, value: float) -> None:
+        self.words.append(f"{keyword} {self.value(keyword.partition(' ')[0], value)}")
 
-    def number(self, keyword: str, value: float | None) -> _Statement:
-        return self if value is None else self.clause(f"{keyword} {self.value(keyword.split()[0], value)}")
+    def episodes(self, given: str | Sequence[str]) -> None:
+        ids = [given] if isinstance(given, str) else list(given)
+        if ids:
+            names = [self.value(f"episode{number}", id) for number, id in enumerate(ids)]
+            self.words.append(f"in episode {', '.join(names)}")
+
+    def expand(self, given: int | tuple[int, int]) -> None:
+        depth, tokens = given if isinstance(given, tuple) else (None, given)
+        self.words.append("expand")
+        if depth is not None:
+            self.number("depth", depth)
+        self.number("within", tokens)
+        self.words.append("tokens")
 
     def question(self, text: str | None, vector: Any) -> None:
         if text is None and vector is None:
@@ -176,14 +201,12 @@ class _Statement:
 
     def score(self, profile: str | None, terms: str | None) -> None:
         base = [] if profile is None else [f"profile {_name('profile', profile)}"]
-        parts = base + ([] if terms is None else [terms])
-        if parts:
-            self.clause("score " + ", ".join(parts))
+        self.clause("score " + ", ".join(base + ([] if terms is None else [terms])))
 
     def reader(self, step: int | None, time: Any, version: str | None) -> None:
-        moments = [(unit, value) for unit, value in (("step", step), ("time", time), ("version", version)) if value is not None]
-        if moments:
-            self.clause("at " + ", ".join(f"{unit} {self.value(unit, value)}" for unit, value in moments))
+        given = (("step", step), ("time", time), ("version", version))
+        moments = [(unit, value) for unit, value in given if value is not None]
+        self.clause("at " + ", ".join(f"{unit} {self.value(unit, value)}" for unit, value in moments))
 
 
 def _limits(timeout: float | None, rows: int | None, memory: int | None) -> Limits | None:

@@ -35,7 +35,9 @@ class Snapshot(Reading):
         self._native = native
         self._embedder = embedder
 
-    def _run(self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool) -> list[Answer | Table]:
+    def _run(
+        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+    ) -> list[Answer | Table]:
         return self._native.run(script, None if params is None else dict(params), limits)
 
     @property
@@ -46,6 +48,14 @@ class Snapshot(Reading):
     def get(self, item: str | int) -> Item | None:
         """The item of a key or number; ``None`` if there is none."""
         return self._native.get(item)
+
+    def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
+        """The items of keys or numbers, in their order; ``None`` for one that there is not.
+
+        >>> [item and item.text for item in db.snapshot().get_many(["t1", "t9"])]
+        ['UA123 price=$450', None]
+        """
+        return self._native.get_many(list(items))
 
     def keys(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
         """The keys with a prefix, in order.

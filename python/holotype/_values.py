@@ -1,18 +1,20 @@
-"""The small values of the interface: spaces, pointers, commits, reports."""
+"""The small values of the interface: spaces, pointers, commits, reports.
+
+They are named tuples, or written out, and no data classes: importing ``dataclasses`` alone would take as long as the
+rest of the package.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from .errors import InputError
 
 __all__ = ["Commit", "Fault", "Head", "ImportReport", "Pointer", "Space", "VerifyReport"]
 
 
-@dataclass(frozen=True)
-class Space:
+class Space(NamedTuple):
     """An embedding space: the vectors of one model.
 
     >>> Space("all-MiniLM-L6-v2", 384)
@@ -41,7 +43,6 @@ class Space:
         return self.model, self.dim, self.metric, self.encoding
 
 
-@dataclass(frozen=True)
 class Pointer:
     """A pointer to evidence: an item or a memory page, and the span of it that counts.
 
@@ -51,31 +52,50 @@ class Pointer:
     't1'
     """
 
-    item: str | int | None = None
-    """The key or number of the item."""
-    quote: str | None = None
-    """The unique occurrence of this text."""
-    bytes: tuple[int, int] | None = None
-    """Bytes from and to, in UTF-8."""
-    chars: tuple[int, int] | None = None
-    """Characters from and to."""
-    field: str | None = None
-    """Another field than ``text``."""
-    page: str | None = None
-    """The key of a memory page, instead of an item."""
-    hash: str | None = None
-    """The expected BLAKE3 of the bytes, checked if given."""
-    _target: ClassVar[bool] = True
+    __slots__ = ("bytes", "chars", "field", "hash", "item", "page", "quote")
+    _target = True
 
-    def __post_init__(self) -> None:
-        if (self.item is None) == (self.page is None):
+    def __init__(
+        self,
+        item: str | int | None = None,
+        quote: str | None = None,
+        bytes: tuple[int, int] | None = None,
+        chars: tuple[int, int] | None = None,
+        field: str | None = None,
+        page: str | None = None,
+        hash: str | None = None,
+    ) -> None:
+        """
+        :param item: the key or number of the item.
+        :param quote: the unique occurrence of this text.
+        :param bytes: bytes from and to, in UTF-8.
+        :param chars: characters from and to.
+        :param field: another field than ``text``.
+        :param page: the key of a memory page, instead of an item.
+        :param hash: the expected BLAKE3 of the bytes, checked if given.
+        """
+        if (item is None) == (page is None):
             raise InputError("a pointer names an item or a page; give one of them")
-        if sum(span is not None for span in (self.quote, self.bytes, self.chars)) > 1:
+        if sum(span is not None for span in (quote, bytes, chars)) > 1:
             raise InputError("a pointer has one span; give quote, bytes or chars")
+        self.item, self.page, self.field, self.hash = item, page, field, hash
+        self.quote, self.bytes, self.chars = quote, bytes, chars
+
+    def _given(self) -> dict[str, Any]:
+        names = ("item", "page", "quote", "bytes", "chars", "field", "hash")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pointer) and self._given() == other._given()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._given().items()))
+
+    def __repr__(self) -> str:
+        return f"Pointer({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """A committed transaction."""
 
     number: int
@@ -86,8 +106,7 @@ class Commit:
     """Its time, in UTC."""
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """The end of the log. Kept elsewhere, its hash shows later whether the past was changed."""
 
     commit: int
@@ -95,8 +114,7 @@ class Head:
     hash: str
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """One thing that is not as it was written."""
 
     file: str
@@ -105,8 +123,7 @@ class Fault:
     what: str
 
 
-@dataclass(frozen=True)
-class VerifyReport:
+class VerifyReport(NamedTuple):
     """What a verification found. It is true if nothing is wrong."""
 
     verdict: str
@@ -123,8 +140,7 @@ class VerifyReport:
         return cls(**{**report, "faults": [Fault(**fault) for fault in report["faults"]]})
 
 
-@dataclass(frozen=True)
-class ImportReport:
+class ImportReport(NamedTuple):
     """What an import did."""
 
     transactions: int

@@ -9,8 +9,8 @@
 >>> db.recall("UA123", episode="agents/trip-42", limit=1)[0].source
 'user'
 
-Each item of the conversation is a trace of the episode ``agents/SESSION``, with its text to be recalled and its JSON to be
-given back. What is popped or cleared is erased from the log; with ``erase=False`` it is only taken out of use.
+Each item of the conversation is a trace of the episode ``agents/SESSION``, with its text to be recalled and its JSON
+to be given back. What is popped or cleared is erased from the log; with ``erase=False`` it is only taken out of use.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agents.memory.session_settings import SessionSettings, resolve_session_limit
 
 from ._database import Database
-from ._documents import key_of
+from ._documents import key_of, read
 from ._native import Item
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from .errors import Error
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
@@ -78,17 +77,11 @@ class HolotypeSession:
         await asyncio.to_thread(self._write, self._clear)
 
     def _get(self, limit: int | None) -> list[TResponseInputItem]:
-        while True:
-            try:
-                found = [_loaded(item) for item in self._items(self._database.snapshot())]
-                return found if limit is None else found[max(len(found) - limit, 0) :]
-            except Error as error:
-                # Something was erased meanwhile; a new view is as good.
-                if error.code != "snapshot-forgotten":
-                    raise
+        found = read(self._database, lambda view: [_loaded(item) for item in self._items(view)])
+        return found if limit is None else found[max(len(found) - limit, 0) :]
 
     def _items(self, view: Snapshot | Transaction) -> list[Item]:
-        found = (view.get(key) for key in view.keys(self._prefix))
+        found = view.get_many(view.keys(self._prefix))
         return [item for item in found if item is not None and item.active and not item.redacted]
 
     def _write(self, work: Callable[[Transaction], R]) -> R:

@@ -17,16 +17,26 @@ already; give long statements a ``timeout``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _database, _snapshot, _transaction
-from ._native import Answer, Item
-from ._values import Commit
+from ._native import Answer, Citation, Item
+from ._values import Commit, Head, ImportReport, Space, VerifyReport
 from .errors import TransactionError
 
-__all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_create"]
+if TYPE_CHECKING:
+    import numpy
+
+    from .proof import SigningKey
+
+__all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_create", "rebuild"]
+
+_WAITS_FOR_THE_WRITER = {
+    "query", "script", "recall", "replay", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
+}  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +55,11 @@ async def open(path: _database.Path, **options: Any) -> Database:
 async def open_or_create(path: _database.Path, **options: Any) -> Database:
     """As :func:`holotype.open_or_create`."""
     return Database(await asyncio.to_thread(_database.open_or_create, path, **options))
+
+
+async def rebuild(path: _database.Path, **options: Any) -> Database:
+    """As :func:`holotype.rebuild`."""
+    return Database(await asyncio.to_thread(_database.rebuild, path, **options))
 
 
 class _Mirror:
@@ -92,6 +107,56 @@ class Snapshot(_Reading):
         """As :meth:`holotype.Snapshot.keys`."""
         return await self._call(self.sync.keys, prefix, most=most)
 
+    async def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
+        """As :meth:`holotype.Snapshot.get_many`."""
+        return await self._call(self.sync.get_many, list(items))
+
+    async def episodes(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
+        """As :meth:`holotype.Snapshot.episodes`."""
+        return await self._call(self.sync.episodes, prefix, most=most)
+
+    async def citations(self, item: str | int) -> list[Citation]:
+        """As :meth:`holotype.Snapshot.citations`."""
+        return await self._call(self.sync.citations, item)
+
+    async def linked(self, item: str | int, edge: str, *, incoming: bool = False) -> list[int]:
+        """As :meth:`holotype.Snapshot.linked`."""
+        return await self._call(self.sync.linked, item, edge, incoming=incoming)
+
+    async def vector(self, item: str | int) -> numpy.ndarray[Any, Any] | None:
+        """As :meth:`holotype.Snapshot.vector`."""
+        return await self._call(self.sync.vector, item)
+
+    async def vectors(self, items: Iterable[str | int]) -> numpy.ndarray[Any, Any]:
+        """As :meth:`holotype.Snapshot.vectors`."""
+        return await self._call(self.sync.vectors, list(items))
+
+    async def export(self, path: _database.Path, **options: Any) -> tuple[int, int]:
+        """As :meth:`holotype.Snapshot.export`."""
+        return await self._call(self.sync.export, path, **options)
+
+    async def prove(self, item: str | int, key: SigningKey) -> str:
+        """As :meth:`holotype.Snapshot.prove`."""
+        return await self._call(self.sync.prove, item, key)
+
+    async def signed_checkpoint(self, key: SigningKey) -> str:
+        """As :meth:`holotype.Snapshot.signed_checkpoint`."""
+        return await self._call(self.sync.signed_checkpoint, key)
+
+    async def as_of(self, commit: int | None = None, *, time: datetime | str | int | None = None) -> Snapshot:
+        """As :meth:`holotype.Snapshot.as_of`."""
+        return Snapshot(await self._call(self.sync.as_of, commit, time=time))
+
+    @property
+    def space(self) -> Space | None:
+        """The embedding space, if the database has one."""
+        return self.sync.space
+
+    @property
+    def origin(self) -> str:
+        """The name for signing keys of this database."""
+        return self.sync.origin
+
 
 class Transaction(_Reading):
     """As :class:`holotype.Transaction`; it begins when its ``async with`` block is entered."""
@@ -115,6 +180,10 @@ class Transaction(_Reading):
         """As :meth:`holotype.Transaction.record_many`."""
         return await self._call(self.sync.record_many, traces, vectors)
 
+    async def record_columns(self, text: Any, **columns: Any) -> list[int]:
+        """As :meth:`holotype.Transaction.record_columns`."""
+        return await self._call(self.sync.record_columns, text, **columns)
+
     async def remember(self, text: str, **options: Any) -> int:
         """As :meth:`holotype.Transaction.remember`."""
         return await self._call(self.sync.remember, text, **options)
@@ -134,6 +203,59 @@ class Transaction(_Reading):
     async def link(self, source: str | int, edge: str, target: str | int) -> None:
         """As :meth:`holotype.Transaction.link`."""
         await self._call(self.sync.link, source, edge, target)
+
+    async def get(self, item: str | int) -> Item | None:
+        """As :meth:`holotype.Transaction.get`."""
+        return await self._call(self.sync.get, item)
+
+    async def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
+        """As :meth:`holotype.Transaction.get_many`."""
+        return await self._call(self.sync.get_many, list(items))
+
+    async def keys(self, prefix: str = "", *, most: int = 1_000_000) -> list[str]:
+        """As :meth:`holotype.Transaction.keys`."""
+        return await self._call(self.sync.keys, prefix, most=most)
+
+    async def mark_utility(self, item: str | int, utility: float, *, rollouts: int = 1) -> None:
+        """As :meth:`holotype.Transaction.mark_utility`."""
+        await self._call(self.sync.mark_utility, item, utility, rollouts=rollouts)
+
+    async def unlink(self, source: str | int, edge: str, target: str | int) -> None:
+        """As :meth:`holotype.Transaction.unlink`."""
+        await self._call(self.sync.unlink, source, edge, target)
+
+    async def cite(self, item: str | int, evidence: _transaction.Evidence) -> None:
+        """As :meth:`holotype.Transaction.cite`."""
+        await self._call(self.sync.cite, item, evidence)
+
+    async def claim(self, item: str | int, name: str, value: Any, *, is_global: bool = False) -> None:
+        """As :meth:`holotype.Transaction.claim`."""
+        await self._call(self.sync.claim, item, name, value, is_global=is_global)
+
+    async def forget(self, items: Sequence[str | int], *, because: str, cascade: bool = False) -> list[str]:
+        """As :meth:`holotype.Transaction.forget`."""
+        return await self._call(self.sync.forget, items, because=because, cascade=cascade)
+
+    async def episode(self, id: str, **change: Any) -> None:
+        """As :meth:`holotype.Transaction.episode`."""
+        await self._call(self.sync.episode, id, **change)
+
+    async def set(self, name: str, value: str) -> None:
+        """As :meth:`holotype.Transaction.set`."""
+        await self._call(self.sync.set, name, value)
+
+    async def rollback(self) -> None:
+        """As :meth:`holotype.Transaction.rollback`."""
+        await self._call(self.sync.rollback)
+
+    async def commit(self, durability: str | None = None) -> Commit:
+        """As :meth:`holotype.Transaction.commit`."""
+        return await self._call(self.sync.commit, durability)
+
+    @property
+    def is_open(self) -> bool:
+        """True until it is committed or rolled back."""
+        return self.sync.is_open
 
     async def __aenter__(self) -> Transaction:
         await self._database._take_turn()
@@ -174,7 +296,7 @@ class Database(_Reading):
     def _refuse_own_transaction(self, call: Callable[..., Any]) -> None:
         """A call that may write would wait for ever for the transaction of its own task."""
         if self._writer is not None and self._writer is asyncio.current_task():
-            if getattr(call, "__name__", "") in {"query", "script", "recall", "stats", "verify", "checkpoint", "backup"}:
+            if getattr(call, "__name__", "") in _WAITS_FOR_THE_WRITER:
                 hint = "use the transaction, or leave its block first"
                 raise TransactionError(f"this task has a transaction open; {hint}", code="transaction-open", hint=hint)
 
@@ -201,7 +323,7 @@ class Database(_Reading):
         """As :meth:`holotype.Database.stats`."""
         return await self._call(self.sync.stats)
 
-    async def verify(self, *, bytes_per_second: int | None = None) -> Any:
+    async def verify(self, *, bytes_per_second: int | None = None) -> VerifyReport:
         """As :meth:`holotype.Database.verify`."""
         return await self._call(self.sync.verify, bytes_per_second=bytes_per_second)
 
@@ -212,6 +334,60 @@ class Database(_Reading):
     async def backup(self, dest: _database.Path) -> tuple[int, int]:
         """As :meth:`holotype.Database.backup`."""
         return await self._call(self.sync.backup, dest)
+
+    async def get_many(self, items: Iterable[str | int]) -> list[Item | None]:
+        """As :meth:`holotype.Database.get_many`."""
+        return await self._call(self.sync.get_many, list(items))
+
+    async def citations(self, item: str | int) -> list[Citation]:
+        """As :meth:`holotype.Database.citations`."""
+        return await self._call(self.sync.citations, item)
+
+    async def vector(self, item: str | int) -> numpy.ndarray[Any, Any] | None:
+        """As :meth:`holotype.Database.vector`."""
+        return await self._call(self.sync.vector, item)
+
+    async def replay(self, receipt: str) -> Answer:
+        """As :meth:`holotype.Database.replay`."""
+        return await self._call(self.sync.replay, receipt)
+
+    async def compact(self) -> tuple[int, int]:
+        """As :meth:`holotype.Database.compact`."""
+        return await self._call(self.sync.compact)
+
+    async def refresh(self) -> bool:
+        """As :meth:`holotype.Database.refresh`."""
+        return await self._call(self.sync.refresh)
+
+    async def export(self, path: _database.Path, **options: Any) -> tuple[int, int]:
+        """As :meth:`holotype.Database.export`."""
+        return await self._call(self.sync.export, path, **options)
+
+    async def import_file(self, path: _database.Path, **options: Any) -> ImportReport:
+        """As :meth:`holotype.Database.import_file`."""
+        return await self._call(self.sync.import_file, path, **options)
+
+    async def as_of(self, commit: int | None = None, *, time: datetime | str | int | None = None) -> Snapshot:
+        """As :meth:`holotype.Database.as_of`."""
+        return Snapshot(await self._call(self.sync.as_of, commit, time=time))
+
+    def head(self) -> Head:
+        """As :meth:`holotype.Database.head`; it waits for nothing."""
+        return self.sync.head()
+
+    def report(self) -> list[str]:
+        """As :meth:`holotype.Database.report`; it waits for nothing."""
+        return self.sync.report()
+
+    @property
+    def path(self) -> str:
+        """The directory of the database."""
+        return self.sync.path
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed."""
+        return self.sync.closed
 
     async def close(self) -> None:
         """As :meth:`holotype.Database.close`."""

@@ -22,8 +22,7 @@ The classes group codes by what a program does about them::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
     "Busy",
@@ -48,8 +47,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The place an error is about. Parts that do not apply are ``None``."""
 
     file: str | None = None

@@ -8,15 +8,15 @@
 >>> saver.get_tuple(config).metadata["step"]
 0
 
-Checkpoints and writes are traces of the database, so the log proves them and ``db.verify()`` checks their bytes. What is
-deleted is erased from the log (:meth:`holotype.Transaction.forget`); with ``erase=False`` it is only taken out of use.
+Checkpoints and writes are traces of the database, so the log proves them and ``db.verify()`` checks their bytes. What
+is deleted is erased from the log (:meth:`holotype.Transaction.forget`); with ``erase=False`` it is taken out of use.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -38,11 +38,9 @@ from ._native import Item
 from ._snapshot import Snapshot
 from ._transaction import Transaction
 from ._langgraph_store import HolotypeStore
-from .errors import Error
 
 __all__ = ["HolotypeSaver", "HolotypeStore"]
 
-R = TypeVar("R")
 # Inside the class the name `list` is a method of LangGraph's interface.
 Tuples = list[CheckpointTuple]
 Items = list[Item]
@@ -83,7 +81,7 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
             items = (self._documents.get(view, key) for key in reversed(keys))
             return next((self._tuple(view, item) for item in items if item is not None), None)
 
-        return self._read(read)
+        return self._documents.read(read)
 
     def list(
         self,
@@ -110,7 +108,7 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
                     found.append(self._tuple(view, item))
             return found
 
-        yield from self._read(read)
+        yield from self._documents.read(read)
 
     def _newest_first(self, view: Snapshot, config: RunnableConfig | None) -> Items:
         prefix = "lg.c/"
@@ -149,7 +147,11 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
     # ---- writing ----
 
     def put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Stores a checkpoint with its channel values."""
         thread, namespace = _place(config)
@@ -292,7 +294,11 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
             yield one
 
     async def aput(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As :meth:`put`."""
         return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
@@ -329,15 +335,6 @@ class HolotypeSaver(BaseCheckpointSaver[str]):
         data, kind = item.fields[name], str(item.fields[f"{name}.type"])
         # Bytes that are UTF-8 come back as text.
         return self.serde.loads_typed((kind, data.encode() if isinstance(data, str) else data))
-
-    def _read(self, read: Callable[[Snapshot], R]) -> R:
-        """Reads on a view; on another one if something was erased meanwhile."""
-        while True:
-            try:
-                return read(self._documents.view())
-            except Error as error:
-                if error.code != "snapshot-forgotten":
-                    raise
 
 
 def _place(config: RunnableConfig) -> tuple[str, str]:

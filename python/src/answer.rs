@@ -216,6 +216,40 @@ impl Answer {
         self.inner.route.clone()
     }
 
+    /// How many items in scope each flaw kept from being rows, by the name of the flaw; only with rules 2.
+    #[getter]
+    fn excluded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, count) in &self.inner.excluded {
+            dict.set_item(name, count)?;
+        }
+        Ok(dict)
+    }
+
+    /// The tool to call again because the best row is stale, as `tool` and `last_step`; only with rules 2.
+    #[getter]
+    fn refresh<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(refresh) = &self.inner.refresh else { return Ok(None) };
+        let dict = PyDict::new(py);
+        dict.set_item("tool", &refresh.tool)?;
+        dict.set_item("last_step", refresh.last_step)?;
+        Ok(Some(dict))
+    }
+
+    /// The record of `escalate`: `router`, `rounds` and `pages`, as in JSON; `None` without that clause.
+    #[getter]
+    fn escalation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        if self.inner.escalation.is_none() {
+            return Ok(None);
+        }
+        let (json, loads) = (self.inner.to_json(None), py.import("json")?.getattr("loads")?);
+        let dict = PyDict::new(py);
+        for name in ["router", "rounds", "pages"] {
+            dict.set_item(name, loads.call1((json[name].to_string(),))?)?;
+        }
+        Ok(Some(dict))
+    }
+
     /// Remarks on how the answer was found.
     #[getter]
     fn notes(&self) -> Vec<String> {
@@ -390,6 +424,12 @@ impl Row {
     #[getter]
     fn stale(&self) -> bool {
         self.row().stale
+    }
+
+    /// The reason why its text is quarantined: it instructs, and its source has no right to. `None` otherwise.
+    #[getter]
+    fn quarantined(&self) -> Option<&str> {
+        self.row().quarantined.as_deref()
     }
 
     /// The key of the item that won the contest against a claim of this one.

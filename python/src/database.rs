@@ -378,8 +378,8 @@ fn verify(handle: &Holotype, bytes_per_second: Option<u64>, signals: &Signals) -
 
 // ---- options ----
 
-const KNOWN_OPTIONS: &str = "space, profile, page_size, read_only, shared, accept_damage, witness, accept_witness, \
-                             max_transaction_bytes, \
+const KNOWN_OPTIONS: &str = "space, profile, rules, page_size, read_only, shared, accept_damage, witness, \
+                             accept_witness, max_transaction_bytes, \
                              checkpoint_bytes, checkpoint_records, cache_bytes, memory_limit, max_tail_bytes, \
                              max_unsealed_vectors, max_live_segments, snapshot_max_age, write_timeout, \
                              background_threads";
@@ -397,6 +397,7 @@ fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "space" => options.space = Some(space(&value)?),
             "profile" => options.profile = Some(member(&name, "a str", &value)?),
             "page_size" => options.page_size = member(&name, "a whole number", &value)?,
+            "rules" => options.rules = member(&name, "1 or 2", &value)?,
             "read_only" => options.read_only = value.is_truthy()?,
             // Read above: it has a default of its own for another option.
             "shared" => {}

@@ -31,8 +31,8 @@ const RECALL_MEMBERS: &str = "text, kind, key, sources, children, ungrounded, ep
                               source, utility, return_score, vector, claims";
 
 impl TraceDraft {
-    /// Reads a trace. `row` is its vector, if it stands elsewhere.
-    pub(crate) fn read(given: &Bound<'_, PyDict>, row: Option<Vec<f32>>) -> PyResult<TraceDraft> {
+    /// Reads a trace. `row` is its vector, or that it has none, if that is given elsewhere.
+    pub(crate) fn read(given: &Bound<'_, PyDict>, row: Option<Option<Vec<f32>>>) -> PyResult<TraceDraft> {
         let text: String = required(given, "text")?;
         let episode: String = required(given, "episode")?;
         let kind: Kind = name_of(given, "kind")?.unwrap_or(Kind::Turn);
@@ -40,9 +40,7 @@ impl TraceDraft {
         // As `NewTrace::call` of the Rust interface.
         trace = if kind == Kind::Call { trace.source(Source::Tool) } else { trace };
         let (mut claims, mut embedded) = (Vec::new(), row.is_some());
-        if let Some(row) = row {
-            trace = trace.vector(row);
-        }
+        trace = row.flatten().into_iter().fold(trace, NewTrace::vector);
         for (name, value) in given.iter().filter(|(_, value)| !value.is_none()) {
             let name: String = member("a member", "a name that is a str", &name)?;
             trace = match name.as_str() {

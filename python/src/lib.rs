@@ -7,6 +7,7 @@
 //! database     opening, statements, maintenance          snapshot   reading a view
 //! session      a transaction on a thread of its own      transaction  its calls
 //! drafts       dicts to new items and pointers           values     vectors, times, parameters
+//! trace_columns  lists to many traces
 //! answer       answers and their rows                    table      tables and cells
 //! columns      both as Arrow                             interrupt  Ctrl-C
 //! errors       engine errors as exceptions               proof      signing keys and proofs
@@ -27,6 +28,7 @@ mod proof;
 mod session;
 mod snapshot;
 mod table;
+mod trace_columns;
 mod transaction;
 mod values;
 

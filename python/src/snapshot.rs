@@ -202,6 +202,14 @@ impl Snapshot {
         found.map(|item| Item::new(py, item)).transpose()
     }
 
+    /// The items of keys or numbers, in their order; `None` for one that there is not.
+    fn get_many(&self, py: Python<'_>, items: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Option<Item>>> {
+        let targets = items.iter().map(drafts::target).collect::<PyResult<Vec<_>>>()?;
+        let found =
+            self.with(py, |view| targets.iter().map(|target| found(view, target)).collect::<Result<Vec<_>, _>>())?;
+        found.into_iter().map(|item| item.map(|item| Item::new(py, item)).transpose()).collect()
+    }
+
     /// The keys with a prefix, in order, at most `most`.
     fn keys(&self, py: Python<'_>, prefix: &str, most: usize) -> PyResult<Vec<String>> {
         self.with(py, |view| view.keys(prefix, most))

@@ -4,6 +4,7 @@ use crate::answer::outputs;
 use crate::drafts::{RecallDraft, TraceDraft, parse, pointer, target};
 use crate::session::Session;
 use crate::snapshot::{GivenLimits, Item, found, limits_of};
+use crate::trace_columns::TraceColumns;
 use crate::values::{Micros, matrix, member, params};
 use crate::{database, errors};
 use holotype::embed::HashingEmbedder;
@@ -33,6 +34,16 @@ impl Transaction {
         let target = target(item)?;
         let found = self.session.call(py, None, None, move |transaction| found(&transaction.snapshot()?, &target))?;
         found.map(|item| Item::new(py, item)).transpose()
+    }
+
+    /// The items of keys or numbers, as the transaction sees them, in their order; `None` for one that there is not.
+    fn get_many(&self, py: Python<'_>, items: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Option<Item>>> {
+        let targets = items.iter().map(target).collect::<PyResult<Vec<_>>>()?;
+        let items = self.session.call(py, None, None, move |transaction| {
+            let view = transaction.snapshot()?;
+            targets.iter().map(|target| found(&view, target)).collect::<Result<Vec<_>, Error>>()
+        })?;
+        items.into_iter().map(|item| item.map(|item| Item::new(py, item)).transpose()).collect()
     }
 
     /// The keys with a prefix, in order, at most `most`, as the transaction sees them.
@@ -70,6 +81,18 @@ impl Transaction {
         self.session.call(py, None, None, move |transaction| {
             drafts.into_iter().map(|draft| draft.record(transaction, embedder)).collect()
         })
+    }
+
+    /// Records many traces given as columns, with their vectors as the rows of an array; returns their numbers.
+    #[pyo3(signature = (columns, vectors=None))]
+    fn record_columns(
+        &self,
+        py: Python<'_>,
+        columns: &Bound<'_, PyDict>,
+        vectors: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<u32>> {
+        let (columns, embedder) = (TraceColumns::read(columns, vectors)?, self.embedder);
+        self.session.call(py, None, None, move |transaction| columns.record(transaction, embedder))
     }
 
     /// Remembers a recall or theme; returns its number. `replacing` is the key of the item it takes the place of.

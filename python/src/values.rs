@@ -105,10 +105,11 @@ pub(crate) fn vector(value: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
     member("vector", "a numpy array or a sequence of numbers", value)
 }
 
-/// The rows of a matrix: a numpy array of two dimensions or a sequence of vectors.
-pub(crate) fn matrix(value: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<f32>>> {
+/// The rows of a matrix: a numpy array of two dimensions, or a sequence of vectors in which `None` is none.
+pub(crate) fn matrix(value: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Vec<f32>>>> {
     if !is_numpy(value)? {
-        return value.try_iter()?.map(|row| vector(&row?)).collect();
+        let row = |row: Bound<'_, PyAny>| if row.is_none() { Ok(None) } else { vector(&row).map(Some) };
+        return value.try_iter()?.map(|value| row(value?)).collect();
     }
     let single = as_f32(value)?;
     let Ok(array) = single.cast::<PyArray2<f32>>() else {
@@ -117,8 +118,8 @@ pub(crate) fn matrix(value: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<f32>>> {
     let array = array.readonly();
     let width = array.shape()[1].max(1);
     match array.as_slice() {
-        Ok(numbers) => Ok(numbers.chunks_exact(width).map(<[f32]>::to_vec).collect()),
-        Err(_) => Ok(array.as_array().rows().into_iter().map(|row| row.to_vec()).collect()),
+        Ok(numbers) => Ok(numbers.chunks_exact(width).map(|row| Some(row.to_vec())).collect()),
+        Err(_) => Ok(array.as_array().rows().into_iter().map(|row| Some(row.to_vec())).collect()),
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import holotype
 import pytest
 from holotype import aio, errors
 
@@ -44,5 +45,50 @@ def test_a_task_cannot_wait_for_itself(path: Path) -> None:
             snapshot = await db.snapshot()
             assert await snapshot.keys() == ["t1"] and await db.get("lost") is None
             assert await db.verify()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["Database", "Snapshot", "Transaction"])
+def test_every_call_has_its_mirror(name: str) -> None:
+    names = {call for call in dir(getattr(holotype, name)) if not call.startswith("_")}
+    assert names <= set(dir(getattr(aio, name))) | {"committed"}
+
+
+def test_the_mirrored_calls(path: Path) -> None:
+    async def main() -> None:
+        async with await aio.create(path, space="hashing-v1-64") as db:
+            async with db.begin() as tx:
+                await tx.episode("e", task="a trip")
+                await tx.record_columns(["one", "two"], episode="e", key=["t1", "t2"])
+                await tx.remember("one and two", sources=["t1", holotype.Pointer("t2", quote="tw")], key="r1")
+                await tx.cite("r1", "t2")
+                await tx.claim("r1", "count", 2)
+                await tx.mark_utility("r1", 0.5)
+                await tx.set("recency.half-life", "2d")
+                found = await tx.get_many(["t1", "t9"])
+                assert found[0] is not None and found[1] is None and tx.is_open
+                assert await tx.keys("t") == ["t1", "t2"] and await tx.get("r1") is not None
+            view = await db.snapshot()
+            assert await view.episodes() == ["e"] and view.space == holotype.Space("hashing-v1-64", 64)
+            assert [citation.verdict for citation in await db.citations("r1")] == ["ok"] * 3
+            assert [citation.target for citation in await view.citations("r1")] == ["t1", "t2", "t2"]
+            assert len(await view.get_many(["t1"])) == 1 and len(await db.get_many(["t1", "t2"])) == 2
+            assert (await view.vectors(["t1", "t2"])).shape == (2, 64) and await db.vector("t1") is not None
+            key = holotype.SigningKey.generate(view.origin)
+            assert holotype.check_proof(await view.prove("r1", key), key.public)["fields"]["text"] == "one and two"
+            answer = await db.recall("one", receipt=True)
+            assert answer.receipt is not None and len(await db.replay(answer.receipt)) == len(answer)
+            async with db.begin() as tx:
+                assert await tx.forget(["t1"], because="test") == ["t1"]
+                with pytest.raises(errors.TransactionError):
+                    await db.compact()
+            assert (await (await db.as_of(1)).keys()) == [] and db.head().commit >= 3 and db.report() == []
+            lines, _ = await db.export(path.parent / "out.jsonl")
+            assert lines > 2 and (await db.import_file(path.parent / "out.jsonl")).added == 0
+            before, after = await db.compact()
+            assert before > 0 and after > 0 and await db.verify() and not db.closed
+        async with await aio.rebuild(path) as db:
+            assert await db.get("r1") is not None and db.path == str(path)
 
     asyncio.run(main())

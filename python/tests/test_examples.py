@@ -1,10 +1,13 @@
-"""Every example in a docstring runs, and gives what it says."""
+"""Every example in a docstring runs, and gives what it says. So do the programs in ``examples``."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import holotype
@@ -28,10 +31,34 @@ def examples() -> list[doctest.DocTest]:
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
 def test_the_example_gives_what_it_says(example: doctest.DocTest, db: holotype.Database, tmp_path: Path) -> None:
-    example.globs |= {"db": db, "path": tmp_path / "own.holo"}
+    example.globs |= {"holotype": holotype, "db": db, "path": tmp_path / "own.holo"}
     result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example)
     assert result.attempted > 0 and result.failed == 0
 
 
 def test_there_are_examples() -> None:
     assert len(examples()) >= 15
+
+
+PROGRAMS = sorted(Path(__file__).parent.parent.joinpath("examples").glob("*.py"))
+NEEDS = {
+    "haystack_pipeline": "haystack",
+    "langchain_chain": "langchain_core",
+    "langgraph_agent": "langgraph",
+    "openai_agents": "agents",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_the_program_runs_without_a_network(program: Path, tmp_path: Path) -> None:
+    if program.stem in NEEDS:
+        pytest.importorskip(NEEDS[program.stem])
+    # A proxy that nobody listens at: what asks for something on the network fails.
+    nowhere = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY")}
+    environment = {**os.environ, **nowhere, "PYTHONWARNINGS": "default"}
+    done = subprocess.run([sys.executable, program], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_each_adapter_has_a_program() -> None:
+    assert {program.stem for program in PROGRAMS} == {"first", *NEEDS}

@@ -1,8 +1,10 @@
-"""The LangChain vector store: LangChain's own suites."""
+"""LangChain: its suites of vector store, retriever, indexer, key-value store and cache, and its own record manager."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,32 @@ import pytest
 
 pytest.importorskip("langchain_tests")
 
-from holotype.langchain import HolotypeVectorStore  # noqa: E402
+from holotype.langchain import (  # noqa: E402
+    HolotypeByteStore,
+    HolotypeCache,
+    HolotypeDocumentIndex,
+    HolotypeRecordManager,
+    HolotypeVectorStore,
+)
+from langchain_core.documents import Document  # noqa: E402
 from langchain_core.embeddings import DeterministicFakeEmbedding  # noqa: E402
+from langchain_core.indexing import InMemoryRecordManager, index  # noqa: E402
+from langchain_core.messages import AIMessage  # noqa: E402
+from langchain_core.outputs import ChatGeneration  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
 from langchain_core.vectorstores import VectorStoreRetriever  # noqa: E402
-from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests  # noqa: E402
+from langchain_tests.integration_tests import (  # noqa: E402
+    AsyncCacheTestSuite,
+    BaseStoreAsyncTests,
+    BaseStoreSyncTests,
+    RetrieversIntegrationTests,
+    SyncCacheTestSuite,
+    VectorStoreIntegrationTests,
+)
+from langchain_tests.integration_tests.indexer import (  # noqa: E402
+    AsyncDocumentIndexTestSuite,
+    DocumentIndexerTestSuite,
+)
 
 
 class TestVectorStore(VectorStoreIntegrationTests):
@@ -69,3 +92,131 @@ def test_a_store_from_texts_with_a_predicate_and_words(tmp_path: Path) -> None:
     assert store.similarity_search("pear", k=1, words=10.0)[0].page_content == "green pear"
     assert store.similarity_search_with_relevance_scores("red car", k=1)[0][1] == pytest.approx(1.0, abs=1e-4)
     assert store.delete() and store.similarity_search("red car") == []
+
+
+# ---- indexing ----
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Generator[HolotypeVectorStore, None, None]:
+    with holotype.create(tmp_path / "memory.holo", space=holotype.Space("fake", 8)) as db:
+        yield HolotypeVectorStore(db, DeterministicFakeEmbedding(size=8), durability="none")
+        assert db.verify()
+
+
+class TestIndexer(DocumentIndexerTestSuite):
+    @pytest.fixture
+    def index(self, vectors: HolotypeVectorStore) -> Generator[HolotypeDocumentIndex, None, None]:
+        yield HolotypeDocumentIndex(store=vectors)
+
+
+class TestAsyncIndexer(AsyncDocumentIndexTestSuite):
+    @pytest.fixture
+    async def index(self, vectors: HolotypeVectorStore) -> AsyncGenerator[HolotypeDocumentIndex, None]:
+        yield HolotypeDocumentIndex(store=vectors)
+
+
+def test_langchains_indexing_writes_what_is_new_alone(vectors: HolotypeVectorStore) -> None:
+    manager = HolotypeRecordManager("files", vectors._documents.database)
+    documents = [Document(f"text {n}", metadata={"source": f"file {n // 2}"}) for n in range(4)]
+
+    def run(documents: list[Document]) -> list[int]:
+        done = index(documents, manager, vectors, cleanup="incremental", source_id_key="source", key_encoder="sha256")
+        return [done["num_added"], done["num_skipped"], done["num_deleted"]]
+
+    assert run(documents) == [4, 0, 0] and run(documents) == [0, 4, 0]
+    assert run([documents[0], Document("new", metadata={"source": "file 0"})]) == [1, 1, 1]
+    found = {document.page_content for document in vectors.similarity_search("x", k=9)}
+    assert found == {"text 0", "text 2", "text 3", "new"}
+
+
+def test_the_record_manager_does_what_langchains_own_does(path: Path) -> None:
+    draw = random.Random(5)
+    times = iter(range(1, 10_000))
+    with holotype.create(path) as db:
+        managers: list[Any] = [InMemoryRecordManager("n"), HolotypeRecordManager("n", db, durability="none")]
+        HolotypeRecordManager("other", db).update(["k0"])
+        for _ in range(60):
+            keys = [f"k{n}" for n in draw.sample(range(12), 3)]
+            groups = draw.choice([None, [draw.choice([None, "a", "b"]) for _ in keys]])
+            before, after = draw.choice([None, draw.randrange(1, 60)]), draw.choice([None, draw.randrange(1, 60)])
+            wanted, limit, choice = draw.choice([None, ["a"], ["a", "b"]]), draw.choice([None, 2]), draw.randrange(3)
+            now, seen = float(next(times)), []
+            for manager in managers:
+                manager.get_time = lambda: now
+                if choice == 0:
+                    manager.delete_keys(keys)
+                else:
+                    manager.update(keys, group_ids=groups, time_at_least=now - 1)
+                # LangChain's own manager keeps the place of a key that is updated.
+                found = manager.list_keys(before=before, after=after, group_ids=wanted)
+                seen.append([manager.exists(keys), sorted(found)])
+                assert len(manager.list_keys(limit=limit)) <= (limit or 12)
+            assert seen[0] == seen[1]
+        for manager in managers:
+            with pytest.raises(ValueError):
+                manager.update(["x"], time_at_least=1e12)
+            with pytest.raises(ValueError):
+                manager.update(["x"], group_ids=["a", "b"])
+            assert asyncio.run(manager.aexists(["x"])) == [False]
+
+
+# ---- key-value store and cache ----
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Generator[holotype.Database, None, None]:
+    with holotype.create(tmp_path / "memory.holo") as database:
+        yield database
+        assert database.verify()
+
+
+class TestByteStore(BaseStoreSyncTests[bytes]):
+    @pytest.fixture
+    def kv_store(self, empty: holotype.Database) -> HolotypeByteStore:
+        return HolotypeByteStore(empty)
+
+    @pytest.fixture
+    def three_values(self) -> tuple[bytes, bytes, bytes]:
+        return b"text", b"\xff\x00", b""
+
+
+class TestAsyncByteStore(BaseStoreAsyncTests[bytes]):
+    @pytest.fixture
+    async def kv_store(self, empty: holotype.Database) -> HolotypeByteStore:
+        return HolotypeByteStore(empty, erase=False)
+
+    @pytest.fixture
+    def three_values(self) -> tuple[bytes, bytes, bytes]:
+        return b"text", b"\xff\x00", b""
+
+
+class TestCache(SyncCacheTestSuite):
+    @pytest.fixture
+    def cache(self, empty: holotype.Database) -> HolotypeCache:
+        return HolotypeCache(empty)
+
+
+class TestAsyncCache(AsyncCacheTestSuite):
+    @pytest.fixture
+    async def cache(self, empty: holotype.Database) -> HolotypeCache:
+        return HolotypeCache(empty, erase=False)
+
+
+def test_keys_may_be_any_text_and_collections_are_apart(empty: holotype.Database) -> None:
+    store, other = HolotypeByteStore(empty), HolotypeByteStore(empty, collection="a/b")
+    keys = ["", "a", "a/b", "a@1", "ä ✈", "long" * 100, "long" * 100 + "er", "%41"]
+    store.mset([(key, key.encode()) for key in keys])
+    other.mset([("a", b"other")])
+    assert store.mget(keys) == [key.encode() for key in keys] and other.mget(["a", ""]) == [b"other", None]
+    for prefix in ["", "a", "ä", "long" * 99, "long" * 100 + "e", "%", "z"]:
+        assert list(store.yield_keys(prefix=prefix)) == sorted(key for key in keys if key.startswith(prefix))
+    store.mdelete(keys)
+    assert list(store.yield_keys()) == [] and list(other.yield_keys()) == ["a"]
+
+
+def test_the_cache_keeps_messages_of_chat_models(empty: holotype.Database) -> None:
+    answers = [ChatGeneration(message=AIMessage("$450", tool_calls=[{"name": "f", "args": {"n": 1}, "id": "1"}]))]
+    HolotypeCache(empty).update("What does UA123 cost? " * 50, "model " * 50, answers)
+    assert HolotypeCache(empty).lookup("What does UA123 cost? " * 50, "model " * 50) == answers
+    assert HolotypeCache(empty).lookup("What does UA123 cost? " * 50, "other") is None

@@ -103,7 +103,8 @@ def test_the_store_does_what_langgraphs_own_does(path: Path) -> None:
         stores = [InMemoryStore(index=index), HolotypeStore(db, index=index, durability="none")]
         for step in range(250):
             namespace, key = draw.choice(namespaces), f"k{draw.randrange(6)}"
-            value = {"text": "".join(draw.choices("abcde ", k=12)), "n": draw.randrange(4), "deep": {"x": [1, step % 3]}}
+            text = "".join(draw.choices("abcde ", k=12))
+            value = {"text": text, "n": draw.randrange(4), "deep": {"x": [1, step % 3]}}
             choice = draw.randrange(6)
             for store in stores:
                 if choice <= 2:

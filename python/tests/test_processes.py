@@ -1,10 +1,11 @@
-"""Several processes on one database: they write in turns, and a forked one opens it again."""
+"""Several processes on one database: they write by turns, and a forked one opens it again."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import holotype
@@ -12,30 +13,83 @@ import pytest
 from holotype import errors
 
 WRITER = """
-import sys, holotype
-with holotype.open(sys.argv[1], shared=True) as db:
-    for number in range(int(sys.argv[3])):
+    import sys
+    import holotype
+    db = holotype.open(sys.argv[1], shared=True)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        number = int(line)
         with db.begin() as tx:
-            tx.record(f"said {number}", key=f"{sys.argv[2]}{number}", episode=sys.argv[2])
+            seen = tx.keys("n")
+            tx.record(f"number {number}", episode=sys.argv[2], key=f"n{number:04}")
+        print(len(seen), flush=True)
+    db.close()
 """
+
+
+def writer(path: Path, name: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(WRITER), str(path), name]
+    return subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def answer(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_two_interpreters_write_by_turns(path: Path) -> None:
+    holotype.create(path, space="hashing-v1-64").close()
+    processes = [writer(path, name) for name in ("a", "b")]
+    assert [answer(process) for process in processes] == ["ready", "ready"]
+    with holotype.open(path, shared=True) as own:
+        for number in range(20):
+            process = processes[number % 2]
+            assert process.stdin is not None
+            process.stdin.write(f"{number}\n")
+            process.stdin.flush()
+            # Each sees what all others have committed.
+            assert answer(process) == str(number + number // 5)
+            if number % 5 == 4:
+                with own.begin() as tx:
+                    tx.record(f"own {number}", episode="own", key=f"n{number:04}-own")
+                assert len(own) == number + 1 + number // 5 + 1
+        assert own.recall("number 13", limit=1)[0].episode == "b"
+        for process in processes:
+            process.communicate()
+            assert process.returncode == 0
+    with holotype.open(path) as db:
+        assert len(db) == 24 and db.verify()
+
+
+def test_writers_at_the_same_time_lose_nothing(path: Path) -> None:
+    holotype.create(path).close()
+    processes = [writer(path, name) for name in ("a", "b")]
+    for first, process in enumerate(processes):
+        assert answer(process) == "ready"
+        assert process.stdin is not None
+        process.stdin.write("".join(f"{number}\n" for number in range(first, 60, 2)))
+        process.stdin.close()
+    for process in processes:
+        assert process.stdout is not None
+        seen = [int(line) for line in process.stdout.read().split()]
+        assert len(seen) == 30 and seen == sorted(set(seen)) and process.wait() == 0
+    with holotype.open(path) as db:
+        assert db.snapshot().keys("n") == [f"n{number:04}" for number in range(60)] and db.verify()
+
+
+def test_one_that_keeps_the_turn_and_shared_ones_exclude_each_other(path: Path) -> None:
+    with holotype.create(path, shared=True):
+        with holotype.open(path, shared=True) as other:
+            assert not other.closed
+        with pytest.raises(holotype.errors.Locked):
+            holotype.open(path)
+    with holotype.open(path):
+        with pytest.raises(holotype.errors.Locked):
+            holotype.open(path, shared=True)
 
 
 def count(db: holotype.Database) -> int:
     return len(list(db.query("find traces")))
-
-
-def test_processes_write_in_turns(tmp_path: Path) -> None:
-    path = tmp_path / "shared.holo"
-    with holotype.create(path, shared=True) as db:
-        writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name, "20"]) for name in "ab"]
-        for number in range(20):
-            with db.begin() as tx:
-                tx.record(f"own {number}", key=f"own{number}", episode="own")
-        assert [writer.wait() for writer in writers] == [0, 0]
-        assert count(db) == 60
-        assert db.verify()
-    with holotype.open(path) as alone:
-        assert count(alone) == 60
 
 
 def test_a_transaction_waits_for_its_turn_and_names_who_has_it(tmp_path: Path) -> None:

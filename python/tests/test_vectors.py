@@ -36,11 +36,20 @@ def test_any_array_or_sequence_is_a_vector(path: Path, space: holotype.Space, ve
         stored = db.vector("t1")
         assert stored is not None and stored.dtype == np.float32 and stored.tolist() == [1.0, 2.0, 2.0]
         assert db.recall(vector=vector)[0].score == pytest.approx(1.0, abs=1e-6)
-        assert db.query("recall near $v", {"v": vector if isinstance(vector, (list, np.ndarray)) else list(map(float, vector))})
+        given = vector if isinstance(vector, (list, np.ndarray)) else list(map(float, vector))
+        assert db.query("recall near $v", {"v": given})
         assert db.recall("x", vector=vector)[0].key == "t1"
 
 
-@pytest.mark.parametrize("matrix", [np.eye(3, dtype=np.float32), np.eye(3), np.asfortranarray(np.eye(3, dtype=np.float32)), [[1, 0, 0], [0, 1, 0], [0, 0, 1]]])
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.eye(3, dtype=np.float32),
+        np.eye(3),
+        np.asfortranarray(np.eye(3, dtype=np.float32)),
+        [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    ],
+)
 def test_rows_of_a_matrix(path: Path, space: holotype.Space, matrix: Any) -> None:
     with holotype.create(path, space=space) as db:
         with db.begin() as tx:

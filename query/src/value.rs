@@ -155,6 +155,16 @@ impl Duration {
         Some(Duration { count, unit })
     }
 
+    /// A length of time in the largest unit that divides it, cut at the longest there is.
+    pub fn from_millis(millis: u64) -> Duration {
+        let millis = millis.min(i64::MAX as u64 / 1_000);
+        let units = [Unit::Weeks, Unit::Days, Unit::Hours, Unit::Minutes, Unit::Seconds];
+        let per = |unit: Unit| unit.micros() / 1_000;
+        let divides = |unit: &Unit| millis > 0 && millis.is_multiple_of(per(*unit));
+        let unit = units.into_iter().find(divides).unwrap_or(Unit::Milliseconds);
+        Duration { count: millis / per(unit), unit }
+    }
+
     /// The number of units.
     pub fn count(self) -> u64 {
         self.count
@@ -233,3 +243,22 @@ pub struct Vector {
 
 /// A list of values, of which each may be a parameter of its own.
 pub type ValueList = Vec<Spanned<Arg<Value>>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_told_in_the_largest_unit_that_divides_it() {
+        for (millis, count, unit) in [
+            (0, 0, Unit::Milliseconds),
+            (1_500, 1_500, Unit::Milliseconds),
+            (90_000, 90, Unit::Seconds),
+            (1_209_600_000, 2, Unit::Weeks),
+        ] {
+            let length = Duration::from_millis(millis);
+            assert_eq!((length.count(), length.unit()), (count, unit), "{millis}");
+        }
+        assert!(Duration::from_millis(u64::MAX).micros() <= i64::MAX as u64);
+    }
+}

@@ -23,8 +23,10 @@ pub(super) const NEAREST: [&str; 5] = ["t56", "t51", "t5", "t24", "t6"];
 pub(super) const FILTER: &str = "status = success and version = 'v3'";
 /// The first items by similarity that pass the filter: two fares of earlier days, then the answer.
 pub(super) const FILTERED: [&str; 3] = ["t24", "t6", "fare-thu"];
-/// The first rows of governed recall: the answer, then the two traces it rests on, in either order.
-pub(super) const ANSWERS: [&str; 3] = ["fare-thu", "t54", "t53"];
+/// The first rows of governed recall: the answer, then the newer of the two traces it rests on.
+pub(super) const ANSWERS: [&str; 2] = ["fare-thu", "t54"];
+/// The older of them states the same price, so it is folded into the newer one.
+pub(super) const FOLDED: &str = "t53";
 /// Items that governed recall keeps out.
 pub(super) const KEPT_OUT: [&str; 7] = ["t56", "t51", "fare-mon", "fare-wed", "t6", "t24", "t39"];
 /// Calls whose price of the flight lost against a newer one.

@@ -43,7 +43,7 @@ use std::sync::atomic::Ordering;
 /// Why derived files are rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To purge redacted items. Segments without any are reused.
+    /// To purge redacted items and vectors that are no longer in force. Segments without any are reused.
     Forget,
     /// To make the files smaller than they are `before`. The segments of each layer merge into one.
     Compact { before: u64 },

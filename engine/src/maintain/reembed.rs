@@ -17,8 +17,6 @@
 use crate::core::handle::Holotype;
 use crate::core::turns::TurnGuard;
 use crate::core::{Core, Writer};
-use crate::derive::merge;
-use crate::derive::rebuild_online::{OnNewFiles, Purpose, rebuild_online};
 use crate::model::embed::{self, Embedder};
 use crate::model::item::ItemId;
 use crate::model::space::Space;
@@ -95,27 +93,24 @@ impl Holotype {
         let fingerprint = canonical(&embedder.fingerprint())?;
         let epoch = self.snapshot().state.next_vector_epoch(&fingerprint)?;
         let mut work = Reembedding { space, embedder, epoch, fingerprint, report: ReembedReport::default() };
-        let (batch, mut next) = (options.batch.max(1), 0);
+        let (batch, mut from) = (options.batch.max(1), 0);
         loop {
             let snapshot = self.snapshot();
-            let items = work.unwritten(&snapshot, &mut next, batch)?;
-            if items.len() < batch {
+            let found = work.unwritten(&snapshot, from, batch)?;
+            if found.items.len() < batch {
                 break;
             }
-            let vectors = work.embedded(&snapshot, &items)?;
+            (from, work.report.resumed) = (found.next, work.report.resumed + found.resumed);
+            let vectors = work.embedded(&snapshot, &found.items)?;
             let mut transaction = self.begin()?;
             work.write(&mut transaction, vectors)?;
             transaction.commit(options.durability)?;
         }
         let mut transaction = self.begin()?;
         let snapshot = transaction.names()?;
-        let mut next = 0;
-        let rest = Reembedding { report: ReembedReport::default(), ..work.clone() }.unwritten(
-            &snapshot,
-            &mut next,
-            usize::MAX,
-        )?;
-        for items in rest.chunks(batch) {
+        let rest = work.unwritten(&snapshot, from, usize::MAX)?;
+        work.report.resumed += rest.resumed;
+        for items in rest.items.chunks(batch) {
             let vectors = work.embedded(&snapshot, items)?;
             work.write(&mut transaction, vectors)?;
         }
@@ -128,8 +123,17 @@ impl Holotype {
     }
 }
 
+/// Items without a vector of an epoch.
+#[derive(Default)]
+struct Unwritten {
+    items: Vec<ItemId>,
+    /// The number of the first item that was not looked at.
+    next: u32,
+    /// The items before it that have a vector.
+    resumed: u64,
+}
+
 /// A reembedding under way.
-#[derive(Clone)]
 struct Reembedding<'r> {
     space: &'r Space,
     embedder: &'r dyn Embedder,
@@ -139,18 +143,18 @@ struct Reembedding<'r> {
 }
 
 impl Reembedding<'_> {
-    /// The items from `next` on without a vector of this epoch, at most so many.
-    fn unwritten(&mut self, snapshot: &Snapshot, next: &mut u32, most: usize) -> Result<Vec<ItemId>> {
-        let mut items = Vec::new();
-        while *next < snapshot.len() && items.len() < most {
-            let id = ItemId(*next);
-            *next += 1;
+    /// The items from a number on without a vector of this epoch, at most so many.
+    fn unwritten(&self, snapshot: &Snapshot, from: u32, most: usize) -> Result<Unwritten> {
+        let mut found = Unwritten { next: from, ..Unwritten::default() };
+        while found.next < snapshot.len() && found.items.len() < most {
+            let id = ItemId(found.next);
+            found.next += 1;
             match snapshot.state.has_vector_in(id, self.epoch)? {
-                true => self.report.resumed += 1,
-                false => items.push(id),
+                true => found.resumed += 1,
+                false => found.items.push(id),
             }
         }
-        Ok(items)
+        Ok(found)
     }
 
     /// The vectors of items, by one call of the model.
@@ -212,23 +216,6 @@ impl Core {
             return Err(error);
         }
         self.record_durable(state.head);
-        let made = self.rebuilt_after_reembed(&mut writer, &state);
-        let (state, made) = match made {
-            Ok(fresh) => fresh.map_or((state, Ok(())), |fresh| (fresh.state, fresh.removed)),
-            Err(error) => (state, Err(error)),
-        };
-        self.replace(&mut writer, state);
-        drop(writer);
-        self.publish();
-        drop(turn);
-        // A merge that began before discards what it made of old vectors.
-        merge::interrupt(self);
-        made
-    }
-
-    fn rebuilt_after_reembed(self: &Arc<Self>, writer: &mut Writer, state: &State) -> Result<Option<OnNewFiles>> {
-        let maintenance = self.maintain_within(writer)?;
-        let moved = maintenance.moved.then(|| Arc::clone(&writer.state));
-        rebuild_online(self, writer, moved.as_deref().unwrap_or(state), Purpose::Forget)
+        self.publish_purged(writer, state, turn)
     }
 }

@@ -5,11 +5,11 @@
 
 use super::plan::Plan;
 use super::{RecallBuilder, Steps, gather, run, run_plan};
+use crate::Result;
 use crate::derive::repair;
 use crate::read::answer::Answer;
 use crate::read::near_answers::{self, NearQuestions};
 use crate::read::snapshot::Snapshot;
-use crate::{Error, Result};
 use holotype_query::Channel;
 use holotype_query::ast::{Clauses, Recall};
 use std::time::Instant;
@@ -42,13 +42,14 @@ impl Snapshot {
     pub fn recall_batch(&self, recalls: &[RecallBuilder<'_>]) -> Vec<Result<Answer>> {
         let recalls: Vec<Result<Recall>> = recalls.iter().map(RecallBuilder::reading).collect();
         let sound: Vec<&Recall> = recalls.iter().flatten().collect();
-        let mut answers = sound.chunks(TOGETHER).flat_map(|group| run_together(self, group));
-        let answer = |recall: &Result<Recall>| recall.is_ok().then(|| answers.next()).flatten();
-        let answers: Vec<Option<Result<Answer>>> = recalls.iter().map(answer).collect();
-        let outcomes = recalls.into_iter().zip(answers);
-        outcomes
-            .map(|(recall, answer)| recall.and_then(|_| answer.unwrap_or(Err(Error::Cancelled("a batch")))))
-            .collect()
+        let answers: Vec<Result<Answer>> = sound.chunks(TOGETHER).flat_map(|group| run_together(self, group)).collect();
+        let mut answers = answers.into_iter();
+        // Each sound recall takes the next answer.
+        let outcome = |recall: Result<Recall>| match recall {
+            Ok(_) => answers.next(),
+            Err(error) => Some(Err(error)),
+        };
+        recalls.into_iter().filter_map(outcome).collect()
     }
 }
 

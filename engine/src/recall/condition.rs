@@ -16,7 +16,7 @@
 
 use crate::model::edge::Edge;
 use holotype_query::ast::{self, Bound, Predicate, Ref, Test};
-use holotype_query::{Arg, Duration, FlawKind, ItemRef, Name, Number, Op, Spanned, Unit, Value};
+use holotype_query::{Arg, Duration, FlawKind, ItemRef, Name, Number, Op, Spanned, Value};
 use std::fmt;
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -238,13 +238,7 @@ impl From<FlawKind> for Flaw {
 
 /// A length of time in the language's units, rounded down to milliseconds and cut at its longest.
 pub(super) fn length(length: std::time::Duration) -> Duration {
-    let millis = u64::try_from(length.as_millis()).unwrap_or(u64::MAX).min(i64::MAX as u64 / 1_000);
-    let units = [Unit::Weeks, Unit::Days, Unit::Hours, Unit::Minutes, Unit::Seconds, Unit::Milliseconds];
-    let whole = units.into_iter().find_map(|unit| {
-        let per = unit.micros() / 1_000;
-        (millis >= per && millis.is_multiple_of(per)).then(|| Duration::new(millis / per, unit)).flatten()
-    });
-    whole.or_else(|| Duration::new(0, Unit::Milliseconds)).unwrap_or_else(|| unreachable!("0 ms is a length of time"))
+    Duration::from_millis(u64::try_from(length.as_millis()).unwrap_or(u64::MAX))
 }
 
 macro_rules! literals {

@@ -41,6 +41,10 @@ const CALENDAR: [&str; 19] = [
     "Sunday",
 ];
 
+/// Words whose `'s` is short for `is` or `us`.
+const CONTRACTED: [&str; 14] =
+    ["what", "when", "where", "who", "why", "how", "it", "that", "this", "there", "here", "he", "she", "let"];
+
 /// The names of a question. The first word of a sentence has its capital anyway: it is a name if it is a code or owns
 /// something (`Ann's`).
 pub(super) fn names(text: &str) -> Vec<&str> {
@@ -51,7 +55,9 @@ pub(super) fn names(text: &str) -> Vec<&str> {
         begins |= rest[..start].contains(['.', '!', '?', ':', '\n']);
         rest = &rest[start..];
         let (word, after) = rest.split_at(rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len()));
-        let owns = ["'s ", "\u{2019}s "].iter().any(|own| after.starts_with(own));
+        let behind = after.strip_prefix("'s").or_else(|| after.strip_prefix('\u{2019}')?.strip_prefix('s'));
+        let owns = behind.is_some_and(|behind| !behind.starts_with(char::is_alphanumeric))
+            && !CONTRACTED.iter().any(|contracted| contracted.eq_ignore_ascii_case(word));
         let is_capitalised = word.starts_with(char::is_uppercase) && word.len() > 1 && !CALENDAR.contains(&word);
         let is_code = word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit());
         if is_code || (is_capitalised && (owns || !begins)) {
@@ -122,5 +128,6 @@ mod tests {
             names("How many rooms are left? Tell me for Lisbon. Ann's, too: \u{c4}nne\u{2019}s flat."),
             ["Lisbon", "Ann", "\u{c4}nne"]
         );
+        assert_eq!(names("What's the gate of UA123? It's late, and who\u{2019}s there? Let's see."), ["UA123"]);
     }
 }

@@ -399,21 +399,22 @@ impl<'r, 'w> StageRunner<'r, 'w> {
             self.steps.push((stage.noun.to_string(), step));
         }
         let mut candidates = gathered.rows;
+        let filter =
+            if self.relaxed { Arc::clone(&stage.relaxable) } else { Arc::new(stage.rows.and_not(&self.losers)) };
+        self.restated.join(&self.context, &filter, &mut candidates)?;
         let mut rows = self.scored(stage, candidates.clone())?;
         if let Some(judge) = &plan.judge {
             // Only what may become a row brings the other side of its contests along.
             let reach = usize::try_from(enough_rows(stage)).unwrap_or(usize::MAX);
             let first: Vec<ItemId> = rows.iter().take(reach).map(|scored| scored.id).collect();
-            let filter =
-                if self.relaxed { Arc::clone(&stage.relaxable) } else { Arc::new(stage.rows.and_not(&self.losers)) };
             let known = candidates.len();
             self.contests.join(snapshot, plan, &filter, Some(&first), &mut candidates)?;
-            self.restated.join(&self.context, &filter, &mut candidates)?;
             if plan.excludes_conflicted && !self.relaxed && candidates.len() > known {
                 let losers = judge.losers(&snapshot.state, candidates.ids())?;
                 candidates = candidates.filtered(|id| !losers.contains(id));
             }
             if candidates.len() > known {
+                self.restated.join(&self.context, &filter, &mut candidates)?;
                 rows = self.scored(stage, candidates)?;
             }
             self.restated.inherit(&mut rows);

@@ -1,5 +1,5 @@
 //! Claims stated again (profile `default`): of traces that state one value, the newest is the answer. It inherits the
-//! similarity and the words of the older ones, which are folded into it.
+//! similarity and the words of the older ones, which are folded into it unless source or status ranks them higher.
 
 use super::Context;
 use super::candidates::{Candidates, MatchPath};
@@ -20,14 +20,20 @@ impl Restated {
         let Some(judge) = plan.judge.as_ref().filter(|_| plan.answers_by_claims) else { return Ok(()) };
         let mut newest: Vec<(u32, MatchPath)> = Vec::new();
         for id in candidates.ids() {
-            let by = judge.restated_by(&snapshot.state, ItemId(id))?.filter(|by| filter.contains(by.0));
-            let Some(by) = by.filter(|by| *by != ItemId(id)) else { continue };
-            if snapshot.state.layer_of(ItemId(id))? == Layer::Trace {
-                self.0.insert(ItemId(id), by);
-                newest.extend(candidates.get(id).map(|path| (by.0, path.clone())));
+            let id = ItemId(id);
+            if snapshot.state.layer_of(id)? != Layer::Trace {
+                continue;
+            }
+            let by = judge.restated_by(&snapshot.state, id)?.filter(|by| filter.contains(by.0));
+            // An item that lost the claims in question is no row.
+            if let Some(by) = by
+                && judge.loss(&snapshot.state, by)?.is_none()
+            {
+                self.0.insert(id, by);
+                let is_new = candidates.get(by.0).is_none();
+                newest.extend(candidates.get(id.0).filter(|_| is_new).map(|path| (by.0, path.clone())));
             }
         }
-        newest.retain(|(id, _)| candidates.get(*id).is_none());
         candidates.add(newest.into_iter().collect());
         Ok(())
     }
@@ -59,8 +65,9 @@ impl Restated {
         rows.sort_by(Scored::best_first);
         // At one score and one time the order of numbers would put the older before the newer.
         for at in 0..rows.len() {
-            let newer = self.by(rows[at].id).and_then(|by| rows[at..].iter().position(|row| row.id == by));
-            if let Some(newer) = newer.filter(|newer| rows[at + newer].score >= rows[at].score) {
+            let Some(by) = self.by(rows[at].id) else { continue };
+            let equal = rows[at..].iter().take_while(|row| row.score == rows[at].score);
+            if let Some(newer) = equal.map(|row| row.id).position(|id| id == by) {
                 rows[at..=at + newer].rotate_right(1);
             }
         }

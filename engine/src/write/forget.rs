@@ -132,6 +132,17 @@ impl Core {
             return Err(error);
         }
         self.record_durable(state.head);
+        self.publish_purged(writer, state, turn)
+    }
+
+    /// Publishes a state on derived files made anew, without what is no longer in force. If they cannot be written, the
+    /// state is published from memory, and the next opening rebuilds them.
+    pub(crate) fn publish_purged(
+        self: &Arc<Self>,
+        mut writer: MutexGuard<'_, Writer>,
+        state: State,
+        turn: Option<TurnGuard<'_>>,
+    ) -> Result<()> {
         let made = self.purge(&mut writer, &state);
         let (state, made) = match made {
             Ok(fresh) => fresh.map_or((state, Ok(())), |fresh| (fresh.state, fresh.removed)),
@@ -142,12 +153,12 @@ impl Core {
         drop(writer);
         self.publish();
         drop(turn);
-        // A merge that began before may still write what was forgotten, and discards it in the end.
+        // A merge that began before may still write what is gone, and discards it in the end.
         merge::interrupt(self);
         made
     }
 
-    /// The state on derived files without what was forgotten.
+    /// The state on derived files without what is gone.
     fn purge(self: &Arc<Self>, writer: &mut Writer, state: &State) -> Result<Option<OnNewFiles>> {
         let maintenance = self.maintain_within(writer)?;
         // The newest checkpoint was another handle's: the state behind it holds this transaction, too.

@@ -23,9 +23,8 @@ fn similarity_walks_into_every_trap_and_governed_recall_into_none() {
 
     let nearest: Vec<String> = section(&text, 2).iter().take(5).map(|line| words(line, 1)).collect();
     assert_eq!(nearest, ["t56", "t51", "t5", "t24", "t6"]);
-    let answers: Vec<String> = section(&text, 3)[2..5].iter().map(|line| words(line, 6)).collect();
-    assert_eq!(answers[0], "fare-thu");
-    assert_eq!(answers[1..].iter().filter(|key| *key == "t53" || *key == "t54").count(), 2, "{answers:?}");
+    let answers: Vec<String> = section(&text, 3)[2..4].iter().map(|line| words(line, 6)).collect();
+    assert_eq!(answers, ["fare-thu", "t54"]);
 
     for said in [
         "64 traces, 13 recalls and 5 themes, in 10 transactions",
@@ -41,6 +40,7 @@ fn similarity_walks_into_every_trap_and_governed_recall_into_none() {
         "0.476  t6        189 EUR  three days old",
         "0.385  fare-thu  268 EUR  of today",
         "Kept out: t56, it failed; t51, its version is v2 and the reader's v3; fare-mon and\n   fare-wed, superseded.",
+        "t53 states the same price as t54, so the two are one row.",
         "268 EUR is above the limit. This agent asks first.",
         "├─ t53  search_flights  text[33..50]  \"268 EUR per adult\"             ce6a5f5d  ok",
         "└─ t54  book            text[56..84]  \"268 EUR each, taxes included\"  b6857279  ok",
