@@ -99,6 +99,9 @@ fn open(path: &Path, options: Options) -> Result<Holotype, Failure> {
     for line in &report.recovery {
         note(line);
     }
+    if let Some(line) = &report.copied {
+        note(line);
+    }
     if let Some(why) = &report.rebuilt {
         let kept = if read_only { " in memory; `holotype rebuild` stores them" } else { "" };
         note(&format!("derived files were rebuilt from the log{kept}: {why}"));

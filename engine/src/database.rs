@@ -229,6 +229,12 @@ impl Holotype {
         &self.core.report
     }
 
+    /// A random number of the directory, which no copy of it has, although a copy has the same database id. `None` where
+    /// the file system has no numbers for files, and for a reader of a directory that no writer opened yet.
+    pub fn instance(&self) -> Option<[u8; 16]> {
+        self.core.lock.instance().map(|instance| instance.number)
+    }
+
     /// The path of the database.
     pub fn path(&self) -> &Path {
         &self.core.files.dir

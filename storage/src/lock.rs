@@ -21,8 +21,13 @@
 //! | 64 | 16 | database id |
 //! | 80 | 44 | name of the program that has or last had the lock: UTF-8, cut to fit, the rest zero |
 //! | 124 | 4 | CRC32 over bytes 64..124 |
+//! | 128 | 8 | number of this file in its file system (inode) |
+//! | 136 | 8 | when this file was created, microseconds since 1970 (signed), 0 if unknown |
+//! | 144 | 16 | random number of this directory |
+//! | 160 | 28 | zero |
+//! | 188 | 4 | CRC32 over bytes 128..188 |
 //!
-//! The last three are a block of their own, which older files lack.
+//! Bytes 64..128 and 128..192 are blocks of their own, which older files lack.
 //!
 //! 1. One handle holds the writer's byte exclusively, or several share it and take turns ([`crate::turn`]); readers
 //!    share theirs.
@@ -34,7 +39,9 @@
 //! 3. A new writer preserves the durable position, because recovery judges damage by it.
 //! 4. A process that copies the log pins it with a shared lock on a third byte; nothing is erased from the log
 //!    meanwhile.
-//! 5. Readers change nothing and need no permission to write. Without a LOCK file, and without permission to
+//! 5. The third block tells copies of a database apart, which have the same database id: in a copy it states the number
+//!    and the time of the file that was copied ([`crate::instance`]).
+//! 6. Readers change nothing and need no permission to write. Without a LOCK file, and without permission to
 //!    create one, they read without a lock.
 
 use std::io;
@@ -44,6 +51,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
+use crate::instance::Instance;
 use crate::log::Lsn;
 use crate::vfs::{LockKind, OpenMode, Vfs, VfsFile};
 
@@ -89,6 +97,8 @@ pub struct Lock {
     pub(crate) number: u64,
     /// The database, once it is known.
     pub(crate) database: Option<[u8; 16]>,
+    /// The directory among the copies of the database, once the database is known.
+    pub(crate) instance: Option<Instance>,
     /// The process that opened it. Locks are shared with the processes that it forks.
     pub(crate) process: u32,
 }
@@ -128,6 +138,7 @@ impl Lock {
             byte: WRITER_BYTE,
             number: 0,
             database: None,
+            instance: None,
             process: std::process::id(),
         })
     }
@@ -155,6 +166,7 @@ impl Lock {
             byte: READERS_BYTE,
             number: 0,
             database: None,
+            instance: None,
             process: std::process::id(),
         })
     }
@@ -166,6 +178,9 @@ impl Lock {
     /// [`Error::Io`].
     pub fn belongs_to(&mut self, database: [u8; 16]) -> Result<()> {
         self.database = Some(database);
+        if let Some(file) = &self.file {
+            self.instance = Instance::of(&**file, self.written.is_some()).map_err(Error::io(&self.path, "identify"))?;
+        }
         let (Some(file), Some(written)) = (&self.file, &self.written) else { return Ok(()) };
         let owner = read_owner(&**file).map_err(Error::io(&self.path, "read"))?;
         if owner.is_some_and(|owner| owner.database != database) {
@@ -176,6 +191,13 @@ impl Lock {
         }
         file.write_at(&encode_owner(&Owner { database, command: command() }), OWNER)
             .map_err(Error::io(&self.path, "write"))
+    }
+
+    /// This directory among the copies of the database, once the database is known; `None` where the file system has no
+    /// numbers for files, and for a reader of a directory that no writer has opened.
+    #[must_use]
+    pub fn instance(&self) -> Option<Instance> {
+        self.instance
     }
 
     /// Refuses to work in a process that was forked from the one that opened the database.
@@ -392,7 +414,7 @@ pub(crate) fn read_owner(file: &dyn VfsFile) -> io::Result<Option<Owner>> {
     read_block(file, OWNER, decode_owner)
 }
 
-fn read_block<T>(
+pub(crate) fn read_block<T>(
     file: &dyn VfsFile,
     at: u64,
     decode: impl Fn(&[u8; STATUS_LEN]) -> Option<T>,

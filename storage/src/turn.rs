@@ -69,6 +69,7 @@ impl Lock {
             byte: WRITER_BYTE,
             number: random_number(path)?,
             database: None,
+            instance: None,
             process: std::process::id(),
         };
         lock.found = lock.take_turn(timeout)?;

@@ -156,7 +156,8 @@ fn write(core: &Core, frozen: &Frozen) -> Result<Written> {
     core.record_durable(state.head);
     let files_writer = DerivedWriter::of(core, state.head);
     let mut changes = ManifestChanges::default();
-    let chunks = files_writer.chunks(&state.attributes, state.bound(), &mut changes)?;
+    // The files that this reads must have been whole until here: what comes from a cut one is not written.
+    let chunks = core.unless_cut(|| files_writer.chunks(&state.attributes, state.bound(), &mut changes))?;
     let mut layers = Vec::new();
     for (place, layer) in (0u32..).zip(&state.layers) {
         let vectors = files_writer.seal_vectors(layer, place, &mut changes)?;

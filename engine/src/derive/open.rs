@@ -37,6 +37,11 @@ use std::time::{Duration, Instant};
 /// How often a reader opens a checkpoint whose files vanish because a writer replaces it.
 pub(crate) const MANIFEST_ATTEMPTS: usize = 100;
 
+/// Told of a directory that is a copy of another one.
+const COPIED: &str = "this directory is a copy of another one with the same database id: what is written here is not \
+                      there, and a witness fits one of them only; `holotype salvage` makes a database with an id of \
+                      its own";
+
 /// The derived files that an opening may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenMode {
@@ -85,6 +90,7 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     opening.clear_purged(recovered.state())?;
     let mut report = opening.report;
     report.skipped.append(&mut recovered.state().skipped);
+    report.copied = lock.instance().filter(|instance| instance.is_new_copy).map(|_| COPIED.to_owned());
     let replayed = if matches!(recovered, RecoveredState::Rebuilt(_)) { 0 } else { report.replayed };
     let (mut state, catalog, generation) = install(recovered, &files, &options)?;
     let log = Arc::new(log);

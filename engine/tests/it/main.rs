@@ -12,6 +12,7 @@ mod concurrency;
 mod consolidation;
 mod contests;
 mod crash;
+mod cut_files;
 mod damage;
 mod documents;
 mod embedder;
