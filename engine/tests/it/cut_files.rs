@@ -37,7 +37,7 @@ fn filled(path: &Path) -> Holotype {
 
 const QUESTIONS: [&str; 4] = [
     "recall near $v through traces 5 by near score similarity 1 limit 5",
-    "recall 'sentence w7' through traces 5 by words score similarity 1 limit 5",
+    "recall 'sentence w7' through traces 5 by words limit 5",
     "find traces where step >= 590",
     "count traces where status = unknown",
 ];
@@ -50,8 +50,10 @@ fn answers(database: &Holotype) -> Vec<(String, Vec<String>)> {
     };
     let told = |output: Option<Output>| match output {
         Some(Output::Answer(answer)) => {
-            let rows: Vec<_> = answer.rows.iter().map(|row| (row.key.clone(), row.score)).collect();
-            (format!("{rows:?}"), answer.notes)
+            let keys: Vec<_> = answer.rows.iter().map(|row| row.key.as_str()).collect();
+            // This note is about the question.
+            let notes = answer.notes.iter().filter(|note| !note.starts_with("No query vector"));
+            (format!("{keys:?}"), notes.cloned().collect())
         }
         Some(Output::Table(table)) => (format!("{:?}", table.rows), table.notes),
         Some(_) => panic!("neither answer nor table"),

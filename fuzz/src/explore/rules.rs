@@ -11,7 +11,7 @@
 //! | damage | hides the note of damage | nothing is written once damage is known |
 //! | forgetting | keeps files that are to be removed | a forget that failed is finished |
 //! | no symbolic links | takes links for directories | nothing changes behind a link |
-//! | stale files | shows what it read of a file at first | a file that was replaced by an older one is noticed |
+//! | stale files | makes all files as old as the oldest one | a file that was replaced by an older one is noticed |
 
 use std::io;
 use std::ops::Range;
@@ -42,7 +42,7 @@ pub enum Rule {
     ForgettingEnds,
     /// Nothing inside of the directory is a symbolic link.
     NoSymlinks,
-    /// A file states what it belongs to, and so an older one is noticed.
+    /// Files date each other, and so an older one among them is noticed.
     NoStaleFiles,
 }
 
@@ -374,7 +374,8 @@ impl Vfs for World {
         }
         let file = self.disk.open(&self.place(path), mode)?;
         let is_log = path.extension().is_some_and(|extension| extension == "log");
-        let frozen = self.frozen.as_ref().filter(|_| is_log).and_then(|frozen| frozen.bytes(path).ok());
+        let is_frozen = is_log || self.breaks(Rule::NoStaleFiles);
+        let frozen = self.frozen.as_ref().filter(|_| is_frozen).and_then(|frozen| frozen.bytes(path).ok());
         Ok(Arc::new(File { file, rule: self.rule, frozen }))
     }
 
@@ -411,7 +412,8 @@ impl Vfs for World {
     }
 
     fn map(&self, path: &Path) -> io::Result<Mapping> {
-        self.disk.map(path)
+        let frozen = self.frozen.as_ref().filter(|_| self.breaks(Rule::NoStaleFiles));
+        frozen.map_or_else(|| self.disk.map(path), |frozen| frozen.map(path))
     }
 
     fn is_symlink(&self, path: &Path) -> io::Result<bool> {
@@ -451,7 +453,10 @@ impl VfsFile for File {
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.file.len()
+        match &self.frozen {
+            Some(frozen) if self.rule == Some(Rule::NoStaleFiles) => Ok(frozen.len() as u64),
+            _ => self.file.len(),
+        }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
