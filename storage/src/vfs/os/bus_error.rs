@@ -27,6 +27,17 @@ struct Slot {
     is_cut: AtomicBool,
 }
 
+impl Slot {
+    const fn free() -> Self {
+        Self {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            is_used: AtomicBool::new(false),
+            is_cut: AtomicBool::new(false),
+        }
+    }
+}
+
 const SLOTS: usize = 128;
 
 /// Some slots, and the next ones once these are used up.
@@ -38,13 +49,7 @@ struct Slots {
 
 impl Slots {
     const fn new() -> Self {
-        const FREE: Slot = Slot {
-            start: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
-            is_used: AtomicBool::new(false),
-            is_cut: AtomicBool::new(false),
-        };
-        Self { slots: [FREE; SLOTS], next: OnceLock::new() }
+        Self { slots: [const { Slot::free() }; SLOTS], next: OnceLock::new() }
     }
 }
 
