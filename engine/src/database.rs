@@ -229,8 +229,8 @@ impl Holotype {
         &self.core.report
     }
 
-    /// A random number of the directory, which no copy of it has, although a copy has the same database id. `None` where
-    /// the file system has no numbers for files, and for a reader of a directory that no writer opened yet.
+    /// A random number of the directory, which no copy of it has, although a copy has the same database id. `None`
+    /// where the file system has no numbers for files, and for a reader of a directory that no writer opened yet.
     pub fn instance(&self) -> Option<[u8; 16]> {
         self.core.lock.instance().map(|instance| instance.number)
     }

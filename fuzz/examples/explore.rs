@@ -6,7 +6,8 @@
 //! on standard error once a minute, so that an interrupted run has figures too. Fails at the first invalid state.
 //!
 //! `explore --mutants` tries the mutants of the protocol instead, prints one line of JSON per mutant, and fails if one
-//! is not detected that is not known to be equivalent; so does each rule of trust that is broken. `--of TEXT` selects the mutants whose names contain the text.
+//! is not detected that is not known to be equivalent. Each rule of trust is broken once, too. `--of TEXT` selects the
+//! mutants whose names contain the text.
 
 use std::collections::BTreeSet;
 use std::env;

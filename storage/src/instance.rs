@@ -2,8 +2,8 @@
 //!
 //! A directory that was copied, or restored from a copy, has the database id of the original. But its LOCK file is
 //! another file: it has another number in its file system, and was created at another time. Both stand in LOCK as its
-//! first writer found them, with a random number of the directory (the layout is that of [`crate::lock`]). A writer that
-//! finds others than those stated has a copy before it; it says so once, and gives the copy a number of its own.
+//! first writer found them, with a random number of the directory (the layout is that of [`crate::lock`]). A writer
+//! that finds others than those stated has a copy before it; it says so once, and gives the copy a number of its own.
 //!
 //! A directory that is renamed keeps its LOCK, and so is no copy. One that is moved to another file system is one.
 

@@ -1,8 +1,8 @@
 //! Answers do not come from mapped files that another program cuts meanwhile.
 //!
 //! The storage layer reads lost pages of such a file as zeros and counts them. A statement that ran across that fails.
-//! From the next one on the file counts as damaged: segments of vectors and words are skipped with a note and made again
-//! from the log, and columns are an error until the database is opened again, which makes them again.
+//! From the next one on the file counts as damaged: segments of vectors and words are skipped with a note and made
+//! again from the log, and columns are an error until the database is opened again, which makes them again.
 
 use crate::core::Core;
 use crate::{Error, Result};

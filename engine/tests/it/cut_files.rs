@@ -110,7 +110,7 @@ fn a_file_that_is_cut_while_it_is_mapped_ends_no_process_and_changes_no_answer_i
                 }
             }
             assert!(told > 0 || cut_to > 0, "{form} cut to {cut_to}: nobody was told");
-            // What it would write now may rest on the file: an error is right, and so is a file made anew.
+            // Closing may fail, since a checkpoint reads the file.
             drop(database);
             let database = Holotype::open(&path, options()).unwrap();
             assert_eq!(answers(&database), expected, "{form} cut to {cut_to}, opened again");

@@ -429,7 +429,7 @@ impl Vfs for World {
 struct File {
     file: Arc<dyn VfsFile>,
     rule: Option<Rule>,
-    /// What reads see instead of the content.
+    /// The bytes that reads see instead of the content.
     frozen: Option<Vec<u8>>,
 }
 
