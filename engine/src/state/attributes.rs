@@ -20,7 +20,7 @@ mod select;
 pub(crate) use chunk::{CHUNK_ITEMS, Chunk};
 pub(crate) use select::ValueTest;
 
-use crate::model::item::{Attributes, ItemId, Kind, Layer};
+use crate::model::item::{Attributes, ItemId, Kind, Layer, Status};
 use crate::state::attributes::scalars::{Reads, Scalars};
 use crate::{Error, Result};
 use base_sets::{CachedSets, PreviousSets};
@@ -101,6 +101,9 @@ impl From<&Attributes> for Cited {
         Cited { redacted: item.redacted, layer: item.layer(), episode: item.episode, step: item.step }
     }
 }
+
+/// The status, the time and the step of an item.
+pub(crate) type Preferred = (Status, Option<i64>, Option<u64>);
 
 /// The attributes of all items of a state.
 #[derive(Default)]
@@ -193,6 +196,18 @@ impl AttributeStore {
         match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
             (Some(changed), _) => Ok((changed.step, changed.time)),
             (None, Some(chunk)) => chunk.moment(id.0),
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
+    /// The status, time and step by which a claim of an item is preferred; `None` if the item is inactive or erased.
+    pub(crate) fn preference(&self, id: ItemId) -> Result<Option<Preferred>> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => {
+                let preferred = (changed.status.unwrap_or(Status::Unknown), changed.time, changed.step);
+                Ok((changed.active && !changed.redacted).then_some(preferred))
+            }
+            (None, Some(chunk)) => chunk.preference(id.0),
             (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
         }
     }

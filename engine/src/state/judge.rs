@@ -16,15 +16,16 @@ use crate::state::claims::{Contest, Rival, agree, contest_key};
 use crate::state::extracted::RULES;
 use crate::state::reader_position::ReaderPosition;
 use crate::state::settings;
+use crate::state::standings::{LastCounts, Standings};
 use holotype_index::bitmap::Bits;
 use holotype_index::words::analysis::Role;
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// A contest without the rivals ahead of the reader.
+/// A contest without the rivals ahead of the reader: at least the winner and the runner-up.
 pub(crate) struct Decided {
-    pub(crate) contest: Contest,
+    pub(crate) contest: Arc<Contest>,
     pub(crate) is_open: bool,
 }
 
@@ -66,6 +67,8 @@ pub(crate) struct Judge {
     overlaps: RefCell<HashMap<String, Overlap>>,
     reader_position: ReaderPosition,
     window: i64,
+    /// What is kept of contests, for a state that was published.
+    standings: Option<Arc<Standings>>,
 }
 
 impl Judge {
@@ -74,6 +77,11 @@ impl Judge {
         let terms = text.map(|text| terms(state, text)).unwrap_or_default();
         let window = settings::contest_window(state)?;
         Ok(Judge { terms, reader_position: reader_position.clone(), window, ..Judge::default() })
+    }
+
+    /// The same judge with what is kept of contests. `None` for a state that was not published, or a past one.
+    pub(crate) fn with_standings(self, standings: Option<Arc<Standings>>) -> Judge {
+        Judge { standings, ..self }
     }
 
     /// The claims of an item; `None` if it has none.
@@ -98,7 +106,10 @@ impl Judge {
         if let Some(known) = self.decided.borrow().get(key) {
             return Ok(Arc::clone(known));
         }
-        let contest = state.contest(key)?.seen_by(&self.reader_position);
+        let contest = match &self.standings {
+            Some(standings) => standings.front(state, key, &self.reader_position)?,
+            None => Arc::new(state.contest(key)?.seen_by(&self.reader_position)),
+        };
         let is_open = contest.is_open_within(self.window);
         let decided = Arc::new(Decided { contest, is_open });
         self.decided.borrow_mut().insert(key.to_vec(), Arc::clone(&decided));
@@ -208,15 +219,48 @@ impl Judge {
 
     /// The losers of all contests that some losers take part in.
     pub(crate) fn losers_beside(&self, state: &State, losers: &Bits) -> Result<Bits> {
-        let mut rivals = BTreeSet::new();
+        let mut found = Rivals::default();
+        let mut known = HashSet::new();
         for id in losers.iter() {
             let Some(claimant) = self.claimant(state, ItemId(id))? else { continue };
             for (_, key) in &claimant.claims {
-                rivals.extend(self.contest(state, key)?.contest.rivals.iter().map(|rival| rival.item.0));
+                if known.insert(key.clone()) {
+                    self.add_rivals(state, key, &mut found)?;
+                }
             }
         }
-        self.losers(state, rivals)
+        Ok(self.losers(state, found.to_judge)?.or(&found.lost.into_iter().collect()))
     }
+
+    /// Adds the rivals of a contest. An item with one claim lost if that claim did; others are judged by all of theirs.
+    fn add_rivals(&self, state: &State, key: &[u8], found: &mut Rivals) -> Result<()> {
+        let Some(standings) = self.standings.as_ref().filter(|_| state.meta.claims == 0) else {
+            let contest = state.contest(key)?.seen_by(&self.reader_position);
+            found.to_judge.extend(contest.rivals.iter().map(|rival| rival.item.0));
+            return Ok(());
+        };
+        let standing = standings.standing(state, key)?;
+        let is_open = self.contest(state, key)?.is_open;
+        let shows_all = standing.shows_all_to(&self.reader_position);
+        for (id, disagrees) in standing.members() {
+            if !shows_all || !standings.has_one_claim(state, id, &mut found.last)? {
+                found.to_judge.insert(id.0);
+            } else if disagrees && !is_open {
+                found.lost.push(id.0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The items that compete in some contests.
+#[derive(Default)]
+struct Rivals {
+    /// Those that lost.
+    lost: Vec<u32>,
+    /// Those whose other claims count, too.
+    to_judge: BTreeSet<u32>,
+    last: LastCounts,
 }
 
 impl State {

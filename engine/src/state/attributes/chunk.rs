@@ -3,7 +3,7 @@
 //! Opening a chunk looks the columns up by name once. Reading an item is one array access per attribute. The greatest
 //! value of a type means absent; for step and time bits of `flags` tell.
 
-use super::Cited;
+use super::{Cited, Preferred};
 use super::select::SetCache;
 use crate::model::item::{Attributes, Kind, Layer, Origin, Source, Status, Support};
 use crate::model::plural::counted;
@@ -167,6 +167,17 @@ impl Chunk {
             episode: self.optional(self.layout.episode, id)?,
             step: if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None },
         })
+    }
+
+    /// The status, time and step of an item; `None` if it is inactive or erased.
+    pub(super) fn preference(&self, id: u32) -> Result<Option<Preferred>> {
+        let flags = self.value(self.layout.flags, id)?;
+        if flags & flag::ACTIVE == 0 || flags & flag::REDACTED != 0 {
+            return Ok(None);
+        }
+        let status = optional_name(self.value(self.layout.status, id)?, Status::from_byte, "status")?;
+        let (step, time) = self.moment(id)?;
+        Ok(Some((status.unwrap_or(Status::Unknown), time, step)))
     }
 
     /// The kind of an item.
