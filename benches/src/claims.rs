@@ -8,12 +8,13 @@
 //! | `first_p50_us`, `first_p99_us` | questions about a flight that nobody asked about before |
 //! | `p50_us`, `p99_us` | the same questions asked again |
 //! | `written_p50_us`, `written_p99_us` | each after one more commit about the flight it asks for |
+//! | `…_cpu_p50_us` | the processor time of the same questions, which other programs lengthen less |
 //! | `right_first` | share of answers whose first row is the newest call that did not fail |
 //! | `cpu_us_item`, `plain_cpu_us_item` | processor time to write an item; the same with `claims = none` |
 //! | `extraction_share` | the share of the first that claims cost |
 
 use crate::Result;
-use crate::measure::{cpu_time, quantile_us, round};
+use crate::measure::{cpu_time, quantile_us, round, thread_cpu_time};
 use crate::random::Random;
 use holotype::embed::HashingEmbedder;
 use holotype::{Durability, Holotype, NewTrace, Options, Snapshot, Source, Space, Status};
@@ -88,6 +89,8 @@ fn measure(arguments: &Arguments, items: usize, dir: &Path) -> Result<()> {
         json!({
             "bench": "claims", "items": items, "rivals": arguments.rivals, "episode": arguments.episode,
             "questions": arguments.questions,
+            "first_cpu_p50_us": quantile_us(&first.cpu, 0.5), "cpu_p50_us": quantile_us(&again.cpu, 0.5),
+            "cpu_p99_us": quantile_us(&again.cpu, 0.99), "written_cpu_p50_us": quantile_us(&written.cpu, 0.5),
             "first_p50_us": quantile_us(&first.times, 0.5), "first_p99_us": quantile_us(&first.times, 0.99),
             "p50_us": quantile_us(&again.times, 0.5), "p99_us": quantile_us(&again.times, 0.99),
             "written_p50_us": quantile_us(&written.times, 0.5), "written_p99_us": quantile_us(&written.times, 0.99),
@@ -104,6 +107,7 @@ fn measure(arguments: &Arguments, items: usize, dir: &Path) -> Result<()> {
 #[derive(Default)]
 struct Asked {
     times: Vec<Duration>,
+    cpu: Vec<Duration>,
     right: usize,
 }
 
@@ -113,10 +117,11 @@ impl Asked {
         let flight = calls.flight(nth);
         let question = format!("What is the price of flight UA{flight}?");
         let vector = calls.embed(&question)?;
-        let started = Instant::now();
+        let (started, cpu) = (Instant::now(), thread_cpu_time());
         let recall = snapshot.recall(question).near(vector).in_episode(calls.episode(nth)).limit(5);
         let answer = recall.run()?;
         self.times.push(started.elapsed());
+        self.cpu.push(thread_cpu_time() - cpu);
         let newest = calls.newest(nth);
         self.right += usize::from(answer.rows.first().is_some_and(|row| Some(row.item.0) == newest));
         Ok(())

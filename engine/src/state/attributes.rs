@@ -102,8 +102,31 @@ impl From<&Attributes> for Cited {
     }
 }
 
-/// The status, the time and the step of an item.
-pub(crate) type Preferred = (Status, Option<i64>, Option<u64>);
+/// The attributes of an item that decide contests of its claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Contestant {
+    pub(crate) layer: Layer,
+    /// The item is active and was not erased.
+    pub(crate) competes: bool,
+    /// Unknown when nobody said.
+    pub(crate) status: Status,
+    pub(crate) episode: Option<u32>,
+    pub(crate) step: Option<u64>,
+    pub(crate) time: Option<i64>,
+}
+
+impl From<&Attributes> for Contestant {
+    fn from(item: &Attributes) -> Self {
+        Contestant {
+            layer: item.layer(),
+            competes: item.active && !item.redacted,
+            status: item.status.unwrap_or(Status::Unknown),
+            episode: item.episode,
+            step: item.step,
+            time: item.time,
+        }
+    }
+}
 
 /// The attributes of all items of a state.
 #[derive(Default)]
@@ -200,14 +223,11 @@ impl AttributeStore {
         }
     }
 
-    /// The status, time and step by which a claim of an item is preferred; `None` if the item is inactive or erased.
-    pub(crate) fn preference(&self, id: ItemId) -> Result<Option<Preferred>> {
+    /// What decides contests of an item's claims.
+    pub(crate) fn contestant(&self, id: ItemId) -> Result<Contestant> {
         match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
-            (Some(changed), _) => {
-                let preferred = (changed.status.unwrap_or(Status::Unknown), changed.time, changed.step);
-                Ok((changed.active && !changed.redacted).then_some(preferred))
-            }
-            (None, Some(chunk)) => chunk.preference(id.0),
+            (Some(changed), _) => Ok(Contestant::from(changed.as_ref())),
+            (None, Some(chunk)) => chunk.contestant(id.0),
             (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
         }
     }

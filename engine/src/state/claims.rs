@@ -111,8 +111,13 @@ pub(crate) struct Contest {
 impl Contest {
     /// The item that won over `rival`; `None` if `rival` won or agrees with the winner.
     pub(crate) fn winner_over(&self, rival: &Rival) -> Option<ItemId> {
+        self.winner_over_value(rival.item, &rival.claim.value)
+    }
+
+    /// The item that won over an item that claims `value`.
+    pub(crate) fn winner_over_value(&self, item: ItemId, value: &str) -> Option<ItemId> {
         let winner = self.rivals.first()?;
-        (winner.item != rival.item && !winner.agrees_with(rival)).then_some(winner.item)
+        (winner.item != item && !agree(&winner.claim.value, value)).then_some(winner.item)
     }
 
     /// The best rival that disagrees with the winner.

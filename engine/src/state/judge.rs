@@ -9,14 +9,15 @@
 //! Cost: an item's claims and a contest are read once, with the attributes of the items that compete.
 
 use crate::Result;
-use crate::model::item::{Attributes, ItemId};
+use crate::model::item::{ItemId, Layer};
 use crate::records::tables::ClaimRow;
 use crate::state::State;
-use crate::state::claims::{Contest, Rival, agree, contest_key};
+use crate::state::attributes::Contestant;
+use crate::state::claims::{Contest, agree};
 use crate::state::extracted::RULES;
 use crate::state::reader_position::ReaderPosition;
 use crate::state::settings;
-use crate::state::standings::{LastCounts, Standings};
+use crate::state::standings::{KeyedClaims, LastCounts, Standings};
 use holotype_index::bitmap::Bits;
 use holotype_index::words::analysis::Role;
 use std::cell::RefCell;
@@ -31,19 +32,18 @@ pub(crate) struct Decided {
 
 impl Decided {
     /// The item that won over a claim: over one that competes, and over one of an item that only repeats claims.
-    fn winner_over(&self, claim: &ClaimRow, attributes: &Attributes) -> Option<ItemId> {
-        if self.is_open || !attributes.active || attributes.redacted {
+    fn winner_over(&self, claim: &ClaimRow, of: &Contestant) -> Option<ItemId> {
+        if self.is_open || !of.competes {
             return None;
         }
-        let rival = Rival { claim: claim.clone(), item: ItemId(claim.item), attributes: attributes.clone() };
-        self.contest.winner_over(&rival)
+        self.contest.winner_over_value(ItemId(claim.item), &claim.value)
     }
 }
 
 /// An item with its claims and the keys of their contests.
 pub(crate) struct Claimant {
-    pub(crate) attributes: Attributes,
-    pub(crate) claims: Vec<(ClaimRow, Vec<u8>)>,
+    contestant: Contestant,
+    pub(crate) claims: KeyedClaims,
 }
 
 /// The words that the name of a claim shares with the question.
@@ -89,14 +89,12 @@ impl Judge {
         if let Some(known) = self.claimants.borrow().get(&id) {
             return Ok(known.clone());
         }
-        let claims = state.claims_of(id)?;
-        let mut claimant = None;
-        if !claims.is_empty() {
-            let attributes = state.attributes(id)?;
-            let with_key = |claim: ClaimRow| (contest_key(&claim, &attributes), claim);
-            let claims = claims.into_iter().map(with_key).map(|(key, claim)| (claim, key)).collect();
-            claimant = Some(Arc::new(Claimant { attributes, claims }));
-        }
+        let contestant = state.attributes.contestant(id)?;
+        let claims = match &self.standings {
+            Some(standings) => standings.claims(state, id, contestant.layer)?,
+            None => state.keyed_claims_of(id)?,
+        };
+        let claimant = (!claims.is_empty()).then(|| Arc::new(Claimant { contestant, claims }));
         self.claimants.borrow_mut().insert(id, claimant.clone());
         Ok(claimant)
     }
@@ -119,8 +117,8 @@ impl Judge {
     /// The item that won over a claim of this one, whatever the question.
     pub(crate) fn conflict(&self, state: &State, id: ItemId) -> Result<Option<ItemId>> {
         let Some(claimant) = self.claimant(state, id)? else { return Ok(None) };
-        for (claim, key) in &claimant.claims {
-            if let Some(winner) = self.contest(state, key)?.winner_over(claim, &claimant.attributes) {
+        for (claim, key) in claimant.claims.iter() {
+            if let Some(winner) = self.contest(state, key)?.winner_over(claim, &claimant.contestant) {
                 return Ok(Some(winner));
             }
         }
@@ -139,12 +137,13 @@ impl Judge {
 
     fn find_loss(&self, state: &State, id: ItemId) -> Result<Option<ItemId>> {
         let Some(claimant) = self.claimant(state, id)? else { return Ok(None) };
-        if self.reader_position.is_ahead(&claimant.attributes) {
+        let of = &claimant.contestant;
+        if of.layer != Layer::Theme && self.reader_position.is_behind(of.episode, of.step, of.time) {
             return Ok(None);
         }
         let mut first = None;
         for (claim, key) in self.in_question(state, &claimant) {
-            let winner = self.contest(state, key)?.winner_over(claim, &claimant.attributes);
+            let winner = self.contest(state, key)?.winner_over(claim, &claimant.contestant);
             let Some(winner) = winner else { return Ok(None) };
             first = first.or(Some(winner));
         }
@@ -223,7 +222,7 @@ impl Judge {
         let mut known = HashSet::new();
         for id in losers.iter() {
             let Some(claimant) = self.claimant(state, ItemId(id))? else { continue };
-            for (_, key) in &claimant.claims {
+            for (_, key) in claimant.claims.iter() {
                 if known.insert(key.clone()) {
                     self.add_rivals(state, key, &mut found)?;
                 }

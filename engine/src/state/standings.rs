@@ -20,7 +20,8 @@ use crate::Result;
 use crate::model::item::{Attributes, ItemId, Layer};
 use crate::records::tables::{self, ClaimRow};
 use crate::state::State;
-use crate::state::claims::{Contest, Preference, Rival, contest_name, preference, value_class};
+use crate::state::attributes::Contestant;
+use crate::state::claims::{Contest, Preference, Rival, agree, contest_key, contest_name, preference, value_class};
 use crate::state::extracted::{extracted_claim, rival_of};
 use crate::state::reader_position::ReaderPosition;
 use holotype_storage::SmallBytes;
@@ -36,6 +37,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const MAX_WEIGHT: usize = 1 << 20;
 /// Claims that lists keep, at most, in each of two generations.
 const MAX_LISTED: usize = 1 << 15;
+/// Items whose claims are kept, at most, in each of two generations.
+const MAX_ITEMS: usize = 1 << 14;
 /// Blocks of numbers of claims that are kept, at most, in each of two generations.
 const MAX_BLOCKS: usize = 4_096;
 /// What a contest costs beside its claims, counted in claims.
@@ -255,9 +258,7 @@ fn front<'c>(state: &State, name: &str, contenders: impl Iterator<Item = &'c Con
     let mut rivals = Vec::new();
     if let Some(leader) = contenders.clone().min_by_key(|contender| contender.preference) {
         rivals.push(leader.rival(state, name)?);
-        let disagrees = |other: &&Contender| {
-            other.item != leader.item && !crate::state::claims::agree(other.value(), leader.value())
-        };
+        let disagrees = |other: &&Contender| other.item != leader.item && !agree(other.value(), leader.value());
         if let Some(other) = contenders.filter(disagrees).min_by_key(|contender| contender.preference) {
             rivals.push(other.rival(state, name)?);
         }
@@ -290,10 +291,11 @@ impl State {
                 break;
             }
             let Some((item, number)) = rival_of(&row, key.len()) else { continue };
-            let Some((status, time, step)) = self.attributes.preference(item)? else { continue };
-            if self.has_stated_claims(item)? {
+            let contestant = self.attributes.contestant(item)?;
+            if !contestant.competes || self.has_stated_claims(item)? {
                 continue;
             }
+            let Contestant { status, time, step, .. } = contestant;
             let preference = preference(status, time, step, true, (Some(item), number));
             let layer = Layer::Trace;
             contenders.push(Contender { preference, item, number, layer, episode, value, stated: None });
@@ -314,11 +316,25 @@ impl State {
         Ok(Some(Contender { preference, item, number, layer, episode, value, stated }))
     }
 
+    /// The claims of an item with the keys of their contests.
+    pub(crate) fn keyed_claims_of(&self, id: ItemId) -> Result<KeyedClaims> {
+        let claims = self.claims_of(id)?;
+        if claims.is_empty() {
+            return Ok(Arc::default());
+        }
+        let attributes = self.attributes(id)?;
+        let with_key = |claim: ClaimRow| {
+            let key = contest_key(&claim, &attributes);
+            (claim, key)
+        };
+        Ok(claims.into_iter().map(with_key).collect())
+    }
+
     /// Gives the contests that extracted claims of a trace take part in another stamp.
     pub(crate) fn change_contests_of(&mut self, id: ItemId, attributes: &Attributes) -> Result<()> {
         if attributes.layer() == Layer::Trace {
             for claim in self.extracted_of(id)? {
-                self.contest_stamps.change(&crate::state::claims::contest_key(&claim, attributes));
+                self.contest_stamps.change(&contest_key(&claim, attributes));
             }
         }
         Ok(())
@@ -331,6 +347,16 @@ pub(crate) struct Standings {
     standings: Mutex<Kept<Vec<u8>, Standing>>,
     lists: Mutex<Kept<Vec<u8>, List>>,
     counts: Mutex<Kept<u32, CountBlock>>,
+    claims: Mutex<Kept<u32, ItemClaims>>,
+}
+
+/// The claims of an item with the keys of their contests.
+pub(crate) type KeyedClaims = Arc<[(ClaimRow, Vec<u8>)]>;
+
+/// What a trace claims by the rules of extraction.
+struct ItemClaims {
+    stamp: u64,
+    claims: KeyedClaims,
 }
 
 impl Standings {
@@ -392,6 +418,21 @@ impl Standings {
         Ok(list)
     }
 
+    /// The claims of an item. What a trace claims is kept: it never changes, and neither do its episode and version.
+    pub(crate) fn claims(&self, state: &State, id: ItemId, layer: Layer) -> Result<KeyedClaims> {
+        if state.meta.claims > 0 || layer != Layer::Trace {
+            return state.keyed_claims_of(id);
+        }
+        let stamp = state.contest_stamps.items;
+        if let Some(known) = lock(&self.claims).get(&id.0).filter(|known| known.stamp == stamp) {
+            return Ok(Arc::clone(&known.claims));
+        }
+        let claims = state.keyed_claims_of(id)?;
+        let known = Arc::new(ItemClaims { stamp, claims: Arc::clone(&claims) });
+        lock(&self.claims).keep(id.0, known, 1, MAX_ITEMS);
+        Ok(claims)
+    }
+
     /// True if rules extracted just one claim from the item.
     pub(crate) fn has_one_claim(&self, state: &State, id: ItemId, last: &mut LastCounts) -> Result<bool> {
         let number = id.0 / BLOCK_ITEMS;
@@ -406,7 +447,9 @@ impl Standings {
         let first = number.saturating_mul(BLOCK_ITEMS);
         let below = state.bound().min(first.saturating_add(BLOCK_ITEMS));
         let stamp = state.contest_stamps.items;
-        if let Some(known) = lock(&self.counts).get(&number).filter(|known| known.stamp == stamp && known.below >= below) {
+        if let Some(known) =
+            lock(&self.counts).get(&number).filter(|known| known.stamp == stamp && known.below >= below)
+        {
             return Ok(known);
         }
         let mut counts = vec![0; BLOCK_ITEMS as usize];

@@ -102,7 +102,8 @@ fn ask(snapshot: &Snapshot, statement: &str) -> String {
 
 fn question(random: &mut Random, nth: u64) -> String {
     let flight = 10 + random.below(4);
-    let asked = [format!("What is the price of flight UA{flight}?"), format!("gate of UA{flight}"), "flight".to_owned()];
+    let asked =
+        [format!("What is the price of flight UA{flight}?"), format!("gate of UA{flight}"), "flight".to_owned()];
     let mut statement = format!("recall '{}'", asked[random.below(3) as usize]);
     if random.percent(75) {
         statement += &format!(" in episode 'e{}'", random.below(EPISODES));
@@ -143,7 +144,15 @@ fn check(seed: u64, commits: u64) {
         }
         if random.percent(5) && items.len() > 3 {
             let item = items.remove(random.below(items.len() as u64) as usize);
-            database.query(&format!("forget {} because 'asked for'", database.snapshot().key_of(item).map(|key| format!("'{key}'")).unwrap()), &Params::new()).unwrap();
+            database
+                .query(
+                    &format!(
+                        "forget {} because 'asked for'",
+                        database.snapshot().key_of(item).map(|key| format!("'{key}'")).unwrap()
+                    ),
+                    &Params::new(),
+                )
+                .unwrap();
             held = None;
         }
         if random.percent(10) {
