@@ -16,7 +16,8 @@
 //! | `recall_during`, `recall_after` | share of the true ten nearest among the ten found |
 //! | `written_bytes_item`, `disk_bytes_item` | bytes given to write calls; bytes of the directory after closing |
 //! | `disk_bytes_item_of` | the same for each kind of file |
-//! | `peak_mb`, `settling_peak_mb` | the greatest anonymous memory seen, above that before the start: while items were written, and while derived data were finished |
+//! | `peak_mb` | the greatest anonymous memory seen while items were written, above that before the start |
+//! | `settling_peak_mb` | the same while derived data were finished, merges included |
 //!
 //! With the feature `sqlite`, which `peers` includes, `--peers` adds SQLite: rows with text, vector and source, words
 //! in FTS5, no index of vectors; its questions are by words alone, and its vectors in the encoding of ours.

@@ -484,4 +484,12 @@ mod tests {
         assert!(!agree("450", "$450"));
         assert!(!agree("queued", "running"));
     }
+
+    #[test]
+    fn values_that_agree_are_of_one_class() {
+        let values = ["450", " 450.0", "4.5e2", "Queued", "queued ", "$450", "0", "-0", "", " "];
+        for (a, b) in values.iter().flat_map(|a| values.iter().map(move |b| (a, b))) {
+            assert_eq!(agree(a, b), value_class(a) == value_class(b), "{a:?} and {b:?}");
+        }
+    }
 }

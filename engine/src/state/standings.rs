@@ -13,8 +13,8 @@
 //! 2. Only published states are read into standings: a number below their bound is never given to another item.
 //! 3. What a standing says is what reading the whole contest says ([`State::contest`]).
 //!
-//! Cost: a contest is read once, then in proportion to what was added. At most [`MAX_WEIGHT`] claims are kept in each of
-//! two generations, at 8 bytes each and some 700 for each contest.
+//! Cost: a contest is read once, then in proportion to what was added. At most [`MAX_WEIGHT`] claims are kept in each
+//! of two generations, at 8 bytes each and some 700 for each contest.
 
 use crate::Result;
 use crate::model::item::{Attributes, ItemId, Layer};
@@ -510,5 +510,39 @@ impl<K: Hash + Eq, T> Kept<K, T> {
             self.weight += weight;
             self.young.insert(key, value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_gives_one_contest_another_stamp_and_many_give_it_to_all() {
+        let mut stamps = ContestStamps::default();
+        let before = stamps.clone();
+        stamps.change(b"price");
+        assert_ne!(stamps.of(b"price"), before.of(b"price"));
+        assert_eq!(stamps.of(b"gate"), before.of(b"gate"));
+        for number in 0..=MAX_STAMPS as u64 {
+            stamps.change(&number.to_be_bytes());
+        }
+        assert!(stamps.own.len() <= MAX_STAMPS);
+        assert_ne!(stamps.of(b"gate"), before.of(b"gate"));
+        assert_eq!(stamps.items, before.items, "what items claim did not change");
+        stamps.change_all();
+        assert_ne!(stamps.items, before.items);
+    }
+
+    #[test]
+    fn what_is_kept_last_is_found_and_what_is_too_large_is_not_kept() {
+        let mut kept: Kept<u32, u32> = Kept::default();
+        for number in 0..25 {
+            kept.keep(number, Arc::new(number), 2, 20);
+        }
+        let found: Vec<u32> = (0..25).filter(|number| kept.get(number).is_some()).collect();
+        assert_eq!(found, (10..25).collect::<Vec<u32>>());
+        kept.keep(99, Arc::new(99), 21, 20);
+        assert!(kept.get(&99).is_none());
     }
 }
