@@ -112,7 +112,7 @@ pub(crate) struct Core {
     pub(crate) merger: Merger,
     /// Hashes of records behind those in the catalog.
     pub(crate) tree_tail: TreeTail,
-    /// What is kept of contests of claims between questions.
+    /// Standings of contests of claims, kept between questions.
     pub(crate) standings: Arc<Standings>,
     pub(crate) words: AnalysisWorker,
     /// Holds new transactions back while a limit is exceeded.

@@ -66,7 +66,7 @@ impl Snapshot {
         self._guard.is_some()
     }
 
-    /// What is kept of contests of claims; `None` for the view of a transaction and for a past state.
+    /// The standings of contests of claims; `None` for the view of a transaction and for a past state.
     pub(crate) fn standings(&self) -> Option<Arc<Standings>> {
         (self.is_committed() && !self.state.is_past).then(|| Arc::clone(&self.core.standings))
     }

@@ -223,7 +223,7 @@ impl AttributeStore {
         }
     }
 
-    /// What decides contests of an item's claims.
+    /// The attributes that decide contests of an item's claims.
     pub(crate) fn contestant(&self, id: ItemId) -> Result<Contestant> {
         match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
             (Some(changed), _) => Ok(Contestant::from(changed.as_ref())),

@@ -87,7 +87,7 @@ impl Rival {
     }
 }
 
-/// What a claim is preferred by, best first: status, time, step, a trace that supports it, and the later claim.
+/// The order of preference of a claim: status, time, step, a trace that supports it, and the later claim.
 pub(crate) type Preference =
     (Status, Reverse<Option<i64>>, Reverse<Option<u64>>, Reverse<bool>, Reverse<(Option<ItemId>, u32)>);
 

@@ -67,7 +67,7 @@ pub(crate) struct Judge {
     overlaps: RefCell<HashMap<String, Overlap>>,
     reader_position: ReaderPosition,
     window: i64,
-    /// What is kept of contests, for a state that was published.
+    /// The standings of contests, for a state that was published.
     standings: Option<Arc<Standings>>,
 }
 
@@ -79,7 +79,7 @@ impl Judge {
         Ok(Judge { terms, reader_position: reader_position.clone(), window, ..Judge::default() })
     }
 
-    /// The same judge with what is kept of contests. `None` for a state that was not published, or a past one.
+    /// The same judge with standings of contests. `None` for a state that was not published, or a past one.
     pub(crate) fn with_standings(self, standings: Option<Arc<Standings>>) -> Judge {
         Judge { standings, ..self }
     }

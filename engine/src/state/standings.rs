@@ -4,9 +4,9 @@
 //! contests. What a question needs of a contest is its leader, the best claim that disagrees with it, and the items
 //! that compete; so much is kept for as long as nothing changes what the contest says.
 //!
-//! Each contest has a *stamp* in the state. An attribute that decides contests, when it changes, gives the contests of
-//! its item new stamps; stamps are never given twice in a process. New items change no stamp: a standing covers the
-//! items and claims below a bound, and those above are added when the contest is asked for next.
+//! A standing is valid as long as the *stamp* of its contest stays
+//! ([`contest_stamps`](crate::state::contest_stamps)). New items change no stamp: a standing covers the items and
+//! claims below a bound, and those above are added when the contest is asked for next.
 //!
 //! Invariants:
 //! 1. Equal stamps mean equal claims below the lower bound, with equal attributes.
@@ -25,12 +25,9 @@ use crate::state::claims::{Contest, Preference, Rival, agree, contest_key, conte
 use crate::state::extracted::{extracted_claim, rival_of};
 use crate::state::reader_position::ReaderPosition;
 use holotype_storage::SmallBytes;
-use imbl::OrdMap;
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Claims that are kept, at most, in each of two generations.
@@ -41,58 +38,10 @@ const MAX_LISTED: usize = 1 << 15;
 const MAX_ITEMS: usize = 1 << 14;
 /// Blocks of numbers of claims that are kept, at most, in each of two generations.
 const MAX_BLOCKS: usize = 4_096;
-/// What a contest costs beside its claims, counted in claims.
+/// The cost of a contest beside its claims, counted in claims.
 const CONTEST_WEIGHT: usize = 80;
-/// Contests with stamps of their own.
-const MAX_STAMPS: usize = 4_096;
 /// Items whose numbers of claims are read together.
 const BLOCK_ITEMS: u32 = 1_024;
-
-/// The next stamp.
-static NEXT: AtomicU64 = AtomicU64::new(1);
-
-/// The stamps of the contests of a state.
-#[derive(Debug, Clone)]
-pub(crate) struct ContestStamps {
-    /// The stamp of what items claim: it stays while items are added.
-    items: u64,
-    /// The stamp of every contest without one of its own.
-    common: u64,
-    /// By a hash of the contest's key.
-    own: OrdMap<u64, u64>,
-}
-
-impl Default for ContestStamps {
-    fn default() -> Self {
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        ContestStamps { items: next, common: next, own: OrdMap::new() }
-    }
-}
-
-impl ContestStamps {
-    fn of(&self, key: &[u8]) -> u64 {
-        self.own.get(&hash(key)).copied().unwrap_or(self.common)
-    }
-
-    /// Gives a contest another stamp.
-    pub(crate) fn change(&mut self, key: &[u8]) {
-        if self.own.len() >= MAX_STAMPS {
-            *self = ContestStamps { items: self.items, ..ContestStamps::default() };
-        }
-        self.own.insert(hash(key), NEXT.fetch_add(1, Ordering::Relaxed));
-    }
-
-    /// Gives every contest another stamp, because what items claim changed.
-    pub(crate) fn change_all(&mut self) {
-        *self = ContestStamps::default();
-    }
-}
-
-fn hash(key: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    hasher.finish()
-}
 
 /// A claim of an active item in its contest.
 #[derive(Debug, Clone)]
@@ -127,7 +76,7 @@ impl Contender {
     }
 }
 
-/// What is kept of a contest.
+/// The part of a contest that is kept.
 pub(crate) struct Standing {
     stamp: u64,
     /// The numbers of items and claims that it covers.
@@ -353,7 +302,7 @@ pub(crate) struct Standings {
 /// The claims of an item with the keys of their contests.
 pub(crate) type KeyedClaims = Arc<[(ClaimRow, Vec<u8>)]>;
 
-/// What a trace claims by the rules of extraction.
+/// The claims of a trace by the rules of extraction.
 struct ItemClaims {
     stamp: u64,
     claims: KeyedClaims,
@@ -418,12 +367,12 @@ impl Standings {
         Ok(list)
     }
 
-    /// The claims of an item. What a trace claims is kept: it never changes, and neither do its episode and version.
+    /// The claims of an item. Those of a trace are kept: they never change, nor do its episode and version.
     pub(crate) fn claims(&self, state: &State, id: ItemId, layer: Layer) -> Result<KeyedClaims> {
         if state.meta.claims > 0 || layer != Layer::Trace {
             return state.keyed_claims_of(id);
         }
-        let stamp = state.contest_stamps.items;
+        let stamp = state.contest_stamps.of_items();
         if let Some(known) = lock(&self.claims).get(&id.0).filter(|known| known.stamp == stamp) {
             return Ok(Arc::clone(&known.claims));
         }
@@ -446,7 +395,7 @@ impl Standings {
     fn counts(&self, state: &State, number: u32) -> Result<Arc<CountBlock>> {
         let first = number.saturating_mul(BLOCK_ITEMS);
         let below = state.bound().min(first.saturating_add(BLOCK_ITEMS));
-        let stamp = state.contest_stamps.items;
+        let stamp = state.contest_stamps.of_items();
         if let Some(known) =
             lock(&self.counts).get(&number).filter(|known| known.stamp == stamp && known.below >= below)
         {
@@ -516,23 +465,6 @@ impl<K: Hash + Eq, T> Kept<K, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_change_gives_one_contest_another_stamp_and_many_give_it_to_all() {
-        let mut stamps = ContestStamps::default();
-        let before = stamps.clone();
-        stamps.change(b"price");
-        assert_ne!(stamps.of(b"price"), before.of(b"price"));
-        assert_eq!(stamps.of(b"gate"), before.of(b"gate"));
-        for number in 0..=MAX_STAMPS as u64 {
-            stamps.change(&number.to_be_bytes());
-        }
-        assert!(stamps.own.len() <= MAX_STAMPS);
-        assert_ne!(stamps.of(b"gate"), before.of(b"gate"));
-        assert_eq!(stamps.items, before.items, "what items claim did not change");
-        stamps.change_all();
-        assert_ne!(stamps.items, before.items);
-    }
 
     #[test]
     fn what_is_kept_last_is_found_and_what_is_too_large_is_not_kept() {

@@ -1,9 +1,10 @@
-//! What is kept of contests between questions, against contests read whole.
+//! Contests kept between questions, against contests read whole.
 //!
 //! A published snapshot answers from what earlier questions, commits and readers left behind; the view of a
-//! transaction keeps nothing and reads every claim of a contest. On generated histories both must give the same answers
-//! after each commit: with shared subjects, several claims of an item, statuses and values that go to and fro, versions,
-//! times within and beyond the window, stated claims, retracted and forgotten items, and readers in the past.
+//! transaction keeps nothing and reads every claim of a contest. On generated histories both must give the same
+//! answers after each commit: with shared subjects, several claims of an item, statuses and values that go to and
+//! fro, versions, times within and beyond the window, stated claims, retracted and forgotten items, and readers in the
+//! past.
 
 use holotype::answer::{Answer, Output};
 use holotype::query::Params;
@@ -136,7 +137,7 @@ fn check(seed: u64, commits: u64) {
             nth += 1;
         }
         if random.percent(10) {
-            // What a transaction sees and then gives up is kept by nobody.
+            // Nobody keeps a transaction's view that is given up.
             ask(&transaction.snapshot().unwrap(), &question(&mut random, nth));
             drop(transaction);
             items.retain(|item| item.0 < database.snapshot().len());

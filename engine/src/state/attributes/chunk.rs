@@ -169,7 +169,7 @@ impl Chunk {
         })
     }
 
-    /// What decides contests of an item's claims.
+    /// The attributes that decide contests of an item's claims.
     pub(super) fn contestant(&self, id: u32) -> Result<Contestant> {
         let flags = self.value(self.layout.flags, id)?;
         let status = optional_name(self.value(self.layout.status, id)?, Status::from_byte, "status")?;

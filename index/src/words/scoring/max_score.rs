@@ -3,8 +3,8 @@
 //! Block-max MaxScore (Turtle and Flood 1995, *Query Evaluation: Strategies and Optimizations*; Ding and Suel 2011,
 //! *Faster Top-k Document Retrieval Using Block-Max Indexes*), one window of documents at a time. Once k documents are
 //! known, the worst of them is the threshold. Block entries bound the contribution of each term to a window before any
-//! posting is decoded. If all terms together stay below the threshold, or no document of the window may be returned, the
-//! window is skipped. Otherwise the long lists
+//! posting is decoded. If all terms together stay below the threshold, or no document of the window may be returned,
+//! the window is skipped. Otherwise the long lists
 //! with the smallest bounds are set aside while their sum stays below it: no document enters the top k through them
 //! alone. The other lists are accumulated, and only documents that may still enter are looked up in the lists set
 //! aside. Accumulating a short list costs less than looking into it, so short lists are never set aside.
