@@ -7,17 +7,20 @@
 //! | figure | meaning |
 //! |---|---|
 //! | `items_per_s` | items by the time from the first begin to the last acknowledgement |
-//! | `commit_p50_ms`, `commit_p99_ms`, `commit_worst_ms` | from begin to acknowledgement |
+//! | `p50_commit_ms`, `p99_commit_ms`, `worst_commit_ms` | from begin to acknowledgement |
 //! | `cpu_us_item` | processor time of the process until all derived data exist, without the questions', by item |
 //! | `load_cpu_us_item` | the same until the last acknowledgement |
-//! | `built_after_ms`, `all_s` | from the last commit until all derived data exist; from the first |
-//! | `during_*`, `after_*` | questions while items were written, and when all derived data existed |
+//! | `settled_s`, `all_s` | from the last commit until all derived data exist; from the first |
+//! | `query_p50_us`, `query_p99_us` | recalls while items were written |
+//! | `during_*`, `after_*` | questions of each kind while items were written, and when all derived data existed |
 //! | `recall_during`, `recall_after` | share of the true ten nearest among the ten found |
-//! | `written_bytes_item`, `kept_bytes_item` | bytes given to write calls; bytes of the directory after closing |
-//! | `memory_mib` | the greatest anonymous memory seen, above that of the items before the start |
+//! | `written_bytes_item`, `disk_bytes_item` | bytes given to write calls; bytes of the directory after closing |
+//! | `disk_bytes_item_of` | the same for each kind of file |
+//! | `peak_mb` | the greatest anonymous memory seen while items were written, above that before the start |
+//! | `settling_peak_mb` | the same while derived data were finished, merges included |
 //!
 //! With the feature `sqlite`, which `peers` includes, `--peers` adds SQLite: rows with text, vector and source, words
-//! in FTS5, no index of vectors.
+//! in FTS5, no index of vectors; its questions are by words alone, and its vectors in the encoding of ours.
 
 mod corpus;
 #[cfg(feature = "sqlite")]
@@ -28,7 +31,7 @@ use crate::measure::{anonymous_memory, cpu_time, quantile_us, round, thread_cpu_
 use corpus::Corpus;
 use holotype::{Durability, Encoding, Holotype, Layer, NewTrace, Options, Snapshot, Source, Space};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -44,10 +47,10 @@ const K: usize = 10;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Items in the database, one run for each.
-    #[arg(long, value_delimiter = ',', default_value = "10000")]
+    #[arg(long, alias = "items", value_delimiter = ',', default_value = "10000")]
     sizes: Vec<usize>,
     /// Items of a commit, one run for each.
-    #[arg(long, value_delimiter = ',', default_value = "100")]
+    #[arg(long, alias = "commit", value_delimiter = ',', default_value = "100")]
     commits: Vec<usize>,
     /// Dimensions of the vectors.
     #[arg(long, default_value_t = 384)]
@@ -114,6 +117,45 @@ fn directory_bytes(dir: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
+/// Bytes by item of each kind of file in a directory, the kind being what follows the last dot of its name.
+fn bytes_by_kind(dir: &Path, items: f64) -> Result<Value> {
+    let mut kinds: BTreeMap<String, f64> = BTreeMap::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let (path, metadata) = (entry.path(), entry.metadata()?);
+        if metadata.is_dir() {
+            let of_folder = bytes_by_kind(&path, items)?;
+            for (kind, bytes) in of_folder.as_object().into_iter().flatten() {
+                *kinds.entry(kind.clone()).or_default() += bytes.as_f64().unwrap_or_default();
+            }
+            continue;
+        }
+        let kind = path.extension().or(path.file_name()).unwrap_or_default().to_string_lossy().into_owned();
+        *kinds.entry(kind).or_default() += round(metadata.len() as f64 / items, 1);
+    }
+    Ok(json!(kinds))
+}
+
+/// Runs some work, and gives the greatest anonymous memory seen meanwhile.
+fn peak_while<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut most = 0;
+            loop {
+                most = most.max(anonymous_memory().unwrap_or_default());
+                if done.load(Ordering::Acquire) {
+                    return most;
+                }
+                std::thread::sleep(PAUSE);
+            }
+        });
+        let made = work();
+        done.store(true, Ordering::Release);
+        (made, watcher.join().unwrap_or_default())
+    })
+}
+
 fn ingest(corpus: &Corpus, per_commit: usize, ask: bool, dir: &Path) -> Result<Value> {
     let path = dir.join("ingest.holo");
     let space = Space::new("bench", corpus.dim).encoding(Encoding::F16);
@@ -129,27 +171,30 @@ fn ingest(corpus: &Corpus, per_commit: usize, ask: bool, dir: &Path) -> Result<V
         (commits, loaded, asked.map(Option::unwrap_or_default).map_err(|error| error.to_string()))
     });
     let (commits, mut asked) = (commits?, asked?);
+    asked.memory = asked.memory.max(anonymous_memory().unwrap_or_default());
     let waited = Instant::now();
-    database.checkpoint()?;
+    let (settled, settling) = peak_while(|| database.checkpoint());
+    settled?;
     let (built, all) = (waited.elapsed(), usage.started.elapsed());
     let items = corpus.texts.len() as f64;
     let own = asked.cpu;
     let per_item = |time: Duration| round(time.saturating_sub(own).as_secs_f64() * 1e6 / items, 1);
     let cpu = cpu_time() - usage.cpu;
-    let memory = asked.memory.max(anonymous_memory().unwrap_or_default()).saturating_sub(usage.memory);
+    let megabytes = |bytes: u64| round(bytes.saturating_sub(usage.memory) as f64 / 1e6, 1);
     let after = ask_after(&database.snapshot(), corpus)?;
     asked.judge(corpus);
     database.close()?;
     let milliseconds = |share| round(quantile_us(&commits, share) / 1e3, 3);
     let mut line = json!({
-        "bench": "ingest", "engine": "holotype", "items": corpus.texts.len(), "per_commit": per_commit,
+        "bench": "ingest", "engine": "holotype", "items": corpus.texts.len(), "commit": per_commit,
         "items_per_s": round(items / loaded.0.as_secs_f64(), 1),
-        "commit_p50_ms": milliseconds(0.5), "commit_p99_ms": milliseconds(0.99), "commit_worst_ms": milliseconds(1.0),
+        "p50_commit_ms": milliseconds(0.5), "p99_commit_ms": milliseconds(0.99), "worst_commit_ms": milliseconds(1.0),
         "cpu_us_item": per_item(cpu), "load_cpu_us_item": per_item(loaded.1),
-        "built_after_ms": round(built.as_secs_f64() * 1e3, 1), "all_s": round(all.as_secs_f64(), 2),
+        "settled_s": round(built.as_secs_f64(), 3), "all_s": round(all.as_secs_f64(), 2),
         "written_bytes_item": round((written_bytes() - usage.written) as f64 / items, 0),
-        "kept_bytes_item": round(directory_bytes(&path)? as f64 / items, 0),
-        "memory_mib": round(memory as f64 / f64::from(1 << 20), 1),
+        "disk_bytes_item": round(directory_bytes(&path)? as f64 / items, 0),
+        "disk_bytes_item_of": bytes_by_kind(&path, items)?,
+        "peak_mb": megabytes(asked.memory), "settling_peak_mb": megabytes(settling),
     });
     asked.into_line("during", &mut line);
     after.into_line("after", &mut line);
@@ -232,6 +277,10 @@ impl Asked {
         for (name, times) in [("recall", &self.recalls), ("nearest", &self.nearest)] {
             if times.is_empty() {
                 continue;
+            }
+            if (when, name) == ("during", "recall") {
+                line["query_p50_us"] = json!(quantile_us(times, 0.5));
+                line["query_p99_us"] = json!(quantile_us(times, 0.99));
             }
             line[format!("{when}_{name}_p50_ms")] = json!(milliseconds(times, 0.5));
             line[format!("{when}_{name}_p99_ms")] = json!(milliseconds(times, 0.99));

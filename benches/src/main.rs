@@ -11,6 +11,7 @@
 //! cargo run --release -p holotype-bench -- multihop DIR
 //! cargo run --release -p holotype-bench -- ablation --data DIR
 //! cargo run --release -p holotype-bench -- upkeep
+//! cargo run --release -p holotype-bench -- claims --sizes 6000,100000
 //! cargo run --release -p holotype-bench -- vectors --base F.npy --queries F.npy --truth F.npy
 //! cargo run --release -p holotype-bench -- vectors --kernels
 //! cargo run --release -p holotype-bench -- vectors --writes 1000
@@ -35,6 +36,7 @@
 mod ablation;
 mod append;
 mod batch;
+mod claims;
 mod cuda;
 mod dataset;
 mod embed;
@@ -107,6 +109,8 @@ enum Bench {
     Vectors(vectors::Arguments),
     /// Many queries under one filter: one by one and in batches.
     Batch(batch::Arguments),
+    /// Default recall where many items claim the same thing with other values.
+    Claims(claims::Arguments),
     /// Batches on a GPU beside the CPU: times, bandwidth and products a second.
     Cuda(cuda::Arguments),
     /// Durable appends through the public API, beside what the disk can do.
@@ -146,6 +150,7 @@ fn main() -> ExitCode {
         Bench::Upkeep(arguments) => upkeep::run(&arguments),
         Bench::Vectors(arguments) => vectors::run(&arguments),
         Bench::Batch(arguments) => batch::run(&arguments),
+        Bench::Claims(arguments) => claims::run(&arguments),
         Bench::Cuda(arguments) => cuda::run(&arguments),
         Bench::Append(arguments) => append::run(&arguments),
         Bench::Ingest(arguments) => ingest::run(&arguments),

@@ -22,6 +22,7 @@ pub(crate) fn run() -> Result<()> {
     check_append(dir.path())?;
     check_python(dir.path())?;
     check_upkeep(dir.path())?;
+    check_writing(dir.path())?;
     check_locomo(dir.path())?;
     check_epistemic(dir.path())
 }
@@ -102,6 +103,21 @@ fn check_upkeep(dir: &Path) -> Result<()> {
     check(number(made, "recalls")? == 400.0, "upkeep: a recall for each claim", made)?;
     let propagated = lines.iter().filter(|line| line["phase"] == "propagate").count();
     check(propagated == 2, "upkeep: propagation", &propagated)
+}
+
+fn check_writing(dir: &Path) -> Result<()> {
+    let dir = dir.display().to_string();
+    let small = ["--sizes", "300", "--rivals", "20", "--questions", "20", "--dir", &dir];
+    for line in bench(&[&["claims"][..], &small].concat())? {
+        check(number(&line, "right_first")? == 1.0, "claims: the newest call is first", &line)?;
+        check(number(&line, "p50_us")? <= number(&line, "p99_us")?, "claims: quantiles", &line)?;
+    }
+    for line in bench(&["ingest", "--items", "400", "--commit", "50", "--dim", "16", "--dir", &dir])? {
+        check(number(&line, "p99_commit_ms")? <= number(&line, "worst_commit_ms")?, "ingest: commits", &line)?;
+        check(number(&line, "disk_bytes_item")? > 300.0, "ingest: bytes kept", &line)?;
+        check(number(&line, "recall_after")? >= 0.99, "ingest: the nearest are found", &line)?;
+    }
+    Ok(())
 }
 
 fn check_locomo(dir: &Path) -> Result<()> {

@@ -70,6 +70,12 @@ impl Corpus {
         self.vectors[item * self.dim..][..self.dim].to_f32_vec()
     }
 
+    /// The vector of an item as it is kept.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn halves(&self, item: usize) -> &[f16] {
+        &self.vectors[item * self.dim..][..self.dim]
+    }
+
     /// The `k` of the first `count` items that are nearest to `query` by cosine.
     pub(super) fn nearest(&self, query: &[f32], count: usize, k: usize) -> Vec<u32> {
         let mut vector = vec![0.0; self.dim];

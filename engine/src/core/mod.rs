@@ -44,6 +44,7 @@ use crate::options::{Durability, Options};
 use crate::state::State;
 use crate::state::pages::OpenPage;
 use crate::state::record_tree::TreeTail;
+use crate::state::standings::Standings;
 use crate::{Error, Result};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use holotype_index::scorer::BatchScorer;
@@ -114,6 +115,8 @@ pub(crate) struct Core {
     pub(crate) merger: Merger,
     /// Hashes of records behind those in the catalog.
     pub(crate) tree_tail: TreeTail,
+    /// Standings of contests of claims, kept between questions.
+    pub(crate) standings: Arc<Standings>,
     pub(crate) words: AnalysisWorker,
     /// Holds new transactions back while a limit is exceeded.
     pub(crate) throttle: Arc<WriteThrottle>,
@@ -207,6 +210,7 @@ impl Core {
             checkpointer,
             merger: Merger::default(),
             tree_tail: TreeTail::default(),
+            standings: Arc::default(),
             past: Mutex::default(),
             retaining: Mutex::default(),
             words: AnalysisWorker::default(),

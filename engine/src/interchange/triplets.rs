@@ -121,9 +121,10 @@ impl Triplets<'_> {
     fn add_negatives(&self, id: ItemId, negatives: &mut BTreeMap<ItemId, &'static str>) -> Result<()> {
         let state = &self.snapshot.state;
         let Some(claimant) = self.judge.claimant(state, id)? else { return Ok(()) };
-        let position = self.position(&claimant.attributes)?;
-        for (claim, _) in &claimant.claims {
-            let same_topic = self.claimants.get(&topic(claim, &claimant.attributes));
+        let attributes = state.attributes(id)?;
+        let position = self.position(&attributes)?;
+        for (claim, _) in claimant.claims.iter() {
+            let same_topic = self.claimants.get(&topic(claim, &attributes));
             for rival in same_topic.into_iter().flatten().filter(|rival| **rival != id) {
                 if let Some(invalid) = self.invalid(*rival, &position)? {
                     negatives.entry(*rival).or_insert(invalid);

@@ -65,7 +65,8 @@ pub(crate) fn gather(
             Channel::Near => {
                 for part in &stage.layers {
                     let find = |filter: &Bits, most| near(snapshot, asked, part.layer, filter, most, &mut steps);
-                    let found = search_channel(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
+                    let sets = (part.of(&stage.route), part.of(rows_filter));
+                    let found = search_channel((&sets.0, &sets.1), stage, false, find)?;
                     add_hits(found, MatchPath::near());
                 }
             }
@@ -73,7 +74,8 @@ pub(crate) fn gather(
                 for part in &stage.layers {
                     let words = words.of(part.layer)?;
                     let find = |filter: &Bits, most| by_words(snapshot, words, filter, most, &mut steps);
-                    let found = search_channel(&part.of(&stage.route), &part.of(rows_filter), stage.pool, find)?;
+                    let sets = (part.of(&stage.route), part.of(rows_filter));
+                    let found = search_channel((&sets.0, &sets.1), stage, true, find)?;
                     add_hits(found, MatchPath::words());
                 }
             }
@@ -97,13 +99,19 @@ struct ChannelHits {
     rows: Vec<u32>,
 }
 
-/// Runs a channel for both sets. If enough of the routable items may be rows, one enlarged search finds both.
+/// Runs a channel for the items to route through and those that may be rows. If enough of the routable items may be
+/// rows, one enlarged search finds both. Where nothing is routed on, an exact search looks for rows alone: it finds the
+/// same ones.
 fn search_channel(
-    route: &Bits,
-    may_be_rows: &Bits,
-    pool: usize,
+    (route, may_be_rows): (&Bits, &Bits),
+    stage: &StagePlan,
+    is_exact: bool,
     mut find: impl FnMut(&Bits, usize) -> Result<Vec<u32>>,
 ) -> Result<ChannelHits> {
+    let pool = stage.pool;
+    if !stage.routes_on && is_exact {
+        return Ok(ChannelHits { routed: Vec::new(), rows: find(may_be_rows, pool)? });
+    }
     if route.count() == may_be_rows.count() {
         let routed = find(route, pool)?;
         return Ok(ChannelHits { rows: routed.clone(), routed });
@@ -116,7 +124,8 @@ fn search_channel(
         routed.truncate(pool);
         return Ok(ChannelHits { routed, rows: if is_all { rows } else { find(may_be_rows, pool)? } });
     }
-    Ok(ChannelHits { routed: find(route, pool)?, rows: find(may_be_rows, pool)? })
+    let routed = if stage.routes_on { find(route, pool)? } else { Vec::new() };
+    Ok(ChannelHits { routed, rows: find(may_be_rows, pool)? })
 }
 
 /// How many of the routable items one search for both sets finds; `None` if the sets are searched separately.

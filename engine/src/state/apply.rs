@@ -80,6 +80,7 @@ impl State {
 
     /// Schedules what the rules derive to be derived again, after the rules changed.
     fn derive_anew(&mut self) -> Result<()> {
+        self.contest_stamps.change_all();
         self.schedule_extraction()?;
         for id in 0..self.bound() {
             if self.layer_of(ItemId(id))? != Layer::Trace {

@@ -43,6 +43,8 @@ use holotype_index::bitmap::Bits;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 
 /// Maximum difference in S between winner and runner-up of an open contest (ours).
 pub(crate) const TAU: f32 = 0.1;
@@ -71,17 +73,33 @@ impl Rival {
 
     /// The order of preference, best first.
     pub(crate) fn best_first(&self, other: &Rival) -> Ordering {
-        let rank = |rival: &Rival| {
-            let a = &rival.attributes;
-            let later = (rival.claim.is_extracted().then_some(rival.item), rival.claim.number);
-            (rival.status(), Reverse(a.time), Reverse(a.step), Reverse(rival.is_grounded()), Reverse(later))
-        };
-        rank(self).cmp(&rank(other))
+        self.preference().cmp(&other.preference())
+    }
+
+    pub(crate) fn preference(&self) -> Preference {
+        let a = &self.attributes;
+        let later = (self.claim.is_extracted().then_some(self.item), self.claim.number);
+        preference(self.status(), a.time, a.step, self.is_grounded(), later)
     }
 
     pub(crate) fn agrees_with(&self, other: &Rival) -> bool {
         agree(&self.claim.value, &other.claim.value)
     }
+}
+
+/// The order of preference of a claim: status, time, step, a trace that supports it, and the later claim.
+pub(crate) type Preference =
+    (Status, Reverse<Option<i64>>, Reverse<Option<u64>>, Reverse<bool>, Reverse<(Option<ItemId>, u32)>);
+
+/// The preference of a claim. `later` orders equal ones: the item of an extracted claim, and the claim's number.
+pub(crate) fn preference(
+    status: Status,
+    time: Option<i64>,
+    step: Option<u64>,
+    is_grounded: bool,
+    later: (Option<ItemId>, u32),
+) -> Preference {
+    (status, Reverse(time), Reverse(step), Reverse(is_grounded), Reverse(later))
 }
 
 /// The competing claims of one contest, best first.
@@ -93,14 +111,24 @@ pub(crate) struct Contest {
 impl Contest {
     /// The item that won over `rival`; `None` if `rival` won or agrees with the winner.
     pub(crate) fn winner_over(&self, rival: &Rival) -> Option<ItemId> {
+        self.winner_over_value(rival.item, &rival.claim.value)
+    }
+
+    /// The item that won over an item that claims `value`.
+    pub(crate) fn winner_over_value(&self, item: ItemId, value: &str) -> Option<ItemId> {
         let winner = self.rivals.first()?;
-        (winner.item != rival.item && !winner.agrees_with(rival)).then_some(winner.item)
+        (winner.item != item && !agree(&winner.claim.value, value)).then_some(winner.item)
     }
 
     /// The best rival that disagrees with the winner.
     pub(crate) fn runner_up(&self) -> Option<&Rival> {
         let winner = self.rivals.first()?;
         self.rivals.iter().find(|rival| rival.item != winner.item && !rival.agrees_with(winner))
+    }
+
+    /// The winner and the runner-up alone, which decide a contest.
+    pub(crate) fn front(&self) -> Contest {
+        Contest { rivals: self.rivals.first().into_iter().chain(self.runner_up()).cloned().collect() }
     }
 
     /// The winner over the claim with this number.
@@ -167,6 +195,18 @@ pub(crate) fn agree(a: &str, b: &str) -> bool {
         (Ok(a), Ok(b)) => a == b,
         _ => a.to_lowercase() == b.to_lowercase(),
     }
+}
+
+/// A number that claimed values share if they are equal; few others share it.
+pub(crate) fn value_class(value: &str) -> u32 {
+    let value = value.trim();
+    let mut hasher = DefaultHasher::new();
+    match value.parse::<f64>() {
+        // Zero has two signs.
+        Ok(number) => (number + 0.0).to_bits().hash(&mut hasher),
+        Err(_) => value.to_lowercase().hash(&mut hasher),
+    }
+    hasher.finish() as u32
 }
 
 impl State {
@@ -328,18 +368,23 @@ impl State {
         let Some(key) = self.contest_of(claim)? else { return Ok(()) };
         self.rows.delete(tables::CONTEST_CLAIM, rival(&key, claim));
         self.rows.delete(tables::CLAIM_CONTEST, tables::numbers([claim]));
+        self.contest_stamps.change(&key);
         let others = self.members(&key)?;
         self.changed_claimants.extend(others.into_iter().map(|other| other.item));
         Ok(())
     }
 
     /// Schedules the contests of an item to be decided again if an attribute that decides contests changed.
-    pub(crate) fn mark_claimant(&mut self, id: ItemId, before: &Attributes, after: &Attributes) {
+    pub(crate) fn mark_claimant(&mut self, id: ItemId, before: &Attributes, after: &Attributes) -> Result<()> {
         let ordering_inputs =
             |a: &Attributes| (a.status, a.time, a.step, a.support, a.active, a.redacted, a.episode, a.version);
-        if self.meta.claims > 0 && ordering_inputs(before) != ordering_inputs(after) {
-            self.changed_claimants.insert(id.0);
+        if ordering_inputs(before) != ordering_inputs(after) {
+            if self.meta.claims > 0 {
+                self.changed_claimants.insert(id.0);
+            }
+            self.change_contests_of(id, before)?;
         }
+        Ok(())
     }
 
     /// Moves the claims of changed items to their contests and decides every contest they left or joined.
@@ -351,6 +396,8 @@ impl State {
             if attributes.conflict.is_some() && !stores_conflicts {
                 self.set_attributes(ItemId(id), Attributes { conflict: None, ..attributes.clone() })?;
             }
+            // Stated claims take the place of extracted ones.
+            self.change_contests_of(ItemId(id), &attributes)?;
             for claim in self.stated_claims_of(ItemId(id))? {
                 let before = self.contest_of(claim.number)?;
                 let after = contest_key(&claim, &attributes);
@@ -365,6 +412,7 @@ impl State {
                 contests.insert(after);
             }
         }
+        contests.iter().for_each(|key| self.contest_stamps.change(key));
         let mut decided = BTreeMap::new();
         let mut items = BTreeSet::new();
         if !stores_conflicts {
@@ -417,7 +465,7 @@ pub(crate) fn contest_key_of(global: bool, name: &str, attributes: &Attributes) 
 }
 
 /// The name in a contest's key.
-fn contest_name(key: &[u8]) -> Option<&str> {
+pub(crate) fn contest_name(key: &[u8]) -> Option<&str> {
     std::str::from_utf8(key.get(9..key.len().checked_sub(1)?)?).ok()
 }
 
@@ -435,5 +483,13 @@ mod tests {
         assert!(agree("Queued", "queued "));
         assert!(!agree("450", "$450"));
         assert!(!agree("queued", "running"));
+    }
+
+    #[test]
+    fn values_that_agree_are_of_one_class() {
+        let values = ["450", " 450.0", "4.5e2", "Queued", "queued ", "$450", "0", "-0", "", " "];
+        for (a, b) in values.iter().flat_map(|a| values.iter().map(move |b| (a, b))) {
+            assert_eq!(agree(a, b), value_class(a) == value_class(b), "{a:?} and {b:?}");
+        }
     }
 }

@@ -61,6 +61,11 @@ fn claim(item: ItemId, ordinal: usize, name: &str, value: &str) -> ClaimRow {
     ClaimRow { number: pseudo_number(ordinal), item: item.0, name, value, global: false, from: Vec::new() }
 }
 
+/// The extracted claim with this number.
+pub(crate) fn extracted_claim(item: ItemId, number: u32, name: &str, value: &str) -> ClaimRow {
+    claim(item, (u32::MAX - number) as usize, name, value)
+}
+
 impl State {
     /// How claims are extracted from what is written now; `None` if they are not.
     fn extraction(&self) -> Result<Option<Arc<ExtractOptions>>> {
@@ -138,9 +143,9 @@ impl State {
             return Ok(claims);
         }
         for (key, value) in self.scan(tables::CONTEST_EXTRACTED, contest)? {
-            let Some((item, ordinal)) = rival_of(&key, contest.len()) else { continue };
+            let Some((item, number)) = rival_of(&key, contest.len()) else { continue };
             if !self.has_stated_claims(item)? {
-                claims.push(claim(item, ordinal, name, &String::from_utf8_lossy(&value)));
+                claims.push(extracted_claim(item, number, name, &String::from_utf8_lossy(&value)));
             }
         }
         Ok(claims)
@@ -169,6 +174,7 @@ impl State {
     /// Removes the extracted claims of a forgotten item.
     pub(crate) fn forget_extracted(&mut self, id: ItemId, attributes: &Attributes) -> Result<()> {
         let key = tables::numbers([id.0]);
+        self.contest_stamps.change_all();
         let Some(bytes) = self.rows.get(tables::EXTRACTED, &key)? else { return Ok(()) };
         let rows: ExtractedRow = codec::decode(&bytes)?;
         for (ordinal, (name, _)) in rows.iter().enumerate() {
@@ -196,6 +202,7 @@ impl State {
     /// As reading content.
     pub(crate) fn extract_pending(&mut self, reader: &ContentReader) -> Result<()> {
         let Some(bytes) = self.rows.get(tables::EXTRACTED, &[])? else { return Ok(()) };
+        self.contest_stamps.change_all();
         let Pending { below, ignore } = codec::decode(&bytes)?;
         let options = ExtractOptions { ignore, ..ExtractOptions::default() };
         for id in (0..below).map(ItemId) {
@@ -216,8 +223,8 @@ fn contest_row(contest: &[u8], id: ItemId, ordinal: usize) -> Vec<u8> {
     [contest, &id.0.to_be_bytes(), &[ordinal]].concat()
 }
 
-/// The item and ordinal behind a contest of this length.
-fn rival_of(key: &[u8], contest_len: usize) -> Option<(ItemId, usize)> {
+/// The item and the number of the claim behind a contest of this length.
+pub(crate) fn rival_of(key: &[u8], contest_len: usize) -> Option<(ItemId, u32)> {
     let item = tables::number_at(key, contest_len).filter(|_| key.len() == contest_len + 5)?;
-    Some((ItemId(item), usize::from(*key.last()?)))
+    Some((ItemId(item), pseudo_number(usize::from(*key.last()?))))
 }

@@ -263,9 +263,9 @@ impl State {
     /// Replaces the attributes of an item and saves their before-image.
     pub(crate) fn set_attributes(&mut self, id: ItemId, attributes: Attributes) -> Result<()> {
         let is_kept = id.0 < self.committed_totals.items && !self.before_images.items.contains_key(&id.0);
-        if is_kept || self.meta.claims > 0 {
+        if id.0 < self.committed_totals.items || self.meta.claims > 0 {
             let before = self.attributes.get(id)?;
-            self.mark_claimant(id, &before, &attributes);
+            self.mark_claimant(id, &before, &attributes)?;
             if is_kept {
                 self.before_images.items.insert(id.0, Arc::new(before));
             }

@@ -9,40 +9,41 @@
 //! Cost: an item's claims and a contest are read once, with the attributes of the items that compete.
 
 use crate::Result;
-use crate::model::item::{Attributes, ItemId};
+use crate::model::item::{ItemId, Layer};
 use crate::records::tables::ClaimRow;
 use crate::state::State;
-use crate::state::claims::{Contest, Rival, agree, contest_key};
+use crate::state::attributes::Contestant;
+use crate::state::claims::{Contest, agree};
 use crate::state::extracted::RULES;
 use crate::state::reader_position::ReaderPosition;
 use crate::state::settings;
+use crate::state::standings::{KeyedClaims, LastCounts, Standings};
 use holotype_index::bitmap::Bits;
 use holotype_index::words::analysis::Role;
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// A contest without the rivals ahead of the reader.
+/// A contest without the rivals ahead of the reader: at least the winner and the runner-up.
 pub(crate) struct Decided {
-    pub(crate) contest: Contest,
+    pub(crate) contest: Arc<Contest>,
     pub(crate) is_open: bool,
 }
 
 impl Decided {
     /// The item that won over a claim: over one that competes, and over one of an item that only repeats claims.
-    fn winner_over(&self, claim: &ClaimRow, attributes: &Attributes) -> Option<ItemId> {
-        if self.is_open || !attributes.active || attributes.redacted {
+    fn winner_over(&self, claim: &ClaimRow, of: &Contestant) -> Option<ItemId> {
+        if self.is_open || !of.competes {
             return None;
         }
-        let rival = Rival { claim: claim.clone(), item: ItemId(claim.item), attributes: attributes.clone() };
-        self.contest.winner_over(&rival)
+        self.contest.winner_over_value(ItemId(claim.item), &claim.value)
     }
 }
 
 /// An item with its claims and the keys of their contests.
 pub(crate) struct Claimant {
-    pub(crate) attributes: Attributes,
-    pub(crate) claims: Vec<(ClaimRow, Vec<u8>)>,
+    contestant: Contestant,
+    pub(crate) claims: KeyedClaims,
 }
 
 /// The words that the name of a claim shares with the question.
@@ -66,6 +67,8 @@ pub(crate) struct Judge {
     overlaps: RefCell<HashMap<String, Overlap>>,
     reader_position: ReaderPosition,
     window: i64,
+    /// The standings of contests, for a state that was published.
+    standings: Option<Arc<Standings>>,
 }
 
 impl Judge {
@@ -76,19 +79,22 @@ impl Judge {
         Ok(Judge { terms, reader_position: reader_position.clone(), window, ..Judge::default() })
     }
 
+    /// The same judge with standings of contests. `None` for a state that was not published, or a past one.
+    pub(crate) fn with_standings(self, standings: Option<Arc<Standings>>) -> Judge {
+        Judge { standings, ..self }
+    }
+
     /// The claims of an item; `None` if it has none.
     pub(crate) fn claimant(&self, state: &State, id: ItemId) -> Result<Option<Arc<Claimant>>> {
         if let Some(known) = self.claimants.borrow().get(&id) {
             return Ok(known.clone());
         }
-        let claims = state.claims_of(id)?;
-        let mut claimant = None;
-        if !claims.is_empty() {
-            let attributes = state.attributes(id)?;
-            let with_key = |claim: ClaimRow| (contest_key(&claim, &attributes), claim);
-            let claims = claims.into_iter().map(with_key).map(|(key, claim)| (claim, key)).collect();
-            claimant = Some(Arc::new(Claimant { attributes, claims }));
-        }
+        let contestant = state.attributes.contestant(id)?;
+        let claims = match &self.standings {
+            Some(standings) => standings.claims(state, id, contestant.layer)?,
+            None => state.keyed_claims_of(id)?,
+        };
+        let claimant = (!claims.is_empty()).then(|| Arc::new(Claimant { contestant, claims }));
         self.claimants.borrow_mut().insert(id, claimant.clone());
         Ok(claimant)
     }
@@ -98,7 +104,10 @@ impl Judge {
         if let Some(known) = self.decided.borrow().get(key) {
             return Ok(Arc::clone(known));
         }
-        let contest = state.contest(key)?.seen_by(&self.reader_position);
+        let contest = match &self.standings {
+            Some(standings) => standings.front(state, key, &self.reader_position)?,
+            None => Arc::new(state.contest(key)?.seen_by(&self.reader_position)),
+        };
         let is_open = contest.is_open_within(self.window);
         let decided = Arc::new(Decided { contest, is_open });
         self.decided.borrow_mut().insert(key.to_vec(), Arc::clone(&decided));
@@ -108,8 +117,8 @@ impl Judge {
     /// The item that won over a claim of this one, whatever the question.
     pub(crate) fn conflict(&self, state: &State, id: ItemId) -> Result<Option<ItemId>> {
         let Some(claimant) = self.claimant(state, id)? else { return Ok(None) };
-        for (claim, key) in &claimant.claims {
-            if let Some(winner) = self.contest(state, key)?.winner_over(claim, &claimant.attributes) {
+        for (claim, key) in claimant.claims.iter() {
+            if let Some(winner) = self.contest(state, key)?.winner_over(claim, &claimant.contestant) {
                 return Ok(Some(winner));
             }
         }
@@ -128,12 +137,13 @@ impl Judge {
 
     fn find_loss(&self, state: &State, id: ItemId) -> Result<Option<ItemId>> {
         let Some(claimant) = self.claimant(state, id)? else { return Ok(None) };
-        if self.reader_position.is_ahead(&claimant.attributes) {
+        let of = &claimant.contestant;
+        if of.layer != Layer::Theme && self.reader_position.is_behind(of.episode, of.step, of.time) {
             return Ok(None);
         }
         let mut first = None;
         for (claim, key) in self.in_question(state, &claimant) {
-            let winner = self.contest(state, key)?.winner_over(claim, &claimant.attributes);
+            let winner = self.contest(state, key)?.winner_over(claim, &claimant.contestant);
             let Some(winner) = winner else { return Ok(None) };
             first = first.or(Some(winner));
         }
@@ -208,15 +218,48 @@ impl Judge {
 
     /// The losers of all contests that some losers take part in.
     pub(crate) fn losers_beside(&self, state: &State, losers: &Bits) -> Result<Bits> {
-        let mut rivals = BTreeSet::new();
+        let mut found = Rivals::default();
+        let mut known = HashSet::new();
         for id in losers.iter() {
             let Some(claimant) = self.claimant(state, ItemId(id))? else { continue };
-            for (_, key) in &claimant.claims {
-                rivals.extend(self.contest(state, key)?.contest.rivals.iter().map(|rival| rival.item.0));
+            for (_, key) in claimant.claims.iter() {
+                if known.insert(key.clone()) {
+                    self.add_rivals(state, key, &mut found)?;
+                }
             }
         }
-        self.losers(state, rivals)
+        Ok(self.losers(state, found.to_judge)?.or(&found.lost.into_iter().collect()))
     }
+
+    /// Adds the rivals of a contest. An item with one claim lost if that claim did; others are judged by all of theirs.
+    fn add_rivals(&self, state: &State, key: &[u8], found: &mut Rivals) -> Result<()> {
+        let Some(standings) = self.standings.as_ref().filter(|_| state.meta.claims == 0) else {
+            let contest = state.contest(key)?.seen_by(&self.reader_position);
+            found.to_judge.extend(contest.rivals.iter().map(|rival| rival.item.0));
+            return Ok(());
+        };
+        let standing = standings.standing(state, key)?;
+        let is_open = self.contest(state, key)?.is_open;
+        let shows_all = standing.shows_all_to(&self.reader_position);
+        for (id, disagrees) in standing.members() {
+            if !shows_all || !standings.has_one_claim(state, id, &mut found.last)? {
+                found.to_judge.insert(id.0);
+            } else if disagrees && !is_open {
+                found.lost.push(id.0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The items that compete in some contests.
+#[derive(Default)]
+struct Rivals {
+    /// Those that lost.
+    lost: Vec<u32>,
+    /// Those whose other claims count, too.
+    to_judge: BTreeSet<u32>,
+    last: LastCounts,
 }
 
 impl State {

@@ -15,6 +15,7 @@ pub(crate) mod apply;
 pub(crate) mod attributes;
 pub(crate) mod claims;
 pub(crate) mod content;
+pub(crate) mod contest_stamps;
 pub(crate) mod covered_items;
 pub(crate) mod embedder;
 pub(crate) mod episode_cache;
@@ -29,6 +30,7 @@ pub(crate) mod reader_position;
 pub(crate) mod record_tree;
 pub(crate) mod replay;
 pub(crate) mod settings;
+pub(crate) mod standings;
 pub(crate) mod vectors;
 
 use crate::extract::ExtractOptions;
@@ -38,6 +40,7 @@ use crate::records::record::PointerRecord;
 use crate::records::tables::Totals;
 use crate::records::tables::{self, EdgeRow, Meta, PageRow, PointersRow};
 use crate::state::attributes::{AttributeStore, AttributesSavepoint, Cited};
+use crate::state::contest_stamps::ContestStamps;
 use crate::state::episode_cache::EpisodeCache;
 use crate::state::history::BeforeImages;
 use crate::state::layers::{LayerIndex, analyzer, empty_layers};
@@ -87,6 +90,8 @@ pub(crate) struct State {
     pub(crate) stale_items: OrdSet<u32>,
     /// Items with changes that may decide contests of claims.
     pub(crate) changed_claimants: OrdSet<u32>,
+    /// Tells which contests of claims changed since a standing was kept.
+    pub(crate) contest_stamps: ContestStamps,
     /// Rows and attributes changed by the transaction in progress, as they were before it.
     pub(crate) before_images: BeforeImages,
     /// The totals after the last commit.
@@ -127,6 +132,7 @@ pub(crate) struct Savepoint {
     rows: overlay::Savepoint,
     attributes: AttributesSavepoint,
     stale_items: OrdSet<u32>,
+    contest_stamps: ContestStamps,
     episode_cache: Option<EpisodeCache>,
     before_images: BeforeImages,
 }
@@ -142,6 +148,7 @@ impl State {
             layers: empty_layers(analyzer("english")),
             stale_items: Default::default(),
             changed_claimants: Default::default(),
+            contest_stamps: Default::default(),
             before_images: Default::default(),
             committed_totals: Default::default(),
             is_past: false,
@@ -170,6 +177,7 @@ impl State {
             rows: self.rows.savepoint(),
             attributes: self.attributes.savepoint(),
             stale_items: self.stale_items.clone(),
+            contest_stamps: self.contest_stamps.clone(),
             episode_cache: self.episode_cache.clone(),
             before_images: self.before_images.clone(),
         }
@@ -187,6 +195,7 @@ impl State {
         self.rows.roll_back(savepoint.rows);
         self.attributes.roll_back(savepoint.attributes);
         self.stale_items = savepoint.stale_items;
+        self.contest_stamps = savepoint.contest_stamps;
         self.episode_cache = savepoint.episode_cache;
         self.before_images = savepoint.before_images;
         self.lookup_cache = LookupCache::default();

@@ -86,11 +86,16 @@ impl ReaderPosition {
 
     /// Returns true if an item of the reader's episode is later than the reader, which hides it.
     pub(crate) fn is_ahead(&self, item: &Attributes) -> bool {
-        if self.episode.is_none() || item.episode != self.episode || item.layer() == Layer::Theme {
+        item.layer() != Layer::Theme && self.is_behind(item.episode, item.step, item.time)
+    }
+
+    /// Returns true if the reader is in this episode and stands before this step or this time.
+    pub(crate) fn is_behind(&self, episode: Option<u32>, step: Option<u64>, time: Option<i64>) -> bool {
+        if self.episode.is_none() || episode != self.episode {
             return false;
         }
-        let by_step = matches!((item.step, self.reader.step), (Some(item), Some(reader)) if item > reader);
-        let by_time = matches!((item.time, self.reader.time), (Some(item), Some(reader)) if item > reader);
+        let by_step = matches!((step, self.reader.step), (Some(step), Some(reader)) if step > reader);
+        let by_time = matches!((time, self.reader.time), (Some(time), Some(reader)) if time > reader);
         by_step || by_time
     }
 

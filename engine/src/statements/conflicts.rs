@@ -16,6 +16,7 @@ use crate::state::reader_position::ReaderPosition;
 use crate::state::{extracted, settings};
 use holotype_query::ast::{Conflicts, Scope};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const COLUMNS: &[&str] =
     &["name", "value", "item", "won", "contested", "status", "time", "episode", "version", "scope"];
@@ -64,7 +65,7 @@ fn decide(snapshot: &Snapshot, key: &[u8], reader_position: &ReaderPosition) -> 
         let weights = Weights::of(state, None)?;
         contest.is_open(|item| weights.unasked(item, reader_position))
     };
-    Ok(Decided { contest, is_open })
+    Ok(Decided { contest: Arc::new(contest), is_open })
 }
 
 /// The row of a claim in its contest.

@@ -59,6 +59,7 @@ mod settings;
 mod several;
 mod shown;
 mod space;
+mod standings;
 mod statements;
 mod tiermem;
 mod training;

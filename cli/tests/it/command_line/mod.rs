@@ -4,6 +4,7 @@ mod audit;
 mod bad_input;
 mod batch;
 mod beside;
+mod bulk;
 mod credit;
 mod demo;
 mod density;

@@ -229,6 +229,7 @@ impl Plan {
         let weights = Weights::of(&snapshot.state, clauses.score.as_ref().map(|score| &score.node))?;
         let judges = rules >= extracted::RULES;
         let judge = judges.then(|| Judge::new(&snapshot.state, &reader_position, text.as_deref())).transpose()?;
+        let judge = judge.map(|judge| judge.with_standings(snapshot.standings()));
         let context = Context::new(&filter, clauses, rules)?;
         let size = AnswerSize::of(clauses);
         let (stages, groups) = context.stages(size.stage_rows())?;

@@ -3,8 +3,8 @@
 //! Opening a chunk looks the columns up by name once. Reading an item is one array access per attribute. The greatest
 //! value of a type means absent; for step and time bits of `flags` tell.
 
-use super::Cited;
 use super::select::SetCache;
+use super::{Cited, Contestant};
 use crate::model::item::{Attributes, Kind, Layer, Origin, Source, Status, Support};
 use crate::model::plural::counted;
 use crate::records::record::bad_byte;
@@ -166,6 +166,20 @@ impl Chunk {
             layer: self.kind(id)?.layer(),
             episode: self.optional(self.layout.episode, id)?,
             step: if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None },
+        })
+    }
+
+    /// The attributes that decide contests of an item's claims.
+    pub(super) fn contestant(&self, id: u32) -> Result<Contestant> {
+        let flags = self.value(self.layout.flags, id)?;
+        let status = optional_name(self.value(self.layout.status, id)?, Status::from_byte, "status")?;
+        Ok(Contestant {
+            layer: self.kind(id)?.layer(),
+            competes: flags & flag::ACTIVE != 0 && flags & flag::REDACTED == 0,
+            status: status.unwrap_or(Status::Unknown),
+            episode: self.optional(self.layout.episode, id)?,
+            step: if flags & flag::STEP != 0 { Some(self.value(self.layout.step, id)?) } else { None },
+            time: if flags & flag::TIME != 0 { Some(self.value(self.layout.time, id)?) } else { None },
         })
     }
 

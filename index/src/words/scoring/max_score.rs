@@ -3,7 +3,8 @@
 //! Block-max MaxScore (Turtle and Flood 1995, *Query Evaluation: Strategies and Optimizations*; Ding and Suel 2011,
 //! *Faster Top-k Document Retrieval Using Block-Max Indexes*), one window of documents at a time. Once k documents are
 //! known, the worst of them is the threshold. Block entries bound the contribution of each term to a window before any
-//! posting is decoded. If all terms together stay below the threshold, the window is skipped. Otherwise the long lists
+//! posting is decoded. If all terms together stay below the threshold, or no document of the window may be returned,
+//! the window is skipped. Otherwise the long lists
 //! with the smallest bounds are set aside while their sum stays below it: no document enters the top k through them
 //! alone. The other lists are accumulated, and only documents that may still enter are looked up in the lists set
 //! aside. Accumulating a short list costs less than looking into it, so short lists are never set aside.
@@ -21,6 +22,7 @@
 //! the L1 cache.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::hit::{Hit, TopHits};
@@ -56,13 +58,34 @@ thread_local! {
     };
 }
 
-/// The best `k` documents below `bound` that pass `may_return`, with a score above 0 and at least `floor`.
+/// The documents that may be returned.
+pub(crate) trait Returnable {
+    /// True for a document that may be returned.
+    fn is(&self, local: u32) -> bool;
+    /// False if no document of a window may be returned.
+    fn any_in(&self, window: &Range<u32>) -> bool;
+}
+
+/// Every document may be returned.
+pub(crate) struct All;
+
+impl Returnable for All {
+    fn is(&self, _: u32) -> bool {
+        true
+    }
+
+    fn any_in(&self, _: &Range<u32>) -> bool {
+        true
+    }
+}
+
+/// The best `k` documents below `bound` that may be returned, with a score above 0 and at least `floor`.
 pub(crate) fn top_k(
     lists: &mut [ReverseCursor<'_>],
     bound: u32,
     k: usize,
     floor: f32,
-    may_return: impl Fn(u32) -> bool,
+    returnable: &impl Returnable,
 ) -> Result<Vec<Hit>> {
     let mut top_k = TopHits::new(k);
     let postings: u64 = lists.iter().map(ReverseCursor::max_posting_count).sum();
@@ -76,7 +99,7 @@ pub(crate) fn top_k(
         while let Some(last) = lists.iter().filter_map(|list| list.last(end)).max() {
             end = last + 1;
             let start = end.saturating_sub(width);
-            let done = window(lists, start..end, floor, &may_return, scratch, &mut top_k);
+            let done = window(lists, start..end, floor, returnable, scratch, &mut top_k);
             if done.is_err() {
                 scratch.sums.fill(0.0);
                 scratch.met.clear();
@@ -90,9 +113,9 @@ pub(crate) fn top_k(
 
 fn window(
     lists: &mut [ReverseCursor<'_>],
-    window: std::ops::Range<u32>,
+    window: Range<u32>,
     floor: f32,
-    may_return: &impl Fn(u32) -> bool,
+    returnable: &impl Returnable,
     scratch: &mut Scratch,
     top_k: &mut TopHits,
 ) -> Result<()> {
@@ -107,7 +130,7 @@ fn window(
         all += upper_bound;
         order.push((if list.is_long() { upper_bound } else { f32::INFINITY }, i));
     }
-    if cannot_enter(all) {
+    if cannot_enter(all) || !returnable.any_in(&window) {
         lists.iter_mut().for_each(|list| list.pass(window.start));
         return Ok(());
     }
@@ -142,7 +165,7 @@ fn window(
         likely.sort_unstable_by_key(|hit| std::cmp::Reverse(hit.id));
     }
     for hit in likely {
-        if !top_k.admits(Hit { score: hit.score + skipped_bound, ..*hit }) || !may_return(hit.id) {
+        if !top_k.admits(Hit { score: hit.score + skipped_bound, ..*hit }) || !returnable.is(hit.id) {
             continue;
         }
         let mut left = skipped_bound;

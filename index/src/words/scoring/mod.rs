@@ -30,11 +30,12 @@ use crate::error::Result;
 use crate::hit::{Hit, TopHits};
 use crate::words::postings::{Cursor, ONCE};
 use crate::words::query::WordQuery;
-use crate::words::scoring::max_score::top_k;
+use crate::words::scoring::max_score::{All, Returnable, top_k};
 use crate::words::scoring::reverse_cursor::ReverseCursor;
 use crate::words::scoring::source::PostingSource;
 use crate::words::segment::WordSegment;
 use crate::words::tail::WordTail;
+use std::ops::Range;
 
 /// Term frequency saturation.
 pub const K1: f32 = 1.2;
@@ -148,6 +149,26 @@ impl std::fmt::Debug for Scorer<'_> {
     }
 }
 
+/// The documents of a source that pass a filter.
+struct Filtered<'s, 'a> {
+    source: &'s PostingSource<'a>,
+    filter: Option<&'s Bits>,
+}
+
+impl Returnable for Filtered<'_, '_> {
+    fn is(&self, local: u32) -> bool {
+        self.source.id(local).is_some_and(|id| self.filter.is_none_or(|filter| filter.contains(id)))
+    }
+
+    fn any_in(&self, window: &Range<u32>) -> bool {
+        let ends = window.end.checked_sub(1).map(|last| (self.source.id(window.start), self.source.id(last)));
+        match (self.filter, ends) {
+            (Some(filter), Some((Some(first), Some(last)))) => filter.count_in(first..last.saturating_add(1)) > 0,
+            _ => true,
+        }
+    }
+}
+
 impl<'a> Scorer<'a> {
     pub(crate) fn new(
         query: &WordQuery,
@@ -229,21 +250,21 @@ impl<'a> Scorer<'a> {
             let lists = self.terms.iter().zip(&source.lists).filter_map(|(term, list)| Some((term, list.as_ref()?)));
             lists.map(|(term, list)| ReverseCursor::new(list, &source.doc_lengths, self.norm, scale(term))).collect()
         };
-        let may_return = |local| source.id(local).is_some_and(|id| filter.is_none_or(|filter| filter.contains(id)));
+        let returnable = Filtered { source, filter };
         // A filter that passes most documents is applied at the end to a few extra hits, instead of to every document
         // that enters the top k temporarily.
         let share = filter.map_or(1.0, |filter| filter.count() as f64 / self.stats.documents.max(1) as f64).min(1.0);
         if share >= ASKED_LATE {
             let enough = (k as f64 + 3.0 * (k as f64 * (1.0 - share)).sqrt()) / share + 2.0;
-            let mut hits = top_k(&mut lists(), source.bound, enough as usize, floor, |_| true)?;
+            let mut hits = top_k(&mut lists(), source.bound, enough as usize, floor, &All)?;
             let are_all = hits.len() < enough as usize;
-            hits.retain(|hit| may_return(hit.id));
+            hits.retain(|hit| returnable.is(hit.id));
             if are_all || hits.len() >= k {
                 hits.truncate(k);
                 return Ok(hits);
             }
         }
-        top_k(&mut lists(), source.bound, k, floor, may_return)
+        top_k(&mut lists(), source.bound, k, floor, &returnable)
     }
 
     /// The scores of these documents, in their order; 0 for documents without a query term, beyond the bound or
