@@ -10,6 +10,7 @@
 //! 2. Dropping a transaction discards it.
 //! 3. A failed call leaves the transaction unchanged.
 
+mod concepts;
 pub(crate) mod create;
 pub(crate) mod embedding;
 mod episodes;
