@@ -218,7 +218,7 @@ fn steps(count: usize) -> Vec<Step> {
     let embedder = HashingEmbedder::default();
     let step = |nth: usize| {
         let subject = name(nth / 4);
-        let subgoal = format!("sort the lamps of {} by price", name(nth / 5));
+        let subgoal = format!("{} {}", VERBS[nth / 5 % VERBS.len()], name(nth / 5));
         let mut step = Step::new(format!(
             "{subject} sells {}. {subject} {} {}. At {subject} {} is cheap. Then {subject} closed.",
             THINGS[nth % THINGS.len()],
@@ -244,7 +244,9 @@ fn split(count: usize) {
 }
 
 fn create(path: &Path, facts: usize) -> Result<()> {
-    let database = Holotype::create(path, Options::default())?;
+    let embedder = HashingEmbedder::default();
+    let space = Space::new(embedder.name(), embedder.dim());
+    let database = Holotype::create(path, Options::with_space(space))?;
     let steps = steps(facts / 4);
     let started = Instant::now();
     let (mut made, mut split) = (0, 0);

@@ -41,6 +41,7 @@ use crate::state::pages::{self, OpenPage};
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
 use holotype_storage::log::{Appended, Draft, Erase};
+use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard};
 
 /// The maximum length of a key, in bytes.
@@ -98,6 +99,8 @@ pub struct Transaction<'db> {
     accepts_generated_keys: bool,
     /// The log records that the commit erases.
     erase: Vec<Erase>,
+    /// Concepts that this transaction wrote or found, by the words of their names.
+    concept_names: HashMap<String, ItemId>,
     _open: OpenMark,
     /// Dropped after the writer's lock.
     turn: Option<TurnGuard<'db>>,
@@ -135,6 +138,7 @@ impl<'db> Transaction<'db> {
             time,
             accepts_generated_keys: false,
             erase: Vec::new(),
+            concept_names: HashMap::new(),
             _open: core.mark_open(),
             turn,
         };

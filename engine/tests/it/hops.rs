@@ -237,7 +237,8 @@ fn what_is_everywhere_hides_nothing() {
     let second = world.fact("Ada Holm resides at Pelham.", &["Ada Holm", "Pelham", "Norway"]);
     transaction.commit(Durability::None).unwrap();
     let snapshot = database.snapshot();
-    for question in ["In which town does the founder of kemvar live?", "Which town of Norway is the founder of Kemvar in?"]
+    for question in
+        ["In which town does the founder of kemvar live?", "Which town of Norway is the founder of Kemvar in?"]
     {
         let answer = ask(&snapshot, ROUTED, question);
         let keys = keys(&answer);

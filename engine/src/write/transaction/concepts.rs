@@ -4,16 +4,19 @@
 //! Names are the same if their words, run together, are, without case, marks and plural endings. A name that is stated with a new
 //! alias supersedes the concept of each of them by one with all their names and all their links.
 //!
-//! Cost: one look-up by key for a name that is the first of its concept; else one search by words among the themes.
+//! Cost: one look-up by key for a name that is the first of its concept; else one search by words among the committed
+//! themes, once for each name of a transaction, which remembers the names of the concepts that it wrote or found.
 
 use super::Transaction;
 use crate::memory::structure::Roles;
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Layer};
+use crate::read::snapshot::Snapshot;
 use crate::recall::names::{normal_words, split_codes, stated};
 use crate::recall::words::WordIndexes;
 use crate::write::draft::NewRecall;
 use crate::{Error, Result};
+use std::sync::Arc;
 
 /// Before the words of a concept's first name in its key.
 const CONCEPT_KEY: &str = "concept:";
@@ -71,7 +74,8 @@ impl Transaction<'_> {
                 concept = concept.key(key);
             }
             concept.vector = self.embedded(&concept.text, roles)?;
-            return self.remember(concept);
+            let concept = self.remember(concept)?;
+            return self.note_names(concept);
         };
         if known.len() == 1 && names.len() == 1 {
             return Ok(*old);
@@ -86,19 +90,39 @@ impl Transaction<'_> {
         {
             return Ok(Some(known));
         }
-        let snapshot = self.snapshot()?;
+        let joined = words.concat();
+        if let Some(known) = self.concept_names.get(&joined).copied()
+            && self.is_named(known, words)?
+        {
+            return Ok(Some(known));
+        }
+        let snapshot = Snapshot::new(Arc::clone(self.core), Arc::new(self.state.clone()), self.reader());
         let indexes = WordIndexes::of(&snapshot)?;
-        let (apart, joined) = (words.join(" "), words.concat());
-        let asked = indexes.ask(Some(&format!("{apart}\n{joined}\n{}", split_codes(&joined))));
+        let asked = indexes.ask(Some(&format!("{}\n{joined}\n{}", words.join(" "), split_codes(&joined))));
         let Some(scorer) = asked.of(Layer::Theme)? else { return Ok(None) };
         for hit in scorer.top(None, NEAR_NAMES)? {
-            let id = ItemId(hit.id);
-            let content = snapshot.content(id)?;
-            if self::names(content.text()).iter().any(|name| name.is(words)) && self.is_concept(id)? {
-                return Ok(Some(id));
+            if self.is_named(ItemId(hit.id), words)? {
+                self.concept_names.insert(joined, ItemId(hit.id));
+                return Ok(Some(ItemId(hit.id)));
             }
         }
         Ok(None)
+    }
+
+    /// True for an active concept that has a name of these words. Numbers of items that were not written in the end may
+    /// be those of others now.
+    fn is_named(&self, id: ItemId, words: &[String]) -> Result<bool> {
+        let is_known = id.0 < self.state.bound() && self.is_concept(id)?;
+        Ok(is_known && names(self.content(id)?.text()).iter().any(|name| name.is(words)))
+    }
+
+    /// Remembers an item by the names of its text.
+    fn note_names(&mut self, id: ItemId) -> Result<ItemId> {
+        let content = self.content(id)?;
+        for name in names(content.text()) {
+            self.concept_names.insert(name.words.concat(), id);
+        }
+        Ok(id)
     }
 
     fn is_concept(&self, id: ItemId) -> Result<bool> {
@@ -131,6 +155,6 @@ impl Transaction<'_> {
                 self.link(new, Edge::Supersedes, *old)?;
             }
         }
-        Ok(new)
+        self.note_names(new)
     }
 }
