@@ -4,7 +4,7 @@ use crate::failure::{Failure, Status};
 use crate::render::{self, Format};
 use crate::{database, screen};
 use holotype::plural::counted;
-use holotype::{Holotype, Options, hex};
+use holotype::{Holotype, hex};
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
 
 /// As the writer when there is none, so that derived files can be copied too; else as a reader beside it.
 fn open(args: &Args) -> Result<Holotype, Failure> {
-    match Holotype::open(&args.db, Options { exclusive: false, ..database::options() }) {
+    match Holotype::open(&args.db, database::in_turns()) {
         Err(error) if error.code() == "locked" => database::to_read(&args.db),
         Ok(database) => Ok(database),
         Err(error) => Err(database::about(&args.db, error).into()),

@@ -21,7 +21,8 @@ pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
 
 /// Opens a database to write to it with these options, in turns with whoever else has it open.
 pub(crate) fn to_write_with(path: &Path, options: Options) -> Result<Holotype, Failure> {
-    open(path, Options { exclusive: false, ..options })
+    let shared = Options::shared();
+    open(path, Options { exclusive: shared.exclusive, write_timeout: shared.write_timeout, ..options })
 }
 
 /// `--accept-damage`, which every command understands.
@@ -39,6 +40,12 @@ static WITNESS: OnceLock<(Option<PathBuf>, bool)> = OnceLock::new();
 pub(crate) fn witness_by(path: Option<PathBuf>, accept: bool) {
     let path = path.or_else(|| std::env::var_os("HOLOTYPE_WITNESS").filter(|path| !path.is_empty()).map(Into::into));
     WITNESS.get_or_init(|| (path, accept));
+}
+
+/// The options of a handle that writes in turns with others.
+pub(crate) fn in_turns() -> Options {
+    let shared = Options::shared();
+    Options { exclusive: shared.exclusive, write_timeout: shared.write_timeout, ..options() }
 }
 
 /// The options that the command line gives every command.
@@ -90,6 +97,9 @@ fn open(path: &Path, options: Options) -> Result<Holotype, Failure> {
     let database = Holotype::open(path, options).map_err(|error| about(path, error))?;
     let report = database.report();
     for line in &report.recovery {
+        note(line);
+    }
+    if let Some(line) = &report.copied {
         note(line);
     }
     if let Some(why) = &report.rebuilt {

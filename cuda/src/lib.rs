@@ -8,7 +8,7 @@
 //! rest against a device in memory and against the emulator (`docs/gpu.md`).
 //!
 //! ```text
-//! scorer    device or CPU; faults                       (cost: which is faster)
+//! scorer    device or CPU; faults                       (cost: which is faster; waiting: other threads' queries)
 //! executor  kernels and copies of a batch               (bound: which candidates to keep; encode: bytes)
 //! memory    parts that stay, least recently used first out; workspace
 //! driver    what is asked of a GPU: nvidia (cudarc), or a device in memory (tests)
@@ -37,6 +37,7 @@ mod nvidia;
 mod scorer;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use driver::Fault;
 pub use scorer::{DeviceUse, scorer};

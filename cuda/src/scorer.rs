@@ -5,11 +5,12 @@ use crate::driver::{Driver, Fault};
 use crate::encode;
 use crate::executor::{Candidates, Executor, MOST_K, Task};
 use crate::nvidia;
+use crate::waiting::Waiting;
 use holotype_index::hit::TopHits;
 use holotype_index::scorer::{Batch, BatchScorer, CpuScorer, ScorerUsage};
 use holotype_index::{Result, VectorSpec};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The queries and the hits of the batches that a build asks for neighbour lists with.
 const LISTED: usize = 512;
@@ -31,13 +32,23 @@ type Open = Box<dyn Fn() -> std::result::Result<Box<dyn Driver>, Fault> + Send +
 ///
 /// A fault of the device, whatever it is and whenever it comes, is answered by the CPU with the same rows. The first is
 /// kept in [`ScorerUsage::fault`] for the caller's one line of log. A device that is lost is not asked again.
+///
+/// One thread at a time has the device. Those that wait for it with queries for the same vectors share its next pass.
 pub(crate) struct CudaScorer {
     device_use: DeviceUse,
     open: Open,
     state: Mutex<State>,
+    /// One of [`UNOPENED`], [`OPEN`] and [`CLOSED`], to be read while the device is busy.
+    standing: AtomicU8,
+    waiting: Waiting,
     on_device: AtomicU64,
     on_cpu: AtomicU64,
 }
+
+/// Values of [`CudaScorer::standing`].
+const UNOPENED: u8 = 0;
+const OPEN: u8 = 1;
+const CLOSED: u8 = 2;
 
 #[derive(Debug)]
 struct State {
@@ -67,16 +78,34 @@ impl std::fmt::Debug for CudaScorer {
 impl CudaScorer {
     pub(crate) fn new(device_use: DeviceUse, open: Open) -> Self {
         let state = Mutex::new(State { device: Device::Unopened, fault: None });
-        Self { device_use, open, state, on_device: AtomicU64::new(0), on_cpu: AtomicU64::new(0) }
+        let (on_device, on_cpu) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self {
+            device_use,
+            open,
+            state,
+            standing: AtomicU8::new(UNOPENED),
+            waiting: Waiting::default(),
+            on_device,
+            on_cpu,
+        }
+    }
+
+    /// Requests that wait for the device.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| self.give_up_poisoned(poisoned))
     }
 
     /// A panic while the lock is held leaves books that no longer match the device, so the device is given up.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
-            let mut state: MutexGuard<'_, State> = poisoned.into_inner();
-            state.device = Device::Closed;
-            state
-        })
+    fn give_up_poisoned<'a>(&self, poisoned: PoisonError<MutexGuard<'a, State>>) -> MutexGuard<'a, State> {
+        let mut state = poisoned.into_inner();
+        state.device = Device::Closed;
+        self.standing.store(CLOSED, Ordering::Release);
+        state
     }
 
     /// The candidates of a batch by the device; `None` for the CPU.
@@ -84,16 +113,51 @@ impl CudaScorer {
         if batch.is_empty() || batch.k() == 0 || batch.k() > MOST_K || batch.query_count() == 0 {
             return None;
         }
-        let mut state = self.lock();
+        match self.state.try_lock() {
+            Ok(state) => self.candidates_by(state, batch),
+            Err(TryLockError::Poisoned(poisoned)) => self.candidates_by(self.give_up_poisoned(poisoned), batch),
+            Err(TryLockError::WouldBlock) => {
+                let turn = self.waiting.join(batch);
+                let state = self.lock();
+                turn.end().or_else(|| self.candidates_by(state, batch))
+            }
+        }
+    }
+
+    /// The candidates of a batch, found together with those that wait for the same pass.
+    fn candidates_by(&self, mut state: MutexGuard<'_, State>, batch: &Batch<'_>) -> Option<Candidates> {
         let State { device, fault } = &mut *state;
         if matches!(device, Device::Closed) || !self.is_worth_asking(device, batch) {
             return None;
         }
         let done = self.opened(device).and_then(|executor| {
             let Some(encoded) = batch.encoded() else { return Ok(None) };
-            let queries = (0..batch.query_count()).map(|query| batch.query(query)).collect();
-            let (spec, part, count) = (batch.spec(), batch.part(), batch.len());
-            executor.candidates(&Task { spec, part, count, encoded, matching: batch.matching(), queries, k: batch.k() })
+            let company = self.waiting.take_along(batch);
+            let own = (0..batch.query_count()).map(|query| batch.query(query));
+            let joined = company.iter().flat_map(|request| &request.queries).map(Vec::as_slice);
+            let mut task = Task {
+                spec: batch.spec(),
+                part: batch.part(),
+                count: batch.len(),
+                encoded,
+                matching: batch.matching(),
+                queries: own.chain(joined).collect(),
+                k: company.iter().map(|request| request.k).fold(batch.k(), usize::max),
+            };
+            let mut found = executor.candidates(&task)?;
+            if found.is_none() && !company.is_empty() {
+                // The queries of another thread may be why.
+                (task.k, task.queries) =
+                    (batch.k(), (0..batch.query_count()).map(|query| batch.query(query)).collect());
+                return executor.candidates(&task);
+            }
+            if let Some(found) = &mut found {
+                let mut others = found.split_off(batch.query_count()).into_iter();
+                company
+                    .iter()
+                    .for_each(|request| request.answer(others.by_ref().take(request.queries.len()).collect()));
+            }
+            Ok(found)
         });
         done.unwrap_or_else(|failed| {
             self.give_up(device, fault, failed);
@@ -105,6 +169,7 @@ impl CudaScorer {
     fn give_up(&self, device: &mut Device, fault: &mut Option<Fault>, failed: Fault) {
         if failed != Fault::OutOfMemory {
             *device = Device::Closed;
+            self.standing.store(CLOSED, Ordering::Release);
         }
         let is_news = self.device_use == DeviceUse::WherePossible || !failed.is_absence();
         if is_news {
@@ -115,6 +180,7 @@ impl CudaScorer {
     fn opened<'d>(&self, device: &'d mut Device) -> std::result::Result<&'d mut Executor, Fault> {
         if matches!(device, Device::Unopened) {
             *device = Device::Open(Executor::new((self.open)()?)?);
+            self.standing.store(OPEN, Ordering::Release);
         }
         match device {
             Device::Open(executor) => Ok(executor),
@@ -131,7 +197,7 @@ impl CudaScorer {
             matching: batch.matching_count(),
             dim: spec.dim,
             stride: encode::stride(&spec),
-            queries: batch.query_count(),
+            queries: batch.query_count() + self.waiting.query_count(batch),
             k: batch.k(),
             resident,
         };
@@ -164,10 +230,9 @@ impl BatchScorer for CudaScorer {
     }
 
     fn takes_single_queries(&self) -> bool {
-        match self.lock().device {
-            Device::Unopened => self.device_use == DeviceUse::WherePossible,
-            Device::Open(_) => true,
-            Device::Closed => false,
+        match self.standing.load(Ordering::Acquire) {
+            UNOPENED => self.device_use == DeviceUse::WherePossible,
+            standing => standing == OPEN,
         }
     }
 

@@ -15,8 +15,8 @@ use holotype_storage::segment_file::{FileIdentity, SegmentFile};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// xorshift64*.
 struct Random(u64);
@@ -205,6 +205,67 @@ const CASE: Case = Case {
     share: 1.0,
     seed: 7,
 };
+
+/// Eight threads find the device busy with being opened: it is then asked as often as by one batch of eight.
+#[test]
+fn threads_that_wait_for_the_same_vectors_share_a_pass() {
+    let (index, queries, filter) = made(&Case { queries: 8, share: 0.5, ..CASE });
+    let alone = Arc::new(Weather::default());
+    let want = hits(ask(&index, &queries, 10, Some(&filter), &mock(1 << 30, lost(), &alone)));
+    let weather = Arc::new(Weather::default());
+    let (scorer, opened) = waits_for(7, &weather);
+    std::thread::scope(|scope| {
+        for (query, want) in queries.iter().zip(&want) {
+            let (index, filter, scorer) = (&index, &filter, &scorer);
+            scope.spawn(move || {
+                let found = hits(ask(index, std::slice::from_ref(query), 10, Some(filter), scorer.as_ref()));
+                assert_eq!(&found[0], want);
+            });
+        }
+    });
+    assert_eq!(opened.load(Ordering::Relaxed), 1);
+    assert_eq!(weather.calls.load(Ordering::Relaxed), alone.calls.load(Ordering::Relaxed));
+    assert_eq!((scorer.usage().on_device, scorer.waiting()), (8, 0));
+}
+
+/// Other parts, filters and k, and a device that fails while others wait: each thread has the rows of the CPU.
+#[test]
+fn threads_that_wait_for_other_vectors_have_their_own_answers() {
+    let made = [1, 2].map(|seed| made(&Case { seed, share: 0.7, ..CASE }));
+    for fails_at in [0, 1, 9, 20, 40] {
+        let weather = Arc::new(Weather::default());
+        weather.fails_at.store(fails_at, Ordering::Relaxed);
+        let (scorer, _) = waits_for(11, &weather);
+        std::thread::scope(|scope| {
+            for thread in 0..12 {
+                let ((index, queries, filter), scorer) = (&made[thread % 2], &scorer);
+                let (k, filter) = (1 + 20 * thread, (thread % 3 > 0).then_some(filter));
+                scope.spawn(move || {
+                    let want = hits(ask(index, queries, k, filter, &CpuScorer));
+                    assert_eq!(hits(ask(index, queries, k, filter, scorer.as_ref())), want, "fails at {fails_at}");
+                });
+            }
+        });
+        assert_eq!(scorer.waiting(), 0);
+        assert_eq!(scorer.usage().on_device == 12, fails_at == 0);
+    }
+}
+
+/// A scorer whose device is open only when so many requests wait for it, and how often it was opened.
+fn waits_for(requests: usize, weather: &Arc<Weather>) -> (Arc<CudaScorer>, Arc<AtomicU64>) {
+    let (own, opened) = (Arc::new(OnceLock::<Weak<CudaScorer>>::new()), Arc::new(AtomicU64::new(0)));
+    let (known, count, weather) = (Arc::clone(&own), Arc::clone(&opened), Arc::clone(weather));
+    let scorer = Arc::new(by(move || {
+        let scorer = known.get().and_then(Weak::upgrade).expect("the scorer");
+        while scorer.waiting() < requests {
+            std::thread::yield_now();
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(Mock::new(1 << 30, lost(), &weather)))
+    }));
+    own.set(Arc::downgrade(&scorer)).expect("the first time");
+    (scorer, opened)
+}
 
 #[test]
 fn a_part_stays_and_the_least_used_makes_room() {

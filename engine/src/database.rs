@@ -43,10 +43,11 @@ impl Holotype {
         }
         crate::state::settings::canonical("rules", &options.rules.to_string())?;
         files.create_dirs()?;
-        let lock = open::lock(&files, &options)?;
+        let mut lock = open::lock(&files, &options)?;
         let mut id = [0; 16];
         getrandom::fill(&mut id)
             .map_err(|error| Error::File { path: files.dir.clone(), source: std::io::Error::other(error) })?;
+        lock.belongs_to(id)?;
         let witness = Witness::create(&files, &options, id)?;
         let limits = log_limits(&options);
         let log_options = LogOptions { page_size: options.page_size, limits, ..LogOptions::new(id) };
@@ -187,13 +188,17 @@ impl Holotype {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.lock.check_process()?;
         self.core.refuse_after_damage()?;
         self.core.refuse_within_transaction()?;
         if let Some(witness) = &self.core.witness {
             witness.catch_up()?;
         }
-        let writer = self.core.admit()?;
+        let mut writer = self.core.admit()?;
         if !self.core.options.takes_turns() {
+            if writer.poisoned.is_none() {
+                self.core.finish_forget(&mut writer)?;
+            }
             return Transaction::new(&self.core, writer, None);
         }
         drop(writer);
@@ -224,6 +229,12 @@ impl Holotype {
         &self.core.report
     }
 
+    /// A random number of the directory, which no copy of it has, although a copy has the same database id. `None` where
+    /// the file system has no numbers for files, and for a reader of a directory that no writer opened yet.
+    pub fn instance(&self) -> Option<[u8; 16]> {
+        self.core.lock.instance().map(|instance| instance.number)
+    }
+
     /// The path of the database.
     pub fn path(&self) -> &Path {
         &self.core.files.dir
@@ -235,6 +246,7 @@ impl Holotype {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.lock.check_process()?;
         self.core.refuse_within_transaction()?;
         checkpoint::run(&self.core)?;
         merge::finish(&self.core)
@@ -255,6 +267,7 @@ impl std::fmt::Debug for Holotype {
 }
 
 fn close(core: &Arc<Core>) -> Result<()> {
+    core.lock.check_process()?;
     if core.options.read_only {
         return Ok(());
     }
@@ -318,6 +331,11 @@ fn close_shared(core: &Arc<Core>) -> Result<()> {
 
 impl Drop for Closer {
     fn drop(&mut self) {
+        if self.core.lock.check_process().is_err() {
+            // Locks, files and threads are those of the process that forked this one: nothing of them is closed here.
+            std::mem::forget(Arc::clone(&self.core));
+            return;
+        }
         let _ = close(&self.core);
         // Even where that failed before it came to the log: nothing may be left to be written when the lock is gone.
         let _ = self.core.log.flush();

@@ -360,6 +360,7 @@ impl Error {
                 | Storage::Decode { .. } => "damaged",
                 Storage::NewerFormat { .. } => "newer-format",
                 Storage::Held { .. } | Storage::TurnHeld { .. } => "locked",
+                Storage::Forked { .. } => "forked",
                 Storage::NoRoom { .. } => "disk-full",
                 Storage::Poisoned { .. } => "poisoned",
                 Storage::TooLarge { .. } => "limit",
@@ -428,9 +429,11 @@ impl Error {
                 | Storage::NewerFormat { .. }
                 | Storage::WrongDatabase { .. }
                 | Storage::Held { .. }
+                | Storage::TurnHeld { .. }
+                | Storage::Forked { .. }
                 | Storage::NetworkFileSystem { .. } => ErrorClass::Open,
                 Storage::BadOption { .. } | Storage::ReservedKind { .. } => ErrorClass::Input,
-                Storage::TooLarge { .. } | Storage::TurnHeld { .. } => ErrorClass::Limit,
+                Storage::TooLarge { .. } => ErrorClass::Limit,
                 _ => ErrorClass::Io,
             },
             _ => ErrorClass::Input,

@@ -211,9 +211,10 @@ impl Options {
         self.cache_bytes.min(usize::try_from(self.memory_limit / 2).unwrap_or(usize::MAX))
     }
 
-    /// Options for writing beside other handles, in any processes: each takes its turn for a transaction.
+    /// Options for writing beside other handles, in any processes: each takes its turn for a transaction, and waits 5
+    /// seconds for it.
     pub fn shared() -> Self {
-        Options { exclusive: false, ..Options::default() }
+        Options { exclusive: false, write_timeout: Duration::from_secs(5), ..Options::default() }
     }
 
     /// True if a handle with these options writes in turns with others.

@@ -1,4 +1,4 @@
-//! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine]
+//! The crash explorer as a program: `explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine|rules]
 //! [--mutants [--of TEXT]]`.
 //!
 //! Explores every sequence of up to three steps of the log and of up to two steps of catalog and engine, then sequences
@@ -6,7 +6,7 @@
 //! on standard error once a minute, so that an interrupted run has figures too. Fails at the first invalid state.
 //!
 //! `explore --mutants` tries the mutants of the protocol instead, prints one line of JSON per mutant, and fails if one
-//! is not detected that is not known to be equivalent. `--of TEXT` selects the mutants whose names contain the text.
+//! is not detected that is not known to be equivalent; so does each rule of trust that is broken. `--of TEXT` selects the mutants whose names contain the text.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
+use holotype_fuzz::explore::rules::Rule;
 use holotype_fuzz::explore::sabotage::{Mutant, Runs, Verdict, equivalent};
 use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, sequences};
 
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(why) => {
             eprintln!(
-                "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine] \
+                "explore: {why}\nusage: explore [--states N] [--seed S] [--jobs J] [--only log|catalog|engine|rules] \
                  [--mutants [--of TEXT]]"
             );
             return ExitCode::from(2);
@@ -112,12 +113,15 @@ fn explore(arguments: &Arguments) -> Result<(), String> {
 
 fn mutants(arguments: &Arguments) -> Result<(), String> {
     let wanted = |name: &str| arguments.only.as_deref().is_none_or(|only| only == name);
+    let mut unnoticed = if wanted("rules") { mutants_of_rules() } else { 0 };
+    if arguments.only.as_deref() == Some("rules") {
+        return if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} rules are broken or not missed")) };
+    }
     let limits = Limits { states_of_point: 64, states_of_recovery: 8, recoveries: 3, only_last_step: false };
     let log = Runs::of(&LogSubject, &LogSubject.mutant_units(), limits)?;
     let limits = Limits { states_of_point: 24, recoveries: 16, ..limits };
     let catalog = Runs::of(&CatalogSubject, &CatalogSubject.mutant_units(), limits)?;
     let known: BTreeSet<Mutant> = log.mutants().union(catalog.mutants()).cloned().collect();
-    let mut unnoticed = 0;
     if wanted("log") {
         unnoticed += mutants_of(&LogSubject, &log.named(&arguments.of), arguments);
     }
@@ -132,6 +136,19 @@ fn mutants(arguments: &Arguments) -> Result<(), String> {
         unnoticed += mutants_of(&EngineSubject, &engine, arguments);
     }
     if unnoticed == 0 { Ok(()) } else { Err(format!("{unnoticed} mutants were not detected")) }
+}
+
+/// Tells the story of each rule with the rule and without it; returns the number that end otherwise than they must.
+fn mutants_of_rules() -> usize {
+    let mut wrong = 0;
+    for rule in Rule::ALL {
+        let (kept, broken) = (rule.tell(false), rule.tell(true));
+        wrong += usize::from(kept.is_err() || broken.is_ok());
+        let words = |told: Result<(), String>| told.err().unwrap_or_else(|| "nothing is wrong".to_owned());
+        let (kept, broken) = (words(kept), words(broken));
+        println!(r#"{{"rule":"{rule:?}","kept":{kept:?},"broken":{broken:?}}}"#);
+    }
+    wrong
 }
 
 /// Tries the mutants of one subject, and returns the number of those that were not detected but are not equivalent.

@@ -471,6 +471,11 @@ impl<'a> CodeBounds<'a> {
         self.codes.distances_from(&self.query, start, count, out);
     }
 
+    /// The integer distances to the vectors at `positions`.
+    pub(crate) fn distances(&self, positions: &[u32], out: &mut Vec<i32>) {
+        self.codes.distances(&self.query, positions, out);
+    }
+
     /// A vector whose integer distance is beyond this cannot have a score of `wanted`.
     pub(crate) fn cutoff(&self, wanted: f32) -> i32 {
         let slack = 255.0 * self.slack.0 + self.slack.1;

@@ -234,10 +234,14 @@ impl Scratch {
         let by_codes = self.count >= (end - start) / flat::SPARSE;
         match (&query.bounds, top.threshold()) {
             (Some(bounds), Some(threshold)) if by_codes => {
-                bounds.distances_from(start, end - start, &mut self.distances);
+                // Rows in order cost less each than rows at positions, but for all of the piece.
+                let in_order = self.count * 4 >= (end - start) * 3;
+                match in_order {
+                    true => bounds.distances_from(start, end - start, &mut self.distances),
+                    false => bounds.distances(&self.positions, &mut self.distances),
+                }
                 let cutoff = bounds.cutoff(threshold);
-                let mut offer = |position: u32| {
-                    let distance = self.distances[position as usize - start];
+                let mut offer = |position: u32, distance: i32| {
                     let may_be_best = distance <= cutoff
                         && top.threshold().is_none_or(|least| bounds.similarity(position, distance).1 >= least);
                     if may_be_best {
@@ -245,9 +249,12 @@ impl Scratch {
                         top.push(Hit { id: rows.id(position as usize), score });
                     }
                 };
-                match all {
-                    true => (start as u32..end as u32).for_each(&mut offer),
-                    false => self.positions.iter().copied().for_each(&mut offer),
+                let distances = &self.distances;
+                let positions = self.positions.iter().copied();
+                match (all, in_order) {
+                    (true, _) => (start as u32..).zip(distances).for_each(|(at, distance)| offer(at, *distance)),
+                    (_, true) => positions.for_each(|at| offer(at, distances[at as usize - start])),
+                    _ => positions.zip(distances).for_each(|(at, distance)| offer(at, *distance)),
                 }
             }
             _ if all => {

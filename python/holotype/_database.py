@@ -53,10 +53,13 @@ def open(
     embedder: Embedder | None = None,
     **options: Any,
 ) -> Database:
-    """Opens a database. One process may have it open for writing; any number for reading.
+    """Opens a database. One process may have it open for writing, or any number with ``shared=True``, which write in
+    turns; and any number for reading.
 
     :param shared: write by turns with other processes that open it so: each takes its turn for a transaction, and
         sees what the others have committed.
+    :param options: as for :func:`create`. With ``shared=True``, ``write_timeout`` (5 seconds) is also how long a
+        transaction waits for its turn; then it fails with ``Locked``, which names the process that has it.
 
     >>> with holotype.create(path, shared=True) as one, holotype.open(path, shared=True) as other:
     ...     with other.begin() as tx:

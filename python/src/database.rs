@@ -385,7 +385,11 @@ const KNOWN_OPTIONS: &str = "space, profile, rules, page_size, read_only, shared
                              background_threads";
 
 fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
-    let mut options = Options::default();
+    let shared = match given.get_item("shared")? {
+        Some(shared) => shared.is_truthy()?,
+        None => false,
+    };
+    let mut options = if shared { Options::shared() } else { Options::default() };
     for (name, value) in given.iter().filter(|(_, value)| !value.is_none()) {
         let name: String = member("an option", "a name that is a str", &name)?;
         let whole = || member::<u64>(&name, "a whole number from 0", &value);
@@ -394,8 +398,9 @@ fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "profile" => options.profile = Some(member(&name, "a str", &value)?),
             "page_size" => options.page_size = member(&name, "a whole number", &value)?,
             "rules" => options.rules = member(&name, "1 or 2", &value)?,
-            "shared" => options.exclusive = !value.is_truthy()?,
             "read_only" => options.read_only = value.is_truthy()?,
+            // Read above: it has a default of its own for another option.
+            "shared" => {}
             "accept_damage" => options.accept_damage = value.is_truthy()?,
             "witness" => options.witness = Some(member(&name, "a path", &value)?),
             "accept_witness" => options.accept_witness = value.is_truthy()?,

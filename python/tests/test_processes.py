@@ -1,7 +1,8 @@
-"""Several interpreters that write to one database."""
+"""Several processes on one database: they write by turns, and a forked one opens it again."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import holotype
 import pytest
+from holotype import errors
 
 WRITER = """
     import sys
@@ -84,3 +86,51 @@ def test_one_that_keeps_the_turn_and_shared_ones_exclude_each_other(path: Path) 
     with holotype.open(path):
         with pytest.raises(holotype.errors.Locked):
             holotype.open(path, shared=True)
+
+
+def count(db: holotype.Database) -> int:
+    return len(list(db.query("find traces")))
+
+
+def test_a_transaction_waits_for_its_turn_and_names_who_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "shared.holo"
+    with holotype.create(path, shared=True) as one, holotype.open(path, shared=True, write_timeout=0.01) as other:
+        with one.begin() as tx:
+            tx.record("slowly", key="slow", episode="e")
+            with pytest.raises(errors.Locked) as refused:
+                other.begin()
+            assert f"process {os.getpid()} (" in str(refused.value)
+        with other.begin() as tx:
+            tx.record("at last", key="last", episode="e")
+        with pytest.raises(errors.Locked):
+            holotype.open(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_forked_process_is_refused_and_disturbs_nobody(tmp_path: Path, shared: bool) -> None:
+    path = tmp_path / "forked.holo"
+    db = holotype.create(path, shared=shared)
+    with db.begin() as tx:
+        tx.record("before", key="before", episode="e")
+    child = os.fork()
+    if child == 0:
+        codes = []
+        for call in (db.begin, db.checkpoint, db.verify, lambda: db.query("find traces"), db.refresh, db.close):
+            try:
+                call()
+                codes.append("none")
+            except holotype.Error as error:
+                codes.append(error.code)
+        del db
+        os._exit(0 if codes == ["forked"] * len(codes) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    # The lock is still this process's.
+    if not shared:
+        with pytest.raises(errors.Locked):
+            holotype.open(path)
+    with db.begin() as tx:
+        tx.record("after", key="after", episode="e")
+    db.close()
+    with holotype.open(path) as alone:
+        assert count(alone) == 2 and alone.verify()

@@ -283,7 +283,7 @@ impl Catalog {
 
     fn open_writer(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
         let Some(writer) = WriterByte::take(&file).map_err(Error::io(path, "lock"))? else {
-            return Err(Error::Held { path: path.to_owned(), pid: 0 });
+            return Err(Error::Held { path: path.to_owned(), pid: 0, command: String::new() });
         };
         let len = file.len().map_err(Error::io(path, "measure"))?;
         let mut builder = builder(options);
@@ -304,7 +304,7 @@ impl Catalog {
                 // large it is, a copy costs less than reading the log from its beginning.
                 None => match copy(u64::MAX)? {
                     Some(copied) => open_copy(path, copied, options, false)?,
-                    None => return Err(Error::Held { path: path.to_owned(), pid: 0 }),
+                    None => return Err(Error::Held { path: path.to_owned(), pid: 0, command: String::new() }),
                 },
             },
         };
@@ -483,7 +483,7 @@ fn from_redb(path: &Path, error: redb::Error) -> Error {
             let what = "an earlier write failed; open the database again";
             Error::io(path, "write")(io::Error::other(what))
         }
-        redb::Error::DatabaseAlreadyOpen => Error::Held { path: path.to_owned(), pid: 0 },
+        redb::Error::DatabaseAlreadyOpen => Error::Held { path: path.to_owned(), pid: 0, command: String::new() },
         redb::Error::UpgradeRequired(version) => {
             let what = format!("redb file format {version}; {UPGRADE_OR_REBUILD}");
             Error::NewerFormat { path: path.to_owned(), what }

@@ -124,23 +124,34 @@ pub enum Error {
     },
 
     /// Another process writes to the database.
-    #[error("{}: process {pid} has the database open for writing; \
-        close it there, or open it here read-only", path.display())]
+    #[error("{}: {} has the database open for writing; \
+        close it there, or open it here read-only", path.display(), process(*pid, command))]
     Held {
         /// The lock file.
         path: PathBuf,
         /// The process that holds it; 0 if unknown.
         pid: u32,
+        /// The name of its program; empty if unknown.
+        command: String,
     },
 
     /// Another handle kept the turn to write for longer than this one may wait.
-    #[error("{}: process {pid} did not give back its turn to write in time; \
-        try again, or raise write_timeout", path.display())]
+    #[error("{}: {} did not give back its turn to write in time; \
+        try again, or raise write_timeout", path.display(), process(*pid, command))]
     TurnHeld {
         /// The lock file.
         path: PathBuf,
         /// The process that has the turn; 0 if unknown.
         pid: u32,
+        /// The name of its program; empty if unknown.
+        command: String,
+    },
+
+    /// This process was forked from the one that opened the database, whose locks are not its own.
+    #[error("{}: the database was opened before this process was forked; open it again here", path.display())]
+    Forked {
+        /// The lock file.
+        path: PathBuf,
     },
 
     /// The directory is on a network file system, where locks and syncs cannot be trusted.
@@ -267,6 +278,15 @@ impl Error {
 /// An id in hexadecimal.
 fn hex(id: &[u8; 16]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A process as messages name it.
+fn process(pid: u32, command: &str) -> String {
+    match (pid, command) {
+        (0, _) => "another process".to_owned(),
+        (_, "") => format!("process {pid}"),
+        _ => format!("process {pid} ({command})"),
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod features;
 #[cfg(test)]
 mod format_doc;
 mod hash_batch;
+pub mod instance;
 pub mod lock;
 pub mod log;
 mod log_page;

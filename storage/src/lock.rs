@@ -18,6 +18,16 @@
 //! | 48 | 8 | random number of the handle that last had the turn, 0 for an exclusive one |
 //! | 56 | 4 | zero |
 //! | 60 | 4 | CRC32 over bytes 0..60 |
+//! | 64 | 16 | database id |
+//! | 80 | 44 | name of the program that has or last had the lock: UTF-8, cut to fit, the rest zero |
+//! | 124 | 4 | CRC32 over bytes 64..124 |
+//! | 128 | 8 | number of this file in its file system (inode) |
+//! | 136 | 8 | when this file was created, microseconds since 1970 (signed), 0 if unknown |
+//! | 144 | 16 | random number of this directory |
+//! | 160 | 28 | zero |
+//! | 188 | 4 | CRC32 over bytes 128..188 |
+//!
+//! Bytes 64..128 and 128..192 are blocks of their own, which older files lack.
 //!
 //! 1. One handle holds the writer's byte exclusively, or several share it and take turns ([`crate::turn`]); readers
 //!    share theirs.
@@ -29,7 +39,9 @@
 //! 3. A new writer preserves the durable position, because recovery judges damage by it.
 //! 4. A process that copies the log pins it with a shared lock on a third byte; nothing is erased from the log
 //!    meanwhile.
-//! 5. Readers change nothing and need no permission to write. Without a LOCK file, and without permission to
+//! 5. The third block tells copies of a database apart, which have the same database id: in a copy it states the number
+//!    and the time of the file that was copied ([`crate::instance`]).
+//! 6. Readers change nothing and need no permission to write. Without a LOCK file, and without permission to
 //!    create one, they read without a lock.
 
 use std::io;
@@ -39,6 +51,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
+use crate::instance::Instance;
 use crate::log::Lsn;
 use crate::vfs::{LockKind, OpenMode, Vfs, VfsFile};
 
@@ -61,6 +74,13 @@ pub struct Status {
     pub holder: u64,
 }
 
+/// The database of a LOCK file, and who has it open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) database: [u8; 16],
+    pub(crate) command: String,
+}
+
 /// The writer's lock on a database, or a reader's. It ends when dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -75,11 +95,18 @@ pub struct Lock {
     pub(crate) byte: Range<u64>,
     /// The number of this handle if it takes turns with others; 0 if not.
     pub(crate) number: u64,
+    /// The database, once it is known.
+    pub(crate) database: Option<[u8; 16]>,
+    /// The directory among the copies of the database, once the database is known.
+    pub(crate) instance: Option<Instance>,
+    /// The process that opened it. Locks are shared with the processes that it forks.
+    pub(crate) process: u32,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if let Some(file) = &self.file {
+        // A forked process must not end the lock of the one that has it.
+        if let Some(file) = self.file.as_ref().filter(|_| self.check_process().is_ok()) {
             // Closing the file is not enough: a process forked meanwhile shares the open file, and its locks, until it
             // executes another program. If this fails, the lock ends with the last such copy.
             let _ = file.unlock(self.byte.clone());
@@ -98,8 +125,7 @@ impl Lock {
         let taken = file.try_lock(WRITER_BYTE, LockKind::Exclusive).map_err(Error::io(path, "lock"))?;
         let found = read_status(&*file).map_err(Error::io(path, "read"))?;
         if !taken {
-            let pid = found.map_or(0, |status| status.pid);
-            return Err(Error::Held { path: path.to_owned(), pid });
+            return Err(held(path, &*file));
         }
         let status = Status::of_this_process(found);
         file.write_at(&encode(&status), 0).map_err(Error::io(path, "write"))?;
@@ -111,6 +137,9 @@ impl Lock {
             found,
             byte: WRITER_BYTE,
             number: 0,
+            database: None,
+            instance: None,
+            process: std::process::id(),
         })
     }
 
@@ -129,7 +158,57 @@ impl Lock {
             // Nobody takes this byte exclusively, so it is never refused.
             file.try_lock(READERS_BYTE, LockKind::Shared).map_err(Error::io(path, "lock"))?;
         }
-        Ok(Self { path: path.to_owned(), file, written: None, found: None, byte: READERS_BYTE, number: 0 })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            written: None,
+            found: None,
+            byte: READERS_BYTE,
+            number: 0,
+            database: None,
+            instance: None,
+            process: std::process::id(),
+        })
+    }
+
+    /// Says which database this is, and who has it open. The status that the LOCK of another database brought here
+    /// counts as none from now on.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn belongs_to(&mut self, database: [u8; 16]) -> Result<()> {
+        self.database = Some(database);
+        if let Some(file) = &self.file {
+            self.instance = Instance::of(&**file, self.written.is_some()).map_err(Error::io(&self.path, "identify"))?;
+        }
+        let (Some(file), Some(written)) = (&self.file, &self.written) else { return Ok(()) };
+        let owner = read_owner(&**file).map_err(Error::io(&self.path, "read"))?;
+        if owner.is_some_and(|owner| owner.database != database) {
+            self.found = None;
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            *written = Status { durable: Lsn(0), end: Lsn(0), ..*written };
+            file.write_at(&encode(&written), 0).map_err(Error::io(&self.path, "write"))?;
+        }
+        file.write_at(&encode_owner(&Owner { database, command: command() }), OWNER)
+            .map_err(Error::io(&self.path, "write"))
+    }
+
+    /// This directory among the copies of the database, once the database is known; `None` where the file system has no
+    /// numbers for files, and for a reader of a directory that no writer has opened.
+    #[must_use]
+    pub fn instance(&self) -> Option<Instance> {
+        self.instance
+    }
+
+    /// Refuses to work in a process that was forked from the one that opened the database.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn check_process(&self) -> Result<()> {
+        match std::process::id() == self.process {
+            true => Ok(()),
+            false => Err(Error::Forked { path: self.path.clone() }),
+        }
     }
 
     /// The status block before this writer took the lock. Recovery judges the log by it.
@@ -144,9 +223,17 @@ impl Lock {
     /// [`Error::Io`].
     pub fn status(&self) -> Result<Option<Status>> {
         match &self.file {
-            Some(file) => read_status(&**file).map_err(Error::io(&self.path, "read")),
+            Some(file) => self.own_status(&**file),
             None => Ok(None),
         }
+    }
+
+    /// The status, unless it is about another database.
+    pub(crate) fn own_status(&self, file: &dyn VfsFile) -> Result<Option<Status>> {
+        let is_foreign = |owner: Owner| self.database.is_some_and(|database| owner.database != database);
+        let read = || Ok((read_status(file)?, read_owner(file)?));
+        let (status, owner) = read().map_err(Error::io(&self.path, "read"))?;
+        Ok(status.filter(|_| !owner.is_some_and(is_foreign)))
     }
 
     /// Records, for readers and the next recovery, that the log is synced up to `durable`.
@@ -166,6 +253,7 @@ impl Lock {
     }
 
     fn write(&self, durable: Lsn, closed: bool) -> Result<()> {
+        self.check_process()?;
         let (Some(file), Some(written)) = (&self.file, &self.written) else {
             return Err(Error::ReadOnly);
         };
@@ -274,6 +362,13 @@ const STATUS_CRC: usize = STATUS_REST + 4;
 const STATUS_LEN: usize = STATUS_CRC + 4;
 const _: () = assert!(STATUS_LEN == 64);
 
+/// The place of the second block.
+pub(crate) const OWNER: u64 = STATUS_LEN as u64;
+const OWNER_COMMAND: usize = 16;
+const OWNER_CRC: usize = OWNER_COMMAND + 44;
+const OWNER_LEN: usize = OWNER_CRC + 4;
+const _: () = assert!(OWNER_LEN == 64);
+
 /// The number of attempts to read a status that does not match its checksum: the writer may be writing it.
 const READ_ATTEMPTS: usize = 4;
 
@@ -312,17 +407,68 @@ pub(crate) fn open_or_create(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFi
 }
 
 pub(crate) fn read_status(file: &dyn VfsFile) -> io::Result<Option<Status>> {
+    read_block(file, 0, decode)
+}
+
+pub(crate) fn read_owner(file: &dyn VfsFile) -> io::Result<Option<Owner>> {
+    read_block(file, OWNER, decode_owner)
+}
+
+pub(crate) fn read_block<T>(
+    file: &dyn VfsFile,
+    at: u64,
+    decode: impl Fn(&[u8; STATUS_LEN]) -> Option<T>,
+) -> io::Result<Option<T>> {
     for _ in 0..READ_ATTEMPTS {
         let mut block = [0; STATUS_LEN];
-        match file.read_at(&mut block, 0) {
+        match file.read_at(&mut block, at) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        if let Some(status) = decode(&block) {
-            return Ok(Some(status));
+        if let Some(content) = decode(&block) {
+            return Ok(Some(content));
         }
     }
     Ok(None)
+}
+
+/// The error of a database that another handle has open.
+pub(crate) fn held(path: &Path, file: &dyn VfsFile) -> Error {
+    let (pid, command) = holder(file);
+    Error::Held { path: path.to_owned(), pid, command }
+}
+
+/// The process that has or last had the lock, and its program; 0 and nothing where unknown.
+pub(crate) fn holder(file: &dyn VfsFile) -> (u32, String) {
+    let pid = read_status(file).ok().flatten().map_or(0, |status| status.pid);
+    let command = read_owner(file).ok().flatten().map_or_else(String::new, |owner| owner.command);
+    (pid, command)
+}
+
+/// The name of this program. Its arguments stay out: they may be text that is forgotten later.
+pub(crate) fn command() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from);
+    path.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())).unwrap_or_default()
+}
+
+pub(crate) fn encode_owner(owner: &Owner) -> [u8; OWNER_LEN] {
+    let mut block = [0; OWNER_LEN];
+    block[..OWNER_COMMAND].copy_from_slice(&owner.database);
+    let command = &owner.command[..owner.command.floor_char_boundary(OWNER_CRC - OWNER_COMMAND)];
+    block[OWNER_COMMAND..OWNER_COMMAND + command.len()].copy_from_slice(command.as_bytes());
+    let crc = crc32fast::hash(&block[..OWNER_CRC]);
+    block[OWNER_CRC..].copy_from_slice(&crc.to_le_bytes());
+    block
+}
+
+fn decode_owner(block: &[u8; OWNER_LEN]) -> Option<Owner> {
+    let crc = u32::from_le_bytes(block[OWNER_CRC..].try_into().ok()?);
+    if crc != crc32fast::hash(&block[..OWNER_CRC]) {
+        return None;
+    }
+    let command = block[OWNER_COMMAND..OWNER_CRC].split(|byte| *byte == 0).next().unwrap_or_default();
+    let command = String::from_utf8_lossy(command).chars().filter(|char| !char.is_control()).collect();
+    Some(Owner { database: block[..OWNER_COMMAND].try_into().ok()?, command })
 }
 
 pub(crate) fn encode(status: &Status) -> [u8; STATUS_LEN] {
@@ -394,6 +540,47 @@ mod tests {
 
     fn status() -> Status {
         Status { durable: Lsn(4096), ..Status::of_this_process(None) }
+    }
+
+    #[test]
+    fn the_bytes_of_an_owner_block() {
+        let owner = Owner { database: [7; 16], command: "holotype".to_owned() };
+        let block = encode_owner(&owner);
+        let mut expected = [7; 16].to_vec();
+        expected.extend_from_slice(b"holotype");
+        expected.resize(60, 0);
+        assert_eq!(block[..60], expected[..]);
+        assert_eq!(block[60..], crc32fast::hash(&expected).to_le_bytes());
+        assert_eq!(decode_owner(&block), Some(owner));
+        // A long name is cut, between characters.
+        let long = Owner { database: [0; 16], command: "ä".repeat(40) };
+        assert_eq!(decode_owner(&encode_owner(&long)).unwrap().command, "ä".repeat(22));
+        for bit in 0..OWNER_LEN * 8 {
+            let mut flipped = block;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode_owner(&flipped), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn the_status_of_another_database_counts_as_none() {
+        let (sim, path) = (SimVfs::new(), Path::new("/LOCK"));
+        let mut lock = Lock::writer(&sim, path).unwrap();
+        lock.belongs_to([1; 16]).unwrap();
+        lock.set_durable(Lsn(1 << 40)).unwrap();
+        drop(lock);
+        let mut reader = Lock::reader(&sim, path).unwrap();
+        assert!(reader.status().unwrap().is_some());
+        reader.belongs_to([2; 16]).unwrap();
+        assert_eq!(reader.status().unwrap(), None);
+        let mut own = Lock::writer(&sim, path).unwrap();
+        own.belongs_to([1; 16]).unwrap();
+        assert_eq!(own.found().unwrap().durable, Lsn(1 << 40));
+        drop(own);
+        let mut other = Lock::writer(&sim, path).unwrap();
+        other.belongs_to([2; 16]).unwrap();
+        assert_eq!(other.found(), None);
+        assert_eq!(reader.status().unwrap().unwrap().durable, Lsn(0));
     }
 
     #[test]

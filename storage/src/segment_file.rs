@@ -332,8 +332,8 @@ impl SegmentFile {
         let Some(section) = self.sections.get(place) else {
             return Err(Error::damaged_file(&self.path, format!("it has no section number {place}")));
         };
-        // Relaxed is enough: the flag orders no other memory, since the bytes never change.
-        if !section.checked.load(Ordering::Relaxed) {
+        // Relaxed is enough: the flag orders no other memory, since the bytes never change, unless the file was cut.
+        if !section.checked.load(Ordering::Relaxed) || self.content.is_cut() {
             self.check_section(section)?;
             section.checked.store(true, Ordering::Relaxed);
         }
@@ -384,6 +384,12 @@ impl SegmentFile {
         let Some(bytes) = self.optional_section(origin::TAG)? else { return Ok(None) };
         let malformed = || Error::damaged_file(&self.path, format!("its section LOG has {} bytes", bytes.len()));
         origin::decode(bytes).map(Some).ok_or_else(malformed)
+    }
+
+    /// True if another program cut the file since it was opened: see [`Mapping::is_cut`].
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.content.is_cut()
     }
 
     /// The length of the file in bytes.

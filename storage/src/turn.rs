@@ -28,7 +28,10 @@ use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::lock::{Lock, PIN_BYTE, Status, WRITER_BYTE, check_local, encode, open_or_create, read_status};
+use crate::lock::{
+    Lock, OWNER, Owner, PIN_BYTE, Status, WRITER_BYTE, check_local, command, encode, encode_owner, held, holder,
+    open_or_create,
+};
 use crate::log::Lsn;
 use crate::vfs::{LockKind, Vfs, VfsFile};
 
@@ -42,6 +45,9 @@ const EAGER: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LINE_PAUSE: Duration = Duration::from_micros(500);
 
+/// Attempts to give a byte back.
+const UNLOCK_ATTEMPTS: u32 = 3;
+
 impl Lock {
     /// Opens LOCK beside other handles that take turns, and waits for the first turn: opening needs it. Creates the
     /// file at `path` if there is none.
@@ -53,8 +59,7 @@ impl Lock {
         check_local(vfs, path)?;
         let file = open_or_create(vfs, path)?;
         if !file.try_lock(WRITER_BYTE, LockKind::Shared).map_err(Error::io(path, "lock"))? {
-            let pid = read_status(&*file).map_err(Error::io(path, "read"))?.map_or(0, |status| status.pid);
-            return Err(Error::Held { path: path.to_owned(), pid });
+            return Err(held(path, &*file));
         }
         let mut lock = Self {
             path: path.to_owned(),
@@ -63,6 +68,9 @@ impl Lock {
             found: None,
             byte: WRITER_BYTE,
             number: random_number(path)?,
+            database: None,
+            instance: None,
+            process: std::process::id(),
         };
         lock.found = lock.take_turn(timeout)?;
         Ok(lock)
@@ -115,8 +123,8 @@ impl Lock {
         let mut tries = 0;
         while !self.try_take(file, byte.clone())? {
             if Instant::now() >= deadline {
-                let pid = self.status()?.map_or(0, |status| status.pid);
-                return Err(Error::TurnHeld { path: self.path.clone(), pid });
+                let (pid, command) = holder(&**file);
+                return Err(Error::TurnHeld { path: self.path.clone(), pid, command });
             }
             tries += 1;
             if tries <= EAGER { yield_now() } else { sleep(pause) }
@@ -126,11 +134,15 @@ impl Lock {
 
     /// Writes that a turn of this handle begins.
     fn begin_turn(&self, file: &Arc<dyn VfsFile>) -> Result<Option<Status>> {
-        let found = read_status(&**file).map_err(Error::io(&self.path, "read"))?;
+        let found = self.own_status(&**file)?;
         let end = found.map_or(Lsn(0), |found| found.end);
         let next = Status { busy: true, end, holder: self.number, ..Status::of_this_process(found) };
         let mut written = self.written()?;
         file.write_at(&encode(&next), 0).map_err(Error::io(&self.path, "write"))?;
+        if let Some(database) = self.database.filter(|_| found.is_none_or(|found| found.holder != self.number)) {
+            let owner = encode_owner(&Owner { database, command: command() });
+            file.write_at(&owner, OWNER).map_err(Error::io(&self.path, "write"))?;
+        }
         if found.is_none_or(|found| found.closed) {
             // Before anything else is written: see the status's `closed`.
             file.sync().map_err(Error::io(&self.path, "sync"))?;
@@ -186,11 +198,11 @@ impl Lock {
     }
 
     fn release(&self, file: &Arc<dyn VfsFile>, byte: Range<u64>) {
-        // If this fails, the byte is free once the file is closed.
-        let _ = file.unlock(byte);
+        unlock(file, byte);
     }
 
     fn shared_file(&self) -> Result<&Arc<dyn VfsFile>> {
+        self.check_process()?;
         self.file.as_ref().filter(|_| self.is_shared()).ok_or(Error::ReadOnly)
     }
 
@@ -208,7 +220,17 @@ struct Place<'f> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let _ = self.file.unlock(self.at..self.at + 1);
+        unlock(self.file, self.at..self.at + 1);
+    }
+}
+
+/// Gives a byte back. One failure must not keep others waiting for as long as this handle lives; after several the
+/// byte is free once the file is closed.
+fn unlock(file: &Arc<dyn VfsFile>, byte: Range<u64>) {
+    for _ in 0..UNLOCK_ATTEMPTS {
+        if file.unlock(byte.clone()).is_ok() {
+            return;
+        }
     }
 }
 

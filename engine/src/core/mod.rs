@@ -17,6 +17,7 @@ pub(crate) mod analysis_worker;
 pub(crate) mod background_task;
 pub(crate) mod changed;
 pub(crate) mod checkpointer;
+pub(crate) mod cut_files;
 pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod known_damage;
@@ -70,6 +71,8 @@ pub struct OpenReport {
     pub skipped: Vec<String>,
     /// The damage of the log. Set only for a database that was opened read-only despite the damage.
     pub damage: Option<String>,
+    /// A sentence if the directory is a copy that no writer opened before this one.
+    pub copied: Option<String>,
 }
 
 impl OpenReport {

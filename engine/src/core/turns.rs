@@ -125,7 +125,11 @@ impl Core {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let pid = std::process::id();
-                return Err(Error::Storage(holotype_storage::Error::TurnHeld { path: self.files.lock(), pid }));
+                return Err(Error::Storage(holotype_storage::Error::TurnHeld {
+                    path: self.files.lock(),
+                    pid,
+                    command: String::new(),
+                }));
             }
             state = self.turns.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -140,6 +144,10 @@ impl Core {
     }
 
     fn leave_turn(&self, pinned: bool) {
+        if self.lock.check_process().is_err() {
+            // The turn is the parent's.
+            return;
+        }
         let mut state = self.turns.state();
         state.users -= 1;
         state.pinned -= u32::from(pinned);

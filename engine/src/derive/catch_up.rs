@@ -12,13 +12,16 @@
 
 use crate::core::turns::{Since, TurnGuard};
 use crate::core::{Core, Writer};
+use crate::derive::merge;
 use crate::derive::open::{MANIFEST_ATTEMPTS, is_superseded_file, open_checkpoint};
 use crate::derive::rebuild_online::{Purpose, rebuild_online};
+use crate::records::tables::{self, ManifestRow};
 use crate::state::State;
 use crate::state::content::{ContentReader, OwnItems};
 use crate::state::replay::replay;
 use crate::{Error, Result};
 use holotype_storage::catalog::Applied;
+use holotype_storage::codec;
 use holotype_storage::log::{Head, Log, Lsn, Transaction, Until};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -42,8 +45,9 @@ impl Core {
         if let Some(detail) = &writer.poisoned {
             return Err(Error::Poisoned { detail: detail.clone() });
         }
-        if turn.is_some() {
-            self.catch_up(&mut writer)?;
+        match turn {
+            Some(_) => self.catch_up(&mut writer)?,
+            None => self.finish_forget(&mut writer)?,
         }
         Ok((turn, writer))
     }
@@ -51,7 +55,8 @@ impl Core {
     /// Applies what others appended. The caller has the turn.
     fn catch_up(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
         let done = match self.turns.since() {
-            Since::Nothing => return Ok(()),
+            // A forget of this handle may have failed to make derived files.
+            Since::Nothing => return self.finish_forget(writer),
             Since::Appended(durable) => match self.follow_others(writer, Until::End(durable)) {
                 // The holder before died, and LOCK is old.
                 Err(Error::Storage(holotype_storage::Error::Damaged(_))) => self.recover(writer, durable),
@@ -64,9 +69,7 @@ impl Core {
         self.log.sync_to(self.log.end())?;
         self.record_durable(writer.state.head);
         self.publish();
-        if writer.state.meta.purged < writer.state.meta.forgets {
-            self.finish_forget(writer)?;
-        }
+        self.finish_forget(writer)?;
         self.turns.caught_up();
         Ok(())
     }
@@ -96,12 +99,17 @@ impl Core {
         writer.tail_records += records;
         writer.tail_bytes += self.log.end().0.saturating_sub(before.0);
         self.adopt(writer, state);
+        self.move_to_newest(writer);
+        Ok(true)
+    }
+
+    /// Moves the state to the newest checkpoint, if there is a reason to and another handle wrote it.
+    pub(crate) fn move_to_newest(&self, writer: &mut Writer) {
         if self.is_newer_checkpoint_wanted(writer)
             && let Some(newest) = self.newest_checkpoint(&writer.state)
         {
             self.adopt_checkpoint(writer, newest);
         }
-        Ok(true)
     }
 
     /// True if the state should move to a newer checkpoint, and no job of this handle builds on the present one.
@@ -169,19 +177,39 @@ impl Core {
         self.throttle.signal_progress();
     }
 
-    /// Makes derived files without forgotten content: whoever forgot it died before.
-    fn finish_forget(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
-        let _maintenance = self.maintain_within(writer)?;
+    /// Makes derived files without forgotten content, if whoever forgot it died or failed before.
+    pub(crate) fn finish_forget(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
         if writer.state.meta.purged >= writer.state.meta.forgets {
             return Ok(());
+        }
+        let maintenance = self.maintain_within(writer)?;
+        if writer.state.meta.purged >= writer.state.meta.forgets {
+            // The files without it are in place already, but those before them may still be there.
+            return if maintenance.moved { self.remove_unnamed(&writer.state) } else { Ok(()) };
         }
         self.files.remove_quarantined()?;
         let state = Arc::clone(&writer.state);
         if let Some(fresh) = rebuild_online(self, writer, &state, Purpose::Forget)? {
-            self.replace(writer, fresh);
+            self.replace(writer, fresh.state);
             self.publish();
+            merge::interrupt(self);
+            fresh.removed?;
         }
         Ok(())
+    }
+}
+
+impl Core {
+    /// Removes derived files that the manifest does not name. The caller has maintenance, and no job of this handle
+    /// writes any.
+    fn remove_unnamed(&self, state: &State) -> Result<()> {
+        let mut keep = Vec::new();
+        for (_, value) in state.scan(tables::MANIFEST, &[])? {
+            let row: ManifestRow = codec::decode(&value)?;
+            keep.push(self.files.of_manifest(&row, self.log.database())?.1);
+        }
+        self.files.remove_other(&keep)?;
+        self.files.sync_dirs()
     }
 }
 

@@ -84,8 +84,18 @@ pub(crate) fn run(core: &Arc<Core>) -> Result<()> {
         // Opening the catalog for writing and closing it again would only make it larger.
         return Ok(());
     }
+    finish_forget(core)?;
     let _maintenance = core.maintain()?;
     run_maintaining(core)
+}
+
+/// Finishes a forget of this exclusive handle whose derived files could not be written.
+fn finish_forget(core: &Arc<Core>) -> Result<()> {
+    let newest = core.published.load();
+    if !core.options.takes_turns() && newest.meta.purged < newest.meta.forgets {
+        drop(core.lock_newest()?);
+    }
+    Ok(())
 }
 
 /// True if the log has what no checkpoint holds, or a damaged segment awaits repair.
@@ -146,7 +156,8 @@ fn write(core: &Core, frozen: &Frozen) -> Result<Written> {
     core.record_durable(state.head);
     let files_writer = DerivedWriter::of(core, state.head);
     let mut changes = ManifestChanges::default();
-    let chunks = files_writer.chunks(&state.attributes, state.bound(), &mut changes)?;
+    // The files that this reads must have been whole until here: what comes from a cut one is not written.
+    let chunks = core.unless_cut(|| files_writer.chunks(&state.attributes, state.bound(), &mut changes))?;
     let mut layers = Vec::new();
     for (place, layer) in (0u32..).zip(&state.layers) {
         let vectors = files_writer.seal_vectors(layer, place, &mut changes)?;

@@ -28,6 +28,7 @@ impl Holotype {
         if core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        core.lock.check_process()?;
         core.refuse_within_transaction()?;
         let (_turn, mut writer) = core.lock_newest()?;
         let _maintenance = core.maintain_within(&mut writer)?;
@@ -36,7 +37,7 @@ impl Holotype {
         let Some(fresh) = rebuild_online(core, &mut writer, &state, Purpose::Compact { before })? else {
             return Ok(CompactReport { before, after: before, skipped: true });
         };
-        core.replace(&mut writer, fresh);
+        core.replace(&mut writer, fresh.state);
         drop(writer);
         core.publish();
         Ok(CompactReport { before, after: core.files.derived_len()?, skipped: false })
@@ -50,6 +51,7 @@ impl Holotype {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        self.core.lock.check_process()?;
         if !self.core.options.takes_turns() {
             self.core.log.seal()?;
             self.core.record_durable(self.core.published.load().head);

@@ -95,7 +95,8 @@ impl Core {
 
     fn pause_until(&self, deadline: Instant) -> Result<()> {
         if Instant::now() >= deadline {
-            return Err(Error::Storage(holotype_storage::Error::TurnHeld { path: self.files.lock(), pid: 0 }));
+            let path = self.files.lock();
+            return Err(Error::Storage(holotype_storage::Error::TurnHeld { path, pid: 0, command: String::new() }));
         }
         std::thread::sleep(PAUSE);
         Ok(())

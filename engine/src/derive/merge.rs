@@ -232,6 +232,14 @@ impl Merge {
         }
     }
 
+    /// True if a program cut one of the files, so that the new one may hold zeros.
+    fn is_cut(&self) -> bool {
+        match &self.sources {
+            Sources::Vectors { segments, .. } => segments.iter().any(|segment| segment.file().is_cut()),
+            Sources::Words(segments) => segments.iter().any(|segment| segment.file().is_cut()),
+        }
+    }
+
     /// The index of a layer with the new segment in place of the merged ones; `None` if it has not all of them.
     fn replace_in(&self, layer: &LayerIndex, merged: &Merged) -> Option<LayerIndex> {
         let mut layer = layer.clone();
@@ -271,6 +279,9 @@ fn publish(
     changes: &mut ManifestChanges,
 ) -> Result<bool> {
     let _turn = core.checkpointer.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    if merge.is_cut() {
+        return Ok(false);
+    }
     let place = merge.place as usize;
     let (catalog, before) = {
         let writer = core.lock_writer();

@@ -37,6 +37,11 @@ use std::time::{Duration, Instant};
 /// How often a reader opens a checkpoint whose files vanish because a writer replaces it.
 pub(crate) const MANIFEST_ATTEMPTS: usize = 100;
 
+/// Told of a directory that is a copy of another one.
+const COPIED: &str = "this directory is a copy of another one with the same database id: what is written here is not \
+                      there, and a witness fits one of them only; `holotype salvage` makes a database with an id of \
+                      its own";
+
 /// The derived files that an opening may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenMode {
@@ -69,7 +74,11 @@ impl RecoveredState {
 
 /// Opens the database in `files`. Returns its parts and the number of records that no checkpoint holds.
 pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Opened, u64)> {
-    let lock = lock(&files, &options)?;
+    let mut lock = lock(&files, &options)?;
+    // A log that cannot be identified is reported below.
+    if let Ok(Some(database)) = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read) {
+        lock.belongs_to(database)?;
+    }
     refuse_after_damage(&files, &options, mode)?;
     let mut opening = Opening::new(&files, &options, mode, &lock)?;
     let witness = Witness::open(&files, &options)?;
@@ -81,6 +90,7 @@ pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Op
     opening.clear_purged(recovered.state())?;
     let mut report = opening.report;
     report.skipped.append(&mut recovered.state().skipped);
+    report.copied = lock.instance().filter(|instance| instance.is_new_copy).map(|_| COPIED.to_owned());
     let replayed = if matches!(recovered, RecoveredState::Rebuilt(_)) { 0 } else { report.replayed };
     let (mut state, catalog, generation) = install(recovered, &files, &options)?;
     let log = Arc::new(log);
@@ -108,7 +118,7 @@ pub(crate) fn lock(files: &Files, options: &Options) -> Result<Lock> {
     let lock = Lock::shared(vfs, &path, options.write_timeout)?;
     while !lock.try_maintenance()? {
         if Instant::now() >= deadline {
-            return Err(Error::Storage(holotype_storage::Error::TurnHeld { path, pid: 0 }));
+            return Err(Error::Storage(holotype_storage::Error::TurnHeld { path, pid: 0, command: String::new() }));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

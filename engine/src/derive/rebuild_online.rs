@@ -49,6 +49,14 @@ pub(crate) enum Purpose {
     Compact { before: u64 },
 }
 
+/// A state on new derived files, which are in place.
+pub(crate) struct OnNewFiles {
+    pub(crate) state: State,
+    /// An error if old files could not be removed. The next opening removes what is left; after a forget the next
+    /// transaction does.
+    pub(crate) removed: Result<()>,
+}
+
 /// Rebuilds the derived files of `state`, the newest, and returns the same state on the new files; `None` if compacting
 /// would not make them smaller.
 pub(crate) fn rebuild_online(
@@ -56,11 +64,11 @@ pub(crate) fn rebuild_online(
     writer: &mut Writer,
     state: &State,
     purpose: Purpose,
-) -> Result<Option<State>> {
+) -> Result<Option<OnNewFiles>> {
     skip_damaged(state, || rebuild_once(core, writer, state, purpose))
 }
 
-fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, purpose: Purpose) -> Result<Option<State>> {
+fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, purpose: Purpose) -> Result<Option<OnNewFiles>> {
     core.log.sync_to(state.head.position)?;
     let mut fresh = from_log(core, state)?;
     // Erasing a record keeps its hash, so the record tree carries over.
@@ -109,10 +117,13 @@ fn rebuild_once(core: &Core, writer: &mut Writer, state: &State, purpose: Purpos
     writer.tail_records = 0;
     writer.tail_bytes = 0;
     writer.rebuild_count += 1;
-    // The next opening removes what cannot be removed now.
-    core.files.remove_other(&keep)?;
-    core.files.sync_dirs()?;
-    Ok(Some(fresh))
+    // From here on the catalog names the new files, so a failure must not lead back to the old ones.
+    let removed = core.files.remove_other(&keep).and_then(|_| core.files.sync_dirs());
+    if removed.is_err() && purpose == Purpose::Forget {
+        // Old files have what was forgotten: the next transaction tries again.
+        fresh.meta.purged = fresh.meta.purged.saturating_sub(1);
+    }
+    Ok(Some(OnNewFiles { state: fresh, removed }))
 }
 
 /// Rows and attributes replayed from the log up to the head of `state`.

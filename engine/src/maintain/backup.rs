@@ -68,6 +68,7 @@ impl Holotype {
 
     fn copy_to(&self, to: &Files, progress: &mut dyn FnMut(u64, u64)) -> Result<BackupReport> {
         let core = &self.core;
+        core.lock.check_process()?;
         let _pin = Lock::pin(core.files.vfs.as_ref(), &core.files.lock())?;
         let mut report = BackupReport { head: Head::default(), bytes: 0, derived: !core.options.read_only };
         if report.derived {

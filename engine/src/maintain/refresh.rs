@@ -36,6 +36,7 @@ impl Holotype {
     /// When files cannot be read or the log is damaged; the state does not change.
     pub fn refresh(&self) -> Result<bool> {
         let core = &self.core;
+        core.lock.check_process()?;
         if core.options.takes_turns() {
             return self.follow_durable();
         }
@@ -44,9 +45,12 @@ impl Holotype {
         }
         let mut writer = core.lock_writer();
         let durable = core.lock.status()?.map_or(Lsn(0), |status| status.durable);
-        if durable <= core.log.end() {
+        // Another process may still have been making files without what it had forgotten, when this one followed.
+        let is_unpurged = writer.state.meta.purged < writer.state.meta.forgets;
+        if durable <= core.log.end() && !is_unpurged {
             return Ok(false);
         }
+        let durable = durable.max(core.log.end());
         let before = writer.state.head.commit;
         let mut state = match self.newer_checkpoint(&writer, durable) {
             Some(state) => {
@@ -59,7 +63,7 @@ impl Holotype {
         let start = state.head.position.0;
         let mut records = self.follow(&mut state, durable)?;
         // The writer's checkpoint after a forget does not contain the forgotten content, but files open here may.
-        if state.meta.forgets > writer.state.meta.forgets
+        if (is_unpurged || state.meta.forgets > writer.state.meta.forgets)
             && let Ok((_, mut purged)) = open_checkpoint(&core.files, &core.options)
             && purged.meta.purged >= state.meta.forgets
         {
@@ -86,7 +90,8 @@ impl Holotype {
         let durable = core.lock.status()?.map_or(Lsn(0), |status| status.durable);
         let patience = Instant::now() + PATIENCE;
         let mut writer = loop {
-            if durable <= core.log.end() {
+            let newest = core.published.load();
+            if durable <= core.log.end() && newest.meta.purged >= newest.meta.forgets {
                 return Ok(false);
             }
             match core.try_lock_writer() {
@@ -98,6 +103,9 @@ impl Holotype {
             }
         };
         let is_new = core.follow_others(&mut writer, Until::Durable(durable))?;
+        if !is_new {
+            core.move_to_newest(&mut writer);
+        }
         drop(writer);
         core.publish();
         Ok(is_new)

@@ -72,6 +72,7 @@ impl Holotype {
         if core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        core.lock.check_process()?;
         let _turn = core.retaining.lock().unwrap_or_else(PoisonError::into_inner);
         let mut report = RetainReport { since, ..RetainReport::default() };
         core.refuse_within_transaction()?;

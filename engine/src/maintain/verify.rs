@@ -101,6 +101,9 @@ impl VerifyReport {
     }
 }
 
+/// So often is a verification repeated that found faults while the database changed.
+const ATTEMPTS: u32 = 4;
+
 /// The relation of an externally stored head to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownHead {
@@ -126,11 +129,46 @@ impl Holotype {
     /// As [`Holotype::verify`], no faster than the options let it.
     ///
     /// # Errors
-    /// As [`Holotype::verify`]; [`Error::Cancelled`].
+    /// As [`Holotype::verify`]; [`Error::Cancelled`]; [`Error::SnapshotForgotten`] if others erase so often that no
+    /// verification ends between two erasures.
     pub fn verify_with(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        let report = verify_all(&self.snapshot(), &mut Pace::new(options), progress)?;
+        self.core.lock.check_process()?;
+        let mut attempt = 1;
+        let report = loop {
+            let (snapshot, since) = (self.snapshot(), self.history_since());
+            let verified = verify_all(&snapshot, &mut Pace::new(options), progress);
+            // Changes by another process may look like faults meanwhile, and are none the next time.
+            if verified.as_ref().is_ok_and(|report| report.faults.is_empty()) || !self.has_moved_on(&snapshot, since) {
+                break verified?;
+            }
+            if attempt == ATTEMPTS {
+                break if self.has_erased(&snapshot, since) { Err(Error::SnapshotForgotten) } else { verified }?;
+            }
+            attempt += 1;
+        };
         self.core.damage.verified(report.log_fault.clone());
         Ok(report)
+    }
+
+    /// True if the database may have changed since the snapshot.
+    fn has_moved_on(&self, snapshot: &Snapshot, since: u64) -> bool {
+        let followed = self.refresh();
+        let newest = self.core.published.load();
+        let is_behind = || {
+            let status = self.core.lock.status().ok().flatten();
+            status.is_some_and(|status| status.durable > self.core.log.end())
+        };
+        followed.is_err() || newest.head != snapshot.state.head || self.has_erased(snapshot, since) || is_behind()
+    }
+
+    /// True if something was forgotten since the snapshot or just before, or history before a later commit than `since`
+    /// cut off.
+    fn has_erased(&self, snapshot: &Snapshot, since: u64) -> bool {
+        let forgets = self.core.published.load().meta.forgets;
+        let meta = &snapshot.state.meta;
+        // Without another writer nobody is about to finish it, and it is a fault.
+        let is_at_it = meta.purged < meta.forgets && self.core.lock.has_other_writer().unwrap_or(true);
+        forgets > meta.forgets || is_at_it || self.history_since() > since
     }
 
     /// Stores in the file `VERIFIED` the segments of the log without a fault, with the present time; and in the file
@@ -208,9 +246,20 @@ pub(crate) fn verify_all(
     verify_catalog(snapshot, pace, &mut report)?;
     verify_segments(snapshot, pace, &mut report)?;
     against_log::verify(snapshot, pace, &mut report)?;
+    verify_forgets(snapshot, &mut report);
     let rollback = "whether the log was rolled back to an older state: compare `holotype head` with one kept elsewhere";
     report.not_checked.push(rollback.to_owned());
     Ok(report)
+}
+
+/// Checks that every forget has ended: the log no longer has the content; derived files may.
+fn verify_forgets(snapshot: &Snapshot, report: &mut VerifyReport) {
+    let meta = &snapshot.state.meta;
+    if meta.purged < meta.forgets {
+        let what = "something was forgotten and erased from the log, but files that were made before still have it; \
+                    the next transaction, or opening for writing, makes them again without it";
+        report.faults.push(Fault { file: "catalog.redb".to_owned(), page: None, offset: None, what: what.to_owned() });
+    }
 }
 
 /// Checks the log itself.

@@ -130,9 +130,9 @@ pub(crate) fn span_in(bytes: &[u8], span: &Span) -> Result<(usize, usize), Strin
                 return Err(format!("bytes {start} to {end} are outside its {}", counted(bytes.len() as u64, "bytes")));
             }
             let (start, end) = (*start as usize, *end as usize);
-            if let Ok(text) = text()
-                && !(text.is_char_boundary(start) && text.is_char_boundary(end))
-            {
+            // A byte of the form 10xxxxxx continues a character, if these bytes are text at all.
+            let is_within = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+            if (is_within(start) || is_within(end)) && text().is_ok() {
                 return Err(format!("bytes {start} to {end} split a character"));
             }
             Ok((start, end))

@@ -38,6 +38,10 @@ impl Snapshot {
     /// cannot be compared because their file is damaged, which is then being made again from the log.
     pub fn nearest(&self, layer: Layer, vector: &[f32], k: usize) -> Result<Vec<(ItemId, f32)>> {
         self.check_not_erased()?;
+        self.core.unless_cut(|| self.nearest_unless_cut(layer, vector, k))
+    }
+
+    fn nearest_unless_cut(&self, layer: Layer, vector: &[f32], k: usize) -> Result<Vec<(ItemId, f32)>> {
         let snapshot = self.metered();
         let state = &snapshot.state;
         let no_space = || {

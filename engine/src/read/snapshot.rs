@@ -227,7 +227,7 @@ impl Snapshot {
 
     /// The attributes of an item, without its content.
     pub fn attributes(&self, id: ItemId) -> Result<ItemAttributes> {
-        ItemAttributes::new(&self.state, id)
+        self.core.unless_cut(|| ItemAttributes::new(&self.state, id))
     }
 
     /// The targets of edges of a type from `from`.

@@ -333,7 +333,7 @@ impl RecallBuilder<'_> {
     /// For an unknown episode, name or profile, and a vector that does not fit the space; [`Error::ReadOnly`] with a
     /// receipt.
     pub fn run(self) -> Result<Answer> {
-        run(self.snapshot, &self.reading()?)
+        self.snapshot.core.unless_cut(|| run(self.snapshot, &self.reading()?))
     }
 
     /// Answers an escalating recall with other roles than the built-in ones.
@@ -341,7 +341,7 @@ impl RecallBuilder<'_> {
     /// # Errors
     /// As [`RecallBuilder::run`]; [`Error::Invalid`] without [`RecallBuilder::escalate`].
     pub fn run_with(self, roles: Roles<'_>) -> Result<Answer> {
-        run_with_roles(self.snapshot, &self.reading()?, roles)
+        self.snapshot.core.unless_cut(|| run_with_roles(self.snapshot, &self.reading()?, roles))
     }
 
     /// Answers the recall with rows as values of Rust, in the order of [`RecallBuilder::returns`].

@@ -76,7 +76,7 @@ pub(crate) enum PointerTarget {
 }
 
 /// A pointer (HELM A.7) as stored: target, field, byte span, BLAKE3 of the span.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
 pub(crate) struct PointerRecord {
     pub(crate) target: PointerTarget,
     /// The field's name; empty for a page.

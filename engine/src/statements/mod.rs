@@ -79,6 +79,7 @@ impl Holotype {
     /// # Errors
     /// As [`Holotype::query`]; [`Error::Limit`], [`Error::Cancelled`].
     pub fn run_within(&self, prepared: &Prepared, params: &Params, limits: &Limits) -> Result<Vec<Output>> {
+        self.core.lock.check_process()?;
         let snapshot = self.snapshot().with_limits(limits);
         let script = prepared.bind(&snapshot, params)?;
         if !script.iter().any(writes) {
@@ -248,6 +249,10 @@ fn writes(statement: &Statement) -> bool {
 /// Runs a reading statement.
 pub(crate) fn read(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {
     let snapshot = &*snapshot.metered();
+    snapshot.core.unless_cut(|| read_unless_cut(snapshot, statement))
+}
+
+fn read_unless_cut(snapshot: &Snapshot, statement: &Statement) -> Result<Output> {
     match statement {
         Statement::Recall(recall) if recall.clauses.receipt.is_some() => Err(Error::ReadOnly),
         Statement::Recall(recall) => Ok(Output::Answer(Box::new(recall::run(snapshot, recall)?))),

@@ -23,7 +23,7 @@ use crate::core::handle::Holotype;
 use crate::core::turns::TurnGuard;
 use crate::core::{Core, Writer};
 use crate::derive::merge;
-use crate::derive::rebuild_online::{Purpose, rebuild_online};
+use crate::derive::rebuild_online::{OnNewFiles, Purpose, rebuild_online};
 use crate::model::edge::Edge;
 use crate::model::item::ItemId;
 use crate::model::pointer::NO_HASH;
@@ -145,7 +145,7 @@ impl Core {
     ) -> Result<()> {
         let made = self.purge(&mut writer, &state);
         let (state, made) = match made {
-            Ok(fresh) => (fresh.unwrap_or(state), Ok(())),
+            Ok(fresh) => fresh.map_or((state, Ok(())), |fresh| (fresh.state, fresh.removed)),
             Err(error) => (state, Err(error)),
         };
         self.analyse_soon(&state);
@@ -159,7 +159,7 @@ impl Core {
     }
 
     /// The state on derived files without what is gone.
-    fn purge(self: &Arc<Self>, writer: &mut Writer, state: &State) -> Result<Option<State>> {
+    fn purge(self: &Arc<Self>, writer: &mut Writer, state: &State) -> Result<Option<OnNewFiles>> {
         let maintenance = self.maintain_within(writer)?;
         // The newest checkpoint was another handle's: the state behind it holds this transaction, too.
         let moved = maintenance.moved.then(|| Arc::clone(&writer.state));

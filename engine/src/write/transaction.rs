@@ -41,7 +41,8 @@ use crate::state::pages::{self, OpenPage};
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
 use holotype_storage::log::{Appended, Draft, Erase};
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, MutexGuard};
 
 /// The maximum length of a key, in bytes.
@@ -101,6 +102,8 @@ pub struct Transaction<'db> {
     erase: Vec<Erase>,
     /// Concepts that this transaction wrote or found, by the words of their names.
     concept_names: HashMap<String, ItemId>,
+    /// The content that was read last: pointers of one item tend to have one target.
+    last_read: RefCell<Option<(ItemId, Content)>>,
     _open: OpenMark,
     /// Dropped after the writer's lock.
     turn: Option<TurnGuard<'db>>,
@@ -139,6 +142,7 @@ impl<'db> Transaction<'db> {
             accepts_generated_keys: false,
             erase: Vec::new(),
             concept_names: HashMap::new(),
+            last_read: RefCell::new(None),
             _open: core.mark_open(),
             turn,
         };
@@ -194,7 +198,17 @@ impl<'db> Transaction<'db> {
     }
 
     pub(crate) fn content(&self, id: ItemId) -> Result<Content> {
-        self.reader().read(&self.state, id)
+        if self.own.contains_key(&id.0) {
+            return self.reader().read(&self.state, id);
+        }
+        if let Some((_, content)) =
+            self.last_read.borrow().as_ref().filter(|(last, _)| *last == id && self.erase.is_empty())
+        {
+            return Ok(content.clone());
+        }
+        let content = self.reader().read(&self.state, id)?;
+        *self.last_read.borrow_mut() = Some((id, content.clone()));
+        Ok(content)
     }
 
     /// The stored vector of an item.
@@ -342,9 +356,10 @@ impl<'db> Transaction<'db> {
             return Err(Error::Invalid(format!("a {} cannot be remembered; use record", recall.kind)));
         }
         let mut pointers = Vec::with_capacity(recall.from.len());
+        let mut seen = HashSet::new();
         for pointer in &recall.from {
             let resolved = self.resolve(pointer)?;
-            if !pointers.contains(&resolved) {
+            if seen.insert(resolved.clone()) {
                 pointers.push(resolved);
             }
         }
@@ -494,6 +509,7 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// Errors of the file system. After a failed write or sync the handle refuses writes; open the database again.
     pub fn commit(mut self, durability: Durability) -> Result<Commit> {
+        self.core.lock.check_process()?;
         if self.is_empty() {
             self.draft.truncate(0);
             self.writer.open_page = self.page;
@@ -571,8 +587,9 @@ fn check_name(what: &str, name: &str) -> Result<()> {
 
 fn check_fields(fields: &[Field]) -> Result<()> {
     let limit = (64 * CHUNK_LEN) as u64;
-    for (index, field) in fields.iter().enumerate() {
-        if field.name.is_empty() || fields[..index].iter().any(|other| other.name == field.name) {
+    let mut seen = HashSet::new();
+    for field in fields {
+        if field.name.is_empty() || !seen.insert(field.name.as_str()) {
             return Err(Error::Invalid(format!("field {:?}: field names must be unique and not empty", field.name)));
         }
         let needed = field.value.bytes().len() as u64;

@@ -217,7 +217,7 @@ fn a_crash_at_any_step_leaves_all_old_or_all_new_vectors_and_the_work_goes_on() 
                 continue;
             }
             old += 1;
-            if step % 5 == 0 {
+            if step % 2 == 0 {
                 let report = database.reembed(&space(), &model(), &small_batches()).unwrap();
                 resumed += report.resumed;
                 check(&database.snapshot(), NEW, &context);

@@ -15,6 +15,7 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const PATH: &str = "/db";
@@ -243,7 +244,7 @@ fn dies_at_any_call(deed: Deed) {
         write(&other, 0, Durability::Sync);
         write(&one, 1, Durability::Sync);
         write(&other, 2, Durability::Flush);
-        sim.fail_at(sim.calls() + call * 3, Failure::Io, true);
+        sim.fail_at(sim.calls() + call, Failure::Io, true);
         let done = deed(&one);
         let was_done = done.is_ok();
         drop(one);
@@ -292,6 +293,17 @@ fn a_handle_that_dies_within_a_forget_leaves_it_to_the_other() {
         let forgotten = one.snapshot().get("1-a")?.map(|item| item.id);
         one.forget(forgotten.as_slice(), &Forget::because("asked")).map(|_| ())
     });
+}
+
+#[test]
+fn a_handle_that_dies_within_a_seal_or_its_closing_leaves_both_to_the_other() {
+    dies_at_any_call(Holotype::seal);
+    dies_at_any_call(|one| one.clone().close());
+}
+
+#[test]
+fn a_handle_that_dies_within_a_retention_leaves_it_to_the_other() {
+    dies_at_any_call(|one| one.retain(2, None).map(|_| ()));
 }
 
 #[test]
@@ -387,6 +399,54 @@ proptest! {
             drop(handle.begin().unwrap());
         }
         check(&vfs, handles);
+    }
+}
+
+/// Verifying beside another handle that forgets, compacts, retains and checkpoints finds no fault: it may say that what
+/// it looks at was forgotten meanwhile.
+#[test]
+fn verifying_beside_a_forget_of_another_handle_finds_no_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("several.holo");
+    let one = Holotype::create(&path, to_create()).unwrap();
+    let other = Holotype::open(&path, options()).unwrap();
+    let reader = Holotype::open(&path, Options { read_only: true, ..options() }).unwrap();
+    (0..12).for_each(|number| write(&one, number, Durability::Sync));
+    let done = AtomicBool::new(false);
+    let verified = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for handle in [&other, &reader] {
+            let (done, verified) = (&done, &verified);
+            scope.spawn(move || {
+                while !done.load(Ordering::SeqCst) {
+                    handle.refresh().unwrap();
+                    match handle.verify(&mut |_, _| {}) {
+                        Ok(report) => assert_eq!(report.faults, Vec::new()),
+                        Err(error) => assert_eq!(error.code(), "snapshot-forgotten", "{error}"),
+                    }
+                    verified.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        for number in 12..36 {
+            write(&one, number, Durability::Sync);
+            let id = one.snapshot().get(&format!("{}-a", number - 10)).unwrap().unwrap().id;
+            one.forget(&[id], &Forget::because("asked")).unwrap();
+            match number % 6 {
+                0 => one.checkpoint().unwrap(),
+                2 => drop(one.compact().unwrap()),
+                4 => drop(one.retain(u64::from(one.snapshot().len()) / 4, None).unwrap()),
+                _ => {}
+            }
+        }
+        while verified.load(Ordering::SeqCst) < 4 {
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    for handle in [&one, &other, &reader] {
+        handle.refresh().unwrap();
+        assert_eq!(faults(handle), Vec::<String>::new());
     }
 }
 

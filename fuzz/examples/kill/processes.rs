@@ -7,7 +7,7 @@
 //! 1. Nothing acknowledged is lost: the traces 1 to n of each writer are there, n at least the last acknowledged.
 //! 2. Order is kept: a writer's traces stand in the order of their numbers.
 //! 3. Nobody sees half a transaction: the number of items is even.
-//! 4. Nobody starves: the longest wait for a commit is reported.
+//! 4. Nobody starves: the longest wait for a commit is reported, and how often the program gave up and tried again.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ use holotype_fuzz::explore::Random;
 
 use crate::Arguments;
 
+/// The program says this when its turn does not come in time.
+const REFUSED: &str = "did not give back its turn";
+
 /// The writers with the program, then those with the library, then the readers.
 const PROGRAMS: u64 = 4;
 const WRITERS: u64 = 8;
@@ -31,7 +34,8 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 fn options() -> Options {
-    Options { page_size: 4096, checkpoint_records: 300, background_threads: 1, ..Options::shared() }
+    let write_timeout = Duration::from_secs(60);
+    Options { page_size: 4096, checkpoint_records: 300, background_threads: 1, write_timeout, ..Options::shared() }
 }
 
 fn key(writer: u64, number: u64, part: &str) -> String {
@@ -123,6 +127,8 @@ struct Run<'a> {
     commits: [AtomicU64; 2],
     longest_us: [AtomicU64; 2],
     kills: AtomicU64,
+    /// Transactions of the program that waited too long for their turn, and were tried again.
+    refused: AtomicU64,
     failed: AtomicBool,
     failures: Mutex<Vec<String>>,
 }
@@ -143,6 +149,7 @@ pub(crate) fn parent(arguments: &Arguments, seconds: u64) -> Result<(), String> 
         commits: Default::default(),
         longest_us: Default::default(),
         kills: AtomicU64::new(0),
+        refused: AtomicU64::new(0),
         failed: AtomicBool::new(false),
         failures: Mutex::default(),
     };
@@ -167,7 +174,7 @@ pub(crate) fn parent(arguments: &Arguments, seconds: u64) -> Result<(), String> 
     println!(
         concat!(
             r#"{{"kill":{{"processes":{},"seconds":{},"kills":{},"program_commits":{},"library_commits":{},"#,
-            r#""program_longest_ms":{},"library_longest_ms":{}}}}}"#
+            r#""program_longest_ms":{},"library_longest_ms":{},"refused":{}}}}}"#
         ),
         PROCESSES,
         seconds,
@@ -176,6 +183,7 @@ pub(crate) fn parent(arguments: &Arguments, seconds: u64) -> Result<(), String> 
         figure(&run.commits, 1),
         figure(&run.longest_us, 0) / 1000,
         figure(&run.longest_us, 1) / 1000,
+        run.refused.load(Ordering::Relaxed),
     );
     Ok(())
 }
@@ -194,8 +202,8 @@ impl Run<'_> {
     fn programs(&self, writer: u64, seed: u64) -> Result<(), String> {
         let mut random = Random(seed);
         let mut number = 1;
+        let mut began = Instant::now();
         while !self.is_over() {
-            let started = Instant::now();
             let mut child = Command::new(&self.cli)
                 .args(["import".as_ref(), self.path.as_os_str(), "-".as_ref()])
                 .stdin(Stdio::piped())
@@ -214,16 +222,23 @@ impl Run<'_> {
             if random.below(4) == 0 {
                 std::thread::sleep(Duration::from_micros(random.below(60_000)));
                 self.kill(&mut child)?;
+                began = Instant::now();
                 // It may be there or not; the next one finds it the same or writes it.
                 continue;
             }
             let output = child.wait_with_output().map_err(said)?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            if !output.status.success() && said.contains(REFUSED) {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
             if !output.status.success() {
-                return Err(format!("the program failed: {}", String::from_utf8_lossy(&output.stderr)));
+                return Err(format!("the program failed: {said}"));
             }
             self.acknowledged[writer as usize].store(number, Ordering::Relaxed);
-            self.note(0, started.elapsed().as_micros() as u64);
+            self.note(0, began.elapsed().as_micros() as u64);
             number += 1;
+            began = Instant::now();
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions};
+use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions, Transaction, Until};
 use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs as _};
 use holotype_storage::{Error, NewRecord, RecoveryReport};
 
@@ -16,7 +16,7 @@ const PAGE: u64 = 4096;
 /// segments, one without records.
 const APPENDS: [&[usize]; 5] = [&[10], &[3000, 700, 600], &[6000], &[2500; 5], &[]];
 
-const STEPS: [&str; 13] = [
+const STEPS: [&str; 14] = [
     "append",
     "append over a page",
     "append a run",
@@ -30,12 +30,15 @@ const STEPS: [&str; 13] = [
     "crash and lose",
     "fail and open",
     "fail to create and open",
+    "another handle appends",
 ];
 
 /// As the first step, fails a call of the log's creation, or that call and all later ones. As a later step it is
 /// [`REOPEN`], since the log already exists.
 const CREATION: usize = 12;
 const REOPEN: usize = 8;
+/// Two handles take turns: the second appends behind the first, which takes over behind the second.
+const HAND_OVER: usize = 13;
 
 /// A bound of the calls that create a log, the last of which syncs the directory.
 const CREATION_CALLS: u64 = 13;
@@ -81,6 +84,7 @@ impl Subject for LogSubject {
             steps(&[(11, 32), (11, 44), (3, 1)]),
             steps(&[(12, 23), (0, 1)]),
             steps(&[(12, 23), (0, 1), (3, 1)]),
+            steps(&[(0, 0), (13, 3), (3, 1), (13, 0), (0, 1)]),
         ]
     }
 
@@ -229,6 +233,11 @@ fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Resul
             leg.promise(progress(found, report.closed));
             Ok((log, None))
         }
+        HAND_OVER => {
+            drop(log);
+            let log = hand_over(world, leg, step)?;
+            Ok((log, None))
+        }
         11 => {
             // A short append writes in its first call and syncs in its second; a long one also prepares a segment.
             let lens = APPENDS[if step.salt % 2 == 1 { 0 } else { 3 }];
@@ -257,6 +266,39 @@ fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Resul
     }
 }
 
+/// Another handle has the turn for a transaction that it does not sync; then the first one takes over and syncs.
+fn hand_over(world: World<'_>, leg: &mut Leg<Written>, step: Step) -> Result<Log, String> {
+    let said = |error: Error| error.to_string();
+    let failed = |opening| match opening {
+        Opening::Failed(why) => why,
+        Opening::NoLog => "there is no log".to_owned(),
+    };
+    let options = OpenOptions { limits: limits(), shared: true, ..OpenOptions::default() };
+    let (log, ..) = opened_with(world, &leg.disk, &leg.truth, &options).map_err(failed)?;
+    // LOCK tells a handle what is durable; without that it renews a log in which nothing proves it.
+    let options = OpenOptions { durable_hint: Some(log.durable()), ..options };
+    let (other, report, found) = opened_with(world, &leg.disk, &leg.truth, &options).map_err(failed)?;
+    leg.promise(progress(found, report.closed));
+    let new = records(u64::from(found) ^ (step.salt << 8), APPENDS[step.salt as usize % APPENDS.len()]);
+    other.append(&new, 1).map_err(said)?;
+    other.flush().map_err(said)?;
+    let durable = other.durable();
+    drop(other);
+    leg.truth.transactions.push(Arc::clone(&new));
+    let mut taken = Vec::new();
+    let mut take = |transaction: Transaction| -> Result<(), Error> {
+        taken.extend(transaction.records.into_iter().map(|record| (record.kind, record.payload)));
+        Ok(())
+    };
+    log.take_over(Until::End(durable), &mut take).map_err(said)?;
+    if !taken.iter().map(|(kind, payload)| (*kind, payload)).eq(new.iter().map(|new| (new.kind, &new.payload))) {
+        return Err("what was taken over is not what the other handle appended".to_owned());
+    }
+    log.sync_to(log.end()).map_err(said)?;
+    leg.promise(progress(leg.truth.transactions.len() as u32, false));
+    Ok(log)
+}
+
 /// Opens the disk of a run segment after a crash, and continues on it.
 fn next_leg(world: World<'_>, leg: &Leg<Written>, disk: SimVfs) -> Result<(Log, Option<Leg<Written>>), String> {
     let (log, report, found) = reopened(world, &disk, &leg.truth)?;
@@ -282,10 +324,19 @@ fn reopened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, Re
 
 /// Opens the log, compares each transaction with what was written, and counts them.
 fn opened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, RecoveryReport, u32), Opening> {
-    let options = OpenOptions { limits: limits(), ..OpenOptions::default() };
+    opened_with(world, disk, truth, &OpenOptions { limits: limits(), ..OpenOptions::default() })
+}
+
+/// The same with these options.
+fn opened_with(
+    world: World<'_>,
+    disk: &SimVfs,
+    truth: &Written,
+    options: &OpenOptions,
+) -> Result<(Log, RecoveryReport, u32), Opening> {
     let mut found = 0_u32;
     let mut altered = None;
-    let opened = Log::open(world(disk), Path::new(DIR), None, &options, &mut |transaction| {
+    let opened = Log::open(world(disk), Path::new(DIR), None, options, &mut |transaction| {
         let written = truth.transactions.get(found as usize);
         let same = written.is_some_and(|written| {
             transaction.records.len() == written.len()

@@ -27,6 +27,7 @@
 pub mod catalog;
 pub mod engine;
 pub mod log;
+pub mod rules;
 pub mod sabotage;
 
 use std::collections::{HashMap, HashSet};

@@ -4,6 +4,7 @@
 use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
+use holotype_fuzz::explore::rules::Rule;
 use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Subject, drawn, sequences};
 
 /// Every step alone, and some drawn sequences.
@@ -40,4 +41,13 @@ fn the_database_keeps_its_promises() {
     let limits = Limits { states_of_point: 4, states_of_recovery: 2, recoveries: 16, only_last_step: false };
     let counts = explore(&EngineSubject, 2, limits);
     assert!(counts.states > 500, "{counts:?}");
+}
+
+/// Each rule of trust holds, and something notices where it does not.
+#[test]
+fn a_broken_rule_of_trust_is_noticed() {
+    for rule in Rule::ALL {
+        assert_eq!(rule.tell(false), Ok(()), "{rule:?}");
+        assert!(rule.tell(true).is_err(), "nothing notices that {rule:?} is broken");
+    }
 }

@@ -2,5 +2,6 @@
 //! of the build.
 
 mod explorer;
+mod rot;
 mod targets;
 mod workspace;

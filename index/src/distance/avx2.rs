@@ -147,6 +147,33 @@ float_kernel!(l2_f32_i8, i8, scalar::l2_f32_i8, |sum, x, y, scale| {
     _mm256_fmadd_ps(d, d, sum)
 });
 
+/// The dot product. Magnitudes of `b` times signed components of `a`, which is at least -127: then the sum of two
+/// products fits 16 bits, and 32 pairs are multiplied at once.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
+    let n = a.len().min(b.len());
+    let (pa, pb) = (a.as_ptr(), b.as_ptr());
+    let ones = _mm256_set1_epi16(1);
+    let products = |at: usize| {
+        // SAFETY: callers see to it that 32 components from `at` on are within both slices.
+        let (x, y) = unsafe { (_mm256_loadu_si256(pa.add(at).cast()), _mm256_loadu_si256(pb.add(at).cast())) };
+        _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(y), _mm256_sign_epi8(x, y)), ones)
+    };
+    let mut sums = [_mm256_setzero_si256(); 2];
+    let mut i = 0;
+    while i + 64 <= n {
+        sums[0] = _mm256_add_epi32(sums[0], products(i));
+        sums[1] = _mm256_add_epi32(sums[1], products(i + 32));
+        i += 64;
+    }
+    if i + 32 <= n {
+        sums[0] = _mm256_add_epi32(sums[0], products(i));
+        i += 32;
+    }
+    sum_epi32(_mm256_add_epi32(sums[0], sums[1])) + scalar::dot_i8(&a[i..n], &b[i..n])
+}
+
 macro_rules! code_kernel {
     ($name:ident, $rest:expr, |$x:ident, $y:ident| $step:expr) => {
         #[inline]
@@ -179,7 +206,6 @@ macro_rules! code_kernel {
     };
 }
 
-code_kernel!(dot_i8, scalar::dot_i8, |x, y| _mm256_madd_epi16(x, y));
 code_kernel!(l2_i8, scalar::l2_i8, |x, y| {
     let d = _mm256_sub_epi16(x, y);
     _mm256_madd_epi16(d, d)

@@ -152,6 +152,9 @@ impl VectorSegment {
     /// # Errors
     /// [`Error::Corrupt`] with the position of the damage.
     pub fn damage(&self) -> Result<()> {
+        if self.file.is_cut() {
+            return Err(Error::corrupt("file", 0, "it was cut while it was in use"));
+        }
         self.guards().try_for_each(Guard::damage)
     }
 

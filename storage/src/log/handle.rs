@@ -374,7 +374,8 @@ impl Log {
         progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
     ) -> Result<VerifyReport, E> {
         let limit = if self.damage.is_some() { u64::MAX } else { self.group.written() };
-        let end_now = || self.writer().ok().map(|_idle| self.group.written());
+        // Other handles may append behind this one's end while it does not have the turn.
+        let end_now = || self.writer().ok().filter(|idle| !idle.is_shared()).map(|_idle| self.group.written());
         let (segments, missing) = self.reopen_segments()?;
         let mut report = verify::verify(&self.geometry, segments, limit, &end_now, progress)?;
         missing.into_iter().chain(self.damage.clone()).for_each(|damage| report.add(damage));

@@ -69,6 +69,10 @@ impl Preparer {
         Self { vfs, dir: dir.to_owned(), ready, worker: None, asked: false, shared: false }
     }
 
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
+    }
+
     /// Prepares nothing ahead from now on.
     pub(crate) fn share(&mut self) {
         self.shared = true;

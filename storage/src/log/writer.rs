@@ -120,6 +120,11 @@ impl Writer {
         (self.tip, self.segment, self.file) = (tip, segment, file);
     }
 
+    /// True if other handles append to the log, too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.preparer.is_shared()
+    }
+
     /// Prepares no segment ahead of its use from now on.
     pub(crate) fn share(&mut self) {
         self.preparer.share();

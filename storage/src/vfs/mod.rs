@@ -11,7 +11,8 @@
 //! 4. A removed file stays readable through existing handles and mappings.
 //! 5. Locks belong to the handle that took them, conflict with every other handle in this or another process, and end
 //!    with the handle. They are advisory and may lie past the end of the file.
-//! 6. A [`Mapping`] starts on a 64-byte boundary. Only files that are never written or shortened again may be mapped.
+//! 6. A [`Mapping`] starts on a 64-byte boundary. Only files that are never written or shortened again may be mapped;
+//!    where another program does so nevertheless, lost pages read as zeros and [`Mapping::is_cut`] says so.
 //! 7. `open` and `map` refuse a symbolic link as the last component of a path. Directories above may be links;
 //!    [`refuse_symlink`] checks those inside a database.
 
@@ -25,7 +26,8 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-pub use os::{OsVfs, UmaskVfs};
+pub use crate::instance::Inode;
+pub use os::{OsVfs, UmaskVfs, cut_count, cut_files};
 pub use sim::{Crash, CrashStates, Failure, Operation, Replay, SimVfs};
 
 /// The alignment of a mapping's first byte, on which layouts of mapped files rely.
@@ -161,6 +163,14 @@ pub trait VfsFile: Send + Sync + Debug {
     /// Any error of the file system.
     fn len(&self) -> io::Result<u64>;
 
+    /// The identity of the file in its file system, which a copy does not have; `None` where there is none.
+    ///
+    /// # Errors
+    /// Any error of the file system.
+    fn inode(&self) -> io::Result<Option<Inode>> {
+        Ok(None)
+    }
+
     /// Truncates the file or extends it with zeros.
     ///
     /// # Errors
@@ -234,6 +244,16 @@ impl Mapping {
             && !range.is_empty()
         {
             file.will_need(range);
+        }
+    }
+
+    /// True if bytes of the file could not be read any more and count as zeros, because another program cut the file or
+    /// its disk failed.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        match &self.inner {
+            Inner::Mapped(file) => file.is_cut(),
+            Inner::Owned { .. } => false,
         }
     }
 

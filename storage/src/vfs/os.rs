@@ -7,15 +7,19 @@
 //!   pipe: a user who may write to a database directory cannot make this process overwrite a file elsewhere, or hang.
 //! - New files have mode 0600 and new directories 0700: memories are private. [`UmaskVfs`] leaves the modes to the
 //!   umask.
-//! - The two `unsafe` blocks of this crate map a file and release mapped pages.
+//! - A mapped file that another program cuts does not end the process ([`bus_error`]).
+//! - The `unsafe` blocks of this crate map a file, release mapped pages, and handle the signal of a cut file.
 #![allow(unsafe_code)]
+
+mod bus_error;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::ops::{Bound, Deref, Range};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use memmap2::{Advice, Mmap, MmapOptions, UncheckedAdvice};
 use redb::backends::FileBackend;
@@ -23,8 +27,11 @@ use redb::{BackendError, StorageBackend};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+pub use self::bus_error::{cut_count, cut_files};
+
+use self::bus_error::Watched;
 use super::io_retry::{read_whole, repeated, write_whole};
-use super::{LockKind, Mapping, OpenMode, Vfs, VfsFile};
+use super::{Inode, LockKind, Mapping, OpenMode, Vfs, VfsFile};
 
 /// The operating system's files. Only the user may access files that it creates.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,7 +155,8 @@ impl Vfs for OsVfs {
         // only immutable derived files are mapped, files that are written under another name, renamed into place, and
         // from then on only ever removed, never written or shortened.
         let map = unsafe { MmapOptions::new().len(len).map(&file)? };
-        Ok(Mapping::from_mapped(MappedFile { map }))
+        let watched = Watched::new(path, map.as_ptr() as usize, len);
+        Ok(Mapping::from_mapped(MappedFile { watched, map }))
     }
 
     fn is_symlink(&self, path: &Path) -> io::Result<bool> {
@@ -228,10 +236,16 @@ fn open_no_follow(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 
 /// A mapped file of at least one byte. It starts at a page boundary, which satisfies the guaranteed alignment.
 pub(super) struct MappedFile {
+    /// Declared first, so dropped first: see invariant 2 of [`bus_error`].
+    watched: Watched,
     map: Mmap,
 }
 
 impl MappedFile {
+    pub(super) fn is_cut(&self) -> bool {
+        self.watched.is_cut()
+    }
+
     pub(super) fn will_need(&self, range: Range<usize>) {
         let range = self.within(range);
         let _ = self.map.advise_range(Advice::WillNeed, range.start, range.len());
@@ -240,7 +254,7 @@ impl MappedFile {
     pub(super) fn advise_dont_need(&self, range: Range<usize>) {
         let range = self.within(range);
         // SAFETY: this must not change the content of memory. A shared mapping reloads released pages from the file,
-        // and the file never changes, which the callers of `map` uphold.
+        // and the file never changes, which the callers of `map` uphold; zeros that replaced a lost page stay zeros.
         let _ = unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
     }
 
@@ -275,6 +289,13 @@ impl VfsFile for OsFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn inode(&self) -> io::Result<Option<Inode>> {
+        let found = self.file.metadata()?;
+        let since_1970 = found.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+        let created_us = since_1970.and_then(|time| i64::try_from(time.as_micros()).ok()).unwrap_or(0);
+        Ok(Some(Inode { number: found.ino(), created_us }))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -661,6 +661,7 @@ impl State {
         self.objections.extend(audit::objection(&self.disk, file, &operation));
         self.disk.apply(file, &operation);
         let tag = self.tagger.as_ref().map_or(0, |tagger| tagger.tag(&operation));
-        self.history.push(Change { file, tag, operation });
+        let call = self.calls.saturating_sub(1);
+        self.history.push(Change { file, tag, call, operation });
     }
 }

@@ -177,7 +177,9 @@ fn a_database_that_another_process_writes_to() {
     let holder = Holotype::open(place.path("memory.holo"), Options::default()).unwrap();
     let run = place.run(&["query", "memory.holo", "mark 't1' failed because 'no'"]);
     assert_eq!((run.status, run.stdout.as_str()), (3, ""), "{run:#?}");
-    assert!(run.stderr.contains(&format!("process {} has the database open", std::process::id())), "{run:#?}");
+    let (command, pid) = (std::env::args().next().unwrap(), std::process::id());
+    let command = command.rsplit('/').next().unwrap();
+    assert!(run.stderr.contains(&format!("process {pid} ({command}) has the database open")), "{run:#?}");
     let error = place.run(&["import", "memory.holo", "trip.jsonl", "--format", "json"]).error();
     assert_eq!(error["code"], "locked", "{error}");
     place.run(&["query", "memory.holo", "count items"]).ok();

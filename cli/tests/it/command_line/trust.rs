@@ -123,3 +123,26 @@ fn no_stored_text_key_or_message_reaches_the_terminal_to_be_obeyed() {
     assert!(checked.stdout.contains("turned"), "{checked:#?}");
     assert_plain(&checked);
 }
+
+/// A copy has the same database id; nothing told the two apart.
+#[test]
+fn a_copied_directory_says_so_once() {
+    let place = Place::new();
+    place.run(&["create", "memory.holo"]).ok();
+    let (one, other) = (place.path("memory.holo"), place.path("copy.holo"));
+    std::fs::create_dir_all(other.join("log")).unwrap();
+    for name in ["LOCK", "catalog.redb", "log/0000000001.log"] {
+        std::fs::copy(one.join(name), other.join(name)).unwrap();
+    }
+    let told = |database: &'static str, statement: &'static str| {
+        let ran = place.run(&["query", database, statement]);
+        assert_eq!(ran.status, 0, "{ran:#?}");
+        ran.stderr.contains("this directory is a copy of another one with the same database id")
+    };
+    assert!(told("copy.holo", "count traces"));
+    assert!(told("copy.holo", "record turn 'here' in episode 'e'"));
+    assert!(!told("copy.holo", "record turn 'here' in episode 'e'"));
+    assert!(!told("memory.holo", "record turn 'there' in episode 'e'"));
+    std::fs::rename(&one, place.path("renamed.holo")).unwrap();
+    assert!(!told("renamed.holo", "record turn 'there' in episode 'e'"));
+}

@@ -18,6 +18,7 @@ use crate::records::tables;
 use crate::state::content::Content;
 use crate::write::transaction::Transaction;
 use crate::{Edge, ItemId, Kind, Origin, Result, Source, Status};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -149,31 +150,90 @@ impl Stored {
     /// The line's pointers must be original or present pointers of the item, and must include all that are both.
     fn differing_pointer(&self, transaction: &mut Transaction<'_>, line: &[Pointer]) -> Result<Option<Difference>> {
         let written = &self.record().from;
-        let kept: Vec<&PointerRecord> = written.iter().filter(|pointer| self.pointers.contains(pointer)).collect();
-        let mut seen = vec![false; kept.len()];
+        let present: HashSet<&PointerRecord> = self.pointers.iter().collect();
+        let kept: HashSet<&PointerRecord> = written.iter().filter(|pointer| present.contains(pointer)).collect();
+        let stored = PointersByPlace::new(self.pointers.iter().chain(written));
+        let mut seen = HashSet::new();
         for (position, pointer) in line.iter().enumerate() {
-            let mut held = false;
-            for stored in self.pointers.iter().chain(written) {
-                if same_pointer(transaction, pointer, stored)? {
-                    held = true;
-                    for (seen, kept) in seen.iter_mut().zip(&kept) {
-                        *seen |= *kept == stored;
-                    }
-                }
-            }
-            if !held {
+            let held = stored.same_as(transaction, pointer)?;
+            if held.is_empty() {
                 let path = vec!["recall".to_owned(), "from".to_owned(), position.to_string()];
                 let stored = counted(self.pointers.len() as u64, "other pointers");
                 return Ok(Some(Difference { path, stored, given: format!("one to '{}'", pointer.target()) }));
             }
+            seen.extend(held.into_iter().filter(|held| kept.contains(held)));
         }
-        let found = seen.iter().filter(|seen| **seen).count();
-        Ok((found < seen.len()).then(|| Difference {
+        Ok((seen.len() < kept.len()).then(|| Difference {
             path: vec!["recall".to_owned(), "from".to_owned()],
-            stored: counted(seen.len() as u64, "pointers"),
-            given: format!("{found} of them"),
+            stored: counted(kept.len() as u64, "pointers"),
+            given: format!("{} of them", seen.len()),
         }))
     }
+}
+
+/// The pointers of an item, found by what a line says of one: comparing each with each would take quadratic time.
+struct PointersByPlace<'p> {
+    all: Vec<&'p PointerRecord>,
+    by_place: HashMap<(PointerTarget, &'p str, u64, u64), Vec<&'p PointerRecord>>,
+}
+
+impl<'p> PointersByPlace<'p> {
+    fn new(pointers: impl Iterator<Item = &'p PointerRecord>) -> Self {
+        let mut seen = HashSet::new();
+        let all: Vec<_> = pointers.filter(|pointer| seen.insert(*pointer)).collect();
+        let mut by_place: HashMap<_, Vec<_>> = HashMap::new();
+        for pointer in &all {
+            let place = (pointer.target, pointer.field.as_str(), pointer.start, pointer.end);
+            by_place.entry(place).or_default().push(*pointer);
+        }
+        Self { all, by_place }
+    }
+
+    /// Those that a line's pointer equals. A key means the item that has it now, or else the one that had it when the
+    /// pointer was stored.
+    fn same_as(&self, transaction: &mut Transaction<'_>, line: &Pointer) -> Result<Vec<&'p PointerRecord>> {
+        let here = place(transaction, line)?
+            .and_then(|(target, field, start, end)| self.by_place.get(&(target, field, start, end)).cloned());
+        let here = here.map(|here| same(transaction, line, &here)).transpose()?.unwrap_or_default();
+        if here.is_empty() { same(transaction, line, &self.all) } else { Ok(here) }
+    }
+}
+
+fn same<'p>(
+    transaction: &mut Transaction<'_>,
+    line: &Pointer,
+    stored: &[&'p PointerRecord],
+) -> Result<Vec<&'p PointerRecord>> {
+    let mut found = Vec::new();
+    for stored in stored {
+        if same_pointer(transaction, line, stored)? {
+            found.push(*stored);
+        }
+    }
+    Ok(found)
+}
+
+/// The place that a line's pointer names, if its key is one of the present.
+fn place<'l>(
+    transaction: &mut Transaction<'_>,
+    line: &'l Pointer,
+) -> Result<Option<(PointerTarget, &'l str, u64, u64)>> {
+    Ok(match line {
+        Pointer::Page { page, .. } => {
+            transaction.state()?.page_number(page)?.map(|number| (PointerTarget::Page(number), "", 0, 0))
+        }
+        Pointer::Field { key, field, span, .. } => {
+            let Some(item) = transaction.state()?.item_by_key(key)? else { return Ok(None) };
+            let target = PointerTarget::Item(item.0);
+            match span {
+                Some(Span { start, end, unit: Unit::Bytes }) => Some((target, field, *start, *end)),
+                _ => {
+                    let found = resolve::resolve(&super::items::pointer(line), item, &transaction.content(item)?);
+                    found.ok().map(|found| (target, field.as_str(), found.start, found.end))
+                }
+            }
+        }
+    })
 }
 
 /// True if an item has or had this key.

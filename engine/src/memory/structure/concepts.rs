@@ -1,7 +1,7 @@
 //! Concepts of a text, found without a model: names, codes, years and quoted titles, verbatim.
 //!
-//! A *name* is a run of capitalised words, which may hold small words inside (`Ruler of the Sea`); one that only begins
-//! a sentence is a name if it stands elsewhere too, or is followed by another capitalised word. A *code* has letters
+//! A *name* is a run of capitalised words, which may hold small words inside (`Ruler of the Sea`); one word that only
+//! begins a sentence is a name if it stands elsewhere too, or can be the subject of the sentence. A *code* has letters
 //! and digits (`UA123`). A *title* stands in double quotes. A year is a number of four digits.
 //!
 //! A name that the text gives as another name of the one before it is an alias: both are one concept, divided by `|`,
@@ -58,6 +58,14 @@ fn is_opener(word: &str) -> bool {
     OPENERS.contains(&word.to_lowercase().as_str())
 }
 
+/// True if a word that begins a sentence can be the name it is about: a word in lower case follows, and it ends unlike
+/// adverbs, participles and nouns of actions do.
+fn is_subject(word: &str, next: Option<&Word<'_>>) -> bool {
+    const ENDINGS: [&str; 8] = ["ly", "ed", "ing", "ion", "ous", "ful", "ment", "ness"];
+    let goes_on = next.is_some_and(|next| !next.begins_sentence && next.text.starts_with(char::is_lowercase));
+    goes_on && word.chars().count() > 3 && !ENDINGS.iter().any(|ending| word.ends_with(ending))
+}
+
 fn is_capitalised(word: &str) -> bool {
     word.starts_with(char::is_uppercase)
 }
@@ -112,9 +120,11 @@ pub fn concepts_of(text: &str) -> Vec<String> {
             (words.get(first + skipped).filter(|_| first + skipped <= last), words.get(last))
         {
             let alone = first + skipped == last;
+            let is_known =
+                inside.contains(from.text) || is_code(from.text) || is_subject(from.text, words.get(last + 1));
             let is_name = is_capitalised(from.text)
                 && !(alone && (is_opener(from.text) || from.text.chars().count() < 2))
-                && (!alone || !from.begins_sentence || inside.contains(from.text) || is_code(from.text));
+                && (!alone || !from.begins_sentence || is_known);
             if is_name {
                 found.push((from.start, text[from.start..to.start + to.text.len()].to_owned()));
             }
@@ -205,7 +215,11 @@ mod tests {
             ["Thinking Out Loud", "UA123", "Battle of Stones River"]
         );
         assert_eq!(concepts_of("Peter Pan was written by J. M. Barrie's friend."), ["Peter Pan", "J. M. Barrie"]);
-        assert_eq!(concepts_of("Nothing here names a thing. Then it ends."), [""; 0]);
+        assert_eq!(concepts_of("Originally it was red. Then it ends. Sold in 3 sizes. Music!"), [""; 0]);
+        assert_eq!(
+            concepts_of("Quilmor was started by Jolun. Benfi resides at Gulu."),
+            ["Quilmor", "Jolun", "Benfi", "Gulu"]
+        );
         assert_eq!(concepts_of("In Bergen and Oslo it is cold."), ["Bergen", "Oslo"]);
         assert_eq!(
             concepts_of("The Velmora, also known as Old Bay, lies far. Old Bay is old. It is \"Big Rock\" (aka Tam)."),

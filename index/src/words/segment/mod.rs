@@ -312,7 +312,7 @@ impl WordSegment {
 
     /// Returns true if any query so far met damage.
     pub fn is_damaged(&self) -> bool {
-        self.damaged.load(Ordering::Relaxed)
+        self.damaged.load(Ordering::Relaxed) || self.file.is_cut()
     }
 
     /// Its file.

@@ -13,6 +13,8 @@ pub(super) struct Change {
     pub(super) file: usize,
     /// The tag from [`SimVfs::tag_changes`], or 0.
     pub(super) tag: u64,
+    /// The number of the call that made it.
+    pub(super) call: u64,
     pub(super) operation: Operation,
 }
 
@@ -43,6 +45,12 @@ impl SimVfs {
     #[must_use]
     pub fn history_len(&self) -> usize {
         self.state().history.len()
+    }
+
+    /// The numbers of the calls that changed something, in order: see [`SimVfs::calls`].
+    #[must_use]
+    pub fn changing_calls(&self) -> Vec<u64> {
+        self.state().history.iter().map(|change| change.call).collect()
     }
 
     /// Tags every change from now on. `tagger` runs in the thread that makes the change; a tag may identify the place
