@@ -62,8 +62,14 @@ fn is_opener(word: &str) -> bool {
 /// adverbs, participles and nouns of actions do.
 fn is_subject(word: &str, next: Option<&Word<'_>>) -> bool {
     const ENDINGS: [&str; 8] = ["ly", "ed", "ing", "ion", "ous", "ful", "ment", "ness"];
+    const OTHERS: [&str; 32] = [
+        "then", "such", "each", "under", "between", "another", "three", "four", "five", "first", "last", "next",
+        "later", "here", "again", "only", "over", "into", "through", "within", "without", "against", "about",
+        "despite", "because", "once", "until", "among", "several", "every", "more", "soon",
+    ];
     let goes_on = next.is_some_and(|next| !next.begins_sentence && next.text.starts_with(char::is_lowercase));
-    goes_on && word.chars().count() > 3 && !ENDINGS.iter().any(|ending| word.ends_with(ending))
+    let is_other = is_opener(word) || OTHERS.contains(&word.to_lowercase().as_str());
+    goes_on && !is_other && word.chars().count() > 3 && !ENDINGS.iter().any(|ending| word.ends_with(ending))
 }
 
 fn is_capitalised(word: &str) -> bool {
