@@ -135,21 +135,22 @@ impl Facts {
     }
 
     /// Writes a fact; its concepts and text.
-    fn fact(&mut self, transaction: &mut Transaction<'_>, trace: ItemId) -> Result<(ItemId, [usize; 2], String)> {
+    fn fact(&mut self, transaction: &mut Transaction<'_>, trace: ItemId) -> Result<([usize; 2], String)> {
         let pair = [self.concept(), self.concept()];
         let (verb, thing) = (VERBS[self.random.below(VERBS.len())], THINGS[self.random.below(THINGS.len())]);
         let text = format!("{} {verb} {thing} with {}.", name(pair[0]), name(pair[1]));
         let vector = self.vector(pair[0], 0.5);
         let fact = NewRecall::fact(text.clone()).from(Pointer::to_item(trace)).vector(vector);
-        Ok((self.linked(transaction, fact, pair)?, pair, text))
+        self.linked(transaction, fact, pair)?;
+        Ok((pair, text))
     }
 
-    fn linked(&self, transaction: &mut Transaction<'_>, fact: NewRecall, pair: [usize; 2]) -> Result<ItemId> {
+    fn linked(&self, transaction: &mut Transaction<'_>, fact: NewRecall, pair: [usize; 2]) -> Result<()> {
         let fact = transaction.remember(fact)?;
         for concept in pair {
             transaction.link(fact, Edge::Mentions, self.concepts[concept])?;
         }
-        Ok(fact)
+        Ok(())
     }
 }
 
@@ -269,9 +270,9 @@ fn merge(path: &Path, facts: usize) -> Result<()> {
     let mut transaction = database.begin()?;
     for nth in 0..facts / 20 {
         let trace = transaction.record(NewTrace::turn("e", format!("Another page {nth}.")))?;
-        let (first, pair, text) = made.fact(&mut transaction, trace)?;
+        let (pair, text) = made.fact(&mut transaction, trace)?;
         let other = transaction.record(NewTrace::turn("e", format!("A third page {nth}.")))?;
-        let vector = database.snapshot().vector(first)?.unwrap_or_else(|| made.vector(pair[0], 0.1));
+        let vector = made.vector(pair[0], 0.2);
         let restated = NewRecall::fact(format!("Today {text}")).from(Pointer::to_item(other)).vector(vector);
         made.linked(&mut transaction, restated, pair)?;
     }

@@ -235,7 +235,7 @@ impl World {
         ("bridge", text, evidence)
     }
 
-    /// What else is said of a chain's entities, and what has the words of its question.
+    /// Other facts about a chain's entities, and facts with the words of its question.
     fn beside(&mut self, a: &str, concept: &str, b: &str, decoy: &str) {
         for _ in 0..1 + self.random.below(3) {
             let (goods, other) = (self.one(&["lamps", "ropes", "clocks", "boots", "maps"]), self.name());

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! S'(x)    = S(x) + votes(C),   C the concepts that x mentions and the question names
-//! hop(x)   = S'(x) + l_sim * cos(unit(q + r / 2), x) + 2 l votes(C),   r the row that leads to x through the concepts C
+//! hop(x)   = S'(x) + l_sim * cos(unit(q + r / 2), x) + 2 l votes(C),   r the row that leads to x through concepts C
 //! votes(C) = sqrt(sum over c in C of 1 / degree(c))
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! The concept of a name (PlugMem C.2): one item for a name and its aliases.
 //!
-//! A concept's text states its names, divided by `|` or on lines of their own: `International Business Machines|IBM`.
-//! Names are the same if their words, run together, are, without case, marks and plural endings. A name that is stated with a new
+//! A concept's text states its names, divided by `|` or on lines of their own: `European Space Agency|ESA`. Names are
+//! the same if their words, run together, are, without case, marks and plural endings. A name that is stated with a new
 //! alias supersedes the concept of each of them by one with all their names and all their links.
 //!
 //! Cost: one look-up by key for a name that is the first of its concept; else one search by words among the committed
