@@ -64,6 +64,11 @@ fn names(dir: &Path) -> Result<Vec<String>> {
 impl Dataset {
     /// Imports every file of the folder into one database.
     pub(crate) fn load(dir: &Path) -> Result<Dataset> {
+        Dataset::load_lines(dir, &|_| true)
+    }
+
+    /// As [`Dataset::load`], of the lines that are wanted.
+    pub(crate) fn load_lines(dir: &Path, wanted: &dyn Fn(&Value) -> bool) -> Result<Dataset> {
         let temporary = tempfile::tempdir()?;
         let names = names(dir)?;
         let file = |name: &str, rest: &str| dir.join(format!("{name}{rest}"));
@@ -75,8 +80,15 @@ impl Dataset {
             let path = file(name, ".jsonl");
             let vectors = NpyReader::open(file(name, ".f16.npy"))?;
             let options = ImportOptions { durability: Durability::None, ..ImportOptions::default() };
-            let lines = BufReader::new(File::open(&path)?);
-            import(&database, &path.display().to_string(), lines, Some(&vectors), &options, &mut |_| {})?;
+            let mut lines = String::new();
+            for line in BufReader::new(File::open(&path)?).lines() {
+                let line = line?;
+                if wanted(&serde_json::from_str(&line)?) {
+                    lines += &format!("{line}\n");
+                }
+            }
+            let of_file = path.display().to_string();
+            import(&database, &of_file, lines.as_bytes(), Some(&vectors), &options, &mut |_| {})?;
             asked.push(Asked {
                 episode: episode_of(&path)?,
                 questions: questions(&file(name, ".questions.jsonl"), &file(name, ".questions.f16.npy"))?,

@@ -9,6 +9,9 @@
 //! cargo run --release -p holotype-bench -- epistemic --data DIR
 //! cargo run --release -p holotype-bench -- epistemic --style prose --seed 7
 //! cargo run --release -p holotype-bench -- multihop DIR
+//! cargo run --release -p holotype-bench -- multihop DIR --extract
+//! cargo run --release -p holotype-bench -- multihop --generated 1,2,3
+//! cargo run --release -p holotype-bench -- knowledge
 //! cargo run --release -p holotype-bench -- ablation --data DIR
 //! cargo run --release -p holotype-bench -- upkeep
 //! cargo run --release -p holotype-bench -- claims --sizes 6000,100000
@@ -43,6 +46,7 @@ mod embed;
 mod epistemic;
 mod history;
 mod ingest;
+mod knowledge;
 mod language;
 mod locomo;
 mod measure;
@@ -93,10 +97,9 @@ enum Bench {
         data: PathBuf,
     },
     /// Questions that need several passages: routed recall beside the best one shot of the same size.
-    Multihop {
-        /// The folder, laid out as for `locomo`.
-        data: PathBuf,
-    },
+    Multihop(multihop::Arguments),
+    /// The graph of a large memory: hops, structuring, merging, credit.
+    Knowledge(knowledge::Arguments),
     /// HELM's ablations: the default recall without one of its parts, on the questions of `epistemic`.
     Ablation {
         /// The folder, laid out as for `locomo`.
@@ -145,7 +148,8 @@ fn main() -> ExitCode {
         Bench::Router(arguments) => router::run(&arguments),
         Bench::Nothing { data } => nothing::run(&data),
         Bench::Epistemic(arguments) => epistemic::run(&arguments),
-        Bench::Multihop { data } => multihop::run(&data),
+        Bench::Multihop(arguments) => multihop::run(&arguments),
+        Bench::Knowledge(arguments) => knowledge::run(&arguments),
         Bench::Ablation { data } => ablation::run(&data),
         Bench::Upkeep(arguments) => upkeep::run(&arguments),
         Bench::Vectors(arguments) => vectors::run(&arguments),

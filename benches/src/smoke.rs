@@ -23,6 +23,7 @@ pub(crate) fn run() -> Result<()> {
     check_python(dir.path())?;
     check_upkeep(dir.path())?;
     check_writing(dir.path())?;
+    check_knowledge(dir.path())?;
     check_locomo(dir.path())?;
     check_epistemic(dir.path())
 }
@@ -116,6 +117,32 @@ fn check_writing(dir: &Path) -> Result<()> {
         check(number(&line, "p99_commit_ms")? <= number(&line, "worst_commit_ms")?, "ingest: commits", &line)?;
         check(number(&line, "disk_bytes_item")? > 300.0, "ingest: bytes kept", &line)?;
         check(number(&line, "recall_after")? >= 0.99, "ingest: the nearest are found", &line)?;
+    }
+    Ok(())
+}
+
+fn check_knowledge(dir: &Path) -> Result<()> {
+    let dir = dir.display().to_string();
+    let sizes = ["--facts", "2000", "--concepts", "400", "--structured", "1000", "--lines", "3200"];
+    let lines = bench(&[&["knowledge", "--dir", &dir][..], &sizes].concat())?;
+    for hops in [0.0, 1.0, 2.0] {
+        let of = |line: &&Value| line["phase"] == "hops" && line["hops"] == hops as u64;
+        let line = lines.iter().find(of).ok_or_else(|| format!("knowledge: no line of {hops} hops"))?;
+        check(number(line, "p50_us")? <= number(line, "p99_us")?, "knowledge: quantiles", line)?;
+    }
+    let split = one(&lines, &[("phase", "segments")])?;
+    check(split["same_again"] == true && number(split, "segments")? > 1.0, "knowledge: segments", split)?;
+    let made = one(&lines, &[("phase", "create")])?;
+    check(number(made, "facts")? == 1_000.0, "knowledge: facts that are structured", made)?;
+    let merges: Vec<&Value> = lines.iter().filter(|line| line["phase"] == "merge").collect();
+    let merged: Vec<f64> = merges.iter().map(|line| number(line, "merged")).collect::<Result<_>>()?;
+    check(merged.first() > Some(&0.0) && merged.last() == Some(&0.0), "knowledge: passes of a merge end", &merged)?;
+    check(number(one(&lines, &[("phase", "credit")])?, "lines")? == 3_200.0, "knowledge: credit", &lines.last())?;
+    for tail in [&[][..], &["--extract"]] {
+        for line in bench(&[&["multihop", "--generated", "1", "--chains", "20"][..], tail].concat())? {
+            let is_routed = line["method"] == "routed";
+            check(!is_routed || number(&line, "above_best")? > 0.3, "multihop: hops find bridges", &line)?;
+        }
     }
     Ok(())
 }

@@ -5,8 +5,9 @@
 //! once, so a hop has an order of its own, and keeps rows in it:
 //!
 //! ```text
-//! S'(x)    = S(x) + 1 / sqrt(degree(c)),   c the rarest concept that x mentions and the question names
-//! hop(x)   = S'(x) + l_sim * cos(unit(q + r / 2), x) + 2 l / sqrt(degree(c)),   r the row that leads to x through c
+//! S'(x)    = S(x) + votes(C),   C the concepts that x mentions and the question names
+//! hop(x)   = S'(x) + l_sim * cos(unit(q + r / 2), x) + 2 l votes(C),   r the row that leads to x through concepts C
+//! votes(C) = sqrt(sum over c in C of 1 / degree(c))
 //! ```
 //!
 //! A fact is a sentence out of its context: its similarity and its words are the mean of its own and those of the trace
@@ -46,6 +47,9 @@ const CARRIED: f32 = 0.5;
 const ROWS: u64 = 10;
 /// A concept with more links leads everywhere, which is nowhere.
 const MAX_DEGREE: usize = 4_096;
+/// Items that the links of a hop lead to: the rarest concepts are followed first, and a concept that the question names
+/// finds nothing by itself if it is in more places.
+const MOST_LINKED: usize = 256;
 /// A trace with more facts than this is no context that its facts share.
 const MAX_SIBLINGS: usize = 16;
 /// Places of the first question that go to what mentions a concept it names, and leads on.
@@ -67,12 +71,21 @@ pub(super) fn is_routed(plan: &Plan, group: &Group) -> bool {
         && rows_layer.is_some_and(|layer| layer != Layer::Theme)
 }
 
+/// The concepts an item mentions that the question names.
+#[derive(Default)]
+struct Mention {
+    /// Their votes together.
+    weight: f32,
+    concepts: Vec<ItemId>,
+    /// One of them is in few enough places to find the item by.
+    is_found: bool,
+}
+
 /// The concepts that the question of a routed recall names, with their mentions.
 pub(super) struct Routing {
     named: Vec<Named>,
     compares: bool,
-    /// By item: the weight of the rarest named concept it mentions, and the named concepts it does.
-    mentions: HashMap<u32, (f32, Vec<ItemId>)>,
+    mentions: HashMap<u32, Mention>,
     /// The BM25 that the words of traces are divided by: that of the best trace seen first.
     best_of_sources: Cell<Option<f32>>,
 }
@@ -85,23 +98,25 @@ impl Routing {
         }
         let named = names::named(snapshot, plan, words)?;
         let with_traces = plan.stages.iter().any(|stage| stage.is_in(Layer::Trace));
-        let mut mentions: HashMap<u32, (f32, Vec<ItemId>)> = HashMap::new();
-        let mut add = |id: ItemId, weight: f32, concept: ItemId| {
+        let mut mentions: HashMap<u32, Mention> = HashMap::new();
+        let mut add = |id: ItemId, weight: f32, concept: ItemId, is_found: bool| {
             let known = mentions.entry(id.0).or_default();
-            known.0 = known.0.max(weight);
-            if known.1.last() != Some(&concept) {
-                known.1.push(concept);
+            known.is_found |= is_found;
+            if known.concepts.last() != Some(&concept) {
+                known.weight = votes(known.weight, weight);
+                known.concepts.push(concept);
             }
         };
         for Named { concept, .. } in &named {
             let recalls = recalls_of(snapshot, *concept)?;
             let weight = rarity(recalls.len());
+            let is_crowded = recalls.len() > MOST_LINKED;
             for recall in recalls.into_iter().filter(|recall| plan.recalls.contains(recall.0)) {
-                add(recall, weight, *concept);
+                add(recall, weight, *concept, !is_crowded);
                 if with_traces {
                     gather::grounding_traces(snapshot, plan, recall)?
                         .into_iter()
-                        .for_each(|trace| add(trace, weight, *concept));
+                        .for_each(|trace| add(trace, weight, *concept, !is_crowded));
                 }
             }
         }
@@ -111,8 +126,8 @@ impl Routing {
 
     /// The mentions of named concepts, as candidates of a stage.
     pub(super) fn candidates(&self, filter: &Bits) -> Candidates {
-        let mentions = self.mentions.iter().filter(|(id, _)| filter.contains(**id));
-        mentions.map(|(id, (_, concepts))| (*id, MatchPath::linked(concepts.clone()))).collect()
+        let found = self.mentions.iter().filter(|(id, mention)| mention.is_found && filter.contains(**id));
+        found.map(|(id, mention)| (*id, MatchPath::linked(mention.concepts.clone()))).collect()
     }
 
     /// S' of ranked candidates, best first.
@@ -147,8 +162,8 @@ impl Routing {
             }
         }
         for row in &mut rows {
-            if let Some((weight, _)) = self.mentions.get(&row.id.0) {
-                row.parts.words += plan.weights.words * weight;
+            if let Some(mention) = self.mentions.get(&row.id.0) {
+                row.parts.words += plan.weights.words * mention.weight;
             }
             row.score = row.parts.sum();
         }
@@ -164,6 +179,11 @@ impl Routing {
         self.best_of_sources.set(Some(most));
         Ok(scores.into_iter().map(|score| if most > 0.0 { score / most } else { 0.0 }).collect())
     }
+}
+
+/// The votes of several tags (PlugMem C.3): each adds to the others, the rarest most.
+fn votes(so_far: f32, weight: f32) -> f32 {
+    so_far.hypot(weight)
 }
 
 fn mean(a: f32, b: f32) -> f32 {
@@ -245,6 +265,16 @@ struct Link {
     concept: ItemId,
     /// It goes on from a beginning of the walk, through a concept that the question does not name.
     is_onward: bool,
+}
+
+/// For each row that leads to an item, the votes of the concepts through which it does.
+fn votes_by_row(links: Option<&Vec<Link>>) -> Vec<(usize, f32)> {
+    let mut links: Vec<&Link> = links.into_iter().flatten().collect();
+    links.sort_unstable_by_key(|link| (link.row, link.concept));
+    links.dedup_by_key(|link| (link.row, link.concept));
+    let rows = links.chunk_by(|a, b| a.row == b.row);
+    rows.filter_map(|of_row| Some((of_row.first()?.row, of_row.iter().fold(0.0, |sum, link| votes(sum, link.weight)))))
+        .collect()
 }
 
 /// One walk of a routed group.
@@ -383,8 +413,8 @@ impl Walk<'_> {
     fn links(&self, frontier: &[ItemId]) -> Result<HashMap<u32, Vec<Link>>> {
         let (themes, rows) = (&self.plan.stages[self.group.from], &self.plan.stages[self.group.to - 1]);
         let most = themes.count.map_or(CONCEPTS, |count| usize::try_from(count).unwrap_or(usize::MAX));
-        let mut links: HashMap<u32, Vec<Link>> = HashMap::new();
         let mut known: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
+        let mut followed: Vec<(usize, Link)> = Vec::new();
         for (row, from) in frontier.iter().enumerate() {
             let is_beside = !self.named.is_empty() && !self.named.contains(self.sources.get(from).unwrap_or(from));
             let share = if is_beside { BESIDE } else { 1.0 };
@@ -400,15 +430,23 @@ impl Walk<'_> {
             concepts.sort_unstable();
             for (degree, concept) in concepts.into_iter().take(most) {
                 let is_onward = self.begins.contains(from) && !self.concepts.contains(&concept);
-                let link = Link { row, weight: share * rarity(degree), concept, is_onward };
-                for recall in known.get(&concept).into_iter().flatten() {
-                    let reached = match rows.is_in(Layer::Trace) {
-                        true => gather::grounding_traces(self.snapshot, self.plan, *recall)?,
-                        false => vec![*recall],
-                    };
-                    for id in reached.into_iter().filter(|id| rows.route.contains(id.0)) {
-                        links.entry(id.0).or_default().push(link);
-                    }
+                followed.push((degree, Link { row, weight: share * rarity(degree), concept, is_onward }));
+            }
+        }
+        // The rarest lead somewhere; what is in many places is followed while there is room.
+        followed.sort_by_key(|(degree, link)| (*degree, link.row, link.concept));
+        let mut links: HashMap<u32, Vec<Link>> = HashMap::new();
+        for (degree, link) in followed {
+            if links.len() + degree > MOST_LINKED && !links.is_empty() {
+                break;
+            }
+            for recall in known.get(&link.concept).into_iter().flatten() {
+                let reached = match rows.is_in(Layer::Trace) {
+                    true => gather::grounding_traces(self.snapshot, self.plan, *recall)?,
+                    false => vec![*recall],
+                };
+                for id in reached.into_iter().filter(|id| rows.route.contains(id.0)) {
+                    links.entry(id.0).or_default().push(link);
                 }
             }
         }
@@ -451,6 +489,8 @@ impl Walk<'_> {
         let mut stage = self.plan.stages[self.group.to - 1].clone();
         stage.channels.retain(|channel| *channel != Channel::Linked);
         stage.routes_on = false;
+        // Beside what links lead to, a channel has as many places as the answer has rows.
+        stage.pool = stage.pool.min(self.rows.max(1));
         let vector = self.vector(frontier)?.or_else(|| asked.vector.clone());
         let asked = StageQuery { text: asked.text.clone(), vector };
         let words = runner.context.words.ask(asked.text.as_deref().unwrap_or_default());
@@ -516,8 +556,8 @@ impl Walk<'_> {
             });
         }
         for (at, scored) in linked.into_iter().enumerate() {
-            let of_link = |link: &Link| link_weight * link.weight + weights.similarity * similar[link.row][at];
-            let best = links.get(&scored.id.0).into_iter().flatten().map(of_link).reduce(f32::max);
+            let of_row = |(row, votes): (usize, f32)| link_weight * votes + weights.similarity * similar[row][at];
+            let best = votes_by_row(links.get(&scored.id.0)).into_iter().map(of_row).reduce(f32::max);
             let is_behind = if scored.relaxed.is_empty() { 0.0 } else { weights.status };
             let is_onward = links.get(&scored.id.0).is_some_and(|links| links.iter().any(|link| link.is_onward));
             scores.push((is_onward, scored.score + best.unwrap_or(0.0) - is_behind, scored.id));

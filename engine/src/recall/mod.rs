@@ -33,7 +33,7 @@ pub(crate) mod score;
 mod select;
 pub(crate) mod stage;
 mod why;
-mod words;
+pub(crate) mod words;
 
 use crate::Result;
 use crate::derive::repair;

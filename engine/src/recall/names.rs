@@ -50,6 +50,11 @@ fn singular(mut word: String) -> String {
     word
 }
 
+/// The names that a concept's text states.
+pub(crate) fn stated(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['|', '\n']).map(str::trim).filter(|name| !name.is_empty())
+}
+
 /// The names that a concept's text states, each as its words run together.
 fn names(text: &str) -> Vec<String> {
     let mut outside = String::with_capacity(text.len());
@@ -62,12 +67,12 @@ fn names(text: &str) -> Vec<String> {
             _ => {}
         }
     }
-    let names = outside.split(['|', '\n']).map(|name| normal_words(name).concat());
+    let names = stated(&outside).map(|name| normal_words(name).concat());
     names.filter(|name| name.chars().count() > 1).collect()
 }
 
 /// A text with a blank between letters and digits: `UA 123` for `UA123`.
-fn split_codes(text: &str) -> String {
+pub(crate) fn split_codes(text: &str) -> String {
     let mut split = String::with_capacity(text.len());
     let mut before = ' ';
     for c in text.chars() {

@@ -10,6 +10,7 @@
 //! 2. Dropping a transaction discards it.
 //! 3. A failed call leaves the transaction unchanged.
 
+mod concepts;
 pub(crate) mod create;
 pub(crate) mod embedding;
 mod episodes;
@@ -41,7 +42,7 @@ use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
 use holotype_storage::log::{Appended, Draft, Erase};
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, MutexGuard};
 
 /// The maximum length of a key, in bytes.
@@ -99,6 +100,8 @@ pub struct Transaction<'db> {
     accepts_generated_keys: bool,
     /// The log records that the commit erases.
     erase: Vec<Erase>,
+    /// Concepts that this transaction wrote or found, by the words of their names.
+    concept_names: HashMap<String, ItemId>,
     /// The content that was read last: pointers of one item tend to have one target.
     last_read: RefCell<Option<(ItemId, Content)>>,
     _open: OpenMark,
@@ -138,6 +141,7 @@ impl<'db> Transaction<'db> {
             time,
             accepts_generated_keys: false,
             erase: Vec::new(),
+            concept_names: HashMap::new(),
             last_read: RefCell::new(None),
             _open: core.mark_open(),
             turn,

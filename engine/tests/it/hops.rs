@@ -100,12 +100,7 @@ fn two_hops(database: &Holotype, seed: u64) -> Vec<Question> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9).max(1));
     let mut taken = HashSet::new();
     let mut transaction = database.begin().unwrap();
-    let mut world = World {
-        transaction: &mut transaction,
-        embedder: HashingEmbedder::new(64),
-        concepts: BTreeMap::new(),
-        facts: 0,
-    };
+    let mut world = world(&mut transaction);
     let mut questions = Vec::new();
     for chain in 0..CHAINS {
         let (firm, person, town) = (random.name(&mut taken), random.name(&mut taken), random.name(&mut taken));
@@ -199,6 +194,55 @@ fn carry_and_keep_bound_what_hops_do() {
         let new = with.iter().filter(|key| !without.contains(key)).count();
         assert!(new <= keep, "{new} rows of the hop where it keeps {keep}");
         assert_eq!(with.len(), without.len());
+    }
+}
+
+fn world<'t, 'd>(transaction: &'t mut Transaction<'d>) -> World<'t, 'd> {
+    World { transaction, embedder: HashingEmbedder::new(64), concepts: BTreeMap::new(), facts: 0 }
+}
+
+#[test]
+fn several_concepts_vote_together() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let mut world = world(&mut transaction);
+    let mut both = String::new();
+    for nth in 0..19 {
+        let concepts: &[&str] = match nth {
+            7 => &["Kemvar", "Solnid"],
+            nth if nth % 2 == 0 => &["Kemvar"],
+            _ => &["Solnid"],
+        };
+        let key = world.fact(&format!("Note {nth} lies there."), concepts);
+        if nth == 7 {
+            both = key;
+        }
+    }
+    transaction.commit(Durability::None).unwrap();
+    let snapshot = database.snapshot();
+    let statement = format!("{} score words 1", ROUTED.replace(" limit 10", "")) + " limit 10";
+    let answer = ask(&snapshot, &statement, "Which prize did Kemvar win for Solnid?");
+    assert_eq!(keys(&answer).first(), Some(&both.as_str()), "{:?}", keys(&answer));
+}
+
+#[test]
+fn what_is_everywhere_hides_nothing() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let mut world = world(&mut transaction);
+    let first = world.fact("Kemvar was started by Ada Holm.", &["Kemvar", "Ada Holm", "Norway"]);
+    for nth in 0..400 {
+        world.fact(&format!("Harbour {nth} is in Norway."), &["Norway"]);
+    }
+    let second = world.fact("Ada Holm resides at Pelham.", &["Ada Holm", "Pelham", "Norway"]);
+    transaction.commit(Durability::None).unwrap();
+    let snapshot = database.snapshot();
+    for question in
+        ["In which town does the founder of kemvar live?", "Which town of Norway is the founder of Kemvar in?"]
+    {
+        let answer = ask(&snapshot, ROUTED, question);
+        let keys = keys(&answer);
+        assert!(keys.contains(&first.as_str()) && keys.contains(&second.as_str()), "{question}: {keys:?}");
     }
 }
 

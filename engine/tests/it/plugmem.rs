@@ -9,7 +9,7 @@ use holotype::structure::{
 use holotype::time::FixedClock;
 use holotype::{
     Decay, Durability, Edge, Feedback, Holotype, ItemId, Kind, Layer, MergeOptions, NewRecall, NewTrace, Options,
-    Pointer, Snapshot, Space,
+    Pointer, Snapshot, Space, Transaction,
 };
 use holotype_storage::vfs::SimVfs;
 use proptest::prelude::*;
@@ -140,6 +140,62 @@ fn what_breaks_a_limit_leaves_nothing_behind() {
     assert!(transaction.create(&wild, &Roles::default()).is_err());
     assert!(transaction.create(&Trajectory::default(), &Roles::default()).is_err());
     assert!(transaction.is_empty());
+}
+
+/// Every unit is one fact with the concepts that it names after colons.
+struct Tagged;
+impl Extractor for Tagged {
+    fn facts(&self, unit: &str) -> holotype::Result<Vec<ExtractedFact>> {
+        let concepts = unit.split(':').skip(1).map(|name| name.trim().to_owned()).collect();
+        Ok(vec![ExtractedFact { text: unit.to_owned(), span: 0..unit.len(), concepts, vector: None }])
+    }
+}
+
+fn induced(transaction: &mut Transaction<'_>, text: &str) -> (ItemId, Vec<ItemId>) {
+    let roles = Roles { extractor: &Tagged, ..Roles::default() };
+    let trace = transaction.record(NewTrace::turn("names", text)).unwrap();
+    let created = transaction.induce(trace, &roles).unwrap();
+    (created.facts[0], created.concepts)
+}
+
+#[test]
+fn a_concept_and_its_aliases_are_one() {
+    let database = database();
+    let mut transaction = database.begin().unwrap();
+    let (first, concept) = induced(&mut transaction, "It was built: Velmora Seven");
+    let (second, same) = induced(&mut transaction, "It sank: the Old Barge");
+    assert_ne!(concept, same);
+    // An alias joins the name it is stated with; marks, case and plurals make no other name.
+    let (third, joined) = induced(&mut transaction, "It had a crew: velmora sevens|V7");
+    assert_eq!(joined.len(), 1);
+    let (fourth, known) = induced(&mut transaction, "It was painted: v7");
+    assert_eq!(known, joined);
+    assert_eq!(induced(&mut transaction, "It is red: V7|VELMORA SEVEN").1, joined, "all of it is known");
+    // A name that joins two concepts makes them one.
+    let (fifth, united) = induced(&mut transaction, "It is a ship: The Old Barge|V-7");
+    assert_eq!(united.len(), 1);
+    transaction.commit(Durability::Sync).unwrap();
+    let snapshot = database.snapshot();
+    let item = snapshot.item(united[0]).unwrap();
+    assert_eq!(item.content.text(), "the Old Barge|Velmora Seven|V7");
+    for old in [concept[0], same[0], joined[0]] {
+        assert!(!snapshot.attributes(old).unwrap().active, "{old} was superseded");
+    }
+    for name in ["Velmora Seven", "V7", "the old barge"] {
+        let found = cells(&table(&snapshot, &format!("find facts where mentions '{name}' return item order by item")));
+        let all: Vec<ItemId> = found.iter().map(|row| ItemId(row[0].parse().unwrap())).collect();
+        assert_eq!(all.len(), 6, "{name}");
+        assert!([first, second, third, fourth, fifth].iter().all(|fact| all.contains(fact)), "{name}: {all:?}");
+    }
+    assert_eq!(shown(&snapshot), recount(&snapshot));
+    // The next transaction finds it by every name, and a name of no words is refused.
+    let mut transaction = database.begin().unwrap();
+    for name in ["V7", "the OLD  barge", "Velmora Seven"] {
+        assert_eq!(induced(&mut transaction, &format!("Again: {name}")).1, united, "{name}");
+    }
+    let roles = Roles { extractor: &Tagged, ..Roles::default() };
+    let trace = transaction.record(NewTrace::turn("names", "Nothing: …")).unwrap();
+    assert!(transaction.induce(trace, &roles).unwrap_err().to_string().contains("a concept needs a name"));
 }
 
 /// Facts about a few things, with the concepts as bits.

@@ -1,8 +1,11 @@
 //! Concepts of a text, found without a model: names, codes, years and quoted titles, verbatim.
 //!
-//! A *name* is a run of capitalised words, which may hold small words inside (`Ruler of the Sea`); one that only begins
-//! a sentence is a name if it stands elsewhere too, or is followed by another capitalised word. A *code* has letters
+//! A *name* is a run of capitalised words, which may hold small words inside (`Ruler of the Sea`); one word that only
+//! begins a sentence is a name if it stands elsewhere too, or can be the subject of the sentence. A *code* has letters
 //! and digits (`UA123`). A *title* stands in double quotes. A year is a number of four digits.
+//!
+//! A name that the text gives as another name of the one before it is an alias: both are one concept, divided by `|`,
+//! as in `X, also known as Y`, `X (aka Y)`, or initials in brackets, `International Business Machines (IBM)`.
 
 use std::collections::HashSet;
 
@@ -53,6 +56,20 @@ fn words(text: &str) -> Vec<Word<'_>> {
 
 fn is_opener(word: &str) -> bool {
     OPENERS.contains(&word.to_lowercase().as_str())
+}
+
+/// True if a word that begins a sentence can be the name it is about: a word in lower case follows, and it ends unlike
+/// adverbs, participles and nouns of actions do.
+fn is_subject(word: &str, next: Option<&Word<'_>>) -> bool {
+    const ENDINGS: [&str; 8] = ["ly", "ed", "ing", "ion", "ous", "ful", "ment", "ness"];
+    const OTHERS: [&str; 32] = [
+        "then", "such", "each", "under", "between", "another", "three", "four", "five", "first", "last", "next",
+        "later", "here", "again", "only", "over", "into", "through", "within", "without", "against", "about",
+        "despite", "because", "once", "until", "among", "several", "every", "more", "soon",
+    ];
+    let goes_on = next.is_some_and(|next| !next.begins_sentence && next.text.starts_with(char::is_lowercase));
+    let is_other = is_opener(word) || OTHERS.contains(&word.to_lowercase().as_str());
+    goes_on && !is_other && word.chars().count() > 3 && !ENDINGS.iter().any(|ending| word.ends_with(ending))
 }
 
 fn is_capitalised(word: &str) -> bool {
@@ -109,9 +126,11 @@ pub fn concepts_of(text: &str) -> Vec<String> {
             (words.get(first + skipped).filter(|_| first + skipped <= last), words.get(last))
         {
             let alone = first + skipped == last;
+            let is_known =
+                inside.contains(from.text) || is_code(from.text) || is_subject(from.text, words.get(last + 1));
             let is_name = is_capitalised(from.text)
                 && !(alone && (is_opener(from.text) || from.text.chars().count() < 2))
-                && (!alone || !from.begins_sentence || inside.contains(from.text) || is_code(from.text));
+                && (!alone || !from.begins_sentence || is_known);
             if is_name {
                 found.push((from.start, text[from.start..to.start + to.text.len()].to_owned()));
             }
@@ -120,7 +139,44 @@ pub fn concepts_of(text: &str) -> Vec<String> {
     }
     found.sort_by_key(|(start, _)| *start);
     let mut seen = HashSet::new();
-    found.into_iter().map(|(_, name)| name).filter(|name| seen.insert(name.to_lowercase())).collect()
+    with_aliases(text, found).into_iter().filter(|name| seen.insert(name.to_lowercase())).collect()
+}
+
+/// The names, each with its aliases. A name without them is left out where the same text gives it some.
+fn with_aliases(text: &str, found: Vec<(usize, String)>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut end = 0;
+    for (start, name) in found {
+        let between = text.get(end..start).unwrap_or_default();
+        let last = all.last_mut().filter(|last| start >= end && is_alias(last, between, &name));
+        end = end.max(start + name.len());
+        match last {
+            Some(last) => *last += &format!("|{name}"),
+            None => all.push(name),
+        }
+    }
+    let aliased: HashSet<String> = all
+        .iter()
+        .filter(|names| names.contains('|'))
+        .flat_map(|names| names.split('|').map(str::to_lowercase))
+        .collect();
+    all.retain(|name| name.contains('|') || !aliased.contains(&name.to_lowercase()));
+    all
+}
+
+/// True if the words between two names say that the second is another one of the first.
+fn is_alias(names: &str, between: &str, name: &str) -> bool {
+    let between =
+        between.trim_start_matches(['"', '”', ',', ' ', '(']).trim_end_matches(['"', '“', ' ']).to_lowercase();
+    let is_known = |between: &str| {
+        let between = between.trim_end_matches(" the").trim_end_matches(" as");
+        ["also known", "better known", "commonly known", "also called", "aka", "a.k.a."].contains(&between)
+    };
+    let first = names.split('|').next().unwrap_or(names);
+    let initials: String =
+        first.split([' ', '-']).filter(|word| is_capitalised(word)).filter_map(|word| word.chars().next()).collect();
+    let is_short = name.chars().count() > 1 && name == initials;
+    is_known(&between) || (between.is_empty() && is_short && first.contains(' '))
 }
 
 /// True if only blanks, dots of initials or brackets' insides part a word from the next.
@@ -165,8 +221,21 @@ mod tests {
             ["Thinking Out Loud", "UA123", "Battle of Stones River"]
         );
         assert_eq!(concepts_of("Peter Pan was written by J. M. Barrie's friend."), ["Peter Pan", "J. M. Barrie"]);
-        assert_eq!(concepts_of("Nothing here names a thing. Then it ends."), [""; 0]);
+        assert_eq!(concepts_of("Originally it was red. Then it ends. Sold in 3 sizes. Music!"), [""; 0]);
+        assert_eq!(
+            concepts_of("Quilmor was started by Jolun. Benfi resides at Gulu."),
+            ["Quilmor", "Jolun", "Benfi", "Gulu"]
+        );
         assert_eq!(concepts_of("In Bergen and Oslo it is cold."), ["Bergen", "Oslo"]);
+        assert_eq!(
+            concepts_of("The Velmora, also known as Old Bay, lies far. Old Bay is old. It is \"Big Rock\" (aka Tam)."),
+            ["Velmora|Old Bay", "Big Rock|Tam"]
+        );
+        assert_eq!(
+            concepts_of("Today International Business Machines (IBM) met Bob (UK) and Jo, called Al."),
+            ["Today International Business Machines", "IBM", "Bob", "UK", "Jo", "Al"]
+        );
+        assert_eq!(concepts_of("The European Space Agency (ESA) met."), ["European Space Agency|ESA"]);
         assert_eq!(concepts_of("In Oslo the Ruler of the Sea met him. Oslo is cold."), ["Oslo", "Ruler of the Sea"]);
     }
 }

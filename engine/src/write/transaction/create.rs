@@ -7,23 +7,19 @@
 //! ```
 //!
 //! Invariants: all of it or nothing is written; every fact and procedure has provenance to every step it was drawn
-//! from; a concept of one name, and an intent of one meaning, exists once.
+//! from; a concept of one name or alias, and an intent of one meaning, exists once.
 
 use super::Transaction;
 use crate::memory::structure::{Roles, Step, Trajectory, checked_facts, checked_score, cosine, segments, units};
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Layer};
 use crate::model::pointer::Pointer;
-use crate::recall::names::normal_words;
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
+use std::collections::HashSet;
 
 /// Intents near a new one that are looked at.
 const NEAR_INTENTS: usize = 16;
-/// Before the words of a concept in its key.
-const CONCEPT_KEY: &str = "concept:";
-/// A concept's key has at most this many bytes of its name.
-const MOST_OF_NAME: usize = 400;
 
 /// The items that [`Transaction::create`] wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,6 +65,7 @@ impl Transaction<'_> {
             }
             created.intents.sort_unstable();
             created.intents.dedup();
+            transaction.unite_created(&mut created)?;
             Ok(created)
         })
     }
@@ -84,8 +81,22 @@ impl Transaction<'_> {
         self.atomically(|transaction| {
             let mut created = Created { traces: vec![trace], ..Created::default() };
             transaction.induce_facts(trace, roles, &mut created)?;
+            transaction.unite_created(&mut created)?;
             Ok(created)
         })
+    }
+
+    /// The concepts once each, without those that a later name of them united with others.
+    fn unite_created(&self, created: &mut Created) -> Result<()> {
+        let mut seen = HashSet::new();
+        let mut kept = Vec::new();
+        for concept in created.concepts.drain(..) {
+            if seen.insert(concept) && self.state.attributes(concept)?.active {
+                kept.push(concept);
+            }
+        }
+        created.concepts = kept;
+        Ok(())
     }
 
     /// The steps with state, subgoal and reward, and with vectors of their subgoals.
@@ -136,9 +147,7 @@ impl Transaction<'_> {
                 for name in &fact.concepts {
                     let concept = self.concept(name, roles)?;
                     self.link(id, Edge::Mentions, concept)?;
-                    if !created.concepts.contains(&concept) {
-                        created.concepts.push(concept);
-                    }
+                    created.concepts.push(concept);
                 }
                 for sibling in &siblings {
                     self.link(id, Edge::Sibling, *sibling)?;
@@ -148,28 +157,6 @@ impl Transaction<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The concept of a name, written when there is none.
-    fn concept(&mut self, name: &str, roles: &Roles<'_>) -> Result<ItemId> {
-        let words = normal_words(name).join(" ");
-        if words.is_empty() {
-            return Err(Error::Invalid(format!("a concept needs a name with a letter or a digit, not {name:?}")));
-        }
-        let end = (0..=MOST_OF_NAME.min(words.len())).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
-        let key = format!("{CONCEPT_KEY}{}", &words[..end]);
-        if let Some(known) = self.state.item_by_key(&key)? {
-            let attributes = self.state.attributes(known)?;
-            if attributes.active && !attributes.redacted && attributes.kind == Kind::Concept {
-                return Ok(known);
-            }
-        }
-        let mut concept = NewRecall::new(Kind::Concept, name).ungrounded();
-        if self.state.item_by_key(&key)?.is_none() {
-            concept = concept.key(key);
-        }
-        concept.vector = self.embedded(name, roles)?;
-        self.remember(concept)
     }
 
     fn induce_procedure(

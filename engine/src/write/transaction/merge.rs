@@ -8,7 +8,7 @@
 //! Cost: one comparison of vectors for each pair that shares a concept, of at most [`MOST_OF_CONCEPT`] items a concept.
 
 use super::{Mark, Transaction};
-use crate::memory::structure::{FactMerger, Relation, cosine};
+use crate::memory::structure::{FactMerger, Relation};
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer};
 use crate::model::pointer::Pointer;
@@ -16,7 +16,7 @@ use crate::read::snapshot::Snapshot;
 use crate::records::record::PointerTarget;
 use crate::write::draft::NewRecall;
 use crate::{Error, Result};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Items of a concept that are compared.
 const MOST_OF_CONCEPT: usize = 200;
@@ -164,8 +164,7 @@ impl Transaction<'_> {
                 None => mean = Some(vector),
             }
         }
-        let length = mean.iter().flatten().map(|part| part * part).sum::<f32>().sqrt();
-        Ok(mean.filter(|_| length > 0.0).map(|mean| mean.into_iter().map(|part| part / length).collect()))
+        Ok(mean.map(unit).filter(|mean| mean.iter().any(|part| *part != 0.0)))
     }
 
     /// Takes feedback on a recall or a theme; a correction supersedes it and keeps its provenance and its links.
@@ -233,7 +232,6 @@ fn candidates(snapshot: &Snapshot, among: &[ItemId], options: MergeOptions) -> R
     }
     wanted.sort_unstable();
     wanted.dedup();
-    let is_wanted: HashSet<ItemId> = wanted.iter().copied().collect();
     let mut of_concept: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
     let mut vectors: HashMap<ItemId, Option<Vec<f32>>> = HashMap::new();
     let mut concepts_of = HashMap::new();
@@ -246,19 +244,20 @@ fn candidates(snapshot: &Snapshot, among: &[ItemId], options: MergeOptions) -> R
             }
         }
         concepts_of.insert(*id, concepts);
-        vectors.insert(*id, snapshot.vector(*id)?);
+        vectors.insert(*id, snapshot.vector(*id)?.map(unit));
     }
     let mut pairs = Vec::new();
     for id in &wanted {
         snapshot.tick()?;
         let Some(Some(own)) = vectors.get(id) else { continue };
         let beside = concepts_of.get(id).into_iter().flatten().filter_map(|concept| of_concept.get(concept)).flatten();
-        let beside: BTreeSet<ItemId> =
-            beside.copied().filter(|other| other > id && is_wanted.contains(other)).collect();
+        let mut beside: Vec<ItemId> = beside.copied().filter(|other| other > id).collect();
+        beside.sort_unstable();
+        beside.dedup();
         let mut near = Vec::new();
         for other in beside {
             let Some(Some(vector)) = vectors.get(&other) else { continue };
-            let similarity = cosine(own, vector);
+            let similarity = own.iter().zip(vector).map(|(a, b)| a * b).sum::<f32>();
             if similarity > options.tau && may_merge(snapshot, *id, other)? {
                 near.push((similarity, other));
             }
@@ -267,6 +266,15 @@ fn candidates(snapshot: &Snapshot, among: &[ItemId], options: MergeOptions) -> R
         pairs.extend(near.into_iter().take(options.top).map(|(_, other)| (*id, other)));
     }
     Ok(pairs)
+}
+
+/// The vector scaled to length 1; one of length 0 stays.
+fn unit(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = vector.iter().map(|part| part * part).sum::<f32>().sqrt();
+    if length > 0.0 {
+        vector.iter_mut().for_each(|part| *part /= length);
+    }
+    vector
 }
 
 /// True for items of one kind without a common source, of which no merged statement exists.
