@@ -72,6 +72,14 @@ const CLOSED_CATALOG: &str = "another catalog has replaced it by then, or is abo
 const EQUIVALENT: &[(&[&str], &str)] = &[
     (&["without sync .log in mod::sync_from"], "recovery rewrites and syncs everything that is not proven durable"),
     (
+        &["sync .log in mod::renew", "after sync .log in mod::sync_from"],
+        "the next opening syncs the same files, and nothing is acknowledged between the two",
+    ),
+    (
+        &["write .log in group_commit::write_held", "group_commit::drop", "after sync .log in mod::sync_from"],
+        "recovery rewrites and syncs everything that is not proven durable, so that sync need not cover the write",
+    ),
+    (
         &["without sync directory in mod::sync_from"],
         "the name of a segment in use was durable before its header was written, and a prepared one is renamed again",
     ),

@@ -130,7 +130,9 @@ fn a_copied_directory_says_so_once() {
     let place = Place::new();
     place.run(&["create", "memory.holo"]).ok();
     let (one, other) = (place.path("memory.holo"), place.path("copy.holo"));
-    std::fs::create_dir_all(other.join("log")).unwrap();
+    for folder in ["log", "columns", "vectors", "words"] {
+        std::fs::create_dir_all(other.join(folder)).unwrap();
+    }
     for name in ["LOCK", "catalog.redb", "log/0000000001.log"] {
         std::fs::copy(one.join(name), other.join(name)).unwrap();
     }
