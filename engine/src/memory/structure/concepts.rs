@@ -221,7 +221,7 @@ mod tests {
             ["Thinking Out Loud", "UA123", "Battle of Stones River"]
         );
         assert_eq!(concepts_of("Peter Pan was written by J. M. Barrie's friend."), ["Peter Pan", "J. M. Barrie"]);
-        assert_eq!(concepts_of("Originally it was red. Then it ends. Sold in 3 sizes. Music!"), [""; 0]);
+        assert_eq!(concepts_of("Originally it was red. Then it ends. Painted in 3 sizes. Music!"), [""; 0]);
         assert_eq!(
             concepts_of("Quilmor was started by Jolun. Benfi resides at Gulu."),
             ["Quilmor", "Jolun", "Benfi", "Gulu"]
