@@ -19,11 +19,11 @@ r1 [('price=$450', 'ok')]
 """
 
 from ._database import Database, create, open, open_or_create, rebuild, salvage
-from ._embedding import Embedder, HashingEmbedder
+from ._embedding import Embedder, HashingEmbedder, StaticEmbedder
 from ._native import Answer, Citation, Item, Row, Table
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from ._values import Commit, Fault, Head, ImportReport, Pointer, Space, VerifyReport
+from ._values import Commit, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
 from .errors import Error, InputError, LimitError, OpenError, QueryError, StorageError, Timeout
 from .proof import SigningKey, check_proof
 
@@ -44,10 +44,12 @@ __all__ = [
     "OpenError",
     "Pointer",
     "QueryError",
+    "ReembedReport",
     "Row",
     "SigningKey",
     "Snapshot",
     "Space",
+    "StaticEmbedder",
     "StorageError",
     "Table",
     "Timeout",

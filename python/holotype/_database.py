@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._embedding import Embedder, space_of
+from ._embedding import Embedder, engine_embedder, space_of
 from ._native import Answer, Citation, Item, Table
 from ._reading import Limits, Reading
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from ._values import Head, ImportReport, Space, VerifyReport
+from ._values import Head, ImportReport, ReembedReport, Space, VerifyReport
 from .errors import VectorError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def open_or_create(
 
 def rebuild(path: Path, *, embedder: Embedder | None = None, **options: Any) -> Database:
     """Opens a database after making everything that is derived from the log again."""
-    return Database(_native.rebuild(path, options), embedder)
+    return Database(_native.rebuild(path, {**options, "embedder": engine_embedder(embedder, None)}), embedder)
 
 
 def salvage(source: Path, dest: Path) -> tuple[int, list[str]]:
@@ -99,6 +99,7 @@ def salvage(source: Path, dest: Path) -> tuple[int, list[str]]:
 def _open(mode: str, path: Path, embedder: Embedder | None, options: dict[str, Any]) -> Database:
     space = options.get("space")
     options["space"] = space._parts() if isinstance(space, Space) else None
+    options["embedder"] = engine_embedder(embedder, space)
     database = Database(_native.open(path, mode, options), embedder)
     try:
         _check_space(database.snapshot().space, getattr(embedder, "space", None))
@@ -267,6 +268,28 @@ class Database(Reading):
         :param skip_bad: report bad lines and go on, instead of stopping at the first one.
         """
         return ImportReport(**self._native.import_file(path, vectors, durability, skip_bad))
+
+    def reembed(
+        self, embedder: Embedder, *, space: Space | str | None = None, batch: int = 256, durability: str = "flush"
+    ) -> ReembedReport:
+        """Makes the vectors of all items anew by another model, and puts them in force in one commit.
+
+        Until then every recall sees the old vectors. A call that was interrupted goes on where it stopped. Open the
+        database again with the new embedder afterwards.
+
+        :param space: the space of the new vectors, if the embedder has no attribute ``space``.
+        :param batch: texts of one call of the embedder, which are one commit too.
+        :param durability: of the commits before the last one, which is always on the disk.
+
+        >>> db.reembed(holotype.HashingEmbedder(64)).embedded
+        2
+        >>> db.snapshot().space
+        Space(model='hashing-v1-64', dim=64, metric='cosine', encoding='f32')
+        """
+        target = space_of(embedder, Space.of(space))
+        model = engine_embedder(embedder, target)
+        assert target is not None
+        return ReembedReport(*self._native.reembed(model, target._parts(), batch, durability))
 
     def close(self) -> None:
         """Ends open transactions and snapshots, writes a checkpoint and closes. Closing twice is no error."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,10 +10,15 @@ from . import _native
 from ._values import Space
 from .errors import InputError, VectorError
 
-__all__ = ["Embedder", "HashingEmbedder"]
+__all__ = ["Embedder", "HashingEmbedder", "StaticEmbedder"]
 
 Embedder = Callable[[list[str]], Sequence[Any]]
-"""Takes texts and returns one vector for each: an array of two dimensions, or a sequence of vectors."""
+"""Takes texts and returns one vector for each: an array of two dimensions, or a sequence of vectors.
+
+With an attribute ``space`` (:class:`Space`) it need not be said again when a database is created, and the engine embeds
+texts of statements and imports by it. An attribute ``fingerprint`` (str) tells models of one space apart; without it the
+name of the space does.
+"""
 
 
 class HashingEmbedder:
@@ -33,6 +39,45 @@ class HashingEmbedder:
 
     def __repr__(self) -> str:
         return f"HashingEmbedder({self.space.dim})"
+
+
+class StaticEmbedder:
+    """A static model in a folder, as model2vec saves it (potion-base-8M and others). It needs numpy and no other package.
+
+    :param folder: holds ``config.json``, ``tokenizer.json`` and ``model.safetensors``. The database keeps a hash of
+        them as the model's fingerprint, and refuses another model.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._model = _native.StaticModel(folder)
+        self.space = Space(self._model.name, self._model.dim)
+        """The space of its vectors; its name is the folder's."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The identity of the model: a hash of its files."""
+        return self._model.fingerprint
+
+    def __call__(self, texts: list[str]) -> list[Any]:
+        """One array for each text; ``None`` for a text without a word that the model knows."""
+        return self._model.embed(texts)
+
+    def __repr__(self) -> str:
+        return f"StaticEmbedder({self.space.model!r}, {self.space.dim})"
+
+
+def engine_embedder(embedder: Embedder | None, space: Space | None) -> Any:
+    """The embedder as the engine takes it; ``None`` if the space of its vectors is not known."""
+    if isinstance(embedder, StaticEmbedder):
+        return embedder._model
+    if isinstance(embedder, HashingEmbedder):
+        return embedder.space.model
+    own = getattr(embedder, "space", None)
+    known = own if isinstance(own, Space) else space
+    if embedder is None or known is None:
+        return None
+    fingerprint = getattr(embedder, "fingerprint", None)
+    return embedder, fingerprint if isinstance(fingerprint, str) else known.model, known._parts()
 
 
 def space_of(embedder: Embedder | None, space: Space | None) -> Space | None:

@@ -14,6 +14,7 @@ __all__ = [
     "Item",
     "Row",
     "Snapshot",
+    "StaticModel",
     "Table",
     "Transaction",
     "check_proof",
@@ -157,6 +158,19 @@ class Citation:
     def cite(self) -> str | None: ...
 
 @final
+class StaticModel:
+    """A static model, read from a folder."""
+
+    def __new__(cls, folder: _Path) -> StaticModel: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def dim(self) -> int: ...
+    def embed(self, texts: list[str]) -> list[numpy.ndarray[Any, Any] | None]: ...
+
+@final
 class Table:
     """The table of a statement: ``columns``, and rows as tuples."""
 
@@ -264,6 +278,9 @@ class Database:
     def import_file(
         self, path: _Path, vectors: _Path | None = None, durability: str = "sync", skip_bad: bool = False
     ) -> dict[str, Any]: ...
+    def reembed(
+        self, model: Any, model_space: tuple[str, int, str, str], batch: int, durability: str = "flush"
+    ) -> tuple[int, int, int, int]: ...
     def close(self) -> None: ...
 
 @final

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .errors import InputError
 
-__all__ = ["Commit", "Fault", "Head", "ImportReport", "Pointer", "Space", "VerifyReport"]
+__all__ = ["Commit", "Fault", "Head", "ImportReport", "Pointer", "ReembedReport", "Space", "VerifyReport"]
 
 
 class Space(NamedTuple):
@@ -157,3 +157,16 @@ class ImportReport(NamedTuple):
     """Items whose text was embedded."""
     errors: list[str]
     """Why lines were skipped."""
+
+
+class ReembedReport(NamedTuple):
+    """The outcome of making vectors anew."""
+
+    embedded: int
+    """Items with a new vector."""
+    without: int
+    """Items without one: their text says nothing, or was forgotten."""
+    resumed: int
+    """Items whose vectors an earlier call had written before it was interrupted."""
+    commit: int
+    """The commit from which on the new vectors are seen."""

@@ -24,18 +24,20 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _database, _snapshot, _transaction
 from ._native import Answer, Citation, Item
-from ._values import Commit, Head, ImportReport, Space, VerifyReport
+from ._values import Commit, Head, ImportReport, ReembedReport, Space, VerifyReport
 from .errors import TransactionError
 
 if TYPE_CHECKING:
     import numpy
 
+    from ._embedding import Embedder
     from .proof import SigningKey
 
 __all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_create", "rebuild"]
 
 _WAITS_FOR_THE_WRITER = {
     "query", "script", "recall", "replay", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
+    "reembed",
 }  # fmt: skip
 
 P = ParamSpec("P")
@@ -330,6 +332,10 @@ class Database(_Reading):
     async def checkpoint(self) -> None:
         """As :meth:`holotype.Database.checkpoint`."""
         await self._call(self.sync.checkpoint)
+
+    async def reembed(self, embedder: Embedder, **options: Any) -> ReembedReport:
+        """As :meth:`holotype.Database.reembed`."""
+        return await self._call(self.sync.reembed, embedder, **options)
 
     async def backup(self, dest: _database.Path) -> tuple[int, int]:
         """As :meth:`holotype.Database.backup`."""

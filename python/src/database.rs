@@ -1,17 +1,19 @@
 //! Databases: opening, statements, maintenance, closing.
 
 use crate::answer::outputs;
+use crate::embedders::embedder;
 use crate::interrupt::{self, Signals};
 use crate::session::Session;
 use crate::snapshot::{GivenLimits, Slot, Snapshot, Watched, limits_of};
 use crate::transaction::Transaction;
 use crate::values::member;
 use crate::{errors, values};
+use holotype::VerifyReport;
 use holotype::embed::{Embedder, HashingEmbedder};
 use holotype::interchange::{ImportOptions, ImportReport, NpyReader, import};
 use holotype::query::Params;
 use holotype::space::{Encoding, Metric};
-use holotype::{Cancel, Durability, Error, Holotype, Limits, Options, Prepared, Space, VerifyOptions, VerifyReport};
+use holotype::{Cancel, Durability, Error, Holotype, Limits, Options, Prepared, ReembedOptions, Space, VerifyOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -336,6 +338,25 @@ impl Database {
         Ok(dict)
     }
 
+    /// Makes all vectors anew. Returns the numbers of items with a new vector, without one and of an earlier call, and
+    /// the commit.
+    #[pyo3(signature = (model, model_space, batch, durability="flush"))]
+    fn reembed(
+        &self,
+        py: Python<'_>,
+        model: &Bound<'_, PyAny>,
+        model_space: &Bound<'_, PyAny>,
+        batch: usize,
+        durability: &str,
+    ) -> PyResult<(u64, u64, u64, u64)> {
+        let handle = self.writable(py)?;
+        let durability = durability.parse().map_err(|error| errors::raise(py, &error, None))?;
+        let (embedder, space) = (embedder(model, space)?, space(model_space)?);
+        let options = ReembedOptions { batch, durability };
+        let report = interrupt::run(py, None, |_| handle.reembed(&space, embedder.as_ref(), &options))?;
+        Ok((report.embedded, report.without, report.resumed, report.commit))
+    }
+
     /// Ends transactions and snapshots, writes a checkpoint and a clean end of the log. Closing twice is no error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -378,7 +399,7 @@ fn verify(handle: &Holotype, bytes_per_second: Option<u64>, signals: &Signals) -
 
 // ---- options ----
 
-const KNOWN_OPTIONS: &str = "space, profile, rules, page_size, read_only, shared, accept_damage, witness, \
+const KNOWN_OPTIONS: &str = "space, embedder, profile, rules, page_size, read_only, shared, accept_damage, witness, \
                              accept_witness, max_transaction_bytes, \
                              checkpoint_bytes, checkpoint_records, cache_bytes, memory_limit, max_tail_bytes, \
                              max_unsealed_vectors, max_live_segments, snapshot_max_age, write_timeout, \
@@ -395,6 +416,7 @@ fn read_options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
         let whole = || member::<u64>(&name, "a whole number from 0", &value);
         match name.as_str() {
             "space" => options.space = Some(space(&value)?),
+            "embedder" => options.embedder = Some(embedder(&value, space)?),
             "profile" => options.profile = Some(member(&name, "a str", &value)?),
             "page_size" => options.page_size = member(&name, "a whole number", &value)?,
             "rules" => options.rules = member(&name, "1 or 2", &value)?,

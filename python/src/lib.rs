@@ -11,6 +11,7 @@
 //! answer       answers and their rows                    table      tables and cells
 //! columns      both as Arrow                             interrupt  Ctrl-C
 //! errors       engine errors as exceptions               proof      signing keys and proofs
+//! embedders    models for the engine
 //! ```
 //!
 //! Invariants:
@@ -22,6 +23,7 @@ mod answer;
 mod columns;
 mod database;
 mod drafts;
+mod embedders;
 mod errors;
 mod interrupt;
 mod proof;
@@ -41,6 +43,8 @@ mod _native {
     use super::answer::{Answer, Citation, Row};
     #[pymodule_export]
     use super::database::{Database, open, rebuild, salvage};
+    #[pymodule_export]
+    use super::embedders::StaticModel;
     #[pymodule_export]
     use super::proof::{check_proof, generate_key, verifier_key};
     #[pymodule_export]
