@@ -33,6 +33,7 @@ class Transaction(Reading):
     def __init__(self, native: _native.Transaction, embedder: Embedder | None, durability: str) -> None:
         self._native = native
         self._embedder = embedder
+        self._is_noted = False
         self._durability = durability
         self.committed: Commit | None = None
         """The commit, once there is one."""
@@ -113,7 +114,7 @@ class Transaction(Reading):
         """
         traces = [trace if isinstance(trace, dict) else dict(trace) for trace in traces]
         if vectors is None and self._embedder is not None and traces:
-            vectors = embed(self._embedder, [trace["text"] for trace in traces])
+            vectors = self._embedded(self._embedder, [trace["text"] for trace in traces])
         return self._native.record_many(traces, vectors)
 
     def record_columns(
@@ -145,7 +146,7 @@ class Transaction(Reading):
         """
         texts = text if isinstance(text, list) else list(text)
         if vectors is None and self._embedder is not None and texts:
-            vectors = embed(self._embedder, texts)
+            vectors = self._embedded(self._embedder, texts)
         columns = {
             "text": texts, "episode": episode, "kind": kind, "key": key, "step": step, "time": time, "version": version,
             "status": status, "source": source, "speaker": speaker, "tool": tool, "log_id": log_id,
@@ -296,8 +297,15 @@ class Transaction(Reading):
 
     def _vector(self, text: str, vector: Any) -> Any:
         if vector is None and self._embedder is not None:
-            return embed(self._embedder, [text])[0]
+            return self._embedded(self._embedder, [text])[0]
         return vector
+
+    def _embedded(self, embedder: Embedder, texts: list[str]) -> list[Any]:
+        vectors = embed(embedder, texts)
+        if not self._is_noted:
+            self._native.note_embedder()
+            self._is_noted = True
+        return vectors
 
 
 def _claims(claims: Mapping[str, Any] | None) -> dict[str, str] | None:

@@ -8,7 +8,7 @@ The classes group codes by what a program does about them::
     │   ├── Missing         no such item, episode, page, link or receipt
     │   ├── Duplicate       the key, or tool, log and step of a trace, is taken
     │   ├── PointerError    a pointer names no bytes, or other bytes
-    │   ├── VectorError     a vector does not fit the space
+    │   ├── VectorError     a vector, or an embedder, does not fit the space
     │   ├── ReadOnly        the database is open for reading only
     │   ├── Closed          the database is closed
     │   └── TransactionError  this thread has one open, or it has ended
@@ -164,6 +164,7 @@ _CODES: dict[tuple[str, str], type[Error]] = {
     ("input", "unresolved-pointer"): PointerError,
     ("input", "hash-mismatch"): PointerError,
     ("input", "vector"): VectorError,
+    ("input", "other-embedder"): VectorError,
     ("query", "vector-length"): VectorError,
     ("input", "read-only"): ReadOnly,
     ("input", "closed"): Closed,

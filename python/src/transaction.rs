@@ -51,6 +51,11 @@ impl Transaction {
         self.session.call(py, None, None, move |transaction| transaction.snapshot()?.keys(&prefix, most))
     }
 
+    /// Records the fingerprint of the database's embedder, whose vectors the package gives.
+    fn note_embedder(&self, py: Python<'_>) -> PyResult<()> {
+        self.session.call(py, None, None, |transaction| transaction.note_embedder())
+    }
+
     /// Records a trace; returns its number.
     fn record(&self, py: Python<'_>, trace: &Bound<'_, PyDict>) -> PyResult<u32> {
         let (draft, embedder) = (TraceDraft::read(trace, None)?, self.embedder);

@@ -45,6 +45,19 @@ impl Transaction<'_> {
         })
     }
 
+    /// Records the fingerprint of [`Options::embedder`](crate::Options::embedder), as for a vector that it makes: for a
+    /// caller who embeds by the same model and gives the vectors. Without an embedder it does nothing.
+    ///
+    /// # Errors
+    /// [`Error::OtherEmbedder`](crate::Error::OtherEmbedder); [`Error::Vector`](crate::Error::Vector) for another
+    /// dimension than the space's.
+    pub fn note_embedder(&mut self) -> Result<()> {
+        match self.core.options.embedder.clone() {
+            Some(embedder) => self.adopt(embedder.as_ref()),
+            None => Ok(()),
+        }
+    }
+
     /// The vector of a text by the embedder of the options, or by the built-in one in its space.
     ///
     /// # Errors
