@@ -171,6 +171,16 @@ impl Lock {
         })
     }
 
+    /// True if another database has left this LOCK.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn is_of_another(&self, database: [u8; 16]) -> Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        let owner = read_owner(&**file).map_err(Error::io(&self.path, "read"))?;
+        Ok(owner.is_some_and(|owner| owner.database != database))
+    }
+
     /// Says which database this is, and who has it open. The status that the LOCK of another database brought here
     /// counts as none from now on.
     ///

@@ -75,8 +75,11 @@ impl RecoveredState {
 /// Opens the database in `files`. Returns its parts and the number of records that no checkpoint holds.
 pub(crate) fn open(files: Files, options: Options, mode: OpenMode) -> Result<(Opened, u64)> {
     let mut lock = lock(&files, &options)?;
-    // A log that cannot be identified is reported below.
-    if let Ok(Some(database)) = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read) {
+    // A log that cannot be identified is reported below. If neither LOCK nor a checkpoint is of the log's database, the
+    // log is what is wrong: recovery then judges it by LOCK.
+    if let Ok(Some(database)) = Log::identify(files.vfs.as_ref(), &files.log_dir(), Access::Read)
+        && (!lock.is_of_another(database)? || last_checkpoint_position(&files, &options).is_some())
+    {
         lock.belongs_to(database)?;
     }
     refuse_after_damage(&files, &options, mode)?;

@@ -394,10 +394,9 @@ fn place_comments(
             // A comment ends its line, so only the first one behind a statement can be on that line. Looking at the
             // source for each one takes quadratic time if the first is long.
             let is_first = !inside && last_behind.replace(next) != Some(next);
-            let trailing = before.is_some_and(|it| {
-                let between = &source[it.end as usize..span.start as usize];
-                is_first && !has_line_end(between, searched)
-            });
+            let trailing = before
+                .filter(|_| is_first)
+                .is_some_and(|it| !has_line_end(&source[it.end as usize..span.start as usize], searched));
             Comment {
                 statement: if inside || trailing { next - 1 } else { next },
                 trailing,
