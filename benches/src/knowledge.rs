@@ -8,7 +8,7 @@
 //! | hops | questions that name a concept, over so many facts and concepts: at once, one hop, two hops |
 //! | segments | the steps of one long trajectory split where their subgoals change |
 //! | create | trajectories structured into that many facts, with concepts, procedures and intents |
-//! | merge | passes over facts of which a twentieth restates another, until a pass merges nothing; then once more |
+//! | merge | three passes over facts of which a twentieth restates another |
 //! | credit | the credit of that many memory writes |
 
 use crate::Result;
@@ -54,7 +54,7 @@ const BATCH: usize = 5_000;
 const FACTS_OF_TRACE: usize = 4;
 const QUESTIONS: usize = 300;
 /// Passes of a merge, at most.
-const MOST_PASSES: usize = 50;
+const MOST_PASSES: usize = 3;
 const VERBS: [&str; 8] = ["met", "sold", "drew", "found", "left", "heard", "built", "lost"];
 const THINGS: [&str; 12] = [
     "a lamp",
