@@ -15,7 +15,7 @@ from ._reading import Limits, Reading
 from ._snapshot import Snapshot
 from ._transaction import Transaction
 from ._values import Head, ImportReport, ReembedReport, Space, VerifyReport
-from .errors import VectorError
+from .errors import InputError, VectorError
 
 if TYPE_CHECKING:
     import numpy
@@ -288,7 +288,9 @@ class Database(Reading):
         """
         target = space_of(embedder, Space.of(space))
         model = engine_embedder(embedder, target)
-        assert target is not None
+        if target is None:
+            hint = "give a model, such as holotype.StaticEmbedder(folder)"
+            raise InputError(f"there is no embedder to make vectors by; {hint}", hint=hint)
         return ReembedReport(*self._native.reembed(model, target._parts(), batch, durability))
 
     def close(self) -> None:

@@ -132,6 +132,11 @@ def test_vectors_are_made_anew_and_interruptions_resumed(path: Path) -> None:
         assert db.snapshot().space.model == "vowels-large"
 
 
+def test_no_embedder_is_refused(path: Path) -> None:
+    with holotype.create(path, space="hashing-v1-64") as db, pytest.raises(holotype.InputError, match="no embedder"):
+        db.reembed(None)  # type: ignore[arg-type]
+
+
 def test_asyncio_makes_vectors_anew(path: Path) -> None:
     async def story() -> int:
         async with await aio.create(path, space="hashing-v1-64") as db:
