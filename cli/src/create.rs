@@ -3,6 +3,7 @@
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
+use clap::builder::PossibleValuesParser;
 use holotype::embed::HashingEmbedder;
 use holotype::plural::counted;
 use holotype::{Encoding, Holotype, Metric, Options, Space};
@@ -21,10 +22,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     dim: Option<usize>,
     /// How vectors are compared
-    #[arg(long, default_value = "cosine", value_parser = ["cosine", "dot", "l2"])]
+    #[arg(long, default_value = "cosine", value_parser = PossibleValuesParser::new(Metric::NAMES))]
     metric: String,
     /// How vectors are stored in the index
-    #[arg(long, default_value = "f32", value_parser = ["f32", "f16", "i8"])]
+    #[arg(long, default_value = "f32", value_parser = PossibleValuesParser::new(Encoding::NAMES))]
     encoding: String,
     /// The name of the embedding model, such as `all-MiniLM-L6-v2`; `hashing-v1-256` is built in
     #[arg(long, value_name = "NAME")]

@@ -3,6 +3,7 @@
 use crate::database;
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};
+use clap::builder::PossibleValuesParser;
 use holotype::embed::{Embedder, HashingEmbedder};
 use holotype::plural::counted;
 use holotype::{Encoding, Options, ReembedOptions, Space};
@@ -19,7 +20,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "embedder")]
     built_in: Option<String>,
     /// How vectors are stored in the index
-    #[arg(long, default_value = "f32", value_parser = ["f32", "f16", "i8"])]
+    #[arg(long, default_value = "f32", value_parser = PossibleValuesParser::new(Encoding::NAMES))]
     encoding: String,
     /// The number of texts that are embedded and written at once
     #[arg(long, value_name = "N", default_value_t = ReembedOptions::default().batch)]

@@ -30,6 +30,9 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// The names of all metrics.
+    pub const NAMES: &'static [&'static str] = &[Self::Cosine.name(), Self::Dot.name(), Self::L2.name()];
+
     /// Its name in text and files.
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,6 +69,9 @@ pub enum Encoding {
 }
 
 impl Encoding {
+    /// The names of all encodings.
+    pub const NAMES: &'static [&'static str] = &[Self::F32.name(), Self::F16.name(), Self::I8.name()];
+
     /// Its name in text and files.
     pub const fn name(self) -> &'static str {
         match self {

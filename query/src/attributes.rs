@@ -5,10 +5,12 @@
 //! checks and the reference (`docs/query-language.md`) are made from these tables.
 
 use crate::ast::Thing;
+pub use crate::attribute_id::AttributeId;
 use crate::error::nearest;
 use crate::time;
 use crate::value::{Duration, Name, Number, Value};
-use crate::words::Noun;
+use crate::words::{self, Noun};
+use AttributeId as Id;
 
 /// The sorts of stored things that have attributes of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -186,6 +188,8 @@ pub enum Mismatch {
 /// Something that can be asked of a stored thing.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
+    /// The attribute that its name stands for.
+    pub id: AttributeId,
     /// Its name. That of a trace's field is `fields`, with the field after a dot.
     pub name: &'static str,
     /// The things it exists on.
@@ -198,8 +202,8 @@ pub struct Attribute {
 
 /// The attribute of this name, if things of this sort have it.
 pub fn attribute(subject: Subject, name: &Name) -> Option<&'static Attribute> {
-    let known = if name.field().is_some() { "fields" } else { name.word().filter(|it| *it != "fields")? };
-    ATTRIBUTES.iter().find(|attribute| attribute.name == known && attribute.on.contains(&subject))
+    let id = name.attribute()?;
+    ATTRIBUTES.iter().find(|attribute| attribute.id == id && attribute.on.contains(&subject))
 }
 
 /// The attributes things of this sort have.
@@ -207,18 +211,6 @@ pub fn attributes_of(subject: Subject) -> impl Iterator<Item = &'static Attribut
     ATTRIBUTES.iter().filter(move |attribute| attribute.on.contains(&subject))
 }
 
-/// The layers.
-pub const LAYERS: &[&str] = &["trace", "recall", "theme"];
-/// The kinds of items.
-pub const KINDS: &[&str] =
-    &["turn", "call", "observation", "summary", "fact", "procedure", "refined", "theme", "concept", "intent"];
-/// The statuses of items, as the wrapper of a tool reports them.
-pub const STATUSES: &[&str] = &["success", "unknown", "failed"];
-/// The sources: producers of items.
-pub const SOURCES: &[&str] = &["user", "assistant", "tool", "environment", "document", "system"];
-/// The types of edges.
-pub const EDGES: &[&str] =
-    &["derived-from", "cites", "mentions", "solves", "sibling", "supersedes", "conflicts-with", "parent"];
 /// The operations of events: mostly the statement that caused one.
 pub const OPS: &[&str] = &[
     "record",
@@ -248,113 +240,144 @@ pub const PROFILES: &[&str] = &["default", "helm", "archive", "agent"];
 
 use Subject::{Change, Claim, Edge, Episode, Event, Item, Page, Receipt};
 
-const fn on(on: &'static [Subject], name: &'static str, ty: Type, meaning: &'static str) -> Attribute {
-    Attribute { name, on, ty, meaning }
+const fn on(on: &'static [Subject], id: AttributeId, ty: Type, meaning: &'static str) -> Attribute {
+    Attribute { id, name: id.as_str(), on, ty, meaning }
 }
 
 /// Every attribute, in the order rows show them.
 #[rustfmt::skip]
 pub static ATTRIBUTES: &[Attribute] = &[
-    on(&[Item, Claim, Event], "item", Type::Item, "the item; the one that claims, or the one it happened to"),
-    on(&[Item, Page], "key", Type::Text, "the caller's own id"),
-    on(&[Item], "layer", Type::OneOf(LAYERS), "how far from what happened"),
-    on(&[Item], "kind", Type::OneOf(KINDS), "what sort of item"),
-    on(&[Item], "text", Type::Text, "the text; of a trace, its field `text`"),
-    on(&[Item, Page], "tokens", Type::Count, "how long the text is, in tokens"),
-    on(&[Item, Page, Episode, Claim, Event], "episode", Type::Text, "the episode's id"),
-    on(&[Item], "page", Type::Text, "the key of the page a trace lies in"),
-    on(&[Item], "step", Type::Count, "when, in steps of the episode"),
-    on(&[Item, Claim, Event, Receipt, Change], "time", Type::Time, "when, on the clock"),
-    on(&[Item], "age", Type::Duration, "how long before the reader"),
-    on(&[Item, Page, Episode, Claim, Edge, Event, Receipt], "commit", Type::Count, "the commit that wrote it"),
-    on(&[Item, Episode, Claim], "version", Type::Text, "version of the task or tool schema"),
-    on(&[Item, Claim], "status", Type::OneOf(STATUSES), "what the tool's wrapper said"),
-    on(&[Item], "source", Type::OneOf(SOURCES), "who produced it"),
-    on(&[Item], "speaker", Type::Text, "who spoke"),
-    on(&[Item], "tool", Type::Text, "the tool called"),
-    on(&[Item], "log_id", Type::Text, "the log a trace was read from"),
-    on(&[Item], "trust", Type::Number, "least source weight in the lineage"),
-    on(&[Item], "support", Type::OneOf(&["supported", "weakened", "unsupported"]), "how good its sources are"),
-    on(&[Item], "utility", Type::Number, "mean credit"),
-    on(&[Item], "return_score", Type::Number, "1 to 10, of procedures"),
-    on(&[Item], "origin", Type::OneOf(&["original", "linked_fact", "refined"]), "how a recall came about"),
-    on(&[Item], "active", Type::Bool, "false after prune, merge, supersede, retract"),
-    on(&[Item], "fields", Type::Any, "a named field of a trace: fields.NAME"),
-    on(&[Page], "state", Type::OneOf(&["unsummarised", "summarised"]), "whether a summary is written"),
-    on(&[Page], "hash", Type::Text, "hash of the content, in hexadecimal"),
-    on(&[Episode], "task", Type::Text, "what the episode is about"),
-    on(&[Episode], "open", Type::Bool, "whether it still goes on"),
-    on(&[Claim], "name", Type::Text, "what is claimed about"),
-    on(&[Claim, Change], "value", Type::Any, "what is claimed"),
-    on(&[Claim], "scope", Type::OneOf(&["episode", "global"]), "where it competes"),
-    on(&[Claim], "won", Type::Item, "the item it lost against"),
-    on(&[Claim], "contested", Type::Bool, "whether it is not clear which claim won"),
-    on(&[Edge], "from", Type::Item, "where the edge begins"),
-    on(&[Edge], "edge", Type::OneOf(EDGES), "its type"),
-    on(&[Edge], "to", Type::Item, "where it ends"),
-    on(&[Edge], "field", Type::Text, "the field it points into"),
-    on(&[Edge], "start", Type::Count, "offset of the first byte it points at"),
-    on(&[Edge], "end", Type::Count, "offset after the last"),
-    on(&[Event], "op", Type::OneOf(OPS), "what happened"),
-    on(&[Event, Change], "because", Type::Text, "why"),
-    on(&[Change], "attribute", Type::Text, "what of it changed"),
-    on(&[Change], "since", Type::Count, "the commit from which it held"),
-    on(&[Change], "until", Type::Count, "the commit that ended it; absent while it holds"),
-    on(&[Receipt], "receipt", Type::Text, "the receipt's id"),
-    on(&[Receipt], "statement", Type::Text, "what was asked"),
-    on(&[Receipt], "rows", Type::Count, "how many rows were answered"),
-    on(&[Receipt], "as_of", Type::Count, "the commit it was answered as of"),
+    on(&[Item, Claim, Event], Id::Item, Type::Item, "the item; the one that claims, or the one it happened to"),
+    on(&[Item, Page], Id::Key, Type::Text, "the caller's own id"),
+    on(&[Item], Id::Layer, Type::OneOf(words::Layer::WORDS), "how far from what happened"),
+    on(&[Item], Id::Kind, Type::OneOf(words::Kind::WORDS), "what sort of item"),
+    on(&[Item], Id::Text, Type::Text, "the text; of a trace, its field `text`"),
+    on(&[Item, Page], Id::Tokens, Type::Count, "how long the text is, in tokens"),
+    on(&[Item, Page, Episode, Claim, Event], Id::Episode, Type::Text, "the episode's id"),
+    on(&[Item], Id::Page, Type::Text, "the key of the page a trace lies in"),
+    on(&[Item], Id::Step, Type::Count, "when, in steps of the episode"),
+    on(&[Item, Claim, Event, Receipt, Change], Id::Time, Type::Time, "when, on the clock"),
+    on(&[Item], Id::Age, Type::Duration, "how long before the reader"),
+    on(&[Item, Page, Episode, Claim, Edge, Event, Receipt], Id::Commit, Type::Count, "the commit that wrote it"),
+    on(&[Item, Episode, Claim], Id::Version, Type::Text, "version of the task or tool schema"),
+    on(&[Item, Claim], Id::Status, Type::OneOf(words::Status::WORDS), "what the tool's wrapper said"),
+    on(&[Item], Id::Source, Type::OneOf(words::Source::WORDS), "who produced it"),
+    on(&[Item], Id::Speaker, Type::Text, "who spoke"),
+    on(&[Item], Id::Tool, Type::Text, "the tool called"),
+    on(&[Item], Id::LogId, Type::Text, "the log a trace was read from"),
+    on(&[Item], Id::Trust, Type::Number, "least source weight in the lineage"),
+    on(&[Item], Id::Support, Type::OneOf(words::Support::WORDS), "how good its sources are"),
+    on(&[Item], Id::Utility, Type::Number, "mean credit"),
+    on(&[Item], Id::ReturnScore, Type::Number, "1 to 10, of procedures"),
+    on(&[Item], Id::Origin, Type::OneOf(words::Origin::WORDS), "how a recall came about"),
+    on(&[Item], Id::Active, Type::Bool, "false after prune, merge, supersede, retract"),
+    on(&[Item], Id::Fields, Type::Any, "a named field of a trace: fields.NAME"),
+    on(&[Page], Id::State, Type::OneOf(words::PageState::WORDS), "whether a summary is written"),
+    on(&[Page], Id::Hash, Type::Text, "hash of the content, in hexadecimal"),
+    on(&[Episode], Id::Task, Type::Text, "what the episode is about"),
+    on(&[Episode], Id::Open, Type::Bool, "whether it still goes on"),
+    on(&[Claim], Id::Name, Type::Text, "what is claimed about"),
+    on(&[Claim, Change], Id::Value, Type::Any, "what is claimed"),
+    on(&[Claim], Id::Scope, Type::OneOf(words::ClaimScope::WORDS), "where it competes"),
+    on(&[Claim], Id::Won, Type::Item, "the item it lost against"),
+    on(&[Claim], Id::Contested, Type::Bool, "whether it is not clear which claim won"),
+    on(&[Edge], Id::From, Type::Item, "where the edge begins"),
+    on(&[Edge], Id::Edge, Type::OneOf(words::Edge::WORDS), "its type"),
+    on(&[Edge], Id::To, Type::Item, "where it ends"),
+    on(&[Edge], Id::Field, Type::Text, "the field it points into"),
+    on(&[Edge], Id::Start, Type::Count, "offset of the first byte it points at"),
+    on(&[Edge], Id::End, Type::Count, "offset after the last"),
+    on(&[Event], Id::Op, Type::OneOf(OPS), "what happened"),
+    on(&[Event, Change], Id::Because, Type::Text, "why"),
+    on(&[Change], Id::Attribute, Type::Text, "what of it changed"),
+    on(&[Change], Id::Since, Type::Count, "the commit from which it held"),
+    on(&[Change], Id::Until, Type::Count, "the commit that ended it; absent while it holds"),
+    on(&[Receipt], Id::Receipt, Type::Text, "the receipt's id"),
+    on(&[Receipt], Id::Statement, Type::Text, "what was asked"),
+    on(&[Receipt], Id::Rows, Type::Count, "how many rows were answered"),
+    on(&[Receipt], Id::AsOf, Type::Count, "the commit it was answered as of"),
 ];
 
 /// The columns of a row of `recall`.
-pub const RECALL_COLUMNS: &[&str] = &[
-    "item",
-    "key",
-    "layer",
-    "kind",
-    "text",
-    "score",
-    "similarity",
-    "words",
-    "recency",
-    "status_score",
-    "source_score",
-    "utility_score",
-    "conflict_score",
-    "status",
-    "source",
-    "speaker",
-    "tool",
-    "episode",
-    "step",
-    "time",
-    "version",
-    "stale",
-    "quarantined",
-    "conflict",
-    "support",
-    "trust",
-    "relaxed",
-    "path",
-    "folded",
-    "tokens",
-    "citations",
-    "role",
-];
+pub const RECALL_COLUMNS: &[&str] = &AttributeId::names([
+    Id::Item,
+    Id::Key,
+    Id::Layer,
+    Id::Kind,
+    Id::Text,
+    Id::Score,
+    Id::Similarity,
+    Id::Words,
+    Id::Recency,
+    Id::StatusScore,
+    Id::SourceScore,
+    Id::UtilityScore,
+    Id::ConflictScore,
+    Id::Status,
+    Id::Source,
+    Id::Speaker,
+    Id::Tool,
+    Id::Episode,
+    Id::Step,
+    Id::Time,
+    Id::Version,
+    Id::Stale,
+    Id::Quarantined,
+    Id::Conflict,
+    Id::Support,
+    Id::Trust,
+    Id::Relaxed,
+    Id::Path,
+    Id::Folded,
+    Id::Tokens,
+    Id::Citations,
+    Id::Role,
+]);
 /// The columns of `find` over items that are not attributes of the item.
-pub const ITEM_COLUMNS: &[&str] = &["stale", "quarantined", "conflict", "citations"];
+pub const ITEM_COLUMNS: &[&str] = &AttributeId::names([Id::Stale, Id::Quarantined, Id::Conflict, Id::Citations]);
 /// The columns of `sources` and `dependents` that are not attributes of the item.
-pub const WALK_COLUMNS: &[&str] =
-    &["stale", "quarantined", "conflict", "citations", "root", "edge", "depth", "field", "start", "end", "verdict"];
+pub const WALK_COLUMNS: &[&str] = &AttributeId::names([
+    Id::Stale,
+    Id::Quarantined,
+    Id::Conflict,
+    Id::Citations,
+    Id::Root,
+    Id::Edge,
+    Id::Depth,
+    Id::Field,
+    Id::Start,
+    Id::End,
+    Id::Verdict,
+]);
 
 /// The attributes `record … with` gives.
-pub const RECORD_WITH: &[&str] =
-    &["key", "source", "step", "time", "version", "status", "speaker", "tool", "log_id", "utility", "fields"];
+pub const RECORD_WITH: &[&str] = &AttributeId::names([
+    Id::Key,
+    Id::Source,
+    Id::Step,
+    Id::Time,
+    Id::Version,
+    Id::Status,
+    Id::Speaker,
+    Id::Tool,
+    Id::LogId,
+    Id::Utility,
+    Id::Fields,
+]);
 /// The attributes `remember … with` gives.
-pub const REMEMBER_WITH: &[&str] =
-    &["key", "source", "step", "time", "version", "status", "utility", "return_score", "origin"];
+pub const REMEMBER_WITH: &[&str] = &AttributeId::names([
+    Id::Key,
+    Id::Source,
+    Id::Step,
+    Id::Time,
+    Id::Version,
+    Id::Status,
+    Id::Utility,
+    Id::ReturnScore,
+    Id::Origin,
+]);
 /// The attributes `open episode … with` and `close episode … with` give.
-pub const EPISODE_WITH: &[&str] = &["task", "version"];
+pub const EPISODE_WITH: &[&str] = &AttributeId::names([Id::Task, Id::Version]);
 
 /// A setting of a database.
 #[derive(Clone, Copy, Debug)]
@@ -402,17 +425,6 @@ pub static SETTINGS: &[Setting] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::{self, Kind, Layer};
-
-    #[test]
-    fn the_known_words_are_those_of_the_grammar() {
-        let kinds: Vec<&str> = Kind::ALL.iter().map(|it| it.as_str()).collect();
-        assert_eq!(kinds, KINDS);
-        let edges: Vec<&str> = words::Edge::ALL.iter().map(|it| it.as_str()).collect();
-        assert_eq!(edges, EDGES);
-        let layers: Vec<&str> = Layer::ALL.iter().map(|it| it.as_str()).collect();
-        assert_eq!(layers, LAYERS);
-    }
 
     #[test]
     fn a_name_is_one_attribute_of_a_thing() {
@@ -425,7 +437,7 @@ mod tests {
 
     #[test]
     fn fields_are_asked_by_name() {
-        let name = |parts: &[&str]| Name(parts.iter().map(|it| (*it).to_owned()).collect());
+        let name = |parts: &[&str]| Name::new(parts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
         let found = |parts: &[&str]| attribute(Subject::Item, &name(parts)).map(|it| it.name);
         assert_eq!(found(&["fields", "price"]), Some("fields"));
         assert_eq!(found(&["fields"]), None);
@@ -440,11 +452,11 @@ mod tests {
         let number = |it: i64| Value::Number(Number::from(it));
         assert_eq!(Type::Duration.read(&text("2s")), Ok(number(2_000_000)));
         assert_eq!(Type::Time.read(&text("1970-01-01T00:00:01Z")), Ok(number(1_000_000)));
-        assert_eq!(Type::OneOf(STATUSES).read(&Value::Word("failed".into())), Ok(text("failed")));
+        assert_eq!(Type::OneOf(words::Status::WORDS).read(&Value::Word("failed".into())), Ok(text("failed")));
         assert_eq!(Type::Text.read(&Value::Word("failed".into())), Err(Mismatch::Unquoted));
         assert_eq!(Type::Number.read(&text("7")), Err(Mismatch::Type));
         assert_eq!(
-            Type::OneOf(STATUSES).read(&Value::Word("faild".into())),
+            Type::OneOf(words::Status::WORDS).read(&Value::Word("faild".into())),
             Err(Mismatch::Unknown { nearest: Some("failed") })
         );
         for setting in SETTINGS {

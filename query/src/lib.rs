@@ -42,6 +42,7 @@
 //! 3. Binding fills arguments and changes nothing else: text never becomes syntax.
 
 pub mod ast;
+mod attribute_id;
 pub mod attributes;
 mod bind;
 mod check;
@@ -55,6 +56,7 @@ mod token;
 mod value;
 mod words;
 
+pub use attribute_id::AttributeId;
 pub use bind::{ParamValue, Params, bind};
 pub use check::{check, check_bound};
 pub use error::{Error, Errors, nearest};
@@ -63,6 +65,6 @@ pub use parser::{MAX_DEPTH, MAX_SOURCE_LEN, MAX_STATEMENTS, MAX_TOKENS, parse};
 pub use span::{Span, Spanned};
 pub use value::{Arg, Duration, ItemRef, Name, NotADuration, Number, Passage, Time, Value, ValueList, Vector};
 pub use words::{
-    Channel, Direction, Edge, EscalateMode, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op, Part,
-    ShowTarget, Unit, words_of_the_language,
+    Channel, ClaimScope, Direction, Edge, EscalateMode, FlawKind, Kind, Layer, Mark, MeasureKind, MergeKind, Noun, Op,
+    Origin, PageState, Part, ShowTarget, Source, Status, Support, Unit, Verdict, words_of_the_language,
 };

@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::attribute_id::AttributeId;
 use crate::span::Spanned;
 use crate::time;
 use crate::words::Unit;
@@ -47,24 +48,51 @@ impl<T> Arg<T> {
 
 /// A dotted name: an attribute, a field, a setting, a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(
-    /// The parts between the dots; the first is a word, none is missing.
-    pub Arc<[String]>,
-);
+pub struct Name {
+    parts: Arc<[String]>,
+    attribute: Option<AttributeId>,
+}
 
 impl Name {
+    /// The name with these parts between the dots; the first is a word, none is missing.
+    pub fn new(parts: impl Into<Arc<[String]>>) -> Name {
+        let parts = parts.into();
+        let attribute = match &*parts {
+            // A field is asked by its own name.
+            [word] => AttributeId::named(word).filter(|id| *id != AttributeId::Fields),
+            [first, _] if first == AttributeId::Fields.as_str() => Some(AttributeId::Fields),
+            _ => None,
+        };
+        Name { parts, attribute }
+    }
+
+    /// The parts between the dots.
+    pub fn parts(&self) -> &[String] {
+        &self.parts
+    }
+
+    /// The parts with dots between them, unquoted: a column's heading.
+    pub fn dotted(&self) -> String {
+        self.parts.join(".")
+    }
+
     /// The name when it has a single part.
     pub fn word(&self) -> Option<&str> {
-        match &*self.0 {
+        match &*self.parts {
             [word] => Some(word),
             _ => None,
         }
     }
 
+    /// The attribute or column that it names, found when the name was made.
+    pub fn attribute(&self) -> Option<AttributeId> {
+        self.attribute
+    }
+
     /// The field's name when this is `fields.NAME`.
     pub fn field(&self) -> Option<&str> {
-        match &*self.0 {
-            [first, field] if first == "fields" => Some(field),
+        match &*self.parts {
+            [_, field] if self.attribute == Some(AttributeId::Fields) => Some(field),
             _ => None,
         }
     }
@@ -73,7 +101,13 @@ impl Name {
 impl From<&str> for Name {
     /// The name with this one part.
     fn from(word: &str) -> Name {
-        Name(Arc::new([word.to_owned()]))
+        Name::new([word.to_owned()])
+    }
+}
+
+impl From<AttributeId> for Name {
+    fn from(id: AttributeId) -> Name {
+        Name::from(id.as_str())
     }
 }
 

@@ -22,7 +22,7 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$($word,)+];
 
             /// The word as it is written.
-            pub fn as_str(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
                 }
@@ -41,6 +41,7 @@ macro_rules! words {
         }
     };
 }
+pub(crate) use words;
 
 words! {
     /// A set of stored things, as a stage, a `find` or a `prune` names it.
@@ -133,6 +134,94 @@ words! {
         ConflictsWith = "conflicts-with",
         /// From a recall to its theme.
         Parent = "parent",
+    }
+}
+
+words! {
+    /// The outcome as the wrapper of a tool reports it.
+    Status {
+        /// The action succeeded.
+        Success = "success",
+        /// No outcome was reported.
+        Unknown = "unknown",
+        /// The action failed.
+        Failed = "failed",
+    }
+}
+
+words! {
+    /// The producer of an item.
+    Source {
+        /// The person.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
+        /// A tool.
+        Tool = "tool",
+        /// The environment.
+        Environment = "environment",
+        /// A document.
+        Document = "document",
+        /// The harness around the agent.
+        System = "system",
+    }
+}
+
+words! {
+    /// How a recall was created.
+    Origin {
+        /// Written with its evidence.
+        Original = "original",
+        /// Linked to its evidence afterwards.
+        LinkedFact = "linked_fact",
+        /// Refined from a log.
+        Refined = "refined",
+    }
+}
+
+words! {
+    /// The state of an item's sources.
+    Support {
+        /// All its sources are good.
+        Supported = "supported",
+        /// Some are not.
+        Weakened = "weakened",
+        /// All are bad, or it has none.
+        Unsupported = "unsupported",
+    }
+}
+
+words! {
+    /// Whether a page has its summary.
+    PageState {
+        /// No summary is written.
+        Unsummarised = "unsummarised",
+        /// A summary is written.
+        Summarised = "summarised",
+    }
+}
+
+words! {
+    /// Where a claim competes.
+    ClaimScope {
+        /// With claims of the same episode.
+        Episode = "episode",
+        /// With all claims.
+        Global = "global",
+    }
+}
+
+words! {
+    /// The result of verifying a citation.
+    Verdict {
+        /// The bytes are the cited ones.
+        Ok = "ok",
+        /// The target or the span does not exist.
+        Unresolved = "unresolved",
+        /// The bytes differ from the cited ones.
+        Mismatch = "mismatch",
+        /// The bytes were erased.
+        Redacted = "redacted",
     }
 }
 

@@ -1,28 +1,45 @@
 //! The allowed words of attributes, and the nearest known word to an unknown one.
 
+use crate::model::item::{Kind, Layer};
+use holotype_index::{Encoding, Metric};
+use holotype_query::{ClaimScope, PageState};
+
+/// The kinds of a layer.
+const fn kinds<const N: usize>(layer: Layer) -> [&'static str; N] {
+    let (mut names, mut found, mut at) = ([""; N], 0, 0);
+    while at < Kind::ALL.len() {
+        if Kind::ALL[at].layer() as u8 == layer as u8 {
+            names[found] = Kind::ALL[at].as_str();
+            found += 1;
+        }
+        at += 1;
+    }
+    assert!(found == N);
+    names
+}
+
 /// Kinds of a trace.
-pub const TRACE_KINDS: &[&str] = &["turn", "call", "observation"];
+pub const TRACE_KINDS: &[&str] = &kinds::<3>(Layer::Trace);
 /// Kinds of a recall.
-pub const RECALL_KINDS: &[&str] = &["summary", "fact", "procedure", "refined"];
+pub const RECALL_KINDS: &[&str] = &kinds::<4>(Layer::Recall);
 /// Kinds of a theme.
-pub const THEME_KINDS: &[&str] = &["theme", "concept", "intent"];
+pub const THEME_KINDS: &[&str] = &kinds::<3>(Layer::Theme);
 /// Producers of an item.
-pub const SOURCES: &[&str] = &["user", "assistant", "tool", "environment", "document", "system"];
+pub const SOURCES: &[&str] = holotype_query::Source::WORDS;
 /// Outcomes of an item.
-pub const STATUSES: &[&str] = &["success", "unknown", "failed"];
+pub const STATUSES: &[&str] = holotype_query::Status::WORDS;
 /// Origins of a recall.
-pub const ORIGINS: &[&str] = &["original", "linked_fact", "refined"];
+pub const ORIGINS: &[&str] = holotype_query::Origin::WORDS;
 /// States of a page.
-pub const PAGE_STATES: &[&str] = &["unsummarised", "summarised"];
+pub const PAGE_STATES: &[&str] = PageState::WORDS;
 /// Types of an edge.
-pub const EDGES: &[&str] =
-    &["derived-from", "cites", "mentions", "solves", "sibling", "supersedes", "conflicts-with", "parent"];
+pub const EDGES: &[&str] = holotype_query::Edge::WORDS;
 /// Scopes of a claim.
-pub const SCOPES: &[&str] = &["episode", "global"];
+pub const SCOPES: &[&str] = ClaimScope::WORDS;
 /// Metrics of a space.
-pub const METRICS: &[&str] = &["cosine", "dot", "l2"];
+pub const METRICS: &[&str] = Metric::NAMES;
 /// Encodings of a space.
-pub const ENCODINGS: &[&str] = &["f32", "f16", "i8"];
+pub const ENCODINGS: &[&str] = Encoding::NAMES;
 /// Units of the offsets in a pointer.
 pub const UNITS: &[&str] = &["bytes", "chars"];
 

@@ -25,10 +25,10 @@ impl fmt::Display for ItemId {
     }
 }
 
-/// Declares an enumeration with names and stored bytes: `Display`, `FromStr`, `ALL` and conversions from and to
-/// bytes.
+/// Declares an enumeration with stored bytes; `holotype_query` has one with the same variants, and their names.
+/// Implements `Display`, `FromStr`, `ALL`, and conversions from and to bytes and the enumeration of the language.
 macro_rules! names {
-    ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$vmeta:meta])* $variant:ident = $byte:literal $text:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$vmeta:meta])* $variant:ident = $byte:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -40,7 +40,7 @@ macro_rules! names {
 
             /// The name in statements and JSON Lines.
             pub const fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $text),+ }
+                match self { $($name::$variant => holotype_query::$name::$variant.as_str()),+ }
             }
 
             /// The stored byte.
@@ -59,10 +59,21 @@ macro_rules! names {
         impl FromStr for $name {
             type Err = UnknownName;
             fn from_str(text: &str) -> Result<Self, UnknownName> {
-                match text {
-                    $($text => Ok($name::$variant),)+
-                    _ => Err(UnknownName { what: $what, given: text.to_owned(), known: vec![$($text),+] }),
-                }
+                let known = || $name::ALL.iter().map(|value| value.as_str()).collect();
+                let found = $name::ALL.iter().copied().find(|value| value.as_str() == text);
+                found.ok_or_else(|| UnknownName { what: $what, given: text.to_owned(), known: known() })
+            }
+        }
+
+        impl From<holotype_query::$name> for $name {
+            fn from(word: holotype_query::$name) -> Self {
+                match word { $(holotype_query::$name::$variant => $name::$variant),+ }
+            }
+        }
+
+        impl From<$name> for holotype_query::$name {
+            fn from(value: $name) -> Self {
+                match value { $($name::$variant => holotype_query::$name::$variant),+ }
             }
         }
     };
@@ -73,11 +84,11 @@ names! {
     /// The distance of an item from the original events (HELM M(1) to M(3)).
     Layer, "layer" {
         /// Recorded verbatim.
-        Trace = 0 "trace",
+        Trace = 0,
         /// Distilled from traces.
-        Recall = 1 "recall",
+        Recall = 1,
         /// A short key that routes queries.
-        Theme = 2 "theme",
+        Theme = 2,
     }
 }
 
@@ -85,25 +96,25 @@ names! {
     /// The kind of an item.
     Kind, "kind" {
         /// One turn of a conversation (trace).
-        Turn = 0 "turn",
+        Turn = 0,
         /// One tool call with its outcome (trace).
-        Call = 1 "call",
+        Call = 1,
         /// One observation of an environment (trace).
-        Observation = 2 "observation",
+        Observation = 2,
         /// A summary of traces (recall).
-        Summary = 16 "summary",
+        Summary = 16,
         /// A proposition (recall; PlugMem 3.1).
-        Fact = 17 "fact",
+        Fact = 17,
         /// A prescription (recall; PlugMem 3.1).
-        Procedure = 18 "procedure",
+        Procedure = 18,
         /// A refined log (recall; HELM 3.1).
-        Refined = 19 "refined",
+        Refined = 19,
         /// A theme (theme).
-        Theme = 32 "theme",
+        Theme = 32,
         /// A concept that facts mention (theme; PlugMem).
-        Concept = 33 "concept",
+        Concept = 33,
         /// An intent that procedures solve (theme; PlugMem).
-        Intent = 34 "intent",
+        Intent = 34,
     }
 }
 
@@ -120,8 +131,8 @@ impl Kind {
     /// Returns true if a noun includes items of this kind.
     pub(crate) fn is_of(self, noun: Noun) -> bool {
         match (noun.kind(), noun.layer()) {
-            (Some(kind), _) => kind.as_str() == self.as_str(),
-            (None, Some(layer)) => layer.as_str() == self.layer().as_str(),
+            (Some(kind), _) => self == Kind::from(kind),
+            (None, Some(layer)) => self.layer() == Layer::from(layer),
             (None, None) => noun == Noun::Items,
         }
     }
@@ -131,11 +142,11 @@ names! {
     /// The outcome as the tool wrapper reported it; `unknown` without a report.
     Status, "status" {
         /// The action succeeded.
-        Success = 0 "success",
+        Success = 0,
         /// No outcome was reported.
-        Unknown = 1 "unknown",
+        Unknown = 1,
         /// The action failed; its content must not be believed.
-        Failed = 2 "failed",
+        Failed = 2,
     }
 }
 
@@ -143,17 +154,17 @@ names! {
     /// The producer of an item.
     Source, "source" {
         /// The person.
-        User = 0 "user",
+        User = 0,
         /// The model.
-        Assistant = 1 "assistant",
+        Assistant = 1,
         /// A tool.
-        Tool = 2 "tool",
+        Tool = 2,
         /// The environment.
-        Environment = 3 "environment",
+        Environment = 3,
         /// A document.
-        Document = 4 "document",
+        Document = 4,
         /// The harness around the agent.
-        System = 5 "system",
+        System = 5,
     }
 }
 
@@ -175,11 +186,11 @@ names! {
     /// How a recall was created (TierMem B.8).
     Origin, "origin" {
         /// Written with its evidence.
-        Original = 0 "original",
+        Original = 0,
         /// Linked to its evidence afterwards.
-        LinkedFact = 1 "linked_fact",
+        LinkedFact = 1,
         /// Refined from a log.
-        Refined = 2 "refined",
+        Refined = 2,
     }
 }
 
@@ -187,11 +198,11 @@ names! {
     /// The state of an item's sources (after HELM's validity propagation).
     Support, "support" {
         /// All its sources are good.
-        Supported = 0 "supported",
+        Supported = 0,
         /// Some are not.
-        Weakened = 1 "weakened",
+        Weakened = 1,
         /// All are bad, or it has none.
-        Unsupported = 2 "unsupported",
+        Unsupported = 2,
     }
 }
 

@@ -18,13 +18,13 @@ names! {
     /// The result of verifying a pointer.
     Verdict, "verdict" {
         /// The bytes are the cited ones.
-        Ok = 0 "ok",
+        Ok = 0,
         /// The target or the span does not exist.
-        Unresolved = 1 "unresolved",
+        Unresolved = 1,
         /// The bytes differ from the cited ones.
-        Mismatch = 2 "mismatch",
+        Mismatch = 2,
         /// The bytes were erased.
-        Redacted = 3 "redacted",
+        Redacted = 3,
     }
 }
 

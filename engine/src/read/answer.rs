@@ -7,6 +7,7 @@ use crate::read::cell::{Cell, round};
 use crate::read::cite::Cite;
 pub use crate::read::escalation::{Command, Escalation, Hits, PageHit, Round, Routing};
 use crate::state::reader_position::Reader;
+use holotype_query::AttributeId as Id;
 use serde_json::{Map, Value, json};
 
 /// The result of one statement.
@@ -258,78 +259,45 @@ fn number(value: f32) -> Value {
 }
 
 /// The names of the columns a row of a recall has, in order.
-pub const ROW_COLUMNS: &[&str] = &[
-    "item",
-    "key",
-    "layer",
-    "kind",
-    "text",
-    "score",
-    "similarity",
-    "words",
-    "recency",
-    "status_score",
-    "source_score",
-    "utility_score",
-    "conflict_score",
-    "status",
-    "source",
-    "speaker",
-    "tool",
-    "episode",
-    "step",
-    "time",
-    "version",
-    "stale",
-    "quarantined",
-    "conflict",
-    "support",
-    "trust",
-    "relaxed",
-    "path",
-    "folded",
-    "tokens",
-    "citations",
-    "role",
-];
+pub const ROW_COLUMNS: &[&str] = holotype_query::attributes::RECALL_COLUMNS;
 
 impl Row {
     /// The row as JSON: every column, or those asked for. Absent values are left out.
     pub fn to_json(&self, returns: Option<&[String]>) -> Value {
         let mut all = Map::new();
-        all.insert("item".into(), self.item.0.into());
-        all.insert("key".into(), self.key.as_str().into());
-        all.insert("layer".into(), self.layer.as_str().into());
-        all.insert("kind".into(), self.kind.as_str().into());
-        all.insert("text".into(), self.text.as_str().into());
-        all.insert("score".into(), number(self.score));
-        all.insert("similarity".into(), number(self.parts.similarity));
-        all.insert("words".into(), number(self.parts.words));
-        all.insert("recency".into(), number(self.parts.recency));
-        all.insert("status_score".into(), number(self.parts.status));
-        all.insert("source_score".into(), number(self.parts.source));
-        all.insert("utility_score".into(), number(self.parts.utility));
-        all.insert("conflict_score".into(), number(self.parts.conflict));
-        put(&mut all, "status", self.status.map(Status::as_str));
-        put(&mut all, "source", self.source.map(Source::as_str));
-        put(&mut all, "speaker", self.speaker.as_deref());
-        put(&mut all, "tool", self.tool.as_deref());
-        put(&mut all, "episode", self.episode.as_deref());
-        put(&mut all, "step", self.step);
-        put(&mut all, "time", self.time.map(time::format));
-        put(&mut all, "version", self.version.as_deref());
-        all.insert("stale".into(), self.stale.into());
-        put(&mut all, "quarantined", self.quarantined.as_deref());
-        put(&mut all, "conflict", self.conflict.map(|item| item.0));
-        all.insert("support".into(), self.support.as_str().into());
-        all.insert("trust".into(), number(self.trust));
-        all.insert("relaxed".into(), self.relaxed.iter().copied().collect());
-        all.insert("path".into(), self.path.iter().map(String::as_str).collect());
-        all.insert("folded".into(), self.folded.iter().map(String::as_str).collect());
-        all.insert("tokens".into(), self.tokens.into());
-        all.insert("citations".into(), self.citations.iter().map(Citation::to_json).collect());
+        all.insert(Id::Item.as_str().into(), self.item.0.into());
+        all.insert(Id::Key.as_str().into(), self.key.as_str().into());
+        all.insert(Id::Layer.as_str().into(), self.layer.as_str().into());
+        all.insert(Id::Kind.as_str().into(), self.kind.as_str().into());
+        all.insert(Id::Text.as_str().into(), self.text.as_str().into());
+        all.insert(Id::Score.as_str().into(), number(self.score));
+        all.insert(Id::Similarity.as_str().into(), number(self.parts.similarity));
+        all.insert(Id::Words.as_str().into(), number(self.parts.words));
+        all.insert(Id::Recency.as_str().into(), number(self.parts.recency));
+        all.insert(Id::StatusScore.as_str().into(), number(self.parts.status));
+        all.insert(Id::SourceScore.as_str().into(), number(self.parts.source));
+        all.insert(Id::UtilityScore.as_str().into(), number(self.parts.utility));
+        all.insert(Id::ConflictScore.as_str().into(), number(self.parts.conflict));
+        put(&mut all, Id::Status.as_str(), self.status.map(Status::as_str));
+        put(&mut all, Id::Source.as_str(), self.source.map(Source::as_str));
+        put(&mut all, Id::Speaker.as_str(), self.speaker.as_deref());
+        put(&mut all, Id::Tool.as_str(), self.tool.as_deref());
+        put(&mut all, Id::Episode.as_str(), self.episode.as_deref());
+        put(&mut all, Id::Step.as_str(), self.step);
+        put(&mut all, Id::Time.as_str(), self.time.map(time::format));
+        put(&mut all, Id::Version.as_str(), self.version.as_deref());
+        all.insert(Id::Stale.as_str().into(), self.stale.into());
+        put(&mut all, Id::Quarantined.as_str(), self.quarantined.as_deref());
+        put(&mut all, Id::Conflict.as_str(), self.conflict.map(|item| item.0));
+        all.insert(Id::Support.as_str().into(), self.support.as_str().into());
+        all.insert(Id::Trust.as_str().into(), number(self.trust));
+        all.insert(Id::Relaxed.as_str().into(), self.relaxed.iter().copied().collect());
+        all.insert(Id::Path.as_str().into(), self.path.iter().map(String::as_str).collect());
+        all.insert(Id::Folded.as_str().into(), self.folded.iter().map(String::as_str).collect());
+        all.insert(Id::Tokens.as_str().into(), self.tokens.into());
+        all.insert(Id::Citations.as_str().into(), self.citations.iter().map(Citation::to_json).collect());
         all.insert(
-            "role".into(),
+            Id::Role.as_str().into(),
             match self.role {
                 Role::Hit => "hit",
                 Role::Evidence => "evidence",

@@ -3,7 +3,7 @@
 //! Logic is two-valued: a test on an absent attribute is false, whatever the operator (memory model, section 2).
 
 use crate::model::time;
-use holotype_query::{Name, Number, Op, Value};
+use holotype_query::{AttributeId, Name, Number, Op, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -27,12 +27,12 @@ pub enum Cell {
     List(Vec<Cell>),
 }
 
-/// The cells of a row that is not an item, by column name.
-pub(crate) type Cells = BTreeMap<&'static str, Cell>;
+/// The cells of a row that is not an item, by column.
+pub(crate) type Cells = BTreeMap<AttributeId, Cell>;
 
 /// The cell with this name.
 pub(crate) fn named(row: &Cells, name: &Name) -> Option<Cell> {
-    row.get(name.word()?).cloned()
+    row.get(&name.attribute()?).cloned()
 }
 
 impl Cell {
@@ -207,7 +207,7 @@ pub(crate) fn like(value: &Value, sample: &Cell) -> Option<Cell> {
         (Value::Duration(duration), _) => Cell::Duration(i64::try_from(duration.micros()).ok()?),
         (Value::Bool(yes), Cell::Text(_)) => Cell::Text(yes.to_string()),
         (Value::Bool(yes), _) => Cell::Bool(*yes),
-        (Value::Word(name), _) => Cell::Text(name.0.join(".")),
+        (Value::Word(name), _) => Cell::Text(name.dotted()),
         (Value::Text(_), _) => return None,
     })
 }

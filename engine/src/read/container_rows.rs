@@ -5,7 +5,7 @@ use crate::read::cell::{Cell, Cells};
 use crate::read::snapshot::Snapshot;
 use crate::records::tables::{self, EpisodeRow, PageRow};
 use crate::state::history::CommitFinder;
-use holotype_query::Noun;
+use holotype_query::{AttributeId, Noun, PageState};
 use holotype_storage::codec;
 use std::collections::BTreeMap;
 
@@ -27,6 +27,11 @@ pub(crate) fn without_page(snapshot: &Snapshot) -> Result<Vec<u32>> {
     Ok(traces)
 }
 
+/// The state of a page.
+pub(crate) fn page_state(summarised: bool) -> PageState {
+    if summarised { PageState::Summarised } else { PageState::Unsummarised }
+}
+
 fn pages(snapshot: &Snapshot) -> Result<Vec<(u32, Cells)>> {
     let mut commits = CommitFinder::new(&snapshot.state, |totals| totals.pages);
     let mut rows = Vec::new();
@@ -34,14 +39,14 @@ fn pages(snapshot: &Snapshot) -> Result<Vec<(u32, Cells)>> {
         let number = tables::number_at(&key, 0).unwrap_or(u32::MAX);
         let page: PageRow = codec::decode(&value)?;
         let mut row = BTreeMap::from([
-            ("key", Cell::Text(page.key)),
-            ("episode", Cell::Text(snapshot.state.episode(page.episode)?.id.clone())),
-            ("traces", Cell::count(page.traces.len() as u64)),
-            ("tokens", Cell::count(page.tokens)),
-            ("state", Cell::text(if page.summarised { "summarised" } else { "unsummarised" })),
-            ("hash", Cell::Text(crate::model::pointer::hex(&page.hash))),
+            (AttributeId::Key, Cell::Text(page.key)),
+            (AttributeId::Episode, Cell::Text(snapshot.state.episode(page.episode)?.id.clone())),
+            (AttributeId::Traces, Cell::count(page.traces.len() as u64)),
+            (AttributeId::Tokens, Cell::count(page.tokens)),
+            (AttributeId::State, Cell::text(page_state(page.summarised).as_str())),
+            (AttributeId::Hash, Cell::Text(crate::model::pointer::hex(&page.hash))),
         ]);
-        row.extend(commits.of(number)?.map(|commit| ("commit", Cell::count(commit))));
+        row.extend(commits.of(number)?.map(|commit| (AttributeId::Commit, Cell::count(commit))));
         rows.push((number, row));
     }
     Ok(rows)
@@ -54,14 +59,14 @@ fn episodes(snapshot: &Snapshot) -> Result<Vec<(u32, Cells)>> {
         let number = tables::number_at(&key, 0).unwrap_or(u32::MAX);
         let episode: EpisodeRow = codec::decode(&value)?;
         let mut row = BTreeMap::from([
-            ("episode", Cell::Text(episode.id)),
-            ("open", Cell::Bool(episode.open)),
-            ("traces", Cell::count(u64::from(episode.traces))),
-            ("pages", Cell::count(u64::from(episode.pages))),
+            (AttributeId::Episode, Cell::Text(episode.id)),
+            (AttributeId::Open, Cell::Bool(episode.open)),
+            (AttributeId::Traces, Cell::count(u64::from(episode.traces))),
+            (AttributeId::Pages, Cell::count(u64::from(episode.pages))),
         ]);
-        row.extend(episode.task.map(|task| ("task", Cell::Text(task))));
-        row.extend(episode.version.map(|version| ("version", Cell::Text(version))));
-        row.extend(commits.of(number)?.map(|commit| ("commit", Cell::count(commit))));
+        row.extend(episode.task.map(|task| (AttributeId::Task, Cell::Text(task))));
+        row.extend(episode.version.map(|version| (AttributeId::Version, Cell::Text(version))));
+        row.extend(commits.of(number)?.map(|commit| (AttributeId::Commit, Cell::count(commit))));
         rows.push((number, row));
     }
     Ok(rows)

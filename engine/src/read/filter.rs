@@ -21,7 +21,7 @@ use crate::state::reader_position::{ReaderPosition, Window};
 use crate::{Error, Result};
 use holotype_index::bitmap::Bits;
 use holotype_query::ast::{Bound, Flaw, Pointer, Predicate, Ref, Scope, Test};
-use holotype_query::{FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
+use holotype_query::{AttributeId, FlawKind, ItemRef, Name, Noun, Op, Spanned, Value};
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -196,12 +196,12 @@ impl<'a> Filter<'a> {
 
     /// The column and the range of numbers that a comparison is equivalent to, if there is one.
     fn range(&self, name: &Name, op: Op, value: &Value) -> Option<(Column, i64, i64)> {
-        let (column, number) = match (name.word()?, value) {
-            ("step", Value::Number(number)) => (Column::Step, number.as_i64()?),
-            ("tokens", Value::Number(number)) => (Column::Tokens, number.as_i64()?),
-            ("commit", Value::Number(number)) => (Column::Commit, number.as_i64()?),
-            ("time", Value::Text(text)) => (Column::Time, crate::model::time::parse(text).ok()?),
-            ("time", Value::Number(micros)) => (Column::Time, micros.as_i64()?),
+        let (column, number) = match (name.attribute()?, value) {
+            (AttributeId::Step, Value::Number(number)) => (Column::Step, number.as_i64()?),
+            (AttributeId::Tokens, Value::Number(number)) => (Column::Tokens, number.as_i64()?),
+            (AttributeId::Commit, Value::Number(number)) => (Column::Commit, number.as_i64()?),
+            (AttributeId::Time, Value::Text(text)) => (Column::Time, crate::model::time::parse(text).ok()?),
+            (AttributeId::Time, Value::Number(micros)) => (Column::Time, micros.as_i64()?),
             _ => return None,
         };
         let (low, high) = match op {
@@ -217,37 +217,39 @@ impl<'a> Filter<'a> {
 
     /// The items whose attribute passes the test; `None` if the attribute has no column.
     fn by_name(&self, name: &Name, test: &dyn Fn(&Cell) -> bool) -> Result<Option<Bits>> {
-        let Some(word) = name.word() else { return Ok(None) };
+        let Some(attribute) = name.attribute() else { return Ok(None) };
         let named = |column, of: fn(u8) -> Option<&'static str>| {
             self.select(column, &|byte| of(byte as u8).is_some_and(|name| test(&Cell::text(name)))).map(Some)
         };
         let whole = |column| self.select(column, &|number| test(&Cell::Integer(number as i64))).map(Some);
-        match word {
-            "kind" => named(Column::Kind, |byte| Kind::from_byte(byte).map(Kind::as_str)),
-            "layer" => named(Column::Kind, |byte| Kind::from_byte(byte).map(|kind| kind.layer().as_str())),
-            "status" => named(Column::Status, |byte| Status::from_byte(byte).map(Status::as_str)),
-            "source" => {
+        match attribute {
+            AttributeId::Kind => named(Column::Kind, |byte| Kind::from_byte(byte).map(Kind::as_str)),
+            AttributeId::Layer => named(Column::Kind, |byte| Kind::from_byte(byte).map(|kind| kind.layer().as_str())),
+            AttributeId::Status => named(Column::Status, |byte| Status::from_byte(byte).map(Status::as_str)),
+            AttributeId::Source => {
                 named(Column::Source, |byte| crate::model::item::Source::from_byte(byte).map(|source| source.as_str()))
             }
-            "support" => named(Column::Support, |byte| Support::from_byte(byte).map(Support::as_str)),
-            "step" => whole(Column::Step),
-            "tokens" => whole(Column::Tokens),
-            "commit" => whole(Column::Commit),
-            "return_score" => whole(Column::ReturnScore),
-            "conflict" => whole(Column::Conflict),
-            "utility" => self.select(Column::Utility, &|number| test(&Cell::Number(number))).map(Some),
-            "time" => self.select(Column::Time, &|micros| test(&Cell::Time(micros as i64))).map(Some),
-            "age" => {
+            AttributeId::Support => named(Column::Support, |byte| Support::from_byte(byte).map(Support::as_str)),
+            AttributeId::Step => whole(Column::Step),
+            AttributeId::Tokens => whole(Column::Tokens),
+            AttributeId::Commit => whole(Column::Commit),
+            AttributeId::ReturnScore => whole(Column::ReturnScore),
+            AttributeId::Conflict => whole(Column::Conflict),
+            AttributeId::Utility => self.select(Column::Utility, &|number| test(&Cell::Number(number))).map(Some),
+            AttributeId::Time => self.select(Column::Time, &|micros| test(&Cell::Time(micros as i64))).map(Some),
+            AttributeId::Age => {
                 let Some(now) = self.reader_position.reader.time else { return Ok(Some(Bits::new())) };
                 self.select(Column::Time, &|micros| test(&Cell::Duration(now.saturating_sub(micros as i64).max(0))))
                     .map(Some)
             }
-            "active" => self.select(Column::Active, &|active| test(&Cell::Bool(active == 1.0))).map(Some),
-            "redacted" => self.select(Column::Redacted, &|redacted| test(&Cell::Bool(redacted == 1.0))).map(Some),
-            "ungrounded" => self.select(Column::Ungrounded, &|yes| test(&Cell::Bool(yes == 1.0))).map(Some),
-            "version" => self.by_symbol(Column::Version, test).map(Some),
-            "speaker" => self.by_symbol(Column::Speaker, test).map(Some),
-            "tool" => self.by_symbol(Column::Tool, test).map(Some),
+            AttributeId::Active => self.select(Column::Active, &|active| test(&Cell::Bool(active == 1.0))).map(Some),
+            AttributeId::Redacted => {
+                self.select(Column::Redacted, &|redacted| test(&Cell::Bool(redacted == 1.0))).map(Some)
+            }
+            AttributeId::Ungrounded => self.select(Column::Ungrounded, &|yes| test(&Cell::Bool(yes == 1.0))).map(Some),
+            AttributeId::Version => self.by_symbol(Column::Version, test).map(Some),
+            AttributeId::Speaker => self.by_symbol(Column::Speaker, test).map(Some),
+            AttributeId::Tool => self.by_symbol(Column::Tool, test).map(Some),
             _ => Ok(None),
         }
     }
@@ -568,10 +570,10 @@ pub(crate) fn window(state: &State, flaw: &Flaw) -> Result<Window> {
 
 /// The column of an attribute that stores symbol numbers.
 fn symbols(name: &Name) -> Option<Column> {
-    match name.word()? {
-        "version" => Some(Column::Version),
-        "speaker" => Some(Column::Speaker),
-        "tool" => Some(Column::Tool),
+    match name.attribute()? {
+        AttributeId::Version => Some(Column::Version),
+        AttributeId::Speaker => Some(Column::Speaker),
+        AttributeId::Tool => Some(Column::Tool),
         _ => None,
     }
 }
@@ -595,8 +597,18 @@ fn is_cheap(predicate: &Predicate) -> bool {
             | Test::Contains { name, .. }
             | Test::Matches { name, .. }
             | Test::Has(name) => !matches!(
-                name.node.word(),
-                None | Some("text" | "key" | "item" | "episode" | "page" | "log_id" | "trust" | "origin")
+                name.node.attribute(),
+                None | Some(
+                    AttributeId::Fields
+                        | AttributeId::Text
+                        | AttributeId::Key
+                        | AttributeId::Item
+                        | AttributeId::Episode
+                        | AttributeId::Page
+                        | AttributeId::LogId
+                        | AttributeId::Trust
+                        | AttributeId::Origin
+                )
             ),
             Test::Flaw(_) | Test::Redacted => true,
             Test::Edge { .. } | Test::Claims { .. } => false,

@@ -1,4 +1,4 @@
-//! One item as statements see it: every attribute of the query language, by name.
+//! One item as statements see it: every attribute of the query language.
 
 use crate::Result;
 use crate::model::item::{Attributes, ItemId, Kind, Layer};
@@ -11,45 +11,57 @@ use crate::state::content::Content;
 use crate::state::extracted;
 use crate::state::judge::Judge;
 use crate::state::reader_position::{ReaderPosition, Window};
-use holotype_query::Name;
+use holotype_query::{AttributeId, Name};
 use std::cell::OnceCell;
-use std::sync::Arc;
 
 /// The default columns of `find`, in order.
-pub(crate) const ITEM_COLUMNS: &[&str] = &[
-    "item", "key", "kind", "episode", "step", "time", "status", "source", "speaker", "tool", "version", "active",
-    "support", "tokens", "text",
+pub(crate) const ITEM_COLUMNS: &[AttributeId] = &[
+    AttributeId::Item,
+    AttributeId::Key,
+    AttributeId::Kind,
+    AttributeId::Episode,
+    AttributeId::Step,
+    AttributeId::Time,
+    AttributeId::Status,
+    AttributeId::Source,
+    AttributeId::Speaker,
+    AttributeId::Tool,
+    AttributeId::Version,
+    AttributeId::Active,
+    AttributeId::Support,
+    AttributeId::Tokens,
+    AttributeId::Text,
 ];
 
 /// All columns of `return *`.
-pub(crate) const ALL_ITEM_COLUMNS: &[&str] = &[
-    "item",
-    "key",
-    "layer",
-    "kind",
-    "text",
-    "tokens",
-    "episode",
-    "page",
-    "step",
-    "time",
-    "age",
-    "commit",
-    "version",
-    "status",
-    "source",
-    "speaker",
-    "tool",
-    "log_id",
-    "trust",
-    "support",
-    "utility",
-    "return_score",
-    "origin",
-    "active",
-    "redacted",
-    "ungrounded",
-    "conflict",
+pub(crate) const ALL_ITEM_COLUMNS: &[AttributeId] = &[
+    AttributeId::Item,
+    AttributeId::Key,
+    AttributeId::Layer,
+    AttributeId::Kind,
+    AttributeId::Text,
+    AttributeId::Tokens,
+    AttributeId::Episode,
+    AttributeId::Page,
+    AttributeId::Step,
+    AttributeId::Time,
+    AttributeId::Age,
+    AttributeId::Commit,
+    AttributeId::Version,
+    AttributeId::Status,
+    AttributeId::Source,
+    AttributeId::Speaker,
+    AttributeId::Tool,
+    AttributeId::LogId,
+    AttributeId::Trust,
+    AttributeId::Support,
+    AttributeId::Utility,
+    AttributeId::ReturnScore,
+    AttributeId::Origin,
+    AttributeId::Active,
+    AttributeId::Redacted,
+    AttributeId::Ungrounded,
+    AttributeId::Conflict,
 ];
 
 /// An item whose attributes and content are read on first use and at most once.
@@ -104,10 +116,11 @@ impl<'a> ItemView<'a> {
 
     /// The attribute with this name; `None` if absent.
     pub(crate) fn get(&self, name: &Name) -> Result<Option<Cell>> {
-        if let Some(field) = name.field() {
-            return self.field(field);
+        match (name.field(), name.attribute()) {
+            (Some(field), _) => self.field(field),
+            (None, Some(id)) => self.attribute(id),
+            (None, None) => Ok(None),
         }
-        self.named(name.word().unwrap_or_default())
     }
 
     fn key(&self) -> Result<String> {
@@ -126,14 +139,16 @@ impl<'a> ItemView<'a> {
         }))
     }
 
-    pub(crate) fn named(&self, name: &str) -> Result<Option<Cell>> {
-        match name {
-            "item" => return Ok(Some(Cell::Integer(i64::from(self.id.0)))),
-            "key" => return Ok(Some(Cell::Text(self.key()?))),
-            "text" => return Ok(Some(Cell::text(self.content()?.text()))),
+    pub(crate) fn attribute(&self, id: AttributeId) -> Result<Option<Cell>> {
+        match id {
+            AttributeId::Item => return Ok(Some(Cell::Integer(i64::from(self.id.0)))),
+            AttributeId::Key => return Ok(Some(Cell::Text(self.key()?))),
+            AttributeId::Text => return Ok(Some(Cell::text(self.content()?.text()))),
             // Reads only the columns involved instead of all attributes.
-            "kind" | "layer" | "step" | "time" | "age" if self.attributes.get().is_none() => {
-                return self.read_few_columns(name);
+            AttributeId::Kind | AttributeId::Layer | AttributeId::Step | AttributeId::Time | AttributeId::Age
+                if self.attributes.get().is_none() =>
+            {
+                return self.read_few_columns(id);
             }
             _ => {}
         }
@@ -142,52 +157,56 @@ impl<'a> ItemView<'a> {
         let symbol = |number: Option<u32>| -> Result<Option<Cell>> {
             Ok(number.map(|number| state.symbol_name(number)).transpose()?.map(Cell::Text))
         };
-        Ok(match name {
-            "layer" => Some(Cell::text(a.layer().as_str())),
-            "kind" => Some(Cell::text(a.kind.as_str())),
-            "tokens" => Some(Cell::count(u64::from(a.tokens))),
-            "episode" => self.episodes()?,
-            "page" => a.page.map(|page| state.page(page)).transpose()?.map(|page| Cell::Text(page.key)),
-            "step" => a.step.map(Cell::count),
-            "time" => a.time.map(Cell::Time),
-            "age" => self.reader_position.age(a.time).map(Cell::Duration),
-            "commit" => Some(Cell::count(a.commit)),
-            "version" => symbol(a.version)?,
-            "status" => a.status.map(|status| Cell::text(status.as_str())),
-            "source" => a.source.map(|source| Cell::text(source.as_str())),
-            "speaker" => symbol(a.speaker)?,
-            "tool" => symbol(a.tool)?,
-            "log_id" => match a.log_id {
+        Ok(match id {
+            AttributeId::Layer => Some(Cell::text(a.layer().as_str())),
+            AttributeId::Kind => Some(Cell::text(a.kind.as_str())),
+            AttributeId::Tokens => Some(Cell::count(u64::from(a.tokens))),
+            AttributeId::Episode => self.episodes()?,
+            AttributeId::Page => a.page.map(|page| state.page(page)).transpose()?.map(|page| Cell::Text(page.key)),
+            AttributeId::Step => a.step.map(Cell::count),
+            AttributeId::Time => a.time.map(Cell::Time),
+            AttributeId::Age => self.reader_position.age(a.time).map(Cell::Duration),
+            AttributeId::Commit => Some(Cell::count(a.commit)),
+            AttributeId::Version => symbol(a.version)?,
+            AttributeId::Status => a.status.map(|status| Cell::text(status.as_str())),
+            AttributeId::Source => a.source.map(|source| Cell::text(source.as_str())),
+            AttributeId::Speaker => symbol(a.speaker)?,
+            AttributeId::Tool => symbol(a.tool)?,
+            AttributeId::LogId => match a.log_id {
                 None if a.layer() == Layer::Trace => self.episodes()?,
                 number => symbol(number)?,
             },
-            "trust" => (a.layer() == Layer::Trace || a.trust_sources != 0).then(|| Cell::Number(f64::from(a.trust()))),
-            "support" => Some(Cell::text(a.support.as_str())),
-            "utility" => Some(Cell::Number(f64::from(a.utility))),
-            "return_score" => a.return_score.map(|score| Cell::count(u64::from(score))),
-            "origin" => (a.layer() == Layer::Recall).then(|| Cell::text(a.origin.as_str())),
-            "active" => Some(Cell::Bool(a.active)),
-            "redacted" => Some(Cell::Bool(a.redacted)),
-            "ungrounded" => Some(Cell::Bool(a.ungrounded)),
-            "quarantined" => Some(Cell::Bool(self.quarantine()?.is_some())),
-            "stale" => Some(Cell::Bool(self.reader_position.is_stale(state, a, &Window::default_of(state)?)?)),
-            "citations" => self.citations()?,
-            "conflict" => self.conflict(a)?,
+            AttributeId::Trust => {
+                (a.layer() == Layer::Trace || a.trust_sources != 0).then(|| Cell::Number(f64::from(a.trust())))
+            }
+            AttributeId::Support => Some(Cell::text(a.support.as_str())),
+            AttributeId::Utility => Some(Cell::Number(f64::from(a.utility))),
+            AttributeId::ReturnScore => a.return_score.map(|score| Cell::count(u64::from(score))),
+            AttributeId::Origin => (a.layer() == Layer::Recall).then(|| Cell::text(a.origin.as_str())),
+            AttributeId::Active => Some(Cell::Bool(a.active)),
+            AttributeId::Redacted => Some(Cell::Bool(a.redacted)),
+            AttributeId::Ungrounded => Some(Cell::Bool(a.ungrounded)),
+            AttributeId::Quarantined => Some(Cell::Bool(self.quarantine()?.is_some())),
+            AttributeId::Stale => {
+                Some(Cell::Bool(self.reader_position.is_stale(state, a, &Window::default_of(state)?)?))
+            }
+            AttributeId::Citations => self.citations()?,
+            AttributeId::Conflict => self.conflict(a)?,
             _ => None,
         })
     }
 
     /// An attribute read from its own columns only.
-    fn read_few_columns(&self, name: &str) -> Result<Option<Cell>> {
+    fn read_few_columns(&self, id: AttributeId) -> Result<Option<Cell>> {
         let state = &self.snapshot.state;
-        if let "kind" | "layer" = name {
+        if let AttributeId::Kind | AttributeId::Layer = id {
             let kind = self.kind()?;
-            return Ok(Some(Cell::text(if name == "kind" { kind.as_str() } else { kind.layer().as_str() })));
+            return Ok(Some(Cell::text(if id == AttributeId::Kind { kind.as_str() } else { kind.layer().as_str() })));
         }
         let (step, time) = state.moment(self.id)?;
-        Ok(match name {
-            "step" => step.map(Cell::count),
-            "time" => time.map(Cell::Time),
+        Ok(match id {
+            AttributeId::Step => step.map(Cell::count),
+            AttributeId::Time => time.map(Cell::Time),
             _ => self.reader_position.age(time).map(Cell::Duration),
         })
     }
@@ -237,10 +256,6 @@ impl<'a> ItemView<'a> {
 }
 
 /// The cells of an item for the named columns.
-pub(crate) fn cells(view: &ItemView<'_>, columns: &[String]) -> Result<Vec<Option<Cell>>> {
-    let cell = |name: &String| match name.strip_prefix("fields.") {
-        Some(field) => view.get(&Name(Arc::new(["fields".to_owned(), field.to_owned()]))),
-        None => view.named(name),
-    };
-    columns.iter().map(cell).collect()
+pub(crate) fn cells(view: &ItemView<'_>, columns: &[Name]) -> Result<Vec<Option<Cell>>> {
+    columns.iter().map(|name| view.get(name)).collect()
 }

@@ -67,7 +67,7 @@ impl Due {
     /// The reason as a phrase.
     pub fn as_str(self) -> &'static str {
         match self {
-            Due::Unsummarised => "unsummarised",
+            Due::Unsummarised => holotype_query::PageState::Unsummarised.as_str(),
             Due::EpisodeClosed => "open, its episode is closed",
             Due::EpisodeDead => "open, its episode is dead",
         }

@@ -16,7 +16,7 @@
 
 use crate::model::edge::Edge;
 use holotype_query::ast::{self, Bound, Predicate, Ref, Test};
-use holotype_query::{Arg, Duration, FlawKind, ItemRef, Name, Number, Op, Spanned, Value};
+use holotype_query::{Arg, AttributeId, Duration, FlawKind, ItemRef, Name, Number, Op, Spanned, Value};
 use std::fmt;
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -84,8 +84,8 @@ pub(super) fn literal<T>(value: T) -> Spanned<Arg<T>> {
 
 pub(super) fn name_of(name: &str) -> Name {
     match name.strip_prefix("fields.") {
-        Some(field) => Name(["fields".to_owned(), field.to_owned()].into()),
-        None => Name(name.split('.').map(str::to_owned).collect()),
+        Some(field) => Name::new([AttributeId::Fields.as_str().to_owned(), field.to_owned()]),
+        None => Name::new(name.split('.').map(str::to_owned).collect::<Vec<_>>()),
     }
 }
 

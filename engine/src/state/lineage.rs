@@ -23,10 +23,6 @@ fn far_ends(ends: &[EdgeEnd], wanted: impl Fn(Edge) -> bool) -> impl Iterator<It
     ends.iter().filter(move |end| wanted(end.edge)).map(|end| end.far)
 }
 
-fn is_lineage(edge: Edge) -> bool {
-    matches!(edge, Edge::DerivedFrom | Edge::Cites)
-}
-
 /// The quality of one source for its dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SourceClass {
@@ -111,7 +107,7 @@ impl SourceSummary {
 impl State {
     /// The direct sources of an item: the targets of its lineage edges and, for a theme, its children.
     pub(crate) fn sources(&self, id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
-        let mut sources: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_OUT, id)?, is_lineage).collect();
+        let mut sources: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_OUT, id)?, Edge::is_lineage).collect();
         if layer == Layer::Theme {
             sources.extend(far_ends(&self.ends(tables::EDGE_IN, id)?, |edge| edge == Edge::Parent));
         }
@@ -122,13 +118,13 @@ impl State {
 
     /// Calls `see` for each direct dependent of a trace. May report a dependent more than once.
     pub(crate) fn each_dependent_of_trace(&self, id: ItemId, see: impl FnMut(ItemId)) -> Result<()> {
-        far_ends(&self.ends(tables::EDGE_IN, id)?, is_lineage).for_each(see);
+        far_ends(&self.ends(tables::EDGE_IN, id)?, Edge::is_lineage).for_each(see);
         Ok(())
     }
 
     /// The direct dependents of an item.
     pub(crate) fn dependents(&self, id: ItemId) -> Result<Vec<ItemId>> {
-        let mut dependents: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_IN, id)?, is_lineage).collect();
+        let mut dependents: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_IN, id)?, Edge::is_lineage).collect();
         if self.attributes.kind(id)?.layer() != Layer::Trace {
             dependents.extend(far_ends(&self.ends(tables::EDGE_OUT, id)?, |edge| edge == Edge::Parent));
         }

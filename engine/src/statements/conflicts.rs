@@ -1,6 +1,6 @@
 //! `conflicts`: contradicting claims, contest by contest, the winner first.
 
-use super::listing::{columns, cut, keep, reader_position, sort};
+use super::listing::{columns, cut, keep, reader_position, sort, table_of};
 use crate::Result;
 use crate::model::item::ItemId;
 use crate::read::answer::Table;
@@ -15,11 +15,22 @@ use crate::state::judge::Decided;
 use crate::state::reader_position::ReaderPosition;
 use crate::state::{extracted, settings};
 use holotype_query::ast::{Conflicts, Scope};
+use holotype_query::{AttributeId, ClaimScope};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const COLUMNS: &[&str] =
-    &["name", "value", "item", "won", "contested", "status", "time", "episode", "version", "scope"];
+const COLUMNS: &[AttributeId] = &[
+    AttributeId::Name,
+    AttributeId::Value,
+    AttributeId::Item,
+    AttributeId::Won,
+    AttributeId::Contested,
+    AttributeId::Status,
+    AttributeId::Time,
+    AttributeId::Episode,
+    AttributeId::Version,
+    AttributeId::Scope,
+];
 
 pub(super) fn run(snapshot: &Snapshot, conflicts: &Conflicts) -> Result<Table> {
     let listing = &conflicts.listing;
@@ -44,15 +55,14 @@ pub(super) fn run(snapshot: &Snapshot, conflicts: &Conflicts) -> Result<Table> {
             }
         }
     }
-    rows.sort_by_key(|row| row.get("name").map(ToString::to_string));
+    rows.sort_by_key(|row| row.get(&AttributeId::Name).map(ToString::to_string));
     let mut rows = keep(rows, listing)?;
     if let Some(order) = &listing.order {
         sort(&mut rows, &order.node, |row, index| named(row, &order.node[index].node.name.node));
     }
     let columns = columns(listing, COLUMNS);
     let rows = cut(rows, listing.limit.as_ref());
-    let cells = |row: Cells| columns.iter().map(|name| row.get(name.as_str()).cloned()).collect();
-    Ok(Table { verb: "conflicts", rows: rows.into_iter().map(cells).collect(), columns, ..Table::default() })
+    Ok(table_of("conflicts", &columns, &rows))
 }
 
 /// A contest as a reader sees it.
@@ -76,25 +86,28 @@ fn row(snapshot: &Snapshot, contest: &Contest, rival: &Rival, is_open: bool) -> 
         false => state.commit_when(|row| row.totals.claims > rival.claim.number)?,
     };
     let mut row = BTreeMap::from([
-        ("item", Cell::Text(snapshot.key_of(rival.item)?)),
-        ("name", Cell::text(rival.claim.name.as_str())),
-        ("value", Cell::text(rival.claim.value.as_str())),
-        ("scope", Cell::text(if rival.claim.global { "global" } else { "episode" })),
-        ("commit", Cell::count(commit)),
-        ("contested", Cell::Bool(is_open)),
+        (AttributeId::Item, Cell::Text(snapshot.key_of(rival.item)?)),
+        (AttributeId::Name, Cell::text(rival.claim.name.as_str())),
+        (AttributeId::Value, Cell::text(rival.claim.value.as_str())),
+        (
+            AttributeId::Scope,
+            Cell::text(if rival.claim.global { ClaimScope::Global } else { ClaimScope::Episode }.as_str()),
+        ),
+        (AttributeId::Commit, Cell::count(commit)),
+        (AttributeId::Contested, Cell::Bool(is_open)),
     ]);
     if let Some(episode) = rival.attributes.episode {
-        row.insert("episode", Cell::Text(state.episode(episode)?.id.clone()));
+        row.insert(AttributeId::Episode, Cell::Text(state.episode(episode)?.id.clone()));
     }
     if let Some(version) = rival.attributes.version {
-        row.insert("version", Cell::Text(state.symbol_name(version)?));
+        row.insert(AttributeId::Version, Cell::Text(state.symbol_name(version)?));
     }
-    row.extend(rival.attributes.status.map(|status| ("status", Cell::text(status.as_str()))));
-    row.extend(rival.attributes.time.map(|time| ("time", Cell::Time(time))));
+    row.extend(rival.attributes.status.map(|status| (AttributeId::Status, Cell::text(status.as_str()))));
+    row.extend(rival.attributes.time.map(|time| (AttributeId::Time, Cell::Time(time))));
     let is_it = |other: &Rival| (other.item, other.claim.number) == (rival.item, rival.claim.number);
     let competes = contest.rivals.iter().any(is_it) && !(is_open && state.rules()? >= extracted::RULES);
     if let Some(winner) = contest.winner_over(rival).filter(|_| competes) {
-        row.insert("won", Cell::Text(snapshot.key_of(winner)?));
+        row.insert(AttributeId::Won, Cell::Text(snapshot.key_of(winner)?));
     }
     Ok(row)
 }

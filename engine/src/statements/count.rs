@@ -170,8 +170,8 @@ impl PartialEq for GroupKey {
 impl Eq for GroupKey {}
 
 fn to_table(count: &Count, buckets: &[Spanned<Bucket>], groups: Groups) -> Table {
-    let name = |measure: &Measure| format!("{}.{}", measure.kind, measure.name.node.0.join("."));
-    let by = buckets.iter().map(|bucket| bucket.node.name.node.0.join("."));
+    let name = |measure: &Measure| format!("{}.{}", measure.kind, measure.name.node.dotted());
+    let by = buckets.iter().map(|bucket| bucket.node.name.node.dotted());
     let measures = count.measures.iter().map(|measure| name(&measure.node));
     let columns = by.chain(["count".to_owned()]).chain(measures).collect();
     let row = |(by, group): (GroupKey, Group)| {

@@ -11,7 +11,7 @@ use crate::records::tables;
 use crate::state::settings;
 use crate::{Error, Result};
 use holotype_query::ast::{Predicate, Test};
-use holotype_query::{Op, Value};
+use holotype_query::{AttributeId, Op, Value};
 use holotype_storage::log::Lsn;
 use std::collections::{BTreeMap, HashSet};
 
@@ -58,18 +58,21 @@ pub(super) fn events(snapshot: &Snapshot, filter: Option<&Predicate>) -> Result<
             let Some(EffectiveRecord { record, .. }) = Record::effective(record)? else { continue };
             for event in events_of_record(&record, snapshot, &mut pages, transaction.number.0)? {
                 let mut row = BTreeMap::from([
-                    ("commit", Cell::count(transaction.number.0)),
-                    ("time", Cell::Time(transaction.time_us)),
-                    ("op", Cell::text(event.op)),
+                    (AttributeId::Commit, Cell::count(transaction.number.0)),
+                    (AttributeId::Time, Cell::Time(transaction.time_us)),
+                    (AttributeId::Op, Cell::text(event.op)),
                 ]);
                 let mut episode = event.episode;
                 if let Some(item) = event.item.map(ItemId) {
-                    row.insert("item", Cell::Text(snapshot.key_of(item).unwrap_or_else(|_| item.to_string())));
+                    row.insert(
+                        AttributeId::Item,
+                        Cell::Text(snapshot.key_of(item).unwrap_or_else(|_| item.to_string())),
+                    );
                     let number = state.attributes(item)?.episode;
                     episode = number.map(|number| state.episode(number)).transpose()?.map(|episode| episode.id.clone());
                 }
-                row.extend(episode.map(|episode| ("episode", Cell::Text(episode))));
-                row.extend(event.because.map(|because| ("because", Cell::Text(because))));
+                row.extend(episode.map(|episode| (AttributeId::Episode, Cell::Text(episode))));
+                row.extend(event.because.map(|because| (AttributeId::Because, Cell::Text(because))));
                 rows.push(row);
             }
         }
@@ -149,15 +152,19 @@ fn first_commit(predicate: &Predicate) -> u64 {
         Predicate::Or(parts) => parts.iter().map(first_commit).min().unwrap_or(0),
         Predicate::Not(_) => 0,
         Predicate::Test(test) => match &test.node {
-            Test::Compare { name, op, value } if name.word() == Some("commit") => match (op, value.node.bound()) {
-                (Op::Eq | Op::Ge, Value::Number(number)) => number.as_u64().unwrap_or(0),
-                (Op::Gt, Value::Number(number)) => number.as_u64().map_or(0, |commit| commit.saturating_add(1)),
-                _ => 0,
-            },
-            Test::Between { name, not: false, low, .. } if name.word() == Some("commit") => match low.node.bound() {
-                Value::Number(number) => number.as_u64().unwrap_or(0),
-                _ => 0,
-            },
+            Test::Compare { name, op, value } if name.attribute() == Some(AttributeId::Commit) => {
+                match (op, value.node.bound()) {
+                    (Op::Eq | Op::Ge, Value::Number(number)) => number.as_u64().unwrap_or(0),
+                    (Op::Gt, Value::Number(number)) => number.as_u64().map_or(0, |commit| commit.saturating_add(1)),
+                    _ => 0,
+                }
+            }
+            Test::Between { name, not: false, low, .. } if name.attribute() == Some(AttributeId::Commit) => {
+                match low.node.bound() {
+                    Value::Number(number) => number.as_u64().unwrap_or(0),
+                    _ => 0,
+                }
+            }
             _ => 0,
         },
     }
@@ -170,15 +177,15 @@ pub(super) fn receipts(snapshot: &Snapshot) -> Result<Vec<Cells>> {
     for (_, value) in state.scan(tables::RECEIPT, &[])? {
         let receipt: crate::records::record::ReceiptRecord = holotype_storage::codec::decode(&value)?;
         let mut row = BTreeMap::from([
-            ("receipt", Cell::Text(crate::write::receipt::id(receipt.number))),
-            ("statement", Cell::Text(receipt.statement)),
-            ("rows", Cell::count(receipt.rows.len() as u64)),
-            ("as_of", Cell::count(receipt.commit)),
+            (AttributeId::Receipt, Cell::Text(crate::write::receipt::id(receipt.number))),
+            (AttributeId::Statement, Cell::Text(receipt.statement)),
+            (AttributeId::Rows, Cell::count(receipt.rows.len() as u64)),
+            (AttributeId::AsOf, Cell::count(receipt.commit)),
         ]);
         let commit = state.commit_when(|row| row.totals.receipts > receipt.number)?;
         if state.commit_row(commit)?.totals.receipts > receipt.number {
-            row.insert("commit", Cell::count(commit));
-            row.insert("time", Cell::Time(state.commit_row(commit)?.clock));
+            row.insert(AttributeId::Commit, Cell::count(commit));
+            row.insert(AttributeId::Time, Cell::Time(state.commit_row(commit)?.clock));
         }
         rows.push(row);
     }

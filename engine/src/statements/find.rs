@@ -1,6 +1,6 @@
 //! `find`: lists everything that matches a predicate. Nothing is excluded by default.
 
-use super::listing::{ListedItems, cut, item_columns, items, reader_position, rows, sort, table};
+use super::listing::{ListedItems, cut, headings, item_columns, items, reader_position, rows, sort, table};
 use crate::Result;
 use crate::model::item::ItemId;
 use crate::read::answer::Table;
@@ -24,7 +24,7 @@ pub(super) fn run(snapshot: &Snapshot, find: &Find) -> Result<Table> {
         snapshot.keep(kept_len(&cells))?;
         rows.push(cells);
     }
-    Ok(Table { verb: "find", columns: found.columns, rows, ..Table::default() })
+    Ok(Table { verb: "find", columns: headings(&found.columns), rows, ..Table::default() })
 }
 
 /// The items to list; `None` if the statement lists something else.

@@ -11,8 +11,8 @@ use crate::read::snapshot::Snapshot;
 use crate::state::attributes::Column;
 use crate::write::forget::{Forget, ForgetReport};
 use crate::write::transaction::Transaction;
-use holotype_query::Noun;
 use holotype_query::ast::{self, ForgetTarget, Listing, Ref, Selection, Thing};
+use holotype_query::{AttributeId, Noun};
 
 /// The items to forget, and the episodes whose tasks are forgotten too.
 #[derive(Default)]
@@ -64,8 +64,8 @@ impl Named {
         let listing =
             Listing { scope: selection.scope.clone(), filter: selection.filter.clone(), ..Listing::default() };
         let (thing, name) = match noun {
-            Noun::Pages => (Thing::Noun(noun), "key"),
-            Noun::Episodes => (Thing::Noun(noun), "episode"),
+            Noun::Pages => (Thing::Noun(noun), AttributeId::Key),
+            Noun::Episodes => (Thing::Noun(noun), AttributeId::Episode),
             noun => {
                 let reader_position = reader_position(snapshot, &listing)?;
                 self.items.extend(items(snapshot, &reader_position, noun, &listing)?.iter());
@@ -73,7 +73,7 @@ impl Named {
             }
         };
         for row in rows(snapshot, thing, &listing)? {
-            match row.get(name) {
+            match row.get(&name) {
                 Some(Cell::Text(id)) if noun == Noun::Episodes => self.episode(snapshot, id)?,
                 Some(Cell::Text(key)) => self.items.extend(snapshot.page_traces(key)?),
                 _ => {}

@@ -11,6 +11,7 @@ use crate::model::edge::Edge;
 use crate::model::item::ItemId;
 use crate::read::answer::Table;
 use crate::read::cell::{Cell, Cells};
+use crate::read::container_rows::page_state;
 use crate::read::item_view::ItemView;
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{Change, EffectiveRecord, Record};
@@ -18,17 +19,36 @@ use crate::state::State;
 use crate::state::history::Subject;
 use crate::state::reader_position::ReaderPosition;
 use crate::{Error, Result};
+use holotype_query::AttributeId;
 use holotype_query::ast::{History, Ref};
 use holotype_storage::log::Lsn;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-const COLUMNS: &[&str] = &["attribute", "value", "since", "until", "time", "because"];
+const COLUMNS: &[AttributeId] = &[
+    AttributeId::Attribute,
+    AttributeId::Value,
+    AttributeId::Since,
+    AttributeId::Until,
+    AttributeId::Time,
+    AttributeId::Because,
+];
 
 /// The mutable attributes of an item.
-const OF_ITEMS: &[&str] = &[
-    "key", "status", "source", "episode", "page", "step", "time", "version", "active", "support", "trust", "utility",
-    "conflict",
+const OF_ITEMS: &[AttributeId] = &[
+    AttributeId::Key,
+    AttributeId::Status,
+    AttributeId::Source,
+    AttributeId::Episode,
+    AttributeId::Page,
+    AttributeId::Step,
+    AttributeId::Time,
+    AttributeId::Version,
+    AttributeId::Active,
+    AttributeId::Support,
+    AttributeId::Trust,
+    AttributeId::Utility,
+    AttributeId::Conflict,
 ];
 
 /// An attribute's name and value.
@@ -49,21 +69,21 @@ pub(super) fn run(snapshot: &Snapshot, history: &History) -> Result<Table> {
     for run in value_periods(snapshot, subject, number)? {
         let (attribute, value) = run.fact;
         let mut row: Cells = BTreeMap::from([
-            ("attribute", Cell::text(attribute)),
-            ("value", value),
-            ("since", Cell::count(run.since)),
-            ("time", Cell::Time(snapshot.state.commit_row(run.since)?.clock)),
+            (AttributeId::Attribute, Cell::text(attribute)),
+            (AttributeId::Value, value),
+            (AttributeId::Since, Cell::count(run.since)),
+            (AttributeId::Time, Cell::Time(snapshot.state.commit_row(run.since)?.clock)),
         ]);
-        row.extend(run.until.map(|until| ("until", Cell::count(until))));
+        row.extend(run.until.map(|until| (AttributeId::Until, Cell::count(until))));
         if subject == Subject::Item {
             let because = reasons.of(ItemId(number), attribute, run.since)?;
-            row.extend(because.map(|because| ("because", Cell::Text(because))));
+            row.extend(because.map(|because| (AttributeId::Because, Cell::Text(because))));
         }
         rows.push(row);
     }
     let rows = keep(rows, &history.listing)?;
     let columns = columns(&history.listing, COLUMNS);
-    Ok(cut_and_sort("history", &history.listing, columns, rows))
+    Ok(cut_and_sort("history", &history.listing, &columns, rows))
 }
 
 fn subject(snapshot: &Snapshot, of: &Ref) -> Result<(Subject, u32)> {
@@ -112,13 +132,13 @@ fn values(snapshot: &Snapshot, state: &State, subject: Subject, number: u32) -> 
         Subject::Item => of_item(&snapshot.with_state(Arc::new(state.clone())), ItemId(number)),
         Subject::Page => {
             let page = state.page(number)?;
-            Ok(vec![("state", Cell::text(if page.summarised { "summarised" } else { "unsummarised" }))])
+            Ok(vec![(AttributeId::State.as_str(), Cell::text(page_state(page.summarised).as_str()))])
         }
         Subject::Episode => {
             let episode = state.episode(number)?;
-            let texts = [("task", episode.task.clone()), ("version", episode.version.clone())];
-            let texts = texts.into_iter().filter_map(|(name, text)| Some((name, Cell::Text(text?))));
-            Ok(texts.chain([("open", Cell::Bool(episode.open))]).collect())
+            let texts = [(AttributeId::Task, episode.task.clone()), (AttributeId::Version, episode.version.clone())];
+            let texts = texts.into_iter().filter_map(|(name, text)| Some((name.as_str(), Cell::Text(text?))));
+            Ok(texts.chain([(AttributeId::Open.as_str(), Cell::Bool(episode.open))]).collect())
         }
     }
 }
@@ -127,8 +147,8 @@ fn of_item(snapshot: &Snapshot, id: ItemId) -> Result<Vec<AttributeValue>> {
     let reader_position = ReaderPosition::default();
     let view = ItemView::new(snapshot, &reader_position, id)?;
     let mut values = Vec::new();
-    for name in OF_ITEMS {
-        values.extend(view.named(name)?.map(|cell| (*name, cell)));
+    for id in OF_ITEMS {
+        values.extend(view.attribute(*id)?.map(|cell| (id.as_str(), cell)));
     }
     for edge in Edge::ALL {
         let mut far: Vec<ItemId> = snapshot.state.edges_out(id, Some(*edge))?.into_iter().map(|end| end.far).collect();
@@ -185,9 +205,9 @@ impl MarkReasons<'_> {
         for record in &transaction.records {
             if let Some(EffectiveRecord { record: Record::Mark(mark), .. }) = Record::effective(record)? {
                 let attribute = match mark.change {
-                    Change::Status(_) => "status",
-                    Change::Utility(..) => "utility",
-                    Change::Active(_) => "active",
+                    Change::Status(_) => AttributeId::Status.as_str(),
+                    Change::Utility(..) => AttributeId::Utility.as_str(),
+                    Change::Active(_) => AttributeId::Active.as_str(),
                 };
                 marks.push(MarkReason { item: mark.item, attribute, because: mark.because });
             }

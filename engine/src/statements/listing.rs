@@ -13,13 +13,13 @@ use crate::read::filter::{Filter, cheapest_first, episode_numbers, holds_for_row
 use crate::read::item_view::{ALL_ITEM_COLUMNS, ITEM_COLUMNS, ItemView};
 use crate::read::key_lookup::look_up_keys;
 use crate::read::snapshot::Snapshot;
-use crate::recall::{Steps, reader_of, return_columns};
+use crate::recall::{Steps, reader_of};
 use crate::records::record::PointerTarget;
 use crate::state::history::CommitFinder;
 use crate::state::reader_position::ReaderPosition;
 use holotype_index::bitmap::Bits;
-use holotype_query::ast::{Limit, Listing, OrderKey, Predicate, Scope, Thing};
-use holotype_query::{Direction, Noun, Spanned};
+use holotype_query::ast::{Limit, Listing, OrderKey, Predicate, Returns, Scope, Thing};
+use holotype_query::{AttributeId, Direction, Name, Noun, Spanned};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -155,9 +155,9 @@ pub(super) fn rows(snapshot: &Snapshot, thing: Thing, listing: &Listing) -> Resu
         None | Some(Scope::All) => None,
         Some(Scope::Episodes(ids)) => {
             episode_numbers(&snapshot.state, ids)?;
-            Some(("episode", ids.iter().map(|id| id.node.bound().clone()).collect::<Vec<String>>()))
+            Some((AttributeId::Episode, ids.iter().map(|id| id.node.bound().clone()).collect::<Vec<String>>()))
         }
-        Some(Scope::Pages(keys)) => Some(("key", keys.iter().map(|key| key.node.bound().clone()).collect())),
+        Some(Scope::Pages(keys)) => Some((AttributeId::Key, keys.iter().map(|key| key.node.bound().clone()).collect())),
     };
     let in_scope = |row: &Cells| match &scope {
         None => true,
@@ -179,14 +179,46 @@ pub(super) fn keep(rows: Vec<Cells>, listing: &Listing) -> Result<Vec<Cells>> {
 }
 
 /// The default columns of a thing other than items.
-pub(super) fn columns_of(thing: Thing) -> &'static [&'static str] {
+pub(super) fn columns_of(thing: Thing) -> &'static [AttributeId] {
     match thing {
-        Thing::Noun(Noun::Pages) => &["key", "episode", "traces", "tokens", "state", "hash"],
-        Thing::Noun(Noun::Episodes) => &["episode", "task", "version", "open", "traces", "pages"],
-        Thing::Claims => &["item", "name", "value", "scope", "won"],
-        Thing::Edges => &["from", "edge", "to", "field", "start", "end"],
-        Thing::Events => &["commit", "time", "op", "item", "episode", "because"],
-        Thing::Receipts => &["receipt", "commit", "time", "rows", "statement"],
+        Thing::Noun(Noun::Pages) => &[
+            AttributeId::Key,
+            AttributeId::Episode,
+            AttributeId::Traces,
+            AttributeId::Tokens,
+            AttributeId::State,
+            AttributeId::Hash,
+        ],
+        Thing::Noun(Noun::Episodes) => &[
+            AttributeId::Episode,
+            AttributeId::Task,
+            AttributeId::Version,
+            AttributeId::Open,
+            AttributeId::Traces,
+            AttributeId::Pages,
+        ],
+        Thing::Claims => {
+            &[AttributeId::Item, AttributeId::Name, AttributeId::Value, AttributeId::Scope, AttributeId::Won]
+        }
+        Thing::Edges => &[
+            AttributeId::From,
+            AttributeId::Edge,
+            AttributeId::To,
+            AttributeId::Field,
+            AttributeId::Start,
+            AttributeId::End,
+        ],
+        Thing::Events => &[
+            AttributeId::Commit,
+            AttributeId::Time,
+            AttributeId::Op,
+            AttributeId::Item,
+            AttributeId::Episode,
+            AttributeId::Because,
+        ],
+        Thing::Receipts => {
+            &[AttributeId::Receipt, AttributeId::Commit, AttributeId::Time, AttributeId::Rows, AttributeId::Statement]
+        }
         Thing::Noun(_) => &[],
     }
 }
@@ -202,11 +234,11 @@ fn edges(snapshot: &Snapshot) -> Result<Vec<Cells>> {
         let pointers = if cites { state.pointers(id)? } else { Vec::new() };
         for end in ends {
             let mut row = BTreeMap::from([
-                ("from", Cell::Text(snapshot.key_of(id)?)),
-                ("edge", Cell::text(end.edge.as_str())),
-                ("to", Cell::Text(snapshot.key_of(end.far)?)),
+                (AttributeId::From, Cell::Text(snapshot.key_of(id)?)),
+                (AttributeId::Edge, Cell::text(end.edge.as_str())),
+                (AttributeId::To, Cell::Text(snapshot.key_of(end.far)?)),
             ]);
-            row.extend(commits.of(end.row.order)?.map(|commit| ("commit", Cell::count(commit))));
+            row.extend(commits.of(end.row.order)?.map(|commit| (AttributeId::Commit, Cell::count(commit))));
             if end.edge != Edge::Cites {
                 rows.push(row);
                 continue;
@@ -216,9 +248,9 @@ fn edges(snapshot: &Snapshot) -> Result<Vec<Cells>> {
                 let mut row = row.clone();
                 match pointer.target {
                     PointerTarget::Item(target) if target == end.far.0 => {
-                        row.insert("field", Cell::text(pointer.field.as_str()));
-                        row.insert("start", Cell::count(pointer.start));
-                        row.insert("end", Cell::count(pointer.end));
+                        row.insert(AttributeId::Field, Cell::text(pointer.field.as_str()));
+                        row.insert(AttributeId::Start, Cell::count(pointer.start));
+                        row.insert(AttributeId::End, Cell::count(pointer.end));
                     }
                     PointerTarget::Page(page) if state.page(page)?.traces.contains(&end.far.0) => {}
                     _ => continue,
@@ -235,20 +267,16 @@ fn edges(snapshot: &Snapshot) -> Result<Vec<Cells>> {
 }
 
 /// The columns of an item listing.
-pub(super) fn item_columns(listing: &Listing) -> Vec<String> {
-    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    match &listing.returns {
-        None => owned(ITEM_COLUMNS),
-        Some(returns) => return_columns(&returns.node).unwrap_or_else(|| owned(ALL_ITEM_COLUMNS)),
-    }
+pub(super) fn item_columns(listing: &Listing) -> Vec<Name> {
+    let all = if listing.returns.is_none() { ITEM_COLUMNS } else { ALL_ITEM_COLUMNS };
+    columns(listing, all)
 }
 
-/// The columns of other listings.
-pub(super) fn columns(listing: &Listing, all: &[&str]) -> Vec<String> {
-    let all = || all.iter().map(|name| (*name).to_owned()).collect();
-    match &listing.returns {
-        None => all(),
-        Some(returns) => return_columns(&returns.node).unwrap_or_else(all),
+/// The columns that `return` names, or else all of a listing.
+pub(super) fn columns(listing: &Listing, all: &[AttributeId]) -> Vec<Name> {
+    match listing.returns.as_ref().map(|returns| &returns.node) {
+        Some(Returns::Names(names)) => names.iter().map(|name| name.node.clone()).collect(),
+        _ => all.iter().copied().map(Name::from).collect(),
     }
 }
 
@@ -283,15 +311,24 @@ pub(super) fn cut<T>(rows: impl IntoIterator<Item = T>, limit: Option<&Spanned<L
 
 /// The table of a thing other than items.
 pub(super) fn table(verb: &'static str, thing: Thing, listing: &Listing, rows: Vec<Cells>) -> Table {
-    cut_and_sort(verb, listing, columns(listing, columns_of(thing)), rows)
+    cut_and_sort(verb, listing, &columns(listing, columns_of(thing)), rows)
 }
 
 /// Sorts rows, applies the limit and builds the table.
-pub(super) fn cut_and_sort(verb: &'static str, listing: &Listing, columns: Vec<String>, mut rows: Vec<Cells>) -> Table {
+pub(super) fn cut_and_sort(verb: &'static str, listing: &Listing, columns: &[Name], mut rows: Vec<Cells>) -> Table {
     if let Some(order) = &listing.order {
         sort(&mut rows, &order.node, |row, index| named(row, &order.node[index].node.name.node));
     }
-    let rows = cut(rows, listing.limit.as_ref());
-    let cells = |row: Cells| columns.iter().map(|name| row.get(name.as_str()).cloned()).collect();
-    Table { verb, rows: rows.into_iter().map(cells).collect(), columns, ..Table::default() }
+    table_of(verb, columns, &cut(rows, listing.limit.as_ref()))
+}
+
+/// The table of these columns of rows.
+pub(super) fn table_of(verb: &'static str, columns: &[Name], rows: &[Cells]) -> Table {
+    let cells = |row: &Cells| columns.iter().map(|name| named(row, name)).collect();
+    Table { verb, rows: rows.iter().map(cells).collect(), columns: headings(columns), ..Table::default() }
+}
+
+/// The names of columns as a table shows them.
+pub(super) fn headings(columns: &[Name]) -> Vec<String> {
+    columns.iter().map(Name::dotted).collect()
 }

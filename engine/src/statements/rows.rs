@@ -11,10 +11,11 @@ use crate::read::item_view::{ItemView, cells};
 use crate::read::snapshot::Snapshot;
 use crate::read::typed::FromCells;
 use crate::state::reader_position::ReaderPosition;
+use crate::statements::listing::headings;
 use crate::statements::prepared::Prepared;
 use crate::statements::{find_rows, read};
 use crate::{Error, Result};
-use holotype_query::Params;
+use holotype_query::{Name, Params};
 
 /// The rows of one statement, read on demand.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ pub(crate) struct Items {
     pub(crate) reader_position: ReaderPosition,
     /// Each with the key it was found by.
     pub(crate) ids: std::vec::IntoIter<(ItemId, Option<String>)>,
-    pub(crate) columns: Vec<String>,
+    pub(crate) columns: Vec<Name>,
 }
 
 impl Items {
@@ -97,7 +98,7 @@ impl Snapshot {
         };
         let snapshot = self.metered().into_owned();
         if let Some(items) = find_rows(&snapshot, statement)? {
-            return Ok(Rows { columns: items.columns.clone(), source: Source::Items(Box::new(items)) });
+            return Ok(Rows { columns: headings(&items.columns), source: Source::Items(Box::new(items)) });
         }
         match read(&snapshot, statement)? {
             Output::Table(Table { columns, rows, .. }) => Ok(Rows { columns, source: Source::Ready(rows.into_iter()) }),

@@ -7,6 +7,7 @@ use crate::maintain::stats;
 use crate::model::pointer::hex;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
+use crate::read::container_rows::page_state;
 use crate::read::page::DuePage;
 use crate::read::snapshot::Snapshot;
 use crate::state::embedder;
@@ -43,7 +44,7 @@ pub(super) fn run(snapshot: &Snapshot, target: ShowTarget) -> Result<Table> {
 /// A page with its text.
 pub(super) fn page(snapshot: &Snapshot, key: &str) -> Result<Table> {
     let page = snapshot.page(key)?;
-    let state = if page.summarised { "summarised" } else { "unsummarised" };
+    let state = page_state(page.summarised).as_str();
     let row = vec![
         Some(Cell::Text(page.key)),
         Some(Cell::Text(page.episode)),

@@ -1,6 +1,6 @@
 //! `sources` and `dependents`: traverses the lineage of an item breadth first, each item once.
 
-use super::listing::{columns, cut, reader_position, sort};
+use super::listing::{columns, cut, headings, reader_position, sort};
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer};
 use crate::read::answer::{Citation, Table};
@@ -10,14 +10,28 @@ use crate::read::item_view::{ItemView, cells as cells_of};
 use crate::read::snapshot::Snapshot;
 use crate::{Error, Result};
 use holotype_query::ast::{Ref, Walk};
+use holotype_query::{AttributeId, Name};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The default depth.
 const DEFAULT_DEPTH: u64 = 3;
 
 /// The columns of the result.
-const COLUMNS: &[&str] =
-    &["depth", "root", "edge", "item", "key", "kind", "field", "start", "end", "verdict", "status", "support", "text"];
+const COLUMNS: &[AttributeId] = &[
+    AttributeId::Depth,
+    AttributeId::Root,
+    AttributeId::Edge,
+    AttributeId::Item,
+    AttributeId::Key,
+    AttributeId::Kind,
+    AttributeId::Field,
+    AttributeId::Start,
+    AttributeId::End,
+    AttributeId::Verdict,
+    AttributeId::Status,
+    AttributeId::Support,
+    AttributeId::Text,
+];
 
 /// A reached item.
 struct Reached {
@@ -46,8 +60,8 @@ pub(super) fn run(snapshot: &Snapshot, walk: &Walk) -> Result<Table> {
         let view = ItemView::new(snapshot, &reader_position, reached.id)?;
         let mut keys = Vec::new();
         for key in walk.listing.order.iter().flat_map(|order| &order.node) {
-            keys.push(match key.node.name.node.word() {
-                Some("depth") => Some(Cell::count(reached.depth)),
+            keys.push(match key.node.name.node.attribute() {
+                Some(AttributeId::Depth) => Some(Cell::count(reached.depth)),
                 _ => view.get(&key.node.name.node)?,
             });
         }
@@ -57,7 +71,7 @@ pub(super) fn run(snapshot: &Snapshot, walk: &Walk) -> Result<Table> {
         sort(&mut rows, &order.node, |(keys, _), index| keys[index].clone());
     }
     let rows = cut(rows, walk.listing.limit.as_ref()).into_iter().map(|(_, row)| row).collect();
-    Ok(Table { verb, columns, rows, ..Table::default() })
+    Ok(Table { verb, columns: headings(&columns), rows, ..Table::default() })
 }
 
 fn row(
@@ -65,21 +79,21 @@ fn row(
     walk: &Walk,
     reached: &Reached,
     view: &ItemView<'_>,
-    columns: &[String],
+    columns: &[Name],
 ) -> Result<Vec<Option<Cell>>> {
     let (citing, cited) = if walk.towards_sources { (reached.from, reached.id) } else { (reached.id, reached.from) };
     let citation = if reached.edge.is_lineage() { citation_of(snapshot, citing, cited)? } else { None };
     let mut cells = cells_of(view, columns)?;
     for (name, cell) in columns.iter().zip(&mut cells) {
         let of = |get: &dyn Fn(&Citation) -> Cell| citation.as_ref().map(get);
-        match name.as_str() {
-            "depth" => *cell = Some(Cell::count(reached.depth)),
-            "root" => *cell = Some(Cell::Text(snapshot.key_of(reached.root)?)),
-            "edge" => *cell = Some(Cell::text(reached.edge.as_str())),
-            "field" => *cell = of(&|citation| Cell::Text(citation.field.clone())),
-            "start" => *cell = of(&|citation| Cell::count(citation.start)),
-            "end" => *cell = of(&|citation| Cell::count(citation.end)),
-            "verdict" => *cell = of(&|citation| Cell::text(citation.verdict.as_str())),
+        match name.attribute() {
+            Some(AttributeId::Depth) => *cell = Some(Cell::count(reached.depth)),
+            Some(AttributeId::Root) => *cell = Some(Cell::Text(snapshot.key_of(reached.root)?)),
+            Some(AttributeId::Edge) => *cell = Some(Cell::text(reached.edge.as_str())),
+            Some(AttributeId::Field) => *cell = of(&|citation| Cell::Text(citation.field.clone())),
+            Some(AttributeId::Start) => *cell = of(&|citation| Cell::count(citation.start)),
+            Some(AttributeId::End) => *cell = of(&|citation| Cell::count(citation.end)),
+            Some(AttributeId::Verdict) => *cell = of(&|citation| Cell::text(citation.verdict.as_str())),
             _ => {}
         }
     }

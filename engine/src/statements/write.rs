@@ -15,7 +15,7 @@ use holotype_query::ast::{
     self, Assignment, ClaimAssignment, EpisodeStatement, Excerpt, Link, MarkStatement, Marking, Record, Ref, Remember,
     Set, Statement,
 };
-use holotype_query::{Arg, ItemRef, Passage, Spanned, Value};
+use holotype_query::{Arg, AttributeId, ItemRef, Passage, Spanned, Value};
 
 /// Runs a writing statement; `None` for one that reads.
 pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> Result<Option<Table>> {
@@ -37,7 +37,7 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
 }
 
 fn kind(kind: holotype_query::Kind) -> Result<Kind> {
-    Ok(kind.as_str().parse()?)
+    Ok(Kind::from(kind))
 }
 
 /// The vector of a new text: the given one, or that of the database's embedder.
@@ -55,21 +55,21 @@ fn run_record(transaction: &mut Transaction<'_>, record: &Record) -> Result<Tabl
     let mut utility = None;
     for assignment in &record.with {
         let (name, value) = named(assignment);
-        trace = match name.as_str() {
-            "key" => trace.key(text(&name, value)?),
-            "source" => trace.source(text(&name, value)?.parse::<Source>()?),
-            "step" => trace.step(whole(&name, value)?),
-            "time" => trace.time(instant(&name, value)?),
-            "version" => trace.version(text(&name, value)?),
-            "status" => trace.status(text(&name, value)?.parse::<Status>()?),
-            "speaker" => trace.speaker(text(&name, value)?),
-            "tool" => trace.tool(text(&name, value)?),
-            "log_id" => trace.log_id(text(&name, value)?),
-            "utility" => {
+        trace = match assignment.name.node.attribute() {
+            Some(AttributeId::Key) => trace.key(text(&name, value)?),
+            Some(AttributeId::Source) => trace.source(text(&name, value)?.parse::<Source>()?),
+            Some(AttributeId::Step) => trace.step(whole(&name, value)?),
+            Some(AttributeId::Time) => trace.time(instant(&name, value)?),
+            Some(AttributeId::Version) => trace.version(text(&name, value)?),
+            Some(AttributeId::Status) => trace.status(text(&name, value)?.parse::<Status>()?),
+            Some(AttributeId::Speaker) => trace.speaker(text(&name, value)?),
+            Some(AttributeId::Tool) => trace.tool(text(&name, value)?),
+            Some(AttributeId::LogId) => trace.log_id(text(&name, value)?),
+            Some(AttributeId::Utility) => {
                 utility = Some(number(&name, value)? as f32);
                 trace
             }
-            _ => match name.strip_prefix("fields.") {
+            _ => match assignment.name.node.field() {
                 Some(field) => trace.field(field, text(&name, value)?),
                 None => return Err(unknown(&name, "record")),
             },
@@ -104,16 +104,18 @@ fn run_remember(transaction: &mut Transaction<'_>, remember: &Remember) -> Resul
     }
     for assignment in &remember.with {
         let (name, value) = named(assignment);
-        recall = match name.as_str() {
-            "key" => recall.key(text(&name, value)?),
-            "source" => recall.source(text(&name, value)?.parse::<Source>()?),
-            "step" => recall.step(whole(&name, value)?),
-            "time" => recall.time(instant(&name, value)?),
-            "version" => recall.version(text(&name, value)?),
-            "status" => recall.status(text(&name, value)?.parse::<Status>()?),
-            "utility" => recall.utility(number(&name, value)? as f32),
-            "return_score" => recall.return_score(u8::try_from(whole(&name, value)?).unwrap_or(u8::MAX)),
-            "origin" => recall.origin(text(&name, value)?.parse::<Origin>()?),
+        recall = match assignment.name.node.attribute() {
+            Some(AttributeId::Key) => recall.key(text(&name, value)?),
+            Some(AttributeId::Source) => recall.source(text(&name, value)?.parse::<Source>()?),
+            Some(AttributeId::Step) => recall.step(whole(&name, value)?),
+            Some(AttributeId::Time) => recall.time(instant(&name, value)?),
+            Some(AttributeId::Version) => recall.version(text(&name, value)?),
+            Some(AttributeId::Status) => recall.status(text(&name, value)?.parse::<Status>()?),
+            Some(AttributeId::Utility) => recall.utility(number(&name, value)? as f32),
+            Some(AttributeId::ReturnScore) => {
+                recall.return_score(u8::try_from(whole(&name, value)?).unwrap_or(u8::MAX))
+            }
+            Some(AttributeId::Origin) => recall.origin(text(&name, value)?.parse::<Origin>()?),
             _ => return Err(unknown(&name, "remember")),
         };
     }
@@ -204,9 +206,9 @@ fn run_episode(transaction: &mut Transaction<'_>, statement: &EpisodeStatement) 
     let mut change = EpisodeChange { open: Some(!statement.close), ..EpisodeChange::default() };
     for assignment in &statement.with {
         let (name, value) = named(assignment);
-        match name.as_str() {
-            "task" => change.task = Some(text(&name, value)?),
-            "version" => change.version = Some(text(&name, value)?),
+        match assignment.name.node.attribute() {
+            Some(AttributeId::Task) => change.task = Some(text(&name, value)?),
+            Some(AttributeId::Version) => change.version = Some(text(&name, value)?),
             _ => return Err(unknown(&name, "episode")),
         }
     }
@@ -218,7 +220,7 @@ fn run_episode(transaction: &mut Transaction<'_>, statement: &EpisodeStatement) 
 }
 
 fn run_set(transaction: &mut Transaction<'_>, set: &Set) -> Result<Table> {
-    let name = set.name.node.0.join(".");
+    let name = set.name.node.dotted();
     let value = text(&name, set.value.node.bound())?;
     transaction.set(&name, &value)?;
     Ok(single("set", &["setting", "value"], vec![Some(Cell::Text(name)), Some(Cell::Text(value))]))
@@ -245,7 +247,7 @@ pub(super) fn pointer(pointer: &ast::Pointer) -> Result<Pointer> {
 }
 
 fn named(assignment: &Assignment) -> (String, &Value) {
-    (assignment.name.node.0.join("."), bound(&assignment.value))
+    (assignment.name.node.dotted(), bound(&assignment.value))
 }
 
 fn bound(value: &Spanned<Arg<Value>>) -> &Value {
@@ -263,7 +265,7 @@ fn wrong(name: &str, value: &Value, expected: &str) -> Error {
 pub(super) fn text(name: &str, value: &Value) -> Result<String> {
     Ok(match value {
         Value::Text(text) => text.clone(),
-        Value::Word(word) => word.0.join("."),
+        Value::Word(word) => word.dotted(),
         Value::Number(_) | Value::Duration(_) => value.to_string(),
         Value::Bool(_) if name != "key" => value.to_string(),
         Value::Bool(_) => return Err(wrong(name, value, "a text")),

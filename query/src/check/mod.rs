@@ -13,14 +13,14 @@ use crate::ast::{
     OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set, Stage, Statement, Term,
 };
 use crate::attributes::{
-    Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, SOURCES,
-    STATUSES, Subject, Type, WALK_COLUMNS, attribute, attributes_of, setting,
+    Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, Subject,
+    Type, WALK_COLUMNS, attribute, attributes_of, setting,
 };
 use crate::bind::{Binder, Params};
 use crate::error::{Collector, Error, Errors, nearest};
 use crate::span::{Span, Spanned};
 use crate::value::{Arg, Name, Number, Value};
-use crate::words::{Kind, Layer, Mark, MeasureKind, Noun, Part};
+use crate::words::{Kind, Layer, Mark, MeasureKind, Noun, Part, Source, Status};
 
 /// Checks the statements of a script.
 ///
@@ -216,8 +216,8 @@ impl Checker {
     fn term(&mut self, term: &Term) {
         let part = term.part.node;
         let known = match part {
-            Part::Status => STATUSES,
-            Part::Source => SOURCES,
+            Part::Status => Status::WORDS,
+            Part::Source => Source::WORDS,
             _ => &[],
         };
         for (name, _) in &term.values {

@@ -114,7 +114,7 @@ impl Display for Duration {
 
 impl Display for Name {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (index, part) in self.0.iter().enumerate() {
+        for (index, part) in self.parts().iter().enumerate() {
             if index > 0 {
                 f.write_str(".")?;
             }

@@ -30,7 +30,7 @@ impl Parser<'_> {
                 }
                 parts.push(p.name_part()?);
             }
-            Ok(Name(parts.into()))
+            Ok(Name::new(parts))
         })
     }
 

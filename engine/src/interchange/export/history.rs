@@ -16,6 +16,7 @@ use crate::records::record::{
 };
 use crate::state::embedder::FINGERPRINT;
 use crate::{Layer, Result, Snapshot};
+use holotype_query::PageState;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
@@ -176,8 +177,8 @@ impl<W: Write> History<'_, W> {
             self.keys.pages.push(record.key.clone());
         }
         let state = match record.summarised {
-            true => Some("summarised"),
-            false if known => Some("unsummarised"),
+            true => Some(PageState::Summarised.as_str()),
+            false if known => Some(PageState::Unsummarised.as_str()),
             false => None,
         };
         let end = |trace: Option<&u32>| trace.map_or(Ok(""), |trace| self.keys.item(*trace));

@@ -117,7 +117,7 @@ pub(super) fn claim(claim: &record::ClaimRecord, keys: &Keys) -> Result<Line> {
         key: keys.item(claim.item)?.to_owned(),
         name: claim.name.clone(),
         value: claim.value.clone(),
-        scope: claim.global.then(|| "global".to_owned()),
+        scope: claim.global.then(|| holotype_query::ClaimScope::Global.as_str().to_owned()),
         from: keys.pointers(&claim.from)?,
         won: None,
     }))

@@ -224,7 +224,7 @@ impl<W: Write> Present<'_, W> {
             episode: self.snapshot.state.episode(row.episode)?.id.clone(),
             first: self.keys.item(*first)?.to_owned(),
             last: self.keys.item(*last)?.to_owned(),
-            state: row.summarised.then(|| "summarised".to_owned()),
+            state: row.summarised.then(|| holotype_query::PageState::Summarised.as_str().to_owned()),
             hash: (row.hash != NO_HASH).then(|| hex(&row.hash)),
         };
         self.write(&Line::Page(line))

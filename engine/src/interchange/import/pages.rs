@@ -72,7 +72,7 @@ impl Import<'_> {
 
     /// Marks a page as summarised if its line says so; the opposite changes nothing.
     fn summarise(&mut self, line: &Page, row: &PageRow) -> Result<Outcome, Failure> {
-        if line.state.as_deref() != Some("summarised") || row.summarised {
+        if line.state.as_deref() != Some(holotype_query::PageState::Summarised.as_str()) || row.summarised {
             return Ok(Outcome::Known);
         }
         self.transaction()?.mark_page(&row.key, true).at(&["page", "state"])?;

@@ -21,16 +21,8 @@ use crate::{Edge, Encoding, ItemId, Metric, Result, Status};
 
 impl Import<'_> {
     pub(super) fn space(&mut self, line: &Space) -> Result<Outcome, Failure> {
-        let metric = match line.metric.as_deref() {
-            Some("dot") => Metric::Dot,
-            Some("l2") => Metric::L2,
-            _ => Metric::Cosine,
-        };
-        let encoding = match line.encoding.as_deref() {
-            Some("f16") => Encoding::F16,
-            Some("i8") => Encoding::I8,
-            _ => Encoding::F32,
-        };
+        let metric = line.metric.as_deref().and_then(Metric::from_name).unwrap_or(Metric::Cosine);
+        let encoding = line.encoding.as_deref().and_then(Encoding::from_name).unwrap_or(Encoding::F32);
         let given = space::Space { model: line.model.clone(), dim: line.dim as usize, metric, encoding };
         let transaction = self.transaction()?;
         let before = transaction.len();
@@ -264,7 +256,7 @@ impl Import<'_> {
             let message = "the winner of a claim is found by the engine and not imported yet by this version";
             return Err(Fault::new(&["claim", "won"], "not-yet", message).into());
         }
-        let global = line.scope.as_deref() == Some("global");
+        let global = line.scope.as_deref() == Some(holotype_query::ClaimScope::Global.as_str());
         for item in self.called(&line.key)? {
             if self.has_claim(item, line, global)? {
                 return Ok(Outcome::Known);

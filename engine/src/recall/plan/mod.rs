@@ -353,9 +353,9 @@ fn expand_plan(expand: &Expand) -> ExpandPlan {
 }
 
 /// The columns that a `return` names; none for `*`.
-pub(crate) fn return_columns(returns: &Returns) -> Option<Vec<String>> {
+fn return_columns(returns: &Returns) -> Option<Vec<String>> {
     match returns {
         Returns::All => None,
-        Returns::Names(names) => Some(names.iter().map(|name| name.node.0.join(".")).collect()),
+        Returns::Names(names) => Some(names.iter().map(|name| name.node.dotted()).collect()),
     }
 }

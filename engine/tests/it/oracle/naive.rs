@@ -190,7 +190,7 @@ impl Exported {
     // ---- predicates ----
 
     fn value(&self, id: u32, name: &Name, standing: &ReaderPosition) -> Option<Cell> {
-        self.value_of(id, &name.0.join("."), standing)
+        self.value_of(id, &name.dotted(), standing)
     }
 
     fn holds(&self, id: u32, predicate: &Predicate, standing: &ReaderPosition) -> bool {
@@ -284,7 +284,7 @@ impl Exported {
 
 /// True if a predicate holds for something that has values; `item` says so of the tests that only items stand.
 fn holds(value: &dyn Fn(&str) -> Option<Cell>, item: &dyn Fn(&Test) -> bool, predicate: &Predicate) -> bool {
-    let get = |name: &Spanned<Name>| value(&name.node.0.join("."));
+    let get = |name: &Spanned<Name>| value(&name.node.dotted());
     match predicate {
         Predicate::And(parts) => parts.iter().all(|part| holds(value, item, part)),
         Predicate::Or(parts) => parts.iter().any(|part| holds(value, item, part)),

@@ -533,7 +533,7 @@ fn name() -> Tree<Spanned<Name>> {
     let word = select(vec!["status", "step", "fields", "recency", "commit", "half-life", "limit", "where", "by", "é2"]);
     let part = prop_oneof![select(vec!["price", "x_1", "in", "failed"]).prop_map(str::to_owned), text(),];
     (word, vec(part, 0..3))
-        .prop_map(|(word, parts)| Name(std::iter::once(word.to_owned()).chain(parts).collect()).into())
+        .prop_map(|(word, parts)| Name::new(std::iter::once(word.to_owned()).chain(parts).collect::<Vec<_>>()).into())
         .boxed()
 }
 

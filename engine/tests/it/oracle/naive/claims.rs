@@ -29,10 +29,10 @@ impl Exported {
                 super::holds(&|name| row.get(name).cloned(), &|_| panic!("claims are no items"), filter)
             };
             if find.listing.filter.as_ref().is_none_or(|filter| holds(&filter.node)) {
-                rows.push(names.iter().map(|name| shown(&row.get(&name.node.0.join(".")).cloned())).collect());
+                rows.push(names.iter().map(|name| shown(&row.get(&name.node.dotted()).cloned())).collect());
             }
         }
-        Listed { columns: names.iter().map(|name| name.node.0.join(".")).collect(), rows }
+        Listed { columns: names.iter().map(|name| name.node.dotted()).collect(), rows }
     }
 
     /// True if a claim of an item lost, among what is not ahead of a reader.

@@ -43,7 +43,7 @@ impl Exported {
         };
         let row = |id: u32| names.iter().map(|name| shown(&self.value(id, &name.node, &standing))).collect();
         Listed {
-            columns: names.iter().map(|name| name.node.0.join(".")).collect(),
+            columns: names.iter().map(|name| name.node.dotted()).collect(),
             rows: ids.into_iter().map(row).collect(),
         }
     }
@@ -99,12 +99,9 @@ impl Exported {
                 }
             }
         };
-        let names = count
-            .measures
-            .iter()
-            .map(|measure| format!("{}.{}", measure.node.kind, measure.node.name.node.0.join(".")));
-        let columns =
-            buckets.iter().map(|bucket| bucket.name.node.0.join(".")).chain(["count".to_owned()]).chain(names);
+        let names =
+            count.measures.iter().map(|measure| format!("{}.{}", measure.node.kind, measure.node.name.node.dotted()));
+        let columns = buckets.iter().map(|bucket| bucket.name.node.dotted()).chain(["count".to_owned()]).chain(names);
         let rows = groups.iter().map(|(by, ids)| {
             let measures = count.measures.iter().map(|measure| measured(ids, &measure.node));
             by.iter()

@@ -59,7 +59,7 @@ pub(super) fn compares(cell: &Cell, op: Op, value: &Value) -> bool {
         (Cell::Duration(length), Value::Duration(with)) => Some(length.cmp(&(with.micros() as i64))),
         (Cell::Bool(yes), Value::Bool(with)) => Some(yes.cmp(with)),
         (Cell::Text(text), Value::Text(with)) => Some(text.cmp(with)),
-        (Cell::Text(text), Value::Word(name)) => Some(text.cmp(&name.0.join("."))),
+        (Cell::Text(text), Value::Word(name)) => Some(text.cmp(&name.dotted())),
         (Cell::Text(text), Value::Number(with)) => {
             text.trim().parse().ok().and_then(|it: f64| it.partial_cmp(&with.as_f64()))
         }

@@ -46,10 +46,10 @@ impl Exported {
                 "edge" => Some(Cell::Text(edge.to_owned())),
                 name => self.value_of(id, name, &standing),
             };
-            names.iter().map(|name| shown(&cell(&name.node.0.join(".")))).collect()
+            names.iter().map(|name| shown(&cell(&name.node.dotted()))).collect()
         };
         Listed {
-            columns: names.iter().map(|name| name.node.0.join(".")).collect(),
+            columns: names.iter().map(|name| name.node.dotted()).collect(),
             rows: cut(reached, walk.listing.limit.as_ref()).into_iter().map(row).collect(),
         }
     }
