@@ -2,6 +2,7 @@
 //!
 //! They do not use coverage, so they find only defects near the seeds; libFuzzer finds deeper ones.
 
+use crate::explore::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `target` on each seed and then on `count` mutations of seeds. Returns the first input that fails.
@@ -16,7 +17,7 @@ pub fn run(target: fn(&[u8]), seeds: &[Vec<u8>], count: u32, seed: u64) -> Resul
     let mut random = Random(seed);
     for _ in 0..count {
         let mut input = random.pick(seeds).cloned().unwrap_or_default();
-        for _ in 0..=random.below(3) {
+        for _ in 0..=random.index(3) {
             mutate(&mut input, seeds, &mut random);
         }
         check(&input)?;
@@ -29,12 +30,12 @@ const EDGES: [&[u8]; 10] =
     [&[0], &[1], &[0x7f], &[0x80], &[0xff], &[0; 4], &[0xff; 4], &[0xff; 8], &[0, 0, 0, 0x80], b"'"];
 
 fn mutate(input: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
-    let at = random.below(input.len() + 1);
-    let end = (at + 1 + random.below(16)).min(input.len());
-    match random.below(8) {
+    let at = random.index(input.len() + 1);
+    let end = (at + 1 + random.index(16)).min(input.len());
+    match random.index(8) {
         0 | 1 => {
             if let Some(byte) = input.get_mut(at) {
-                *byte ^= 1 << random.below(8);
+                *byte ^= 1 << random.index(8);
             }
         }
         2 => {
@@ -45,7 +46,7 @@ fn mutate(input: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
         3 => drop(input.drain(at..end)),
         4 => {
             let copy = input[at..end].to_vec();
-            let to = random.below(input.len() + 1);
+            let to = random.index(input.len() + 1);
             input.splice(to..to, copy);
         }
         5 => {
@@ -55,33 +56,10 @@ fn mutate(input: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
         }
         6 => {
             let other = random.pick(seeds).map(Vec::as_slice).unwrap_or_default();
-            let from = random.below(other.len() + 1);
-            let to = (from + random.below(64)).min(other.len());
+            let from = random.index(other.len() + 1);
+            let to = (from + random.index(64)).min(other.len());
             input.splice(at..end, other[from..to].iter().copied());
         }
         _ => input.truncate(at),
-    }
-}
-
-/// SplitMix64: small, and the same on every machine.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// A number below `bound`, which is not 0.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn pick<'s, T>(&mut self, of: &'s [T]) -> Option<&'s T> {
-        if of.is_empty() { None } else { of.get(self.below(of.len())) }
     }
 }

@@ -1,21 +1,10 @@
 //! Edges as they are read: kept from checkpoints and scanned for what changed since, they are those that were made.
 
+use crate::random::Random;
 use holotype::{Durability, Edge, Holotype, ItemId, Kind, NewRecall, NewTrace, Options, Snapshot};
 use holotype_storage::vfs::SimVfs;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// xorshift64*: the same numbers at every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-}
 
 type Links = BTreeSet<(u32, u32)>;
 

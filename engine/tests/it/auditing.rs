@@ -1,6 +1,7 @@
 //! `audit` against a naive account of HELM's measures (A.6, A.13): while episodes are played, each answer is judged by
 //! what its rows say of themselves, and each operation is counted by hand; afterwards the log must say the same.
 
+use crate::random::Random;
 use holotype::answer::{Answer, Output, Row};
 use holotype::query::{Noun, Params};
 use holotype::time::FixedClock;
@@ -16,18 +17,6 @@ const CLOCK: i64 = 1_770_000_000_000_000;
 const DAY: i64 = 86_400_000_000;
 const EPISODES: [&str; 2] = ["e", "f"];
 const THIRDS: [&str; 3] = ["early.", "middle.", "late."];
-
-/// xorshift64*: the same numbers at every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-}
 
 /// A step of an episode, counted by hand.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! Recalls and scripts that run together: each answers as it does alone.
 
+use crate::random::Random;
 use holotype::answer::{Answer, Output};
 use holotype::query::{ParamValue, Params};
 use holotype::{
@@ -10,20 +11,9 @@ use std::time::Duration;
 
 const DIM: usize = 4;
 
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-
-    fn vector(&mut self) -> Vec<f32> {
-        (0..DIM).map(|_| self.below(9) as f32 - 3.5).collect()
-    }
+/// A vector of small numbers.
+fn vector(random: &mut Random) -> Vec<f32> {
+    (0..DIM).map(|_| random.below(9) as f32 - 3.5).collect()
 }
 
 /// A database of 700 traces in three episodes, some failed, with recalls of some of them.
@@ -35,12 +25,12 @@ fn made(seed: u64, accelerator: Accelerator) -> (tempfile::TempDir, Holotype) {
     let mut transaction = database.begin().unwrap();
     for i in 0..700 {
         let trace = NewTrace::turn(format!("e{}", i % 3), format!("word{} and more", i % 40)).key(format!("t{i}"));
-        let id = transaction.record(trace.vector(random.vector())).unwrap();
+        let id = transaction.record(trace.vector(vector(&mut random))).unwrap();
         if random.below(5) == 0 {
             transaction.mark(id, Mark::Status(Status::Failed), None).unwrap();
         }
         if i % 3 == 0 {
-            let fact = NewRecall::fact(format!("fact word{}", i % 7)).vector(random.vector());
+            let fact = NewRecall::fact(format!("fact word{}", i % 7)).vector(vector(&mut random));
             transaction.remember(fact.from(Pointer::to_key(format!("t{i}")).quoting("and more"))).unwrap();
         }
     }
@@ -53,7 +43,7 @@ fn scripts(random: &mut Random, count: usize) -> Vec<(String, Params)> {
     let mut scripts = Vec::new();
     for at in 0..count {
         let text = format!("word{}", random.below(40));
-        let passage = ParamValue::TextVector { text, vector: random.vector() };
+        let passage = ParamValue::TextVector { text, vector: vector(random) };
         let source = match at % 9 {
             0..=2 => "recall $q in episode 'e1' limit 7",
             3 => "recall $q where status is failed limit 4",
@@ -64,7 +54,7 @@ fn scripts(random: &mut Random, count: usize) -> Vec<(String, Params)> {
             _ => "recall $q where nonsense = 3",
         };
         let value = match at % 9 {
-            4 => ParamValue::Vector(random.vector()),
+            4 => ParamValue::Vector(vector(random)),
             _ => passage,
         };
         scripts.push((source.to_owned(), Params::from([("q".to_owned(), value)])));
@@ -114,7 +104,7 @@ fn recalls_that_run_together_share_a_pass() {
     let (_dir, database) = made(5, Accelerator::Cuda);
     let snapshot = database.snapshot();
     let mut random = Random(6);
-    let vectors: Vec<Vec<f32>> = (0..300).map(|_| random.vector()).collect();
+    let vectors: Vec<Vec<f32>> = (0..300).map(|_| vector(&mut random)).collect();
     let recall = |vector: &Vec<f32>| snapshot.recall("word7").near(vector.clone()).in_episode("e2").limit(5);
     let before = database.stats().unwrap().parts_on_cpu;
     let together = snapshot.recall_batch(&vectors.iter().map(recall).collect::<Vec<_>>());
@@ -133,7 +123,7 @@ fn limits_hold_for_each_statement_of_a_batch() {
     let (_dir, database) = made(9, Accelerator::Cpu);
     let mut random = Random(3);
     let params: Vec<Params> =
-        (0..5).map(|_| Params::from([("q".to_owned(), ParamValue::Vector(random.vector()))])).collect();
+        (0..5).map(|_| Params::from([("q".to_owned(), ParamValue::Vector(vector(&mut random)))])).collect();
     let asked: Vec<(&str, &Params)> = params.iter().map(|params| ("recall near $q", params)).collect();
     for limits in [Limits::none().rows_scored(300), Limits::none().time(Duration::ZERO)] {
         for outcome in database.query_batch(&asked, &limits) {

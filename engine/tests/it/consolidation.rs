@@ -1,6 +1,7 @@
 //! `consolidate` against a naive account of HELM's Algorithm 5 on generated traces: the generator knows what each trace
 //! claims, and who wins, who supports and who stays contested is found by comparing every trace with every other.
 
+use crate::random::Random;
 use holotype::answer::{Output, Table};
 use holotype::query::Params;
 use holotype::time::FixedClock;
@@ -12,22 +13,6 @@ use std::sync::Arc;
 
 const CLOCK: i64 = 1_770_000_000_000_000;
 const SECOND: i64 = 1_000_000;
-
-/// xorshift64*: the same numbers at every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-
-    fn percent(&mut self, share: u64) -> bool {
-        self.below(100) < share
-    }
-}
 
 /// A trace as the account knows it.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@
 //! counts of exclusions and the contested names. Only the standing of items (status, time, support, …) is read from
 //! the database: the oracle and the tests of lineage have that.
 
+use crate::random::Random;
 use holotype::answer::{Answer, Output, Role, Row, Table};
 use holotype::query::Params;
 use holotype::time::FixedClock;
@@ -21,22 +22,6 @@ const CLOCK: i64 = 1_770_000_000_000_000;
 const SECOND: i64 = 1_000_000;
 /// `contest.window` by default.
 const WINDOW: u64 = 60_000_000;
-
-/// xorshift64*: the same numbers at every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-
-    fn percent(&mut self, share: u64) -> bool {
-        self.below(100) < share
-    }
-}
 
 /// A claim as the account knows it.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! Routed recall on generated corpora of two hops: the first fact names what the question names, in another way than
 //! the question writes it; the second shares no content word with the question, and only a concept leads to it.
 
+use crate::random::Random;
 use holotype::answer::{Answer, Output};
 use holotype::embed::HashingEmbedder;
 use holotype::query::{ParamValue, Params};
@@ -15,28 +16,15 @@ use std::sync::{Arc, Mutex};
 const CHAINS: usize = 60;
 const ROUTED: &str = "recall $q in episode 'world' through facts 20 -> (concepts 8 -> facts 20) up to 1 hops limit 10";
 
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
-    }
-
-    fn one<'l>(&mut self, list: &[&'l str]) -> &'l str {
-        list[self.below(list.len())]
-    }
-
     /// A name of syllables that no other name has.
     fn name(&mut self, taken: &mut HashSet<String>) -> String {
         loop {
             let mut name = String::new();
             for _ in 0..3 {
-                name += self
+                name += *self
                     .one(&["ba", "cor", "del", "fi", "gu", "hal", "jo", "kem", "lu", "mor", "nu", "pa", "quil", "ro"]);
-                name += self.one(&["n", "r", "x", "", "v", "l", "d"]);
+                name += *self.one(&["n", "r", "x", "", "v", "l", "d"]);
             }
             let capital = name[..1].to_uppercase() + &name[1..];
             if taken.insert(name) {

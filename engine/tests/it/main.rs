@@ -44,6 +44,7 @@ mod plugmem;
 mod pressure;
 mod proofs;
 mod pruning;
+mod random;
 mod readers;
 mod rebuild;
 mod recall;

@@ -2,6 +2,7 @@
 //! going over all items again and again, near duplicates by textbook complete linkage over all pairs. Only the standing
 //! of items (status, support, links) is read from the database.
 
+use crate::random::Random;
 use holotype::answer::{Output, Table};
 use holotype::query::Params;
 use holotype::time::FixedClock;
@@ -16,24 +17,8 @@ use std::sync::Arc;
 const CLOCK: i64 = 1_770_000_000_000_000;
 const DAY: i64 = 86_400_000_000;
 
-/// xorshift64*: the same numbers at every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-
-    fn percent(&mut self, share: u64) -> bool {
-        self.below(100) < share
-    }
-
-    fn vector(&mut self) -> Vec<f32> {
-        vec![1.0 + self.below(6) as f32, self.below(7) as f32 - 3.0, self.below(3) as f32]
-    }
+fn vector(random: &mut Random) -> Vec<f32> {
+    vec![1.0 + random.below(6) as f32, random.below(7) as f32 - 3.0, random.below(3) as f32]
 }
 
 fn one_item(
@@ -48,7 +33,7 @@ fn one_item(
     let traces = of(&|kind| kind.layer() == Layer::Trace);
     let recalls = of(&|kind| kind.layer() == Layer::Recall);
     let key = format!("k{nth}");
-    let vector = random.percent(80).then(|| random.vector());
+    let vector = random.percent(80).then(|| vector(random));
     let pick = |random: &mut Random, from: &[ItemId]| from[random.below(from.len() as u64) as usize];
     if traces.is_empty() || random.percent(60) {
         let kind = [Kind::Turn, Kind::Call][random.below(2) as usize];

@@ -6,6 +6,7 @@
 //! fro, versions, times within and beyond the window, stated claims, retracted and forgotten items, and readers in the
 //! past.
 
+use crate::random::Random;
 use holotype::answer::{Answer, Output};
 use holotype::query::Params;
 use holotype::time::FixedClock;
@@ -16,22 +17,6 @@ use std::sync::Arc;
 const CLOCK: i64 = 1_770_000_000_000_000;
 const SECOND: i64 = 1_000_000;
 const EPISODES: u64 = 2;
-
-/// xorshift64*: the same numbers at every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-
-    fn percent(&mut self, share: u64) -> bool {
-        self.below(100) < share
-    }
-}
 
 fn database() -> Holotype {
     let options = Options { page_size: 4096, clock: Arc::new(FixedClock(CLOCK)), ..Options::default() };

@@ -1,6 +1,7 @@
 //! Verified write-back (TierMem B.6) through the public face: what is written, where it is linked, what is refused, a
 //! naive account of the decisions on generated findings, and crashes.
 
+use crate::random::Random;
 use holotype::answer::{Output, Table};
 use holotype::query::Params;
 use holotype::write_back::{Decision, FindingFilter, Grounded, Known, MemoryManager};
@@ -185,18 +186,6 @@ fn a_role_that_fails_or_talks_nonsense_writes_nothing() {
     let mut transaction = database.begin().unwrap();
     let learned = transaction.learn(&learn, LearnRoles { manager: &told, filter: &Grounded }).unwrap();
     assert_eq!(learned.notes, ["skipped: no cited text has the number 12"]);
-}
-
-/// xorshift64*: the same numbers at every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
 }
 
 /// Three recalls of words that no stemmer changes, then findings: each is known, says more or is new, as a comparison

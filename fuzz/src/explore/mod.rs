@@ -252,6 +252,16 @@ impl Random {
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
+
+    /// An index below `len`, which is not 0.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// One of several; `None` if there is none.
+    pub fn pick<'s, T>(&mut self, of: &'s [T]) -> Option<&'s T> {
+        if of.is_empty() { None } else { of.get(self.index(of.len())) }
+    }
 }
 
 /// Explores one unit.

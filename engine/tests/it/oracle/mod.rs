@@ -10,12 +10,12 @@ mod naive;
 mod statements;
 mod world;
 
+use crate::random::Random;
 use holotype::Snapshot;
 use holotype::answer::{Output, Role, Row, Table};
 use holotype::query::ast::{Statement, Thing};
 use holotype::query::{ParamValue, Params, bind, parse};
 use naive::{Exported, Listed};
-use world::Random;
 
 /// Statements asked of one database.
 const STATEMENTS: u64 = 100;

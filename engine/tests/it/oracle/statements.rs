@@ -1,7 +1,8 @@
 //! Statements at random: predicates of every kind, listings, counts, recalls.
 
 use crate::oracle::naive::Exported;
-use crate::oracle::world::{CLOCK, HOUR, Random, TOOLS, WORDS};
+use crate::oracle::world::{CLOCK, HOUR, TOOLS, WORDS};
+use crate::random::Random;
 
 const NOUNS: &[&str] = &[
     "items",

@@ -1,5 +1,6 @@
 //! Small databases with a little of everything, some of it in derived files and some behind the last checkpoint.
 
+use crate::random::Random;
 use holotype::time::FixedClock;
 use holotype::{
     Durability, Edge, EpisodeChange, Holotype, ItemId, Kind, Mark, NewRecall, NewTrace, Options, Pointer, Snapshot,
@@ -14,26 +15,7 @@ pub(crate) const HOUR: i64 = 3_600_000_000;
 pub(crate) const WORDS: [&str; 7] = ["alpha", "beta", "gamma", "delta", "omega", "kappa", "sigma"];
 pub(crate) const TOOLS: [&str; 2] = ["search", "pay"];
 
-/// xorshift64*: the same numbers at every run.
-pub(crate) struct Random(pub(crate) u64);
-
 impl Random {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-
-    /// True in so many of a hundred cases.
-    pub(crate) fn percent(&mut self, share: u64) -> bool {
-        self.below(100) < share
-    }
-
-    pub(crate) fn one<'t, T>(&mut self, of: &'t [T]) -> &'t T {
-        &of[self.below(of.len() as u64) as usize]
-    }
-
     pub(crate) fn words(&mut self, most: u64) -> String {
         let count = 1 + self.below(most);
         (0..count).map(|_| *self.one(&WORDS)).collect::<Vec<_>>().join(" ")

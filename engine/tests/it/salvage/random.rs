@@ -2,6 +2,7 @@
 //!
 //! `HOLOTYPE_SALVAGE_CASES` says how many damaged logs are tried; each is named by its seed.
 
+use crate::random::Random;
 use holotype::query::Params;
 use holotype::{
     Durability, Holotype, ItemId, Mark, NewRecall, NewTrace, Options, Pointer, Space, Status, Target, salvage_on,
@@ -88,35 +89,22 @@ fn busy() -> Busy {
     Busy { log, others, said }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
-
 /// Damages a log in a few places. Says whether one header at least is as it was.
 fn damage(log: &mut Log, random: &mut Random) -> bool {
     let sound: Vec<Vec<u8>> = log.iter().map(|(_, bytes)| bytes[..PAGE].to_vec()).collect();
     let paths: Vec<PathBuf> = log.iter().map(|(path, _)| path.clone()).collect();
-    for _ in 0..=random.below(4) {
-        let at = random.below(log.len());
+    for _ in 0..=random.index(4) {
+        let at = random.index(log.len());
         let used = log[at].1.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
         let bytes = &mut log[at].1;
-        let place = random.below(used.min(bytes.len()).max(1));
-        match random.below(8) {
-            0 | 1 if !bytes.is_empty() => bytes[place] ^= 1 << random.below(8),
+        let place = random.index(used.min(bytes.len()).max(1));
+        match random.index(8) {
+            0 | 1 if !bytes.is_empty() => bytes[place] ^= 1 << random.index(8),
             2 => bytes.iter_mut().skip(place / 512 * 512).take(512).for_each(|byte| *byte = 0),
             3 => bytes.iter_mut().skip(place / PAGE * PAGE).take(3 * PAGE).for_each(|byte| *byte = 0),
-            4 => bytes.iter_mut().skip(place).take(100).for_each(|byte| *byte = random.below(256) as u8),
+            4 => bytes.iter_mut().skip(place).take(100).for_each(|byte| *byte = random.index(256) as u8),
             5 if used > 2 * PAGE => {
-                let other = random.below(used / PAGE) * PAGE;
+                let other = random.index(used / PAGE) * PAGE;
                 let page = bytes[other..other + PAGE].to_vec();
                 let place = place.min(bytes.len() - PAGE) / PAGE * PAGE;
                 bytes[place..place + PAGE].copy_from_slice(&page);
@@ -139,7 +127,7 @@ fn what_is_saved_is_what_was_there() {
     let Busy { log, others, said } = busy();
     assert!(log.len() > 1);
     for seed in 0..cases {
-        let (mut random, mut log) = (Random(seed), log.clone());
+        let (mut random, mut log) = (Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1), log.clone());
         let has_header = damage(&mut log, &mut random);
         let disk = SimVfs::new();
         disk.create_dir(&Path::new(SOURCE).join("log")).unwrap();
