@@ -9,103 +9,103 @@ use std::fmt;
 words! {
     /// An attribute of a stored thing, or a column that a row shows beside its attributes.
     AttributeId {
-        /// The item; the one that claims, or the one it happened to.
+        /// The item; the one that claims, or the one that an event happened to.
         Item = "item",
         /// The caller's own id.
         Key = "key",
-        /// How far from what happened.
+        /// The distance from the events.
         Layer = "layer",
-        /// What sort of item.
+        /// The kind of item.
         Kind = "kind",
         /// The text; of a trace, its field `text`.
         Text = "text",
-        /// How long the text is, in tokens.
+        /// The length of the text in tokens.
         Tokens = "tokens",
         /// The episode's id.
         Episode = "episode",
-        /// The key of the page a trace lies in.
+        /// The key of the page that a trace lies in.
         Page = "page",
-        /// When, in steps of the episode.
+        /// The step of the episode.
         Step = "step",
-        /// When, on the clock.
+        /// The time on the clock.
         Time = "time",
-        /// How long before the reader.
+        /// The time between the item and the reader.
         Age = "age",
         /// The commit that wrote it.
         Commit = "commit",
-        /// Version of the task or tool schema.
+        /// The version of the task or the tool's schema.
         Version = "version",
-        /// What the tool's wrapper said.
+        /// The outcome that the tool's wrapper reported.
         Status = "status",
-        /// Who produced it.
+        /// The producer.
         Source = "source",
-        /// Who spoke.
+        /// The speaker.
         Speaker = "speaker",
         /// The tool called.
         Tool = "tool",
-        /// The log a trace was read from.
+        /// The log that a trace was read from.
         LogId = "log_id",
-        /// Least source weight in the lineage.
+        /// The least source weight in the lineage.
         Trust = "trust",
-        /// How good its sources are.
+        /// The state of its sources.
         Support = "support",
-        /// Mean credit.
+        /// The mean credit.
         Utility = "utility",
-        /// 1 to 10, of procedures.
+        /// From 1 to 10, of procedures.
         ReturnScore = "return_score",
-        /// How a recall came about.
+        /// The origin of a recall.
         Origin = "origin",
-        /// False after prune, merge, supersede, retract.
+        /// False after prune, merge, supersede and retract.
         Active = "active",
-        /// A named field of a trace: fields.NAME.
+        /// A named field of a trace: `fields.NAME`.
         Fields = "fields",
-        /// Whether a summary is written.
+        /// The state of a page: with or without a summary.
         State = "state",
-        /// Hash of the content, in hexadecimal.
+        /// The hash of the content, in hexadecimal.
         Hash = "hash",
-        /// What the episode is about.
+        /// The task of an episode.
         Task = "task",
-        /// Whether it still goes on.
+        /// True while an episode goes on.
         Open = "open",
-        /// What is claimed about.
+        /// The name of a claim.
         Name = "name",
-        /// What is claimed.
+        /// The value claimed.
         Value = "value",
-        /// Where it competes.
+        /// The scope in which a claim competes.
         Scope = "scope",
-        /// The item it lost against.
+        /// The item that a claim lost against.
         Won = "won",
-        /// Whether it is not clear which claim won.
+        /// True if it is not clear which claim won.
         Contested = "contested",
-        /// Where the edge begins.
+        /// The item that an edge begins at.
         From = "from",
-        /// Its type.
+        /// The type of an edge.
         Edge = "edge",
-        /// Where it ends.
+        /// The item that an edge ends at.
         To = "to",
-        /// The field it points into.
+        /// The field that it points into.
         Field = "field",
-        /// Offset of the first byte it points at.
+        /// The offset of the first byte that it points at.
         Start = "start",
-        /// Offset after the last.
+        /// The offset after the last.
         End = "end",
-        /// What happened.
+        /// The operation of an event.
         Op = "op",
-        /// Why.
+        /// The reason.
         Because = "because",
-        /// What of it changed.
+        /// The attribute that changed.
         Attribute = "attribute",
-        /// The commit from which it held.
+        /// The commit from which a value held.
         Since = "since",
         /// The commit that ended it; absent while it holds.
         Until = "until",
         /// The receipt's id.
         Receipt = "receipt",
-        /// What was asked.
+        /// The question.
         Statement = "statement",
-        /// How many rows were answered.
+        /// The number of rows answered.
         Rows = "rows",
-        /// The commit it was answered as of.
+        /// The commit as of which it was answered.
         AsOf = "as_of",
         /// The governed score.
         Score = "score",
@@ -123,9 +123,9 @@ words! {
         UtilityScore = "utility_score",
         /// Its part from a lost contest.
         ConflictScore = "conflict_score",
-        /// Whether the item is stale for the reader.
+        /// True if the item is stale for the reader.
         Stale = "stale",
-        /// Whether or why the text is quarantined.
+        /// The quarantine of the text, or its reason.
         Quarantined = "quarantined",
         /// The item that won over a claim of this one.
         Conflict = "conflict",
@@ -139,15 +139,15 @@ words! {
         Citations = "citations",
         /// Hit or evidence.
         Role = "role",
-        /// How many edges from a root.
+        /// The number of edges from a root.
         Depth = "depth",
         /// The root that a walk began at.
         Root = "root",
         /// The result of verifying a citation.
         Verdict = "verdict",
-        /// Whether the text was erased.
+        /// True if the text was erased.
         Redacted = "redacted",
-        /// Whether it was written without a source.
+        /// True if it was written without a source.
         Ungrounded = "ungrounded",
         /// The number of traces.
         Traces = "traces",

@@ -192,7 +192,7 @@ words! {
 }
 
 words! {
-    /// Whether a page has its summary.
+    /// The state of a page: with or without a summary.
     PageState {
         /// No summary is written.
         Unsummarised = "unsummarised",
@@ -202,7 +202,7 @@ words! {
 }
 
 words! {
-    /// Where a claim competes.
+    /// The scope in which a claim competes.
     ClaimScope {
         /// With claims of the same episode.
         Episode = "episode",

@@ -23,6 +23,7 @@ pub mod features;
 mod format_doc;
 mod hash_batch;
 pub mod instance;
+pub mod layered;
 pub mod lock;
 pub mod log;
 mod log_page;

@@ -11,8 +11,7 @@
 //! 2. [`View::freeze`] and [`View::thaw`] change no answer.
 //! 3. A copy of a view never changes, whatever happens to the original.
 //!
-//! A caller that may undo changes creates a [`View::savepoint`]. From then on the view records what each change
-//! replaced, which costs less than keeping a copy: with a copy, every change would copy the nodes it touches.
+//! [`Layered`] keeps both and undoes changes to a [`View::savepoint`].
 //!
 //! Cost: O(log n) for each change and look-up; the maps are B-trees with shared nodes under the last few changes
 //! ([`BufferedMap`]).
@@ -25,6 +24,7 @@ use std::ops::Bound;
 use crate::buffered_map::{BufferedMap, Entries};
 use crate::catalog::{BaseRows, CatalogSnapshot};
 use crate::error::{Error, Result};
+use crate::layered::{Changes, Layered, Savepoint};
 use crate::small_bytes::{MAX_INLINE_LEN, SmallBytes};
 
 /// The name of a row: a table and a key in it. Rows are ordered by table, then bytewise by key.
@@ -98,12 +98,6 @@ impl Overlay {
         self.change(key, Some(value));
     }
 
-    /// Sets the value of a row that has no change in this overlay.
-    fn put_new(&mut self, key: RowKey, value: SmallBytes) {
-        self.content_len += key.bytes.len() + value.len();
-        self.changes.insert_new(key, Some(value));
-    }
-
     /// Deletes a row. The deletion stays in the overlay and hides the row below.
     pub fn delete(&mut self, key: RowKey) {
         self.change(key, None);
@@ -138,7 +132,24 @@ impl Overlay {
         self.content_len
     }
 
-    /// Makes a change and returns the one it replaces.
+    fn has(&self, table: u8, prefix: &[u8]) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let from = RowKey::new(table, prefix);
+        let first = self.changes.range::<[u8]>((Bound::Included(from.flat()), Bound::Unbounded)).next();
+        first.is_some_and(|(row, _)| row.flat().starts_with(from.flat()))
+    }
+
+    fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Ordered<'_> {
+        self.changes.range::<[u8]>((from, to)).peekable()
+    }
+}
+
+impl Changes for Overlay {
+    type Key = RowKey;
+    type Value = Option<SmallBytes>;
+
     fn change(&mut self, key: RowKey, value: Option<SmallBytes>) -> Option<Option<SmallBytes>> {
         let (key_len, value_len) = (key.bytes.len(), len_of(&value));
         let replaced = self.changes.insert(key, value);
@@ -150,31 +161,25 @@ impl Overlay {
         replaced
     }
 
-    /// Restores what [`Overlay::change`] replaced.
-    fn restore(&mut self, key: RowKey, replaced: Option<Option<SmallBytes>>) {
-        match replaced {
-            Some(value) => {
-                self.change(key, value);
-            }
-            None => {
-                if let Some(value) = self.changes.remove(&key) {
-                    self.content_len -= key.bytes.len() + len_of(&value);
-                }
-            }
+    fn add(&mut self, key: RowKey, value: Option<SmallBytes>) {
+        self.content_len += key.bytes.len() + len_of(&value);
+        self.changes.insert_new(key, value);
+    }
+
+    fn forget(&mut self, key: &RowKey) {
+        if let Some(value) = self.changes.remove(key) {
+            self.content_len -= key.bytes.len() + len_of(&value);
         }
     }
 
-    fn has(&self, table: u8, prefix: &[u8]) -> bool {
-        if self.is_empty() {
-            return false;
+    fn append(&mut self, newer: Self) {
+        for (key, value) in newer.changes {
+            self.change(key, value);
         }
-        let from = RowKey::new(table, prefix);
-        let first = self.changes.range::<[u8]>((Bound::Included(from.flat()), Bound::Unbounded)).next();
-        first.is_some_and(|(row, _)| row.flat().starts_with(from.flat()))
     }
 
-    fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Changes<'_> {
-        self.changes.range::<[u8]>((from, to)).peekable()
+    fn is_empty(&self) -> bool {
+        self.changes.is_empty()
     }
 }
 
@@ -182,39 +187,13 @@ fn len_of(value: &Option<SmallBytes>) -> usize {
     value.as_ref().map_or(0, |value| value.len())
 }
 
-type Changes<'a> = Peekable<Entries<'a, RowKey, Option<SmallBytes>>>;
+type Ordered<'a> = Peekable<Entries<'a, RowKey, Option<SmallBytes>>>;
 
-/// The rows of a database at one moment.
-#[derive(Debug, Default)]
+/// The rows of a database at one moment. A copy takes no savepoints along.
+#[derive(Clone, Debug, Default)]
 pub struct View {
     base: Option<CatalogSnapshot>,
-    frozen: Overlay,
-    active: Overlay,
-    /// The replaced changes since the outermost savepoint, the newest last.
-    replaced: Vec<Replaced>,
-    /// The number of open savepoints.
-    savepoints: usize,
-}
-
-/// A row and its former change in the active overlay.
-type Replaced = (RowKey, Option<Option<SmallBytes>>);
-
-/// A state of a view to roll back to.
-#[derive(Debug)]
-#[must_use = "ends with `View::release` or `View::roll_back`"]
-pub struct Savepoint(usize);
-
-impl Clone for View {
-    /// Copies the rows. Savepoints stay with the original.
-    fn clone(&self) -> Self {
-        Self {
-            base: self.base.clone(),
-            frozen: self.frozen.clone(),
-            active: self.active.clone(),
-            replaced: Vec::new(),
-            savepoints: 0,
-        }
-    }
+    changes: Layered<Overlay>,
 }
 
 impl View {
@@ -232,58 +211,37 @@ impl View {
 
     /// Sets the value of a row.
     pub fn put(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<SmallBytes>) {
-        self.change(RowKey::new(table, key.as_ref()), Some(value.into()));
+        self.changes.change(RowKey::new(table, key.as_ref()), Some(value.into()));
     }
 
     /// Sets the value of a row that was not changed since the last checkpoint, without looking it up among the changes.
     pub fn put_new(&mut self, table: u8, key: impl AsRef<[u8]>, value: impl Into<SmallBytes>) {
-        let key = RowKey::new(table, key.as_ref());
-        if self.savepoints > 0 {
-            self.replaced.push((key.clone(), None));
-        }
-        self.active.put_new(key, value.into());
+        self.changes.add(RowKey::new(table, key.as_ref()), Some(value.into()));
     }
 
     /// Deletes a row, which may be missing.
     pub fn delete(&mut self, table: u8, key: impl AsRef<[u8]>) {
-        self.change(RowKey::new(table, key.as_ref()), None);
-    }
-
-    fn change(&mut self, key: RowKey, value: Option<SmallBytes>) {
-        if self.savepoints == 0 {
-            self.active.change(key, value);
-            return;
-        }
-        let replaced = self.active.change(key.clone(), value);
-        self.replaced.push((key, replaced));
+        self.changes.change(RowKey::new(table, key.as_ref()), None);
     }
 
     /// Merges the map's run for all copies, so that no later change has to ([`BufferedMap::merge`]).
     pub fn merge(&self) {
-        self.active.changes.merge();
+        self.changes.active().changes.merge();
     }
 
     /// Begins a savepoint. Savepoints must end in reverse order.
     pub fn savepoint(&mut self) -> Savepoint {
-        self.savepoints += 1;
-        Savepoint(self.replaced.len())
+        self.changes.savepoint()
     }
 
     /// Ends a savepoint and keeps the changes since.
-    pub fn release(&mut self, _savepoint: Savepoint) {
-        self.savepoints = self.savepoints.saturating_sub(1);
-        if self.savepoints == 0 {
-            self.replaced.clear();
-        }
+    pub fn release(&mut self, savepoint: Savepoint) {
+        self.changes.release(savepoint);
     }
 
     /// Undoes every change since a savepoint and ends it.
     pub fn roll_back(&mut self, savepoint: Savepoint) {
-        while self.replaced.len() > savepoint.0 {
-            let Some((key, replaced)) = self.replaced.pop() else { break };
-            self.active.restore(key, replaced);
-        }
-        self.release(savepoint);
+        self.changes.roll_back(savepoint, |_| {});
     }
 
     /// The value of a row.
@@ -292,7 +250,7 @@ impl View {
     /// As [`CatalogSnapshot::get`].
     pub fn get(&self, table: u8, key: &[u8]) -> Result<Option<SmallBytes>> {
         let row = RowKey::new(table, key);
-        if let Some(change) = self.active.get(&row).or_else(|| self.frozen.get(&row)) {
+        if let Some(change) = self.active().get(&row).or_else(|| self.frozen().get(&row)) {
             return Ok(change.cloned());
         }
         match &self.base {
@@ -318,7 +276,7 @@ impl View {
     /// True if a row whose key begins with `prefix` was changed since the last checkpoint.
     #[must_use]
     pub fn is_changed(&self, table: u8, prefix: &[u8]) -> bool {
-        [&self.active, &self.frozen].into_iter().any(|overlay| overlay.has(table, prefix))
+        [self.active(), self.frozen()].into_iter().any(|overlay| overlay.has(table, prefix))
     }
 
     /// Begins a checkpoint: freezes the active overlay and returns it for the checkpoint to write.
@@ -326,15 +284,14 @@ impl View {
     /// # Panics
     /// If there is a frozen overlay already: one checkpoint at a time.
     pub fn freeze(&mut self) -> Overlay {
-        assert!(self.frozen.is_empty(), "one checkpoint at a time");
-        self.frozen = std::mem::take(&mut self.active);
-        self.frozen.clone()
+        self.changes.freeze();
+        self.frozen().clone()
     }
 
     /// Ends a checkpoint: `base` now contains the frozen changes.
     pub fn thaw(&mut self, base: CatalogSnapshot) {
         self.base = Some(base);
-        self.frozen = Overlay::new();
+        self.changes.thaw();
     }
 
     /// Replaces the catalog's rows by the same rows of another handle on it.
@@ -344,22 +301,19 @@ impl View {
 
     /// Ends a failed checkpoint: the frozen changes become active again, below the newer ones.
     pub fn unfreeze(&mut self) {
-        let newer = std::mem::replace(&mut self.active, std::mem::take(&mut self.frozen));
-        for (key, value) in newer.changes {
-            self.active.change(key, value);
-        }
+        self.changes.unfreeze();
     }
 
     /// The changes that no checkpoint is writing.
     #[must_use]
     pub fn active(&self) -> &Overlay {
-        &self.active
+        self.changes.active()
     }
 
     /// The changes a checkpoint is writing.
     #[must_use]
     pub fn frozen(&self) -> &Overlay {
-        &self.frozen
+        self.changes.frozen()
     }
 
     fn rows(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Rows<'_> {
@@ -373,8 +327,8 @@ impl View {
             Some(Ok(rows)) => (Some(rows.peekable()), None),
             Some(Err(error)) => (None, Some(error)),
         };
-        let frozen = Some(self.frozen.range(from, to));
-        Rows { base, frozen, active: Some(self.active.range(from, to)), failed }
+        let frozen = Some(self.frozen().range(from, to));
+        Rows { base, frozen, active: Some(self.active().range(from, to)), failed }
     }
 }
 
@@ -383,8 +337,8 @@ impl View {
 #[derive(Debug)]
 pub struct Rows<'a> {
     base: Option<Peekable<BaseRows>>,
-    frozen: Option<Changes<'a>>,
-    active: Option<Changes<'a>>,
+    frozen: Option<Ordered<'a>>,
+    active: Option<Ordered<'a>>,
     failed: Option<Error>,
 }
 
@@ -435,12 +389,12 @@ impl Rows<'_> {
     }
 }
 
-fn peek<'a>(changes: &mut Option<Changes<'a>>) -> Option<&'a [u8]> {
+fn peek<'a>(changes: &mut Option<Ordered<'a>>) -> Option<&'a [u8]> {
     changes.as_mut()?.peek().map(|(key, _)| key.flat())
 }
 
 /// The next change: `Some(None)` for a deletion.
-fn take(changes: &mut Option<Changes<'_>>) -> Option<Option<SmallBytes>> {
+fn take(changes: &mut Option<Ordered<'_>>) -> Option<Option<SmallBytes>> {
     changes.as_mut()?.next().map(|(_, value)| value.clone())
 }
 
@@ -486,24 +440,5 @@ fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
         (Bound::Included(from), Bound::Included(to)) => from > to,
         (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn replaced_changes_are_dropped_with_the_last_savepoint() {
-        let mut view = View::default();
-        let outer = view.savepoint();
-        view.put(1, b"a", *b"1");
-        let inner = view.savepoint();
-        view.put(1, b"b", *b"2");
-        view.release(inner);
-        assert_eq!(view.replaced.len(), 2);
-        view.release(outer);
-        view.put(1, b"c", *b"3");
-        assert!(view.replaced.is_empty() && view.savepoints == 0);
     }
 }

@@ -1,12 +1,12 @@
 //! Attribute storage: mapped columns as of the last checkpoint, with changed and new items over them.
 //!
 //! An item's [`Attributes`] are stored as scalar columns, in chunk files of 65,536 consecutive ids. Changes since the
-//! last checkpoint are in two ordered maps: `frozen`, which a running checkpoint is writing, and `current`. A filter
-//! scans one column of each chunk and then corrects the changed ids (`select`).
+//! last checkpoint are [`Layered`] over them, like the rows of the catalog. A filter scans one column of each chunk and
+//! then corrects the changed ids (`select`).
 //!
 //! Invariants:
-//! 1. `current` hides `frozen`, which hides the columns.
-//! 2. Every id below the bound is in one of the three.
+//! 1. The changes hide the columns.
+//! 2. Every id below the bound is in one of both.
 //! 3. Numeric columns are tested as `f64`: steps up to 2^53 and times until the year 2255 are exact. Absent values
 //!    are never tested.
 //!
@@ -28,6 +28,7 @@ use chunk::Rewrite;
 use holotype_index::bitmap::Bits;
 use holotype_storage::BufferedMap;
 use holotype_storage::columns::ColumnsWriter;
+use holotype_storage::layered::{Layered, Savepoint};
 use holotype_storage::segment_file::SegmentFile;
 use select::Changed;
 use std::collections::BTreeSet;
@@ -128,19 +129,17 @@ impl From<&Attributes> for Contestant {
     }
 }
 
-/// The attributes of all items of a state.
-#[derive(Default)]
+/// The attributes of all items of a state. A copy takes no savepoints along.
+#[derive(Clone, Default)]
 pub(crate) struct AttributeStore {
     chunks: Arc<Vec<Arc<Chunk>>>,
-    frozen: BufferedMap<u32, Arc<Attributes>>,
-    current: BufferedMap<u32, Arc<Attributes>>,
-    /// Caches derived from columns and maps, filled by the first query after a change.
+    changes: Layered<ItemChanges>,
+    /// Caches derived from columns and changes, filled by the first query after a change.
     derived: Arc<Derived>,
-    /// Values replaced since the outermost savepoint, newest last; as in `storage::overlay::View`.
-    replaced: Vec<(u32, Option<Arc<Attributes>>)>,
-    /// Number of open savepoints.
-    savepoints: usize,
 }
+
+/// The attributes of changed and new items, by number.
+type ItemChanges = BufferedMap<u32, Arc<Attributes>>;
 
 /// Caches that are valid for one version of the attributes.
 #[derive(Default)]
@@ -150,23 +149,6 @@ struct Derived {
     base_sets: OnceLock<Arc<CachedSets>>,
     /// The base sets of the store before its last changes.
     before: Option<PreviousSets>,
-}
-
-/// A position to roll back to.
-#[must_use = "ends with `AttributeStore::release` or `AttributeStore::roll_back`"]
-pub(crate) struct AttributesSavepoint(usize);
-
-impl Clone for AttributeStore {
-    /// Copies the attributes. Savepoints stay with the original.
-    fn clone(&self) -> Self {
-        AttributeStore {
-            chunks: Arc::clone(&self.chunks),
-            frozen: self.frozen.clone(),
-            current: self.current.clone(),
-            derived: Arc::clone(&self.derived),
-            ..AttributeStore::default()
-        }
-    }
 }
 
 impl AttributeStore {
@@ -251,22 +233,19 @@ impl AttributeStore {
     }
 
     fn changed(&self, id: u32) -> Option<&Arc<Attributes>> {
-        self.current.get(&id).or_else(|| self.frozen.get(&id))
+        self.changes.active().get(&id).or_else(|| self.changes.frozen().get(&id))
     }
 
     /// Sets the attributes of an existing item or of the next one.
     pub(crate) fn set(&mut self, id: ItemId, attributes: Attributes) {
-        self.changes(Some(id.0));
-        let replaced = self.current.insert(id.0, Arc::new(attributes));
-        if self.savepoints > 0 {
-            self.replaced.push((id.0, replaced));
-        }
+        self.invalidate(Some(id.0));
+        self.changes.change(id.0, Arc::new(attributes));
     }
 
     /// Sets the log position of an item that is new in this state.
     pub(crate) fn set_location(&mut self, id: ItemId, lsn: u64) -> Result<()> {
-        self.changes(None);
-        let Some(attributes) = self.current.get_mut(&id.0) else {
+        self.invalidate(None);
+        let Some(attributes) = self.changes.active_mut().get_mut(&id.0) else {
             return Err(Error::Corrupt { what: format!("item {id} has no attributes") });
         };
         Arc::make_mut(attributes).lsn = lsn;
@@ -275,49 +254,39 @@ impl AttributeStore {
 
     /// Merges buffered changes for all copies of the store, so that a later change need not ([`BufferedMap::merge`]).
     pub(crate) fn merge(&self) {
-        self.current.merge();
+        self.changes.active().merge();
     }
 
     /// Number of items with changes since the last checkpoint.
     pub(crate) fn changed_count(&self) -> usize {
-        self.frozen.len() + self.current.len()
+        self.changes.frozen().len() + self.changes.active().len()
     }
 
     /// Number of items with changes that no checkpoint has frozen.
     pub(crate) fn current_count(&self) -> usize {
-        self.current.len()
+        self.changes.active().len()
     }
 
-    /// Opens a savepoint. Savepoints must end in reverse order.
-    pub(crate) fn savepoint(&mut self) -> AttributesSavepoint {
-        self.savepoints += 1;
-        AttributesSavepoint(self.replaced.len())
+    /// Begins a savepoint. Savepoints must end in reverse order.
+    pub(crate) fn savepoint(&mut self) -> Savepoint {
+        self.changes.savepoint()
     }
 
-    /// Closes a savepoint and keeps the changes.
-    pub(crate) fn release(&mut self, _savepoint: AttributesSavepoint) {
-        self.savepoints = self.savepoints.saturating_sub(1);
-        if self.savepoints == 0 {
-            self.replaced.clear();
-        }
+    /// Ends a savepoint and keeps the changes.
+    pub(crate) fn release(&mut self, savepoint: Savepoint) {
+        self.changes.release(savepoint);
     }
 
-    /// Undoes every change since a savepoint and closes it.
-    pub(crate) fn roll_back(&mut self, savepoint: AttributesSavepoint) {
-        while self.replaced.len() > savepoint.0 {
-            let Some((id, replaced)) = self.replaced.pop() else { break };
-            self.changes(Some(id));
-            match replaced {
-                Some(attributes) => self.current.insert(id, attributes),
-                None => self.current.remove(&id),
-            };
-        }
-        self.release(savepoint);
+    /// Undoes every change since a savepoint and ends it.
+    pub(crate) fn roll_back(&mut self, savepoint: Savepoint) {
+        let mut undone = Vec::new();
+        self.changes.roll_back(savepoint, |id| undone.push(*id));
+        undone.into_iter().for_each(|id| self.invalidate(Some(id)));
     }
 
-    /// Invalidates caches before a change of the maps and records the changed item. Copies of this store keep their
+    /// Invalidates caches at a change and records the changed item. Copies of this store keep their
     /// caches.
-    fn changes(&mut self, item: Option<u32>) {
+    fn invalidate(&mut self, item: Option<u32>) {
         let derived = &self.derived;
         if derived.changed.get().is_some() || derived.base_sets.get().is_some() || Arc::strong_count(derived) > 1 {
             let before = PreviousSets::of(derived.base_sets.get(), derived.before.as_ref());
@@ -335,7 +304,7 @@ impl AttributeStore {
 
     /// The items whose attribute passes the value test.
     pub(crate) fn select_values(&self, column: Column, bound: u32, wanted: ValueTest<'_>) -> Result<Bits> {
-        let changed = self.derived.changed.get_or_init(|| Changed::new(&self.frozen, &self.current));
+        let changed = self.derived.changed.get_or_init(|| Changed::new(self.changes.frozen(), self.changes.active()));
         select::select(&self.chunks, changed, column, bound, wanted)
     }
 
@@ -354,21 +323,20 @@ impl AttributeStore {
 
     /// Sets the changes aside for a checkpoint; later changes go to a new map.
     pub(crate) fn freeze(&mut self) {
-        debug_assert!(self.frozen.is_empty(), "one checkpoint at a time");
-        self.changes(None);
-        self.frozen = std::mem::take(&mut self.current);
+        self.invalidate(None);
+        self.changes.freeze();
     }
 
     /// The chunks affected by frozen changes.
     pub(crate) fn frozen_chunks(&self) -> BTreeSet<u32> {
-        self.frozen.iter().map(|(id, _)| id / CHUNK_ITEMS).collect()
+        self.changes.frozen().iter().map(|(id, _)| id / CHUNK_ITEMS).collect()
     }
 
     /// The columns of a chunk with the frozen changes applied, for ids below `bound`.
     pub(crate) fn write_chunk(&self, number: u32, bound: u32) -> Result<ColumnsWriter> {
         let first = number * CHUNK_ITEMS;
         let last = bound.min(first.saturating_add(CHUNK_ITEMS));
-        let changed = self.frozen.range::<u32>((Bound::Included(&first), Bound::Excluded(&last)));
+        let changed = self.changes.frozen().range::<u32>((Bound::Included(&first), Bound::Excluded(&last)));
         let changed = changed.map(|(id, item)| ((id - first) as usize, item.as_ref().clone())).collect();
         let before = self.chunks.get(number as usize).map(Arc::as_ref);
         Rewrite::new(first, (last - first) as usize, before, changed)?.columns()
@@ -376,11 +344,8 @@ impl AttributeStore {
 
     /// Puts the frozen changes back under the later ones after a failed checkpoint.
     pub(crate) fn unfreeze(&mut self) {
-        self.changes(None);
-        let later = std::mem::replace(&mut self.current, std::mem::take(&mut self.frozen));
-        for (id, attributes) in later {
-            self.current.insert(id, attributes);
-        }
+        self.invalidate(None);
+        self.changes.unfreeze();
     }
 
     /// The generation of a chunk's file, if it was ever written.
@@ -400,7 +365,7 @@ impl AttributeStore {
             }
         }
         self.chunks = Arc::new(chunks);
-        self.changes(None);
-        self.frozen = BufferedMap::default();
+        self.invalidate(None);
+        self.changes.thaw();
     }
 }

@@ -39,7 +39,7 @@ use crate::model::item::{Attributes, ItemId, Layer};
 use crate::records::record::PointerRecord;
 use crate::records::tables::Totals;
 use crate::records::tables::{self, EdgeRow, Meta, PageRow, PointersRow};
-use crate::state::attributes::{AttributeStore, AttributesSavepoint, Cited};
+use crate::state::attributes::{AttributeStore, Cited};
 use crate::state::contest_stamps::ContestStamps;
 use crate::state::episode_cache::EpisodeCache;
 use crate::state::history::BeforeImages;
@@ -50,8 +50,9 @@ use bincode::{Decode, Encode};
 use holotype_storage::SmallBytes;
 use holotype_storage::catalog::Catalog;
 use holotype_storage::codec;
+use holotype_storage::layered;
 use holotype_storage::log::Head;
-use holotype_storage::overlay::{self, View};
+use holotype_storage::overlay::View;
 use imbl::OrdSet;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -129,8 +130,8 @@ pub(crate) struct LookupCache {
 #[must_use = "ends with `State::release` or `State::roll_back`"]
 pub(crate) struct Savepoint {
     meta: Meta,
-    rows: overlay::Savepoint,
-    attributes: AttributesSavepoint,
+    rows: layered::Savepoint,
+    attributes: layered::Savepoint,
     stale_items: OrdSet<u32>,
     contest_stamps: ContestStamps,
     episode_cache: Option<EpisodeCache>,

@@ -249,7 +249,7 @@ mod tests {
                         }
                         store.roll_back(before);
                     }
-                    Step::Freeze if store.frozen.is_empty() => store.freeze(),
+                    Step::Freeze if store.changes.frozen().is_empty() => store.freeze(),
                     Step::Freeze => {}
                     Step::Unfreeze => store.unfreeze(),
                 }
