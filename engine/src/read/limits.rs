@@ -9,6 +9,7 @@
 //! decreases, so a statement within its limit never held more.
 
 use crate::{Error, Result};
+use holotype_storage::memory_reserve;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -112,6 +113,16 @@ impl Limits {
             Arc::new(Meter { limits: self.clone(), started: Instant::now(), rows, memory, ticks, asked_us })
         })
     }
+}
+
+/// Fails while the process has only the reserve of memory that lets it end its statements.
+pub(crate) fn check_memory() -> Result<()> {
+    if memory_reserve::is_short() { Err(Error::OutOfMemory) } else { Ok(()) }
+}
+
+/// Takes the reserve of memory anew before work begins; fails if the system does not have as much.
+pub(crate) fn refill_memory() -> Result<()> {
+    if memory_reserve::refill() { Ok(()) } else { Err(Error::OutOfMemory) }
 }
 
 /// Ticks per read of the clock, which costs more than a tick.

@@ -34,7 +34,7 @@ use crate::core::handle::Holotype;
 use crate::options::Durability;
 use crate::read::answer::{Answer, Output, Table};
 use crate::read::cell::Cell;
-use crate::read::limits::Limits;
+use crate::read::limits::{Limits, refill_memory};
 use crate::read::snapshot::Snapshot;
 use crate::recall::batch::{TOGETHER, run_together};
 use crate::state::settings;
@@ -286,6 +286,7 @@ fn run_all(transaction: &mut Transaction<'_>, script: &[Statement], limits: &Lim
 
 /// Runs a statement of a script that writes.
 fn in_transaction(transaction: &mut Transaction<'_>, statement: &Statement, limits: &Limits) -> Result<Output> {
+    refill_memory()?;
     if let Some(meter) = limits.start() {
         meter.tick()?;
     }

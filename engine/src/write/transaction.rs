@@ -32,6 +32,7 @@ use crate::model::item::{ItemId, Layer, Source, Status};
 use crate::model::space::Space;
 use crate::options::Durability;
 use crate::read::item_attributes::ItemAttributes;
+use crate::read::limits::refill_memory;
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{Field, FieldValue, ItemRecord, LinkRecord, Record, SettingRecord};
 use crate::state::State;
@@ -508,8 +509,10 @@ impl<'db> Transaction<'db> {
     ///
     /// # Errors
     /// Errors of the file system. After a failed write or sync the handle refuses writes; open the database again.
+    /// [`Error::OutOfMemory`] before anything is written.
     pub fn commit(mut self, durability: Durability) -> Result<Commit> {
         self.core.lock.check_process()?;
+        refill_memory()?;
         if self.is_empty() {
             self.draft.truncate(0);
             self.writer.open_page = self.page;
