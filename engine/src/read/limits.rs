@@ -146,6 +146,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// The number of ticks so far.
+    #[cfg(test)]
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
     /// Fails if the statement is cancelled or out of time.
     pub(crate) fn tick(&self) -> Result<()> {
         if self.limits.cancel.as_ref().is_some_and(Cancel::is_cancelled) {

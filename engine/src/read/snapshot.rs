@@ -97,6 +97,11 @@ impl Snapshot {
         Snapshot { limits: limits.clone(), meter: None, ..self.clone() }
     }
 
+    /// The same view for a statement that runs already.
+    pub(crate) fn measured_by(self, meter: Option<Arc<Meter>>) -> Snapshot {
+        Snapshot { meter, ..self }
+    }
+
     /// The same view with a controller that decides whether a routed recall makes another hop.
     pub fn with_hop_controller(&self, controller: Arc<dyn HopController>) -> Snapshot {
         Snapshot { hop_controller: Some(controller), ..self.clone() }
@@ -140,6 +145,12 @@ impl Snapshot {
     pub(crate) fn tick(&self) -> Result<()> {
         check_memory()?;
         self.meter.as_ref().map_or(Ok(()), |meter| meter.tick())
+    }
+
+    /// The ticks of the running statement.
+    #[cfg(test)]
+    pub(crate) fn ticks(&self) -> u64 {
+        self.meter.as_ref().map_or(0, |meter| meter.ticks())
     }
 
     /// Charges examined rows to the statement.
