@@ -279,7 +279,6 @@ impl State {
             hash: record.hash,
             summarised: record.summarised,
         };
-        self.advance_free_page(&row.key);
         self.put_new_number(tables::PAGE_KEY, &row.key, record.number);
         self.put(tables::PAGE, tables::numbers([record.number]), &row)
     }

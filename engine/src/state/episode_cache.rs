@@ -1,13 +1,12 @@
 //! The episode written last, decoded.
 //!
 //! Agents write one trace after another to the same episode. Without this cache each trace would read, decode, encode
-//! and write the episode's row and look up steps and page keys that cannot be taken.
+//! and write the episode's row and look up steps that cannot be taken.
 //!
 //! Invariants:
 //! 1. Until the state is settled the cached row may be newer than the table's. Episodes must be read through this
 //!    module.
-//! 2. No trace or page uses a step or page key at or above the cached free bounds: writing one moves the bound past
-//!    it.
+//! 2. No trace uses a step at or above the cached free bound: writing one moves the bound past it.
 
 use crate::records::tables::{self, EpisodeRow};
 use crate::state::State;
@@ -26,8 +25,6 @@ pub(crate) struct EpisodeCache {
     is_dirty: bool,
     /// Steps known to be free, so that consecutive traces need no lookup.
     free_step: Option<FreeStep>,
-    /// No page key of this episode has this number or a higher one.
-    free_page: Option<u32>,
 }
 
 /// No trace with this tool and log has this step or a later one.
@@ -63,8 +60,7 @@ impl State {
         }
         self.flush_episode_cache()?;
         let row = Arc::new(row);
-        self.episode_cache =
-            Some(EpisodeCache { number, row, log: None, is_dirty: true, free_step: None, free_page: None });
+        self.episode_cache = Some(EpisodeCache { number, row, log: None, is_dirty: true, free_step: None });
         Ok(())
     }
 
@@ -152,34 +148,15 @@ impl State {
     }
 
     /// The next page key of an episode, `EPISODE/pN`, skipping keys that callers gave to pages.
-    pub(crate) fn free_page_key(&mut self, episode: u32) -> Result<String> {
+    pub(crate) fn free_page_key(&self, episode: u32) -> Result<String> {
         let row = self.episode(episode)?;
-        let prefix = format!("{}/p", row.id);
-        if row.pages == 0 && self.scan_some(tables::PAGE_KEY, prefix.as_bytes(), 1)?.is_empty() {
-            self.set_free_page(episode, 1);
-        }
-        let free =
-            self.episode_cache.as_ref().filter(|cached| cached.number == episode).and_then(|cached| cached.free_page);
         let mut number = row.pages;
         loop {
             number += 1;
-            let key = format!("{prefix}{number}");
-            if free.is_some_and(|free| number >= free) || self.page_number(&key)?.is_none() {
+            let key = format!("{}/p{number}", row.id);
+            if self.page_number(&key)?.is_none() {
                 return Ok(key);
             }
         }
-    }
-
-    fn set_free_page(&mut self, episode: u32, from: u32) {
-        if let Some(cached) = self.episode_cache.as_mut().filter(|cached| cached.number == episode) {
-            cached.free_page = Some(from);
-        }
-    }
-
-    /// Moves the free bound past a page's key.
-    pub(crate) fn advance_free_page(&mut self, key: &str) {
-        let Some(EpisodeCache { row, free_page: Some(free), .. }) = &mut self.episode_cache else { return };
-        let number = key.strip_prefix(row.id.as_str()).and_then(|key| key.strip_prefix("/p")?.parse::<u32>().ok());
-        *free = (*free).max(number.map_or(0, |number| number.saturating_add(1)));
     }
 }
