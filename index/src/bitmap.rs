@@ -1,13 +1,15 @@
-//! Sets of item ids as plain bit vectors.
+//! Sets of item ids: [`RoaringBitmap`] for storage and transfer, [`Bits`] for membership tests.
 //!
-//! A search tests its filter once per candidate, so a filter is [`Bits`]: one bit per id up to the largest, with known
-//! cardinality, because the search strategy depends on it. Ids are dense, so the size is an eighth of a byte per item
-//! of the database.
+//! A search tests its filter once per candidate, which costs 11 to 35 ns with a roaring bitmap. So a filter becomes
+//! [`Bits`] before a search: one bit per id up to the largest, with known cardinality, because the search strategy
+//! depends on it. Ids are dense, so the size is an eighth of a byte per item of the database.
 //!
 //! Invariants:
 //! 1. `count` is the number of set bits.
 //! 2. The last block is not zero, so equal sets have equal representations.
 //! 3. Ids past the last block are absent; testing them is not an error.
+
+pub use roaring::RoaringBitmap;
 
 use crate::distance::kernels;
 
@@ -118,6 +120,15 @@ impl Bits {
         Iter { blocks: &self.blocks, at: 0, left: self.blocks.first().copied().unwrap_or(0) }
     }
 
+    /// The same set in its compact form.
+    pub fn to_roaring(&self) -> RoaringBitmap {
+        let mut set = RoaringBitmap::new();
+        for id in self.iter() {
+            set.insert(id);
+        }
+        set
+    }
+
     /// The bytes the set occupies.
     pub fn byte_len(&self) -> usize {
         self.blocks.len() * size_of::<u64>()
@@ -144,6 +155,19 @@ impl FromIterator<u32> for Bits {
             blocks[block] |= 1 << (id % BLOCK_BITS);
         }
         Self::from_blocks(blocks)
+    }
+}
+
+impl From<&RoaringBitmap> for Bits {
+    fn from(set: &RoaringBitmap) -> Self {
+        let Some(max) = set.max() else {
+            return Self::new();
+        };
+        let mut blocks = vec![0u64; (max / BLOCK_BITS) as usize + 1];
+        for id in set {
+            blocks[(id / BLOCK_BITS) as usize] |= 1 << (id % BLOCK_BITS);
+        }
+        Self { blocks, count: set.len() }
     }
 }
 
@@ -202,6 +226,7 @@ mod tests {
             (0, true, false, false)
         );
         assert_eq!(empty.iter().next(), None);
+        assert_eq!(Bits::from(&RoaringBitmap::new()), empty);
         assert_eq!(Bits::full(0), empty);
     }
 
@@ -228,6 +253,9 @@ mod tests {
             prop_assert_eq!(x.or(&y), bits(&(&a | &b)));
             prop_assert_eq!(x.below(bound), bits(&a.range(..bound).copied().collect()));
             prop_assert_eq!(x.count_in(bound..end), a.iter().filter(|id| (bound..end).contains(id)).count() as u64);
+            let roaring: RoaringBitmap = a.iter().copied().collect();
+            prop_assert_eq!(&Bits::from(&roaring), &x);
+            prop_assert_eq!(x.to_roaring(), roaring);
         }
     }
 }

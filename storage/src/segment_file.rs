@@ -479,6 +479,12 @@ impl SegmentFile {
 /// The suffix of a file's name while it is being written.
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
+/// True for the name of a file whose writing was not finished. Such files may be removed.
+#[must_use]
+pub fn is_temporary(name: &str) -> bool {
+    name.ends_with(TEMPORARY_SUFFIX)
+}
+
 const MAGIC: [u8; 4] = *b"HOLS";
 const FRAME_VERSION: u32 = 1;
 const ALIGNMENT: usize = crate::vfs::MAPPING_ALIGNMENT;

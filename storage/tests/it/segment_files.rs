@@ -6,7 +6,7 @@ use std::path::Path;
 use holotype_storage::Error;
 use holotype_storage::columns::{Columns, ColumnsWriter, MAX_IDS, ZONE_IDS};
 use holotype_storage::log::{CommitNo, Head, Lsn};
-use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileStream, SegmentFileWriter};
+use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileStream, SegmentFileWriter, is_temporary};
 use holotype_storage::vfs::{Failure, OpenMode, OsVfs, SimVfs, Vfs};
 use proptest::prelude::*;
 
@@ -104,6 +104,7 @@ fn a_section_may_be_read_before_it_is_checked() {
     assert_eq!((changed.len(), changed.iter().filter(|&&byte| byte == 7).count()), (64, 63));
     assert!(matches!(file.section(TAGS[1]), Err(Error::DamagedFile { .. })));
     assert!(matches!(file.unchecked_section(*b"more"), Err(Error::DamagedFile { .. })));
+    assert!(is_temporary("a.test.tmp") && !is_temporary("a.test") && !is_temporary("tmp"));
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn a_crash_while_writing_leaves_the_whole_file_or_the_old_one() {
             let found = state.bytes(path).unwrap();
             assert!(found == old_bytes || found == new_bytes, "after step {step}");
             for name in state.list(Path::new("/db")).unwrap() {
-                assert!(name == "a.vseg" || name.ends_with(".tmp"));
+                assert!(name == "a.vseg" || is_temporary(&name));
             }
             // A left-over temporary file is no obstacle.
             small_file(IDENTITY).write(&state, path).unwrap();
@@ -240,7 +241,7 @@ fn a_file_is_the_same_however_it_is_written() {
                 stream.append(number, &bytes[start.min(bytes.len())..(start + piece).min(bytes.len())]).unwrap();
             }
         }
-        assert!(sim.list(Path::new("/")).unwrap().iter().all(|name| name.ends_with(".tmp")));
+        assert!(sim.list(Path::new("/")).unwrap().iter().all(|name| is_temporary(name)));
         assert_eq!(stream.finish().unwrap(), at_once.len() as u64);
         assert!(sim.bytes(path).unwrap() == at_once, "in pieces of {piece}");
         assert_eq!(SegmentFile::open(&sim, path, KIND, &IDENTITY).unwrap().origin().unwrap(), Some(origin));
