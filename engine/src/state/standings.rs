@@ -367,10 +367,16 @@ impl Standings {
         Ok(list)
     }
 
-    /// The claims of an item. Those of a trace are kept: they never change, nor do its episode and version.
+    /// The claims of an item. Those of a trace are kept: they never change, nor do its episode and version. Of others,
+    /// most of which have none, their number is.
     pub(crate) fn claims(&self, state: &State, id: ItemId, layer: Layer) -> Result<KeyedClaims> {
-        if state.meta.claims > 0 || layer != Layer::Trace {
+        if state.meta.claims > 0 {
             return state.keyed_claims_of(id);
+        }
+        if layer != Layer::Trace {
+            let block = self.counts(state, id.0 / BLOCK_ITEMS)?;
+            let has_none = block.counts.get((id.0 % BLOCK_ITEMS) as usize) == Some(&0);
+            return if has_none { Ok(Arc::default()) } else { state.keyed_claims_of(id) };
         }
         let stamp = state.contest_stamps.of_items();
         if let Some(known) = lock(&self.claims).get(&id.0).filter(|known| known.stamp == stamp) {
