@@ -1,5 +1,6 @@
 //! Work on the parts of a file by several threads, with results in the order of the parts.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::ops::Range;
@@ -50,32 +51,34 @@ pub(super) fn write_in_order(
     count: usize,
     render: impl Fn(Range<usize>, &mut Vec<u8>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
-    let render = |part: Range<usize>, mut buffer: Vec<u8>| -> io::Result<Vec<u8>> {
-        buffer.clear();
-        render(part, &mut buffer)?;
-        Ok(buffer)
-    };
-    let mut parts = (0..count.div_ceil(LINES)).map(|part| part * LINES..count.min((part + 1) * LINES));
-    let threads = if count <= LINES { 1 } else { threads() };
-    let mut buffers = vec![Vec::new(); threads];
-    loop {
-        let these: Vec<Range<usize>> = parts.by_ref().take(threads).collect();
-        buffers = match these.len() {
-            0 => return Ok(()),
-            1 => {
-                these.into_iter().zip(buffers).map(|(part, buffer)| render(part, buffer)).collect::<io::Result<_>>()?
-            }
-            _ => thread::scope(|scope| {
-                let started: Vec<_> =
-                    these.into_iter().zip(buffers).map(|(part, buffer)| scope.spawn(|| render(part, buffer))).collect();
-                started.into_iter().map(joined).collect::<io::Result<_>>()
-            })?,
-        };
-        for buffer in &buffers {
-            out.write_all(buffer)?;
-        }
-        buffers.resize(threads, Vec::new());
+    let parts = (0..count.div_ceil(LINES)).map(|part| part * LINES..count.min((part + 1) * LINES));
+    if count <= LINES {
+        let mut buffer = Vec::new();
+        render(0..count, &mut buffer)?;
+        return out.write_all(&buffer);
     }
+    let (render, threads) = (&render, threads());
+    thread::scope(|scope| {
+        let mut running = VecDeque::new();
+        let mut spare: Vec<Vec<u8>> = Vec::new();
+        let mut write = |thread, spare: &mut Vec<Vec<u8>>| -> io::Result<()> {
+            let mut buffer: Vec<u8> = joined(thread)?;
+            out.write_all(&buffer)?;
+            buffer.clear();
+            spare.push(buffer);
+            Ok(())
+        };
+        for part in parts {
+            if running.len() > threads
+                && let Some(first) = running.pop_front()
+            {
+                write(first, &mut spare)?;
+            }
+            let mut buffer = spare.pop().unwrap_or_default();
+            running.push_back(scope.spawn(move || render(part, &mut buffer).map(|()| buffer)));
+        }
+        running.into_iter().try_for_each(|thread| write(thread, &mut spare))
+    })
 }
 
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {

@@ -17,6 +17,9 @@ use crate::write::draft::NewRecall;
 use crate::{Error, Result};
 use std::collections::HashSet;
 
+/// Merges of one call.
+pub(crate) const MOST_MERGES: usize = 800;
+
 /// Which pairs are merged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MergeOptions {

@@ -15,7 +15,7 @@
 //! Cost: one comparison of vectors for each pair of the [`MOST_OF_CONCEPT`] newest items of a concept; older ones come
 //! in turn, as those before them are joined.
 
-use super::MergeOptions;
+use super::{MOST_MERGES, MergeOptions};
 use crate::Result;
 use crate::derive::repair;
 use crate::memory::structure::{FactMerger, Relation};
@@ -27,8 +27,6 @@ use std::collections::HashMap;
 
 /// Items of a concept that are compared at once.
 const MOST_OF_CONCEPT: usize = 200;
-/// Merges of one call.
-const MOST_MERGES: usize = 800;
 
 /// Items that become one statement.
 #[derive(Debug)]
