@@ -16,6 +16,7 @@ pub(crate) mod embedding;
 mod episodes;
 mod erasing;
 mod intents;
+mod limited;
 mod links;
 pub(crate) mod merge;
 mod receipts;
@@ -33,6 +34,7 @@ use crate::model::item::{ItemId, Layer, Source, Status};
 use crate::model::space::Space;
 use crate::options::Durability;
 use crate::read::item_attributes::ItemAttributes;
+use crate::read::limits::{Meter, refill_memory};
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{Field, FieldValue, ItemRecord, LinkRecord, Record, SettingRecord};
 use crate::state::State;
@@ -106,6 +108,8 @@ pub struct Transaction<'db> {
     intents: intents::KnownIntents,
     /// The content that was read last: pointers of one item tend to have one target.
     last_read: RefCell<Option<(ItemId, Content)>>,
+    /// The resources used by the running statement, if it is limited.
+    meter: Option<Arc<Meter>>,
     _open: OpenMark,
     /// Dropped after the writer's lock.
     turn: Option<TurnGuard<'db>>,
@@ -146,6 +150,7 @@ impl<'db> Transaction<'db> {
             concept_names: HashMap::new(),
             intents: intents::KnownIntents::default(),
             last_read: RefCell::new(None),
+            meter: None,
             _open: core.mark_open(),
             turn,
         };
@@ -182,7 +187,8 @@ impl<'db> Transaction<'db> {
         self.state.settle()?;
         let mut state = self.state.clone();
         state.index_privately(&self.own)?;
-        Ok(Snapshot::new(Arc::clone(self.core), Arc::new(state), self.reader()))
+        let snapshot = Snapshot::new(Arc::clone(self.core), Arc::new(state), self.reader());
+        Ok(snapshot.measured_by(self.meter.clone()))
     }
 
     /// A snapshot for keys and lineage only: this transaction's items are in no word or vector index.
@@ -436,6 +442,7 @@ impl<'db> Transaction<'db> {
     }
 
     pub(crate) fn push(&mut self, record: Record) -> Result<()> {
+        self.tick()?;
         let len = self.draft.push(record.kind(), |bytes| record.encode_into(bytes))? as u64;
         let applied = self.apply(&record, len);
         match applied {
@@ -511,8 +518,10 @@ impl<'db> Transaction<'db> {
     ///
     /// # Errors
     /// Errors of the file system. After a failed write or sync the handle refuses writes; open the database again.
+    /// [`Error::OutOfMemory`] before anything is written.
     pub fn commit(mut self, durability: Durability) -> Result<Commit> {
         self.core.lock.check_process()?;
+        refill_memory()?;
         if self.is_empty() {
             self.draft.truncate(0);
             self.writer.open_page = self.page;
