@@ -88,7 +88,7 @@ impl Line<'_> {
 pub(super) fn read<'t>(text: &'t str, file: &str) -> Result<Vec<Line<'t>>, Problem> {
     let mut all = Vec::new();
     let mut before = 0;
-    for part in parts::each(&parts::of_lines(text), |part| read_part(part)) {
+    for part in parts::each(&parts::of_lines(text), read_part) {
         let mut part = part.map_err(|Fault { number, column, error }| {
             let problem = Problem::input("line", error.message).file(file);
             problem.at((before + number) as u64, column).hint_if(error.hint)
