@@ -34,7 +34,7 @@ pub(super) fn of_lines(text: &str) -> Vec<&str> {
     parts
 }
 
-/// What `work` gives for each part, in their order; every part has a thread.
+/// The results of `work` on the parts, in their order; every part has a thread.
 pub(super) fn each<'p, T: Send>(parts: &[&'p str], work: impl Fn(&'p str) -> T + Sync) -> Vec<T> {
     if let [only] = parts {
         return vec![work(only)];

@@ -294,7 +294,7 @@ proptest! {
         let output = after.query(&statement, &Params::new()).unwrap().pop();
         let Some(Output::Answer(answer)) = output else { panic!("no answer") };
         prop_assert!(answer.rows.iter().all(|row| !retired.contains(&row.item)));
-        // What a merge left, it leaves again: also with the statements that it made.
+        // A second merge finds nothing, also with the statements that it made.
         let all: Vec<ItemId> = written.iter().copied().chain(merged.iter().map(|merge| merge.merged)).collect();
         let mut transaction = database.begin().unwrap();
         let again = transaction.merge(&all, &MergeByWords, MergeOptions { tau: 0.6, top: 1 }).unwrap();

@@ -177,7 +177,7 @@ struct Plan {
     order: Vec<Place>,
 }
 
-/// Where a line stands: the rank of its rollout, its step, and its index, so that they compare as one number.
+/// The place of a line: the rank of its rollout, its step, and its index, so that they compare as one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place(u128);
 

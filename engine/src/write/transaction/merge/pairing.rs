@@ -74,7 +74,7 @@ struct Pairing<'s> {
     merges: usize,
 }
 
-/// What a merge of some items makes of them, by their first original.
+/// The statements that a merge of some items makes, by their first original.
 pub(super) fn joined(
     snapshot: &Snapshot,
     among: &[ItemId],
