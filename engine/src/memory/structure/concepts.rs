@@ -352,7 +352,10 @@ mod tests {
                 "Business Machines"
             ]
         );
-        assert_eq!(concepts_of("The European Space Agency (ESA) met."), ["European Space Agency|ESA"]);
+        assert_eq!(
+            concepts_of("The European Space Agency (ESA) met."),
+            ["European Space Agency|ESA", "European Space", "Space Agency"]
+        );
         assert_eq!(concepts_of("In Oslo the Ruler of the Sea met him. Oslo is cold."), ["Oslo", "Ruler of the Sea"]);
     }
 
