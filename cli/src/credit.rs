@@ -9,6 +9,7 @@
 //! clipped objective over all of them (eq. 16).
 
 mod lines;
+mod parts;
 mod tokens;
 
 use crate::failure::{Failure, Problem, Status};
@@ -20,7 +21,7 @@ use holotype::plural::counted;
 use holotype::{Durability, Mark, Target};
 use lines::Line;
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -111,29 +112,42 @@ pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
     let (of_tokens, scored): (Vec<&Line<'_>>, Vec<&Line<'_>>) = lines.iter().partition(|line| line.tokens.is_some());
     let writes: Vec<Write<'_>> = scored.iter().map(|line| line.write()).collect();
     let credits = credit(&writes, &args.options()).map_err(|error| refused(error, &scored, &name))?;
-    let mut scattered = tokens::scatter_all(&of_tokens, &writes, &credits, &name)?;
+    let scattered = tokens::scatter_all(&of_tokens, &writes, &credits, &name)?;
     let objective = tokens::objective_of(&scattered, &of_tokens, (args.clip, args.kl_weight), &name)?;
     match &args.db {
         Some(db) if args.keep => keep(db, &scored, &args.options(), &name)?,
         Some(db) => store(db, &scored, &writes, &credits, &name)?,
         None => {}
     }
-    let mut out = BufWriter::with_capacity(1 << 18, io::stdout().lock());
-    let mut buffer = Vec::with_capacity(512);
-    let (mut credited, mut scattered) = (credits.lines.iter(), scattered.drain(..));
-    for line in &lines {
-        buffer.clear();
-        match line.tokens {
-            Some(_) => tokens::render(line.text, &scattered.next().unwrap_or_default().advantages, &mut buffer)?,
-            None => credited.next().map_or(Ok(()), |credit| render(line.text, credit, credits.beta, &mut buffer))?,
+    let (mut credited, mut scattered) = (credits.lines.iter(), scattered.iter());
+    let shown = |line: &Line<'_>| match line.tokens {
+        Some(_) => scattered.next().map(|rollout| Shown::Tokens(&rollout.advantages)),
+        None => credited.next().map(Shown::Credit),
+    };
+    let shown: Vec<Option<Shown<'_>>> = lines.iter().map(shown).collect();
+    let mut out = io::stdout().lock();
+    parts::write_in_order(&mut out, lines.len(), |part, out| {
+        for (line, shown) in lines[part.clone()].iter().zip(&shown[part]) {
+            match shown {
+                Some(Shown::Tokens(advantages)) => tokens::render(line.text, advantages, out)?,
+                Some(Shown::Credit(credit)) => render(line.text, credit, credits.beta, out)?,
+                None => {}
+            }
         }
-        out.write_all(&buffer)?;
-    }
+        Ok(())
+    })?;
     if let Some(objective) = objective {
         writeln!(out, "{objective}")?;
     }
     out.flush()?;
     Ok(Status::Done)
+}
+
+/// The members that a line gets.
+#[derive(Clone, Copy)]
+enum Shown<'c> {
+    Credit(&'c Credit),
+    Tokens(&'c [f64]),
 }
 
 /// The refusal with the number of its line in the file, which counts blank lines too.

@@ -17,6 +17,7 @@
 //!  "mem":[{"step":0,"start":1,"end":3}]}
 //! ```
 
+use super::parts;
 use crate::failure::Problem;
 use holotype::credit::{MemSpan, RunStep, Scores, Write, mean_log_prob};
 use holotype::interchange::json::{JsonError, JsonType, Parser, quoted};
@@ -85,15 +86,50 @@ impl Line<'_> {
 
 /// Reads every line that is not blank.
 pub(super) fn read<'t>(text: &'t str, file: &str) -> Result<Vec<Line<'t>>, Problem> {
-    let lines =
-        text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())).filter(|(_, line)| !line.is_empty());
-    let read = |(number, line): (usize, &'t str)| {
-        read_line(line, number).map_err(|error| {
+    let mut all = Vec::new();
+    let mut before = 0;
+    for part in parts::each(&parts::of_lines(text), read_part) {
+        let mut part = part.map_err(|Fault { number, column, error }| {
+            let problem = Problem::input("line", error.message).file(file);
+            problem.at((before + number) as u64, column).hint_if(error.hint)
+        })?;
+        part.lines.iter_mut().for_each(|line| line.number += before);
+        before += part.count;
+        match all.is_empty() {
+            true => all = part.lines,
+            false => all.append(&mut part.lines),
+        }
+    }
+    Ok(all)
+}
+
+/// The lines of a part of the text, numbered from its beginning, and how many it has.
+struct Part<'t> {
+    lines: Vec<Line<'t>>,
+    count: usize,
+}
+
+/// The first line of a part that cannot be read.
+struct Fault {
+    number: usize,
+    column: u64,
+    error: JsonError,
+}
+
+fn read_part(text: &str) -> Result<Part<'_>, Fault> {
+    let mut part = Part { lines: Vec::new(), count: 0 };
+    for line in text.lines() {
+        part.count += 1;
+        let (number, line) = (part.count, line.trim());
+        if line.is_empty() {
+            continue;
+        }
+        part.lines.push(read_line(line, number).map_err(|error| {
             let column = line.get(..error.offset).unwrap_or(line).chars().count() as u64 + 1;
-            Problem::input("line", error.message).file(file).at(number as u64, column).hint_if(error.hint)
-        })
-    };
-    lines.map(read).collect()
+            Fault { number, column, error }
+        })?);
+    }
+    Ok(part)
 }
 
 #[derive(Default)]

@@ -483,6 +483,9 @@ impl<'a> Seen<'a> {
 
     fn insert(&mut self, name: Cow<'a, str>) {
         if self.many.is_empty() && self.few.len() < FEW_NAMES {
+            if self.few.is_empty() {
+                self.few.reserve_exact(FEW_NAMES);
+            }
             self.few.push(name);
             return;
         }

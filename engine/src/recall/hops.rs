@@ -50,6 +50,10 @@ const MAX_DEGREE: usize = 4_096;
 /// Items that the links of a hop lead to: the rarest concepts are followed first, and a concept that the question names
 /// finds nothing by itself if it is in more places.
 const MOST_LINKED: usize = 256;
+/// Candidates whose scores take in the traces that they rest on, and findings of a hop that are ranked: at least so
+/// many, or so many times the rows of the answer.
+const RANKED: usize = 64;
+const RANKED_PER_ROW: usize = 4;
 /// A trace with more facts than this is no context that its facts share.
 const MAX_SIBLINGS: usize = 16;
 /// Places of the first question that go to what mentions a concept it names, and leads on.
@@ -130,14 +134,32 @@ impl Routing {
         found.map(|(id, mention)| (*id, MatchPath::linked(mention.concepts.clone()))).collect()
     }
 
-    /// S' of ranked candidates, best first.
+    /// S' of ranked candidates, best first; of those that may become rows, where their number is limited.
     pub(super) fn adjusted(
         &self,
         snapshot: &Snapshot,
         plan: &Plan,
         words: &Words<'_>,
         mut rows: Vec<Scored>,
+        most: usize,
     ) -> Result<Vec<Scored>> {
+        for row in &mut rows {
+            if let Some(mention) = self.mentions.get(&row.id.0) {
+                row.parts.words += plan.weights.words * mention.weight;
+                row.score = row.parts.sum();
+            }
+        }
+        if rows.len() > most {
+            rows.sort_by(Scored::best_first);
+            // As many of those that mention what the question names have a place of their own.
+            let (mut named, mut others) = (0, 0);
+            rows.retain(|row| {
+                let is_found = self.mentions.get(&row.id.0).is_some_and(|mention| mention.is_found);
+                let places = if is_found { &mut named } else { &mut others };
+                *places += 1;
+                *places <= most
+            });
+        }
         let recalls: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].scalars.layer == Layer::Recall).collect();
         let ids: Vec<u32> = recalls.iter().map(|at| rows[*at].id.0).collect();
         let sources = Sources::of(snapshot, plan, &ids)?;
@@ -158,12 +180,8 @@ impl Routing {
                 row.parts.similarity = plan.weights.similarity * similarity;
             }
             if let Some(share) = best(places, |place| shares.get(place).copied()) {
-                row.parts.words = mean(row.parts.words, plan.weights.words * share);
-            }
-        }
-        for row in &mut rows {
-            if let Some(mention) = self.mentions.get(&row.id.0) {
-                row.parts.words += plan.weights.words * mention.weight;
+                let named = plan.weights.words * self.mentions.get(&row.id.0).map_or(0.0, |mention| mention.weight);
+                row.parts.words = named + mean(row.parts.words - named, plan.weights.words * share);
             }
             row.score = row.parts.sum();
         }
@@ -179,6 +197,14 @@ impl Routing {
         self.best_of_sources.set(Some(most));
         Ok(scores.into_iter().map(|score| if most > 0.0 { score / most } else { 0.0 }).collect())
     }
+}
+
+/// Of the candidates of a stage with this count, those that are ranked to the end.
+pub(super) fn most_ranked(plan: &Plan, count: Option<u64>) -> usize {
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let Some(limit) = plan.limit.filter(|_| plan.budget.is_none()) else { return usize::MAX };
+    let rows = size(limit.saturating_add(plan.skip)).max(count.map_or(usize::MAX, size));
+    rows.saturating_mul(RANKED_PER_ROW).max(RANKED)
 }
 
 /// The votes of several tags (PlugMem C.3): each adds to the others, the rarest most.
@@ -328,7 +354,8 @@ pub(super) fn walk(runner: &mut StageRunner<'_, '_>, group: Group, first: &Stage
                 break;
             }
         };
-        let links = walk.links(&frontier)?;
+        let mut links = walk.links(&frontier)?;
+        walk.keep_best(&mut links, &frontier)?;
         let asked = carried_query(snapshot, first, &frontier, frontier.len())?;
         runner.found = Some(walk.found(&links, &frontier, &asked, runner, &seeds)?);
         runner.stage(group.to - 1, &asked)?;
@@ -453,6 +480,33 @@ impl Walk<'_> {
         Ok(links)
     }
 
+    /// Keeps the items that begin with the best links, and are nearest to the vector of the hop.
+    fn keep_best(&self, links: &mut HashMap<u32, Vec<Link>>, frontier: &[ItemId]) -> Result<()> {
+        let most = self.rows.saturating_mul(RANKED_PER_ROW).max(RANKED);
+        if links.len() <= most {
+            return Ok(());
+        }
+        let mut ids: Vec<u32> = links.keys().copied().collect();
+        ids.sort_unstable();
+        let layer = self.plan.stages[self.group.to - 1].layers[0].layer;
+        let similar = match self.vector(frontier)? {
+            Some(vector) => repair::scores(self.snapshot, layer, &vector, &ids)?,
+            None => vec![None; ids.len()],
+        };
+        let mut scores = Vec::with_capacity(ids.len());
+        for (id, similar) in ids.into_iter().zip(similar) {
+            let of_item = links.get(&id);
+            let is_onward = of_item.is_some_and(|links| links.iter().any(|link| link.is_onward));
+            let voted = votes_by_row(of_item).into_iter().map(|(_, votes)| votes).fold(0.0, f32::max);
+            scores.push((is_onward, LINK * voted + similar.unwrap_or(0.0), id));
+        }
+        scores.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
+        for (.., id) in scores.into_iter().skip(most) {
+            links.remove(&id);
+        }
+        Ok(())
+    }
+
     /// The concepts of a row and of what else its source says.
     fn concepts(&self, row: ItemId) -> Result<BTreeSet<ItemId>> {
         let state = &self.snapshot.state;
@@ -549,9 +603,11 @@ impl Walk<'_> {
         let linked: Vec<&Scored> = ranked.iter().filter(|scored| links.contains_key(&scored.id.0)).collect();
         let ids: Vec<u32> = linked.iter().map(|scored| scored.id.0).collect();
         let mut similar = Vec::with_capacity(of_row.len());
+        let is_recall = self.plan.stages[self.group.to - 1].layers[0].layer == Layer::Recall;
+        let sources = Sources::of(self.snapshot, self.plan, if is_recall { &ids } else { &[] })?;
         for vector in &of_row {
             similar.push(match vector {
-                Some(vector) => self.similarities(vector, &ids)?,
+                Some(vector) => self.similarities(vector, &ids, &sources)?,
                 None => vec![0.0; ids.len()],
             });
         }
@@ -567,13 +623,12 @@ impl Walk<'_> {
     }
 
     /// The similarity of items to a vector; for recalls the mean of their own and their source's.
-    fn similarities(&self, vector: &[f32], ids: &[u32]) -> Result<Vec<f32>> {
+    fn similarities(&self, vector: &[f32], ids: &[u32], sources: &Sources) -> Result<Vec<f32>> {
         let layer = self.plan.stages[self.group.to - 1].layers[0].layer;
         let own = repair::scores(self.snapshot, layer, vector, ids)?;
         if layer != Layer::Recall {
             return Ok(own.into_iter().map(|score| score.unwrap_or(0.0)).collect());
         }
-        let sources = Sources::of(self.snapshot, self.plan, ids)?;
         let of_sources = repair::scores(self.snapshot, Layer::Trace, vector, &sources.all)?;
         let blend = |(index, own): (usize, Option<f32>)| {
             let source = best(sources.places(index), |place| of_sources[place]);

@@ -385,7 +385,10 @@ impl<'r, 'w> StageRunner<'r, 'w> {
         let Context { snapshot, plan, words } = self.context;
         let rows = rank::rank(&self.context, stage, candidates)?;
         match &self.routing {
-            Some(routing) => routing.adjusted(snapshot, plan, words, rows),
+            Some(routing) => {
+                let most = hops::most_ranked(plan, stage.count);
+                routing.adjusted(snapshot, plan, words, rows, most)
+            }
             None => Ok(rows),
         }
     }

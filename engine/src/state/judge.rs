@@ -69,6 +69,7 @@ pub(crate) struct Judge {
     window: i64,
     /// The standings of contests, for a state that was published.
     standings: Option<Arc<Standings>>,
+    last_counts: RefCell<LastCounts>,
 }
 
 impl Judge {
@@ -88,6 +89,12 @@ impl Judge {
     pub(crate) fn claimant(&self, state: &State, id: ItemId) -> Result<Option<Arc<Claimant>>> {
         if let Some(known) = self.claimants.borrow().get(&id) {
             return Ok(known.clone());
+        }
+        if let Some(standings) = &self.standings
+            && standings.has_none(state, id, &mut self.last_counts.borrow_mut())?
+        {
+            self.claimants.borrow_mut().insert(id, None);
+            return Ok(None);
         }
         let contestant = state.attributes.contestant(id)?;
         let claims = match &self.standings {

@@ -369,7 +369,10 @@ impl Standings {
 
     /// The claims of an item. Those of a trace are kept: they never change, nor do its episode and version.
     pub(crate) fn claims(&self, state: &State, id: ItemId, layer: Layer) -> Result<KeyedClaims> {
-        if state.meta.claims > 0 || layer != Layer::Trace {
+        if state.meta.claims > 0 {
+            return state.keyed_claims_of(id);
+        }
+        if layer != Layer::Trace {
             return state.keyed_claims_of(id);
         }
         let stamp = state.contest_stamps.of_items();
@@ -382,14 +385,24 @@ impl Standings {
         Ok(claims)
     }
 
+    /// True if the item has no claim, as far as that is known without reading its own.
+    pub(crate) fn has_none(&self, state: &State, id: ItemId, last: &mut LastCounts) -> Result<bool> {
+        Ok(state.meta.claims == 0 && self.count(state, id, last)? == Some(0))
+    }
+
     /// True if rules extracted just one claim from the item.
     pub(crate) fn has_one_claim(&self, state: &State, id: ItemId, last: &mut LastCounts) -> Result<bool> {
+        Ok(self.count(state, id, last)? == Some(1))
+    }
+
+    /// The number of claims that rules extracted from an item.
+    fn count(&self, state: &State, id: ItemId, last: &mut LastCounts) -> Result<Option<u8>> {
         let number = id.0 / BLOCK_ITEMS;
         if last.0.as_ref().is_none_or(|(of, _)| *of != number) {
             last.0 = Some((number, self.counts(state, number)?));
         }
         let counts = last.0.as_ref().map(|(_, block)| &block.counts);
-        Ok(counts.and_then(|counts| counts.get((id.0 % BLOCK_ITEMS) as usize)) == Some(&1))
+        Ok(counts.and_then(|counts| counts.get((id.0 % BLOCK_ITEMS) as usize)).copied())
     }
 
     fn counts(&self, state: &State, number: u32) -> Result<Arc<CountBlock>> {

@@ -6,7 +6,7 @@ use crate::memory::structure::{MergeByWords, Relation};
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::write::transaction::Transaction;
-use crate::write::transaction::merge::{Merge, MergeOptions};
+use crate::write::transaction::merge::{MOST_MERGES, Merge, MergeOptions};
 use crate::{Error, Result};
 use holotype_query::ast::{self, Listing};
 use holotype_query::{Layer, MergeKind};
@@ -62,5 +62,8 @@ fn table(transaction: &mut Transaction<'_>, merged: &[Merge]) -> Result<Table> {
         }
     }
     let columns = ["key", "change", "because"].map(str::to_owned).to_vec();
-    Ok(Table { verb: "merge", columns, rows, ..Table::default() })
+    let merges: usize = merged.iter().map(|merge| merge.of.len().saturating_sub(1)).sum();
+    let note = format!("{MOST_MERGES} merges were made, which is the most of one call; run it again for more");
+    let notes = (merges >= MOST_MERGES).then_some(note).into_iter().collect();
+    Ok(Table { verb: "merge", columns, rows, notes, ..Table::default() })
 }

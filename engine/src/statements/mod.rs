@@ -266,6 +266,7 @@ fn read_unless_cut(snapshot: &Snapshot, statement: &Statement) -> Result<Output>
         Statement::Verify(verify) => verify::run(snapshot, verify).map(Output::Table),
         Statement::ShowPage(key) => show::page(snapshot, key.node.bound()).map(Output::Table),
         Statement::Audit(audit) => audit::run(snapshot, audit).map(Output::Table),
+        Statement::ShowGraph(as_of) => graph::run(snapshot.at(Some(as_of))?.as_ref()).map(Output::Table),
         Statement::Show(target) => show::run(snapshot, target.node).map(Output::Table),
         Statement::Explain(explain) => explain::run(snapshot, explain).map(Output::Table),
         _ => Err(Error::ReadOnly),

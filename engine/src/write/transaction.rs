@@ -15,6 +15,7 @@ pub(crate) mod create;
 pub(crate) mod embedding;
 mod episodes;
 mod erasing;
+mod intents;
 mod limited;
 mod links;
 pub(crate) mod merge;
@@ -104,6 +105,7 @@ pub struct Transaction<'db> {
     erase: Vec<Erase>,
     /// Concepts that this transaction wrote or found, by the words of their names.
     concept_names: HashMap<String, ItemId>,
+    intents: intents::KnownIntents,
     /// The content that was read last: pointers of one item tend to have one target.
     last_read: RefCell<Option<(ItemId, Content)>>,
     /// The resources used by the running statement, if it is limited.
@@ -146,6 +148,7 @@ impl<'db> Transaction<'db> {
             accepts_generated_keys: false,
             erase: Vec::new(),
             concept_names: HashMap::new(),
+            intents: intents::KnownIntents::default(),
             last_read: RefCell::new(None),
             meter: None,
             _open: core.mark_open(),

@@ -72,6 +72,8 @@ pub enum Statement {
     Audit(Audit),
     /// `show WHAT`.
     Show(Spanned<ShowTarget>),
+    /// `show graph as of …`: the memory graph after an earlier commit.
+    ShowGraph(Spanned<AsOf>),
     /// `show page KEY`: a page as text.
     ShowPage(Spanned<Arg<String>>),
     /// `replay RECEIPT`: the receipt's id.
@@ -115,7 +117,7 @@ impl Statement {
             Statement::History(_) => "history",
             Statement::Verify(_) => "verify",
             Statement::Audit(_) => "audit",
-            Statement::Show(_) | Statement::ShowPage(_) => "show",
+            Statement::Show(_) | Statement::ShowGraph(_) | Statement::ShowPage(_) => "show",
             Statement::Replay(_) => "replay",
             Statement::Record(_) => "record",
             Statement::Remember(_) => "remember",

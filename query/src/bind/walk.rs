@@ -46,6 +46,7 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
         }
         Statement::Audit(audit) => audit.scope.iter_mut().for_each(|it| scope(it, b)),
         Statement::Verify(Verify::Log | Verify::Catalog | Verify::Segments | Verify::All) | Statement::Show(_) => {}
+        Statement::ShowGraph(past) => as_of(past, b),
         Statement::ShowPage(key) => b.id(&mut key.node, key.span),
         Statement::Replay(receipt) => b.id(&mut receipt.node, receipt.span),
         Statement::Record(record) => {

@@ -90,7 +90,11 @@ impl Checker {
                 self.listing(&history.listing, &Columns::new(Subject::Change, &[]));
             }
             Statement::Audit(audit) => self.scope(&audit.scope, Subject::Episode),
-            Statement::Verify(_) | Statement::Show(_) | Statement::ShowPage(_) | Statement::Replay(_) => {}
+            Statement::Verify(_)
+            | Statement::Show(_)
+            | Statement::ShowGraph(_)
+            | Statement::ShowPage(_)
+            | Statement::Replay(_) => {}
             Statement::Record(record) => {
                 self.layer(&record.kind, "record", &[Layer::Trace]);
                 self.claims(record.claims.iter().map(|claim| &claim.value));

@@ -51,6 +51,7 @@ pub(super) fn pieces(statement: &Statement) -> Vec<String> {
             push(&mut pieces, "in ", &audit.scope);
         }
         Statement::Show(what) => pieces.push(format!("show {what}")),
+        Statement::ShowGraph(as_of) => pieces.push(format!("show graph as of {as_of}")),
         Statement::ShowPage(key) => pieces.push(format!("show page {key}")),
         Statement::Replay(receipt) => pieces.push(format!("replay {receipt}")),
         _ => write(statement, &mut pieces),

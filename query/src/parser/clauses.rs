@@ -399,7 +399,7 @@ impl Parser<'_> {
         }
     }
 
-    fn as_of(&mut self) -> Parsed<AsOf> {
+    pub(super) fn as_of(&mut self) -> Parsed<AsOf> {
         self.expect_word("of")?;
         if self.eat_word("commit") {
             Ok(AsOf::Commit(self.count()?))

@@ -56,7 +56,12 @@ impl Parser<'_> {
             if self.eat_word("page") {
                 return Ok(Statement::ShowPage(self.id()?));
             }
-            Ok(Statement::Show(self.expect_one_of(ShowTarget::ALL, ShowTarget::WORDS)?))
+            let target = self.expect_one_of(ShowTarget::ALL, ShowTarget::WORDS)?;
+            let start = self.span();
+            if target.node == ShowTarget::Graph && self.eat_word("as") {
+                return Ok(Statement::ShowGraph(self.rest(start, Self::as_of)?));
+            }
+            Ok(Statement::Show(target))
         } else if self.eat_word("replay") {
             Ok(Statement::Replay(self.id()?))
         } else {

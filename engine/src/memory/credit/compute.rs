@@ -1,8 +1,8 @@
 //! Eqs. 3, 6 to 8, 10 to 15 and 17 over all lines of a call.
 //!
-//! Groups and rollouts are interned and ranked by name, so that every later step sorts integers. Two orders of the
-//! writes follow: by (group, step, rollout) for what compares siblings, by (rollout, step) for what runs along a
-//! rollout.
+//! Groups and rollouts are interned and ranked by name, so that every later step sorts integers. The writes stand by
+//! (rollout, step), for what runs along a rollout; those of a group are next to each other then, and its siblings are
+//! an order of them by (step, rollout).
 
 use super::error::{CreditError, Refusal};
 use super::options::{CreditOptions, Deviation};
@@ -78,9 +78,10 @@ pub fn credit(writes: &[Write<'_>], options: &CreditOptions) -> Result<Credits, 
     refuse_other_templates(writes)?;
     let plan = Plan::of(writes)?;
     let advantages = plan.trajectory_advantages(options);
-    let mut rows = plan.siblings_first(writes);
-    standardise_siblings(&mut rows, options);
-    let beta = sharpness(&mut rows, options);
+    let mut rows = plan.rows(writes);
+    let siblings = siblings_of(&rows);
+    standardise_siblings(&mut rows, &siblings, options);
+    let beta = sharpness(&mut rows, &siblings, options);
     for row in &mut rows {
         let (sign, credit) = (signum(row.credit.delta_hat), &mut row.credit);
         credit.gate = if options.gate { sigmoid(beta * (sign * credit.log_rho - options.tau_rho)) } else { 1.0 };
@@ -90,7 +91,6 @@ pub fn credit(writes: &[Write<'_>], options: &CreditOptions) -> Result<Credits, 
             credit.advantage = 0.0;
         }
     }
-    rows.sort_unstable_by_key(|row| (row.rollout, row.step));
     smooth(&mut rows, options.smoothing);
     let of_line = |rollout: &u32| Credit { trajectory_advantage: advantages[*rollout as usize], write: None };
     let mut lines: Vec<Credit> = plan.rollout_of.iter().map(of_line).collect();
@@ -173,37 +173,107 @@ struct Plan {
     group_of: Vec<u32>,
     /// Reward of each rollout.
     rewards: Vec<f64>,
+    /// The lines with a write, by (rollout, step).
+    order: Vec<Place>,
+}
+
+/// The place of a line: the rank of its rollout, its step, and its index, so that they compare as one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(u128);
+
+impl Place {
+    fn new(rollout: u32, step: u64, line: usize) -> Place {
+        Place(u128::from(rollout) << 96 | u128::from(step) << 32 | line as u128)
+    }
+
+    fn line(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// True for two lines of one rollout and step.
+    fn is_twin(self, other: Place) -> bool {
+        self.0 >> 32 == other.0 >> 32
+    }
+}
+
+/// Groups and rollouts by their first line.
+#[derive(Default)]
+struct Names<'w> {
+    groups: HashMap<&'w str, u32>,
+    rollouts: HashMap<(u32, &'w str), u32>,
+    /// The group of each rollout, and its name.
+    of_rollout: Vec<(u32, &'w str)>,
+}
+
+impl<'w> Names<'w> {
+    /// The number of the rollout of each line.
+    fn of(writes: &[Write<'w>]) -> (Names<'w>, Vec<u32>) {
+        let mut names = Names::default();
+        let mut numbers: Vec<u32> = Vec::with_capacity(writes.len());
+        let mut before: Option<&Write<'w>> = None;
+        for write in writes {
+            // Lines of one rollout mostly follow each other, and those of one group.
+            let of_group = before.filter(|before| before.group == write.group).and(numbers.last().copied());
+            let number = match of_group.filter(|_| before.is_some_and(|before| before.rollout == write.rollout)) {
+                Some(same) => same,
+                None => names.number(write, of_group),
+            };
+            numbers.push(number);
+            before = Some(write);
+        }
+        (names, numbers)
+    }
+
+    fn number(&mut self, write: &Write<'w>, of_group: Option<u32>) -> u32 {
+        let next = self.groups.len() as u32;
+        let group = match of_group.and_then(|rollout| self.of_rollout.get(rollout as usize)) {
+            Some((group, _)) => *group,
+            None => *self.groups.entry(write.group).or_insert(next),
+        };
+        *self.rollouts.entry((group, write.rollout)).or_insert_with(|| {
+            self.of_rollout.push((group, write.rollout));
+            self.of_rollout.len() as u32 - 1
+        })
+    }
+
+    /// The rank of each rollout by (group, name), and by rank the rank of its group.
+    fn ranks(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut groups: Vec<(&str, u32)> = self.groups.iter().map(|(name, group)| (*name, *group)).collect();
+        groups.sort_unstable();
+        let mut rank_of_group = vec![0; groups.len()];
+        for (rank, (_, group)) in (0..).zip(&groups) {
+            rank_of_group[*group as usize] = rank;
+        }
+        let ranked =
+            |(number, (group, name)): (usize, &(u32, &'w str))| (rank_of_group[*group as usize], *name, number);
+        let mut rollouts: Vec<(u32, &str, usize)> = self.of_rollout.iter().enumerate().map(ranked).collect();
+        rollouts.sort_unstable();
+        let mut rank_of = vec![0; rollouts.len()];
+        for (rank, (.., number)) in (0..).zip(&rollouts) {
+            rank_of[*number] = rank;
+        }
+        (rank_of, rollouts.into_iter().map(|(group, ..)| group).collect())
+    }
 }
 
 impl Plan {
     fn of(writes: &[Write<'_>]) -> Result<Plan, CreditError> {
-        let mut ids: HashMap<(&str, &str), u32> = HashMap::new();
-        let mut names: Vec<(&str, &str)> = Vec::new();
-        let mut rollout_of = Vec::with_capacity(writes.len());
-        for write in writes {
-            let name = (write.group, write.rollout);
-            // Lines of one rollout mostly follow each other.
-            let last = rollout_of.last().filter(|id| names[**id as usize] == name).copied();
-            rollout_of.push(last.unwrap_or_else(|| {
-                *ids.entry(name).or_insert_with(|| {
-                    names.push(name);
-                    names.len() as u32 - 1
-                })
-            }));
+        let (names, mut rollout_of) = Names::of(writes);
+        let (rank_of, group_of) = names.ranks();
+        rollout_of.iter_mut().for_each(|number| *number = rank_of[*number as usize]);
+        let (mut order, mut others) = (Vec::with_capacity(writes.len()), Vec::new());
+        for (line, (write, rollout)) in writes.iter().zip(&rollout_of).enumerate() {
+            match write.scored {
+                Some((step, _)) => order.push(Place::new(*rollout, step, line)),
+                None => others.push(Place::new(*rollout, 0, line)),
+            }
         }
-        let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
-        by_name.sort_unstable_by_key(|id| names[*id as usize]);
-        let mut rank_of = vec![0; names.len()];
-        let mut group_of: Vec<u32> = Vec::with_capacity(names.len());
-        for (rank, id) in by_name.iter().enumerate() {
-            rank_of[*id as usize] = rank as u32;
-            let same = rank == 0 || names[by_name[rank - 1] as usize].0 == names[*id as usize].0;
-            group_of.push(group_of.last().copied().unwrap_or(0) + u32::from(!same));
-        }
-        rollout_of.iter_mut().for_each(|id| *id = rank_of[*id as usize]);
-        refuse_duplicates(writes, &rollout_of)?;
-        let rewards = rewards_of(writes, &rollout_of, names.len())?;
-        Ok(Plan { rollout_of, group_of, rewards })
+        // Files mostly are in order, at least in parts, of which a stable sort makes use.
+        order.sort();
+        others.sort();
+        refuse_duplicates(writes, &order, &others)?;
+        let rewards = rewards_of(writes, &rollout_of, rank_of.len())?;
+        Ok(Plan { rollout_of, group_of, rewards, order })
     }
 
     /// Eq. 3, by rank of rollout.
@@ -219,36 +289,44 @@ impl Plan {
         advantages
     }
 
-    /// The writes by (group, step, rollout).
-    fn siblings_first(&self, writes: &[Write<'_>]) -> Vec<Row> {
-        let row = |(line, write): (usize, &Write<'_>)| {
-            let (step, scores) = write.scored?;
+    /// The writes by (rollout, step).
+    fn rows(&self, writes: &[Write<'_>]) -> Vec<Row> {
+        let row = |place: &Place| {
+            let line = place.line();
+            let (step, scores) = writes[line].scored?;
             let rollout = self.rollout_of[line];
             let credit = WriteCredit { delta: scores.s_now - scores.s_prev, ..WriteCredit::default() };
             let group = self.group_of[rollout as usize];
             Some(Row { group, rollout, line: line as u32, step, log_h: scores.log_h, credit })
         };
-        let mut rows: Vec<Row> = writes.iter().enumerate().filter_map(row).collect();
-        rows.sort_unstable_by_key(|row| (row.group, row.step, row.rollout));
-        rows
+        self.order.iter().filter_map(row).collect()
     }
 }
 
+/// The places of rows by (group, step, rollout), of rows by (rollout, step).
+fn siblings_of(rows: &[Row]) -> Vec<u32> {
+    let mut siblings: Vec<u32> = (0..rows.len() as u32).collect();
+    let mut rest = siblings.as_mut_slice();
+    for group in rows.chunk_by(|a, b| a.group == b.group) {
+        let (of_group, others) = rest.split_at_mut(group.len());
+        of_group.sort_by_key(|row| rows[*row as usize].step);
+        rest = others;
+    }
+    siblings
+}
+
 /// Refuses the first line, in the order given, whose write or reward line an earlier line has.
-fn refuse_duplicates(writes: &[Write<'_>], rollout_of: &[u32]) -> Result<(), CreditError> {
-    let step_of = |line: &u32| writes[*line as usize].scored.map(|(step, _)| step);
-    let place_of = |line: &u32| (rollout_of[*line as usize], step_of(line));
-    let mut lines: Vec<u32> = (0..writes.len() as u32).collect();
-    lines.sort_unstable_by_key(|line| (place_of(line), *line));
-    let twins = lines.windows(2).filter(|pair| place_of(&pair[0]) == place_of(&pair[1]));
-    let Some([earlier, line]) = twins.map(|pair| [pair[0], pair[1]]).min_by_key(|pair| pair[1]) else { return Ok(()) };
-    let write = &writes[line as usize];
-    let (group, rollout, earlier) = (write.group.to_owned(), write.rollout.to_owned(), earlier as usize + 1);
-    let refusal = match step_of(&line) {
-        Some(step) => Refusal::DuplicateWrite { group, rollout, step, earlier },
+fn refuse_duplicates(writes: &[Write<'_>], order: &[Place], others: &[Place]) -> Result<(), CreditError> {
+    let twins = [order, others].into_iter().flat_map(|lines| lines.windows(2)).filter(|pair| pair[0].is_twin(pair[1]));
+    let first = twins.map(|pair| [pair[0].line(), pair[1].line()]).min_by_key(|pair| pair[1]);
+    let Some([earlier, line]) = first else { return Ok(()) };
+    let write = &writes[line];
+    let (group, rollout, earlier) = (write.group.to_owned(), write.rollout.to_owned(), earlier + 1);
+    let refusal = match write.scored {
+        Some((step, _)) => Refusal::DuplicateWrite { group, rollout, step, earlier },
         None => Refusal::DuplicateReward { group, rollout, earlier },
     };
-    Err(CreditError::at(line as usize + 1, refusal))
+    Err(CreditError::at(line + 1, refusal))
 }
 
 /// The reward of each rollout.
@@ -271,21 +349,29 @@ fn rewards_of(writes: &[Write<'_>], rollout_of: &[u32], rollouts: usize) -> Resu
     Ok(found.into_iter().flatten().map(|(reward, _)| reward).collect())
 }
 
-/// Eqs. 8 and 10, unclipped, over rows by (group, step, rollout).
-fn standardise_siblings(rows: &mut [Row], options: &CreditOptions) {
-    for siblings in rows.chunk_by_mut(|a, b| (a.group, a.step) == (b.group, b.step)) {
-        let deltas = Spread::of(siblings.iter().map(|row| row.credit.delta), options.deviation);
-        let hindsight = Spread::of(siblings.iter().map(|row| row.log_h), options.deviation);
-        for row in siblings {
+/// Eqs. 8 and 10, unclipped, over siblings by (group, step, rollout).
+fn standardise_siblings(rows: &mut [Row], siblings: &[u32], options: &CreditOptions) {
+    let of = |row: &u32| *row as usize;
+    let mut rest = siblings;
+    while let Some(first) = rest.first().map(|row| rows[of(row)]) {
+        let is_sibling = |row: &&u32| (rows[of(row)].group, rows[of(row)].step) == (first.group, first.step);
+        let (these, others) = rest.split_at(rest.iter().take_while(is_sibling).count());
+        let deltas = Spread::of(these.iter().map(|row| rows[of(row)].credit.delta), options.deviation);
+        let hindsight = Spread::of(these.iter().map(|row| rows[of(row)].log_h), options.deviation);
+        for row in these {
+            let row = &mut rows[of(row)];
             row.credit.delta_hat = deltas.standardise(row.credit.delta, options.epsilon);
             row.credit.log_rho = hindsight.centre(row.log_h);
         }
+        rest = others;
     }
 }
 
 /// Clips `log rho` and gives `beta` of eq. 17.
-fn sharpness(rows: &mut [Row], options: &CreditOptions) -> f64 {
-    let deviation = |rows: &[Row]| Spread::of(rows.iter().map(|row| row.credit.log_rho), options.deviation).deviation;
+fn sharpness(rows: &mut [Row], siblings: &[u32], options: &CreditOptions) -> f64 {
+    let deviation = |rows: &[Row]| {
+        Spread::of(siblings.iter().map(|row| rows[*row as usize].credit.log_rho), options.deviation).deviation
+    };
     let before = options.beta_before_clipping.then(|| deviation(rows));
     let (low, high) = (options.rho_range.0.ln(), options.rho_range.1.ln());
     rows.iter_mut().for_each(|row| row.credit.log_rho = row.credit.log_rho.clamp(low, high));

@@ -10,16 +10,13 @@
 //! from; a concept of one name or alias, and an intent of one meaning, exists once.
 
 use super::Transaction;
-use crate::memory::structure::{Roles, Step, Trajectory, checked_facts, checked_score, cosine, segments, units};
+use crate::memory::structure::{Roles, Step, Trajectory, checked_facts, checked_score, segments, units};
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Layer};
 use crate::model::pointer::Pointer;
 use crate::write::draft::{NewRecall, NewTrace};
 use crate::{Error, Result};
 use std::collections::HashSet;
-
-/// Intents near a new one that are looked at.
-const NEAR_INTENTS: usize = 16;
 
 /// The items that [`Transaction::create`] wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -182,38 +179,6 @@ impl Transaction<'_> {
             created.intents.push(intent);
         }
         Ok(())
-    }
-
-    /// The intent of a subgoal: a known one of the same text, the nearest one merged with it, or a new one.
-    fn intent(&mut self, subgoal: &str, vector: Option<Vec<f32>>, roles: &Roles<'_>) -> Result<ItemId> {
-        if let Some(vector) = &vector {
-            let snapshot = self.snapshot()?;
-            for (known, _) in snapshot.nearest(Layer::Theme, vector, NEAR_INTENTS)? {
-                if self.state.attributes(known)?.kind != Kind::Intent {
-                    continue;
-                }
-                let near = snapshot.vector(known)?.unwrap_or_default();
-                if cosine(&near, vector) <= roles.same_intent {
-                    continue;
-                }
-                let text = snapshot.content(known)?.text().to_owned();
-                let merged = roles.intents.merge(&text, subgoal)?;
-                return if merged == text { Ok(known) } else { self.merge_intent(known, &merged, roles) };
-            }
-        }
-        let mut intent = NewRecall::new(Kind::Intent, subgoal).ungrounded();
-        intent.vector = vector;
-        self.remember(intent)
-    }
-
-    /// Replaces an intent by one with another text and a vector of its own; what solved the old one solves the new one.
-    fn merge_intent(&mut self, old: ItemId, text: &str, roles: &Roles<'_>) -> Result<ItemId> {
-        let key = self.names()?.key_of(old)?;
-        let mut merged = NewRecall::new(Kind::Intent, text).ungrounded();
-        merged.vector = self.embedded(text, roles)?;
-        let new = self.update(&key, merged)?;
-        self.unite_links(old, new)?;
-        Ok(new)
     }
 
     /// Links an item like another one: to its concepts and intents, and from what mentions or solves it.

@@ -1,11 +1,11 @@
 //! Merging facts (PlugMem C.5), feedback on them, and their decay (Table 13, `memory.update` and `memory.delete`).
 //!
-//! A merge takes pairs of active recalls of one kind that share a concept and no source and whose cosine is above
-//! `tau`. A merged statement is always written, with the pointers and links of both; whether the originals are retired
-//! is the merger's word. New statements wait for the next pass, and a pair whose merged statement exists is not merged
-//! again, so that a pass over an unchanged memory changes nothing.
-//!
-//! Cost: one comparison of vectors for each pair that shares a concept, of at most [`MOST_OF_CONCEPT`] items a concept.
+//! A merge takes active recalls of one kind that share a concept and no source and whose cosine is above `tau`
+//! (see [`pairing`]). A merged statement is always written, with the pointers and links of its originals; whether they
+//! are retired is the merger's word. An item is in one merge of a call, and what a call wrote is no original in it. A
+//! merge over a memory to which nothing was added since the last one changes nothing.
+
+mod pairing;
 
 use super::{Mark, Transaction};
 use crate::memory::structure::{FactMerger, Relation};
@@ -13,15 +13,12 @@ use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer};
 use crate::model::pointer::Pointer;
 use crate::read::snapshot::Snapshot;
-use crate::records::record::PointerTarget;
 use crate::write::draft::NewRecall;
 use crate::{Error, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-/// Items of a concept that are compared.
-const MOST_OF_CONCEPT: usize = 200;
 /// Merges of one call.
-const MOST_MERGES: usize = 800;
+pub(crate) const MOST_MERGES: usize = 800;
 
 /// Which pairs are merged.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,19 +81,8 @@ impl Transaction<'_> {
         self.atomically(|transaction| {
             let snapshot = transaction.snapshot()?;
             let mut merged = Vec::new();
-            let mut spent: HashSet<ItemId> = HashSet::new();
-            for (earlier, later) in candidates(&snapshot, among, options)? {
-                if merged.len() == MOST_MERGES {
-                    break;
-                }
-                if spent.contains(&earlier) || spent.contains(&later) {
-                    continue;
-                }
-                let texts = [earlier, later].map(|id| snapshot.content(id).map(|content| content.text().to_owned()));
-                let [a, b] = texts;
-                let Ok(fact) = merger.merge(&a?, &b?) else { continue };
-                merged.push(transaction.merge_items(&[earlier, later], &fact.text, fact.relation, None)?);
-                spent.extend([earlier, later]);
+            for joined in pairing::joined(&snapshot, among, merger, options)? {
+                merged.push(transaction.merge_items(&joined.of, &joined.text, joined.relation, None)?);
             }
             Ok(merged)
         })
@@ -221,53 +207,6 @@ impl Transaction<'_> {
     }
 }
 
-/// The pairs to merge, by their earlier item; of each item the `top` nearest.
-fn candidates(snapshot: &Snapshot, among: &[ItemId], options: MergeOptions) -> Result<Vec<(ItemId, ItemId)>> {
-    let mut wanted: Vec<ItemId> = Vec::new();
-    for id in among {
-        let attributes = snapshot.state.attributes(*id)?;
-        if attributes.active && !attributes.redacted && attributes.layer() == Layer::Recall {
-            wanted.push(*id);
-        }
-    }
-    wanted.sort_unstable();
-    wanted.dedup();
-    let mut of_concept: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
-    let mut vectors: HashMap<ItemId, Option<Vec<f32>>> = HashMap::new();
-    let mut concepts_of = HashMap::new();
-    for id in &wanted {
-        let concepts = snapshot.linked(*id, Edge::Mentions)?;
-        for concept in &concepts {
-            let items = of_concept.entry(*concept).or_default();
-            if items.len() < MOST_OF_CONCEPT {
-                items.push(*id);
-            }
-        }
-        concepts_of.insert(*id, concepts);
-        vectors.insert(*id, snapshot.vector(*id)?.map(unit));
-    }
-    let mut pairs = Vec::new();
-    for id in &wanted {
-        snapshot.tick()?;
-        let Some(Some(own)) = vectors.get(id) else { continue };
-        let beside = concepts_of.get(id).into_iter().flatten().filter_map(|concept| of_concept.get(concept)).flatten();
-        let mut beside: Vec<ItemId> = beside.copied().filter(|other| other > id).collect();
-        beside.sort_unstable();
-        beside.dedup();
-        let mut near = Vec::new();
-        for other in beside {
-            let Some(Some(vector)) = vectors.get(&other) else { continue };
-            let similarity = own.iter().zip(vector).map(|(a, b)| a * b).sum::<f32>();
-            if similarity > options.tau && may_merge(snapshot, *id, other)? {
-                near.push((similarity, other));
-            }
-        }
-        near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        pairs.extend(near.into_iter().take(options.top).map(|(_, other)| (*id, other)));
-    }
-    Ok(pairs)
-}
-
 /// The vector scaled to length 1; one of length 0 stays.
 fn unit(mut vector: Vec<f32>) -> Vec<f32> {
     let length = vector.iter().map(|part| part * part).sum::<f32>().sqrt();
@@ -275,17 +214,6 @@ fn unit(mut vector: Vec<f32>) -> Vec<f32> {
         vector.iter_mut().for_each(|part| *part /= length);
     }
     vector
-}
-
-/// True for items of one kind without a common source, of which no merged statement exists.
-fn may_merge(snapshot: &Snapshot, a: ItemId, b: ItemId) -> Result<bool> {
-    let state = &snapshot.state;
-    if state.attributes.kind(a)? != state.attributes.kind(b)? {
-        return Ok(false);
-    }
-    let sources = |id| -> Result<HashSet<PointerTarget>> { Ok(state.pointers(id)?.iter().map(|p| p.target).collect()) };
-    let merged = |id| -> Result<HashSet<ItemId>> { Ok(state.dependents(id)?.into_iter().collect()) };
-    Ok(sources(a)?.is_disjoint(&sources(b)?) && merged(a)?.is_disjoint(&merged(b)?))
 }
 
 /// The items that a decay retires, with the reason.

@@ -163,6 +163,7 @@ fn reading() -> Tree<Statement> {
         verify.prop_map(Statement::Verify),
         one_of(ShowTarget::ALL).prop_map(|it| Statement::Show(it.into())),
         text_arg().prop_map(Statement::ShowPage),
+        as_of().prop_map(|past| Statement::ShowGraph(past.into())),
         text_arg().prop_map(Statement::Replay),
     ]
     .boxed()
