@@ -257,6 +257,10 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
+    /// A transaction could not begin in the time that `begin_timeout` was given, because another one did not end. It can
+    /// be retried.
+    #[error("another transaction is under way and did not end in the given time; retry, or wait longer")]
+    WriterBusy,
     /// The operation needs more than a limit allows.
     #[error("{what} is limited to {limit}; this needs {needed}")]
     Limit {
@@ -349,7 +353,7 @@ impl Error {
             Error::Query(errors) => errors.first().map_or("query", |error| error.code),
             Error::Line { code, .. } => code,
             Error::Limit { .. } => "limit",
-            Error::Busy { .. } => "busy",
+            Error::Busy { .. } | Error::WriterBusy => "busy",
             Error::Cancelled(_) => "cancelled",
             Error::Proof { .. } => "proof",
             Error::Storage(error) => match error {
@@ -418,7 +422,7 @@ impl Error {
             | Error::Forged { .. }
             | Error::UnknownRecord { .. } => ErrorClass::Open,
             Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
-            Error::Limit { .. } | Error::Busy { .. } | Error::Cancelled(_) => ErrorClass::Limit,
+            Error::Limit { .. } | Error::Busy { .. } | Error::WriterBusy | Error::Cancelled(_) => ErrorClass::Limit,
             Error::Index(_) => ErrorClass::Io,
             Error::Storage(error) => match error {
                 Storage::Damaged(_)

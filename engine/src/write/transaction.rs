@@ -25,11 +25,13 @@ mod updates;
 
 use crate::core::open_transactions::OpenMark;
 use crate::core::turns::TurnGuard;
+use crate::core::writer_lock::WriterGuard;
 use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer, Source, Status};
 use crate::model::space::Space;
+use crate::model::time::{Timestamp, timestamp};
 use crate::options::Durability;
 use crate::read::item_attributes::ItemAttributes;
 use crate::read::snapshot::Snapshot;
@@ -43,7 +45,7 @@ use crate::{Error, Result};
 use holotype_storage::log::{Appended, Draft, Erase};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// The maximum length of a key, in bytes.
 pub const MAX_KEY_LEN: usize = 512;
@@ -57,6 +59,13 @@ pub struct Commit {
     pub position: u64,
     /// Its clock, in microseconds since the epoch.
     pub time: i64,
+}
+
+impl Commit {
+    /// Its clock as a [`Timestamp`]; `None` only for a log whose clock no [`Timestamp`] can show.
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        timestamp(self.time)
+    }
 }
 
 /// A change of an item's attributes.
@@ -81,10 +90,10 @@ pub struct EpisodeChange {
     pub open: Option<bool>,
 }
 
-/// A write transaction.
+/// A write transaction. It may be sent to another thread; the thread that used it last has it open.
 pub struct Transaction<'db> {
     core: &'db Arc<Core>,
-    writer: MutexGuard<'db, Writer>,
+    writer: WriterGuard<'db, Writer>,
     state: State,
     records: Vec<Record>,
     /// The encoded form of `records`.
@@ -104,7 +113,7 @@ pub struct Transaction<'db> {
     concept_names: HashMap<String, ItemId>,
     /// The content that was read last: pointers of one item tend to have one target.
     last_read: RefCell<Option<(ItemId, Content)>>,
-    _open: OpenMark,
+    open: OpenMark<'db>,
     /// Dropped after the writer's lock.
     turn: Option<TurnGuard<'db>>,
 }
@@ -121,7 +130,7 @@ pub(crate) struct TransactionCopy {
 impl<'db> Transaction<'db> {
     pub(crate) fn new(
         core: &'db Arc<Core>,
-        mut writer: MutexGuard<'db, Writer>,
+        mut writer: WriterGuard<'db, Writer>,
         turn: Option<TurnGuard<'db>>,
     ) -> Result<Self> {
         let state = writer.state.as_ref().clone();
@@ -143,7 +152,7 @@ impl<'db> Transaction<'db> {
             erase: Vec::new(),
             concept_names: HashMap::new(),
             last_read: RefCell::new(None),
-            _open: core.mark_open(),
+            open: core.mark_open(),
             turn,
         };
         if transaction.state.meta.commit == 0 && core.options.rules > 1 {
@@ -176,6 +185,7 @@ impl<'db> Transaction<'db> {
 
     /// A snapshot that includes this transaction's writes.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.open.touch();
         self.state.settle()?;
         let mut state = self.state.clone();
         state.index_privately(&self.own)?;
@@ -193,6 +203,7 @@ impl<'db> Transaction<'db> {
     }
 
     pub(crate) fn state(&mut self) -> Result<&State> {
+        self.open.touch();
         self.state.settle()?;
         Ok(&self.state)
     }
@@ -433,6 +444,7 @@ impl<'db> Transaction<'db> {
     }
 
     pub(crate) fn push(&mut self, record: Record) -> Result<()> {
+        self.open.touch();
         let len = self.draft.push(record.kind(), |bytes| record.encode_into(bytes))? as u64;
         let applied = self.apply(&record, len);
         match applied {
