@@ -167,7 +167,10 @@ pub enum Error {
         since: u64,
     },
     /// Another item or page holds the key.
-    #[error("the key {key:?} belongs to another {what}; keys are unique in a database: choose another key")]
+    #[error(
+        "the key {key:?} belongs to another {what}; keys are unique in a database: {}",
+        remedy_of_duplicate(what, key)
+    )]
     DuplicateKey {
         /// The key.
         key: String,
@@ -294,6 +297,14 @@ pub enum Error {
         /// The error of the operating system.
         source: std::io::Error,
     },
+}
+
+/// A page cannot be superseded, and an item can.
+fn remedy_of_duplicate(what: &str, key: &str) -> String {
+    match what {
+        "item" => format!("choose another key, or supersede that item by `update '{key}' to TEXT`"),
+        _ => "choose another key".to_owned(),
+    }
 }
 
 /// The place an error is about; a part that does not apply is `None`.

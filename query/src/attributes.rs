@@ -353,6 +353,8 @@ pub const RECORD_WITH: &[&str] =
 /// The attributes `remember … with` gives.
 pub const REMEMBER_WITH: &[&str] =
     &["key", "source", "step", "time", "version", "status", "utility", "return_score", "origin"];
+/// The attributes `update … with` gives. The key is that of the superseded item.
+pub const UPDATE_WITH: &[&str] = &["source", "step", "time", "version", "status", "utility", "return_score", "origin"];
 /// The attributes `open episode … with` and `close episode … with` give.
 pub const EPISODE_WITH: &[&str] = &["task", "version"];
 
