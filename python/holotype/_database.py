@@ -174,7 +174,7 @@ class Database(Reading):
         It reads the log as it is now, a transaction at a time, and ends there.
 
         >>> [(change.what, change.details.get("key")) for change in db.changes(since=1)]
-        [('added', 't1'), ('episode', None), ('added', 'r1')]
+        [('episode', None), ('added', 't1'), ('added', 'r1')]
         """
         return _changes(self._native.changes(since))
 

@@ -1,8 +1,8 @@
 //! A transaction on a thread of its own.
 //!
-//! The engine's transaction borrows its database and stays on the thread that began it. A Python transaction is an
-//! object that any thread may use, asyncio's pool among them. So each has a thread: it begins the transaction and runs
-//! what it is sent, in order, until commit or rollback.
+//! The engine's transaction borrows its database, which no Python object can do. So each has a thread: it begins the
+//! transaction and runs what it is sent, in order, until commit or rollback. Any Python thread may send it something,
+//! those of asyncio's pool among them.
 //!
 //! 1. The thread ends with its transaction, and [`Session::end`] and [`Session::commit`] wait for that, so nothing of a
 //!    session holds the database afterwards.

@@ -92,7 +92,7 @@ def test_a_subscriber_sees_each_commit_of_others(path: Path) -> None:
                 async with db.begin() as tx:
                     await tx.record(f"turn {key}", episode="e", key=key)
             await following
-            assert [change.item async for change in db.changes(1) if change.what == "added"] == [0, 1, 2]
+            assert [change.item async for change in db.changes() if change.what == "added"] == [0, 1, 2]
             assert [change async for change in db.subscribe(timeout=0)] == []
             return seen
 
