@@ -260,8 +260,8 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
-    /// A transaction could not begin in the time that `begin_timeout` was given, because another one did not end. It can
-    /// be retried.
+    /// A transaction could not begin in the time that `begin_timeout` was given, because another one did not end. It
+    /// can be retried.
     #[error("another transaction is under way and did not end in the given time; retry, or wait longer")]
     WriterBusy,
     /// The operation needs more than a limit allows.

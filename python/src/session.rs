@@ -133,12 +133,7 @@ fn ended(py: Python<'_>) -> PyErr {
 }
 
 /// The life of a transaction, on its thread.
-fn serve(
-    database: Holotype,
-    timeout: Option<Duration>,
-    begun: &SyncSender<Result<()>>,
-    to_do: &Receiver<Request>,
-) {
+fn serve(database: Holotype, timeout: Option<Duration>, begun: &SyncSender<Result<()>>, to_do: &Receiver<Request>) {
     let began = timeout.map_or_else(|| database.begin(), |timeout| database.begin_timeout(timeout));
     let mut transaction = match began {
         Ok(transaction) => transaction,

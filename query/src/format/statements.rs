@@ -129,6 +129,13 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
             });
             push(pieces, "because ", &mark.because);
         }
+        _ => change(statement, pieces),
+    }
+}
+
+/// The pieces of a statement that changes what is there.
+fn change(statement: &Statement, pieces: &mut Vec<String>) {
+    match statement {
         Statement::Link(link) => {
             let verb = statement.verb();
             pieces.push(format!("{verb} {} {} {}", link.item, link.edge, link.pointer));

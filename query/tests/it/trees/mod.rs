@@ -191,7 +191,7 @@ fn writing() -> Tree<Statement> {
         (item(), passage(), vec(pointer(), 0..3), claims(), with())
             .prop_map(|(item, text, from, claims, with)| Statement::Update(Update { item, text, from, claims, with })),
         (vec(reference(), 1..3), text_arg())
-            .prop_map(|(targets, because)| Statement::Retract(Retract { targets, because: because.into() })),
+            .prop_map(|(targets, because)| Statement::Retract(Retract { targets, because })),
         (reference(), marking, of(text_arg())).prop_map(|(target, marking, because)| {
             Statement::Mark(MarkStatement { target, marking: marking.into(), because })
         }),
