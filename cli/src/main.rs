@@ -54,7 +54,7 @@ mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::{Failure, Problem, Status};
-use holotype::Accelerator;
+use holotype::{Accelerator, MemoryReserve};
 use render::{AnyFormat, Drawing, Format};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -142,7 +142,12 @@ enum Command {
     Completions(completions::Args),
 }
 
+/// Out of memory, a statement fails, and a command that cannot even say so exits with status 5.
+#[global_allocator]
+static MEMORY: MemoryReserve = MemoryReserve::new();
+
 fn main() -> ExitCode {
+    MEMORY.fill();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return failure::usage(&error, wants_json()),

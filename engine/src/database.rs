@@ -8,6 +8,7 @@ use crate::derive::log_reader::log_limits;
 use crate::derive::open::{self, OpenMode};
 use crate::derive::{checkpoint, merge};
 use crate::options::{Durability, Options};
+use crate::read::limits::refill_memory;
 use crate::read::snapshot::Snapshot;
 use crate::state::State;
 use crate::state::content::{ContentReader, OwnItems};
@@ -186,8 +187,8 @@ impl Holotype {
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::WritesRefused`] after damage was found; [`Error::TransactionOpen`] if this thread
-    /// has a transaction open; [`Error::Busy`] if a limit stays reached for `write_timeout`; the code `locked` if
-    /// another process keeps the turn for `write_timeout` ([`Options::shared`]).
+    /// has a transaction open; [`Error::Busy`] if a limit stays reached for `write_timeout`; [`Error::OutOfMemory`]; the
+    /// code `locked` if another process keeps the turn for `write_timeout` ([`Options::shared`]).
     pub fn begin(&self) -> Result<Transaction<'_>> {
         self.begin_until(None)
     }
@@ -217,6 +218,7 @@ impl Holotype {
             return Err(Error::ReadOnly);
         }
         self.core.lock.check_process()?;
+        refill_memory()?;
         self.core.refuse_after_damage()?;
         self.core.refuse_within_transaction()?;
         if let Some(witness) = &self.core.witness {

@@ -274,6 +274,9 @@ pub enum Error {
         /// The needed amount.
         needed: u64,
     },
+    /// The system has no more memory. [`MemoryReserve`](crate::MemoryReserve) makes this an error.
+    #[error("out of memory: it was stopped; give the process more memory, or ask for less and lower `memory_limit`")]
+    OutOfMemory,
     /// The caller cancelled the operation, or another thread ended it.
     #[error("stopped: {0}")]
     Cancelled(&'static str),
@@ -365,6 +368,7 @@ impl Error {
             Error::Line { code, .. } => code,
             Error::Limit { .. } => "limit",
             Error::Busy { .. } | Error::WriterBusy => "busy",
+            Error::OutOfMemory => "out-of-memory",
             Error::Cancelled(_) => "cancelled",
             Error::Proof { .. } => "proof",
             Error::Storage(error) => match error {
@@ -382,6 +386,7 @@ impl Error {
                 Storage::BadOption { .. } => "invalid",
                 Storage::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => "disk-full",
                 Storage::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => "no-permission",
+                Storage::Io { source, .. } if source.kind() == std::io::ErrorKind::OutOfMemory => "out-of-memory",
                 _ => "storage",
             },
             Error::Index(_) => "index",
@@ -433,7 +438,8 @@ impl Error {
             | Error::Forged { .. }
             | Error::UnknownRecord { .. } => ErrorClass::Open,
             Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
-            Error::Limit { .. } | Error::Busy { .. } | Error::WriterBusy | Error::Cancelled(_) => ErrorClass::Limit,
+            Error::Limit { .. } | Error::Cancelled(_) => ErrorClass::Limit,
+            Error::Busy { .. } | Error::WriterBusy | Error::OutOfMemory => ErrorClass::Limit,
             Error::Index(_) => ErrorClass::Io,
             Error::Storage(error) => match error {
                 Storage::Damaged(_)

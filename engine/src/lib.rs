@@ -74,6 +74,7 @@ pub use crate::core::handle::Holotype;
 pub use core::files::POSITIONS;
 pub use derive::compact::CompactReport;
 pub use error::{Error, ErrorClass, ErrorPlace, Result, UnknownName};
+pub use holotype_storage::MemoryReserve;
 pub use holotype_storage::log::Head;
 pub use maintain::backup::BackupReport;
 pub use maintain::changes::{Change, Changes, CommittedChange, Subscription};

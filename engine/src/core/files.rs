@@ -25,6 +25,7 @@ use holotype_storage::vfs::{OpenMode, Vfs, refuse_symlink};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 /// The file of old and new positions that `salvage` writes.
 pub const POSITIONS: &str = "positions.tsv";
@@ -95,6 +96,16 @@ pub(crate) struct Files {
 impl Files {
     pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> Self {
         Files { vfs, dir: dir.to_owned() }
+    }
+
+    /// Starts a thread of the scope that works on these files; fails if the system has no memory for one.
+    pub(crate) fn spawn<'scope, T: Send + 'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        work: impl FnOnce() -> T + Send + 'scope,
+    ) -> Result<ScopedJoinHandle<'scope, T>> {
+        let failed = |source| Error::File { path: self.dir.clone(), source };
+        thread::Builder::new().spawn_scoped(scope, work).map_err(failed)
     }
 
     /// Returns true if the directory has a log. Without a log there is no database.

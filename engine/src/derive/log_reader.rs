@@ -57,7 +57,8 @@ impl LogReader<'_> {
         std::thread::scope(|scope| {
             let (batches, ready) = crossbeam::channel::bounded::<Vec<Decoded>>(BATCHES_AHEAD);
             let (spent, to_drop) = crossbeam::channel::unbounded::<Vec<Decoded>>();
-            let reading = scope.spawn(move || {
+            let files = self.files;
+            let reading = files.spawn(scope, move || {
                 let (mut batch, mut batch_len) = (Vec::new(), 0);
                 let hand_over = |batch| {
                     to_drop.try_iter().for_each(drop);
@@ -74,7 +75,7 @@ impl LogReader<'_> {
                 })?;
                 hand_over(batch)?;
                 Ok(log)
-            });
+            })?;
             // An error here drops the receiver, which ends the reading thread.
             let applied = ready.into_iter().try_for_each(|batch| {
                 batch.iter().try_for_each(&mut *apply)?;

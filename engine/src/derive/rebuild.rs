@@ -340,7 +340,7 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
         self.wait_for_batch()?;
         let batch = self.freeze_batch();
         let (files_writer, catalog) = (self.files_writer, self.catalog);
-        self.writing = Some(self.scope.spawn(move || batch.write(files_writer, catalog)));
+        self.writing = Some(files_writer.files.spawn(self.scope, move || batch.write(files_writer, catalog))?);
         Ok(())
     }
 
@@ -406,7 +406,8 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
         if let Some(tail_receiver) = self.tail_receiver.take() {
             for _ in 0..word_threads(self.files_writer.options) {
                 let (files_writer, words, tail_receiver) = (self.files_writer, self.words, tail_receiver.clone());
-                self.workers.push(self.scope.spawn(move || words.work(files_writer, &tail_receiver)));
+                let work = move || words.work(files_writer, &tail_receiver);
+                self.workers.push(files_writer.files.spawn(self.scope, work)?);
             }
         }
         for full in self.take_full_tails() {

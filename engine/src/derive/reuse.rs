@@ -69,18 +69,21 @@ impl ReusedSegments {
         let found = Mutex::new(Vec::new());
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    loop {
-                        let next = named.lock().unwrap_or_else(PoisonError::into_inner).next();
-                        let Some((form, place, generation)) = next else { break };
-                        let identity = FileIdentity { database, generation, place };
-                        if let Ok(Some(segment)) = open(files, form, identity) {
-                            found.lock().unwrap_or_else(PoisonError::into_inner).push(segment);
-                        }
+            let work = || {
+                loop {
+                    let next = named.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some((form, place, generation)) = next else { break };
+                    let identity = FileIdentity { database, generation, place };
+                    if let Ok(Some(segment)) = open(files, form, identity) {
+                        found.lock().unwrap_or_else(PoisonError::into_inner).push(segment);
                     }
-                });
+                }
+            };
+            for _ in 1..threads {
+                // Without another thread this one opens all of them.
+                drop(files.spawn(scope, work));
             }
+            work();
         });
         let mut found: Vec<Segment> = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.sort_by_key(|segment| (Reverse(segment.items.count()), Reverse(segment.generation)));

@@ -9,6 +9,7 @@
 //! decreases, so a statement within its limit never held more.
 
 use crate::{Error, Result};
+use holotype_storage::memory_reserve;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -114,6 +115,16 @@ impl Limits {
     }
 }
 
+/// Fails while the process has only the reserve of memory that lets it end its statements.
+pub(crate) fn check_memory() -> Result<()> {
+    if memory_reserve::is_short() { Err(Error::OutOfMemory) } else { Ok(()) }
+}
+
+/// Takes the reserve of memory anew before work begins; fails if the system does not have as much.
+pub(crate) fn refill_memory() -> Result<()> {
+    if memory_reserve::refill() { Ok(()) } else { Err(Error::OutOfMemory) }
+}
+
 /// Ticks per read of the clock, which costs more than a tick.
 const TICKS_PER_CLOCK_READ: u64 = 16;
 
@@ -135,6 +146,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// The number of ticks so far.
+    #[cfg(test)]
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
     /// Fails if the statement is cancelled or out of time.
     pub(crate) fn tick(&self) -> Result<()> {
         if self.limits.cancel.as_ref().is_some_and(Cancel::is_cancelled) {

@@ -10,7 +10,7 @@ use crate::model::time::Moment;
 use crate::read::answer::Citation;
 use crate::read::controller::HopController;
 use crate::read::item_attributes::ItemAttributes;
-use crate::read::limits::{Limits, Meter};
+use crate::read::limits::{Limits, Meter, check_memory, refill_memory};
 use crate::read::near_answers::NearAnswers;
 use crate::records::record::{ItemRecord, PointerRecord, PointerTarget};
 use crate::records::tables;
@@ -98,6 +98,11 @@ impl Snapshot {
         Snapshot { limits: limits.clone(), meter: None, ..self.clone() }
     }
 
+    /// The same view for a statement that runs already.
+    pub(crate) fn measured_by(self, meter: Option<Arc<Meter>>) -> Snapshot {
+        Snapshot { meter, ..self }
+    }
+
     /// The same view with a controller that decides whether a routed recall makes another hop.
     pub fn with_hop_controller(&self, controller: Arc<dyn HopController>) -> Snapshot {
         Snapshot { hop_controller: Some(controller), ..self.clone() }
@@ -123,8 +128,9 @@ impl Snapshot {
         self.near.as_deref()
     }
 
-    /// The view for one statement, with a meter if it is limited.
+    /// The view for one statement, with a meter if it is limited. Its first tick fails if there is no memory for it.
     pub(crate) fn metered(&self) -> Cow<'_, Snapshot> {
+        let _ = refill_memory();
         match self.limits.start().filter(|_| self.meter.is_none()) {
             Some(meter) => Cow::Owned(Snapshot { meter: Some(meter), ..self.clone() }),
             None => Cow::Borrowed(self),
@@ -136,18 +142,27 @@ impl Snapshot {
         self.limits.limit_use()
     }
 
-    /// Fails if the statement is cancelled or out of time.
+    /// Fails if the statement is cancelled or out of time, or if there is no memory.
     pub(crate) fn tick(&self) -> Result<()> {
+        check_memory()?;
         self.meter.as_ref().map_or(Ok(()), |meter| meter.tick())
+    }
+
+    /// The ticks of the running statement.
+    #[cfg(test)]
+    pub(crate) fn ticks(&self) -> u64 {
+        self.meter.as_ref().map_or(0, |meter| meter.ticks())
     }
 
     /// Charges examined rows to the statement.
     pub(crate) fn charge_rows(&self, rows: u64) -> Result<()> {
+        check_memory()?;
         self.meter.as_ref().map_or(Ok(()), |meter| meter.rows(rows))
     }
 
     /// Charges kept bytes to the statement.
     pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
+        check_memory()?;
         self.meter.as_ref().map_or(Ok(()), |meter| meter.memory(bytes))
     }
 

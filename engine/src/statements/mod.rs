@@ -34,7 +34,7 @@ use crate::core::handle::Holotype;
 use crate::options::Durability;
 use crate::read::answer::{Answer, Output, Table};
 use crate::read::cell::Cell;
-use crate::read::limits::Limits;
+use crate::read::limits::{Limits, refill_memory};
 use crate::read::snapshot::Snapshot;
 use crate::recall::batch::{TOGETHER, run_together};
 use crate::state::settings;
@@ -286,17 +286,15 @@ fn run_all(transaction: &mut Transaction<'_>, script: &[Statement], limits: &Lim
 
 /// Runs a statement of a script that writes.
 fn in_transaction(transaction: &mut Transaction<'_>, statement: &Statement, limits: &Limits) -> Result<Output> {
-    if let Some(meter) = limits.start() {
-        meter.tick()?;
-    }
+    refill_memory()?;
     match statement {
         Statement::Explain(explain) if explain.statement.node.is_write() => {
-            explain::dry_run(transaction, explain).map(Output::Table)
+            transaction.limited(limits, |transaction| explain::dry_run(transaction, explain)).map(Output::Table)
         }
         Statement::Recall(recall) if recall.clauses.receipt.is_some() => {
             Ok(Output::Answer(Box::new(transaction.recall_with_receipt(recall, limits)?)))
         }
-        statement => match write::run(transaction, statement)? {
+        statement => match transaction.limited(limits, |transaction| write::run(transaction, statement))? {
             Some(table) => Ok(Output::Table(table)),
             None => read(&transaction.snapshot()?.with_limits(limits), statement),
         },
@@ -310,5 +308,66 @@ fn single(verb: &'static str, columns: &[&str], row: Vec<Option<Cell>>) -> Table
         columns: columns.iter().map(|name| (*name).to_owned()).collect(),
         rows: vec![row],
         ..Table::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NewRecall, NewTrace, Options, Pointer};
+    use holotype_storage::vfs::SimVfs;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    /// `count` calls that claim prices, and a fact that cites each.
+    fn database(count: usize) -> Holotype {
+        let database = Holotype::create_on(Arc::new(SimVfs::new()), "/db", Options::default()).unwrap();
+        let mut transaction = database.begin().unwrap();
+        for number in 0..count {
+            let (key, text) = (format!("t{number}"), format!("flight UA{number}: price=${number}"));
+            transaction.record(NewTrace::call("e", "search", text).key(&key)).unwrap();
+            let fact = NewRecall::fact(format!("UA{number} costs ${number}"));
+            transaction.remember(fact.from(Pointer::to_key(&key)).key(format!("r{number}"))).unwrap();
+        }
+        transaction.commit(Durability::Sync).unwrap();
+        database
+    }
+
+    /// How often a statement asks whether its time is over.
+    fn ticks(database: &Holotype, statement: &str) -> u64 {
+        let prepared = Prepared::parsed(statement).unwrap();
+        let script = prepared.bind(&database.snapshot(), &Params::new()).unwrap();
+        let limits = Limits::none().time(Duration::from_secs(3_600));
+        let mut transaction = database.begin().unwrap();
+        let ran = transaction.limited(&limits, |transaction| {
+            let snapshot = transaction.snapshot()?;
+            if write::run(transaction, &script[0])?.is_none() {
+                read(&snapshot, &script[0])?;
+            }
+            Ok(snapshot.ticks())
+        });
+        ran.unwrap_or_else(|error| panic!("{statement}: {error}"))
+    }
+
+    #[test]
+    fn a_statement_over_four_times_the_items_asks_four_times_as_often_whether_its_time_is_over() {
+        let (few, many) = (database(100), database(400));
+        let mut wrong = Vec::new();
+        for statement in [
+            "find traces where text matches '*zzz*' return key",
+            "find recalls order by time desc return key, text limit 5",
+            "count traces where text matches '*zzz*'",
+            "prune traces to 10",
+            "prune recalls to 10 redundant above 0.95",
+            "consolidate calls into fact",
+            "forget calls where text matches '*price*' because 'over'",
+            "merge facts",
+        ] {
+            let (few, many) = (ticks(&few, statement), ticks(&many, statement));
+            if few < 100 || many < 3 * few || many > 6 * few {
+                wrong.push(format!("{statement}: {few} and {many} ticks"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod create;
 pub(crate) mod embedding;
 mod episodes;
 mod erasing;
+mod limited;
 mod links;
 pub(crate) mod merge;
 mod receipts;
@@ -22,6 +23,8 @@ mod reflect;
 mod resolving;
 mod setup;
 mod updates;
+
+pub use episodes::EpisodeChange;
 
 use crate::core::open_transactions::OpenMark;
 use crate::core::turns::TurnGuard;
@@ -34,6 +37,7 @@ use crate::model::space::Space;
 use crate::model::time::{Timestamp, timestamp};
 use crate::options::Durability;
 use crate::read::item_attributes::ItemAttributes;
+use crate::read::limits::{Meter, refill_memory};
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{Field, FieldValue, ItemRecord, LinkRecord, Record, SettingRecord};
 use crate::state::State;
@@ -79,17 +83,6 @@ pub enum Mark {
     Inactive,
 }
 
-/// Opens, changes or closes an episode; `None` keeps a value.
-#[derive(Debug, Clone, Default)]
-pub struct EpisodeChange {
-    /// The task of the episode.
-    pub task: Option<String>,
-    /// The version of task, environment or tool schema.
-    pub version: Option<String>,
-    /// True if the episode is open.
-    pub open: Option<bool>,
-}
-
 /// A write transaction. It may be sent to another thread; the thread that used it last has it open.
 pub struct Transaction<'db> {
     core: &'db Arc<Core>,
@@ -113,6 +106,8 @@ pub struct Transaction<'db> {
     concept_names: HashMap<String, ItemId>,
     /// The content that was read last: pointers of one item tend to have one target.
     last_read: RefCell<Option<(ItemId, Content)>>,
+    /// The resources used by the running statement, if it is limited.
+    meter: Option<Arc<Meter>>,
     open: OpenMark<'db>,
     /// Dropped after the writer's lock.
     turn: Option<TurnGuard<'db>>,
@@ -152,6 +147,7 @@ impl<'db> Transaction<'db> {
             erase: Vec::new(),
             concept_names: HashMap::new(),
             last_read: RefCell::new(None),
+            meter: None,
             open: core.mark_open(),
             turn,
         };
@@ -189,7 +185,8 @@ impl<'db> Transaction<'db> {
         self.state.settle()?;
         let mut state = self.state.clone();
         state.index_privately(&self.own)?;
-        Ok(Snapshot::new(Arc::clone(self.core), Arc::new(state), self.reader()))
+        let snapshot = Snapshot::new(Arc::clone(self.core), Arc::new(state), self.reader());
+        Ok(snapshot.measured_by(self.meter.clone()))
     }
 
     /// A snapshot for keys and lineage only: this transaction's items are in no word or vector index.
@@ -445,6 +442,7 @@ impl<'db> Transaction<'db> {
 
     pub(crate) fn push(&mut self, record: Record) -> Result<()> {
         self.open.touch();
+        self.tick()?;
         let len = self.draft.push(record.kind(), |bytes| record.encode_into(bytes))? as u64;
         let applied = self.apply(&record, len);
         match applied {
@@ -520,8 +518,10 @@ impl<'db> Transaction<'db> {
     ///
     /// # Errors
     /// Errors of the file system. After a failed write or sync the handle refuses writes; open the database again.
+    /// [`Error::OutOfMemory`] before anything is written.
     pub fn commit(mut self, durability: Durability) -> Result<Commit> {
         self.core.lock.check_process()?;
+        refill_memory()?;
         if self.is_empty() {
             self.draft.truncate(0);
             self.writer.open_page = self.page;

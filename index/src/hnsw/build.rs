@@ -290,12 +290,15 @@ impl<'a> Build<'a> {
                 report(batch.len());
             }
         };
-        let results: Vec<_> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..options.threads).map(|_| scope.spawn(worker)).collect();
-            workers.into_iter().map(|worker| worker.join()).collect()
-        });
-        let mut results = results.into_iter();
-        results.try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        thread::scope(|scope| {
+            let start = |_| thread::Builder::new().spawn_scoped(scope, worker).ok();
+            let workers: Vec<_> = (1..options.threads).filter_map(start).collect();
+            // This thread works, too: all of the work where no other could start.
+            let own = worker();
+            let others = workers.into_iter().map(|worker| worker.join());
+            let mut others = others.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            own.and(others.try_for_each(|result| result))
+        })
     }
 
     /// Links some nodes, with their exact neighbours if there is a source of them.

@@ -177,6 +177,12 @@ impl Question {
     }
 }
 
+/// The results of a part of the items.
+enum Done<'scope, R> {
+    Now(Vec<R>),
+    Later(std::thread::ScopedJoinHandle<'scope, Vec<R>>),
+}
+
 /// Applies `work` to each item on `threads` threads; returns results in order.
 fn each<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T, &mut Scratch) -> R + Sync) -> Vec<R> {
     let part = |items: &[T]| -> Vec<R> {
@@ -188,10 +194,17 @@ fn each<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T, &mut Sc
     }
     let part = &part;
     std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            items.chunks(items.len().div_ceil(threads)).map(|items| scope.spawn(move || part(items))).collect();
-        let done = workers.into_iter().map(|worker| worker.join());
-        done.flat_map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        let start = |items| {
+            let worker = std::thread::Builder::new().spawn_scoped(scope, move || part(items));
+            // Without another thread this one does the part, and does it now.
+            worker.map_or_else(|_| Done::Now(part(items)), Done::Later)
+        };
+        let workers: Vec<_> = items.chunks(items.len().div_ceil(threads)).map(start).collect();
+        let done = workers.into_iter().map(|worker| match worker {
+            Done::Now(results) => results,
+            Done::Later(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        });
+        done.flatten().collect()
     })
 }
 

@@ -11,6 +11,8 @@ mod density;
 mod graph;
 mod interchange;
 mod judge;
+#[cfg(target_os = "linux")]
+mod memory;
 mod newcomer;
 mod program;
 mod proofs;

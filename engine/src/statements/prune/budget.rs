@@ -269,6 +269,7 @@ impl Candidates {
         let window = Window::default_of(state)?;
         let mut items = HashMap::with_capacity(found.count() as usize);
         for id in found.iter() {
+            snapshot.tick()?;
             let attributes = state.attributes(ItemId(id))?;
             let dependents = active_dependents(state, ItemId(id))?;
             let flaw = flaw(state, ItemId(id), &attributes, &position, &window)?;
