@@ -187,8 +187,8 @@ impl Holotype {
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::WritesRefused`] after damage was found; [`Error::TransactionOpen`] if this thread
-    /// has a transaction open; [`Error::Busy`] if a limit stays reached for `write_timeout`; [`Error::OutOfMemory`]; the
-    /// code `locked` if another process keeps the turn for `write_timeout` ([`Options::shared`]).
+    /// has a transaction open; [`Error::Busy`] if a limit stays reached for `write_timeout`; [`Error::OutOfMemory`];
+    /// the code `locked` if another process keeps the turn for `write_timeout` ([`Options::shared`]).
     pub fn begin(&self) -> Result<Transaction<'_>> {
         self.begin_until(None)
     }
