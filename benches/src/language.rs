@@ -14,8 +14,10 @@
 //! | find, cold | one item by its key, with key and step, as rows, of a database just opened |
 //! | find | the same of other keys, each for the first time, after so many others that the catalog's cache is filled |
 //! | count | the traces that a predicate on several columns holds for |
+//! | overrun | statements that look at every item and have 10 ms: how long after these they end |
 //! | recall | the default recall of a question with its vector, after some others were asked |
 
+mod overrun;
 mod soup;
 mod world;
 
@@ -41,7 +43,8 @@ pub(crate) struct Arguments {
     /// Questions asked.
     #[arg(long, default_value_t = 1_000)]
     questions: usize,
-    /// Only what parses (`parse`), looks up (`find`), counts (`count`) or recalls (`recall`); without it, everything.
+    /// Only what parses (`parse`), looks up (`find`), counts (`count`), recalls (`recall`) or is ended by its time
+    /// limit (`overrun`); without it, everything.
     #[arg(long)]
     only: Option<String>,
     /// Of the finds, counts and recalls only the one of this name.
@@ -91,6 +94,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     if wanted("recall") {
         recalling(&snapshot, &world, arguments)?;
+    }
+    if wanted("overrun") {
+        overrun::run(&snapshot)?;
     }
     Ok(())
 }

@@ -47,7 +47,10 @@ pub enum Error {
     },
 
     /// Durable bytes have changed.
-    #[error("damaged: {0}; `holotype verify` lists all damage, and the database still opens read-only up to there")]
+    #[error(
+        "damaged: {0}; `holotype verify` lists all damage, `holotype salvage` writes what can be read into a new \
+         database"
+    )]
     Damaged(Damage),
 
     /// A file of the log is missing.

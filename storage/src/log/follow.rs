@@ -36,7 +36,7 @@ impl Log {
             return Err(Error::CheckpointMismatch { position: Lsn(0), why }.into());
         }
         let segments = self.reload(limit, floor.as_ref())?;
-        let mut scanner = recovery::enter(&self.geometry, &segments, from, limit)?;
+        let mut scanner = recovery::enter(&self.geometry, &segments, from, limit, 0)?;
         let table = SegmentTable::new(segments.clone());
         let damaged = |fault| Error::Damaged(damage_at(&segments, self.geometry.page, fault));
         loop {

@@ -290,6 +290,9 @@ impl Log {
             Lsn(position) => match Scanner::at(geometry, segments.clone(), limit, position)? {
                 Entry::Ready(scanner) => *scanner,
                 Entry::Mismatch(why) => return Err(Error::NoRecord { lsn: from, why }),
+                Entry::Ended(end) => {
+                    return Err(Error::NoRecord { lsn: from, why: format!("the log ends at {end}") });
+                }
                 Entry::Fault(fault) => {
                     return Err(Error::Damaged(damage_at(&segments, self.geometry.page, fault)));
                 }
@@ -307,7 +310,7 @@ impl Log {
         if head.position > self.end() {
             return Ok(false);
         }
-        match recovery::enter(&self.geometry, &self.table.all(), Some(head), self.group.written()) {
+        match recovery::enter(&self.geometry, &self.table.all(), Some(head), self.group.written(), 0) {
             Ok(_) => Ok(true),
             Err(Error::CheckpointMismatch { .. }) => Ok(false),
             Err(error) => Err(error),

@@ -58,6 +58,8 @@ pub(crate) enum Entry {
     Fault(Fault),
     /// Nothing ends at the position.
     Mismatch(String),
+    /// The log ends here, before the position.
+    Ended(u64),
 }
 
 /// The known parts of the scanner's state.
@@ -630,10 +632,7 @@ impl Scanner {
                 Step::Transaction { .. } | Step::Closed | Step::Redacted(_) => ended = Some(self.tip.position),
                 Step::Sealed if self.pending.is_empty() && self.intents == 0 => ended = Some(self.tip.position),
                 Step::Sealed | Step::Switched { .. } => {}
-                Step::End => {
-                    let what = format!("the log ends at {}", self.tip.position);
-                    return Ok(Some(Entry::Mismatch(what)));
-                }
+                Step::End => return Ok(Some(Entry::Ended(self.tip.position))),
             }
         }
         if ended != Some(position) {

@@ -74,7 +74,7 @@ impl Log {
         let segments = self.reload(limit, floor.as_ref())?;
         let head = self.head();
         let from = (head.commit.0 > 0).then_some(head);
-        let scanner = recovery::enter(&self.geometry, &segments, from, limit)?;
+        let scanner = recovery::enter(&self.geometry, &segments, from, limit, 0)?;
         let (tip, last) = self.read_on(scanner, &segments, on_transaction)?;
         let Some(segment) = segments.get(last) else { return Ok(()) };
         let (file, end) = (segment.file()?, tip.position);

@@ -57,7 +57,7 @@ pub(super) fn enter(
     let proven = prove(scanner.trial(Patches::new()), found)?;
     Ok(match at(proven)? {
         Entry::Ready(scanner) => Some(*scanner),
-        Entry::Fault(_) | Entry::Mismatch(_) => None,
+        Entry::Fault(_) | Entry::Mismatch(_) | Entry::Ended(_) => None,
     })
 }
 

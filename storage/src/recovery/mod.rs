@@ -152,7 +152,7 @@ impl Opening {
         // Position 0 means unknown: without a hint, a reader continues to the end.
         let known = options.durable_hint.is_some_and(|hint| hint.0 > 0);
         let limit = if options.read_only && known && !options.alone { durable } else { u64::MAX };
-        let scanner = enter(&geometry, &segments, from, limit)?;
+        let scanner = enter(&geometry, &segments, from, limit, retold)?;
         let report = RecoveryReport { start: Lsn(scanner.tip().position), ..RecoveryReport::default() };
         let (good, good_segment) = (scanner.tip().clone(), scanner.segment_index());
         let (dir, options) = (dir.to_owned(), options.clone());
@@ -447,12 +447,14 @@ fn sync_from(vfs: &dyn Vfs, dir: &Path, segments: &[Arc<Segment>], from: u64) ->
     vfs.sync_dir(dir).map_err(Error::io(dir, "sync"))
 }
 
-/// A scanner where checking begins.
+/// A scanner where checking begins. The records before `retold` were written again by `retain` and were durable before
+/// the log's beginning was removed: a log that ends before them is damaged.
 pub(crate) fn enter(
     geometry: &Geometry,
     segments: &[Arc<Segment>],
     from: Option<Checkpoint>,
     limit: u64,
+    retold: u64,
 ) -> Result<Scanner> {
     let (geometry, all) = (geometry.clone(), segments.to_vec());
     let page = geometry.page;
@@ -463,6 +465,11 @@ pub(crate) fn enter(
     let scanner = match Scanner::at(geometry.clone(), all, limit, from.position.0)? {
         Entry::Ready(scanner) => *scanner,
         Entry::Mismatch(why) => return mismatch(why),
+        Entry::Ended(position) if from.position.0 <= retold => {
+            let what = format!("the bytes here are zero, but `retain` made everything before {retold} durable");
+            return Err(Error::Damaged(damage_at(segments, page, Fault { position, what })));
+        }
+        Entry::Ended(end) => return mismatch(format!("the log ends at {end}")),
         Entry::Fault(fault) => match interrupted_redaction::enter(&geometry, segments, limit, from.position.0, &fault)?
         {
             Some(scanner) => scanner,

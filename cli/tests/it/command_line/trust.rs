@@ -39,6 +39,28 @@ fn writes_are_refused_once_damage_is_known_and_reads_go_on() {
     place.run(&write).ok();
 }
 
+/// `retain` wrote the records of the past again; nothing is left from which to read them once they are zero.
+#[test]
+fn a_retained_log_with_zeros_is_damaged_at_a_place() {
+    let place = Place::with_trip();
+    for number in 0..3 {
+        place.run(&["query", "memory.holo", &format!("record turn 'sentence {number}' in episode 'e'")]).ok();
+    }
+    place.run(&["retain", "memory.holo", "--since", "3"]).ok();
+    let mut log = place.read(LOG);
+    log[4_096..].fill(0);
+    place.write(LOG, log);
+    for args in [&["verify", "memory.holo"][..], &["query", "memory.holo", "count traces"]] {
+        let run = place.run(&[args, &["--format", "json"]].concat());
+        let error = run.error();
+        assert_eq!((run.status, &error["code"]), (3, &"damaged".into()), "{run:#?}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("0000000001.log: log page 1") && message.contains("holotype salvage"), "{run:#?}");
+    }
+    let salvaged = place.run(&["salvage", "memory.holo", "rest.holo"]);
+    assert!(salvaged.stderr.contains("lost") || salvaged.stdout.contains("lost"), "{salvaged:#?}");
+}
+
 #[test]
 fn a_receipt_is_written_from_every_door() {
     let place = Place::with_trip();
