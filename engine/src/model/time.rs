@@ -12,10 +12,11 @@ pub use jiff::Timestamp;
 ///
 /// ```
 /// use holotype::NewTrace;
-/// use holotype::time::Timestamp;
+/// use holotype::time::{Moment, Timestamp};
 ///
 /// let at: Timestamp = "2026-01-05T10:00:00Z".parse().unwrap();
-/// assert_eq!(NewTrace::turn("e", "hello").time(at).time, Some(1_767_607_200_000_000));
+/// assert_eq!(at.micros(), 1_767_607_200_000_000);
+/// let trace = NewTrace::turn("e", "hello").time(at);
 /// ```
 pub trait Moment {
     /// Microseconds since the epoch, UTC.
