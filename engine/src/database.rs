@@ -19,6 +19,7 @@ use holotype_storage::log::{Head, Log, LogOptions};
 use holotype_storage::vfs::{OsVfs, Vfs};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 impl Holotype {
     /// Creates a database at a path where nothing is yet.
@@ -182,10 +183,37 @@ impl Holotype {
 
     /// Begins a write transaction; waits for the one under way.
     ///
+    /// The transaction may be sent to another thread. A thread has it open if it used it last.
+    ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::WritesRefused`] after damage was found; [`Error::TransactionOpen`] if this thread
-    /// has a transaction open; [`Error::Busy`] if a limit stays reached for `write_timeout`; [`Error::OutOfMemory`].
+    /// has a transaction open; [`Error::Busy`] if a limit stays reached for `write_timeout`; [`Error::OutOfMemory`];
+    /// the code `locked` if another process keeps the turn for `write_timeout` ([`Options::shared`]).
     pub fn begin(&self) -> Result<Transaction<'_>> {
+        self.begin_until(None)
+    }
+
+    /// Begins a write transaction if none is under way and no background work holds the writer up; `None` otherwise.
+    ///
+    /// # Errors
+    /// As [`Holotype::begin`], [`Error::TransactionOpen`] among them.
+    pub fn try_begin(&self) -> Result<Option<Transaction<'_>>> {
+        match self.begin_until(Some(Instant::now())) {
+            Err(Error::WriterBusy | Error::Storage(holotype_storage::Error::TurnHeld { .. })) => Ok(None),
+            begun => begun.map(Some),
+        }
+    }
+
+    /// Begins a write transaction; waits for the one under way at most this long.
+    ///
+    /// # Errors
+    /// As [`Holotype::begin`]; [`Error::WriterBusy`] if the one under way did not end.
+    pub fn begin_timeout(&self, timeout: Duration) -> Result<Transaction<'_>> {
+        // A time beyond the clock's end is waited for without one.
+        self.begin_until(Instant::now().checked_add(timeout))
+    }
+
+    fn begin_until(&self, deadline: Option<Instant>) -> Result<Transaction<'_>> {
         if self.core.options.read_only {
             return Err(Error::ReadOnly);
         }
@@ -196,7 +224,7 @@ impl Holotype {
         if let Some(witness) = &self.core.witness {
             witness.catch_up()?;
         }
-        let mut writer = self.core.admit()?;
+        let mut writer = self.core.admit(deadline)?;
         if !self.core.options.takes_turns() {
             if writer.poisoned.is_none() {
                 self.core.finish_forget(&mut writer)?;
@@ -204,7 +232,7 @@ impl Holotype {
             return Transaction::new(&self.core, writer, None);
         }
         drop(writer);
-        let (turn, writer) = self.core.lock_newest()?;
+        let (turn, writer) = self.core.lock_newest_until(deadline)?;
         Transaction::new(&self.core, writer, turn)
     }
 

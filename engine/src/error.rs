@@ -167,7 +167,10 @@ pub enum Error {
         since: u64,
     },
     /// Another item or page holds the key.
-    #[error("the key {key:?} belongs to another {what}; keys are unique in a database: choose another key")]
+    #[error(
+        "the key {key:?} belongs to another {what}; keys are unique in a database: {}",
+        remedy_of_duplicate(what, key)
+    )]
     DuplicateKey {
         /// The key.
         key: String,
@@ -257,6 +260,10 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
+    /// A transaction could not begin in the time that `begin_timeout` was given, because another one did not end. It
+    /// can be retried.
+    #[error("another transaction is under way and did not end in the given time; retry, or wait longer")]
+    WriterBusy,
     /// The operation needs more than a limit allows.
     #[error("{what} is limited to {limit}; this needs {needed}")]
     Limit {
@@ -293,6 +300,14 @@ pub enum Error {
         /// The error of the operating system.
         source: std::io::Error,
     },
+}
+
+/// A page cannot be superseded, and an item can.
+fn remedy_of_duplicate(what: &str, key: &str) -> String {
+    match what {
+        "item" => format!("choose another key, or supersede that item by `update '{key}' to TEXT`"),
+        _ => "choose another key".to_owned(),
+    }
 }
 
 /// The place an error is about; a part that does not apply is `None`.
@@ -352,7 +367,7 @@ impl Error {
             Error::Query(errors) => errors.first().map_or("query", |error| error.code),
             Error::Line { code, .. } => code,
             Error::Limit { .. } => "limit",
-            Error::Busy { .. } => "busy",
+            Error::Busy { .. } | Error::WriterBusy => "busy",
             Error::OutOfMemory => "out-of-memory",
             Error::Cancelled(_) => "cancelled",
             Error::Proof { .. } => "proof",
@@ -423,7 +438,8 @@ impl Error {
             | Error::Forged { .. }
             | Error::UnknownRecord { .. } => ErrorClass::Open,
             Error::Corrupt { .. } | Error::Poisoned { .. } | Error::File { .. } => ErrorClass::Io,
-            Error::Limit { .. } | Error::Busy { .. } | Error::OutOfMemory | Error::Cancelled(_) => ErrorClass::Limit,
+            Error::Limit { .. } | Error::Cancelled(_) => ErrorClass::Limit,
+            Error::Busy { .. } | Error::WriterBusy | Error::OutOfMemory => ErrorClass::Limit,
             Error::Index(_) => ErrorClass::Io,
             Error::Storage(error) => match error {
                 Storage::Damaged(_)

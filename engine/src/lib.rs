@@ -88,6 +88,7 @@ pub use model::item::{ItemId, Kind, Layer, Origin, Source, Status, Support};
 pub use model::pointer::{Pointer, Span, Target, Verdict, hex};
 pub use model::quarantine;
 pub use model::space::{Encoding, Metric, Space};
+pub use model::time::Timestamp;
 pub use model::{embed, plural, space, time, tokens};
 pub use options::{Accelerator, Durability, Options};
 pub use read::answer::Row;

@@ -23,12 +23,13 @@ from ._embedding import Embedder, HashingEmbedder, StaticEmbedder
 from ._native import Answer, Citation, Item, Row, Table
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from ._values import Commit, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
+from ._values import Change, Commit, Fault, Head, ImportReport, Pointer, ReembedReport, Space, VerifyReport
 from .errors import Error, InputError, LimitError, OpenError, QueryError, StorageError, Timeout
 from .proof import SigningKey, check_proof
 
 __all__ = [
     "Answer",
+    "Change",
     "Citation",
     "Commit",
     "Database",

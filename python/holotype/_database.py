@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from ._native import Answer, Citation, Item, Table
 from ._reading import Limits, Reading
 from ._snapshot import Snapshot
 from ._transaction import Transaction
-from ._values import Head, ImportReport, ReembedReport, Space, VerifyReport
+from ._values import Change, Head, ImportReport, ReembedReport, Space, VerifyReport
 from .errors import InputError, VectorError
 
 if TYPE_CHECKING:
@@ -109,6 +109,11 @@ def _open(mode: str, path: Path, embedder: Embedder | None, options: dict[str, A
     return database
 
 
+def _changes(native: _native.Changes) -> Iterator[Change]:
+    while found := native.next():
+        yield from (Change(*change) for change in found)
+
+
 def _check_space(stored: Space | None, made: Any) -> None:
     """Refuses an embedder whose vectors belong to another space."""
     if stored is None or not isinstance(made, Space) or (made.model, made.dim) == (stored.model, stored.dim):
@@ -142,20 +147,59 @@ class Database(Reading):
 
     # ---- writing ----
 
-    def begin(self, *, durability: str = "sync") -> Transaction:
+    def begin(self, *, durability: str = "sync", timeout: float | None = None) -> Transaction:
         """Begins a transaction; waits for the one under way.
+
+        It may be handed to another thread. The thread that used it last cannot begin a second one, which would wait for
+        ever: that is a ``TransactionError``.
 
         :param durability: of its commit: ``sync`` survives power loss, ``flush`` a crash of this process, ``none``
             neither.
+        :param timeout: the most seconds to wait for the transaction under way; ``Busy`` is raised then. 0 tries once.
 
         >>> with db.begin() as tx:
         ...     number = tx.record("Book it.", episode="trip-42", source="user")
         """
-        return Transaction(self._native.begin(), self._embedder, durability)
+        return Transaction(self._native.begin(False, timeout), self._embedder, durability)
 
-    def _begin_shared(self, durability: str) -> Transaction:
+    def _begin_shared(self, durability: str, timeout: float | None) -> Transaction:
         """A transaction that belongs to no one thread, for asyncio."""
-        return Transaction(self._native.begin(True), self._embedder, durability)
+        return Transaction(self._native.begin(True, timeout), self._embedder, durability)
+
+    # ---- following ----
+
+    def changes(self, since: int = 0) -> Iterator[Change]:
+        """What was added, marked, linked, forgotten after a commit, in order; 0 is everything.
+
+        It reads the log as it is now, a transaction at a time, and ends there.
+
+        >>> [(change.what, change.details.get("key")) for change in db.changes(since=1)]
+        [('episode', None), ('added', 't1'), ('added', 'r1')]
+        """
+        return _changes(self._native.changes(since))
+
+    def subscribe(self, since: int | None = None, *, timeout: float | None = None) -> Iterator[Change]:
+        """The changes after a commit, and then each new one as it is committed, by this process or another.
+
+        A database that is open for reading follows its writer. To go on after a restart, keep ``commit`` of the last
+        change of which all others of the same commit were handled too.
+
+        :param since: the commit to begin after; without it, what is committed from now on.
+        :param timeout: the seconds without a change after which it ends; without it, it never does.
+
+        >>> news = db.subscribe(timeout=0)
+        >>> with db.begin() as tx:
+        ...     number = tx.record("Book it.", episode="trip-42", key="t2")
+        >>> [change.details["key"] for change in news if change.what == "added"]
+        ['t2']
+        """
+        return self._follow(self._native.head()[0] if since is None else since, timeout)
+
+    def _follow(self, since: int, timeout: float | None) -> Iterator[Change]:
+        while self._native.wait_for_changes(since, timeout):
+            found = self._native.changes(since)
+            yield from _changes(found)
+            since = found.until
 
     # ---- reading ----
 

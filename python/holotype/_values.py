@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .errors import InputError
 
-__all__ = ["Commit", "Fault", "Head", "ImportReport", "Pointer", "ReembedReport", "Space", "VerifyReport"]
+__all__ = ["Change", "Commit", "Fault", "Head", "ImportReport", "Pointer", "ReembedReport", "Space", "VerifyReport"]
 
 
 class Space(NamedTuple):
@@ -104,6 +104,22 @@ class Commit(NamedTuple):
     """The position of the log after it."""
     time: datetime
     """Its time, in UTC."""
+
+
+class Change(NamedTuple):
+    """One change of a database."""
+
+    commit: int
+    """The number of the commit that made it: the place to go on from."""
+    time: datetime
+    """The time of the commit, in UTC."""
+    what: str
+    """``added``, ``marked``, ``retired``, ``restored``, ``forgotten``, ``linked``, ``unlinked``, ``cited``, ``uncited``,
+    ``claimed``, ``rekeyed``; or, about no item, ``episode``, ``page``, ``set``, ``space``, ``reembedded``, ``receipt``."""
+    item: int | None
+    """The number of the item, which :meth:`Database.get` takes; a link begins at it."""
+    details: dict[str, Any]
+    """What else there is to say, such as ``key`` and ``kind`` of an item that was added, or ``because``."""
 
 
 class Head(NamedTuple):

@@ -17,15 +17,16 @@ already; give long statements a ``timeout``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from . import _database, _snapshot, _transaction
+from . import _database, _native, _snapshot, _transaction
 from ._native import Answer, Citation, Item
-from ._values import Commit, Head, ImportReport, ReembedReport, Space, VerifyReport
-from .errors import TransactionError
+from ._values import Change, Commit, Head, ImportReport, ReembedReport, Space, VerifyReport
+from .errors import Busy, TransactionError
 
 if TYPE_CHECKING:
     import numpy
@@ -37,8 +38,11 @@ __all__ = ["Database", "Snapshot", "Transaction", "create", "open", "open_or_cre
 
 _WAITS_FOR_THE_WRITER = {
     "query", "script", "recall", "replay", "stats", "verify", "checkpoint", "compact", "backup", "import_file",
-    "reembed",
+    "reembed", "wait_for_changes",
 }  # fmt: skip
+
+_SLICE = 1.0
+"""Seconds that a thread waits for changes before it looks whether anybody still does."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -165,9 +169,10 @@ class Transaction(_Reading):
 
     sync: _transaction.Transaction
 
-    def __init__(self, database: Database, durability: str) -> None:
+    def __init__(self, database: Database, durability: str, timeout: float | None) -> None:
         self._database = database
         self._durability = durability
+        self._timeout = timeout
 
     @property
     def committed(self) -> Commit | None:
@@ -260,9 +265,11 @@ class Transaction(_Reading):
         return self.sync.is_open
 
     async def __aenter__(self) -> Transaction:
-        await self._database._take_turn()
+        began = time.monotonic()
+        await self._database._take_turn(self._timeout)
         try:
-            self.sync = await self._call(self._database.sync._begin_shared, self._durability)
+            left = None if self._timeout is None else max(self._timeout - (time.monotonic() - began), 0.0)
+            self.sync = await self._call(self._database.sync._begin_shared, self._durability, left)
         except BaseException:
             self._database._give_turn()
             raise
@@ -287,9 +294,35 @@ class Database(_Reading):
         self._turn = asyncio.Lock()
         self._writer: asyncio.Task[Any] | None = None
 
-    def begin(self, *, durability: str = "sync") -> Transaction:
-        """A transaction, to be entered with ``async with``."""
-        return Transaction(self, durability)
+    def begin(self, *, durability: str = "sync", timeout: float | None = None) -> Transaction:
+        """A transaction, to be entered with ``async with``, which waits for others for ``timeout`` seconds at most."""
+        return Transaction(self, durability, timeout)
+
+    async def changes(self, since: int = 0) -> AsyncIterator[Change]:
+        """As :meth:`holotype.Database.changes`, for ``async for``."""
+        async for change in self._read(await self._call(self.sync._native.changes, since)):
+            yield change
+
+    async def _read(self, changes: _native.Changes) -> AsyncIterator[Change]:
+        while batch := await self._call(changes.next):
+            for change in batch:
+                yield Change(*change)
+
+    async def subscribe(self, since: int | None = None, *, timeout: float | None = None) -> AsyncIterator[Change]:
+        """As :meth:`holotype.Database.subscribe`, for ``async for``; but without ``since`` it begins with the first
+        step of the loop. A task that is cancelled leaves a thread waiting for a second at most."""
+        since = self.sync.head().commit if since is None else since
+        quiet = time.monotonic()
+        while True:
+            left = _SLICE if timeout is None else quiet + timeout - time.monotonic()
+            if await self._call(self.sync._native.wait_for_changes, since, min(max(left, 0.0), _SLICE)):
+                found = await self._call(self.sync._native.changes, since)
+                async for change in self._read(found):
+                    yield change
+                since = found.until
+                quiet = time.monotonic()
+            elif left <= _SLICE and timeout is not None:
+                return
 
     async def _call(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         self._refuse_own_transaction(call)
@@ -302,11 +335,18 @@ class Database(_Reading):
                 hint = "use the transaction, or leave its block first"
                 raise TransactionError(f"this task has a transaction open; {hint}", code="transaction-open", hint=hint)
 
-    async def _take_turn(self) -> None:
+    async def _take_turn(self, timeout: float | None) -> None:
         if self._writer is not None and self._writer is asyncio.current_task():
             hint = "leave its block first"
             raise TransactionError(f"this task has a transaction open; {hint}", code="transaction-open", hint=hint)
-        await self._turn.acquire()
+        try:
+            # A free lock is taken at once, whatever the time; `wait_for` may give up without a look.
+            acquired = self._turn.acquire()
+            await (asyncio.wait_for(acquired, timeout) if self._turn.locked() else acquired)
+        except (TimeoutError, asyncio.TimeoutError):
+            hint = "retry, or wait longer"
+            message = f"another task's transaction is under way and did not end in the given time; {hint}"
+            raise Busy(message, code="busy", hint=hint) from None
         self._writer = asyncio.current_task()
 
     def _give_turn(self) -> None:

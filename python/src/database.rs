@@ -1,8 +1,9 @@
 //! Databases: opening, statements, maintenance, closing.
 
 use crate::answer::outputs;
+use crate::changes::Changes;
 use crate::embedders::embedder;
-use crate::interrupt::{self, Signals};
+use crate::interrupt::{self, LOOK_EVERY, Signals};
 use crate::session::Session;
 use crate::snapshot::{GivenLimits, Slot, Snapshot, Watched, limits_of};
 use crate::transaction::Transaction;
@@ -101,11 +102,16 @@ impl Database {
         sessions.iter().filter_map(Weak::upgrade).any(|session| session.is_of(thread))
     }
 
-    /// Begins a transaction on a thread of its own.
-    pub(crate) fn begin_session(&self, py: Python<'_>, is_shared: bool) -> PyResult<(Holotype, Arc<Session>)> {
+    /// Begins a transaction on a thread of its own, waiting for `timeout` at most.
+    pub(crate) fn begin_session(
+        &self,
+        py: Python<'_>,
+        is_shared: bool,
+        timeout: Option<Duration>,
+    ) -> PyResult<(Holotype, Arc<Session>)> {
         let handle = self.writable(py)?;
-        let owner = (!is_shared).then(|| thread::current().id());
-        let session = Arc::new(Session::begin(py, handle.clone(), owner)?);
+        let user = (!is_shared).then(|| thread::current().id());
+        let session = Arc::new(Session::begin(py, handle.clone(), user, timeout)?);
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|session| session.strong_count() > 0);
         sessions.push(Arc::downgrade(&session));
@@ -134,7 +140,7 @@ impl Database {
         params: Params,
         limits: Limits,
     ) -> PyResult<Vec<holotype::answer::Output>> {
-        let (_, session) = self.begin_session(py, false)?;
+        let (_, session) = self.begin_session(py, false, None)?;
         let cancel = Cancel::new();
         let limits = limits.cancelled_by(&cancel);
         let script = Arc::clone(&prepared);
@@ -196,10 +202,36 @@ impl Database {
         outputs(py, done?)
     }
 
-    /// Begins a transaction. A shared one belongs to no one thread.
-    #[pyo3(signature = (is_shared=false))]
-    fn begin(&self, py: Python<'_>, is_shared: bool) -> PyResult<Transaction> {
-        Transaction::begin(py, self, is_shared)
+    /// Begins a transaction, waiting for a number of seconds at most. A shared one belongs to no one thread.
+    #[pyo3(signature = (is_shared=false, timeout=None))]
+    fn begin(&self, py: Python<'_>, is_shared: bool, timeout: Option<f64>) -> PyResult<Transaction> {
+        let timeout = timeout.map(duration).transpose()?;
+        Transaction::begin(py, self, is_shared, timeout)
+    }
+
+    /// The changes of the commits after `since`.
+    fn changes(&self, py: Python<'_>, since: u64) -> PyResult<Changes> {
+        let handle = self.handle(py)?;
+        interrupt::run(py, None, |_| handle.changes(since)).map(Changes::new)
+    }
+
+    /// Waits until a commit after `since` can be read, for a number of seconds at most; false if there is none by then.
+    #[pyo3(signature = (since, timeout=None))]
+    fn wait_for_changes(&self, py: Python<'_>, since: u64, timeout: Option<f64>) -> PyResult<bool> {
+        let deadline = timeout.map(duration).transpose()?.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            // Another thread may close the database meanwhile.
+            let handle = self.writable(py)?;
+            let left = deadline.map_or(LOOK_EVERY, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if interrupt::run(py, None, |_| handle.wait_for_changes(since, left.min(LOOK_EVERY)))? {
+                return Ok(true);
+            }
+            drop(handle);
+            py.check_signals()?;
+            if left.is_zero() {
+                return Ok(false);
+            }
+        }
     }
 
     /// The newest view.
@@ -457,6 +489,10 @@ fn space(value: &Bound<'_, PyAny>) -> PyResult<Space> {
     let metric = Metric::from_name(&metric).ok_or_else(|| unknown("metric", &metric, "cosine, dot, l2"))?;
     let encoding = Encoding::from_name(&encoding).ok_or_else(|| unknown("encoding", &encoding, "f32, f16, i8"))?;
     Ok(Space::new(model, dim).metric(metric).encoding(encoding))
+}
+
+fn duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(format!("timeout {seconds}: {error}")))
 }
 
 fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {

@@ -20,6 +20,7 @@
 //! 3. Closing a database ends its transactions and snapshots: nothing keeps its files open afterwards.
 
 mod answer;
+mod changes;
 mod columns;
 mod database;
 mod drafts;
@@ -41,6 +42,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::answer::{Answer, Citation, Row};
+    #[pymodule_export]
+    use super::changes::Changes;
     #[pymodule_export]
     use super::database::{Database, open, rebuild, salvage};
     #[pymodule_export]

@@ -1,8 +1,8 @@
 //! A transaction on a thread of its own.
 //!
-//! The engine's transaction borrows its database and stays on the thread that began it. A Python transaction is an
-//! object that any thread may use, asyncio's pool among them. So each has a thread: it begins the transaction and runs
-//! what it is sent, in order, until commit or rollback.
+//! The engine's transaction borrows its database, which no Python object can do. So each has a thread: it begins the
+//! transaction and runs what it is sent, in order, until commit or rollback. Any Python thread may send it something,
+//! those of asyncio's pool among them.
 //!
 //! 1. The thread ends with its transaction, and [`Session::end`] and [`Session::commit`] wait for that, so nothing of a
 //!    session holds the database afterwards.
@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
+use std::time::Duration;
 
 /// Work for the thread of the transaction.
 type Job = Box<dyn FnOnce(&mut Transaction<'_>) + Send>;
@@ -26,8 +27,8 @@ enum Request {
 /// An open transaction, or one that has ended.
 pub(crate) struct Session {
     running: Mutex<Option<Running>>,
-    /// The Python thread that began it, which cannot wait for the writer meanwhile; `None` if no one thread did.
-    owner: Option<ThreadId>,
+    /// The Python thread that used it last, which cannot wait for the writer meanwhile; `None` if it is of no thread.
+    user: Option<Mutex<ThreadId>>,
 }
 
 struct Running {
@@ -36,16 +37,24 @@ struct Running {
 }
 
 impl Session {
-    /// Begins a transaction and waits until the writer before it has ended.
-    pub(crate) fn begin(py: Python<'_>, database: Holotype, owner: Option<ThreadId>) -> PyResult<Session> {
+    /// Begins a transaction and waits until the writer before it has ended, or for a time.
+    pub(crate) fn begin(
+        py: Python<'_>,
+        database: Holotype,
+        user: Option<ThreadId>,
+        timeout: Option<Duration>,
+    ) -> PyResult<Session> {
         let (begun, is_begun) = sync_channel(1);
         let (requests, to_do) = channel();
         let thread = thread::Builder::new()
             .name("holotype-writer".to_owned())
-            .spawn(move || serve(database, &begun, &to_do))
+            .spawn(move || serve(database, timeout, &begun, &to_do))
             .map_err(|error| errors::raise(py, &Error::File { path: "/".into(), source: error }, None))?;
         match interrupt::wait(py, is_begun, None)? {
-            Some(Ok(())) => Ok(Session { running: Mutex::new(Some(Running { requests, thread })), owner }),
+            Some(Ok(())) => {
+                let running = Mutex::new(Some(Running { requests, thread }));
+                Ok(Session { running, user: user.map(Mutex::new) })
+            }
             Some(Err(error)) => Err(errors::raise(py, &error, None)),
             None => Err(ended(py)),
         }
@@ -59,6 +68,9 @@ impl Session {
         cancel: Option<&Cancel>,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
+        if let Some(user) = &self.user {
+            *user.lock().unwrap_or_else(PoisonError::into_inner) = thread::current().id();
+        }
         let (done, is_done) = sync_channel(1);
         // If nobody waits any more, there is nobody to tell.
         let job: Job = Box::new(move |transaction| drop(done.send(work(transaction))));
@@ -98,9 +110,10 @@ impl Session {
         self.running().is_some()
     }
 
-    /// True if the transaction is open and this thread began it.
+    /// True if the transaction is open and this thread used it last.
     pub(crate) fn is_of(&self, thread: ThreadId) -> bool {
-        self.owner == Some(thread) && self.is_open()
+        let user = self.user.as_ref().map(|user| *user.lock().unwrap_or_else(PoisonError::into_inner));
+        user == Some(thread) && self.is_open()
     }
 
     fn running(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
@@ -120,8 +133,9 @@ fn ended(py: Python<'_>) -> PyErr {
 }
 
 /// The life of a transaction, on its thread.
-fn serve(database: Holotype, begun: &SyncSender<Result<()>>, to_do: &Receiver<Request>) {
-    let mut transaction = match database.begin() {
+fn serve(database: Holotype, timeout: Option<Duration>, begun: &SyncSender<Result<()>>, to_do: &Receiver<Request>) {
+    let began = timeout.map_or_else(|| database.begin(), |timeout| database.begin_timeout(timeout));
+    let mut transaction = match began {
         Ok(transaction) => transaction,
         Err(error) => {
             let _ = begun.send(Err(error));

@@ -12,6 +12,7 @@ use holotype::{Cancel, Durability, Edge, EpisodeChange, Error, Forget, Mark, Pre
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A write transaction.
 #[pyclass(frozen, module = "holotype._native")]
@@ -238,9 +239,14 @@ impl Transaction {
 }
 
 impl Transaction {
-    /// Begins a transaction of `thread`, or of no one thread.
-    pub(crate) fn begin(py: Python<'_>, database: &database::Database, is_shared: bool) -> PyResult<Transaction> {
-        let (handle, session) = database.begin_session(py, is_shared)?;
+    /// Begins a transaction of this thread, or of no one thread, waiting for `timeout` at most.
+    pub(crate) fn begin(
+        py: Python<'_>,
+        database: &database::Database,
+        is_shared: bool,
+        timeout: Option<Duration>,
+    ) -> PyResult<Transaction> {
+        let (handle, session) = database.begin_session(py, is_shared, timeout)?;
         let space = py.detach(|| handle.snapshot().space()).map_err(|error| errors::raise(py, &error, None))?;
         let embedder = space
             .and_then(|space| HashingEmbedder::from_name(&space.model).filter(|embedder| embedder.dim() == space.dim));

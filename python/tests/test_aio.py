@@ -49,6 +49,56 @@ def test_a_task_cannot_wait_for_itself(path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_transaction_is_waited_for_as_long_as_one_likes(path: Path) -> None:
+    async def main() -> None:
+        async with await aio.create(path) as db:
+            begun, done = asyncio.Event(), asyncio.Event()
+
+            async def write() -> None:
+                async with db.begin(timeout=0) as tx:
+                    await tx.record("one", episode="e", key="t1")
+                    begun.set()
+                    await done.wait()
+
+            writer = asyncio.create_task(write())
+            await begun.wait()
+            for seconds in (0, 0.01):
+                with pytest.raises(errors.Busy) as busy:
+                    async with db.begin(timeout=seconds):
+                        pass
+                assert busy.value.code == "busy" and busy.value.hint == "retry, or wait longer"
+            done.set()
+            async with db.begin(timeout=60) as tx:
+                assert await tx.get("t1") is not None
+            await writer
+
+    asyncio.run(main())
+
+
+def test_a_subscriber_sees_each_commit_of_others(path: Path) -> None:
+    async def main() -> list[str]:
+        async with await aio.create(path) as db:
+            seen: list[str] = []
+
+            async def follow() -> None:
+                async for change in db.subscribe(0):
+                    if change.what == "added":
+                        seen.append(change.details["key"])
+                        if len(seen) == 3:
+                            return
+
+            following = asyncio.create_task(follow())
+            for key in ("a", "b", "c"):
+                async with db.begin() as tx:
+                    await tx.record(f"turn {key}", episode="e", key=key)
+            await following
+            assert [change.item async for change in db.changes() if change.what == "added"] == [0, 1, 2]
+            assert [change async for change in db.subscribe(timeout=0)] == []
+            return seen
+
+    assert asyncio.run(main()) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("name", ["Database", "Snapshot", "Transaction"])
 def test_every_call_has_its_mirror(name: str) -> None:
     names = {call for call in dir(getattr(holotype, name)) if not call.startswith("_")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,8 +27,16 @@ def fill(path: Path, count: int) -> None:
                 tx.record_many({"text": f"{n} {text}", "episode": "e"} for n in range(start, min(start + 5_000, count)))
 
 
-def test_other_threads_run_during_a_statement(path: Path) -> None:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of 20,000 turns, to be copied."""
+    path = tmp_path_factory.mktemp("filled") / "memory.holo"
     fill(path, 20_000)
+    return path
+
+
+def test_other_threads_run_during_a_statement(filled: Path) -> None:
+    path = filled
     with holotype.open(path) as db:
         done = threading.Event()
         counted = 0
@@ -89,6 +98,8 @@ INTERRUPTED = """
         print("ready", flush=True)
         if statement == "begin":
             db.begin()
+        elif statement == "subscribe":
+            next(db.subscribe())
         elif statement == "record_columns":
             with db.begin() as tx:
                 while True:
@@ -117,10 +128,11 @@ INTERRUPTED = """
         "verify",
         "begin",
         "record_columns",
+        "subscribe",
     ],
 )
-def test_ctrl_c_ends_a_call_and_leaves_the_database_sound(path: Path, statement: str) -> None:
-    fill(path, 20_000)
+def test_ctrl_c_ends_a_call_and_leaves_the_database_sound(filled: Path, path: Path, statement: str) -> None:
+    shutil.copytree(filled, path)
     process = run(INTERRUPTED, str(path), statement)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)

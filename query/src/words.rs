@@ -534,6 +534,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "relax",
     "remember",
     "replay",
+    "retract",
     "return",
     "return_score",
     "rounds",

@@ -35,11 +35,12 @@ use crate::core::checkpointer::Checkpointer;
 use crate::core::files::Files;
 use crate::core::known_damage::KnownDamage;
 use crate::core::merger::Merger;
+use crate::core::open_transactions::WritingThread;
 use crate::core::quarantined::Quarantined;
 use crate::core::throttle::WriteThrottle;
 use crate::core::turns::Turns;
 use crate::core::witness::Witness;
-use crate::core::writer_lock::WriterLock;
+use crate::core::writer_lock::{WriterGuard, WriterLock};
 use crate::options::{Durability, Options};
 use crate::state::State;
 use crate::state::pages::OpenPage;
@@ -53,7 +54,8 @@ use holotype_storage::lock::Lock;
 use holotype_storage::log::{Draft, Head, Log, Lsn};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 /// The work of opening to bring the database up to date.
 #[derive(Debug, Clone, Default)]
@@ -98,6 +100,7 @@ pub(crate) struct Core {
     /// while it changes derived files.
     pub(crate) catalog: ArcSwapOption<Catalog>,
     writer: WriterLock<Writer>,
+    writing: WritingThread,
     pub(crate) published: ArcSwap<State>,
     /// Wakes threads that wait for a newer published state.
     pub(crate) changed: Changed,
@@ -197,6 +200,7 @@ impl Core {
             log,
             catalog: ArcSwapOption::new(catalog.map(Arc::new)),
             writer: WriterLock::new(writer),
+            writing: WritingThread::default(),
             published: ArcSwap::new(state),
             changed: Changed::default(),
             report,
@@ -250,12 +254,20 @@ impl Core {
     }
 
     /// Waits for the writer's lock.
-    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Writer> {
+    pub(crate) fn lock_writer(&self) -> WriterGuard<'_, Writer> {
         self.writer.lock()
     }
 
+    /// Waits for the writer's lock, at most until `deadline`.
+    ///
+    /// # Errors
+    /// [`Error::WriterBusy`].
+    pub(crate) fn lock_writer_until(&self, deadline: Option<Instant>) -> Result<WriterGuard<'_, Writer>> {
+        self.writer.lock_until(deadline).ok_or(Error::WriterBusy)
+    }
+
     /// The writer's lock, unless another thread has it.
-    pub(crate) fn try_lock_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+    pub(crate) fn try_lock_writer(&self) -> Option<WriterGuard<'_, Writer>> {
         self.writer.try_acquire()
     }
 
@@ -263,7 +275,7 @@ impl Core {
     /// checkpoint is due.
     pub(crate) fn appended(
         self: &Arc<Self>,
-        mut writer: MutexGuard<'_, Writer>,
+        mut writer: WriterGuard<'_, Writer>,
         state: Arc<State>,
         end: Lsn,
         durability: Durability,

@@ -92,21 +92,22 @@ impl Core {
     /// Uses the turn: takes it, or joins those of this handle that have it. `None` for an exclusive handle.
     ///
     /// # Errors
-    /// [`holotype_storage::Error::TurnHeld`] after `write_timeout`; errors of the file system.
-    pub(crate) fn enter_turn(&self) -> Result<Option<TurnGuard<'_>>> {
-        self.use_turn(false)
+    /// [`holotype_storage::Error::TurnHeld`] at the deadline, or after `write_timeout` without one; errors of the file
+    /// system.
+    pub(crate) fn enter_turn(&self, deadline: Option<Instant>) -> Result<Option<TurnGuard<'_>>> {
+        self.use_turn(false, deadline)
     }
 
     /// The same for an operation of several transactions: until it ends, whatever this handle does joins it.
     pub(crate) fn pin_turn(&self) -> Result<Option<TurnGuard<'_>>> {
-        self.use_turn(true)
+        self.use_turn(true, None)
     }
 
-    fn use_turn(&self, pinned: bool) -> Result<Option<TurnGuard<'_>>> {
+    fn use_turn(&self, pinned: bool, deadline: Option<Instant>) -> Result<Option<TurnGuard<'_>>> {
         if !self.options.takes_turns() {
             return Ok(None);
         }
-        let deadline = Instant::now() + self.options.write_timeout;
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.options.write_timeout);
         let mut state = self.turns.state();
         loop {
             if state.users > 0 && self.may_join(&state)? {
@@ -115,7 +116,7 @@ impl Core {
             if state.users == 0 && !state.taking {
                 state.taking = true;
                 drop(state);
-                let taken = self.lock.take_turn(self.options.write_timeout);
+                let taken = self.lock.take_turn(deadline.saturating_duration_since(Instant::now()));
                 state = self.turns.state();
                 state.taking = false;
                 self.turns.changed.notify_all();

@@ -9,11 +9,15 @@
 //! 2. A thread that finds the lock free may barge past the queue, because the head may have been descheduled for
 //!    longer than a commit takes. At most [`MAX_BARGES`] threads do so in a row, which bounds the wait of the head.
 //! 3. Spinning threads sleep if a holder takes long.
+//! 4. The lock is a slot that its holder empties: the guard owns the data meanwhile, so it may move to another thread.
+//! 5. A thread whose patience ends leaves the queue, and hands on the place it had there.
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
+use std::time::Instant;
 
 /// Attempts of a spinning thread before it sleeps.
 const SPINS: u32 = 1_000;
@@ -26,7 +30,22 @@ pub(crate) struct WriterLock<T> {
     queue: Mutex<Queue>,
     /// Barges since the head last held the lock. Only the lock's holder writes it.
     barges: AtomicU32,
-    writer: Mutex<T>,
+    slot: Mutex<Slot<T>>,
+    /// Wakes those that sleep until the data is back.
+    returned: Condvar,
+}
+
+/// The data while nobody holds the lock.
+struct Slot<T> {
+    data: Option<Box<T>>,
+    sleepers: u32,
+}
+
+/// The data, until this is dropped. It may be sent to another thread.
+pub(crate) struct WriterGuard<'l, T> {
+    lock: &'l WriterLock<T>,
+    /// Empty only while the guard is dropped.
+    data: Option<Box<T>>,
 }
 
 #[derive(Default)]
@@ -55,16 +74,21 @@ impl Waiter {
         self.thread.unpark();
     }
 
-    fn wait_until_head(&self) {
+    /// Returns false if the deadline comes first.
+    fn wait_until_head(&self, deadline: Option<Instant>) -> bool {
         let mut spins = 0;
         loop {
             match self.rank.load(Ordering::Acquire) {
-                HEAD => return,
+                HEAD => return true,
+                _ if is_past(deadline) => return false,
                 SECOND if spins < SPINS => {
                     spins += 1;
                     std::thread::yield_now();
                 }
-                _ => std::thread::park(),
+                _ => match deadline {
+                    None => std::thread::park(),
+                    Some(deadline) => std::thread::park_timeout(deadline.saturating_duration_since(Instant::now())),
+                },
             }
         }
     }
@@ -72,22 +96,37 @@ impl Waiter {
 
 impl<T> WriterLock<T> {
     pub(crate) fn new(writer: T) -> Self {
-        WriterLock { queue: Mutex::default(), barges: AtomicU32::new(0), writer: Mutex::new(writer) }
+        let slot = Mutex::new(Slot { data: Some(Box::new(writer)), sleepers: 0 });
+        WriterLock { queue: Mutex::default(), barges: AtomicU32::new(0), slot, returned: Condvar::new() }
     }
 
     /// Waits for the lock. After a panic of another thread the writer's data is as it was at its last append.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        if let Some(writer) = self.try_barge() {
-            return writer;
+    pub(crate) fn lock(&self) -> WriterGuard<'_, T> {
+        loop {
+            // Without a deadline there is always a guard in the end.
+            if let Some(writer) = self.lock_until(None) {
+                return writer;
+            }
         }
-        self.wait_for_head();
-        let writer = self.acquire();
-        self.barges.store(0, Ordering::Relaxed);
+    }
+
+    /// Waits for the lock, at most until `deadline`; one that is past tries once.
+    pub(crate) fn lock_until(&self, deadline: Option<Instant>) -> Option<WriterGuard<'_, T>> {
+        if let Some(writer) = self.try_barge() {
+            return Some(writer);
+        }
+        if is_past(deadline) || !self.wait_for_head(deadline) {
+            return None;
+        }
+        let writer = self.acquire(deadline);
+        if writer.is_some() {
+            self.barges.store(0, Ordering::Relaxed);
+        }
         self.wake_next();
         writer
     }
 
-    fn try_barge(&self) -> Option<MutexGuard<'_, T>> {
+    fn try_barge(&self) -> Option<WriterGuard<'_, T>> {
         if self.barges.load(Ordering::Relaxed) >= MAX_BARGES {
             return None;
         }
@@ -96,40 +135,77 @@ impl<T> WriterLock<T> {
         Some(writer)
     }
 
-    fn wait_for_head(&self) {
+    /// Waits until this thread is the head of the queue; false if the deadline comes first.
+    fn wait_for_head(&self, deadline: Option<Instant>) -> bool {
         let mut queue = self.queue();
         if !queue.has_head {
             queue.has_head = true;
-            return;
+            return true;
         }
         let rank = if queue.waiters.is_empty() { SECOND } else { QUEUED };
         let waiter = Arc::new(Waiter { thread: std::thread::current(), rank: AtomicU8::new(rank) });
         queue.waiters.push_back(Arc::clone(&waiter));
         drop(queue);
-        waiter.wait_until_head();
+        if !waiter.wait_until_head(deadline) {
+            self.leave_queue(&waiter);
+            return false;
+        }
+        self.promote_second();
+        true
+    }
+
+    fn leave_queue(&self, waiter: &Arc<Waiter>) {
+        let mut queue = self.queue();
+        match queue.waiters.iter().position(|other| Arc::ptr_eq(other, waiter)) {
+            Some(at) => drop(queue.waiters.remove(at)),
+            // It has become the head in this moment.
+            None => {
+                drop(queue);
+                return self.wake_next();
+            }
+        }
+        drop(queue);
+        self.promote_second();
+    }
+
+    fn promote_second(&self) {
         let second = self.queue().waiters.front().map(Arc::clone);
-        if let Some(second) = second {
+        if let Some(second) = second.filter(|second| second.rank.load(Ordering::Relaxed) == QUEUED) {
             second.promote(SECOND);
         }
     }
 
-    fn acquire(&self) -> MutexGuard<'_, T> {
+    fn acquire(&self, deadline: Option<Instant>) -> Option<WriterGuard<'_, T>> {
         for _ in 0..SPINS {
             if let Some(writer) = self.try_acquire() {
-                return writer;
+                return Some(writer);
             }
             std::thread::yield_now();
         }
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut slot = self.slot();
+        loop {
+            if let Some(data) = slot.data.take() {
+                return Some(WriterGuard { lock: self, data: Some(data) });
+            }
+            if is_past(deadline) {
+                return None;
+            }
+            slot.sleepers += 1;
+            slot = match deadline {
+                None => self.returned.wait(slot).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    self.returned.wait_timeout(slot, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            slot.sleepers -= 1;
+        }
     }
 
     /// Takes the lock if nobody has it, past the queue.
-    pub(crate) fn try_acquire(&self) -> Option<MutexGuard<'_, T>> {
-        match self.writer.try_lock() {
-            Ok(writer) => Some(writer),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    pub(crate) fn try_acquire(&self) -> Option<WriterGuard<'_, T>> {
+        let data = self.slot().data.take()?;
+        Some(WriterGuard { lock: self, data: Some(data) })
     }
 
     fn wake_next(&self) {
@@ -145,6 +221,41 @@ impl<T> WriterLock<T> {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn slot(&self) -> MutexGuard<'_, Slot<T>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Deref for WriterGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.data.as_deref().expect("the guard has the data until it is dropped")
+    }
+}
+
+impl<T> DerefMut for WriterGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.data.as_deref_mut().expect("the guard has the data until it is dropped")
+    }
+}
+
+impl<T> Drop for WriterGuard<'_, T> {
+    fn drop(&mut self) {
+        let mut slot = self.lock.slot();
+        slot.data = self.data.take();
+        let is_awaited = slot.sleepers > 0;
+        drop(slot);
+        // Waking is a system call, so it is left out while nobody sleeps.
+        if is_awaited {
+            self.lock.returned.notify_one();
+        }
+    }
+}
+
+fn is_past(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
 #[cfg(test)]
@@ -198,6 +309,48 @@ mod tests {
             drop(held);
         });
         assert_eq!(*lock.lock(), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn one_whose_patience_ends_leaves_the_queue_to_those_behind_it() {
+        let lock = &WriterLock::new(Vec::new());
+        thread::scope(|scope| {
+            let held = lock.lock();
+            // The head, one behind it, and the last of three do not wait for ever.
+            let mut impatient = Vec::new();
+            for number in 0..6 {
+                let until = Instant::now() + std::time::Duration::from_millis(20);
+                let deadline = [0, 1, 5].contains(&number).then_some(until);
+                let push = move || lock.lock_until(deadline).map(|mut writer| writer.push(number));
+                let waiting = scope.spawn(push);
+                if deadline.is_some() {
+                    impatient.push(waiting);
+                }
+                if number == 1 {
+                    assert!(impatient.drain(..).all(|waiting| waiting.join().unwrap().is_none()));
+                    assert!(!lock.queue().has_head);
+                } else if number > 1 {
+                    lock.wait_for_queue((number - 1).min(3));
+                }
+            }
+            assert!(impatient.into_iter().all(|waiting| waiting.join().unwrap().is_none()));
+            drop(held);
+        });
+        assert_eq!(*lock.lock(), [2, 3, 4]);
+        assert!(lock.lock_until(Some(Instant::now())).is_some(), "a free lock needs no patience");
+    }
+
+    #[test]
+    fn another_thread_may_end_what_one_began() {
+        let lock = &WriterLock::new(1);
+        let held = lock.lock();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut held = held;
+                *held += 1;
+            });
+            assert_eq!(*lock.lock(), 2);
+        });
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! 4. A failure leaves the note of what is to be caught up with, so the next transaction tries again.
 
 use crate::core::turns::{Since, TurnGuard};
+use crate::core::writer_lock::WriterGuard;
 use crate::core::{Core, Writer};
 use crate::derive::merge;
 use crate::derive::open::{MANIFEST_ATTEMPTS, is_superseded_file, open_checkpoint};
@@ -23,8 +24,9 @@ use crate::{Error, Result};
 use holotype_storage::catalog::Applied;
 use holotype_storage::codec;
 use holotype_storage::log::{Head, Log, Lsn, Transaction, Until};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
 
 /// A state with the number of log records that its checkpoint lacks.
 pub(crate) struct Newest {
@@ -39,9 +41,20 @@ impl Core {
     ///
     /// # Errors
     /// As [`Core::enter_turn`]; [`Error::Poisoned`]; when the log or derived files cannot be read.
-    pub(crate) fn lock_newest(self: &Arc<Self>) -> Result<(Option<TurnGuard<'_>>, MutexGuard<'_, Writer>)> {
-        let turn = self.enter_turn()?;
-        let mut writer = self.lock_writer();
+    pub(crate) fn lock_newest(self: &Arc<Self>) -> Result<(Option<TurnGuard<'_>>, WriterGuard<'_, Writer>)> {
+        self.lock_newest_until(None)
+    }
+
+    /// The same, waiting for turn and lock until `deadline` at most.
+    ///
+    /// # Errors
+    /// As [`Core::lock_newest`]; [`Error::WriterBusy`].
+    pub(crate) fn lock_newest_until(
+        self: &Arc<Self>,
+        deadline: Option<Instant>,
+    ) -> Result<(Option<TurnGuard<'_>>, WriterGuard<'_, Writer>)> {
+        let turn = self.enter_turn(deadline)?;
+        let mut writer = self.lock_writer_until(deadline)?;
         if let Some(detail) = &writer.poisoned {
             return Err(Error::Poisoned { detail: detail.clone() });
         }

@@ -30,6 +30,7 @@ use crate::core::handle::Holotype;
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Status};
 use crate::model::space::Space;
+use crate::model::time::{Timestamp, timestamp};
 use crate::read::snapshot::Snapshot;
 use crate::records::record::{self, EffectiveRecord, Record, bad_byte};
 use crate::write::receipt;
@@ -52,6 +53,13 @@ pub struct CommittedChange {
     pub time: i64,
     /// The change.
     pub what: Change,
+}
+
+impl CommittedChange {
+    /// Its clock as a [`Timestamp`]; `None` only for a log whose clock no [`Timestamp`] can show.
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        timestamp(self.time)
+    }
 }
 
 /// One change of a database. Keys are those of the snapshot that the changes were read from.

@@ -16,6 +16,7 @@
 
 use crate::core::handle::Holotype;
 use crate::core::turns::TurnGuard;
+use crate::core::writer_lock::WriterGuard;
 use crate::core::{Core, Writer};
 use crate::model::embed::{self, Embedder};
 use crate::model::item::ItemId;
@@ -29,7 +30,7 @@ use crate::state::embedder::canonical;
 use crate::state::pages::is_event;
 use crate::write::transaction::Transaction;
 use crate::{Error, Result};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// How to make vectors anew.
 #[derive(Debug, Clone)]
@@ -204,7 +205,7 @@ impl Core {
     /// cannot be written, the state is published from memory and the next opening rebuilds the files.
     pub(crate) fn complete_reembed(
         self: &Arc<Self>,
-        mut writer: MutexGuard<'_, Writer>,
+        mut writer: WriterGuard<'_, Writer>,
         mut state: State,
         turn: Option<TurnGuard<'_>>,
     ) -> Result<()> {

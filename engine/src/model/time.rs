@@ -5,6 +5,49 @@ use holotype_query::time::{format_rfc3339, parse_rfc3339};
 use std::fmt::Debug;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use jiff::Timestamp;
+
+/// A moment as the calls of this crate take it: a [`Timestamp`], a [`SystemTime`], or microseconds since the epoch. The
+/// database keeps the microsecond in which it lies.
+///
+/// ```
+/// use holotype::NewTrace;
+/// use holotype::time::{Moment, Timestamp};
+///
+/// let at: Timestamp = "2026-01-05T10:00:00Z".parse().unwrap();
+/// assert_eq!(at.micros(), 1_767_607_200_000_000);
+/// let trace = NewTrace::turn("e", "hello").time(at);
+/// ```
+pub trait Moment {
+    /// Microseconds since the epoch, UTC.
+    fn micros(self) -> i64;
+}
+
+impl Moment for i64 {
+    fn micros(self) -> i64 {
+        self
+    }
+}
+
+impl Moment for Timestamp {
+    fn micros(self) -> i64 {
+        self.as_microsecond()
+    }
+}
+
+/// One that is further away than any [`Timestamp`] is the first or the last of them.
+impl Moment for SystemTime {
+    fn micros(self) -> i64 {
+        let nearest = if self < UNIX_EPOCH { Timestamp::MIN } else { Timestamp::MAX };
+        Timestamp::try_from(self).unwrap_or(nearest).as_microsecond()
+    }
+}
+
+/// The [`Timestamp`] of microseconds since the epoch; `None` outside the years that it has, -9999 to 9999.
+pub fn timestamp(micros: i64) -> Option<Timestamp> {
+    Timestamp::from_microsecond(micros).ok()
+}
+
 /// A source of time. A database reads nothing else from its environment.
 pub trait Clock: Debug + Send + Sync {
     /// Microseconds since the epoch, UTC.

@@ -2,7 +2,7 @@
 
 use crate::model::item::{ItemId, Kind, Layer, Source, Status, Support};
 use crate::model::pointer::Verdict;
-use crate::model::time;
+use crate::model::time::{self, Timestamp};
 use crate::read::cell::{Cell, round};
 use crate::read::cite::Cite;
 pub use crate::read::escalation::{Command, Escalation, Hits, PageHit, Round, Routing};
@@ -262,6 +262,11 @@ fn number(value: f32) -> Value {
 pub const ROW_COLUMNS: &[&str] = holotype_query::attributes::RECALL_COLUMNS;
 
 impl Row {
+    /// The time, if it has one that a [`Timestamp`] can have.
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        self.time.and_then(time::timestamp)
+    }
+
     /// The row as JSON: every column, or those asked for. Absent values are left out.
     pub fn to_json(&self, returns: Option<&[String]>) -> Value {
         let mut all = Map::new();

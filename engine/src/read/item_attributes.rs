@@ -6,6 +6,7 @@
 
 use crate::Result;
 use crate::model::item::{Attributes, Inherited, ItemId, Kind, Layer, Origin, Source, Status, Support};
+use crate::model::time::{Timestamp, timestamp};
 use crate::state::State;
 
 /// The state of one item at a snapshot. `None` is absent, as in the memory model.
@@ -74,6 +75,11 @@ pub struct ItemAttributes {
 }
 
 impl ItemAttributes {
+    /// The time, if it has one that a [`Timestamp`] can have.
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        self.time.and_then(timestamp)
+    }
+
     /// The attributes of an item with their names.
     pub(crate) fn new(state: &State, id: ItemId) -> Result<Self> {
         let stored = &state.attributes(id)?;

@@ -6,6 +6,7 @@ use crate::model::edge::Edge;
 use crate::model::item::{Attributes, ItemId, Layer};
 use crate::model::pointer::{Verdict, hex};
 use crate::model::space::Space;
+use crate::model::time::Moment;
 use crate::read::answer::Citation;
 use crate::read::controller::HopController;
 use crate::read::item_attributes::ItemAttributes;
@@ -188,9 +189,10 @@ impl Snapshot {
         Snapshot { state, read: None, near: None, ..self.clone() }
     }
 
-    /// The view after the last commit stamped at or before a time.
-    pub fn as_of_time(&self, micros: i64) -> Result<Snapshot> {
-        self.as_of(self.state.commit_at(micros)?)
+    /// The view after the last commit stamped at or before a time: a [`Timestamp`](crate::Timestamp), or microseconds
+    /// since the epoch.
+    pub fn as_of_time(&self, at: impl Moment) -> Result<Snapshot> {
+        self.as_of(self.state.commit_at(at.micros())?)
     }
 
     /// The view that a clause `as of` names; this one without a clause.

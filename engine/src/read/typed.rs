@@ -2,6 +2,7 @@
 //!
 //! A column of type `T` must be present in every row; one of type `Option<T>` may be absent.
 
+use crate::model::time::{Timestamp, timestamp};
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::{Error, Result};
@@ -135,6 +136,18 @@ impl FromCell for SystemTime {
         match cell? {
             Cell::Time(micros) if *micros >= 0 => UNIX_EPOCH.checked_add(Duration::from_micros(micros.unsigned_abs())),
             Cell::Time(micros) => UNIX_EPOCH.checked_sub(Duration::from_micros(micros.unsigned_abs())),
+            _ => None,
+        }
+    }
+}
+
+/// A time; other cells have none.
+impl FromCell for Timestamp {
+    const EXPECTED: &'static str = SystemTime::EXPECTED;
+
+    fn from_cell(cell: Option<&Cell>) -> Option<Self> {
+        match cell? {
+            Cell::Time(micros) => timestamp(*micros),
             _ => None,
         }
     }

@@ -5,6 +5,7 @@
 use super::condition::{Condition, Flaw, literal, name_of};
 use super::stage::{Stage, Weights};
 use super::{Roles, run, run_with_roles};
+use crate::model::time::Moment;
 use crate::read::answer::Answer;
 use crate::read::snapshot::Snapshot;
 use crate::read::typed::FromCells;
@@ -194,9 +195,9 @@ impl RecallBuilder<'_> {
         self
     }
 
-    /// Sets the reader's time in microseconds since the epoch.
-    pub fn at_time(mut self, micros: i64) -> Self {
-        self.reader().time = Some(literal(Time { micros }));
+    /// Sets the reader's time: a [`Timestamp`](crate::Timestamp), or microseconds since the epoch.
+    pub fn at_time(mut self, at: impl Moment) -> Self {
+        self.reader().time = Some(literal(Time { micros: at.micros() }));
         self
     }
 
@@ -216,9 +217,10 @@ impl RecallBuilder<'_> {
         self
     }
 
-    /// Reads the state after the last commit stamped at or before a time, in microseconds since the epoch.
-    pub fn as_of_time(mut self, micros: i64) -> Self {
-        self.clauses.as_of = Some(AsOf::Time(literal(Time { micros })).into());
+    /// Reads the state after the last commit stamped at or before a time: a [`Timestamp`](crate::Timestamp), or
+    /// microseconds since the epoch.
+    pub fn as_of_time(mut self, at: impl Moment) -> Self {
+        self.clauses.as_of = Some(AsOf::Time(literal(Time { micros: at.micros() })).into());
         self
     }
 

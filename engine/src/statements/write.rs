@@ -13,7 +13,7 @@ use crate::write::transaction::{EpisodeChange, Mark, Transaction};
 use crate::{Error, Result};
 use holotype_query::ast::{
     self, Assignment, ClaimAssignment, EpisodeStatement, Excerpt, Link, MarkStatement, Marking, Record, Ref, Remember,
-    Set, Statement,
+    Retract, Set, Statement, Update,
 };
 use holotype_query::{Arg, AttributeId, ItemRef, Passage, Spanned, Value};
 
@@ -22,6 +22,8 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
     let table = match statement {
         Statement::Record(record) => run_record(transaction, record),
         Statement::Remember(remember) => run_remember(transaction, remember),
+        Statement::Update(update) => run_update(transaction, update),
+        Statement::Retract(retract) => run_retract(transaction, retract),
         Statement::Mark(mark) => run_mark(transaction, mark),
         Statement::Link(link) => run_link(transaction, link),
         Statement::Episode(episode) => run_episode(transaction, episode),
@@ -102,10 +104,18 @@ fn run_remember(transaction: &mut Transaction<'_>, remember: &Remember) -> Resul
     if let Some(episode) = &remember.episode {
         recall = recall.episode(episode.node.bound().clone());
     }
-    for assignment in &remember.with {
+    let recall = assigned(recall, &remember.with, "remember")?;
+    let id = transaction.remember(recall)?;
+    claims(transaction, id, &remember.claims)?;
+    written(transaction, "remember", id)
+}
+
+/// A recall or a theme with the values of a `with`.
+fn assigned(mut recall: NewRecall, with: &[Assignment], verb: &str) -> Result<NewRecall> {
+    for assignment in with {
         let (name, value) = named(assignment);
         recall = match assignment.name.node.attribute() {
-            Some(AttributeId::Key) => recall.key(text(&name, value)?),
+            Some(AttributeId::Key) if verb == "remember" => recall.key(text(&name, value)?),
             Some(AttributeId::Source) => recall.source(text(&name, value)?.parse::<Source>()?),
             Some(AttributeId::Step) => recall.step(whole(&name, value)?),
             Some(AttributeId::Time) => recall.time(instant(&name, value)?),
@@ -116,12 +126,37 @@ fn run_remember(transaction: &mut Transaction<'_>, remember: &Remember) -> Resul
                 recall.return_score(u8::try_from(whole(&name, value)?).unwrap_or(u8::MAX))
             }
             Some(AttributeId::Origin) => recall.origin(text(&name, value)?.parse::<Origin>()?),
-            _ => return Err(unknown(&name, "remember")),
+            _ => return Err(unknown(&name, verb)),
         };
     }
-    let id = transaction.remember(recall)?;
-    claims(transaction, id, &remember.claims)?;
-    written(transaction, "remember", id)
+    Ok(recall)
+}
+
+fn run_update(transaction: &mut Transaction<'_>, update: &Update) -> Result<Table> {
+    let names = transaction.names()?;
+    let old = names.resolve_item(update.item.node.bound())?;
+    let (key, kind) = (names.key_of(old)?, transaction.attributes(old)?.kind);
+    let passage = update.text.node.bound();
+    let mut recall = assigned(NewRecall::new(kind, passage.text.clone()), &update.with, "update")?;
+    recall.vector = vector(transaction, passage)?;
+    for from in &update.from {
+        recall = recall.from(pointer(&from.node)?);
+    }
+    let id = transaction.update(&key, recall)?;
+    claims(transaction, id, &update.claims)?;
+    written(transaction, "update", id)
+}
+
+fn run_retract(transaction: &mut Transaction<'_>, retract: &Retract) -> Result<Table> {
+    let names = transaction.names()?;
+    let mut count = 0;
+    for target in &retract.targets {
+        for id in roots(&names, &target.node)? {
+            transaction.mark(id, Mark::Inactive, Some(retract.because.node.bound().clone()))?;
+            count += 1;
+        }
+    }
+    Ok(single("retract", &["retracted"], vec![Some(Cell::count(count))]))
 }
 
 fn claims(transaction: &mut Transaction<'_>, id: ItemId, claims: &[ClaimAssignment]) -> Result<()> {

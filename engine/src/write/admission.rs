@@ -6,11 +6,12 @@
 //! that their number grows no more; beyond, it falls.
 
 use crate::core::throttle::{ITEM_BYTES, LimitUse, ROW_BYTES};
+use crate::core::writer_lock::WriterGuard;
 use crate::core::{Core, Writer};
 use crate::derive::{checkpoint, merge};
 use crate::state::layers::LayerVectors;
 use crate::{Error, Result};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The share of a limit, in thousandths, from which writers are delayed.
@@ -54,13 +55,14 @@ impl Core {
         ]
     }
 
-    /// Waits until the limits admit a transaction; returns the writer's lock.
-    pub(crate) fn admit(self: &Arc<Self>) -> Result<MutexGuard<'_, Writer>> {
-        let mut deadline = None;
+    /// Waits until the limits admit a transaction, at most until `deadline`; returns the writer's lock.
+    pub(crate) fn admit(self: &Arc<Self>, deadline: Option<Instant>) -> Result<WriterGuard<'_, Writer>> {
+        let until = |at: Instant| deadline.map_or(at, |deadline| at.min(deadline));
+        let mut last = None;
         let (mut slowed, mut paced) = (false, false);
         loop {
             let seen = self.throttle.progress();
-            let writer = self.lock_writer();
+            let writer = self.lock_writer_until(deadline)?;
             if let Some(detail) = &writer.poisoned {
                 return Err(Error::Poisoned { detail: detail.clone() });
             }
@@ -68,7 +70,8 @@ impl Core {
                 && let Some(pace) = self.pace(&writer)
             {
                 drop(writer);
-                self.throttle.wait(seen, pace);
+                let now = Instant::now();
+                self.throttle.wait(seen, until(now + pace).saturating_duration_since(now));
                 continue;
             }
             let limits = self.limits(&writer);
@@ -87,16 +90,17 @@ impl Core {
             }
             if full < 1_000 {
                 slowed = true;
-                self.throttle.wait(seen, delay(full));
+                let now = Instant::now();
+                self.throttle.wait(seen, until(now + delay(full)).saturating_duration_since(now));
                 continue;
             }
             let now = Instant::now();
-            let deadline = *deadline.get_or_insert(now + self.options.write_timeout);
-            if now >= deadline {
+            let last = *last.get_or_insert(until(now + self.options.write_timeout));
+            if now >= last {
                 let LimitUse { limit, used, max } = fullest;
                 return Err(Error::Busy { limit, used, max: max.unwrap_or(u64::MAX) });
             }
-            self.throttle.wait(seen, deadline - now);
+            self.throttle.wait(seen, last - now);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::model::item::{Kind, Origin, Source, Status};
 use crate::model::pointer::{Pointer, Target};
+use crate::model::time::Moment;
 use crate::records::record::{Field, FieldValue};
 
 /// A trace to record: an event, verbatim.
@@ -64,9 +65,9 @@ macro_rules! setters {
             self
         }
 
-        /// The time, in microseconds since the epoch, UTC.
-        pub fn time(mut self, micros: i64) -> Self {
-            self.time = Some(micros);
+        /// The time: a [`Timestamp`](crate::Timestamp), or microseconds since the epoch, UTC.
+        pub fn time(mut self, at: impl Moment) -> Self {
+            self.time = Some(at.micros());
             self
         }
 

@@ -21,6 +21,7 @@
 
 use crate::core::handle::Holotype;
 use crate::core::turns::TurnGuard;
+use crate::core::writer_lock::WriterGuard;
 use crate::core::{Core, Writer};
 use crate::derive::merge;
 use crate::derive::rebuild_online::{OnNewFiles, Purpose, rebuild_online};
@@ -40,8 +41,8 @@ use crate::{Error, Result};
 use holotype_storage::lock::Lock;
 use holotype_storage::log::{Erase, Lsn, Redaction};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 
 /// The scope and the reason of a forget.
 #[derive(Debug, Clone)]
@@ -113,7 +114,7 @@ impl Core {
     /// the files.
     pub(crate) fn complete_forget(
         self: &Arc<Self>,
-        mut writer: MutexGuard<'_, Writer>,
+        mut writer: WriterGuard<'_, Writer>,
         state: State,
         redaction: &Redaction,
         turn: Option<TurnGuard<'_>>,
@@ -139,7 +140,7 @@ impl Core {
     /// state is published from memory, and the next opening rebuilds them.
     pub(crate) fn publish_purged(
         self: &Arc<Self>,
-        mut writer: MutexGuard<'_, Writer>,
+        mut writer: WriterGuard<'_, Writer>,
         state: State,
         turn: Option<TurnGuard<'_>>,
     ) -> Result<()> {

@@ -25,13 +25,17 @@ mod resolving;
 mod setup;
 mod updates;
 
+pub use episodes::EpisodeChange;
+
 use crate::core::open_transactions::OpenMark;
 use crate::core::turns::TurnGuard;
+use crate::core::writer_lock::WriterGuard;
 use crate::core::{Core, Writer};
 use crate::derive::checkpoint;
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer, Source, Status};
 use crate::model::space::Space;
+use crate::model::time::{Timestamp, timestamp};
 use crate::options::Durability;
 use crate::read::item_attributes::ItemAttributes;
 use crate::read::limits::{Meter, refill_memory};
@@ -46,7 +50,7 @@ use crate::{Error, Result};
 use holotype_storage::log::{Appended, Draft, Erase};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// The maximum length of a key, in bytes.
 pub const MAX_KEY_LEN: usize = 512;
@@ -62,6 +66,13 @@ pub struct Commit {
     pub time: i64,
 }
 
+impl Commit {
+    /// Its clock as a [`Timestamp`]; `None` only for a log whose clock no [`Timestamp`] can show.
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        timestamp(self.time)
+    }
+}
+
 /// A change of an item's attributes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mark {
@@ -73,21 +84,10 @@ pub enum Mark {
     Inactive,
 }
 
-/// Opens, changes or closes an episode; `None` keeps a value.
-#[derive(Debug, Clone, Default)]
-pub struct EpisodeChange {
-    /// The task of the episode.
-    pub task: Option<String>,
-    /// The version of task, environment or tool schema.
-    pub version: Option<String>,
-    /// True if the episode is open.
-    pub open: Option<bool>,
-}
-
-/// A write transaction.
+/// A write transaction. It may be sent to another thread; the thread that used it last has it open.
 pub struct Transaction<'db> {
     core: &'db Arc<Core>,
-    writer: MutexGuard<'db, Writer>,
+    writer: WriterGuard<'db, Writer>,
     state: State,
     records: Vec<Record>,
     /// The encoded form of `records`.
@@ -110,7 +110,7 @@ pub struct Transaction<'db> {
     last_read: RefCell<Option<(ItemId, Content)>>,
     /// The resources used by the running statement, if it is limited.
     meter: Option<Arc<Meter>>,
-    _open: OpenMark,
+    open: OpenMark<'db>,
     /// Dropped after the writer's lock.
     turn: Option<TurnGuard<'db>>,
 }
@@ -127,7 +127,7 @@ pub(crate) struct TransactionCopy {
 impl<'db> Transaction<'db> {
     pub(crate) fn new(
         core: &'db Arc<Core>,
-        mut writer: MutexGuard<'db, Writer>,
+        mut writer: WriterGuard<'db, Writer>,
         turn: Option<TurnGuard<'db>>,
     ) -> Result<Self> {
         let state = writer.state.as_ref().clone();
@@ -151,7 +151,7 @@ impl<'db> Transaction<'db> {
             intents: intents::KnownIntents::default(),
             last_read: RefCell::new(None),
             meter: None,
-            _open: core.mark_open(),
+            open: core.mark_open(),
             turn,
         };
         if transaction.state.meta.commit == 0 && core.options.rules > 1 {
@@ -184,6 +184,7 @@ impl<'db> Transaction<'db> {
 
     /// A snapshot that includes this transaction's writes.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.open.touch();
         self.state.settle()?;
         let mut state = self.state.clone();
         state.index_privately(&self.own)?;
@@ -202,6 +203,7 @@ impl<'db> Transaction<'db> {
     }
 
     pub(crate) fn state(&mut self) -> Result<&State> {
+        self.open.touch();
         self.state.settle()?;
         Ok(&self.state)
     }
@@ -442,6 +444,7 @@ impl<'db> Transaction<'db> {
     }
 
     pub(crate) fn push(&mut self, record: Record) -> Result<()> {
+        self.open.touch();
         self.tick()?;
         let len = self.draft.push(record.kind(), |bytes| record.encode_into(bytes))? as u64;
         let applied = self.apply(&record, len);

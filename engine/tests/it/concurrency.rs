@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Checkpoints so often that nearly every commit meets one.
 fn options() -> Options {
@@ -42,6 +43,42 @@ fn a_thread_that_has_a_transaction_open_is_told_so() {
     transaction.commit(Durability::Sync).unwrap();
     write(&database, "one", Durability::Sync).unwrap();
     write(&database, "two", Durability::Sync).unwrap();
+}
+
+#[test]
+fn a_transaction_is_sent_to_another_thread_and_others_wait_as_long_as_they_like() {
+    let sim = holotype_storage::vfs::SimVfs::new();
+    let database = &Holotype::create_on(std::sync::Arc::new(sim), Path::new("/db"), options()).unwrap();
+    let (to_writer, sent) = std::sync::mpsc::channel::<holotype::Transaction<'_>>();
+    let (is_used, used) = std::sync::mpsc::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            let mut transaction = sent.recv().unwrap();
+            transaction.record(NewTrace::turn("e", "from there").key("sent").vector(vec![1.0, 2.0])).unwrap();
+            assert!(matches!(database.begin(), Err(Error::TransactionOpen)), "it is this thread's now");
+            assert!(matches!(database.try_begin(), Err(Error::TransactionOpen)));
+            is_used.send(()).unwrap();
+            may_go_on.recv().unwrap();
+            transaction.commit(Durability::Sync).unwrap()
+        });
+        let transaction = database.try_begin().unwrap().expect("nobody writes");
+        assert!(matches!(database.begin_timeout(Duration::from_secs(9)), Err(Error::TransactionOpen)));
+        to_writer.send(transaction).unwrap();
+        used.recv().unwrap();
+        assert!(database.try_begin().unwrap().is_none());
+        let Err(busy) = database.begin_timeout(Duration::from_millis(1)) else { panic!("it is under way") };
+        assert_eq!((busy.code(), busy.class()), ("busy", holotype::ErrorClass::Limit));
+        assert_eq!(
+            busy.to_string(),
+            "another transaction is under way and did not end in the given time; retry, or wait longer"
+        );
+        go_on.send(()).unwrap();
+        let next = database.begin_timeout(Duration::MAX).unwrap();
+        assert_eq!(next.number(), writer.join().unwrap().number + 1);
+    });
+    assert!(database.snapshot().get("sent").unwrap().is_some());
+    assert_eq!(faults(database), [""; 0]);
 }
 
 /// Checks the properties that a snapshot must have at any moment.

@@ -84,6 +84,10 @@ pub enum Statement {
     Remember(Remember),
     /// `learn TEXT from …`.
     Learn(Learn),
+    /// `update ITEM to TEXT …`.
+    Update(Update),
+    /// `retract REF, … because TEXT`.
+    Retract(Retract),
     /// `mark REF STATE`.
     Mark(MarkStatement),
     /// `link ITEM EDGE POINTER` and `unlink …`.
@@ -122,6 +126,8 @@ impl Statement {
             Statement::Record(_) => "record",
             Statement::Remember(_) => "remember",
             Statement::Learn(_) => "learn",
+            Statement::Update(_) => "update",
+            Statement::Retract(_) => "retract",
             Statement::Mark(_) => "mark",
             Statement::Link(link) if link.remove => "unlink",
             Statement::Link(_) => "link",
@@ -143,6 +149,8 @@ impl Statement {
             Statement::Record(_)
                 | Statement::Remember(_)
                 | Statement::Learn(_)
+                | Statement::Update(_)
+                | Statement::Retract(_)
                 | Statement::Mark(_)
                 | Statement::Link(_)
                 | Statement::Consolidate(_)

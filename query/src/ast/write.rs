@@ -52,6 +52,30 @@ pub struct Learn {
     pub update_of: Option<Spanned<Arg<ItemRef>>>,
 }
 
+/// `update ITEM to TEXT [from …]`: a recall or a theme that supersedes another, and takes its key and its pointers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    /// The item that is superseded.
+    pub item: Spanned<Arg<ItemRef>>,
+    /// The new text.
+    pub text: Spanned<Arg<Passage>>,
+    /// `from …`: further evidence; empty if there is none.
+    pub from: Vec<Spanned<Pointer>>,
+    /// `claims …`.
+    pub claims: Vec<ClaimAssignment>,
+    /// `with …`.
+    pub with: Vec<Assignment>,
+}
+
+/// `retract REF, … because TEXT`: items are taken out of use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retract {
+    /// The retracted things.
+    pub targets: Vec<Spanned<Ref>>,
+    /// The reason.
+    pub because: Spanned<Arg<String>>,
+}
+
 /// `NAME = VALUE` of a `claims`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimAssignment {

@@ -1,6 +1,8 @@
 //! Values of Rust as values of parameters.
 
 use crate::bind::ParamValue;
+use jiff::Timestamp;
+use std::time::SystemTime;
 
 macro_rules! values {
     ($($from:ty, $value:ident => $made:expr;)+) => {
@@ -37,6 +39,21 @@ values! {
     &[i64], value => ParamValue::List(value.iter().map(|number| ParamValue::Int(*number)).collect());
     (&str, Vec<f32>), value => ParamValue::TextVector { text: value.0.to_owned(), vector: value.1 };
     (String, Vec<f32>), value => ParamValue::TextVector { text: value.0, vector: value.1 };
+}
+
+/// The microsecond in which the moment lies.
+impl From<Timestamp> for ParamValue {
+    fn from(value: Timestamp) -> ParamValue {
+        ParamValue::Int(value.as_microsecond())
+    }
+}
+
+/// As of a [`Timestamp`]; a moment that none has is the nearest one.
+impl From<SystemTime> for ParamValue {
+    fn from(value: SystemTime) -> ParamValue {
+        let nearest = if value < SystemTime::UNIX_EPOCH { Timestamp::MIN } else { Timestamp::MAX };
+        ParamValue::from(Timestamp::try_from(value).unwrap_or(nearest))
+    }
 }
 
 impl<const N: usize> From<[&str; N]> for ParamValue {

@@ -68,6 +68,17 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
             claims(&mut learn.claims, b);
             learn.update_of.iter_mut().for_each(|it| b.item(&mut it.node, it.span));
         }
+        Statement::Update(update) => {
+            b.item(&mut update.item.node, update.item.span);
+            b.passage(&mut update.text);
+            update.from.iter_mut().for_each(|it| pointer(it, b));
+            claims(&mut update.claims, b);
+            with(&mut update.with, b);
+        }
+        Statement::Retract(retract) => {
+            retract.targets.iter_mut().for_each(|it| reference(it, b));
+            b.text(&mut retract.because);
+        }
         Statement::Mark(mark) => {
             reference(&mut mark.target, b);
             if let Marking::Utility(utility) = &mut mark.marking.node {

@@ -14,7 +14,7 @@ use crate::ast::{
 };
 use crate::attributes::{
     Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, Subject,
-    Type, WALK_COLUMNS, attribute, attributes_of, setting,
+    Type, UPDATE_WITH, WALK_COLUMNS, attribute, attributes_of, setting,
 };
 use crate::bind::{Binder, Params};
 use crate::error::{Collector, Error, Errors, nearest};
@@ -106,7 +106,11 @@ impl Checker {
                 self.with(&remember.with, Subject::Item, REMEMBER_WITH);
             }
             Statement::Learn(learn) => self.claims(learn.claims.iter().map(|claim| &claim.value)),
-            Statement::Link(_) | Statement::Merge(Merge::Items { .. }) => {}
+            Statement::Update(update) => {
+                self.claims(update.claims.iter().map(|claim| &claim.value));
+                self.with(&update.with, Subject::Item, UPDATE_WITH);
+            }
+            Statement::Link(_) | Statement::Retract(_) | Statement::Merge(Merge::Items { .. }) => {}
             Statement::Mark(mark) => self.mark(mark),
             Statement::Consolidate(consolidate) => {
                 self.selection(&consolidate.selection, &consolidate.noun);

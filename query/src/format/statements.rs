@@ -111,6 +111,18 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
             }
             push(pieces, "as update of ", &learn.update_of);
         }
+        Statement::Update(update) => {
+            pieces.push(format!("update {} to {}", update.item, update.text));
+            if !update.from.is_empty() {
+                pieces.push(format!("from {}", Commas(&update.from)));
+            }
+            claims(&update.claims, pieces);
+            with(&update.with, pieces);
+        }
+        Statement::Retract(retract) => {
+            pieces.push(format!("retract {}", Commas(&retract.targets)));
+            pieces.push(format!("because {}", retract.because));
+        }
         Statement::Mark(mark) => {
             pieces.push(match &mark.marking.node {
                 Marking::State(state) => format!("mark {} {state}", mark.target),
@@ -118,6 +130,13 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
             });
             push(pieces, "because ", &mark.because);
         }
+        _ => change(statement, pieces),
+    }
+}
+
+/// The pieces of a statement that changes what is there.
+fn change(statement: &Statement, pieces: &mut Vec<String>) {
+    match statement {
         Statement::Link(link) => {
             let verb = statement.verb();
             pieces.push(format!("{verb} {} {} {}", link.item, link.edge, link.pointer));

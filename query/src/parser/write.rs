@@ -3,7 +3,7 @@
 use super::{Parsed, Parser};
 use crate::ast::{
     Assignment, ClaimAssignment, Consolidate, EpisodeStatement, Forget, ForgetTarget, Learn, Link, MarkStatement,
-    Marking, Merge, Prune, PruneTarget, Record, Remember, Selection, Set, Statement,
+    Marking, Merge, Prune, PruneTarget, Record, Remember, Retract, Selection, Set, Statement, Update,
 };
 use crate::span::Spanned;
 use crate::token::TokenKind;
@@ -18,6 +18,10 @@ impl Parser<'_> {
             Ok(Statement::Remember(self.remember()?))
         } else if self.eat_word("learn") {
             Ok(Statement::Learn(self.learn()?))
+        } else if self.eat_word("update") {
+            Ok(Statement::Update(self.update()?))
+        } else if self.eat_word("retract") {
+            Ok(Statement::Retract(self.retract()?))
         } else if self.eat_word("mark") {
             Ok(Statement::Mark(self.mark()?))
         } else if self.eat_word("link") {
@@ -97,6 +101,21 @@ impl Parser<'_> {
             update_of = Some(self.item()?);
         }
         Ok(Learn { text, from, claims, add_only, update_of })
+    }
+
+    fn update(&mut self) -> Parsed<Update> {
+        let item = self.item()?;
+        self.expect_word("to")?;
+        let text = self.passage()?;
+        let from = if self.eat_word("from") { self.list(Self::pointer)? } else { Vec::new() };
+        let claims = self.claims()?;
+        Ok(Update { item, text, from, claims, with: self.with()? })
+    }
+
+    fn retract(&mut self) -> Parsed<Retract> {
+        let targets = self.list(Self::reference)?;
+        self.expect_word("because")?;
+        Ok(Retract { targets, because: self.text()? })
     }
 
     fn mark(&mut self) -> Parsed<MarkStatement> {

@@ -1,6 +1,6 @@
 //! Episodes, and the memory pages that hold their traces.
 
-use super::{EpisodeChange, Transaction, check_name};
+use super::{Transaction, check_name};
 use crate::model::item::{ItemId, Kind};
 use crate::model::pointer::NO_HASH;
 use crate::records::record::{EpisodeRecord, ItemRecord, PageRecord, PointerRecord, PointerTarget, Record};
@@ -8,6 +8,17 @@ use crate::records::tables::PageRow;
 use crate::state::pages::OpenPage;
 use crate::state::settings;
 use crate::{Error, Result};
+
+/// Opens, changes or closes an episode; `None` keeps a value.
+#[derive(Debug, Clone, Default)]
+pub struct EpisodeChange {
+    /// The task of the episode.
+    pub task: Option<String>,
+    /// The version of task, environment or tool schema.
+    pub version: Option<String>,
+    /// True if the episode is open.
+    pub open: Option<bool>,
+}
 
 impl Transaction<'_> {
     /// Opens, changes or closes an episode. Closing one closes its open page.

@@ -189,6 +189,10 @@ fn writing() -> Tree<Statement> {
                 Statement::Learn(Learn { text, from, claims, add_only, update_of })
             }
         ),
+        (item(), passage(), vec(pointer(), 0..3), claims(), with())
+            .prop_map(|(item, text, from, claims, with)| Statement::Update(Update { item, text, from, claims, with })),
+        (vec(reference(), 1..3), text_arg())
+            .prop_map(|(targets, because)| Statement::Retract(Retract { targets, because })),
         (reference(), marking, of(text_arg())).prop_map(|(target, marking, because)| {
             Statement::Mark(MarkStatement { target, marking: marking.into(), because })
         }),
