@@ -17,7 +17,8 @@ The classes group codes by what a program does about them::
     ├── StorageError        reading or writing failed, or the disk is full
     └── LimitError          a limit ended the call
         ├── Timeout         of time
-        └── Busy            of memory or files; try again
+        ├── Busy            of memory or files; try again
+        └── OutOfMemory     the system has no more memory; a ``MemoryError``, too
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ __all__ = [
     "Missing",
     "NotFound",
     "OpenError",
+    "OutOfMemory",
     "Place",
     "PointerError",
     "QueryError",
@@ -144,6 +146,10 @@ class Timeout(LimitError, TimeoutError):
     """The limit of time ended the statement."""
 
 
+class OutOfMemory(LimitError, MemoryError):
+    """The system has no more memory. The statement has ended; the database and the interpreter go on."""
+
+
 class Busy(LimitError):
     """A limit of memory or files stayed reached. The call can be tried again."""
 
@@ -174,6 +180,7 @@ _CODES: dict[tuple[str, str], type[Error]] = {
     ("open", "locked"): Locked,
     ("open", "damaged"): Damaged,
     ("limit", "busy"): Busy,
+    ("limit", "out-of-memory"): OutOfMemory,
 }
 
 

@@ -35,7 +35,12 @@ mod trace_columns;
 mod transaction;
 mod values;
 
+use holotype::MemoryReserve;
 use pyo3::prelude::*;
+
+/// The engine's memory: without any, a statement fails with `OutOfMemory` instead of ending the interpreter.
+#[global_allocator]
+static MEMORY: MemoryReserve = MemoryReserve::new();
 
 /// The engine behind the package `holotype`.
 #[pymodule(gil_used = false)]
@@ -58,4 +63,10 @@ mod _native {
     use super::transaction::Transaction;
     #[pymodule_export]
     use super::values::hashing_embed;
+
+    #[pymodule_init]
+    fn init(_module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        super::MEMORY.fill();
+        Ok(())
+    }
 }

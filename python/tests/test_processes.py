@@ -134,3 +134,38 @@ def test_a_forked_process_is_refused_and_disturbs_nobody(tmp_path: Path, shared:
     db.close()
     with holotype.open(path) as alone:
         assert count(alone) == 2 and alone.verify()
+
+
+WITHOUT_MEMORY = """
+    import resource
+    import sys
+    import holotype
+    with holotype.open(sys.argv[1]) as db:
+        with open("/proc/self/statm") as statm:
+            now = int(statm.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + int(sys.argv[2]), resource.RLIM_INFINITY))
+        try:
+            db.query("find traces order by time desc return key, text")
+            print("enough")
+        except MemoryError as error:
+            print(type(error).__name__)
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        print(len(db.query("find traces return key")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads its size from /proc")
+def test_a_statement_without_memory_raises_and_the_next_one_runs(path: Path) -> None:
+    with holotype.create(path) as db, db.begin() as tx:
+        for number in range(100):
+            tx.record("x" * 150_000, episode="e", key=f"k{number}")
+    ends = []
+    for mebibytes in range(0, 48, 2):
+        command = [sys.executable, "-c", textwrap.dedent(WITHOUT_MEMORY), str(path), str(mebibytes << 20)]
+        done = subprocess.run(command, text=True, capture_output=True)
+        # 5 says that there was no memory even to raise.
+        assert done.returncode in (0, 5), done.stderr
+        ends.append(done.stdout.split())
+        if ends[-1] == ["OutOfMemory", "100"]:
+            break
+    assert ["OutOfMemory", "100"] in ends, ends
