@@ -376,17 +376,9 @@ pub const REMEMBER_WITH: &[&str] = &AttributeId::names([
     Id::ReturnScore,
     Id::Origin,
 ]);
-/// The attributes `update … with` gives. The key is that of the superseded item.
-pub const UPDATE_WITH: &[&str] = &AttributeId::names([
-    Id::Source,
-    Id::Step,
-    Id::Time,
-    Id::Version,
-    Id::Status,
-    Id::Utility,
-    Id::ReturnScore,
-    Id::Origin,
-]);
+/// The attributes `update … with` gives: those of `remember` but the key, which stands first. It is that of the
+/// superseded item.
+pub const UPDATE_WITH: &[&str] = REMEMBER_WITH.split_at(1).1;
 /// The attributes `open episode … with` and `close episode … with` give.
 pub const EPISODE_WITH: &[&str] = &AttributeId::names([Id::Task, Id::Version]);
 

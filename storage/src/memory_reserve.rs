@@ -37,10 +37,7 @@ const ATTEMPTS: usize = 64;
 static HELD: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static SHORT: AtomicBool = AtomicBool::new(false);
 
-const LAYOUT: Layout = match Layout::from_size_align(RESERVE, 4096) {
-    Ok(layout) => layout,
-    Err(_) => panic!("the reserve is a whole number of pages"),
-};
+const LAYOUT: Layout = Layout::new::<[u8; RESERVE]>();
 
 /// True from the first allocation that only the reserve could serve until [`refill`].
 pub fn is_short() -> bool {

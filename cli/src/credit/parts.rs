@@ -34,18 +34,24 @@ pub(super) fn of_lines(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The results of `work` on the parts, in their order; every part has a thread.
+/// The results of `work` on the parts, in their order; every part has a thread if the system has as many.
 pub(super) fn each<'p, T: Send>(parts: &[&'p str], work: impl Fn(&'p str) -> T + Sync) -> Vec<T> {
     if let [only] = parts {
         return vec![work(only)];
     }
     thread::scope(|scope| {
-        let started: Vec<_> = parts.iter().map(|part| scope.spawn(|| work(part))).collect();
-        started.into_iter().map(joined).collect()
+        let work = &work;
+        // Without another thread this one does the part, and does it now.
+        let start = |part: &&'p str| {
+            let part = *part;
+            thread::Builder::new().spawn_scoped(scope, move || work(part)).map_err(|_| work(part))
+        };
+        let started: Vec<_> = parts.iter().map(start).collect();
+        started.into_iter().map(|part| part.map_or_else(|done| done, joined)).collect()
     })
 }
 
-/// Writes what `render` makes of the lines `0..count`, in their order.
+/// Writes what `render` makes of the lines `0..count`, in their order. Fails if no thread can start.
 pub(super) fn write_in_order(
     out: &mut impl Write,
     count: usize,
@@ -75,7 +81,8 @@ pub(super) fn write_in_order(
                 write(first, &mut spare)?;
             }
             let mut buffer = spare.pop().unwrap_or_default();
-            running.push_back(scope.spawn(move || render(part, &mut buffer).map(|()| buffer)));
+            let rendered = move || render(part, &mut buffer).map(|()| buffer);
+            running.push_back(thread::Builder::new().spawn_scoped(scope, rendered)?);
         }
         running.into_iter().try_for_each(|thread| write(thread, &mut spare))
     })

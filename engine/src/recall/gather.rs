@@ -263,10 +263,6 @@ pub(super) fn neighbours(snapshot: &Snapshot, plan: &Plan, from: ItemId, to: Lay
 
 /// The traces a recall rests on, directly or through visible recalls.
 pub(super) fn grounding_traces(snapshot: &Snapshot, plan: &Plan, recall: ItemId) -> Result<Vec<ItemId>> {
-    let sources = snapshot.state.sources(recall, Layer::Recall)?;
-    if sources.iter().all(|source| plan.traces.contains(source.0)) {
-        return Ok(sources);
-    }
     let mut traces = Vec::new();
     let mut queue = Vec::new();
     let mut seen = BTreeSet::new();

@@ -369,10 +369,7 @@ impl Standings {
 
     /// The claims of an item. Those of a trace are kept: they never change, nor do its episode and version.
     pub(crate) fn claims(&self, state: &State, id: ItemId, layer: Layer) -> Result<KeyedClaims> {
-        if state.meta.claims > 0 {
-            return state.keyed_claims_of(id);
-        }
-        if layer != Layer::Trace {
+        if state.meta.claims > 0 || layer != Layer::Trace {
             return state.keyed_claims_of(id);
         }
         let stamp = state.contest_stamps.of_items();

@@ -177,12 +177,6 @@ impl Question {
     }
 }
 
-/// The results of a part of the items.
-enum Done<'scope, R> {
-    Now(Vec<R>),
-    Later(std::thread::ScopedJoinHandle<'scope, Vec<R>>),
-}
-
 /// Applies `work` to each item on `threads` threads; returns results in order.
 fn each<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T, &mut Scratch) -> R + Sync) -> Vec<R> {
     let part = |items: &[T]| -> Vec<R> {
@@ -197,12 +191,12 @@ fn each<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T, &mut Sc
         let start = |items| {
             let worker = std::thread::Builder::new().spawn_scoped(scope, move || part(items));
             // Without another thread this one does the part, and does it now.
-            worker.map_or_else(|_| Done::Now(part(items)), Done::Later)
+            worker.map_err(|_| part(items))
         };
         let workers: Vec<_> = items.chunks(items.len().div_ceil(threads)).map(start).collect();
         let done = workers.into_iter().map(|worker| match worker {
-            Done::Now(results) => results,
-            Done::Later(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Ok(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(results) => results,
         });
         done.flatten().collect()
     })

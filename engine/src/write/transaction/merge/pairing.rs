@@ -23,6 +23,7 @@ use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Kind, Layer};
 use crate::read::snapshot::Snapshot;
 use crate::records::record::PointerTarget;
+use holotype_index::distance::kernels;
 use std::collections::HashMap;
 
 /// Items of a concept that are compared at once.
@@ -161,7 +162,7 @@ impl Pairing<'_> {
             {
                 continue;
             }
-            let similarity = dot(&earlier.vector, &later.vector);
+            let similarity = kernels().dot_f32(&earlier.vector, &later.vector);
             if similarity <= self.options.tau || earlier.near.iter().any(|(_, known)| *known == other) {
                 continue;
             }
@@ -280,17 +281,4 @@ fn settled(snapshot: &Snapshot, id: ItemId, kind: Kind) -> Result<Option<ItemId>
         }
     }
     Ok(settled)
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    // Eight sums at a time let the compiler use vector registers.
-    let mut sums = [0.0_f32; 8];
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a.zip(b) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a * b;
-        }
-    }
-    sums.into_iter().sum::<f32>() + rest
 }
