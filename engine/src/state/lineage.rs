@@ -16,6 +16,7 @@ use crate::model::edge::Edge;
 use crate::model::item::{Attributes, Inherited, ItemId, Layer, Status, Support};
 use crate::records::tables;
 use crate::state::{EdgeEnd, State};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The far ends of the edges that `wanted` accepts.
@@ -44,13 +45,21 @@ impl SourceClass {
     }
 }
 
-/// The order of sources by age, and the version inherited from the newest.
+/// The order of sources by age, and what is inherited from the newest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Newest {
     time: Option<i64>,
     step: Option<u64>,
     id: ItemId,
     version: Option<u32>,
+    episode: Option<u32>,
+}
+
+/// What dependents take from a source.
+struct SourceFacts {
+    id: ItemId,
+    attributes: Attributes,
+    episodes: Vec<u32>,
 }
 
 /// Aggregates over the sources of one item.
@@ -70,7 +79,7 @@ struct SourceSummary {
 }
 
 impl SourceSummary {
-    fn take(&mut self, id: ItemId, source: &Attributes, episodes: Vec<u32>) {
+    fn take(&mut self, SourceFacts { id, attributes: source, episodes }: &SourceFacts) {
         match SourceClass::of(source) {
             SourceClass::Good => self.good += 1,
             SourceClass::Weak => self.weak += 1,
@@ -81,8 +90,8 @@ impl SourceSummary {
         if !source.active {
             return;
         }
-        let made = Newest { time: source.time, step: source.step, id, version: source.version };
-        self.newest = self.newest.max(Some(made));
+        let Attributes { time, step, version, episode, .. } = *source;
+        self.newest = self.newest.max(Some(Newest { time, step, id: *id, version, episode }));
         self.worst_status = self.worst_status.max(source.status);
         let valid = source.status.filter(|status| *status != Status::Failed);
         self.worst_valid_status = self.worst_valid_status.max(valid);
@@ -107,7 +116,12 @@ impl SourceSummary {
 impl State {
     /// The direct sources of an item: the targets of its lineage edges and, for a theme, its children.
     pub(crate) fn sources(&self, id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
-        let mut sources: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_OUT, id)?, Edge::is_lineage).collect();
+        self.sources_among(&self.ends(tables::EDGE_OUT, id)?, id, layer)
+    }
+
+    /// The direct sources of an item with these outgoing edges.
+    fn sources_among(&self, out: &[EdgeEnd], id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
+        let mut sources: Vec<ItemId> = far_ends(out, Edge::is_lineage).collect();
         if layer == Layer::Theme {
             sources.extend(far_ends(&self.ends(tables::EDGE_IN, id)?, |edge| edge == Edge::Parent));
         }
@@ -124,9 +138,16 @@ impl State {
 
     /// The direct dependents of an item.
     pub(crate) fn dependents(&self, id: ItemId) -> Result<Vec<ItemId>> {
+        let layer = self.attributes.kind(id)?.layer();
+        let out = if layer == Layer::Trace { Cow::Borrowed(&[][..]) } else { self.ends(tables::EDGE_OUT, id)? };
+        self.dependents_among(&out, id, layer)
+    }
+
+    /// The direct dependents of an item with these outgoing edges.
+    fn dependents_among(&self, out: &[EdgeEnd], id: ItemId, layer: Layer) -> Result<Vec<ItemId>> {
         let mut dependents: Vec<ItemId> = far_ends(&self.ends(tables::EDGE_IN, id)?, Edge::is_lineage).collect();
-        if self.attributes.kind(id)?.layer() != Layer::Trace {
-            dependents.extend(far_ends(&self.ends(tables::EDGE_OUT, id)?, |edge| edge == Edge::Parent));
+        if layer != Layer::Trace {
+            dependents.extend(far_ends(out, |edge| edge == Edge::Parent));
         }
         dependents.sort_unstable();
         dependents.dedup();
@@ -138,18 +159,25 @@ impl State {
         self.flush_episode_cache()?;
         let mut queue: BTreeSet<(bool, u32)> = BTreeSet::new();
         for id in std::mem::take(&mut self.stale_items) {
-            let is_theme = self.attributes(ItemId(id))?.layer() == Layer::Theme;
+            let is_theme = self.attributes.kind(ItemId(id))?.layer() == Layer::Theme;
             queue.insert((is_theme, id));
         }
+        // Many items may rest on one: the source read last is kept until it changes.
+        let mut known: Option<SourceFacts> = None;
         while let Some((_, id)) = queue.pop_first() {
             let id = ItemId(id);
             let before = self.attributes(id)?;
-            let (after, episodes_changed) = self.derive(id, &before)?;
+            let out = self.ends(tables::EDGE_OUT, id)?.into_owned();
+            let (after, episodes_changed) = self.derive(id, &before, &out, &mut known)?;
             if after == before && !episodes_changed {
                 continue;
             }
             self.set_attributes(id, after)?;
-            self.queue_dependents(id, &mut queue)?;
+            known = known.filter(|known| known.id != id);
+            for dependent in self.dependents_among(&out, id, before.layer())? {
+                let is_theme = self.attributes.kind(dependent)?.layer() == Layer::Theme;
+                queue.insert((is_theme, dependent.0));
+            }
         }
         self.decide_contests()
     }
@@ -162,27 +190,28 @@ impl State {
         Ok(())
     }
 
-    fn queue_dependents(&self, id: ItemId, queue: &mut BTreeSet<(bool, u32)>) -> Result<()> {
-        for dependent in self.dependents(id)? {
-            let is_theme = self.attributes(dependent)?.layer() == Layer::Theme;
-            queue.insert((is_theme, dependent.0));
-        }
-        Ok(())
-    }
-
     /// The attributes of an item with everything derived recomputed. The flag tells whether its further episodes
-    /// changed.
-    fn derive(&mut self, id: ItemId, stated: &Attributes) -> Result<(Attributes, bool)> {
+    /// changed. `out` are its outgoing edges, `known` the source that was read last.
+    fn derive(
+        &mut self,
+        id: ItemId,
+        stated: &Attributes,
+        out: &[EdgeEnd],
+        known: &mut Option<SourceFacts>,
+    ) -> Result<(Attributes, bool)> {
         let mut attributes = stated.clone();
         if attributes.layer() == Layer::Trace {
             attributes.trust_of_trace();
             return Ok((attributes, false));
         }
         let mut summary = SourceSummary::default();
-        for source in self.sources(id, attributes.layer())? {
-            let of_source = self.attributes(source)?;
-            let episodes = self.episodes_of(source, &of_source)?;
-            summary.take(source, &of_source, episodes);
+        for source in self.sources_among(out, id, attributes.layer())? {
+            if known.as_ref().is_none_or(|known| known.id != source) {
+                let attributes = self.attributes(source)?;
+                let episodes = self.episodes_of(source, &attributes)?;
+                *known = Some(SourceFacts { id: source, attributes, episodes });
+            }
+            known.iter().for_each(|source| summary.take(source));
         }
         attributes.support = summary.support();
         attributes.trust_sources = summary.trust_sources;
@@ -225,11 +254,7 @@ impl State {
     /// Stores the item's membership in every episode of its sources. Returns the primary episode, which is that of
     /// the newest source (the inherited step belongs to it), and whether the further episodes changed.
     fn inherit_episodes(&mut self, id: ItemId, summary: &SourceSummary) -> Result<(Option<u32>, bool)> {
-        let newest = match summary.newest {
-            Some(newest) => self.attributes(newest.id)?.episode,
-            None => None,
-        };
-        let first = newest.or_else(|| summary.episodes.first().copied());
+        let first = summary.newest.and_then(|newest| newest.episode).or_else(|| summary.episodes.first().copied());
         let wanted: BTreeSet<u32> =
             summary.episodes.iter().copied().filter(|episode| Some(*episode) != first).collect();
         let mut present = BTreeSet::new();
