@@ -61,6 +61,12 @@ pub(crate) struct Arguments {
     /// Ask nothing while items are written.
     #[arg(long)]
     quiet: bool,
+    /// The option `memory_limit` of the database, in MiB.
+    #[arg(long, default_value_t = 256)]
+    memory_limit: u64,
+    /// The value of the setting `claims`: whether claims are extracted from what is written.
+    #[arg(long, value_parser = ["extract", "none"])]
+    claims: Option<String>,
     /// Measure SQLite, too.
     #[cfg(feature = "sqlite")]
     #[arg(long)]
@@ -75,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let corpus = Corpus::new(*items, arguments.dim, arguments.bytes, AFTER);
         for per_commit in &arguments.commits {
             let dir = tempfile::Builder::new().prefix("holotype-bench-").tempdir_in(&arguments.dir)?;
-            println!("{}", ingest(&corpus, (*per_commit).max(1), !arguments.quiet, dir.path())?);
+            println!("{}", ingest(&corpus, (*per_commit).max(1), arguments, dir.path())?);
             #[cfg(feature = "sqlite")]
             if arguments.peers {
                 println!("{}", peers::ingest(&corpus, (*per_commit).max(1), dir.path())?);
@@ -156,14 +162,26 @@ fn peak_while<T>(work: impl FnOnce() -> T) -> (T, u64) {
     })
 }
 
-fn ingest(corpus: &Corpus, per_commit: usize, ask: bool, dir: &Path) -> Result<Value> {
-    let path = dir.join("ingest.holo");
+/// Creates the database with the settings of the run.
+fn create(corpus: &Corpus, arguments: &Arguments, path: &Path) -> Result<Holotype> {
     let space = Space::new("bench", corpus.dim).encoding(Encoding::F16);
-    let database = Holotype::create(&path, Options::with_space(space))?;
+    let memory_limit = arguments.memory_limit << 20;
+    let database = Holotype::create(path, Options { memory_limit, ..Options::with_space(space) })?;
+    if let Some(claims) = &arguments.claims {
+        let mut transaction = database.begin()?;
+        transaction.set("claims", claims)?;
+        transaction.commit(Durability::Sync)?;
+    }
+    Ok(database)
+}
+
+fn ingest(corpus: &Corpus, per_commit: usize, arguments: &Arguments, dir: &Path) -> Result<Value> {
+    let path = dir.join("ingest.holo");
+    let database = create(corpus, arguments, &path)?;
     let usage = Usage::start();
     let done = AtomicBool::new(false);
     let (commits, loaded, asked) = std::thread::scope(|scope| {
-        let asker = ask.then(|| scope.spawn(|| ask_during(&database, corpus, &done)));
+        let asker = (!arguments.quiet).then(|| scope.spawn(|| ask_during(&database, corpus, &done)));
         let commits = fill(&database, corpus, per_commit);
         let loaded = (usage.started.elapsed(), cpu_time() - usage.cpu);
         done.store(true, Ordering::Release);

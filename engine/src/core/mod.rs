@@ -193,6 +193,7 @@ impl Core {
             poisoned: None,
         };
         let checkpointer = Checkpointer::starting_at(generation);
+        let standings = Arc::new(Standings::within(options.memory_limit));
         let core = Arc::new(Core {
             files,
             scorer: options.accelerator.scorer(),
@@ -214,7 +215,7 @@ impl Core {
             checkpointer,
             merger: Merger::default(),
             tree_tail: TreeTail::default(),
-            standings: Arc::default(),
+            standings,
             past: Mutex::default(),
             retaining: Mutex::default(),
             words: AnalysisWorker::default(),

@@ -9,6 +9,9 @@
 //! 2. Changes since the checkpoint are not in the cache: for a changed item [`State::edges_out`] and
 //!    [`State::edges_in`] scan the rows.
 //!
+//! 3. Ends of an item that has very many are not in a block of more than [`MAX_BLOCK_ENDS`]: its rows are scanned, and
+//!    its neighbours in the block are still cached.
+//!
 //! Cost: 16 bytes per edge end, for at most [`MAX_ENDS`] ends (64 MiB), and 1,100 bytes for both blocks of 128 items.
 
 use crate::model::item::ItemId;
@@ -24,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Items per block.
 const BLOCK_ITEMS: u32 = 128;
-/// Blocks with more ends are not cached.
+/// The greatest number of ends in a block.
 const MAX_BLOCK_ENDS: usize = 32_768;
 /// Maximum number of cached ends.
 const MAX_ENDS: usize = 4 << 20;
@@ -36,8 +39,10 @@ pub(crate) struct Adjacency {
     ends: AtomicUsize,
 }
 
-/// The edges of a block. Those of item `i` are `ends[starts[i]..starts[i + 1]]`.
+/// The edges of a block. Those of item `i` are `ends[starts[i]..starts[i + 1]]`, unless they are left out.
 struct Block {
+    /// A bit for each item whose ends are left out, because they are too many.
+    left_out: u128,
     starts: [u32; BLOCK_ITEMS as usize + 1],
     ends: Box<[EdgeEnd]>,
 }
@@ -52,9 +57,14 @@ impl Adjacency {
         if table == tables::EDGE_OUT { &self.out } else { &self.into }
     }
 
+    /// True if there may be no room for another block.
+    fn is_full(&self) -> bool {
+        self.ends.load(Ordering::Relaxed) + MAX_BLOCK_ENDS > MAX_ENDS
+    }
+
     fn keep(&self, place: &OnceLock<Arc<Block>>, block: Arc<Block>) {
         let ends = block.ends.len();
-        if ends <= MAX_BLOCK_ENDS && self.ends.load(Ordering::Relaxed) + ends <= MAX_ENDS && place.set(block).is_ok() {
+        if !self.is_full() && place.set(block).is_ok() {
             self.ends.fetch_add(ends, Ordering::Relaxed);
         }
     }
@@ -78,10 +88,31 @@ impl Adjacency {
 }
 
 impl Block {
-    fn of(&self, id: u32) -> &[EdgeEnd] {
+    /// A block of ends in the order of their items, so many of each.
+    fn new(mut counts: [u32; BLOCK_ITEMS as usize], mut ends: Vec<EdgeEnd>) -> Block {
+        let mut left_out = 0;
+        if ends.len() > MAX_BLOCK_ENDS {
+            let mut from = 0;
+            for (at, count) in counts.iter_mut().enumerate() {
+                if *count as usize > MAX_BLOCK_ENDS / BLOCK_ITEMS as usize {
+                    left_out |= 1 << at;
+                    ends.drain(from..from + std::mem::take(count) as usize);
+                }
+                from += *count as usize;
+            }
+        }
+        let mut starts = [0; BLOCK_ITEMS as usize + 1];
+        for (at, count) in counts.into_iter().enumerate() {
+            starts[at + 1] = starts[at] + count;
+        }
+        Block { left_out, starts, ends: ends.into() }
+    }
+
+    /// The ends of an item; `None` if they are left out.
+    fn of(&self, id: u32) -> Option<&[EdgeEnd]> {
         let at = (id % BLOCK_ITEMS) as usize;
         let (start, end) = (self.starts[at] as usize, self.starts[at + 1] as usize);
-        self.ends.get(start..end).unwrap_or_default()
+        (self.left_out >> at & 1 == 0).then(|| self.ends.get(start..end).unwrap_or_default())
     }
 }
 
@@ -95,12 +126,15 @@ impl State {
         let Some(adjacency) = base.derived(|| Adjacency::new(self.bound())) else { return Ok(None) };
         let Some(place) = adjacency.blocks(table).get((id.0 / BLOCK_ITEMS) as usize) else { return Ok(None) };
         if let Some(block) = place.get() {
-            return Ok(Some(Cow::Borrowed(block.of(id.0))));
+            return Ok(block.of(id.0).map(Cow::Borrowed));
+        }
+        if adjacency.is_full() {
+            return Ok(None);
         }
         let block = Arc::new(self.read_block(table, id.0 / BLOCK_ITEMS * BLOCK_ITEMS)?);
-        let ends = block.of(id.0).to_vec();
+        let ends = block.of(id.0).map(<[EdgeEnd]>::to_vec);
         adjacency.keep(place, block);
-        Ok(Some(Cow::Owned(ends)))
+        Ok(ends.map(Cow::Owned))
     }
 
     /// Carries unchanged blocks over to the catalog snapshot of a new checkpoint.
@@ -112,14 +146,13 @@ impl State {
 
     /// Reads the edges of a block that begins at `first`, as of the checkpoint.
     fn read_block(&self, table: u8, first: u32) -> Result<Block> {
-        let mut block = Block { starts: [0; BLOCK_ITEMS as usize + 1], ends: Box::default() };
-        let Some(base) = self.rows.base() else { return Ok(block) };
+        let mut counts = [0u32; BLOCK_ITEMS as usize];
+        let Some(base) = self.rows.base() else { return Ok(Block::new(counts, Vec::new())) };
         let last = match first.checked_add(BLOCK_ITEMS) {
             Some(next) => Bound::Excluded(next.to_be_bytes()),
             None => Bound::Unbounded,
         };
         let mut ends = Vec::with_capacity(2 * BLOCK_ITEMS as usize);
-        let mut counts = [0u32; BLOCK_ITEMS as usize];
         base.each(
             table,
             Bound::Included(&first.to_be_bytes()),
@@ -135,10 +168,32 @@ impl State {
                 Ok(())
             },
         )?;
-        for (at, count) in counts.into_iter().enumerate() {
-            block.starts[at + 1] = block.starts[at] + count;
-        }
-        block.ends = ends.into();
-        Ok(block)
+        Ok(Block::new(counts, ends))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::edge::Edge;
+    use crate::records::tables::EdgeRow;
+
+    #[test]
+    fn an_item_with_very_many_ends_leaves_those_of_its_neighbours_in_the_block() {
+        let ends = |from: u32, count: u32| {
+            let row = EdgeRow { order: 0, stated: false };
+            (from..from + count).map(move |far| EdgeEnd { edge: Edge::Cites, far: ItemId(far), row })
+        };
+        let mut counts = [0; BLOCK_ITEMS as usize];
+        (counts[0], counts[3], counts[127]) = (2, 50_000, 1);
+        let all: Vec<EdgeEnd> = ends(10, 2).chain(ends(100, 50_000)).chain(ends(7, 1)).collect();
+        let block = Block::new(counts, all);
+        assert_eq!(block.of(0), Some(ends(10, 2).collect::<Vec<_>>().as_slice()));
+        assert_eq!(block.of(128 + 3), None);
+        assert_eq!(block.of(4), Some([].as_slice()));
+        assert_eq!(block.of(127), Some(ends(7, 1).collect::<Vec<_>>().as_slice()));
+        counts[3] = 300;
+        let all: Vec<EdgeEnd> = ends(10, 2).chain(ends(100, 300)).chain(ends(7, 1)).collect();
+        assert_eq!(Block::new(counts, all).of(3).map(<[EdgeEnd]>::len), Some(300));
     }
 }

@@ -262,21 +262,30 @@ impl State {
 
     /// Replaces the attributes of an item and saves their before-image.
     pub(crate) fn set_attributes(&mut self, id: ItemId, attributes: Attributes) -> Result<()> {
-        let is_kept = id.0 < self.committed_totals.items && !self.before_images.items.contains_key(&id.0);
         if id.0 < self.committed_totals.items || self.meta.claims > 0 {
-            let before = self.attributes.get(id)?;
-            self.mark_claimant(id, &before, &attributes)?;
-            if is_kept {
-                self.before_images.items.insert(id.0, Arc::new(before));
-            }
+            return self.replace_attributes(id, self.attributes.get(id)?, attributes);
         }
         self.attributes.set(id, attributes);
+        Ok(())
+    }
+
+    /// The same for an item whose attributes are `before`.
+    pub(crate) fn replace_attributes(&mut self, id: ItemId, before: Attributes, after: Attributes) -> Result<()> {
+        let is_committed = id.0 < self.committed_totals.items;
+        if is_committed || self.meta.claims > 0 {
+            self.mark_claimant(id, &before, &after)?;
+        }
+        if is_committed && !self.before_images.items.contains_key(&id.0) {
+            self.before_images.items.insert(id.0, Arc::new(before));
+        }
+        self.attributes.set(id, after);
         Ok(())
     }
 
     /// Ends a transaction: its before-images become history under its commit number, and its totals are stored.
     pub(crate) fn finish_commit(&mut self, commit: u64, clock: i64) -> Result<()> {
         let changes = std::mem::take(&mut self.before_images);
+        let mut changed = Vec::with_capacity(changes.items.len());
         for (row, before) in &changes.rows {
             let (table, key) = (row.table(), row.key());
             if self.rows.get(table, key)? == *before {
@@ -286,9 +295,7 @@ impl State {
                 let before = before.as_ref().map(|bytes| bytes.to_vec());
                 self.rows.put_new(tables::ROW_HISTORY, tables::row_history(commit, row), codec::encode(&before)?);
             }
-            if let Some((subject, number)) = subject_of(table, key) {
-                self.rows.put(tables::CHANGE_INDEX, tables::change_index(subject as u8, number, commit), []);
-            }
+            changed.extend(subject_of(table, key).map(|(subject, number)| (subject as u8, number)));
         }
         for (item, before) in &changes.items {
             let former = PriorValue::differences(before, &self.attributes.get(ItemId(*item))?);
@@ -296,7 +303,12 @@ impl State {
                 continue;
             }
             self.rows.put_new(tables::ITEM_HISTORY, tables::item_history(commit, *item), codec::encode(&former)?);
-            self.rows.put(tables::CHANGE_INDEX, tables::change_index(Subject::Item as u8, *item, commit), []);
+            changed.push((Subject::Item as u8, *item));
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        for (subject, number) in changed {
+            self.rows.put_new(tables::CHANGE_INDEX, tables::change_index(subject, number, commit), []);
         }
         let totals = self.totals();
         // The first transaction begins at the start of the log, even in a state that was imported.

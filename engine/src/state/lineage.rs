@@ -18,6 +18,7 @@ use crate::records::tables;
 use crate::state::{EdgeEnd, State};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::{Bound, Range};
 
 /// The far ends of the edges that `wanted` accepts.
 fn far_ends(ends: &[EdgeEnd], wanted: impl Fn(Edge) -> bool) -> impl Iterator<Item = ItemId> {
@@ -60,6 +61,15 @@ struct SourceFacts {
     id: ItemId,
     attributes: Attributes,
     episodes: Vec<u32>,
+}
+
+/// What was read while items settle, kept until it changes: many items may rest on one.
+#[derive(Default)]
+struct Known {
+    /// The source that was read last.
+    source: Option<SourceFacts>,
+    /// Items without further episodes.
+    without_episodes: Range<u32>,
 }
 
 /// Aggregates over the sources of one item.
@@ -162,8 +172,7 @@ impl State {
             let is_theme = self.attributes.kind(ItemId(id))?.layer() == Layer::Theme;
             queue.insert((is_theme, id));
         }
-        // Many items may rest on one: the source read last is kept until it changes.
-        let mut known: Option<SourceFacts> = None;
+        let mut known = Known::default();
         while let Some((_, id)) = queue.pop_first() {
             let id = ItemId(id);
             let before = self.attributes(id)?;
@@ -172,9 +181,10 @@ impl State {
             if after == before && !episodes_changed {
                 continue;
             }
-            self.set_attributes(id, after)?;
-            known = known.filter(|known| known.id != id);
-            for dependent in self.dependents_among(&out, id, before.layer())? {
+            let layer = before.layer();
+            self.replace_attributes(id, before, after)?;
+            known.source = known.source.filter(|source| source.id != id);
+            for dependent in self.dependents_among(&out, id, layer)? {
                 let is_theme = self.attributes.kind(dependent)?.layer() == Layer::Theme;
                 queue.insert((is_theme, dependent.0));
             }
@@ -191,13 +201,13 @@ impl State {
     }
 
     /// The attributes of an item with everything derived recomputed. The flag tells whether its further episodes
-    /// changed. `out` are its outgoing edges, `known` the source that was read last.
+    /// changed. `out` are its outgoing edges.
     fn derive(
         &mut self,
         id: ItemId,
         stated: &Attributes,
         out: &[EdgeEnd],
-        known: &mut Option<SourceFacts>,
+        known: &mut Known,
     ) -> Result<(Attributes, bool)> {
         let mut attributes = stated.clone();
         if attributes.layer() == Layer::Trace {
@@ -206,12 +216,12 @@ impl State {
         }
         let mut summary = SourceSummary::default();
         for source in self.sources_among(out, id, attributes.layer())? {
-            if known.as_ref().is_none_or(|known| known.id != source) {
+            if known.source.as_ref().is_none_or(|known| known.id != source) {
                 let attributes = self.attributes(source)?;
                 let episodes = self.episodes_of(source, &attributes)?;
-                *known = Some(SourceFacts { id: source, attributes, episodes });
+                known.source = Some(SourceFacts { id: source, attributes, episodes });
             }
-            known.iter().for_each(|source| summary.take(source));
+            known.source.iter().for_each(|source| summary.take(source));
         }
         attributes.support = summary.support();
         attributes.trust_sources = summary.trust_sources;
@@ -244,7 +254,7 @@ impl State {
             attributes.version = newest.and_then(|newest| newest.version);
         }
         if attributes.inherited & Inherited::EPISODE != 0 {
-            let (first, episodes_changed) = self.inherit_episodes(id, &summary)?;
+            let (first, episodes_changed) = self.inherit_episodes(id, &summary, known)?;
             attributes.episode = first;
             return Ok((attributes, episodes_changed));
         }
@@ -253,14 +263,16 @@ impl State {
 
     /// Stores the item's membership in every episode of its sources. Returns the primary episode, which is that of
     /// the newest source (the inherited step belongs to it), and whether the further episodes changed.
-    fn inherit_episodes(&mut self, id: ItemId, summary: &SourceSummary) -> Result<(Option<u32>, bool)> {
+    fn inherit_episodes(
+        &mut self,
+        id: ItemId,
+        summary: &SourceSummary,
+        known: &mut Known,
+    ) -> Result<(Option<u32>, bool)> {
         let first = summary.newest.and_then(|newest| newest.episode).or_else(|| summary.episodes.first().copied());
         let wanted: BTreeSet<u32> =
             summary.episodes.iter().copied().filter(|episode| Some(*episode) != first).collect();
-        let mut present = BTreeSet::new();
-        for (key, _) in self.scan(tables::MEMBER_EPISODE, &tables::numbers([id.0]))? {
-            present.extend(tables::number_at(&key, 4));
-        }
+        let present = self.further_episodes(id, known)?;
         for gone in present.difference(&wanted) {
             self.delete(tables::MEMBER_EPISODE, tables::numbers([id.0, *gone]))?;
             self.delete(tables::EPISODE_MEMBER, tables::numbers([*gone, id.0]))?;
@@ -269,6 +281,31 @@ impl State {
             self.put_empty(tables::MEMBER_EPISODE, tables::numbers([id.0, *new]))?;
             self.put_empty(tables::EPISODE_MEMBER, tables::numbers([*new, id.0]))?;
         }
-        Ok((first, present != wanted))
+        let changed = present != wanted;
+        if changed && known.without_episodes.contains(&id.0) {
+            known.without_episodes.start = id.0.saturating_add(1);
+        }
+        Ok((first, changed))
+    }
+
+    /// The further episodes of an item. Where it has none, one look-up tells the same of the items up to the next one
+    /// that has some.
+    fn further_episodes(&self, id: ItemId, known: &mut Known) -> Result<BTreeSet<u32>> {
+        let mut episodes = BTreeSet::new();
+        if known.without_episodes.contains(&id.0) {
+            return Ok(episodes);
+        }
+        let mut next = u32::MAX;
+        let first = tables::numbers([id.0]);
+        for row in self.rows.range(tables::MEMBER_EPISODE, Bound::Included(&first), Bound::Unbounded) {
+            let (key, _) = row?;
+            next = tables::number_at(&key, 0).unwrap_or_default();
+            if next != id.0 {
+                break;
+            }
+            episodes.extend(tables::number_at(&key, 4));
+        }
+        known.without_episodes = id.0.saturating_add(1)..next;
+        Ok(episodes)
     }
 }

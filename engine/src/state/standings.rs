@@ -14,7 +14,8 @@
 //! 3. What a standing says is what reading the whole contest says ([`State::contest`]).
 //!
 //! Cost: a contest is read once, then in proportion to what was added. At most [`MAX_WEIGHT`] claims are kept in each
-//! of two generations, at 8 bytes each and some 700 for each contest.
+//! of two generations, at 8 bytes each and some 700 for each contest. With lists, claims of items and their numbers, a
+//! fifth of `memory_limit` is kept at most; above [`FULL_LIMIT`] it grows no more.
 
 use crate::Result;
 use crate::model::item::{Attributes, ItemId, Layer};
@@ -30,12 +31,14 @@ use std::hash::Hash;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The `memory_limit` in bytes from which the following numbers hold; below, they are in proportion to it.
+const FULL_LIMIT: u64 = 256 << 20;
 /// Claims that are kept, at most, in each of two generations.
 const MAX_WEIGHT: usize = 1 << 20;
 /// Claims that lists keep, at most, in each of two generations.
 const MAX_LISTED: usize = 1 << 15;
-/// Items whose claims are kept, at most, in each of two generations.
-const MAX_ITEMS: usize = 1 << 14;
+/// Items and their claims that are kept with the keys of contests, at most, in each of two generations.
+const MAX_KEYED: usize = 1 << 15;
 /// Blocks of numbers of claims that are kept, at most, in each of two generations.
 const MAX_BLOCKS: usize = 4_096;
 /// The cost of a contest beside its claims, counted in claims.
@@ -184,7 +187,8 @@ impl Standing {
     }
 
     fn weight(&self) -> usize {
-        self.members.len() + CONTEST_WEIGHT
+        let values: usize = self.front.rivals.iter().map(|rival| rival.claim.value.len()).sum();
+        self.members.len() + CONTEST_WEIGHT + values / size_of::<(u32, u32)>()
     }
 }
 
@@ -293,6 +297,7 @@ impl State {
 /// The standings of a database.
 #[derive(Default)]
 pub(crate) struct Standings {
+    memory_limit: u64,
     standings: Mutex<Kept<Vec<u8>, Standing>>,
     lists: Mutex<Kept<Vec<u8>, List>>,
     counts: Mutex<Kept<u32, CountBlock>>,
@@ -309,6 +314,16 @@ struct ItemClaims {
 }
 
 impl Standings {
+    /// No standings yet. What is kept is bounded by the option `memory_limit`, in bytes.
+    pub(crate) fn within(memory_limit: u64) -> Standings {
+        Standings { memory_limit: memory_limit.min(FULL_LIMIT), ..Standings::default() }
+    }
+
+    /// As many of a number as the memory limit permits.
+    fn share(&self, most: usize) -> usize {
+        usize::try_from(most as u64 * self.memory_limit / FULL_LIMIT).unwrap_or(most)
+    }
+
     /// The leader of a contest and the best claim that disagrees with it, of what the reader sees.
     pub(crate) fn front(&self, state: &State, key: &[u8], reader_position: &ReaderPosition) -> Result<Arc<Contest>> {
         let standing = self.standing(state, key)?;
@@ -345,7 +360,7 @@ impl Standings {
             None => Standing::of(state, name, stamp, &state.contenders(key, FIRST)?)?,
         };
         let standing = Arc::new(standing);
-        lock(&self.standings).keep(key.to_vec(), Arc::clone(&standing), standing.weight(), MAX_WEIGHT);
+        lock(&self.standings).keep(key.to_vec(), Arc::clone(&standing), standing.weight(), self.share(MAX_WEIGHT));
         Ok(standing)
     }
 
@@ -361,9 +376,10 @@ impl Standings {
             }
             _ => List { stamp, covers, contenders: state.contenders(key, FIRST)? },
         };
-        let (list, weight) = (Arc::new(list), 1);
-        let weight = weight + list.contenders.len();
-        lock(&self.lists).keep(key.to_vec(), Arc::clone(&list), weight, MAX_LISTED);
+        let values: usize = list.contenders.iter().map(|contender| contender.value.len()).sum();
+        let weight = 1 + list.contenders.len() + values / size_of::<Contender>();
+        let list = Arc::new(list);
+        lock(&self.lists).keep(key.to_vec(), Arc::clone(&list), weight, self.share(MAX_LISTED));
         Ok(list)
     }
 
@@ -377,8 +393,8 @@ impl Standings {
             return Ok(Arc::clone(&known.claims));
         }
         let claims = state.keyed_claims_of(id)?;
-        let known = Arc::new(ItemClaims { stamp, claims: Arc::clone(&claims) });
-        lock(&self.claims).keep(id.0, known, 1, MAX_ITEMS);
+        let (known, weight) = (Arc::new(ItemClaims { stamp, claims: Arc::clone(&claims) }), 1 + claims.len());
+        lock(&self.claims).keep(id.0, known, weight, self.share(MAX_KEYED));
         Ok(claims)
     }
 
@@ -423,7 +439,7 @@ impl Standings {
             }
         }
         let block = Arc::new(CountBlock { stamp, below, counts });
-        lock(&self.counts).keep(number, Arc::clone(&block), 1, MAX_BLOCKS);
+        lock(&self.counts).keep(number, Arc::clone(&block), 1, self.share(MAX_BLOCKS));
         Ok(block)
     }
 }
@@ -475,6 +491,13 @@ impl<K: Hash + Eq, T> Kept<K, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn less_memory_keeps_less() {
+        let limits = [0, 64 << 20, 256 << 20, u64::MAX];
+        let shares = limits.map(|limit| Standings::within(limit).share(MAX_BLOCKS));
+        assert_eq!(shares, [0, MAX_BLOCKS / 4, MAX_BLOCKS, MAX_BLOCKS]);
+    }
 
     #[test]
     fn what_is_kept_last_is_found_and_what_is_too_large_is_not_kept() {

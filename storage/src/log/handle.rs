@@ -340,8 +340,8 @@ impl Log {
         self.sync_to(self.end())
     }
 
-    /// Syncs everything, writes the close record and syncs that. Nothing can be appended afterwards. No effect on
-    /// read-only logs.
+    /// Syncs everything, writes the close record and syncs that; then removes segments that were prepared and not used.
+    /// Nothing can be appended afterwards. No effect on read-only logs.
     ///
     /// # Errors
     /// As [`Self::append`] and [`Self::sync_to`].
@@ -352,7 +352,9 @@ impl Log {
         let mut writer = self.writer()?;
         self.sync_to(self.end())?;
         writer.close(&self.group, &self.table)?;
-        self.sync_to(self.end())
+        self.sync_to(self.end())?;
+        writer.discard_spares();
+        Ok(())
     }
 
     /// Verifies the whole log, continues after faults, and reports all of them. `progress` receives the bytes done and

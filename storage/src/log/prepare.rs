@@ -79,6 +79,24 @@ impl Preparer {
         self.ready.clear();
     }
 
+    /// Removes what was prepared and is not used, and prepares nothing from now on. It goes from the last file to the
+    /// first, each removal synced: numbers must never have a gap. A file that cannot be removed stays, and the next
+    /// opening uses it.
+    pub(crate) fn discard(&mut self) {
+        if let Some(worker) = &self.worker {
+            worker.stop.store(true, Ordering::Relaxed);
+        }
+        if self.asked {
+            let _ = self.wait();
+        }
+        while let Some((_, spare)) = self.ready.pop_last().filter(|_| !self.shared) {
+            let removed = remove_if_there(&*self.vfs, &spare.path).and_then(|()| self.vfs.sync_dir(&self.dir));
+            if removed.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Prepares segment `number` in the background, unless it is ready or another one is being prepared.
     pub(crate) fn prefetch(&mut self, number: u64, len: u64) {
         if !self.asked && !self.shared && !self.ready.contains_key(&number) {

@@ -39,6 +39,11 @@ pub(crate) const MAX_AHEAD: usize = 4 << 20;
 /// The number of newest leaves that are kept in memory, so that a checkpoint need not read and hash the records again.
 const RECENT_LEAVES: usize = 1 << 15;
 
+/// A segment is at most this part of the log before it,
+const SHARE_OF_LOG: u64 = 8;
+/// but may have so many bytes.
+const EARLY_SEGMENT_LEN: u64 = 2 << 20;
+
 /// The properties of a log that do not change while it is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
@@ -222,6 +227,12 @@ impl Writer {
         })
     }
 
+    /// Removes the segments that were prepared and not used. Nothing is appended afterwards.
+    pub(crate) fn discard_spares(&mut self) {
+        self.closed = true;
+        self.preparer.discard();
+    }
+
     /// Writes the close record, unless the log ends in one. Everything before it must be durable.
     pub(crate) fn close(&mut self, group: &GroupCommit, table: &SegmentTable) -> Result<()> {
         if self.closed || self.tip.closed {
@@ -344,7 +355,8 @@ impl Writer {
         self.tip = tip;
         // Half full: the next one will be needed.
         if self.segment.end() - self.tip.position < self.segment.len / 2 {
-            let len = next_len(self.segment.len, self.max_segment_len);
+            let (len, end) = (self.segment.len, self.segment.end());
+            let len = next_len(len, end, self.max_segment_len, self.geometry.page);
             self.preparer.prefetch(self.segment.number + 1, len);
         }
     }
@@ -373,9 +385,11 @@ impl Writer {
     }
 }
 
-/// The length of the next segment: double, up to the maximum.
-fn next_len(len: u64, max_len: u64) -> u64 {
-    len.saturating_mul(2).min(max_len.max(len))
+/// The length of the segment after one that ends at `end` and is `len` bytes long: double, up to a share of the log so
+/// far, so that the end of a log that is not used yet stays a small part of it.
+fn next_len(len: u64, end: u64, max_len: u64, page: PageSize) -> u64 {
+    let share = (end / SHARE_OF_LOG).max(EARLY_SEGMENT_LEN).next_multiple_of(page.bytes());
+    len.saturating_mul(2).min(share).min(max_len.max(len))
 }
 
 /// A transaction being laid out.
@@ -461,7 +475,8 @@ impl Layout<'_> {
         let page = self.geometry.page;
         let current = &self.piece.segment;
         let (number, first) = (current.number + 1, current.end());
-        let spare = self.preparer.take(number, next_len(current.len, self.max_segment_len), page.bytes() + run_len)?;
+        let len = next_len(current.len, first, self.max_segment_len, page);
+        let spare = self.preparer.take(number, len, page.bytes() + run_len)?;
         let header = SegmentHeader {
             features: Features::default(),
             page_size: page.bytes() as u32,

@@ -163,17 +163,18 @@ fn about_arguments(arguments: &str) -> String {
 fn segment(about: &str, text: &str, claims: &mut Claims<'_>) {
     let is_pair = |part: &str| pair_count(part) > 0;
     let is_key = |part: &str| !is_pair(part) && part.contains(": ");
-    if text.split("; ").any(is_pair) && text.split("; ").any(is_key) {
+    let has_sign = text.contains('=');
+    if has_sign && text.split("; ").any(is_pair) && text.split("; ").any(is_key) {
         return text.split("; ").for_each(|part| segment(about, part, claims));
     }
-    let about = match text.split_once(": ") {
+    let about = match has_sign.then(|| text.split_once(": ")).flatten() {
         // `Flight TK129: price = $583, gate = D24`
         Some((heading, rest)) if rest.contains(['=', ':']) && pair_count(rest) > 0 && pair_count(heading) == 0 => {
             return equations(if about.is_empty() { heading } else { about }, rest, claims);
         }
         _ => about,
     };
-    if pair_count(text) > 0 {
+    if has_sign && pair_count(text) > 0 {
         return equations(about, text, claims);
     }
     let has_key = |part: &str| part.contains(": ") || part.contains(":** ") || part.trim().is_empty();
