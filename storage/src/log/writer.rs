@@ -515,6 +515,18 @@ mod tests {
     use crate::log::{Log, LogOptions};
     use crate::vfs::SimVfs;
 
+    #[test]
+    fn a_segment_is_a_small_part_of_the_log_before_it() {
+        let page = PageSize::new(32 << 10).unwrap();
+        let (mut len, mut end) = (256 << 10, 256 << 10);
+        while end < 1 << 30 {
+            len = next_len(len, end, 64 << 20, page);
+            assert!(len.is_multiple_of(page.bytes()) && len <= (2 << 20).max(end / 8 + page.bytes()), "{len} at {end}");
+            end += len;
+        }
+        assert_eq!(len, 64 << 20);
+    }
+
     /// Types and payloads to append, computed from the tip.
     type Own = fn(&Tip) -> Vec<(u8, Vec<u8>)>;
 

@@ -251,6 +251,29 @@ fn prepared_segments_never_leave_a_gap() {
     }
 }
 
+/// Closing removes prepared segments, the last one first.
+#[test]
+fn closing_leaves_no_gap_among_prepared_segments() {
+    let sim = SimVfs::new();
+    let log = Log::create(disk(&sim), dir(), &small_options()).unwrap();
+    let first = log.append(&records(1, &[100]), 1).unwrap();
+    log.sync_to(first.end).unwrap();
+    sim.set_quota(Some(sim.used_bytes() + small_options().limits.max_segment_len * 2 + 100));
+    assert!(matches!(log.append(&records(2, &[3900; 12]), 1), Err(Error::NoRoom { .. })));
+    let before = sim.replay().count();
+    assert!(sim.bytes(&segment_path(3)).is_ok(), "two segments are prepared");
+    log.close().unwrap();
+    drop(log);
+    assert!(sim.bytes(&segment_path(2)).is_err() && sim.bytes(&segment_path(3)).is_err());
+    for (change, point) in sim.replay().enumerate().skip(before) {
+        for state in point.crashes(100, 1) {
+            let (opened, found) = try_open(&state, None, &writable());
+            opened.unwrap_or_else(|error| panic!("after change {change}: {error}"));
+            assert_eq!(found.len(), 1);
+        }
+    }
+}
+
 /// Creating a log ends in a sync of its directory. Where that failed, and removing what was made failed too, the log
 /// stood there to be opened, under a name that no later sync makes durable: all that was then acknowledged was lost
 /// with it.

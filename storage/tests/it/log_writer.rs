@@ -118,6 +118,25 @@ fn the_next_segment_is_prepared_when_half_of_this_one_is_used() {
     assert_eq!(sim.bytes(&segment_path(2)).unwrap(), [0; 8 * PAGE as usize]);
 }
 
+/// A log that is closed has no file that nothing was written to, and goes on when it is opened.
+#[test]
+fn closing_removes_the_segment_that_was_prepared() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    log.append(&records(1, &[2_000, 3_000]), 0).unwrap();
+    while !sim.files().contains(&segment_path(2)) {
+        std::thread::yield_now();
+    }
+    log.close().unwrap();
+    assert_eq!(sim.files(), [segment_path(1)]);
+    drop(log);
+    let log = Log::open::<Error>(disk(&sim), dir(), None, &OpenOptions::default(), &mut |_| Ok(())).unwrap().0;
+    log.append(&records(2, &[3_000, 3_000, 3_000, 3_000]), 0).unwrap();
+    log.close().unwrap();
+    drop(log);
+    assert_eq!(open(&sim, &writable()).transactions.len(), 2);
+}
+
 #[test]
 fn the_first_segment_is_of_whole_pages_and_at_least_four() {
     for (asked, len) in [(1, 4 * PAGE), (4 * PAGE, 4 * PAGE), (5 * PAGE + 1, 6 * PAGE)] {
