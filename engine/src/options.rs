@@ -107,8 +107,8 @@ pub struct Options {
     pub checkpoint_records: u64,
     /// The memory the catalog may use as its cache, in bytes; at most half of `memory_limit`.
     pub cache_bytes: usize,
-    /// The memory for the catalog's cache and for what no checkpoint holds yet, in bytes. What questions keep of contested
-    /// claims takes a fifth of it at most.
+    /// The memory for the catalog's cache and for what no checkpoint holds yet, in bytes. At most a fifth as much is
+    /// kept of contests of claims between questions.
     pub memory_limit: u64,
     /// The most bytes of log that no checkpoint holds: what an opening after a crash reads.
     pub max_tail_bytes: u64,

@@ -56,14 +56,14 @@ struct Newest {
     episode: Option<u32>,
 }
 
-/// What dependents take from a source.
+/// The part of a source that its dependents take over.
 struct SourceFacts {
     id: ItemId,
     attributes: Attributes,
     episodes: Vec<u32>,
 }
 
-/// What was read while items settle, kept until it changes: many items may rest on one.
+/// Facts read while items settle, kept until they change: many items may rest on one.
 #[derive(Default)]
 struct Known {
     /// The source that was read last.
