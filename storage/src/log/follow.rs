@@ -93,13 +93,10 @@ impl Log {
         let files = Arc::new(OpenFiles::like(last.files()));
         let mut numbers = files.numbers(&self.dir, number_of)?;
         numbers.retain(|&number| number >= next);
-        let mut begun = Vec::with_capacity(numbers.len());
-        for (expected, number) in (next..).zip(numbers) {
-            if number != expected {
-                return Err(Error::MissingSegment { path: self.dir.join(file_name(expected)), number: expected });
-            }
-            begun.push(Segment::load(&files, &self.dir, number)?);
+        if let Some((expected, _)) = (next..).zip(&numbers).find(|(expected, number)| *number != expected) {
+            return Err(Error::MissingSegment { path: self.dir.join(file_name(expected)), number: expected });
         }
+        let mut begun = Segment::load_row(&files, &self.dir, &numbers)?;
         place_in_row(&mut begun, position);
         segments.extend(begun.into_iter().map(Arc::new));
         Ok(segments)

@@ -257,10 +257,9 @@ impl Scanner {
         self.unit = None;
     }
 
-    /// Moves the limit further. The present unit is read again: another process may have written in it since it was read.
+    /// Moves the limit further, and reads the present unit again: another process may have written in it since.
     pub(crate) fn extend(&mut self, limit: u64) {
-        self.limit = limit;
-        self.unit = None;
+        (self.limit, self.unit) = (limit, None);
     }
 
     /// Another scanner at the same position, without a limit, with these erased forms for unreadable records.

@@ -272,6 +272,27 @@ impl Segment {
         Ok(Self { number, first: 0, len: file_len, file_len, header, path, files: Arc::clone(files) })
     }
 
+    /// Loads the segments with these numbers, ascending. The last of several may be gone since their names were read: a
+    /// writer that closes removes the segments that it prepared and did not use.
+    pub(crate) fn load_row(files: &Arc<OpenFiles>, dir: &Path, numbers: &[u64]) -> Result<Vec<Self>> {
+        let is_gone =
+            |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
+        let mut row = Vec::with_capacity(numbers.len());
+        for (at, &number) in numbers.iter().enumerate() {
+            match Self::load(files, dir, number) {
+                Ok(segment) => row.push(segment),
+                Err(error) if at > 0 && is_gone(&error) => {
+                    let later = numbers.get(at + 1..).unwrap_or_default();
+                    let mut later = later.iter().map(|&number| Self::load(files, dir, number));
+                    let are_gone = later.all(|loaded| loaded.is_err_and(|error| is_gone(&error)));
+                    return if are_gone { Ok(row) } else { Err(error) };
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(row)
+    }
+
     /// The position after its last byte.
     pub(crate) fn end(&self) -> u64 {
         self.first.saturating_add(self.len)
@@ -395,6 +416,22 @@ mod tests {
         let crc = crc32fast::hash(&bytes[..136]);
         bytes[136..140].copy_from_slice(&crc.to_le_bytes());
         bytes
+    }
+
+    #[test]
+    fn only_the_last_of_several_segments_may_be_gone() {
+        let sim = crate::vfs::SimVfs::new();
+        let disk: Arc<dyn crate::vfs::Vfs> = Arc::new(sim.clone());
+        let files = || Arc::new(OpenFiles::new(Arc::clone(&disk), crate::vfs::OpenMode::Read));
+        for number in [1, 2, 4] {
+            sim.replace(&Path::new("/log").join(file_name(number)), &[0; 8192]);
+        }
+        let row = |numbers: &[u64]| Segment::load_row(&files(), Path::new("/log"), numbers).map(|row| row.len());
+        assert_eq!(row(&[1, 2]).unwrap(), 2);
+        assert_eq!(row(&[1, 2, 3]).unwrap(), 2);
+        assert_eq!(row(&[1, 2, 5, 6]).unwrap(), 2);
+        assert!(row(&[1, 3, 4]).is_err(), "there is one after it");
+        assert!(row(&[3]).is_err(), "none is left");
     }
 
     #[test]

@@ -391,13 +391,12 @@ fn load_segments(
     numbers.sort_unstable();
     let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
     let files = Arc::new(OpenFiles::new(Arc::clone(vfs), mode));
-    let mut segments = Vec::with_capacity(numbers.len());
     for (at, expected) in (0..numbers.len().max(1)).zip(first_number..) {
         if numbers.get(at) != Some(&expected) {
             return Err(Error::MissingSegment { path: dir.join(file_name(expected)), number: expected });
         }
-        segments.push(Segment::load(&files, dir, expected)?);
     }
+    let mut segments = Segment::load_row(&files, dir, &numbers)?;
     place_in_row(&mut segments, first);
     Ok(segments.into_iter().map(Arc::new).collect())
 }
