@@ -126,7 +126,8 @@ impl BaseSets<'_> {
 
     /// Visible items of a kind.
     pub(crate) fn kind(&self, kind: Kind) -> Result<Arc<Bits>> {
-        let (byte, place) = (i64::from(kind.to_byte()), kind as usize);
+        let byte = i64::from(kind.to_byte());
+        let place = Kind::ALL.iter().take_while(|other| **other != kind).count();
         let again = |base_sets: &CachedSets| base_sets.kinds[place].get().cloned();
         let of_kind = |item: &Attributes| is_visible(item) && item.kind == kind;
         self.cached(&self.sets.kinds[place], again, of_kind, || {
