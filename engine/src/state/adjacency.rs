@@ -8,8 +8,7 @@
 //! 1. A block equals the catalog's rows.
 //! 2. Changes since the checkpoint are not in the cache: for a changed item [`State::edges_out`] and
 //!    [`State::edges_in`] scan the rows.
-//! 3. What the cache has no room for is read item by item, so that a question never pays for the neighbours in number
-//!    of what it asks for more than once.
+//! 3. A block that the cache has no room for is read once at most; from then on its items are read one by one.
 //!
 //! Cost: 16 bytes per edge end, for at most [`MAX_ENDS`] ends (64 MiB), and 1,100 bytes for both blocks of 128 items.
 
