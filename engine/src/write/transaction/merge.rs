@@ -62,8 +62,8 @@ pub enum Feedback {
 pub struct Decay {
     /// After this long, in microseconds, utility counts half.
     pub half_life: i64,
-    /// Facts and procedures whose decayed utility is below this are retired; one without feedback and credit, once it is
-    /// a half-life old.
+    /// Facts and procedures whose decayed utility is below this are retired; one without feedback and credit, once it
+    /// is a half-life old.
     pub below: f32,
     /// Traces that are older, in microseconds, in a summarised page, and that nothing active rests on, are retired:
     /// their page stands for them. `None` keeps all.
