@@ -15,11 +15,11 @@ mod tokens;
 use crate::failure::{Failure, Problem, Status};
 use crate::{database, script};
 use holotype::credit::{
-    Credit, CreditError, CreditOptions, Credits, Deviation, Rollout, RolloutStep, Write, credit, mean_credit,
+    Credit, CreditError, CreditOptions, Credits, Deviation, Rollout, RolloutStep, credit, mean_credit,
 };
 use holotype::plural::counted;
 use holotype::{Durability, Mark, Target};
-use lines::Line;
+use lines::Lines;
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -109,29 +109,28 @@ pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
     let text = if args.file.as_os_str() == "-" { script::read_stdin()? } else { script::read_file(&args.file)? };
     let name = if args.file.as_os_str() == "-" { "<stdin>".to_owned() } else { args.file.display().to_string() };
     let lines = lines::read(&text, &name)?;
-    let (of_tokens, scored): (Vec<&Line<'_>>, Vec<&Line<'_>>) = lines.iter().partition(|line| line.tokens.is_some());
-    let writes: Vec<Write<'_>> = scored.iter().map(|line| line.write()).collect();
-    let credits = credit(&writes, &args.options()).map_err(|error| refused(error, &scored, &name))?;
-    let scattered = tokens::scatter_all(&of_tokens, &writes, &credits, &name)?;
+    let of_tokens: Vec<_> = lines.all.iter().filter_map(|line| Some((line, line.tokens()?))).collect();
+    let credits = credit(&lines.writes, &args.options()).map_err(|error| refused(error, &lines, &name))?;
+    let scattered = tokens::scatter_all(&of_tokens, &lines.writes, &credits, &name)?;
     let objective = tokens::objective_of(&scattered, &of_tokens, (args.clip, args.kl_weight), &name)?;
     match &args.db {
-        Some(db) if args.keep => keep(db, &scored, &args.options(), &name)?,
-        Some(db) => store(db, &scored, &writes, &credits, &name)?,
+        Some(db) if args.keep => keep(db, &lines, &args.options(), &name)?,
+        Some(db) => store(db, &lines, &credits, &name)?,
         None => {}
     }
-    let (mut credited, mut scattered) = (credits.lines.iter(), scattered.iter());
-    let shown = |line: &Line<'_>| match line.tokens {
-        Some(_) => scattered.next().map(|rollout| Shown::Tokens(&rollout.advantages)),
-        None => credited.next().map(Shown::Credit),
-    };
-    let shown: Vec<Option<Shown<'_>>> = lines.iter().map(shown).collect();
     let mut out = io::stdout().lock();
-    parts::write_in_order(&mut out, lines.len(), |part, out| {
-        for (line, shown) in lines[part.clone()].iter().zip(&shown[part]) {
-            match shown {
-                Some(Shown::Tokens(advantages)) => tokens::render(line.text, advantages, out)?,
-                Some(Shown::Credit(credit)) => render(line.text, credit, credits.beta, out)?,
-                None => {}
+    let beta = serde_json::to_string(&credits.beta).map_err(io::Error::from)?;
+    let numbers: Vec<usize> = of_tokens.iter().map(|(line, _)| line.number).collect();
+    parts::write_in_order(&mut out, lines.all.len(), |part, out| {
+        let lines = &lines.all[part.clone()];
+        // Each line that is not the tokens of a rollout has a credit.
+        let first = lines.first().map_or(0, |line| numbers.partition_point(|number| *number < line.number));
+        let (mut scattered, mut credits) = (scattered[first..].iter(), credits.lines[part.start - first..].iter());
+        for line in lines {
+            if line.tokens().is_none() {
+                credits.next().map_or(Ok(()), |credit| render(line.text, credit, &beta, out))?;
+            } else {
+                scattered.next().map_or(Ok(()), |rollout| tokens::render(line.text, &rollout.advantages, out))?;
             }
         }
         Ok(())
@@ -143,17 +142,12 @@ pub(crate) fn run(args: &Args) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// The members that a line gets.
-#[derive(Clone, Copy)]
-enum Shown<'c> {
-    Credit(&'c Credit),
-    Tokens(&'c [f64]),
-}
-
 /// The refusal with the number of its line in the file, which counts blank lines too.
-fn refused(error: CreditError, lines: &[&Line<'_>], file: &str) -> Failure {
-    let number =
-        |entry: usize| entry.checked_sub(1).and_then(|index| lines.get(index)).map_or(entry, |line| line.number);
+fn refused(error: CreditError, lines: &Lines<'_>, file: &str) -> Failure {
+    let number = |entry: usize| {
+        let line = entry.checked_sub(1).and_then(|index| lines.scored().nth(index));
+        line.map_or(entry, |(line, _)| line.number)
+    };
     let error = error.map_lines(number);
     let problem = Problem::input("credit", error.refusal.to_string());
     match error.line {
@@ -163,38 +157,37 @@ fn refused(error: CreditError, lines: &[&Line<'_>], file: &str) -> Failure {
 }
 
 /// Appends the credit to the members of a line.
-fn render(text: &str, credit: &Credit, beta: f64, out: &mut Vec<u8>) -> io::Result<()> {
+fn render(text: &str, credit: &Credit, beta: &str, out: &mut Vec<u8>) -> io::Result<()> {
     let members = text.strip_suffix('}').unwrap_or(text).trim_end();
     out.extend_from_slice(members.as_bytes());
-    let mut member = |name: &str, value: f64| {
-        out.extend_from_slice(b",\"");
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b"\":");
-        serde_json::to_writer(&mut *out, &value)
-    };
     if let Some(write) = &credit.write {
-        member("delta", write.delta)?;
-        member("delta_hat", write.delta_hat)?;
-        member("log_rho", write.log_rho)?;
-        member("beta", beta)?;
-        member("gate", write.gate)?;
-        member("advantage", write.advantage)?;
-        member("smoothed", write.smoothed)?;
+        member(",\"delta\":", write.delta, out)?;
+        member(",\"delta_hat\":", write.delta_hat, out)?;
+        member(",\"log_rho\":", write.log_rho, out)?;
+        out.extend_from_slice(b",\"beta\":");
+        out.extend_from_slice(beta.as_bytes());
+        member(",\"gate\":", write.gate, out)?;
+        member(",\"advantage\":", write.advantage, out)?;
+        member(",\"smoothed\":", write.smoothed, out)?;
     }
-    member("trajectory_advantage", credit.trajectory_advantage)?;
+    member(",\"trajectory_advantage\":", credit.trajectory_advantage, out)?;
     if let Some(write) = &credit.write {
-        member("token_advantage", write.token_advantage)?;
+        member(",\"token_advantage\":", write.token_advantage, out)?;
     }
     out.extend_from_slice(b"}\n");
     Ok(())
 }
 
+fn member(name: &str, value: f64, out: &mut Vec<u8>) -> io::Result<()> {
+    out.extend_from_slice(name.as_bytes());
+    Ok(serde_json::to_writer(out, &value)?)
+}
+
 /// Sets the utility of every item named: the mean over rollouts of its mean smoothed advantage in each. An item that
 /// has this utility already is left alone, so that the command can be run again.
-fn store(db: &Path, lines: &[&Line<'_>], writes: &[Write<'_>], credits: &Credits, file: &str) -> Result<(), Failure> {
-    let scored = lines.iter().zip(writes).zip(&credits.lines);
-    let scored =
-        scored.filter_map(|((line, write), credit)| Some((line.item.as_deref()?, write, credit.write?.smoothed)));
+fn store(db: &Path, lines: &Lines<'_>, credits: &Credits, file: &str) -> Result<(), Failure> {
+    let scored = lines.scored().zip(&credits.lines);
+    let scored = scored.filter_map(|((line, write), credit)| Some((line.item?, write, credit.write?.smoothed)));
     let database = database::to_write(db)?;
     let mut transaction = database.begin()?;
     let mut changed = 0;
@@ -216,19 +209,19 @@ fn store(db: &Path, lines: &[&Line<'_>], writes: &[Write<'_>], credits: &Credits
     Ok(())
 }
 
-fn no_item(error: holotype::Error, item: &str, lines: &[&Line<'_>], file: &str) -> Problem {
+fn no_item(error: holotype::Error, item: &str, lines: &Lines<'_>, file: &str) -> Problem {
     let problem = Problem::from(error).hint("`item` is the key of an item of the database").file(file);
-    match lines.iter().find(|line| line.item.as_deref() == Some(item)) {
-        Some(line) => problem.at(line.number as u64, 1),
+    match lines.scored().find(|(line, _)| line.item == Some(item)) {
+        Some((line, _)) => problem.at(line.number as u64, 1),
         None => problem,
     }
 }
 
 /// Keeps the rollouts that the database does not have, and sets the utility of items over all that it has then.
-fn keep(db: &Path, lines: &[&Line<'_>], options: &CreditOptions, file: &str) -> Result<(), Failure> {
+fn keep(db: &Path, lines: &Lines<'_>, options: &CreditOptions, file: &str) -> Result<(), Failure> {
     let database = database::to_write(db)?;
     let mut transaction = database.begin()?;
-    for item in lines.iter().filter_map(|line| line.item.as_deref()) {
+    for item in lines.scored().filter_map(|(line, _)| line.item) {
         transaction.find(&Target::Key(item.to_owned())).map_err(|error| no_item(error, item, lines, file))?;
     }
     let mut kept = 0;
@@ -248,19 +241,19 @@ fn keep(db: &Path, lines: &[&Line<'_>], options: &CreditOptions, file: &str) -> 
 }
 
 /// The rollouts of some lines. Texts of a whole rollout may stand on any of its lines.
-fn rollouts<'l>(lines: &'l [&Line<'_>]) -> BTreeMap<(&'l str, &'l str), Rollout> {
+fn rollouts<'t>(lines: &Lines<'t>) -> BTreeMap<(&'t str, &'t str), Rollout> {
     let mut found: BTreeMap<(&str, &str), Rollout> = BTreeMap::new();
-    for line in lines {
-        let rollout = found.entry((&line.group, &line.rollout)).or_insert_with(|| Rollout {
-            group: line.group.to_string(),
-            rollout: line.rollout.to_string(),
+    for (line, write) in lines.scored() {
+        let rollout = found.entry((write.group, write.rollout)).or_insert_with(|| Rollout {
+            group: write.group.to_owned(),
+            rollout: write.rollout.to_owned(),
             ..Rollout::default()
         });
-        if let Some(reward) = line.reward {
+        if let Some(reward) = write.reward {
             rollout.reward = reward;
         }
-        rollout.template = rollout.template.take().or_else(|| line.template.as_deref().map(str::to_owned));
-        let texts = line.texts.as_deref();
+        rollout.template = rollout.template.take().or_else(|| write.template.map(str::to_owned));
+        let texts = line.texts();
         for (known, text) in [
             (&mut rollout.question, texts.map(|texts| &texts.question)),
             (&mut rollout.outcome, texts.map(|texts| &texts.outcome)),
@@ -269,9 +262,9 @@ fn rollouts<'l>(lines: &'l [&Line<'_>]) -> BTreeMap<(&'l str, &'l str), Rollout>
                 known.extend(text.map(String::as_str));
             }
         }
-        if let Some((step, scores)) = line.scored {
+        if let Some((step, scores)) = write.scored {
             let texts = texts.map(|texts| texts.step.clone()).unwrap_or_default();
-            let item = line.item.as_deref().map(str::to_owned);
+            let item = line.item.map(str::to_owned);
             rollout.steps.push(RolloutStep { step, texts, scores: Some(scores), item });
         }
     }
@@ -288,9 +281,9 @@ mod tests {
         let text =
             r#"{"group":"g","rollout":7,"step":0,"reward":0.5,"s_prev":-2.1,"s_now":-1.4,"log_h":-0.9, "x":[1] }"#;
         let lines = lines::read(text, "f").unwrap();
-        let credits = credit(&[lines[0].write()], &CreditOptions::default()).unwrap();
+        let credits = credit(&lines.writes, &CreditOptions::default()).unwrap();
         let mut out = Vec::new();
-        render(lines[0].text, &credits.lines[0], credits.beta, &mut out).unwrap();
+        render(lines.all[0].text, &credits.lines[0], &credits.beta.to_string(), &mut out).unwrap();
         let out = String::from_utf8(out).unwrap();
         assert!(out.starts_with(text.strip_suffix(" }").unwrap()), "{out}");
         let object: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -307,11 +300,8 @@ mod tests {
         let line = "{\"group\":\"g\",\"rollout\":0,\"step\":0,\"reward\":0.5,\"s_prev\":-2,\"s_now\":-1,\"log_h\":-1}";
         let text = format!("\n{line}\n\n{line}\n");
         let lines = lines::read(&text, "f").unwrap();
-        let writes: Vec<Write<'_>> = lines.iter().map(Line::write).collect();
-        let error = credit(&writes, &CreditOptions::default()).unwrap_err();
-        let Failure::Problem(problem) = refused(error, &lines.iter().collect::<Vec<_>>(), "f") else {
-            panic!("a problem")
-        };
+        let error = credit(&lines.writes, &CreditOptions::default()).unwrap_err();
+        let Failure::Problem(problem) = refused(error, &lines, "f") else { panic!("a problem") };
         assert_eq!((problem.about.line, problem.about.file.as_deref()), (Some(4), Some("f")));
         assert!(problem.message.contains("already has step 0 on line 2"), "{}", problem.message);
     }

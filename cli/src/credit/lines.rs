@@ -37,22 +37,29 @@ const COMPUTED: [&str; 10] = [
     "advantages",
 ];
 
+/// The lines of a file that are not blank, and the writes of those that are credited, in order. A million lines are
+/// gone over several times, so that each is as small as it can be, and names stay where they stand in the text.
+pub(super) struct Lines<'t> {
+    pub(super) all: Vec<Line<'t>>,
+    pub(super) writes: Vec<Write<'t>>,
+}
+
 /// One line of the file.
 pub(super) struct Line<'t> {
     /// Its number in the file, from 1.
     pub(super) number: usize,
     /// Its object, without white space around it.
     pub(super) text: &'t str,
-    pub(super) group: Cow<'t, str>,
-    pub(super) rollout: Cow<'t, str>,
-    pub(super) reward: Option<f64>,
-    pub(super) scored: Option<(u64, Scores)>,
     /// The key of the item that holds the memory written.
-    pub(super) item: Option<Cow<'t, str>>,
-    pub(super) template: Option<Cow<'t, str>>,
-    pub(super) texts: Option<Box<Texts>>,
-    /// The tokens of the rollout, on a line that is no write and no reward.
-    pub(super) tokens: Option<Box<Tokens>>,
+    pub(super) item: Option<&'t str>,
+    /// The texts or the tokens that it has.
+    more: Option<Box<More<'t>>>,
+}
+
+enum More<'t> {
+    Texts(Texts),
+    /// On a line that is no write and no reward.
+    Tokens(Tokens<'t>),
 }
 
 /// The texts of a step.
@@ -64,48 +71,62 @@ pub(super) struct Texts {
 }
 
 /// Log-probabilities of the tokens of a rollout.
-#[derive(Default)]
-pub(super) struct Tokens {
+pub(super) struct Tokens<'t> {
+    pub(super) group: &'t str,
+    pub(super) rollout: &'t str,
     pub(super) policy: Vec<f64>,
     pub(super) old: Option<Vec<f64>>,
     pub(super) reference: Vec<f64>,
     pub(super) spans: Vec<MemSpan>,
 }
 
-impl Line<'_> {
-    pub(super) fn write(&self) -> Write<'_> {
-        Write {
-            group: &self.group,
-            rollout: &self.rollout,
-            reward: self.reward,
-            scored: self.scored,
-            template: self.template.as_deref(),
+impl<'t> Line<'t> {
+    pub(super) fn texts(&self) -> Option<&Texts> {
+        match self.more.as_deref() {
+            Some(More::Texts(texts)) => Some(texts),
+            _ => None,
         }
+    }
+
+    pub(super) fn tokens(&self) -> Option<&Tokens<'t>> {
+        match self.more.as_deref() {
+            Some(More::Tokens(tokens)) => Some(tokens),
+            _ => None,
+        }
+    }
+}
+
+impl<'t> Lines<'t> {
+    /// The lines that are credited, each with its write.
+    pub(super) fn scored(&self) -> impl Iterator<Item = (&Line<'t>, &Write<'t>)> {
+        self.all.iter().filter(|line| line.tokens().is_none()).zip(&self.writes)
     }
 }
 
 /// Reads every line that is not blank.
-pub(super) fn read<'t>(text: &'t str, file: &str) -> Result<Vec<Line<'t>>, Problem> {
-    let mut all = Vec::new();
+pub(super) fn read<'t>(text: &'t str, file: &str) -> Result<Lines<'t>, Problem> {
+    let mut read = Lines { all: Vec::new(), writes: Vec::new() };
     let mut before = 0;
     for part in parts::each(&parts::of_lines(text), read_part) {
-        let mut part = part.map_err(|Fault { number, column, error }| {
+        let Part { mut lines, count } = part.map_err(|Fault { number, column, error }| {
             let problem = Problem::input("line", error.message).file(file);
             problem.at((before + number) as u64, column).hint_if(error.hint)
         })?;
-        part.lines.iter_mut().for_each(|line| line.number += before);
-        before += part.count;
-        match all.is_empty() {
-            true => all = part.lines,
-            false => all.append(&mut part.lines),
+        lines.all.iter_mut().for_each(|line| line.number += before);
+        before += count;
+        if read.all.is_empty() {
+            read = lines;
+        } else {
+            read.all.append(&mut lines.all);
+            read.writes.append(&mut lines.writes);
         }
     }
-    Ok(all)
+    Ok(read)
 }
 
 /// The lines of a part of the text, numbered from its beginning, and how many it has.
 struct Part<'t> {
-    lines: Vec<Line<'t>>,
+    lines: Lines<'t>,
     count: usize,
 }
 
@@ -117,38 +138,42 @@ struct Fault {
 }
 
 fn read_part(text: &str) -> Result<Part<'_>, Fault> {
-    let mut part = Part { lines: Vec::new(), count: 0 };
+    let mut part = Part { lines: Lines { all: Vec::new(), writes: Vec::new() }, count: 0 };
     for line in text.lines() {
         part.count += 1;
         let (number, line) = (part.count, line.trim());
         if line.is_empty() {
             continue;
         }
-        part.lines.push(read_line(line, number).map_err(|error| {
+        let (line, write) = read_line(line, number).map_err(|error| {
             let column = line.get(..error.offset).unwrap_or(line).chars().count() as u64 + 1;
             Fault { number, column, error }
-        })?);
+        })?;
+        part.lines.all.push(line);
+        part.lines.writes.extend(write);
     }
     Ok(part)
 }
 
 #[derive(Default)]
 struct Members<'t> {
-    group: Option<Cow<'t, str>>,
-    rollout: Option<Cow<'t, str>>,
+    group: Option<&'t str>,
+    rollout: Option<&'t str>,
     step: Option<u64>,
     reward: Option<f64>,
     s_prev: Option<f64>,
     s_now: Option<f64>,
     log_h: Option<f64>,
-    item: Option<Cow<'t, str>>,
-    template: Option<Cow<'t, str>>,
+    item: Option<&'t str>,
+    template: Option<&'t str>,
     texts: Option<Box<Texts>>,
-    tokens: Option<Box<Tokens>>,
-    has_policy: bool,
+    policy: Option<Vec<f64>>,
+    old: Option<Vec<f64>>,
+    reference: Vec<f64>,
+    spans: Vec<MemSpan>,
 }
 
-impl Members<'_> {
+impl<'t> Members<'t> {
     fn text(&mut self, name: &str, text: String) {
         let texts = self.texts.get_or_insert_default();
         *match name {
@@ -161,12 +186,41 @@ impl Members<'_> {
         } = text;
     }
 
-    fn tokens(&mut self) -> &mut Tokens {
-        self.tokens.get_or_insert_default()
+    /// A line of these members, and its write unless it is the tokens of a rollout.
+    fn line(self, number: usize, text: &'t str) -> Result<(Line<'t>, Option<Write<'t>>), JsonError> {
+        let scored = self.scored()?;
+        let missing = |name: &str| JsonError::new(0, format!("the line has no `{name}`"));
+        let group = self.group.ok_or_else(|| missing("group"))?;
+        let rollout = self.rollout.ok_or_else(|| missing("rollout"))?;
+        let write = Write { group, rollout, reward: self.reward, scored, template: self.template };
+        let (more, write) = match self.policy {
+            Some(policy) => {
+                let (old, reference, spans) = (self.old, self.reference, self.spans);
+                (Some(More::Tokens(Tokens { group, rollout, policy, old, reference, spans })), None)
+            }
+            None => (self.texts.map(|texts| More::Texts(*texts)), Some(write)),
+        };
+        Ok((Line { number, text, item: self.item, more: more.map(Box::new) }, write))
+    }
+
+    /// The step of a write with its scores; `None` on a line without any of them.
+    fn scored(&self) -> Result<Option<(u64, Scores)>, JsonError> {
+        let missing = match (self.step, self.s_prev, self.s_now, self.log_h) {
+            (None, None, None, None) => return Ok(None),
+            (Some(step), Some(s_prev), Some(s_now), Some(log_h)) => {
+                return Ok(Some((step, Scores { s_prev, s_now, log_h })));
+            }
+            (None, ..) => "step",
+            (_, None, ..) => "s_prev",
+            (_, _, None, _) => "s_now",
+            (.., None) => "log_h",
+        };
+        let error = JsonError::new(0, format!("the line has no `{missing}`"));
+        Err(error.with_hint("a memory write has step, s_prev, s_now and log_h; a reward alone has none"))
     }
 }
 
-fn read_line(text: &str, number: usize) -> Result<Line<'_>, JsonError> {
+fn read_line(text: &str, number: usize) -> Result<(Line<'_>, Option<Write<'_>>), JsonError> {
     let mut members = Members::default();
     let mut parser = Parser::new(text);
     parser.object(|parser, name| {
@@ -179,16 +233,13 @@ fn read_line(text: &str, number: usize) -> Result<Line<'_>, JsonError> {
             "s_now" => members.s_now = Some(score(parser)?),
             "log_h" => members.log_h = Some(score(parser)?),
             "item" if parser.null()? => {}
-            "item" => members.item = Some(parser.string()?),
+            "item" => members.item = Some(lasting(parser.string()?)),
             "template" if parser.null()? => {}
-            "template" => members.template = Some(parser.string()?),
-            "policy" => {
-                members.has_policy = true;
-                members.tokens().policy = floats(parser)?;
-            }
-            "old" if parser.peek()? == JsonType::Array => members.tokens().old = Some(floats(parser)?),
-            "reference" if parser.peek()? == JsonType::Array => members.tokens().reference = floats(parser)?,
-            "mem" if parser.peek()? == JsonType::Array => members.tokens().spans = spans(parser)?,
+            "template" => members.template = Some(lasting(parser.string()?)),
+            "policy" => members.policy = Some(floats(parser)?),
+            "old" if parser.peek()? == JsonType::Array => members.old = Some(floats(parser)?),
+            "reference" if parser.peek()? == JsonType::Array => members.reference = floats(parser)?,
+            "mem" if parser.peek()? == JsonType::Array => members.spans = spans(parser)?,
             name @ ("question" | "outcome" | "mem" | "think" | "call" | "observation")
                 if parser.peek()? == JsonType::String =>
             {
@@ -204,35 +255,15 @@ fn read_line(text: &str, number: usize) -> Result<Line<'_>, JsonError> {
         Ok(())
     })?;
     parser.end()?;
-    let missing = |name: &str| JsonError::new(0, format!("the line has no `{name}`"));
-    let tokens = members.tokens.filter(|_| members.has_policy);
-    let scored = match (members.step, members.s_prev, members.s_now, members.log_h) {
-        (None, None, None, None) => None,
-        (Some(step), Some(s_prev), Some(s_now), Some(log_h)) => Some((step, Scores { s_prev, s_now, log_h })),
-        (step, s_prev, s_now, _) => {
-            let name = match () {
-                () if step.is_none() => "step",
-                () if s_prev.is_none() => "s_prev",
-                () if s_now.is_none() => "s_now",
-                () => "log_h",
-            };
-            return Err(
-                missing(name).with_hint("a memory write has step, s_prev, s_now and log_h; a reward alone has none")
-            );
-        }
-    };
-    Ok(Line {
-        number,
-        text,
-        group: members.group.ok_or_else(|| missing("group"))?,
-        rollout: members.rollout.ok_or_else(|| missing("rollout"))?,
-        reward: members.reward,
-        scored,
-        item: members.item,
-        template: members.template,
-        texts: members.texts,
-        tokens,
-    })
+    members.line(number, text)
+}
+
+/// A name that lasts as long as the text does: to the end of the program. Only a name with escapes is not in the text.
+fn lasting(name: Cow<'_, str>) -> &str {
+    match name {
+        Cow::Borrowed(name) => name,
+        Cow::Owned(name) => name.leak(),
+    }
 }
 
 /// Log-probabilities of tokens.
@@ -272,17 +303,17 @@ fn spans(parser: &mut Parser<'_>) -> Result<Vec<MemSpan>, JsonError> {
 }
 
 /// A string, or a whole number as its text.
-fn label<'t>(parser: &mut Parser<'t>) -> Result<Cow<'t, str>, JsonError> {
+fn label<'t>(parser: &mut Parser<'t>) -> Result<&'t str, JsonError> {
     match parser.peek()? {
         JsonType::Number => {
             let offset = parser.offset();
             let text = parser.number()?;
             match text.bytes().all(|byte| byte.is_ascii_digit()) {
-                true => Ok(Cow::Borrowed(text)),
+                true => Ok(text),
                 false => Err(JsonError::new(offset, format!("expected a string or a whole number, found {text}"))),
             }
         }
-        _ => parser.string(),
+        _ => parser.string().map(lasting),
     }
 }
 
@@ -323,10 +354,18 @@ mod tests {
         let text =
             format!("{{{WRITE},\"item\":\"r1\",\"more\":{{}}}}\n\n {{\"group\":3,\"rollout\":\"x\",\"reward\":0}} \n");
         let lines = read(&text, "f").unwrap();
-        let [write, reward] = lines.as_slice() else { panic!("two lines") };
-        assert_eq!(write.write().scored, Some((1, Scores { s_prev: -2.0, s_now: -1.5, log_h: -1.0 })));
-        assert_eq!((write.number, write.item.as_deref()), (1, Some("r1")));
-        assert_eq!((reward.number, reward.write()), (3, Write::reward_only("3", "x", 0.0)));
+        let [write, reward] = lines.writes.as_slice() else { panic!("two lines") };
+        assert_eq!(write.scored, Some((1, Scores { s_prev: -2.0, s_now: -1.5, log_h: -1.0 })));
+        assert_eq!((lines.all[0].number, lines.all[0].item), (1, Some("r1")));
+        assert_eq!((lines.all[1].number, *reward), (3, Write::reward_only("3", "x", 0.0)));
+    }
+
+    #[test]
+    fn names_with_escapes_are_decoded() {
+        let text = r#"{"group":"g\u0031","rollout":"\"0\"","reward":1,"item":"a\/b"}"#;
+        let lines = read(text, "f").unwrap();
+        assert_eq!(lines.writes, [Write::reward_only("g1", "\"0\"", 1.0)]);
+        assert_eq!(lines.all[0].item, Some("a/b"));
     }
 
     #[test]

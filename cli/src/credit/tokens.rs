@@ -1,6 +1,6 @@
 //! Tokens of rollouts: the advantage of each (eq. 15), and the clipped objective over all (eq. 16).
 
-use super::lines::Line;
+use super::lines::{Line, Tokens};
 use crate::failure::{Failure, Problem};
 use holotype::credit::{Credit, CreditError, Credits, ObjectiveOptions, RolloutTokens, Write, objective, scatter};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::io;
 
 /// The tokens of each line of them, with their advantages.
 pub(super) fn scatter_all(
-    of_tokens: &[&Line<'_>],
+    of_tokens: &[(&Line<'_>, &Tokens<'_>)],
     writes: &[Write<'_>],
     credits: &Credits,
     file: &str,
@@ -21,11 +21,10 @@ pub(super) fn scatter_all(
         of_rollout.entry((write.group, write.rollout)).or_default().push((*write, *credit));
     }
     let mut scattered = Vec::with_capacity(of_tokens.len());
-    for line in of_tokens {
+    for (line, tokens) in of_tokens {
         let refused = |why: String| Problem::input("credit", why).file(file).at(line.number as u64, 1);
-        let Some(tokens) = &line.tokens else { continue };
-        let Some(lines) = of_rollout.get(&(&*line.group, &*line.rollout)) else {
-            let (group, rollout) = (&line.group, &line.rollout);
+        let (group, rollout) = (tokens.group, tokens.rollout);
+        let Some(lines) = of_rollout.get(&(group, rollout)) else {
             return Err(refused(format!("no line gives the reward of group {group:?}, rollout {rollout:?}")).into());
         };
         let (policy, reference) = (tokens.policy.clone(), tokens.reference.clone());
@@ -40,7 +39,7 @@ pub(super) fn scatter_all(
 /// The line of the objective; `None` without tokens.
 pub(super) fn objective_of(
     rollouts: &[RolloutTokens],
-    of_tokens: &[&Line<'_>],
+    of_tokens: &[(&Line<'_>, &Tokens<'_>)],
     (clip, kl_weight): (f64, f64),
     file: &str,
 ) -> Result<Option<String>, Failure> {
@@ -48,7 +47,7 @@ pub(super) fn objective_of(
         let problem = Problem::input("credit", error.refusal.to_string());
         let line = error.line.and_then(|line| of_tokens.get(line.checked_sub(1)?));
         match line {
-            Some(line) => problem.file(file).at(line.number as u64, 1),
+            Some((line, _)) => problem.file(file).at(line.number as u64, 1),
             None => problem.hint("`holotype credit --help` lists the options"),
         }
     };

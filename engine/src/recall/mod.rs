@@ -402,8 +402,11 @@ impl<'r, 'w> StageRunner<'r, 'w> {
             self.steps.push((stage.noun.to_string(), step));
         }
         let mut candidates = gathered.rows;
-        let filter =
-            if self.relaxed { Arc::clone(&stage.relaxable) } else { Arc::new(stage.rows.and_not(&self.losers)) };
+        let filter = match self.relaxed {
+            true => Arc::clone(&stage.relaxable),
+            false if self.losers.is_empty() => Arc::clone(&stage.rows),
+            false => Arc::new(stage.rows.and_not(&self.losers)),
+        };
         self.restated.join(&self.context, &filter, &mut candidates)?;
         let mut rows = self.scored(stage, candidates.clone())?;
         if let Some(judge) = &plan.judge {

@@ -8,9 +8,8 @@
 //! 1. A block equals the catalog's rows.
 //! 2. Changes since the checkpoint are not in the cache: for a changed item [`State::edges_out`] and
 //!    [`State::edges_in`] scan the rows.
-//!
 //! 3. Ends of an item that has very many are not in a block of more than [`MAX_BLOCK_ENDS`]: its rows are scanned, and
-//!    its neighbours in the block are still cached.
+//!    its neighbours in the block are still cached. Once the cache is full, the rows of an item are scanned.
 //!
 //! Cost: 16 bytes per edge end, for at most [`MAX_ENDS`] ends (64 MiB), and 1,100 bytes for both blocks of 128 items.
 
@@ -28,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 /// Items per block.
 const BLOCK_ITEMS: u32 = 128;
 /// The greatest number of ends in a block.
-const MAX_BLOCK_ENDS: usize = 32_768;
+const MAX_BLOCK_ENDS: usize = 131_072;
 /// Maximum number of cached ends.
 const MAX_ENDS: usize = 4 << 20;
 
@@ -176,7 +175,9 @@ impl State {
 mod tests {
     use super::*;
     use crate::model::edge::Edge;
+    use crate::model::item::Kind;
     use crate::records::tables::EdgeRow;
+    use crate::{Durability, Holotype, NewRecall, NewTrace, Options, Pointer};
 
     #[test]
     fn an_item_with_very_many_ends_leaves_those_of_its_neighbours_in_the_block() {
@@ -185,8 +186,8 @@ mod tests {
             (from..from + count).map(move |far| EdgeEnd { edge: Edge::Cites, far: ItemId(far), row })
         };
         let mut counts = [0; BLOCK_ITEMS as usize];
-        (counts[0], counts[3], counts[127]) = (2, 50_000, 1);
-        let all: Vec<EdgeEnd> = ends(10, 2).chain(ends(100, 50_000)).chain(ends(7, 1)).collect();
+        (counts[0], counts[3], counts[127]) = (2, 150_000, 1);
+        let all: Vec<EdgeEnd> = ends(10, 2).chain(ends(100, 150_000)).chain(ends(7, 1)).collect();
         let block = Block::new(counts, all);
         assert_eq!(block.of(0), Some(ends(10, 2).collect::<Vec<_>>().as_slice()));
         assert_eq!(block.of(128 + 3), None);
@@ -195,5 +196,39 @@ mod tests {
         counts[3] = 300;
         let all: Vec<EdgeEnd> = ends(10, 2).chain(ends(100, 300)).chain(ends(7, 1)).collect();
         assert_eq!(Block::new(counts, all).of(3).map(<[EdgeEnd]>::len), Some(300));
+    }
+
+    #[test]
+    fn a_full_cache_scans_the_rows_of_an_item() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Holotype::create(folder.path().join("m.holo"), Options::default()).unwrap();
+        let mut transaction = database.begin().unwrap();
+        let trace = transaction.record(NewTrace::turn("e", "A page.")).unwrap();
+        let concept = |name: &str| NewRecall::new(Kind::Concept, name).ungrounded();
+        let concepts = ["Ada", "Bob"].map(|name| transaction.remember(concept(name)).unwrap());
+        for nth in 0..3 {
+            let fact = NewRecall::fact(format!("Fact {nth}.")).from(Pointer::to_item(trace));
+            let fact = transaction.remember(fact).unwrap();
+            transaction.link(fact, Edge::Mentions, concepts[nth % 2]).unwrap();
+        }
+        transaction.commit(Durability::None).unwrap();
+        database.checkpoint().unwrap();
+        let snapshot = database.snapshot();
+        let state = &snapshot.state;
+        let far = |ends: &[EdgeEnd]| ends.iter().map(|end| (end.edge, end.far)).collect::<Vec<_>>();
+        let whole = state.read_block(tables::EDGE_IN, 0).unwrap();
+        let base = state.rows.base().unwrap();
+        let adjacency = base.derived(|| Adjacency::new(state.bound())).unwrap();
+        adjacency.ends.store(MAX_ENDS - 1, Ordering::Relaxed);
+        for id in [trace, concepts[0], concepts[1]] {
+            assert!(state.adjacent(tables::EDGE_IN, id).unwrap().is_none());
+            let mut found = far(&state.edges_in(id, None).unwrap());
+            let mut expected = far(whole.of(id.0).unwrap());
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+            assert!(!found.is_empty());
+        }
+        assert_eq!(adjacency.ends.load(Ordering::Relaxed), MAX_ENDS - 1);
     }
 }

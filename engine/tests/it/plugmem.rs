@@ -380,7 +380,8 @@ fn feedback_teaches_and_decay_retires() {
     let at = |days: i64| CLOCK - days * DAY;
     let old = transaction.record(NewTrace::turn("e", "An old event without use.").time(at(30))).unwrap();
     let used = transaction.record(NewTrace::turn("e", "An old event with use.").time(at(30))).unwrap();
-    transaction.record(NewTrace::turn("e", "News.").time(at(0))).unwrap();
+    let news = transaction.record(NewTrace::turn("e", "News.").time(at(0))).unwrap();
+    let fresh = transaction.remember(NewRecall::fact("There is news.").from(Pointer::to_item(news))).unwrap();
     let fact = transaction.remember(NewRecall::fact("It was of use.").key("f").from(Pointer::to_item(used))).unwrap();
     let dull = transaction.remember(NewRecall::fact("It was dull.").from(Pointer::to_item(used))).unwrap();
     for reward in [1.0, 1.0, 0.25] {
@@ -407,7 +408,10 @@ fn feedback_teaches_and_decay_retires() {
     let mut retired = transaction.decay(decay).unwrap();
     retired.sort_unstable();
     assert_eq!(retired, [old, dull], "half of 1 is above the bound, and what is cited stays");
+    assert!(transaction.attributes(fresh).unwrap().active, "what is new has had no time to be of use");
     assert!(transaction.decay(decay).unwrap().is_empty(), "again it changes nothing");
+    transaction.feedback(fresh, &Feedback::Reward(0.0)).unwrap();
+    assert_eq!(transaction.decay(decay).unwrap(), [fresh], "what was of no use when judged goes at once");
     assert!(transaction.decay(Decay { half_life: 0, ..decay }).is_err());
     assert_eq!(transaction.attributes(old).unwrap().layer(), Layer::Trace);
 }

@@ -43,17 +43,13 @@ impl Sets {
 
     /// The visible items of a noun.
     pub(super) fn of(&self, filter: &Filter<'_>, noun: Noun) -> Result<Arc<Bits>> {
-        let layer = match noun {
-            Noun::Themes => Layer::Theme,
-            Noun::Recalls => Layer::Recall,
-            Noun::Traces => Layer::Trace,
-            noun => return Ok(Arc::new(filter.noun(noun)?.and(&self.visible))),
-        };
         let state = &filter.snapshot.state;
-        if self.base_sets {
-            return state.attributes.base_sets(state.bound()).layer(layer);
+        let base_sets = state.attributes.base_sets(state.bound());
+        match (noun.kind(), noun.layer()) {
+            (Some(kind), _) if self.base_sets => base_sets.kind(kind.into()),
+            (None, Some(layer)) if self.base_sets => base_sets.layer(layer.into()),
+            _ => Ok(Arc::new(filter.noun(noun)?.and(&self.visible))),
         }
-        Ok(Arc::new(filter.noun(noun)?.and(&self.visible)))
     }
 
     /// The items that no exclusion keeps out.

@@ -9,6 +9,7 @@
 //! | visible | active and not redacted |
 //! | failed | with status `failed` |
 //! | layer | visible, in a layer |
+//! | kind | visible, of a kind |
 //! | eligible | visible, in a layer, not failed |
 //! | lost support | recalls whose sources all went bad; those that never had one are not among them |
 //!
@@ -18,7 +19,7 @@
 
 use super::{AttributeStore, Column, ValueTest};
 use crate::Result;
-use crate::model::item::{Attributes, ItemId, Layer, Status, Support};
+use crate::model::item::{Attributes, ItemId, Kind, Layer, Status, Support};
 use holotype_index::bitmap::Bits;
 use std::sync::{Arc, OnceLock};
 
@@ -29,6 +30,7 @@ pub(crate) struct CachedSets {
     visible: OnceLock<Arc<Bits>>,
     failed: OnceLock<Arc<Bits>>,
     layers: [OnceLock<Arc<Bits>>; 3],
+    kinds: [OnceLock<Arc<Bits>>; Kind::ALL.len()],
     eligible: [OnceLock<Arc<Bits>>; 3],
     lost_support: OnceLock<Arc<Bits>>,
 }
@@ -122,6 +124,18 @@ impl BaseSets<'_> {
         })
     }
 
+    /// Visible items of a kind.
+    pub(crate) fn kind(&self, kind: Kind) -> Result<Arc<Bits>> {
+        let byte = i64::from(kind.to_byte());
+        let place = Kind::ALL.iter().take_while(|other| **other != kind).count();
+        let again = |base_sets: &CachedSets| base_sets.kinds[place].get().cloned();
+        let of_kind = |item: &Attributes| is_visible(item) && item.kind == kind;
+        self.cached(&self.sets.kinds[place], again, of_kind, || {
+            let of_kind = self.store.select_values(Column::Kind, self.sets.bound, ValueTest::Range(byte, byte))?;
+            Ok(of_kind.and(&*self.visible()?))
+        })
+    }
+
     /// Visible items of a layer that did not fail.
     pub(crate) fn eligible(&self, layer: Layer) -> Result<Arc<Bits>> {
         let again = |base_sets: &CachedSets| base_sets.eligible[layer as usize].get().cloned();
@@ -176,7 +190,6 @@ fn has_failed(item: &Attributes) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::item::Kind;
     use proptest::prelude::*;
 
     /// A random change of a store.
@@ -222,6 +235,7 @@ mod tests {
         for layer in Layer::ALL {
             all.extend([base_sets.layer(*layer).unwrap(), base_sets.eligible(*layer).unwrap()]);
         }
+        all.extend(Kind::ALL.iter().map(|kind| base_sets.kind(*kind).unwrap()));
         all
     }
 

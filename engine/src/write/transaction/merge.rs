@@ -62,7 +62,8 @@ pub enum Feedback {
 pub struct Decay {
     /// After this long, in microseconds, utility counts half.
     pub half_life: i64,
-    /// Facts and procedures whose decayed utility is below this are retired.
+    /// Facts and procedures whose decayed utility is below this are retired; one without feedback and credit, once it
+    /// is a half-life old.
     pub below: f32,
     /// Traces that are older, in microseconds, in a summarised page, and that nothing active rests on, are retired:
     /// their page stands for them. `None` keeps all.
@@ -227,6 +228,10 @@ fn decayed(snapshot: &Snapshot, criteria: Decay) -> Result<Vec<(ItemId, &'static
     for id in visible.and(&*base.layer(Layer::Recall)?).iter().map(ItemId) {
         let attributes = state.attributes(id)?;
         let Some(age) = age(attributes.time) else { continue };
+        // A recall that nothing has judged yet is given time to be of use.
+        if attributes.utility_count == 0 && attributes.utility == 0.0 && age < criteria.half_life {
+            continue;
+        }
         let share = (-(age as f64) / criteria.half_life as f64).exp2();
         if f64::from(attributes.utility) * share < f64::from(criteria.below) {
             retired.push((id, "its utility decayed"));
