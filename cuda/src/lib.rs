@@ -41,3 +41,12 @@ mod waiting;
 
 pub use driver::Fault;
 pub use scorer::{DeviceUse, scorer};
+
+/// Bytes that the first GPU of this machine reads and writes in a second when it copies within its memory. No kernel
+/// that reads vectors from there is faster, so benchmarks tell their share of it.
+///
+/// # Errors
+/// There is no device, it has less than 2 GiB of free memory, or it fails.
+pub fn copy_rate() -> Result<f64, Fault> {
+    nvidia::copy_rate()
+}

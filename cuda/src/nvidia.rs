@@ -59,6 +59,31 @@ pub(crate) fn open() -> Result<Box<dyn Driver>, Fault> {
     Ok(Box::new(Gpu::new(context, name, ptx)?))
 }
 
+/// Bytes of each of the two buffers of [`copy_rate`], and copies that are timed together.
+const COPIED_LEN: usize = 1 << 30;
+const COPIES: usize = 10;
+
+/// Bytes that the first GPU moves in a second when it copies within its memory: each is read once and written once.
+pub(crate) fn copy_rate() -> Result<f64, Fault> {
+    let mut driver = open()?;
+    let (from, to) = (driver.allocate(COPIED_LEN)?, driver.allocate(COPIED_LEN)?);
+    let copy = |count: usize| -> Result<f64, Fault> {
+        let made = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map(Event).map_err(failed);
+        let (started, ended) = (made()?, made()?);
+        started.record(result::stream::null())?;
+        for _ in 0..count {
+            // SAFETY: both buffers are of this length, and live until the driver is dropped, after the copies.
+            unsafe { result::memcpy_dtod_async(to, from, COPIED_LEN, result::stream::null()) }.map_err(failed)?;
+        }
+        ended.record(result::stream::null())?;
+        ended.wait()?;
+        // SAFETY: both events have happened.
+        unsafe { result::event::elapsed(started.0, ended.0) }.map(|ms| f64::from(ms) / 1e3).map_err(failed)
+    };
+    copy(1)?;
+    Ok((2 * COPIED_LEN * COPIES) as f64 / copy(COPIES)?)
+}
+
 /// A buffer on the device.
 #[derive(Debug)]
 struct Buffer {
