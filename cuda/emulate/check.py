@@ -105,6 +105,22 @@ def halves(vector, padded):
     return struct.pack(f"<{padded}e", *(x / unit for x in vector), *[0] * (padded - len(vector))), unit
 
 
+def split(encoding, queries, padded):
+    """Queries as `few` reads them for f16 and i8: src/encode.rs has the layout."""
+    own = 8 if encoding == "f16" else 16
+    places = [0.0] * (-(-padded // (4 * own)) * (own // 8) * 2 * 32 * 8)
+    for at, query in enumerate(queries):
+        largest = max(map(abs, query))
+        unit = 2.0 ** max(-126, min(126, math.frexp(largest)[1] - 14)) if largest else 2.0 ** -126
+        for component, x in enumerate(query):
+            piece = component // (4 * own) * (own // 8) + component % own // 8
+            lane = at * 4 + component % (4 * own) // own
+            (upper,) = struct.unpack("<e", struct.pack("<e", x / unit))
+            for part, half in enumerate((upper, x / unit - upper)):
+                places[((piece * 2 + part) * 32 + lane) * 8 + component % 8] = half
+    return struct.pack(f"<{len(places)}e", *places)
+
+
 def draw(random, kind, dim, count):
     if kind == "random":
         return [[random.uniform(-1, 1) for _ in range(dim)] for _ in range(count)]
@@ -158,11 +174,13 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
     # few: two passes, the second below the last key of the first.
     limits = [2 ** 64 - 1] * query_count
     found = [[] for _ in queries]
+    device.launch(f"measure_{encoding}", (2, 1), scan)
+    lanes = {} if encoding == "f32" else {"halves": device.hold(split(encoding, queries, padded))}
     for _ in range(2):
         held = {"limits": device.hold(struct.pack(f"<{query_count}Q", *limits)),
                 "lists": device.hold(bytes(8 * k * query_count * 2)), "answers": device.hold(bytes(8 * k * query_count))}
         device.loaded()
-        device.launch(f"few_{encoding}_{metric}", (2, 1), {**scan, **held})
+        device.launch(f"few_{encoding}_{metric}", (2, 1), {**scan, **held, **lanes})
         assert device.loaded() == len(expected) * stride, f"{where}: bytes loaded"
         device.launch("merge", (query_count, 1), {**scan, **held})
         keys = device.read(held["answers"], "Q", k * query_count)
@@ -172,7 +190,8 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
             limits[at] = new[-1] if len(new) == k else 0
         device.free(held.values())
     for at, keys in enumerate(found):
-        error = bound(queries[at], (padded + 8) * 2.0 ** -24)
+        part = (padded + 8) * 2.0 ** -24 if encoding == "f32" else (padded + 18) * 2.0 ** -21 * (1 + (metric == "l2"))
+        error = bound(queries[at], part)
         positions = [key & 0xFFFFFFFF for key in keys]
         assert keys == sorted(set(keys), reverse=True), f"{where}: order"
         assert len(keys) == min(2 * k, len(expected)) and all(matching[p] for p in positions), f"{where}: rows"
@@ -190,7 +209,6 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
             "margins": device.hold(struct.pack(f"<{query_count}f", *margins)),
             "lists": device.hold(bytes(8 * CAPACITY * query_count)), "counts": device.hold(bytes(4 * query_count)),
             "overflowed": device.hold(bytes(4 * query_count)), "answers": device.hold(bytes(8 * CAPACITY * query_count))}
-    device.launch(f"measure_{encoding}", (2, 1), scan)
     first = min(count, 128)
     for start, length_of in ((0, first), (first, count - first)):
         device.launch(f"many_{encoding}_{metric}", (1, 2), {**scan, **held, "first": start, "count": length_of})
@@ -212,6 +230,7 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
         best = sorted(expected, key=lambda p: exact[at][p], reverse=True)[:k]
         assert positions.issuperset(p for p in best), f"{where}: many misses one of the best"
     held.pop("capacity")
+    device.free(lanes.values())
     device.free(held.values())
     device.free(scan[name] for name in ("rows", "scales", "measures", "filter", "queries", "halves", "query_measures")
                 if name in scan)

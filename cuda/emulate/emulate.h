@@ -37,6 +37,14 @@ inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 inline unsigned __float_as_uint(float x) { unsigned bits; memcpy(&bits, &x, 4); return bits; }
+// Four bytes of x (0 to 3) and y (4 to 7), chosen by the four lowest digits of `which`.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
+    const unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned made = 0;
+    for (unsigned i = 0; i < 4; ++i) made |= (unsigned)(both >> 8 * (which >> 4 * i & 7) & 0xff) << 8 * i;
+    return made;
+}
+
 inline float __uint_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
 
 namespace emulate {

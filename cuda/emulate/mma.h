@@ -37,7 +37,7 @@ inline void store_matrix_sync(float *to, const fragment<accumulator, 16, 16, 16,
 }
 
 // The sum with every term cut off to 24 bits of the largest.
-inline float cut_sum(const double (&terms)[17]) {
+template <unsigned COUNT> float cut_sum(const double (&terms)[COUNT]) {
     double largest = 0;
     for (double term : terms) largest = std::fmax(largest, std::fabs(term));
     if (largest == 0) return 0;
@@ -76,3 +76,25 @@ template <typename A, typename B, typename C> void mma_sync(C &to, const A &a, c
 }
 
 } // namespace nvcuda::wmma
+
+// What layout.cuh says of it, in the same way.
+#define MULTIPLY_TILES
+inline void multiply_tiles(float (&sums)[4], unsigned a, unsigned b, unsigned column) {
+    struct Given { unsigned rows[2], column; } given{{a, b}, column};
+    void **lanes = emulate::lanes();
+    const unsigned lane = threadIdx.x % emulate::LANES;
+    lanes[lane] = &given;
+    emulate::wait_for_warp();
+    const auto half = [](unsigned both, unsigned at) { return (double)__half2float({(unsigned short)(both >> 16 * at)}); };
+    for (unsigned i = 0; i < 4; ++i) {
+        double terms[9];
+        for (unsigned k = 0; k < 8; ++k) {
+            const auto *row = (const Given *)lanes[lane / 4 * 4 + k / 2];
+            const auto *query = (const Given *)lanes[(lane % 4 * 2 + i % 2) * 4 + k / 2];
+            terms[k] = half(row->rows[i / 2], k % 2) * half(query->column, k % 2);
+        }
+        terms[8] = sums[i];
+        sums[i] = nvcuda::wmma::cut_sum(terms);
+    }
+    emulate::wait_for_warp();
+}

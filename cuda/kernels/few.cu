@@ -1,8 +1,14 @@
 // Few queries: one pass over the vectors gives the best k below a limit for up to eight queries.
 //
-// A warp reads two vectors at a time, 16 bytes a lane and load, and multiplies them with all queries, so each vector
-// comes from memory once a pass. The 16 sums of a warp are folded in 16 shuffles that leave one sum to a lane. What beats
-// the least of the best k joins a buffer of 256 keys in shared memory; a warp of its own sorts it when it may overflow.
+// Vectors of f32: a warp reads two at a time, 16 bytes a lane and load, and multiplies them with all queries. The 16 sums
+// of a warp are folded in 16 shuffles that leave one sum to a lane.
+//
+// Vectors of f16 and i8: a warp multiplies sixteen with all queries on tensor cores. What a lane loads, 16 bytes of two
+// vectors, is what it gives to the tensor cores: components are taken in the order in which they arrive, and the host
+// lays out the queries likewise. A component of a query is the sum of two halves.
+//
+// Either way each vector comes from memory once a pass. What beats the least of the best k joins a buffer of 256 keys in
+// shared memory; a warp of its own sorts it when it may overflow.
 //
 // Invariants:
 // 1. Between two barriers a query gains at most STEP keys, and begins with at most KEPT: its buffer never overflows.
@@ -38,9 +44,11 @@ __device__ inline void offer(Best &best, u64 key) {
 // Sorts, and keeps the best k. All lanes of one warp call it.
 __device__ inline void compact(Best &best, u32 k, u32 lane) {
     const u32 fill = best.fill;
-    for (u32 slot = fill + lane; slot < SLOTS; slot += WARP) best.keys[slot] = 0;
+    u32 slots = WARP;
+    while (slots < fill || slots < k) slots *= 2;
+    for (u32 slot = fill + lane; slot < slots; slot += WARP) best.keys[slot] = 0;
     __syncwarp();
-    sort_by_warp<SLOTS>(best.keys, lane);
+    sort_by_warp(best.keys, slots, lane);
     if (lane == 0) {
         best.fill = fill < k ? fill : k;
         best.least = best.keys[k - 1];
@@ -161,31 +169,165 @@ template <int ENCODING, int METRIC> __device__ inline void few(const Scan &p) {
     }
 }
 
-// The best k of a query among the lists of all blocks: one block a query.
-extern "C" __global__ void __launch_bounds__(THREADS, 4) merge(Scan p) {
-    __shared__ Best best;
-    const u32 query = blockIdx.x;
-    if (threadIdx.x == 0) clear(best);
+// Two halves of 16 bytes of a vector: components 2 * pair and 2 * pair + 1.
+template <int ENCODING> __device__ inline u32 two_components(const uint4 &bytes, u32 pair) {
+    const u32 at = ENCODING == F16 ? pair : pair / 2;
+    const u32 word = at == 0 ? bytes.x : at == 1 ? bytes.y : at == 2 ? bytes.z : bytes.w;
+    if (ENCODING == F16) return word;
+    // The half 0x6400 + b is 1024 + b for a byte b, here a code and 128.
+    const u32 above = __byte_perm(word ^ 0x80808080u, 0x64646464u, pair % 2 ? 0x4342 : 0x4140);
+    const u32 offsets = 0x64806480u;
+    const __half2 codes = __hsub2(*(const __half2 *)&above, *(const __half2 *)&offsets);
+    return *(const u32 *)&codes;
+}
+
+// This lane's 16 bytes of a slice, 64 bytes, of two of sixteen rows: those of its line, and eight below.
+__device__ inline void load_slice(const Scan &p, u32 start, u32 wanted, u32 slice, u32 lane, uint4 (&bytes)[2]) {
+    const u32 chunk = slice * 4 + lane % 4;
+#pragma unroll
+    for (u32 half = 0; half < 2; ++half) {
+        const u32 line = lane / 4 + half * 8;
+        bytes[half] = make_uint4(0, 0, 0, 0);
+        if ((wanted >> line & 1) && chunk * 16 < p.stride) {
+            bytes[half] = *(const uint4 *)(p.rows + (u64)(start + line - p.base) * p.stride + chunk * 16);
+            COUNT_LOADED(16);
+        }
+    }
+}
+
+// Which of the sixteen rows from `start` on match.
+__device__ inline u32 sixteen_matching(const Scan &p, u32 start, u32 end) {
+    return matching_word(p, start & ~31u, end) >> (start & 31u) & 0xffffu;
+}
+
+template <int ENCODING, int METRIC> __device__ inline void few_by_tiles(const Scan &p) {
+    __shared__ Best best[QUERIES];
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    if (threadIdx.x < QUERIES) clear(best[threadIdx.x]);
     __syncthreads();
-    const u32 total = p.blocks * p.k;
-    for (u32 start = 0; start < total; start += STEP) {
-        const u32 at = start + threadIdx.x;
-        if (threadIdx.x < STEP && at < total) {
-            offer(best, ((const u64 *)p.lists)[((u64)(at / p.k) * p.query_count + query) * p.k + at % p.k]);
+    const u32 end = p.first + p.count, slices = (p.stride + 63) / 64;
+    const u32 pieces = components<ENCODING>() / 8;
+    u32 start = p.first + blockIdx.x * STEP + warp * ROWS_PER_WARP;
+    u32 wanted = sixteen_matching(p, start, end);
+    uint4 ahead[2][2];
+    load_slice(p, start, wanted, 0, lane, ahead[0]);
+    load_slice(p, start, wanted, 1, lane, ahead[1]);
+    for (u32 step = blockIdx.x; step * STEP < p.count; step += gridDim.x) {
+        float sums[4] = {};
+        float2 rows[2];
+#pragma unroll
+        for (u32 half = 0; half < 2; ++half) {
+            const u32 line = lane / 4 + half * 8;
+            rows[half] = make_float2(0.0f, 1.0f);
+            if (wanted >> line & 1) {
+                if (METRIC == L2) {
+                    rows[half] = ((const float2 *)p.measures)[start + line - p.base];
+                } else if (ENCODING == I8) {
+                    rows[half].y = ((const float *)p.scales)[start + line - p.base];
+                }
+            }
+        }
+        if (wanted != 0) {
+            for (u32 slice = 0; slice < slices; ++slice) {
+                const uint4 now[2] = {ahead[0][0], ahead[0][1]};
+                ahead[0][0] = ahead[1][0];
+                ahead[0][1] = ahead[1][1];
+                if (slice + 2 < slices) load_slice(p, start, wanted, slice + 2, lane, ahead[1]);
+#pragma unroll
+                for (u32 piece = 0; piece < pieces; ++piece) {
+                    const uint4 *queries = (const uint4 *)p.halves + (slice * pieces + piece) * 2 * WARP + lane;
+                    const uint4 upper = queries[0], lower = queries[WARP];
+                    const u32 uppers[4] = {upper.x, upper.y, upper.z, upper.w};
+                    const u32 lowers[4] = {lower.x, lower.y, lower.z, lower.w};
+#pragma unroll
+                    for (u32 at = 0; at < 4; ++at) {
+                        const u32 a = two_components<ENCODING>(now[0], piece * 4 + at);
+                        const u32 b = two_components<ENCODING>(now[1], piece * 4 + at);
+                        multiply_tiles(sums, a, b, uppers[at]);
+                        multiply_tiles(sums, a, b, lowers[at]);
+                    }
+                }
+            }
+        }
+        const u32 here = start, matched = wanted;
+        start += gridDim.x * STEP;
+        wanted = start < end ? sixteen_matching(p, start, end) : 0;
+        load_slice(p, start, wanted, 0, lane, ahead[0]);
+        load_slice(p, start, wanted, 1, lane, ahead[1]);
+        // The sums of this lane are of two queries with the two rows that it loads.
+#pragma unroll
+        for (u32 side = 0; side < 2; ++side) {
+            const u32 query = lane % 4 * 2 + side;
+            if (query >= p.query_count) break;
+            const float2 measure = ((const float2 *)p.query_measures)[query];
+            const u64 limit = ((const u64 *)p.limits)[query];
+#pragma unroll
+            for (u32 half = 0; half < 2; ++half) {
+                const u32 line = lane / 4 + half * 8;
+                if (!(matched >> line & 1)) continue;
+                const float dot = sums[half * 2 + side] * measure.y * rows[half].y;
+                const float rank = METRIC == L2 ? 2.0f * dot - measure.x - rows[half].x : dot;
+                const u64 key = key_of(rank, here + line);
+                if (key < limit) offer(best[query], key);
+            }
         }
         __syncthreads();
-        if (threadIdx.x < WARP && best.fill > KEPT) compact(best, p.k, threadIdx.x);
+        if (best[warp].fill > KEPT) compact(best[warp], p.k, lane);
         __syncthreads();
     }
-    if (threadIdx.x < WARP) compact(best, p.k, threadIdx.x);
+    compact(best[warp], p.k, lane);
+    if (warp < p.query_count) {
+        u64 *list = (u64 *)p.lists + ((u64)blockIdx.x * p.query_count + warp) * p.k;
+        for (u32 i = lane; i < p.k; i += WARP) list[i] = best[warp].keys[i];
+    }
+}
+
+// Keys that `merge` holds, and lists that it looks into between two sorts.
+const u32 MERGED = 2048;
+const u32 LISTS = MERGED - KEPT;
+
+// The best k of a query among the sorted lists of all blocks: one block a query. Round r looks at key r of each list whose
+// keys before were all among the best so far.
+extern "C" __global__ void __launch_bounds__(THREADS, 4) merge(Scan p) {
+    __shared__ u64 keys[MERGED];
+    __shared__ u32 fill;
+    const u32 query = blockIdx.x, thread = threadIdx.x;
+    if (thread == 0) fill = 0;
+    u64 least = 0;
+    u32 kept = 0;
     __syncthreads();
+    for (u32 round = 0; round < p.k; ++round) {
+        u32 offered = 0;
+        for (u32 first = 0; first < p.blocks; first += LISTS) {
+            const u32 last = p.blocks - first < LISTS ? p.blocks : first + LISTS;
+            for (u32 block = first + thread; block < last; block += THREADS) {
+                const u64 *list = (const u64 *)p.lists + ((u64)block * p.query_count + query) * p.k;
+                // Equal keys are those of no vector, 0, which is never more than `least`.
+                const u64 key = list[round];
+                if (key > least) keys[atomicAdd(&fill, 1u)] = key;
+            }
+            __syncthreads();
+            const u32 found = fill;
+            offered += found - kept;
+            u32 slots = 1;
+            while (slots < found) slots *= 2;
+            for (u32 slot = found + thread; slot < slots; slot += THREADS) keys[slot] = 0;
+            __syncthreads();
+            if (found > kept) sort_by_block(keys, slots, thread);
+            kept = found < p.k ? found : p.k;
+            least = found < p.k ? 0 : keys[p.k - 1];
+            if (thread == 0) fill = kept;
+            __syncthreads();
+        }
+        if (offered == 0) break;
+    }
     u64 *answer = (u64 *)p.answers + (u64)query * p.k;
-    for (u32 i = threadIdx.x; i < p.k; i += THREADS) answer[i] = best.keys[i];
+    for (u32 i = thread; i < p.k; i += THREADS) answer[i] = i < kept ? keys[i] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f32_dot(Scan p) { few<F32, DOT>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f32_l2(Scan p) { few<F32, L2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f16_dot(Scan p) { few<F16, DOT>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f16_l2(Scan p) { few<F16, L2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) few_i8_dot(Scan p) { few<I8, DOT>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) few_i8_l2(Scan p) { few<I8, L2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f16_dot(Scan p) { few_by_tiles<F16, DOT>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f16_l2(Scan p) { few_by_tiles<F16, L2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) few_i8_dot(Scan p) { few_by_tiles<I8, DOT>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) few_i8_l2(Scan p) { few_by_tiles<I8, L2>(p); }

@@ -22,8 +22,9 @@ struct Scan {
     u64 scales;         // float a row, i8 only; the first is that of position `base`
     u64 measures;       // float2 a row: squared length, and what one unit of its halves is worth; likewise from `base`
     u64 filter;         // bit i % 32 of word i / 32 for position i; 0: all match
-    u64 queries;        // float, query_count rounded up to 8 rows of `dim`
-    u64 halves;         // __half, query_count rounded up to 64 rows of `dim`
+    u64 queries;        // few on f32: float, eight rows of `dim`
+    u64 halves;         // __half. few: two for each component of eight queries, as its lanes read them, or 0 for f32.
+                        // many: query_count rounded up to 64 rows of `dim`
     u64 query_measures; // float2 a query: squared length, and what one unit of its halves is worth
     u64 limits;         // few: key a query, only smaller ones count. many: float a query, ranks below it do not count
     u64 margins;        // float a query: how far below the k-th best rank a candidate may be
@@ -90,20 +91,46 @@ template <int ENCODING> __device__ inline float4 decode(const uint4 &bytes, u32 
                        (float)(signed char)(word >> 16 & 0xff), (float)(signed char)(word >> 24));
 }
 
-// Sorts SLOTS keys, the largest first. All lanes of one warp call it.
-template <u32 SLOTS> __device__ inline void sort_by_warp(u64 *keys, u32 lane) {
-    for (u32 size = 2; size <= SLOTS; size *= 2) {
+// Brings pairs of keys, whose places differ by `step`, into the order of a bitonic sort in which runs of `size` are made.
+__device__ inline void order_pairs(u64 *keys, u32 slots, u32 size, u32 step, u32 first, u32 workers) {
+    for (u32 pair = first; pair < slots / 2; pair += workers) {
+        const u32 low = 2 * pair - (pair & (step - 1));
+        const u64 a = keys[low], b = keys[low + step];
+        const bool descending = (low & size) == 0;
+        if ((a < b) == descending) {
+            keys[low] = b;
+            keys[low + step] = a;
+        }
+    }
+}
+
+// Sorts a power of two of keys, the largest first. All lanes of one warp call it.
+__device__ inline void sort_by_warp(u64 *keys, u32 slots, u32 lane) {
+    for (u32 size = 2; size <= slots; size *= 2) {
         for (u32 step = size / 2; step > 0; step /= 2) {
-            for (u32 pair = lane; pair < SLOTS / 2; pair += WARP) {
-                const u32 low = 2 * pair - (pair & (step - 1));
-                const u64 a = keys[low], b = keys[low + step];
-                const bool descending = (low & size) == 0;
-                if ((a < b) == descending) {
-                    keys[low] = b;
-                    keys[low + step] = a;
-                }
-            }
+            order_pairs(keys, slots, size, step, lane, WARP);
             __syncwarp();
         }
     }
 }
+
+// The same by all threads of a block.
+__device__ inline void sort_by_block(u64 *keys, u32 slots, u32 thread) {
+    for (u32 size = 2; size <= slots; size *= 2) {
+        for (u32 step = size / 2; step > 0; step /= 2) {
+            order_pairs(keys, slots, size, step, thread, THREADS);
+            __syncthreads();
+        }
+    }
+}
+
+// Adds the products of sixteen rows with eight columns, eight components of each: tensor cores of sm_75 and later. Lane l
+// gives components 2 * (l % 4) and the next of rows l / 4 and l / 4 + 8, `a` and `b`, and of column l / 4. Its sums are of
+// row l / 4 with columns 2 * (l % 4) and the next, then of row l / 4 + 8 with the same.
+#ifndef MULTIPLY_TILES
+__device__ inline void multiply_tiles(float (&sums)[4], u32 a, u32 b, u32 column) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a), "r"(b), "r"(column));
+}
+#endif

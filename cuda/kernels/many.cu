@@ -145,19 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) keep(Scan p) {
     while (size < found) size *= 2;
     for (u32 at = thread; at < size; at += THREADS) keys[at] = at < found ? list[at] : 0;
     __syncthreads();
-    for (u32 width = 2; width <= size; width *= 2) {
-        for (u32 step = width / 2; step > 0; step /= 2) {
-            for (u32 pair = thread; pair < size / 2; pair += THREADS) {
-                const u32 low = 2 * pair - (pair & (step - 1));
-                const u64 a = keys[low], b = keys[low + step];
-                if ((a < b) == ((low & width) == 0)) {
-                    keys[low] = b;
-                    keys[low + step] = a;
-                }
-            }
-            __syncthreads();
-        }
-    }
+    sort_by_block(keys, size, thread);
     if (found < p.k) {
         // Still all of them; nothing is known to be too small.
         if (p.room > 0) {

@@ -6,12 +6,15 @@
 //!
 //! ```text
 //! abs(s - x) <= (n + 8) u M          the CPU
-//! abs(r - x) <= (n + 8) u M          kernel `few`
-//! abs(r - x) <= c (2^-10 + 2^-20 + (n + 16) 2^-21) M      kernels `many`; c = 2 for distances, else 1
+//! abs(r - x) <= (n + 8) u M          kernel `few` on f32
+//! abs(r - x) <= c (n + 18) 2^-21 M                        `few` on f16 and i8; c = 2 for distances, else 1
+//! abs(r - x) <= c (2^-10 + 2^-20 + (n + 16) 2^-21) M      kernels `many`
 //! ```
 //!
 //! where the last covers queries and vectors rounded to sixteen bits, and tensor cores that cut off instead of
-//! rounding. Both sides get 10^-30 more for what underflows. E is the sum of the CPU's bound and the kernel's.
+//! rounding: 17 terms for 16 components, each by 2^-23 of the largest. The one before covers queries that are the sums of
+//! two halves, which leaves out 2^-22 of a component and 2^-38 of the largest, and twice 9 terms for 8 components. Both
+//! sides get 10^-30 more for what underflows. E is the sum of the CPU's bound and the kernel's.
 //!
 //! The score is f(s) with f rounded but monotone: a clamp to [-1, 1] for cosine, 1 / (1 + sqrt(-s)) for distances.
 //! Let t be the k-th best rank of a kernel. At least k vectors have s >= t - E, so the k-th best score is at least
@@ -27,13 +30,15 @@
 //! **Every vector of the CPU's best k has r >= t - 2 E - d.** The host keeps those candidates and scores them with the
 //! CPU's kernels, so that ids and scores are the CPU's.
 
-use holotype_index::Metric;
+use holotype_index::{Encoding, Metric};
 
 /// A kernel's precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
-    /// Kernel `few`: single precision.
+    /// Kernel `few` on f32: single precision.
     Single,
+    /// Kernel `few` on f16 and i8: queries as sums of two halves, with sums in single precision.
+    Split,
     /// Kernels `many`: sixteen bits with sums in single precision.
     Half,
 }
@@ -55,6 +60,16 @@ pub(crate) struct Lengths {
     pub(crate) longest: f64,
 }
 
+impl Precision {
+    /// That of kernel `few`.
+    pub(crate) fn of_few(encoding: Encoding) -> Self {
+        match encoding {
+            Encoding::F32 => Precision::Single,
+            Encoding::F16 | Encoding::I8 => Precision::Split,
+        }
+    }
+}
+
 impl Lengths {
     /// M of the module.
     fn magnitude(&self, metric: Metric) -> f64 {
@@ -69,6 +84,8 @@ impl Lengths {
         let n = self.dim as f64;
         let part = match (precision, metric) {
             (Precision::Single, _) => (n + 8.0) * 2f64.powi(-24),
+            (Precision::Split, Metric::L2) => 2.0 * (n + 18.0) * 2f64.powi(-21),
+            (Precision::Split, _) => (n + 18.0) * 2f64.powi(-21),
             (Precision::Half, Metric::L2) => 2.0 * coarse(n),
             (Precision::Half, _) => coarse(n),
         };
@@ -98,7 +115,7 @@ fn coarse(n: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holotype_index::{Encoding, VectorSpec};
+    use holotype_index::VectorSpec;
     use proptest::prelude::*;
 
     proptest! {
@@ -129,8 +146,9 @@ mod tests {
     fn the_coarse_bound_is_the_wider_and_grows_with_lengths() {
         let lengths = Lengths { dim: 384, query: 1.0, longest: 1.0 };
         for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
-            let (few, many) = (lengths.margin(metric, Precision::Single), lengths.margin(metric, Precision::Half));
-            assert!(few > 0.0 && few < many && many < 0.02, "{few} {many}");
+            let of = [Precision::Single, Precision::Split, Precision::Half].map(|of| lengths.margin(metric, of));
+            let [few, split, many] = of;
+            assert!(few > 0.0 && few < split && split < many && many < 0.02, "{of:?}");
             let longer = Lengths { longest: 3.0, ..lengths };
             assert!(longer.margin(metric, Precision::Single) > few);
         }

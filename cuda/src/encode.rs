@@ -93,21 +93,67 @@ pub(crate) fn queries(queries: &[&[f32]], dim: usize, multiple: usize) -> Vec<f3
     all
 }
 
+/// What one unit of the halves of a query is worth: a power of two that brings its largest component to [2^13, 2^14).
+fn unit_of(query: &[f32]) -> f32 {
+    let largest = query.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+    // The largest is in [2^(e - 1), 2^e); what follows has a reciprocal.
+    let exponent = ((largest.to_bits() >> 23) as i32 - 126 - 14).clamp(-126, 126);
+    f32::from_bits(((exponent + 127) as u32) << 23)
+}
+
+/// The squared length of a query, and what one unit of its halves is worth.
+fn measure(query: &[f32], unit: f32) -> [f32; 2] {
+    let squared: f64 = query.iter().map(|x| f64::from(*x).powi(2)).sum();
+    [squared as f32, unit]
+}
+
 /// Queries as rows of halves, likewise. Each is scaled by a power of two that brings its largest component to
 /// [2^13, 2^14). Beside them its squared length, and what one unit of its halves is worth.
 pub(crate) fn halves(queries: &[&[f32]], dim: usize, multiple: usize) -> (Vec<u16>, Vec<[f32; 2]>) {
     let mut all = vec![0; queries.len().next_multiple_of(multiple) * dim];
     let mut measures = Vec::with_capacity(queries.len());
     for (to, query) in all.chunks_exact_mut(dim).zip(queries) {
-        let largest = query.iter().fold(0f32, |largest, x| largest.max(x.abs()));
-        // The largest is in [2^(e - 1), 2^e); what follows has a reciprocal.
-        let exponent = ((largest.to_bits() >> 23) as i32 - 126 - 14).clamp(-126, 126);
-        let unit = f32::from_bits(((exponent + 127) as u32) << 23);
+        let unit = unit_of(query);
         for (half, x) in to.iter_mut().zip(*query) {
             *half = f16::from_f32(x / unit).to_bits();
         }
-        let squared: f64 = query.iter().map(|x| f64::from(*x).powi(2)).sum();
-        measures.push([squared as f32, unit]);
+        measures.push(measure(query, unit));
+    }
+    (all, measures)
+}
+
+/// Bytes of a vector that the lanes of a warp load together, and of a lane.
+const SLICE_LEN: usize = 64;
+const LANE_LEN: usize = 16;
+
+/// Where the two halves of a component of a query stand among those that kernel `few` reads for codes or halves.
+///
+/// For each slice of a vector, each eight components of a lane's bytes, and the upper and the lower halves: eight halves
+/// of each lane, whose query is lane / 4 and whose bytes are the lane % 4 th.
+pub(crate) fn split_place(encoding: Encoding, query: usize, component: usize) -> [usize; 2] {
+    let own = LANE_LEN / encoding.component_len();
+    let (slice, within) = (component / (4 * own), component % (4 * own));
+    let lane = query * 4 + within / own;
+    let piece = slice * (own / 8) + within % own / 8;
+    [0, 1].map(|part| ((piece * 2 + part) * 32 + lane) * 8 + component % 8)
+}
+
+/// Up to eight queries as two halves for each component, whose sum is the component but for 2^-22 of it; scaled as by
+/// [`halves`], and with the same beside them. `stride` is that of a vector.
+pub(crate) fn split_queries(queries: &[&[f32]], encoding: Encoding, stride: usize) -> (Vec<u16>, Vec<[f32; 2]>) {
+    let pieces = stride.div_ceil(SLICE_LEN) * (LANE_LEN / encoding.component_len() / 8);
+    let mut all = vec![0; pieces * 2 * 32 * 8];
+    let mut measures = Vec::with_capacity(queries.len());
+    for (at, query) in queries.iter().enumerate() {
+        let unit = unit_of(query);
+        for (component, x) in query.iter().enumerate() {
+            let [upper, lower] = split_place(encoding, at, component);
+            let scaled = x / unit;
+            let half = f16::from_f32(scaled);
+            all[upper] = half.to_bits();
+            all[lower] = f16::from_f32(scaled - half.to_f32()).to_bits();
+        }
+        measures.push(measure(query, unit));
     }
     (all, measures)
 }
@@ -174,6 +220,27 @@ mod tests {
                 let near = longest >= exact * (1.0 - most) && longest <= exact * 1.01;
                 assert!(near || encoding == Encoding::F16 && !(1e-3..1e4).contains(&size), "{longest} {exact}");
             }
+        }
+    }
+
+    #[test]
+    fn two_halves_have_the_worth_of_a_component() {
+        for (encoding, dim) in [(Encoding::F16, 40), (Encoding::I8, 70)] {
+            let stride = padded(dim) * encoding.component_len();
+            let query: Vec<f32> = (0..dim).map(|i| (i as f32 + 0.123_456_7) * 10f32.powi(i as i32 % 9 - 6)).collect();
+            let queries = vec![query.as_slice(); 8];
+            let (all, measures) = split_queries(&queries, encoding, stride);
+            let largest = query.iter().fold(0f32, |a, b| a.max(*b));
+            for at in 0..8 {
+                for (component, x) in query.iter().enumerate() {
+                    let both = split_place(encoding, at, component).map(|place| f16::from_bits(all[place]).to_f64());
+                    let worth = (both[0] + both[1]) * f64::from(measures[at][1]);
+                    let most = f64::from(*x) * 2f64.powi(-22) + f64::from(largest) * 2f64.powi(-38);
+                    assert!((worth - f64::from(*x)).abs() <= most, "{encoding:?} {component}: {worth} {x}");
+                }
+            }
+            let used = all.iter().filter(|half| **half != 0).count();
+            assert!(used > 8 * dim && used <= 2 * 8 * dim);
         }
     }
 

@@ -259,16 +259,24 @@ impl Executor {
     }
 
     /// Starts the first pass of `few`.
-    fn start_few(&mut self, piece: &Piece<'_>, group: &Range<usize>, filter: u64) -> Result<Started, Fault> {
-        let task = piece.task;
-        let dim = encode::padded(task.spec.dim);
-        let count = piece.rows.count as usize;
+    fn start_few(&mut self, piece: &mut Piece<'_>, group: &Range<usize>, filter: u64) -> Result<Started, Fault> {
+        let (task, count) = (piece.task, piece.rows.count as usize);
         let k = KEPT.min(task.k + (task.k / 8).max(8)).min(count);
         let blocks = count.div_ceil(STEP).min(4 * self.driver.multiprocessors() as usize).max(1);
-        let queries = encode::queries(&task.queries[group.clone()], dim, FEW);
+        let queries = &task.queries[group.clone()];
         let mut scan = piece.scan(group.len())?;
         scan.filter = filter;
-        scan.queries = self.put(Role::Queries, bytemuck::cast_slice(&queries))?;
+        if task.spec.encoding == Encoding::F32 {
+            let queries = encode::queries(queries, encode::padded(task.spec.dim), FEW);
+            scan.queries = self.put(Role::Queries, bytemuck::cast_slice(&queries))?;
+        } else {
+            let (halves, measures) = encode::split_queries(queries, task.spec.encoding, scan.stride as usize);
+            scan.halves = self.put(Role::Halves, bytemuck::cast_slice(&halves))?;
+            scan.query_measures = self.put(Role::QueryMeasures, bytemuck::cast_slice(&measures))?;
+            if task.spec.metric == Metric::L2 {
+                self.measure(piece, &scan)?;
+            }
+        }
         scan.lists = self.scratch(Role::Lists, blocks * group.len() * k * 8)?;
         scan.answers = self.scratch(Role::Answers, group.len() * k * 8)?;
         scan.k = whole(k)?;
@@ -293,6 +301,7 @@ impl Executor {
         candidates: &mut Candidates,
     ) -> Result<bool, Fault> {
         let (task, k) = (piece.task, scan.k as usize);
+        let precision = Precision::of_few(task.spec.encoding);
         let most_passes = 4 + 2 * task.k.div_ceil(k);
         let mut found: Vec<Vec<u64>> = vec![Vec::new(); group.len()];
         let mut limits = vec![u64::MAX; group.len()];
@@ -305,7 +314,7 @@ impl Executor {
                 }
                 let count = new.iter().take_while(|key| **key != 0).count();
                 found[at].extend(&new[..count]);
-                let margin = piece.lengths(group.start + at).margin(task.spec.metric, Precision::Single);
+                let margin = piece.lengths(group.start + at).margin(task.spec.metric, precision);
                 let least = found[at].get(task.k - 1).map(|key| f64::from(encode::rank_of(*key)) - margin);
                 let last = new[..count].last().copied().filter(|_| count == k);
                 limits[at] = match (last, least) {
@@ -350,11 +359,7 @@ impl Executor {
         scan.answers = self.scratch(Role::Answers, group.len() * room * 8)?;
         scan.k = whole(task.k)?;
         scan.capacity = CAPACITY as u32;
-        if !piece.rows.measured {
-            let blocks = count.div_ceil(8).min(8 * self.driver.multiprocessors() as usize);
-            self.driver.launch(&piece.kernel("measure"), (whole(blocks)?, 1), &scan)?;
-            piece.rows.measured = true;
-        }
+        self.measure(piece, &scan)?;
         let columns = group.len().div_ceil(TILE);
         let busy = (4 * self.driver.multiprocessors() as usize).div_ceil(columns);
         let mut first = 0;
@@ -369,6 +374,16 @@ impl Executor {
             self.driver.launch("keep", (scan.query_count, 1), &scan)?;
         }
         Ok(Started::Many { scan })
+    }
+
+    /// Measures the vectors of a piece unless they are.
+    fn measure(&mut self, piece: &mut Piece<'_>, scan: &Scan) -> Result<(), Fault> {
+        if !piece.rows.measured {
+            let blocks = (scan.count as usize).div_ceil(8).min(8 * self.driver.multiprocessors() as usize);
+            self.driver.launch(&piece.kernel("measure"), (whole(blocks)?, 1), scan)?;
+            piece.rows.measured = true;
+        }
+        Ok(())
     }
 
     /// Reads what was found. Queries whose lists overflowed are asked with `few`.
@@ -416,9 +431,9 @@ impl Executor {
             queries: queries.iter().map(|query| task.queries[*query]).collect(),
             ..Task { queries: Vec::new(), ..*task }
         };
-        let piece = Piece { task: &asked, ..*piece };
+        let mut piece = Piece { task: &asked, ..*piece };
         let all = 0..queries.len();
-        let Started::Few { scan } = self.start_few(&piece, &all, filter)? else { return Ok(false) };
+        let Started::Few { scan } = self.start_few(&mut piece, &all, filter)? else { return Ok(false) };
         let mut found = vec![Vec::new(); queries.len()];
         if !self.finish_few(&piece, &all, scan, &mut found)? {
             return Ok(false);
