@@ -151,7 +151,7 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
         "scales": device.hold(struct.pack(f"<{count}f", *(r[1] for r in rows))),
         "measures": device.hold(bytes(8 * count)),
         "queries": device.hold(b"".join(floats) + bytes(padded * 4 * (8 - query_count))),
-        "halves": device.hold(b"".join(h for h, _ in as_halves) + bytes(padded * 2 * (64 - query_count))),
+        "halves": device.hold(b"".join(h for h, _ in as_halves) + bytes(padded * 2 * (128 - query_count))),
         "query_measures": device.hold(b"".join(struct.pack("<ff", s, u) for s, (_, u) in zip(squares, as_halves))),
         "count": count, "stride": stride, "dim": padded, "query_count": query_count, "k": k, "blocks": 2,
     }
@@ -177,7 +177,7 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
     device.launch(f"measure_{encoding}", (2, 1), scan)
     lanes = {} if encoding == "f32" else {"halves": device.hold(split(encoding, queries, padded))}
     for _ in range(2):
-        held = {"limits": device.hold(struct.pack(f"<{query_count}Q", *limits)),
+        held = {"limits": device.hold(struct.pack(f"<{query_count}Q", *limits) + bytes(8 * query_count)),
                 "lists": device.hold(bytes(8 * k * query_count * 2)), "answers": device.hold(bytes(8 * k * query_count))}
         device.loaded()
         device.launch(f"few_{encoding}_{metric}", (2, 1), {**scan, **held, **lanes})
@@ -206,7 +206,7 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
     coarse = (2.0 ** -10 + 2.0 ** -20 + (padded + 16) * 2.0 ** -21) * (2 if metric == "l2" else 1)
     margins = [2 * bound(q, coarse) for q in queries]
     held = {"limits": device.hold(NEGATIVE_INFINITY * query_count), "capacity": CAPACITY,
-            "margins": device.hold(struct.pack(f"<{query_count}f", *margins)),
+            "margins": device.hold(b"".join(struct.pack("<ff", margin, math.inf) for margin in margins)),
             "lists": device.hold(bytes(8 * CAPACITY * query_count)), "counts": device.hold(bytes(4 * query_count)),
             "overflowed": device.hold(bytes(4 * query_count)), "answers": device.hold(bytes(8 * CAPACITY * query_count))}
     first = min(count, 128)

@@ -8,6 +8,7 @@
 //     C                                                  -> bytes of vectors loaded since the last C, u64
 //
 // A copy outside of what was allocated is a bug of the caller: the process ends.
+#define EMULATED
 #include "../kernels/kernels.cu"
 #include <map>
 #include <string>

@@ -96,4 +96,9 @@ inline float __shfl_xor_sync(unsigned, float value, unsigned mask) {
     return other;
 }
 
+inline unsigned long long atomicMax(unsigned long long *at, unsigned long long value) {
+    unsigned long long before = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (before < value && !__atomic_compare_exchange_n(at, &before, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    return before;
+}
 inline unsigned atomicAdd(unsigned *at, unsigned more) { return __atomic_fetch_add(at, more, __ATOMIC_RELAXED); }

@@ -8,7 +8,7 @@
 // lays out the queries likewise. A component of a query is the sum of two halves.
 //
 // Either way each vector comes from memory once a pass. What beats the least of the best k joins a buffer of 256 keys in
-// shared memory; a warp of its own sorts it when it may overflow.
+// shared memory; a warp of its own sorts it when it may overflow, and tells the other blocks which key k others reach.
 //
 // Invariants:
 // 1. Between two barriers a query gains at most STEP keys, and begins with at most KEPT: its buffer never overflows.
@@ -51,9 +51,30 @@ __device__ inline void compact(Best &best, u32 k, u32 lane) {
     sort_by_warp(best.keys, slots, lane);
     if (lane == 0) {
         best.fill = fill < k ? fill : k;
-        best.least = best.keys[k - 1];
+        if (best.keys[k - 1] > best.least) best.least = best.keys[k - 1];
     }
     __syncwarp();
+}
+
+// Where the blocks tell each other a key of a query that k keys reach.
+__device__ inline u64 *floor_of(const Scan &p, u32 query) {
+    return (u64 *)p.limits + p.query_count + query;
+}
+
+// What other blocks told so far; asked early, for `settle`.
+__device__ inline u64 told_floor(const Scan &p, u32 query, u32 lane) {
+    return lane == 0 && query < p.query_count ? *(volatile u64 *)floor_of(p, query) : 0;
+}
+
+// After a step: makes room for the next, and tells the other blocks or learns from them what cannot be among the best.
+// All lanes of one warp call it.
+__device__ inline void settle(const Scan &p, Best &best, u32 query, u64 floor, u32 lane) {
+    const bool full = best.fill > KEPT;
+    if (full) compact(best, p.k, lane);
+    if (lane == 0 && query < p.query_count) {
+        if (full && best.least > floor) floor = atomicMax(floor_of(p, query), best.least);
+        if (floor > best.least) best.least = floor;
+    }
 }
 
 // Lane l is left with the sum over all lanes of value (l & 1) * 8 + (l >> 1 & 1) * 4 + (l >> 2 & 1) * 2 + (l >> 3 & 1).
@@ -142,6 +163,7 @@ template <int ENCODING, int METRIC> __device__ inline void few(const Scan &p) {
     const bool offers = lane < ROWS * QUERIES && query < p.query_count;
     const u64 limit = offers ? ((const u64 *)p.limits)[query] : 0;
     for (u32 step = blockIdx.x; step * STEP < p.count; step += gridDim.x) {
+        const u64 floor = told_floor(p, warp, lane);
         const u32 start = p.first + step * STEP + warp * ROWS_PER_WARP;
         const u32 word = matching_word(p, start & ~31u, end) >> (start & 31u);
         for (u32 at = 0; at < ROWS_PER_WARP; at += ROWS) {
@@ -159,7 +181,7 @@ template <int ENCODING, int METRIC> __device__ inline void few(const Scan &p) {
             }
         }
         __syncthreads();
-        if (best[warp].fill > KEPT) compact(best[warp], p.k, lane);
+        settle(p, best[warp], warp, floor, lane);
         __syncthreads();
     }
     compact(best[warp], p.k, lane);
@@ -171,8 +193,7 @@ template <int ENCODING, int METRIC> __device__ inline void few(const Scan &p) {
 
 // Two halves of 16 bytes of a vector: components 2 * pair and 2 * pair + 1.
 template <int ENCODING> __device__ inline u32 two_components(const uint4 &bytes, u32 pair) {
-    const u32 at = ENCODING == F16 ? pair : pair / 2;
-    const u32 word = at == 0 ? bytes.x : at == 1 ? bytes.y : at == 2 ? bytes.z : bytes.w;
+    const u32 word = word_of(bytes, ENCODING == F16 ? pair : pair / 2);
     if (ENCODING == F16) return word;
     // The half 0x6400 + b is 1024 + b for a byte b, here a code and 128.
     const u32 above = __byte_perm(word ^ 0x80808080u, 0x64646464u, pair % 2 ? 0x4342 : 0x4140);
@@ -213,6 +234,7 @@ template <int ENCODING, int METRIC> __device__ inline void few_by_tiles(const Sc
     load_slice(p, start, wanted, 0, lane, ahead[0]);
     load_slice(p, start, wanted, 1, lane, ahead[1]);
     for (u32 step = blockIdx.x; step * STEP < p.count; step += gridDim.x) {
+        const u64 floor = told_floor(p, warp, lane);
         float sums[4] = {};
         float2 rows[2];
 #pragma unroll
@@ -237,14 +259,15 @@ template <int ENCODING, int METRIC> __device__ inline void few_by_tiles(const Sc
                 for (u32 piece = 0; piece < pieces; ++piece) {
                     const uint4 *queries = (const uint4 *)p.halves + (slice * pieces + piece) * 2 * WARP + lane;
                     const uint4 upper = queries[0], lower = queries[WARP];
-                    const u32 uppers[4] = {upper.x, upper.y, upper.z, upper.w};
-                    const u32 lowers[4] = {lower.x, lower.y, lower.z, lower.w};
 #pragma unroll
-                    for (u32 at = 0; at < 4; ++at) {
-                        const u32 a = two_components<ENCODING>(now[0], piece * 4 + at);
-                        const u32 b = two_components<ENCODING>(now[1], piece * 4 + at);
-                        multiply_tiles(sums, a, b, uppers[at]);
-                        multiply_tiles(sums, a, b, lowers[at]);
+                    for (u32 at = 0; at < 4; at += 2) {
+                        const u32 pair = piece * 4 + at;
+                        const u32 a[2] = {two_components<ENCODING>(now[0], pair), two_components<ENCODING>(now[0], pair + 1)};
+                        const u32 b[2] = {two_components<ENCODING>(now[1], pair), two_components<ENCODING>(now[1], pair + 1)};
+                        const u32 uppers[2] = {word_of(upper, at), word_of(upper, at + 1)};
+                        const u32 lowers[2] = {word_of(lower, at), word_of(lower, at + 1)};
+                        multiply_tiles(sums, a, b, uppers);
+                        multiply_tiles(sums, a, b, lowers);
                     }
                 }
             }
@@ -272,7 +295,7 @@ template <int ENCODING, int METRIC> __device__ inline void few_by_tiles(const Sc
             }
         }
         __syncthreads();
-        if (best[warp].fill > KEPT) compact(best[warp], p.k, lane);
+        settle(p, best[warp], warp, floor, lane);
         __syncthreads();
     }
     compact(best[warp], p.k, lane);
@@ -293,7 +316,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) merge(Scan p) {
     __shared__ u32 fill;
     const u32 query = blockIdx.x, thread = threadIdx.x;
     if (thread == 0) fill = 0;
-    u64 least = 0;
+    // k keys reach the floor, itself among them.
+    const u64 floor = *floor_of(p, query), below = floor > 0 ? floor - 1 : 0;
+    u64 least = below;
     u32 kept = 0;
     __syncthreads();
     for (u32 round = 0; round < p.k; ++round) {
@@ -315,7 +340,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) merge(Scan p) {
             __syncthreads();
             if (found > kept) sort_by_block(keys, slots, thread);
             kept = found < p.k ? found : p.k;
-            least = found < p.k ? 0 : keys[p.k - 1];
+            least = found < p.k ? below : keys[p.k - 1];
             if (thread == 0) fill = kept;
             __syncthreads();
         }

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <cuda_fp16.h>
-#include <mma.h>
+#ifdef EMULATED
+#include "mma.h"
+#endif
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -24,10 +26,12 @@ struct Scan {
     u64 filter;         // bit i % 32 of word i / 32 for position i; 0: all match
     u64 queries;        // few on f32: float, eight rows of `dim`
     u64 halves;         // __half. few: two for each component of eight queries, as its lanes read them, or 0 for f32.
-                        // many: query_count rounded up to 64 rows of `dim`
+                        // many: query_count rounded up to 128 rows of `dim`
     u64 query_measures; // float2 a query: squared length, and what one unit of its halves is worth
-    u64 limits;         // few: key a query, only smaller ones count. many: float a query, ranks below it do not count
-    u64 margins;        // float a query: how far below the k-th best rank a candidate may be
+    u64 limits;         // few: key a query, only smaller ones count; then a key a query that k keys reach, 0 at first.
+                        // many: float a query, ranks below it do not count
+    u64 margins;        // float2 a query: how far below the k-th best rank a candidate may be; the largest rank that is
+                        // told from larger ones, likewise the smallest with a minus
     u64 lists;          // few: k keys for each block and query. many: `capacity` keys a query
     u64 counts;         // u32 a query: keys in its list
     u64 overflowed;     // u32 a query: not 0 when its list was too short
@@ -124,13 +128,26 @@ __device__ inline void sort_by_block(u64 *keys, u32 slots, u32 thread) {
     }
 }
 
-// Adds the products of sixteen rows with eight columns, eight components of each: tensor cores of sm_75 and later. Lane l
-// gives components 2 * (l % 4) and the next of rows l / 4 and l / 4 + 8, `a` and `b`, and of column l / 4. Its sums are of
-// row l / 4 with columns 2 * (l % 4) and the next, then of row l / 4 + 8 with the same.
+// Word `at` of sixteen bytes.
+__device__ inline u32 word_of(const uint4 &bytes, u32 at) {
+    return at == 0 ? bytes.x : at == 1 ? bytes.y : at == 2 ? bytes.z : bytes.w;
+}
+
+// Adds the products of sixteen rows with eight columns, sixteen components of each, on tensor cores. Lane l gives two pairs
+// of components, the (l % 4) th of either eight, of rows l / 4 (`a`) and l / 4 + 8 (`b`), and of column l / 4. Its sums
+// are of row l / 4 with columns 2 * (l % 4) and the next, then of row l / 4 + 8 with the same.
 #ifndef MULTIPLY_TILES
-__device__ inline void multiply_tiles(float (&sums)[4], u32 a, u32 b, u32 column) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+__device__ inline void multiply_tiles(float (&sums)[4], const u32 (&a)[2], const u32 (&b)[2], const u32 (&column)[2]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a), "r"(b), "r"(column));
+        : "r"(a[0]), "r"(b[0]), "r"(a[1]), "r"(b[1]), "r"(column[0]), "r"(column[1]));
+#else
+    for (u32 half = 0; half < 2; ++half) {
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+            : "r"(a[half]), "r"(b[half]), "r"(column[half]));
+    }
+#endif
 }
 #endif

@@ -95,7 +95,13 @@ pub(crate) fn queries(queries: &[&[f32]], dim: usize, multiple: usize) -> Vec<f3
 
 /// What one unit of the halves of a query is worth: a power of two that brings its largest component to [2^13, 2^14).
 fn unit_of(query: &[f32]) -> f32 {
-    let largest = query.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+    // Eight at a time, so that they do not wait for each other.
+    let (lines, rest) = query.as_chunks::<8>();
+    let mut most = [0f32; 8];
+    for line in lines {
+        most.iter_mut().zip(line).for_each(|(most, x)| *most = if x.abs() > *most { x.abs() } else { *most });
+    }
+    let largest = most.iter().chain(rest).fold(0f32, |largest, x| largest.max(x.abs()));
     // The largest is in [2^(e - 1), 2^e); what follows has a reciprocal.
     let exponent = ((largest.to_bits() >> 23) as i32 - 126 - 14).clamp(-126, 126);
     f32::from_bits(((exponent + 127) as u32) << 23)
@@ -103,20 +109,27 @@ fn unit_of(query: &[f32]) -> f32 {
 
 /// The squared length of a query, and what one unit of its halves is worth.
 fn measure(query: &[f32], unit: f32) -> [f32; 2] {
-    let squared: f64 = query.iter().map(|x| f64::from(*x).powi(2)).sum();
+    let (lines, rest) = query.as_chunks::<8>();
+    let mut sums = [0f64; 8];
+    for line in lines {
+        sums.iter_mut().zip(line).for_each(|(sum, x)| *sum += f64::from(*x).powi(2));
+    }
+    let squared = sums.iter().sum::<f64>() + rest.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
     [squared as f32, unit]
 }
 
 /// Queries as rows of halves, likewise. Each is scaled by a power of two that brings its largest component to
 /// [2^13, 2^14). Beside them its squared length, and what one unit of its halves is worth.
-pub(crate) fn halves(queries: &[&[f32]], dim: usize, multiple: usize) -> (Vec<u16>, Vec<[f32; 2]>) {
-    let mut all = vec![0; queries.len().next_multiple_of(multiple) * dim];
+pub(crate) fn halves(queries: &[&[f32]], dim: usize, multiple: usize) -> (Vec<f16>, Vec<[f32; 2]>) {
+    let mut all = vec![f16::ZERO; queries.len().next_multiple_of(multiple) * dim];
     let mut measures = Vec::with_capacity(queries.len());
+    let mut scaled = vec![0f32; dim];
     for (to, query) in all.chunks_exact_mut(dim).zip(queries) {
         let unit = unit_of(query);
-        for (half, x) in to.iter_mut().zip(*query) {
-            *half = f16::from_f32(x / unit).to_bits();
-        }
+        // The reciprocal of a power of two.
+        let inverse = 1.0 / unit;
+        scaled.iter_mut().zip(*query).for_each(|(to, x)| *to = x * inverse);
+        to[..query.len()].convert_from_f32_slice(&scaled[..query.len()]);
         measures.push(measure(query, unit));
     }
     (all, measures)
@@ -192,7 +205,7 @@ mod tests {
             let query = [length, -length / 3.0, 0.0];
             let (all, measures) = halves(&[&query], 32, 64);
             let [squared, unit] = measures[0];
-            let back: Vec<f64> = all[..3].iter().map(|bits| f16::from_bits(*bits).to_f64() * f64::from(unit)).collect();
+            let back: Vec<f64> = all[..3].iter().map(|half| half.to_f64() * f64::from(unit)).collect();
             for (x, y) in query.iter().zip(back) {
                 assert!((f64::from(*x) - y).abs() <= f64::from(length) / 1024.0, "{x} {y}");
             }
@@ -200,7 +213,7 @@ mod tests {
             let exact = f64::from(length).powi(2) * 10.0 / 9.0;
             assert!((f64::from(squared) - exact).abs() <= exact * 1e-5 + 1e-44);
         }
-        assert_eq!(halves(&[&[0.0; 4]], 32, 64).0, vec![0; 64 * 32]);
+        assert_eq!(halves(&[&[0.0; 4]], 32, 64).0, vec![f16::ZERO; 64 * 32]);
     }
 
     #[test]

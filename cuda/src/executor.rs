@@ -10,7 +10,7 @@
 //!
 //! Invariant: the candidates of a query hold every vector of the part's best k ([`bound`](crate::bound)).
 
-use crate::bound::{Lengths, Precision};
+use crate::bound::{Lengths, Precision, ceiling};
 use crate::cost::{FEW, MANY};
 use crate::driver::{Driver, Fault, Scan};
 use crate::encode;
@@ -23,9 +23,15 @@ use std::ops::Range;
 /// The largest k of one pass of `few`.
 const KEPT: usize = 128;
 
-/// Vectors of one step of a block of `few`, and of a tile of `many`.
+/// Vectors of one step of a block of `few`, and vectors and queries of a tile of `many`.
 const STEP: usize = 128;
 const TILE: usize = 64;
+const QUERY_TILE: usize = 128;
+
+/// Vectors of the first stretch of `many` at least, and how many times as long as all before the others are for k of one
+/// pass. So a stretch adds some times k keys to a list.
+const FIRST: usize = 1024;
+const GROWTH: usize = 3;
 
 /// Keys of a list of `many`.
 const CAPACITY: usize = 4096;
@@ -287,7 +293,10 @@ impl Executor {
 
     /// One pass: the best of each query below its limit.
     fn pass_few(&mut self, piece: &Piece<'_>, scan: &mut Scan, limits: &[u64]) -> Result<(), Fault> {
-        scan.limits = self.put(Role::Limits, bytemuck::cast_slice(limits))?;
+        let mut keys = limits.to_vec();
+        // No block has told yet what is reached.
+        keys.resize(2 * limits.len(), 0);
+        scan.limits = self.put(Role::Limits, bytemuck::cast_slice(&keys))?;
         self.driver.launch(&piece.kernel("few"), (scan.blocks, 1), scan)?;
         self.driver.launch("merge", (scan.query_count, 1), scan)
     }
@@ -314,8 +323,9 @@ impl Executor {
                 }
                 let count = new.iter().take_while(|key| **key != 0).count();
                 found[at].extend(&new[..count]);
-                let margin = piece.lengths(group.start + at).margin(task.spec.metric, precision);
-                let least = found[at].get(task.k - 1).map(|key| f64::from(encode::rank_of(*key)) - margin);
+                let lengths = piece.lengths(group.start + at);
+                let kth = found[at].get(task.k - 1).map(|key| f64::from(encode::rank_of(*key)));
+                let least = kth.map(|kth| lengths.least(task.spec.metric, precision, kth));
                 let last = new[..count].last().copied().filter(|_| count == k);
                 limits[at] = match (last, least) {
                     (None, _) => 0,
@@ -341,11 +351,10 @@ impl Executor {
     fn start_many(&mut self, piece: &mut Piece<'_>, group: &Range<usize>, filter: u64) -> Result<Started, Fault> {
         let (task, count) = (piece.task, piece.rows.count as usize);
         let dim = encode::padded(task.spec.dim);
-        let (halves, measures) = encode::halves(&task.queries[group.clone()], dim, TILE);
-        let margins: Vec<f32> = group
-            .clone()
-            .map(|query| (piece.lengths(query).margin(task.spec.metric, Precision::Half) * (1.0 + 1e-6)) as f32)
-            .collect();
+        let (halves, measures) = encode::halves(&task.queries[group.clone()], dim, QUERY_TILE);
+        let ceiling = ceiling(task.spec.metric) as f32;
+        let margin = |query| piece.lengths(query).margin(task.spec.metric, Precision::Half) * (1.0 + 1e-6);
+        let margins: Vec<[f32; 2]> = group.clone().map(|query| [margin(query) as f32, ceiling]).collect();
         let room = CAPACITY.min((4 * task.k + 64).next_power_of_two());
         let mut scan = piece.scan(group.len())?;
         scan.filter = filter;
@@ -360,11 +369,15 @@ impl Executor {
         scan.k = whole(task.k)?;
         scan.capacity = CAPACITY as u32;
         self.measure(piece, &scan)?;
-        let columns = group.len().div_ceil(TILE);
+        let columns = group.len().div_ceil(QUERY_TILE);
+        let (shortest, growth) = match task.k <= KEPT {
+            true => (FIRST, GROWTH),
+            false => (CAPACITY, 1),
+        };
         let busy = (4 * self.driver.multiprocessors() as usize).div_ceil(columns);
         let mut first = 0;
         while first < count {
-            let stretch = first.max(CAPACITY).min(count - first);
+            let stretch = (first * growth).max(shortest).min(count - first);
             scan.first = whole(first)?;
             scan.count = whole(stretch)?;
             let lines = stretch.div_ceil(TILE).min(busy).max(1);

@@ -210,7 +210,9 @@ impl Mock {
             let mut keys: Vec<u64> = (0..found).map(|i| self.u64(scan.lists, list(i))).collect();
             keys.sort_unstable_by(|a, b| b.cmp(a));
             if found >= scan.k {
-                let least = encode::rank_of(keys[scan.k as usize - 1]) - self.f32(scan.margins, query);
+                let kth = encode::rank_of(keys[scan.k as usize - 1]);
+                let (margin, ceiling) = (self.f32(scan.margins, 2 * query), self.f32(scan.margins, 2 * query + 1));
+                let least = if kth - margin < -ceiling { f32::NEG_INFINITY } else { kth.min(ceiling) - margin };
                 keys.retain(|key| encode::rank_of(*key) >= least);
                 self.put_u32(scan.limits, query, least.to_bits());
                 self.put_u32(scan.counts, query, keys.len() as u32);
