@@ -64,10 +64,10 @@ class Device:
         return struct.unpack(f"<{count}{form}", self.ask(b"R" + struct.pack("<QQ", address, length), length))
 
     def launch(self, name, grid, scan):
-        fields = ["rows", "scales", "measures", "filter", "queries", "halves", "query_measures", "limits", "margins",
+        fields = ["rows", "scales", "measures", "filter", "halves", "query_measures", "limits", "margins",
                   "lists", "counts", "overflowed", "answers"]
         numbers = ["base", "first", "count", "stride", "dim", "query_count", "k", "capacity", "room", "blocks"]
-        params = struct.pack("<13Q10I", *(scan.get(f, 0) for f in fields), *(scan.get(f, 0) for f in numbers))
+        params = struct.pack("<12Q10I", *(scan.get(f, 0) for f in fields), *(scan.get(f, 0) for f in numbers))
         request = b"L" + struct.pack("<IIII", *grid, len(name), len(params)) + name.encode() + params
         assert self.ask(request, 1) == b"\1", f"no kernel {name}"
 
@@ -106,18 +106,22 @@ def halves(vector, padded):
 
 
 def split(encoding, queries, padded):
-    """Queries as `few` reads them for f16 and i8: src/encode.rs has the layout."""
-    own = 8 if encoding == "f16" else 16
-    places = [0.0] * (-(-padded // (4 * own)) * (own // 8) * 2 * 32 * 8)
+    """Queries as `few` reads them: src/encode.rs has the layout."""
+    own, eights = {"f32": (4, 1), "f16": (8, 2), "i8": (16, 4)}[encoding]
+    places = [0.0] * (-(-padded // (4 * own)) * eights * 32 * 8)
     for at, query in enumerate(queries):
         largest = max(map(abs, query))
         unit = 2.0 ** max(-126, min(126, math.frexp(largest)[1] - 14)) if largest else 2.0 ** -126
         for component, x in enumerate(query):
-            piece = component // (4 * own) * (own // 8) + component % own // 8
             lane = at * 4 + component % (4 * own) // own
             (upper,) = struct.unpack("<e", struct.pack("<e", x / unit))
             for part, half in enumerate((upper, x / unit - upper)):
-                places[((piece * 2 + part) * 32 + lane) * 8 + component % 8] = half
+                if encoding == "f32":
+                    place = (component // 16 * 32 + lane) * 8 + part * 4 + component % 4
+                else:
+                    piece = component // (4 * own) * (own // 8) + component % own // 8
+                    place = ((piece * 2 + part) * 32 + lane) * 8 + component % 8
+                places[place] = half
     return struct.pack(f"<{len(places)}e", *places)
 
 
@@ -145,12 +149,10 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
     stride = len(rows[0][0]) if rows else padded
     as_halves = [halves(q, padded) for q in queries]
     squares = [single(math.fsum(x * x for x in q)) for q in queries]
-    floats = [struct.pack(f"<{padded}f", *q, *[0] * (padded - dim)) for q in queries]
     scan = {
         "rows": device.hold(b"".join(r[0] for r in rows)),
         "scales": device.hold(struct.pack(f"<{count}f", *(r[1] for r in rows))),
         "measures": device.hold(bytes(8 * count)),
-        "queries": device.hold(b"".join(floats) + bytes(padded * 4 * (8 - query_count))),
         "halves": device.hold(b"".join(h for h, _ in as_halves) + bytes(padded * 2 * (128 - query_count))),
         "query_measures": device.hold(b"".join(struct.pack("<ff", s, u) for s, (_, u) in zip(squares, as_halves))),
         "count": count, "stride": stride, "dim": padded, "query_count": query_count, "k": k, "blocks": 2,
@@ -175,7 +177,7 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
     limits = [2 ** 64 - 1] * query_count
     found = [[] for _ in queries]
     device.launch(f"measure_{encoding}", (2, 1), scan)
-    lanes = {} if encoding == "f32" else {"halves": device.hold(split(encoding, queries, padded))}
+    lanes = {"halves": device.hold(split(encoding, queries, padded))}
     for _ in range(2):
         held = {"limits": device.hold(struct.pack(f"<{query_count}Q", *limits) + bytes(8 * query_count)),
                 "lists": device.hold(bytes(8 * k * query_count * 2)), "answers": device.hold(bytes(8 * k * query_count))}
@@ -190,7 +192,7 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
             limits[at] = new[-1] if len(new) == k else 0
         device.free(held.values())
     for at, keys in enumerate(found):
-        part = (padded + 8) * 2.0 ** -24 if encoding == "f32" else (padded + 18) * 2.0 ** -21 * (1 + (metric == "l2"))
+        part = (padded + 18) * 2.0 ** -21 * (1 + (metric == "l2"))
         error = bound(queries[at], part)
         positions = [key & 0xFFFFFFFF for key in keys]
         assert keys == sorted(set(keys), reverse=True), f"{where}: order"
@@ -232,7 +234,7 @@ def check(device, random, encoding, metric, kind, density, count, dim, k):
     held.pop("capacity")
     device.free(lanes.values())
     device.free(held.values())
-    device.free(scan[name] for name in ("rows", "scales", "measures", "filter", "queries", "halves", "query_measures")
+    device.free(scan[name] for name in ("rows", "scales", "measures", "filter", "halves", "query_measures")
                 if name in scan)
 
 

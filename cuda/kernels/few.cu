@@ -1,13 +1,11 @@
 // Few queries: one pass over the vectors gives the best k below a limit for up to eight queries.
 //
-// Vectors of f32: a warp reads two at a time, 16 bytes a lane and load, and multiplies them with all queries. The 16 sums
-// of a warp are folded in 16 shuffles that leave one sum to a lane.
+// A warp multiplies sixteen vectors with all queries on tensor cores. What a lane loads, 16 bytes of two vectors, is what
+// it gives to the tensor cores: components are taken in the order in which they arrive, and the host lays out the queries
+// likewise. A component of a query is the sum of two halves, and so is one of a vector of f32, of whose four products the
+// smallest is left out. Two slices of 64 bytes are loaded together: lines of the cache come whole, in one go.
 //
-// Vectors of f16 and i8: a warp multiplies sixteen with all queries on tensor cores. What a lane loads, 16 bytes of two
-// vectors, is what it gives to the tensor cores: components are taken in the order in which they arrive, and the host
-// lays out the queries likewise. A component of a query is the sum of two halves.
-//
-// Either way each vector comes from memory once a pass. What beats the least of the best k joins a buffer of 256 keys in
+// Each vector comes from memory once a pass. What beats the least of the best k joins a buffer of 256 keys in
 // shared memory; a warp of its own sorts it when it may overflow, and tells the other blocks which key k others reach.
 //
 // Invariants:
@@ -19,7 +17,6 @@
 #include "layout.cuh"
 
 const u32 QUERIES = 8;
-const u32 ROWS = 2;
 const u32 KEPT = 128;
 const u32 STEP = 128;
 const u32 SLOTS = KEPT + STEP;
@@ -77,120 +74,6 @@ __device__ inline void settle(const Scan &p, Best &best, u32 query, u64 floor, u
     }
 }
 
-// Lane l is left with the sum over all lanes of value (l & 1) * 8 + (l >> 1 & 1) * 4 + (l >> 2 & 1) * 2 + (l >> 3 & 1).
-__device__ inline float fold(float (&values)[ROWS * QUERIES], u32 lane) {
-#pragma unroll
-    for (u32 half = ROWS * QUERIES / 2, bit = 1; half > 0; half /= 2, bit *= 2) {
-        const bool upper = lane & bit;
-#pragma unroll
-        for (u32 i = 0; i < half; ++i) {
-            const float given = upper ? values[i] : values[i + half];
-            const float kept = upper ? values[i + half] : values[i];
-            values[i] = kept + __shfl_xor_sync(ALL_LANES, given, bit);
-        }
-    }
-    return values[0] + __shfl_xor_sync(ALL_LANES, values[0], 16);
-}
-
-// This lane's part of the sums for two rows and all queries.
-template <int ENCODING, int METRIC>
-__device__ inline void accumulate(const Scan &p, u32 position, u32 wanted, u32 lane, float (&sums)[ROWS * QUERIES]) {
-    const u32 pieces = components<ENCODING>() / 4;
-    const uint4 *rows = (const uint4 *)(p.rows + (u64)(position - p.base) * p.stride);
-    const u32 chunks = p.stride / 16;
-    float scales[ROWS] = {1.0f, 1.0f};
-    if (ENCODING == I8 && METRIC == L2) {
-        for (u32 row = 0; row < ROWS; ++row) {
-            if (wanted >> row & 1) scales[row] = ((const float *)p.scales)[position - p.base + row];
-        }
-    }
-    for (u32 chunk = lane; chunk < chunks; chunk += WARP) {
-        uint4 bytes[ROWS];
-#pragma unroll
-        for (u32 row = 0; row < ROWS; ++row) {
-            bytes[row] = make_uint4(0, 0, 0, 0);
-            if (wanted >> row & 1) {
-                bytes[row] = rows[row * chunks + chunk];
-                COUNT_LOADED(16);
-            }
-        }
-#pragma unroll
-        for (u32 piece = 0; piece < pieces; ++piece) {
-            float4 x[ROWS];
-#pragma unroll
-            for (u32 row = 0; row < ROWS; ++row) {
-                x[row] = decode<ENCODING>(bytes[row], piece);
-                if (ENCODING == I8 && METRIC == L2) {
-                    x[row].x *= scales[row];
-                    x[row].y *= scales[row];
-                    x[row].z *= scales[row];
-                    x[row].w *= scales[row];
-                }
-            }
-#pragma unroll
-            for (u32 query = 0; query < QUERIES; ++query) {
-                if (query >= p.query_count) break;
-                const float4 q = ((const float4 *)p.queries)[query * (p.dim / 4) + chunk * pieces + piece];
-#pragma unroll
-                for (u32 row = 0; row < ROWS; ++row) {
-                    float &sum = sums[row * QUERIES + query];
-                    if (METRIC == L2) {
-                        const float a = q.x - x[row].x, b = q.y - x[row].y, c = q.z - x[row].z, d = q.w - x[row].w;
-                        sum += a * a;
-                        sum += b * b;
-                        sum += c * c;
-                        sum += d * d;
-                    } else {
-                        sum += q.x * x[row].x;
-                        sum += q.y * x[row].y;
-                        sum += q.z * x[row].z;
-                        sum += q.w * x[row].w;
-                    }
-                }
-            }
-        }
-    }
-}
-
-template <int ENCODING, int METRIC> __device__ inline void few(const Scan &p) {
-    __shared__ Best best[QUERIES];
-    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    if (threadIdx.x < QUERIES) clear(best[threadIdx.x]);
-    __syncthreads();
-    const u32 end = p.first + p.count;
-    // What this lane is left with after folding.
-    const u32 row = lane & 1, query = (lane >> 1 & 1) * 4 + (lane >> 2 & 1) * 2 + (lane >> 3 & 1);
-    const bool offers = lane < ROWS * QUERIES && query < p.query_count;
-    const u64 limit = offers ? ((const u64 *)p.limits)[query] : 0;
-    for (u32 step = blockIdx.x; step * STEP < p.count; step += gridDim.x) {
-        const u64 floor = told_floor(p, warp, lane);
-        const u32 start = p.first + step * STEP + warp * ROWS_PER_WARP;
-        const u32 word = matching_word(p, start & ~31u, end) >> (start & 31u);
-        for (u32 at = 0; at < ROWS_PER_WARP; at += ROWS) {
-            const u32 wanted = word >> at & ((1u << ROWS) - 1);
-            if (wanted == 0) continue;
-            float sums[ROWS * QUERIES] = {};
-            accumulate<ENCODING, METRIC>(p, start + at, wanted, lane, sums);
-            const float sum = fold(sums, lane);
-            if (offers && (wanted >> row & 1)) {
-                const u32 position = start + at + row;
-                float rank = METRIC == L2 ? -sum : sum;
-                if (ENCODING == I8 && METRIC == DOT) rank *= ((const float *)p.scales)[position - p.base];
-                const u64 key = key_of(rank, position);
-                if (key < limit) offer(best[query], key);
-            }
-        }
-        __syncthreads();
-        settle(p, best[warp], warp, floor, lane);
-        __syncthreads();
-    }
-    compact(best[warp], p.k, lane);
-    if (warp < p.query_count) {
-        u64 *list = (u64 *)p.lists + ((u64)blockIdx.x * p.query_count + warp) * p.k;
-        for (u32 i = lane; i < p.k; i += WARP) list[i] = best[warp].keys[i];
-    }
-}
-
 // Two halves of 16 bytes of a vector: components 2 * pair and 2 * pair + 1.
 template <int ENCODING> __device__ inline u32 two_components(const uint4 &bytes, u32 pair) {
     const u32 word = word_of(bytes, ENCODING == F16 ? pair : pair / 2);
@@ -200,6 +83,53 @@ template <int ENCODING> __device__ inline u32 two_components(const uint4 &bytes,
     const u32 offsets = 0x64806480u;
     const __half2 codes = __hsub2(*(const __half2 *)&above, *(const __half2 *)&offsets);
     return *(const u32 *)&codes;
+}
+
+// Four components of a row of f32, times `factor`, as upper and lower halves.
+__device__ inline void split(const uint4 &bytes, float factor, u32 (&upper)[2], u32 (&lower)[2]) {
+    const float4 x = decode<F32>(bytes, 0);
+    const float scaled[4] = {x.x * factor, x.y * factor, x.z * factor, x.w * factor};
+#pragma unroll
+    for (u32 pair = 0; pair < 2; ++pair) {
+        const __half2 rounded = __floats2half2_rn(scaled[2 * pair], scaled[2 * pair + 1]);
+        const float2 back = __half22float2(rounded);
+        const __half2 rest = __floats2half2_rn(scaled[2 * pair] - back.x, scaled[2 * pair + 1] - back.y);
+        upper[pair] = *(const u32 *)&rounded;
+        lower[pair] = *(const u32 *)&rest;
+    }
+}
+
+// Adds the products of a slice of sixteen rows, of which these are this lane's bytes, with all queries.
+template <int ENCODING>
+__device__ inline void multiply_slice(const Scan &p, const uint4 (&bytes)[2], const float (&factors)[2], u32 slice, u32 lane,
+                                      float (&sums)[4]) {
+    if (ENCODING == F32) {
+        const uint4 query = ((const uint4 *)p.halves)[slice * WARP + lane];
+        const u32 uppers[2] = {query.x, query.y}, lowers[2] = {query.z, query.w};
+        u32 a[2], b[2], a_rest[2], b_rest[2];
+        split(bytes[0], factors[0], a, a_rest);
+        split(bytes[1], factors[1], b, b_rest);
+        multiply_tiles(sums, a, b, uppers);
+        multiply_tiles(sums, a, b, lowers);
+        multiply_tiles(sums, a_rest, b_rest, uppers);
+        return;
+    }
+    const u32 pieces = components<ENCODING>() / 8;
+#pragma unroll
+    for (u32 piece = 0; piece < pieces; ++piece) {
+        const uint4 *queries = (const uint4 *)p.halves + (slice * pieces + piece) * 2 * WARP + lane;
+        const uint4 upper = queries[0], lower = queries[WARP];
+#pragma unroll
+        for (u32 at = 0; at < 4; at += 2) {
+            const u32 pair = piece * 4 + at;
+            const u32 a[2] = {two_components<ENCODING>(bytes[0], pair), two_components<ENCODING>(bytes[0], pair + 1)};
+            const u32 b[2] = {two_components<ENCODING>(bytes[1], pair), two_components<ENCODING>(bytes[1], pair + 1)};
+            const u32 uppers[2] = {word_of(upper, at), word_of(upper, at + 1)};
+            const u32 lowers[2] = {word_of(lower, at), word_of(lower, at + 1)};
+            multiply_tiles(sums, a, b, uppers);
+            multiply_tiles(sums, a, b, lowers);
+        }
+    }
 }
 
 // This lane's 16 bytes of a slice, 64 bytes, of two of sixteen rows: those of its line, and eight below.
@@ -221,13 +151,12 @@ __device__ inline u32 sixteen_matching(const Scan &p, u32 start, u32 end) {
     return matching_word(p, start & ~31u, end) >> (start & 31u) & 0xffffu;
 }
 
-template <int ENCODING, int METRIC> __device__ inline void few_by_tiles(const Scan &p) {
+template <int ENCODING, int METRIC> __device__ inline void few(const Scan &p) {
     __shared__ Best best[QUERIES];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     if (threadIdx.x < QUERIES) clear(best[threadIdx.x]);
     __syncthreads();
     const u32 end = p.first + p.count, slices = (p.stride + 63) / 64;
-    const u32 pieces = components<ENCODING>() / 8;
     u32 start = p.first + blockIdx.x * STEP + warp * ROWS_PER_WARP;
     u32 wanted = sixteen_matching(p, start, end);
     uint4 ahead[2][2];
@@ -236,40 +165,23 @@ template <int ENCODING, int METRIC> __device__ inline void few_by_tiles(const Sc
     for (u32 step = blockIdx.x; step * STEP < p.count; step += gridDim.x) {
         const u64 floor = told_floor(p, warp, lane);
         float sums[4] = {};
-        float2 rows[2];
+        // What one unit of either row is worth.
+        float units[2] = {1.0f, 1.0f};
 #pragma unroll
         for (u32 half = 0; half < 2; ++half) {
-            const u32 line = lane / 4 + half * 8;
-            rows[half] = make_float2(0.0f, 1.0f);
-            if (wanted >> line & 1) {
-                if (METRIC == L2) {
-                    rows[half] = ((const float2 *)p.measures)[start + line - p.base];
-                } else if (ENCODING == I8) {
-                    rows[half].y = ((const float *)p.scales)[start + line - p.base];
-                }
-            }
+            const u32 row = start + lane / 4 + half * 8 - p.base;
+            if (ENCODING == F16 || !(wanted >> (lane / 4 + half * 8) & 1)) continue;
+            units[half] = ENCODING == F32 ? ((const float2 *)p.measures)[row].y : ((const float *)p.scales)[row];
         }
         if (wanted != 0) {
-            for (u32 slice = 0; slice < slices; ++slice) {
-                const uint4 now[2] = {ahead[0][0], ahead[0][1]};
-                ahead[0][0] = ahead[1][0];
-                ahead[0][1] = ahead[1][1];
-                if (slice + 2 < slices) load_slice(p, start, wanted, slice + 2, lane, ahead[1]);
-#pragma unroll
-                for (u32 piece = 0; piece < pieces; ++piece) {
-                    const uint4 *queries = (const uint4 *)p.halves + (slice * pieces + piece) * 2 * WARP + lane;
-                    const uint4 upper = queries[0], lower = queries[WARP];
-#pragma unroll
-                    for (u32 at = 0; at < 4; at += 2) {
-                        const u32 pair = piece * 4 + at;
-                        const u32 a[2] = {two_components<ENCODING>(now[0], pair), two_components<ENCODING>(now[0], pair + 1)};
-                        const u32 b[2] = {two_components<ENCODING>(now[1], pair), two_components<ENCODING>(now[1], pair + 1)};
-                        const u32 uppers[2] = {word_of(upper, at), word_of(upper, at + 1)};
-                        const u32 lowers[2] = {word_of(lower, at), word_of(lower, at + 1)};
-                        multiply_tiles(sums, a, b, uppers);
-                        multiply_tiles(sums, a, b, lowers);
-                    }
+            const float factors[2] = {1.0f / units[0], 1.0f / units[1]};
+            for (u32 slice = 0; slice < slices; slice += 2) {
+                if (slice > 0) {
+                    load_slice(p, start, wanted, slice, lane, ahead[0]);
+                    load_slice(p, start, wanted, slice + 1, lane, ahead[1]);
                 }
+                multiply_slice<ENCODING>(p, ahead[0], factors, slice, lane, sums);
+                if (slice + 1 < slices) multiply_slice<ENCODING>(p, ahead[1], factors, slice + 1, lane, sums);
             }
         }
         const u32 here = start, matched = wanted;
@@ -288,8 +200,9 @@ template <int ENCODING, int METRIC> __device__ inline void few_by_tiles(const Sc
             for (u32 half = 0; half < 2; ++half) {
                 const u32 line = lane / 4 + half * 8;
                 if (!(matched >> line & 1)) continue;
-                const float dot = sums[half * 2 + side] * measure.y * rows[half].y;
-                const float rank = METRIC == L2 ? 2.0f * dot - measure.x - rows[half].x : dot;
+                const float dot = sums[half * 2 + side] * measure.y * units[half];
+                float rank = dot;
+                if (METRIC == L2) rank = 2.0f * dot - measure.x - ((const float2 *)p.measures)[here + line - p.base].x;
                 const u64 key = key_of(rank, here + line);
                 if (key < limit) offer(best[query], key);
             }
@@ -352,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) merge(Scan p) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f32_dot(Scan p) { few<F32, DOT>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f32_l2(Scan p) { few<F32, L2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f16_dot(Scan p) { few_by_tiles<F16, DOT>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f16_l2(Scan p) { few_by_tiles<F16, L2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) few_i8_dot(Scan p) { few_by_tiles<I8, DOT>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) few_i8_l2(Scan p) { few_by_tiles<I8, L2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f16_dot(Scan p) { few<F16, DOT>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) few_f16_l2(Scan p) { few<F16, L2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) few_i8_dot(Scan p) { few<I8, DOT>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) few_i8_l2(Scan p) { few<I8, L2>(p); }

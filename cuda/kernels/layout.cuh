@@ -24,8 +24,7 @@ struct Scan {
     u64 scales;         // float a row, i8 only; the first is that of position `base`
     u64 measures;       // float2 a row: squared length, and what one unit of its halves is worth; likewise from `base`
     u64 filter;         // bit i % 32 of word i / 32 for position i; 0: all match
-    u64 queries;        // few on f32: float, eight rows of `dim`
-    u64 halves;         // __half. few: two for each component of eight queries, as its lanes read them, or 0 for f32.
+    u64 halves;         // __half. few: two for each component of eight queries, as its lanes read them.
                         // many: query_count rounded up to 128 rows of `dim`
     u64 query_measures; // float2 a query: squared length, and what one unit of its halves is worth
     u64 limits;         // few: key a query, only smaller ones count; then a key a query that k keys reach, 0 at first.

@@ -56,14 +56,15 @@ template <int ENCODING> __device__ inline uint4 load_halves(const Scan &p, u32 p
     return eight_halves(decode<I8>(bytes, 0), decode<I8>(bytes, 1), 1.0f);
 }
 
-// Where piece `piece` of line `line` stands in a tile of so many lines; pieces count on through the slabs.
+// Where piece `piece` of line `line` stands in a tile of so many lines; pieces count on through the slabs. In the second
+// slab neighbouring lines change places, so that the pieces of one line are in different banks.
 __device__ inline u32 place_in(u32 lines, u32 line, u32 piece) {
-    return (piece / PIECES * lines + line) * PIECES + piece % PIECES;
+    return (piece / PIECES * lines + (line ^ piece / PIECES)) * PIECES + piece % PIECES;
 }
 
-// Adds the products of 32 queries and 32 vectors over one slab, whose first lines these are.
-__device__ inline void multiply_slab(float (&sums)[2][4][4], const uint4 *queries, const uint4 *rows, u32 lane) {
-    const u32 own = lane / 4 * PIECES + lane % 4;
+// Adds the products of 32 queries and 32 vectors over one slab, whose first lines these are. A lane reads piece `own` of
+// each eight lines.
+__device__ inline void multiply_slab(float (&sums)[2][4][4], const uint4 *queries, const uint4 *rows, u32 own) {
     uint4 a[4];
 #pragma unroll
     for (u32 eight = 0; eight < 4; ++eight) a[eight] = queries[eight * 8 * PIECES + own];
@@ -100,7 +101,7 @@ __device__ inline void offer_sums(const Scan &p, const float (&sums)[4][4], floa
     position += lane;
     const float2 row = ((const float2 *)p.measures)[position - p.base];
     const u32 known = number < p.query_count ? p.query_count - number : 0;
-#pragma unroll 4
+#pragma unroll 2
     for (u32 at = 0; at < 16; ++at) {
         if (at >= known) break;
         const u32 query = number + at;
@@ -149,7 +150,7 @@ template <int ENCODING, int METRIC> __device__ inline void many(const Scan &p) {
             for (u32 slab = 0; slab < SLABS; ++slab) {
                 if (depth + slab * SLAB < p.dim) {
                     multiply_slab(sums, query_tile + (slab * QUERY_TILE + warp_query) * PIECES,
-                                  row_tile + (slab * TILE + warp_row) * PIECES, lane);
+                                  row_tile + (slab * TILE + warp_row) * PIECES, lane ^ slab * PIECES);
                 }
             }
             __syncthreads();
@@ -262,12 +263,12 @@ template <int ENCODING> __device__ inline void measure(const Scan &p) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4) many_f32_dot(Scan p) { many<F32, DOT>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) many_f32_l2(Scan p) { many<F32, L2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) many_f16_dot(Scan p) { many<F16, DOT>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) many_f16_l2(Scan p) { many<F16, L2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) many_i8_dot(Scan p) { many<I8, DOT>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) many_i8_l2(Scan p) { many<I8, L2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 3) many_f32_dot(Scan p) { many<F32, DOT>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 3) many_f32_l2(Scan p) { many<F32, L2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 3) many_f16_dot(Scan p) { many<F16, DOT>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 3) many_f16_l2(Scan p) { many<F16, L2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 3) many_i8_dot(Scan p) { many<I8, DOT>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 3) many_i8_l2(Scan p) { many<I8, L2>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 4) measure_f32(Scan p) { measure<F32>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 4) measure_f16(Scan p) { measure<F16>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 4) measure_i8(Scan p) { measure<I8>(p); }

@@ -6,15 +6,14 @@
 //!
 //! ```text
 //! abs(s - x) <= (n + 8) u M          the CPU
-//! abs(r - x) <= (n + 8) u M          kernel `few` on f32
-//! abs(r - x) <= c (n + 18) 2^-21 M                        `few` on f16 and i8; c = 2 for distances, else 1
+//! abs(r - x) <= c (n + 18) 2^-21 M                        kernel `few`; c = 2 for distances, else 1
 //! abs(r - x) <= c (2^-10 + 2^-20 + (n + 16) 2^-21) M      kernels `many`
 //! ```
 //!
 //! where the last covers queries and vectors rounded to sixteen bits, and tensor cores that cut off instead of
-//! rounding: 17 terms for 16 components, each by 2^-23 of the largest. The one before covers queries that are the sums of
-//! two halves, which leaves out 2^-22 of a component and 2^-38 of the largest, and twice 9 terms for 8 components. Both
-//! sides get 10^-30 more for what underflows. E is the sum of the CPU's bound and the kernel's.
+//! rounding: 17 terms for 16 components, each by 2^-23 of the largest. The one before covers queries, and vectors of
+//! f32, that are the sums of two halves, which leaves out 2^-22 of a component and 2^-38 of the largest, the product of
+//! the lower halves, 2^-22, and three times 17 terms for 16 components. Both sides get 10^-30 more for what underflows. E is the sum of the CPU's bound and the kernel's.
 //!
 //! The score is f(s) with f rounded but monotone: a clamp to [-1, 1] for cosine, 1 / (1 + sqrt(-s)) for distances.
 //! Let t be the k-th best rank of a kernel. At least k vectors have s >= t - E, so the k-th best score is at least
@@ -32,14 +31,14 @@
 //! d is 0 but for distances; all vectors may be among them if t - 2 E - d < -c. The host keeps those candidates and scores
 //! them with the CPU's kernels, so that ids and scores are the CPU's.
 
-use holotype_index::{Encoding, Metric};
+use holotype_index::Metric;
 
-/// A kernel's precision.
+/// The precision of the CPU, or of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
-    /// Kernel `few` on f32: single precision.
+    /// The CPU: single precision.
     Single,
-    /// Kernel `few` on f16 and i8: queries as sums of two halves, with sums in single precision.
+    /// Kernel `few`: components as sums of two halves, with sums in single precision.
     Split,
     /// Kernels `many`: sixteen bits with sums in single precision.
     Half,
@@ -60,16 +59,6 @@ pub(crate) struct Lengths {
     pub(crate) query: f64,
     /// The length of the longest vector.
     pub(crate) longest: f64,
-}
-
-impl Precision {
-    /// That of kernel `few`.
-    pub(crate) fn of_few(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::F32 => Precision::Single,
-            Encoding::F16 | Encoding::I8 => Precision::Split,
-        }
-    }
 }
 
 impl Lengths {
@@ -130,7 +119,7 @@ fn coarse(n: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holotype_index::VectorSpec;
+    use holotype_index::{Encoding, VectorSpec};
     use proptest::prelude::*;
 
     proptest! {

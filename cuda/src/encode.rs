@@ -84,15 +84,6 @@ pub(crate) fn length(vector: &[f32]) -> f64 {
     vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt() * (1.0 + 1e-9)
 }
 
-/// Queries as rows of floats, padded, and as many rows of zeros behind them as make a multiple of `multiple`.
-pub(crate) fn queries(queries: &[&[f32]], dim: usize, multiple: usize) -> Vec<f32> {
-    let mut all = vec![0.0; queries.len().next_multiple_of(multiple) * dim];
-    for (to, query) in all.chunks_exact_mut(dim).zip(queries) {
-        to[..query.len()].copy_from_slice(query);
-    }
-    all
-}
-
 /// What one unit of the halves of a query is worth: a power of two that brings its largest component to [2^13, 2^14).
 fn unit_of(query: &[f32]) -> f32 {
     // Eight at a time, so that they do not wait for each other.
@@ -118,7 +109,7 @@ fn measure(query: &[f32], unit: f32) -> [f32; 2] {
     [squared as f32, unit]
 }
 
-/// Queries as rows of halves, likewise. Each is scaled by a power of two that brings its largest component to
+/// Queries as rows of halves, padded, and as many rows of zeros behind them as make a multiple of `multiple`. Each is scaled by a power of two that brings its largest component to
 /// [2^13, 2^14). Beside them its squared length, and what one unit of its halves is worth.
 pub(crate) fn halves(queries: &[&[f32]], dim: usize, multiple: usize) -> (Vec<f16>, Vec<[f32; 2]>) {
     let mut all = vec![f16::ZERO; queries.len().next_multiple_of(multiple) * dim];
@@ -139,14 +130,18 @@ pub(crate) fn halves(queries: &[&[f32]], dim: usize, multiple: usize) -> (Vec<f1
 const SLICE_LEN: usize = 64;
 const LANE_LEN: usize = 16;
 
-/// Where the two halves of a component of a query stand among those that kernel `few` reads for codes or halves.
+/// Where the two halves of a component of a query stand among those that kernel `few` reads.
 ///
-/// For each slice of a vector, each eight components of a lane's bytes, and the upper and the lower halves: eight halves
-/// of each lane, whose query is lane / 4 and whose bytes are the lane % 4 th.
+/// A vector is read by slices, 16 bytes of one by a lane: lane / 4 is its query, lane % 4 tells which bytes. For each slice
+/// and each eight components of a lane, there are eight upper halves of each lane and then eight lower ones; a lane has
+/// four components of f32, whose upper and lower halves stand together.
 pub(crate) fn split_place(encoding: Encoding, query: usize, component: usize) -> [usize; 2] {
     let own = LANE_LEN / encoding.component_len();
     let (slice, within) = (component / (4 * own), component % (4 * own));
     let lane = query * 4 + within / own;
+    if encoding == Encoding::F32 {
+        return [0, 1].map(|part| (slice * 32 + lane) * 8 + part * 4 + component % 4);
+    }
     let piece = slice * (own / 8) + within % own / 8;
     [0, 1].map(|part| ((piece * 2 + part) * 32 + lane) * 8 + component % 8)
 }
@@ -154,8 +149,8 @@ pub(crate) fn split_place(encoding: Encoding, query: usize, component: usize) ->
 /// Up to eight queries as two halves for each component, whose sum is the component but for 2^-22 of it; scaled as by
 /// [`halves`], and with the same beside them. `stride` is that of a vector.
 pub(crate) fn split_queries(queries: &[&[f32]], encoding: Encoding, stride: usize) -> (Vec<u16>, Vec<[f32; 2]>) {
-    let pieces = stride.div_ceil(SLICE_LEN) * (LANE_LEN / encoding.component_len() / 8);
-    let mut all = vec![0; pieces * 2 * 32 * 8];
+    let own = LANE_LEN / encoding.component_len();
+    let mut all = vec![0; stride.div_ceil(SLICE_LEN) * 2 * own * 32];
     let mut measures = Vec::with_capacity(queries.len());
     for (at, query) in queries.iter().enumerate() {
         let unit = unit_of(query);
@@ -238,7 +233,7 @@ mod tests {
 
     #[test]
     fn two_halves_have_the_worth_of_a_component() {
-        for (encoding, dim) in [(Encoding::F16, 40), (Encoding::I8, 70)] {
+        for (encoding, dim) in [(Encoding::F16, 40), (Encoding::I8, 70), (Encoding::F32, 33)] {
             let stride = padded(dim) * encoding.component_len();
             let query: Vec<f32> = (0..dim).map(|i| (i as f32 + 0.123_456_7) * 10f32.powi(i as i32 % 9 - 6)).collect();
             let queries = vec![query.as_slice(); 8];

@@ -272,16 +272,11 @@ impl Executor {
         let queries = &task.queries[group.clone()];
         let mut scan = piece.scan(group.len())?;
         scan.filter = filter;
-        if task.spec.encoding == Encoding::F32 {
-            let queries = encode::queries(queries, encode::padded(task.spec.dim), FEW);
-            scan.queries = self.put(Role::Queries, bytemuck::cast_slice(&queries))?;
-        } else {
-            let (halves, measures) = encode::split_queries(queries, task.spec.encoding, scan.stride as usize);
-            scan.halves = self.put(Role::Halves, bytemuck::cast_slice(&halves))?;
-            scan.query_measures = self.put(Role::QueryMeasures, bytemuck::cast_slice(&measures))?;
-            if task.spec.metric == Metric::L2 {
-                self.measure(piece, &scan)?;
-            }
+        let (halves, measures) = encode::split_queries(queries, task.spec.encoding, scan.stride as usize);
+        scan.halves = self.put(Role::Halves, bytemuck::cast_slice(&halves))?;
+        scan.query_measures = self.put(Role::QueryMeasures, bytemuck::cast_slice(&measures))?;
+        if task.spec.metric == Metric::L2 || task.spec.encoding == Encoding::F32 {
+            self.measure(piece, &scan)?;
         }
         scan.lists = self.scratch(Role::Lists, blocks * group.len() * k * 8)?;
         scan.answers = self.scratch(Role::Answers, group.len() * k * 8)?;
@@ -310,7 +305,6 @@ impl Executor {
         candidates: &mut Candidates,
     ) -> Result<bool, Fault> {
         let (task, k) = (piece.task, scan.k as usize);
-        let precision = Precision::of_few(task.spec.encoding);
         let most_passes = 4 + 2 * task.k.div_ceil(k);
         let mut found: Vec<Vec<u64>> = vec![Vec::new(); group.len()];
         let mut limits = vec![u64::MAX; group.len()];
@@ -325,7 +319,7 @@ impl Executor {
                 found[at].extend(&new[..count]);
                 let lengths = piece.lengths(group.start + at);
                 let kth = found[at].get(task.k - 1).map(|key| f64::from(encode::rank_of(*key)));
-                let least = kth.map(|kth| lengths.least(task.spec.metric, precision, kth));
+                let least = kth.map(|kth| lengths.least(task.spec.metric, Precision::Split, kth));
                 let last = new[..count].last().copied().filter(|_| count == k);
                 limits[at] = match (last, least) {
                     (None, _) => 0,
@@ -374,7 +368,8 @@ impl Executor {
             true => (FIRST, GROWTH),
             false => (CAPACITY, 1),
         };
-        let busy = (4 * self.driver.multiprocessors() as usize).div_ceil(columns);
+        // As many blocks as run at once: one more would run alone after the others.
+        let busy = (3 * self.driver.multiprocessors() as usize / columns).max(1);
         let mut first = 0;
         while first < count {
             let stretch = (first * growth).max(shortest).min(count - first);

@@ -105,16 +105,14 @@ impl Mock {
     /// A query as it was given; of halves nearly.
     fn query(&self, kernel: &str, scan: &Scan, query: u32) -> Vec<f64> {
         let at = |component: u32| query * scan.dim + component;
-        if kernel.starts_with("few_f32") {
-            return (0..scan.dim).map(|i| f64::from(self.f32(scan.queries, at(i)))).collect();
-        }
         let unit = f64::from(self.f32(scan.query_measures, 2 * query + 1));
         let half = |place: usize| {
             let bytes = self.bytes(scan.halves + place as u64 * 2, 2).try_into().unwrap();
             f16::from_bits(u16::from_ne_bytes(bytes)).to_f64()
         };
         if kernel.starts_with("few") {
-            let encoding = if kernel.contains("f16") { Encoding::F16 } else { Encoding::I8 };
+            let all = [("f32", Encoding::F32), ("f16", Encoding::F16), ("i8", Encoding::I8)];
+            let encoding = all.into_iter().find(|(name, _)| kernel.contains(name)).expect("an encoding").1;
             let both = |i| encode::split_place(encoding, query as usize, i).map(half).iter().sum::<f64>();
             return (0..scan.dim as usize).map(|i| both(i) * unit).collect();
         }
@@ -131,11 +129,7 @@ impl Mock {
         };
         let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
         let lengths = Lengths { dim: scan.dim as usize, query: length(query), longest: length(&row) };
-        let precision = match kernel.split('_').next() {
-            Some("few") if kernel.contains("f32") => Precision::Single,
-            Some("few") => Precision::Split,
-            _ => Precision::Half,
-        };
+        let precision = if kernel.starts_with("few") { Precision::Split } else { Precision::Half };
         // Halves of the query are part of the error already.
         let most = 0.45 * self.weather.off.load(Ordering::Relaxed) as f64 / 1000.0;
         let off = most * lengths.kernel_error(metric, precision);
