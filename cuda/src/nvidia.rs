@@ -8,8 +8,6 @@
 //!
 //! Functions of cudarc panic when the driver's library or a symbol of it is missing. So the library is looked for
 //! first, then its version, by a symbol that every driver has.
-//!
-//! No GPU has run this file yet.
 #![allow(unsafe_code)]
 
 use crate::driver::{Driver, Fault, NEEDED, Scan};
