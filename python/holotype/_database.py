@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -141,9 +141,9 @@ class Database(Reading):
         self._embedder = embedder
 
     def _run(
-        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+        self, script: str, params: dict[str, Any] | None, limits: Limits | None, single: bool
     ) -> list[Answer | Table]:
-        return self._native.run(script, None if params is None else dict(params), limits, single)
+        return self._native.run(script, params, limits, single)
 
     # ---- writing ----
 

@@ -24,7 +24,7 @@ class Reading:
     _embedder: Embedder | None
 
     def _run(
-        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+        self, script: str, params: dict[str, Any] | None, limits: Limits | None, single: bool
     ) -> list[Answer | Table]:
         raise NotImplementedError
 
@@ -50,7 +50,7 @@ class Reading:
         >>> table.to_dicts()
         [{'key': 't1', 'text': 'UA123 price=$450'}]
         """
-        return self._run(statement, params, _limits(timeout, max_rows, max_memory), True)[0]
+        return self._run(statement, _dict(params), _limits(timeout, max_rows, max_memory), True)[0]
 
     def script(
         self,
@@ -64,7 +64,7 @@ class Reading:
         >>> [len(output) for output in db.script("find calls; find facts")]
         [1, 1]
         """
-        return self._run(statements, params, _limits(timeout, None, None), False)
+        return self._run(statements, _dict(params), _limits(timeout, None, None), False)
 
     def recall(
         self,
@@ -120,8 +120,7 @@ class Reading:
         """
         if text is not None and vector is None and self._embedder is not None:
             vector = embed(self._embedder, [text])[0]
-        statement = _Statement(params)
-        statement.question(text, vector)
+        statement = _Statement(text, vector, params)
         if episode is not None:
             statement.episodes(episode)
         # Most recalls have few clauses; the others cost no call.
@@ -162,9 +161,19 @@ class Reading:
 class _Statement:
     """A recall in the making. Values become parameters, so that the same clauses give the same text."""
 
-    def __init__(self, params: Mapping[str, Any] | None) -> None:
+    __slots__ = ("params", "words")
+
+    def __init__(self, text: str | None, vector: Any, params: Mapping[str, Any] | None) -> None:
+        self.params = _dict(params) or {}
         self.words = ["recall"]
-        self.params: dict[str, Any] = dict(params or {})
+        if text is not None:
+            self.words.append("$holotype_text")
+            self.params["holotype_text"] = text
+        if vector is not None:
+            self.words.append("near $holotype_vector")
+            self.params["holotype_vector"] = {"vector": vector}
+        if text is None and vector is None:
+            raise InputError("a recall needs a text or a vector", code="empty-query")
 
     def value(self, name: str, value: Any) -> str:
         name = f"holotype_{name}"
@@ -191,14 +200,6 @@ class _Statement:
         self.number("within", tokens)
         self.words.append("tokens")
 
-    def question(self, text: str | None, vector: Any) -> None:
-        if text is None and vector is None:
-            raise InputError("a recall needs a text or a vector", code="empty-query")
-        if text is not None:
-            self.clause(self.value("text", text))
-        if vector is not None:
-            self.clause(f"near {self.value('vector', {'vector': vector})}")
-
     def score(self, profile: str | None, terms: str | None) -> None:
         base = [] if profile is None else [f"profile {_name('profile', profile)}"]
         self.clause("score " + ", ".join(base + ([] if terms is None else [terms])))
@@ -207,6 +208,10 @@ class _Statement:
         given = (("step", step), ("time", time), ("version", version))
         moments = [(unit, value) for unit, value in given if value is not None]
         self.clause("at " + ", ".join(f"{unit} {self.value(unit, value)}" for unit, value in moments))
+
+
+def _dict(params: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if params is None else dict(params)
 
 
 def _limits(timeout: float | None, rows: int | None, memory: int | None) -> Limits | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,9 @@ class Snapshot(Reading):
         self._embedder = embedder
 
     def _run(
-        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+        self, script: str, params: dict[str, Any] | None, limits: Limits | None, single: bool
     ) -> list[Answer | Table]:
-        return self._native.run(script, None if params is None else dict(params), limits)
+        return self._native.run(script, params, limits)
 
     @property
     def commit(self) -> int:

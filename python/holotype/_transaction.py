@@ -39,9 +39,9 @@ class Transaction(Reading):
         """The commit, once there is one."""
 
     def _run(
-        self, script: str, params: Mapping[str, Any] | None, limits: Limits | None, single: bool
+        self, script: str, params: dict[str, Any] | None, limits: Limits | None, single: bool
     ) -> list[Answer | Table]:
-        return self._native.run(script, None if params is None else dict(params), limits)
+        return self._native.run(script, params, limits)
 
     # ---- what it sees ----
 

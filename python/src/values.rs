@@ -16,7 +16,7 @@ use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 /// Microseconds since the epoch; a `datetime` in UTC for Python, or the `int` outside the years 1 to 9999.
 #[derive(Clone, Copy)]
@@ -124,6 +124,10 @@ pub(crate) fn matrix(value: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Vec<f32>>>
 }
 
 fn of_array(value: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
+    // Most are of this type already.
+    if let Ok(array) = value.cast::<PyArray1<f32>>() {
+        return Ok(array.readonly().as_array().to_vec());
+    }
     let single = as_f32(value)?;
     let Ok(array) = single.cast::<PyArray1<f32>>() else {
         return Err(PyTypeError::new_err("vector: expected an array of one dimension"));
@@ -133,8 +137,16 @@ fn of_array(value: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
 
 /// True for objects of numpy. numpy itself is not imported for the question.
 fn is_numpy(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let kind = value.get_type();
-    Ok(kind.module()?.to_str()? == "numpy" && kind.name()?.to_str()? == "ndarray")
+    if let Some(known) = NDARRAY.get(value.py()) {
+        return Ok(kind.is(known));
+    }
+    let is_array = kind.module()?.to_str()? == "numpy" && kind.name()?.to_str()? == "ndarray";
+    if is_array {
+        NDARRAY.get_or_init(value.py(), || kind.unbind());
+    }
+    Ok(is_array)
 }
 
 /// The array as `float32`: itself if it is one already.
@@ -176,6 +188,9 @@ fn param(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ParamValue> {
     if value.is_instance_of::<PyBool>() {
         return Ok(ParamValue::Bool(value.extract()?));
     }
+    if value.is_exact_instance_of::<PyInt>() {
+        return number(name, value);
+    }
     if is_numpy(value)? {
         return of_array(value).map(ParamValue::Vector);
     }
@@ -188,6 +203,11 @@ fn param(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ParamValue> {
     if is_datetime(value)? {
         return Ok(ParamValue::Text(holotype::time::format(of_datetime(value)?)));
     }
+    number(name, value)
+}
+
+/// An integer if it fits, otherwise any number.
+fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ParamValue> {
     match value.extract::<i64>() {
         Ok(whole) => Ok(ParamValue::Int(whole)),
         Err(_) => {

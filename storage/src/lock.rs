@@ -48,7 +48,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
 use crate::instance::Instance;
@@ -95,6 +95,8 @@ pub struct Lock {
     pub(crate) byte: Range<u64>,
     /// The number of this handle if it takes turns with others; 0 if not.
     pub(crate) number: u64,
+    /// The end of the time in which it takes the turn again although others wait.
+    pub(crate) share: Mutex<Option<Instant>>,
     /// The database, once it is known.
     pub(crate) database: Option<[u8; 16]>,
     /// The directory among the copies of the database, once the database is known.
@@ -137,6 +139,7 @@ impl Lock {
             found,
             byte: WRITER_BYTE,
             number: 0,
+            share: Mutex::default(),
             database: None,
             instance: None,
             process: std::process::id(),
@@ -165,6 +168,7 @@ impl Lock {
             found: None,
             byte: READERS_BYTE,
             number: 0,
+            share: Mutex::default(),
             database: None,
             instance: None,
             process: std::process::id(),

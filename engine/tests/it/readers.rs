@@ -263,11 +263,13 @@ fn a_reader_process() {
     };
     let path = Path::new(&path);
     let mut reader = Holotype::open(path, to_read()).unwrap();
+    assert_eq!(reader.report().damage, None, "no damage was done");
     let (mut last, mut states) = (0, 0);
     let mut kept: Option<(Snapshot, String)> = None;
     while states < STATES {
         if how == "reopen" {
             reader = Holotype::open(path, to_read()).unwrap();
+            assert_eq!(reader.report().damage, None, "no damage was done");
             assert_eq!(reader.report().rebuilt, None, "the checkpoint beside the writer was not good enough");
         } else {
             reader.refresh().unwrap();

@@ -257,6 +257,12 @@ impl Scanner {
         self.unit = None;
     }
 
+    /// Moves the limit further. The present unit is read again: another process may have written in it since it was read.
+    pub(crate) fn extend(&mut self, limit: u64) {
+        self.limit = limit;
+        self.unit = None;
+    }
+
     /// Another scanner at the same position, without a limit, with these erased forms for unreadable records.
     pub(crate) fn trial(&self, patches: Patches) -> Self {
         let mut trial = Self { limit: u64::MAX, ..self.clone() };

@@ -198,7 +198,7 @@ impl Opening {
                 Step::Sealed if self.scanner.between_transactions() => self.note_good(),
                 Step::Sealed | Step::Switched { .. } => {}
                 Step::Limit => match self.proven_behind()? {
-                    Some(further) => self.scanner.limit = further,
+                    Some(further) => self.scanner.extend(further),
                     None => self.stop = Some(Stop { position, what: None, limit: true }),
                 },
                 Step::End => {

@@ -61,6 +61,35 @@ fn a_reader_sees_what_is_durable_and_nothing_twice() {
     assert!(log.segments().len() > 5);
 }
 
+/// Opening had taken what a page lacked when it was first read for damage, once the writer had filled it meanwhile.
+#[test]
+fn what_a_writer_appends_during_an_opening_is_no_damage() {
+    let sim = SimVfs::new();
+    let log = create(&sim);
+    for number in 0..3 {
+        log.append(&records(number, &[100]), 0).unwrap();
+        log.sync_to(log.end()).unwrap();
+    }
+    let options = OpenOptions { durable_hint: Some(log.durable()), ..read_only() };
+    let mut seen = Vec::new();
+    let opened = Log::open(log_fixture::disk(&sim), log_fixture::dir(), None, &options, &mut |transaction| {
+        seen.push(transaction.number.0);
+        // In the same page first, then in later ones and in the next segment.
+        for number in 0..3 {
+            log.append(&records(number, &[100, 1_100]), 0)?;
+            log.sync_to(log.end())?;
+        }
+        Ok::<(), Error>(())
+    });
+    let (reader, report) = opened.unwrap();
+    assert_eq!(report.damage, None);
+    assert!(seen.len() > 3, "what the log proves durable behind the hint is read: {seen:?}");
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
+    let behind = follow(&reader, Some(reader.head()), log.durable()).unwrap();
+    assert_eq!(behind.first().map(|next| next.number.0), Some(seen.len() as u64 + 1));
+    assert_eq!(reader.head(), log.head());
+}
+
 #[test]
 fn what_does_not_fit_is_an_error_and_moves_nothing() {
     let sim = SimVfs::new();
