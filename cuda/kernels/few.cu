@@ -1,9 +1,10 @@
 // Few queries: one pass over the vectors gives the best k below a limit for up to eight queries.
 //
-// A warp multiplies sixteen vectors with all queries on tensor cores. What a lane loads, 16 bytes of two vectors, is what
-// it gives to the tensor cores: components are taken in the order in which they arrive, and the host lays out the queries
-// likewise. A component of a query is the sum of two halves, and so is one of a vector of f32, of whose four products the
-// smallest is left out. Two slices of 64 bytes are loaded together: lines of the cache come whole, in one go.
+// A warp multiplies sixteen vectors with all queries on tensor cores. What a lane loads, 16 bytes of two vectors, is
+// what it gives to the tensor cores: components are taken in the order in which they arrive, and the host lays out
+// the queries likewise. A component of a query is the sum of two halves, and so is one of a vector of f32, of whose
+// four products the smallest is left out. Two slices of 64 bytes are loaded together: lines of the cache come whole,
+// in one go.
 //
 // Each vector comes from memory once a pass. What beats the least of the best k joins a buffer of 256 keys in
 // shared memory; a warp of its own sorts it when it may overflow, and tells the other blocks which key k others reach.
@@ -101,8 +102,8 @@ __device__ inline void split(const uint4 &bytes, float factor, u32 (&upper)[2], 
 
 // Adds the products of a slice of sixteen rows, of which these are this lane's bytes, with all queries.
 template <int ENCODING>
-__device__ inline void multiply_slice(const Scan &p, const uint4 (&bytes)[2], const float (&factors)[2], u32 slice, u32 lane,
-                                      float (&sums)[4]) {
+__device__ inline void multiply_slice(const Scan &p, const uint4 (&bytes)[2], const float (&factors)[2], u32 slice,
+                                      u32 lane, float (&sums)[4]) {
     if (ENCODING == F32) {
         const uint4 query = ((const uint4 *)p.halves)[slice * WARP + lane];
         const u32 uppers[2] = {query.x, query.y}, lowers[2] = {query.z, query.w};
@@ -222,8 +223,8 @@ template <int ENCODING, int METRIC> __device__ inline void few(const Scan &p) {
 const u32 MERGED = 2048;
 const u32 LISTS = MERGED - KEPT;
 
-// The best k of a query among the sorted lists of all blocks: one block a query. Round r looks at key r of each list whose
-// keys before were all among the best so far.
+// The best k of a query among the sorted lists of all blocks: one block a query. Round r looks at key r of each list
+// whose keys before were all among the best so far.
 extern "C" __global__ void __launch_bounds__(THREADS, 4) merge(Scan p) {
     __shared__ u64 keys[MERGED];
     __shared__ u32 fill;

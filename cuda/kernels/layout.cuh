@@ -1,7 +1,7 @@
 // What the kernels share: their one parameter, keys, and the decoding of vectors.
 //
-// A vector stands at a position of its part (a segment or a block of the tail). Rows on the device are padded with zeros
-// to a multiple of 32 components, so that no kernel has a remainder and every load is 16 bytes, aligned.
+// A vector stands at a position of its part (a segment or a block of the tail). Rows on the device are padded with
+// zeros to a multiple of 32 components, so that no kernel has a remainder and every load is 16 bytes, aligned.
 //
 // A rank is what the kernel compares: the dot product, or minus the squared distance. Larger is better. A key is the
 // rank's bits in ascending order above the position, so keys are unique and totally ordered; 0 is no key.
@@ -94,7 +94,8 @@ template <int ENCODING> __device__ inline float4 decode(const uint4 &bytes, u32 
                        (float)(signed char)(word >> 16 & 0xff), (float)(signed char)(word >> 24));
 }
 
-// Brings pairs of keys, whose places differ by `step`, into the order of a bitonic sort in which runs of `size` are made.
+// Brings pairs of keys, whose places differ by `step`, into the order of a bitonic sort in which runs of `size` are
+// made.
 __device__ inline void order_pairs(u64 *keys, u32 slots, u32 size, u32 step, u32 first, u32 workers) {
     for (u32 pair = first; pair < slots / 2; pair += workers) {
         const u32 low = 2 * pair - (pair & (step - 1));
@@ -132,13 +133,14 @@ __device__ inline u32 word_of(const uint4 &bytes, u32 at) {
     return at == 0 ? bytes.x : at == 1 ? bytes.y : at == 2 ? bytes.z : bytes.w;
 }
 
-// Adds the products of sixteen rows with eight columns, sixteen components of each, on tensor cores. Lane l gives two pairs
-// of components, the (l % 4) th of either eight, of rows l / 4 (`a`) and l / 4 + 8 (`b`), and of column l / 4. Its sums
-// are of row l / 4 with columns 2 * (l % 4) and the next, then of row l / 4 + 8 with the same.
+// Adds the products of sixteen rows with eight columns, sixteen components of each, on tensor cores. Lane l gives two
+// pairs of components, the (l % 4) th of either eight, of rows l / 4 (`a`) and l / 4 + 8 (`b`), and of column l / 4.
+// Its sums are of row l / 4 with columns 2 * (l % 4) and the next, then of row l / 4 + 8 with the same.
 #ifndef MULTIPLY_TILES
 __device__ inline void multiply_tiles(float (&sums)[4], const u32 (&a)[2], const u32 (&b)[2], const u32 (&column)[2]) {
 #if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(a[0]), "r"(b[0]), "r"(a[1]), "r"(b[1]), "r"(column[0]), "r"(column[1]));
 #else

@@ -1,17 +1,19 @@
-// Many queries: tiles of 128 queries by 64 vectors on tensor cores. What reaches a query's threshold joins its list; the
-// scores themselves are never written.
+// Many queries: tiles of 128 queries by 64 vectors on tensor cores. What reaches a query's threshold joins its list;
+// the scores themselves are never written.
 //
-// The host calls `measure` once for resident vectors, then `many` and `keep` in turn on stretches of vectors, each some
-// times as long as all before. `keep` cuts each list to what may still be among the best k, and raises the threshold. The
-// first stretch fits the lists whole; after that a stretch adds a few times k keys to a list, so that lists stay short. A
-// list that overflows all the same is marked, gets an infinite threshold, and the host asks again with `few`.
+// The host calls `measure` once for resident vectors, then `many` and `keep` in turn on stretches of vectors, each
+// some times as long as all before. `keep` cuts each list to what may still be among the best k, and raises the
+// threshold. The first stretch fits the lists whole; after that a stretch adds a few times k keys to a list, so that
+// lists stay short. A list that overflows all the same is marked, gets an infinite threshold, and the host asks again
+// with `few`.
 //
-// A query is rounded to sixteen bits, and so is a vector of f32; each is first scaled by a power of two that brings its
-// largest component to [2^13, 2^14), so nothing overflows and hardly anything is lost to subnormal halves. Sums are f32.
+// A query is rounded to sixteen bits, and so is a vector of f32; each is first scaled by a power of two that brings
+// its largest component to [2^13, 2^14), so nothing overflows and hardly anything is lost to subnormal halves. Sums
+// are f32.
 //
-// A tile in shared memory is made of slabs of 32 components. A line of a slab has 64 bytes, so that the sixteen bytes that
-// each lane gives to the tensor cores lie side by side for a warp, without conflicts. Which of the components of a slab a
-// step multiplies is the same for queries and vectors, and does not matter otherwise.
+// A tile in shared memory is made of slabs of 32 components. A line of a slab has 64 bytes, so that the sixteen bytes
+// that each lane gives to the tensor cores lie side by side for a warp, without conflicts. Which of the components of
+// a slab a step multiplies is the same for queries and vectors, and does not matter otherwise.
 //
 // Invariants:
 // 1. The threshold of a query is at most the k-th best rank of all less its margin: no vector of the best k is missed.
@@ -56,14 +58,14 @@ template <int ENCODING> __device__ inline uint4 load_halves(const Scan &p, u32 p
     return eight_halves(decode<I8>(bytes, 0), decode<I8>(bytes, 1), 1.0f);
 }
 
-// Where piece `piece` of line `line` stands in a tile of so many lines; pieces count on through the slabs. In the second
-// slab neighbouring lines change places, so that the pieces of one line are in different banks.
+// Where piece `piece` of line `line` stands in a tile of so many lines; pieces count on through the slabs. In the
+// second slab neighbouring lines change places, so that the pieces of one line are in different banks.
 __device__ inline u32 place_in(u32 lines, u32 line, u32 piece) {
     return (piece / PIECES * lines + (line ^ piece / PIECES)) * PIECES + piece % PIECES;
 }
 
-// Adds the products of 32 queries and 32 vectors over one slab, whose first lines these are. A lane reads piece `own` of
-// each eight lines.
+// Adds the products of 32 queries and 32 vectors over one slab, whose first lines these are. A lane reads piece `own`
+// of each eight lines.
 __device__ inline void multiply_slab(float (&sums)[2][4][4], const uint4 *queries, const uint4 *rows, u32 own) {
     uint4 a[4];
 #pragma unroll
@@ -84,10 +86,11 @@ __device__ inline void multiply_slab(float (&sums)[2][4][4], const uint4 *querie
     }
 }
 
-// Offers the sums of sixteen queries from `number` on with 32 vectors from `position` on, of which `word` tells which match.
-// They pass through shared memory, `scores`, so that a lane has one vector. All lanes of one warp call it.
+// Offers the sums of sixteen queries from `number` on with 32 vectors from `position` on, of which `word` tells which
+// match. They pass through shared memory, `scores`, so that a lane has one vector. All lanes of one warp call it.
 template <int METRIC>
-__device__ inline void offer_sums(const Scan &p, const float (&sums)[4][4], float *scores, u32 number, u32 position, u32 word) {
+__device__ inline void offer_sums(const Scan &p, const float (&sums)[4][4], float *scores, u32 number, u32 position,
+                                  u32 word) {
     const u32 lane = threadIdx.x % WARP;
     __syncwarp();
 #pragma unroll
@@ -163,8 +166,8 @@ template <int ENCODING, int METRIC> __device__ inline void many(const Scan &p) {
     }
 }
 
-// Cuts the list of a query to what may be among its best k, and raises its threshold; at the end (`room` above 0) copies
-// what is left to the answers. One block a query.
+// Cuts the list of a query to what may be among its best k, and raises its threshold; at the end (`room` above 0)
+// copies what is left to the answers. One block a query.
 extern "C" __global__ void __launch_bounds__(THREADS, 2) keep(Scan p) {
     __shared__ u64 keys[CAPACITY];
     const u32 query = blockIdx.x, thread = threadIdx.x;

@@ -12,9 +12,9 @@
 //!
 //! where the last covers queries and vectors rounded to sixteen bits, and tensor cores that cut off instead of
 //! rounding: 17 terms for 16 components, each by 2^-23 of the largest. The one before covers queries, and vectors of
-//! f32, that are the sums of two halves, which leaves out 2^-22 of a component and 2^-38 of the largest, the product of
-//! the lower halves, 2^-22, and three times 17 terms for 16 components. Both sides get 10^-30 more for what underflows. E
-//! is the sum of the CPU's bound and the kernel's.
+//! f32, that are the sums of two halves, which leaves out 2^-22 of a component and 2^-38 of the largest, the product
+//! of the lower halves, 2^-22, and three times 17 terms for 16 components. Both sides get 10^-30 more for what
+//! underflows. E is the sum of the CPU's bound and the kernel's.
 //!
 //! The score is f(s) with f rounded but monotone: a clamp to [-1, 1] for cosine, 1 / (1 + sqrt(-s)) for distances.
 //! Let t be the k-th best rank of a kernel. At least k vectors have s >= t - E, so the k-th best score is at least
@@ -29,8 +29,8 @@
 //!   D = abs(q) + abs(v), the largest distance.
 //!
 //! **Every vector of the CPU's best k has r >= min(t, c) - 2 E - d**, where c is 1 for cosine and infinite otherwise, and
-//! d is 0 but for distances; all vectors may be among them if t - 2 E - d < -c. The host keeps those candidates and scores
-//! them with the CPU's kernels, so that ids and scores are the CPU's.
+//! d is 0 but for distances; all vectors may be among them if t - 2 E - d < -c. The host keeps those candidates and
+//! scores them with the CPU's kernels, so that ids and scores are the CPU's.
 
 use holotype_index::Metric;
 

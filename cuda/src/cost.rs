@@ -10,8 +10,8 @@
 //! | the same comparisons on the CPU | at [`CPU_PRODUCTS`] on one core, or at [`CPU_BANDWIDTH`] once a batch |
 //!
 //! Launches, queries and copies are as measured on an H200 (docs/gpu.md); a copy includes the CPU's checks of what it
-//! copies. The bandwidth and the products are those of a small device, a tenth of an H200's, so that `auto` errs towards
-//! the CPU.
+//! copies. The bandwidth and the products are those of a small device, a tenth of an H200's, so that `auto` errs
+//! towards the CPU.
 
 /// Queries of one pass of `few`.
 pub(crate) const FEW: usize = 8;

@@ -67,8 +67,8 @@ fn widen(bytes: &[u8], to: &mut [f32]) {
 
 /// The length of a vector, rounded up.
 ///
-/// Eight sums in single precision, whose relative error is below (n + 8) 2^-24 unless they overflow or underflow; then it
-/// is computed in double precision.
+/// Eight sums in single precision, whose relative error is below (n + 8) 2^-24 unless they overflow or underflow;
+/// then it is computed in double precision.
 pub(crate) fn length(vector: &[f32]) -> f64 {
     let (lines, rest) = vector.as_chunks::<8>();
     let mut sums = [0f32; 8];
@@ -84,7 +84,7 @@ pub(crate) fn length(vector: &[f32]) -> f64 {
     vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt() * (1.0 + 1e-9)
 }
 
-/// What one unit of the halves of a query is worth: a power of two that brings its largest component to [2^13, 2^14).
+/// The worth of one unit of the halves of a query: a power of two that brings its largest component to [2^13, 2^14).
 fn unit_of(query: &[f32]) -> f32 {
     // Eight at a time, so that they do not wait for each other.
     let (lines, rest) = query.as_chunks::<8>();
@@ -109,8 +109,9 @@ fn measure(query: &[f32], unit: f32) -> [f32; 2] {
     [squared as f32, unit]
 }
 
-/// Queries as rows of halves, padded, and as many rows of zeros behind them as make a multiple of `multiple`. Each is scaled by a power of two that brings its largest component to
-/// [2^13, 2^14). Beside them its squared length, and what one unit of its halves is worth.
+/// Queries as rows of halves, padded, and as many rows of zeros behind them as make a multiple of `multiple`. Each is
+/// scaled by a power of two that brings its largest component to [2^13, 2^14). Beside them its squared length, and
+/// what one unit of its halves is worth.
 pub(crate) fn halves(queries: &[&[f32]], dim: usize, multiple: usize) -> (Vec<f16>, Vec<[f32; 2]>) {
     let mut all = vec![f16::ZERO; queries.len().next_multiple_of(multiple) * dim];
     let mut measures = Vec::with_capacity(queries.len());
@@ -130,11 +131,11 @@ pub(crate) fn halves(queries: &[&[f32]], dim: usize, multiple: usize) -> (Vec<f1
 const SLICE_LEN: usize = 64;
 const LANE_LEN: usize = 16;
 
-/// Where the two halves of a component of a query stand among those that kernel `few` reads.
+/// The places of the two halves of a component of a query among those that kernel `few` reads.
 ///
-/// A vector is read by slices, 16 bytes of one by a lane: lane / 4 is its query, lane % 4 tells which bytes. For each slice
-/// and each eight components of a lane, there are eight upper halves of each lane and then eight lower ones; a lane has
-/// four components of f32, whose upper and lower halves stand together.
+/// A vector is read by slices, 16 bytes of one by a lane: lane / 4 is its query, lane % 4 tells which bytes. For each
+/// slice and each eight components of a lane, there are eight upper halves of each lane and then eight lower ones; a
+/// lane has four components of f32, whose upper and lower halves stand together.
 pub(crate) fn split_place(encoding: Encoding, query: usize, component: usize) -> [usize; 2] {
     let own = LANE_LEN / encoding.component_len();
     let (slice, within) = (component / (4 * own), component % (4 * own));
@@ -239,10 +240,10 @@ mod tests {
             let queries = vec![query.as_slice(); 8];
             let (all, measures) = split_queries(&queries, encoding, stride);
             let largest = query.iter().fold(0f32, |a, b| a.max(*b));
-            for at in 0..8 {
+            for (at, [_, unit]) in measures.iter().enumerate() {
                 for (component, x) in query.iter().enumerate() {
                     let both = split_place(encoding, at, component).map(|place| f16::from_bits(all[place]).to_f64());
-                    let worth = (both[0] + both[1]) * f64::from(measures[at][1]);
+                    let worth = (both[0] + both[1]) * f64::from(*unit);
                     let most = f64::from(*x) * 2f64.powi(-22) + f64::from(largest) * 2f64.powi(-38);
                     assert!((worth - f64::from(*x)).abs() <= most, "{encoding:?} {component}: {worth} {x}");
                 }

@@ -28,8 +28,8 @@ const STEP: usize = 128;
 const TILE: usize = 64;
 const QUERY_TILE: usize = 128;
 
-/// Vectors of the first stretch of `many` at least, and how many times as long as all before the others are for k of one
-/// pass. So a stretch adds some times k keys to a list.
+/// Vectors of the first stretch of `many` at least, and how many times as long as all before the others are for k of
+/// one pass. So a stretch adds some times k keys to a list.
 const FIRST: usize = 1024;
 const GROWTH: usize = 3;
 

@@ -1,10 +1,10 @@
 //! The first NVIDIA GPU, through the driver that is loaded at run time.
 //!
-//! Two streams: one copies to the device, from a ring of pinned buffers, and one runs kernels and copies back. Steps of a
-//! stream are numbered, and each leaves an event in a ring. A buffer knows the last copy into it and the last launch that
-//! used it; a launch waits for the copies into its buffers, and a copy into a buffer for the launches that use it, unless
-//! a wait for the same step or a later one went before. So copies into other buffers go on meanwhile, and a batch whose
-//! buffers are filled costs few calls of the driver.
+//! Two streams: one copies to the device, from a ring of pinned buffers, and one runs kernels and copies back. Steps
+//! of a stream are numbered, and each leaves an event in a ring. A buffer knows the last copy into it and the last
+//! launch that used it; a launch waits for the copies into its buffers, and a copy into a buffer for the launches
+//! that use it, unless a wait for the same step or a later one went before. So copies into other buffers go on
+//! meanwhile, and a batch whose buffers are filled costs few calls of the driver.
 //!
 //! Functions of cudarc panic when the driver's library or a symbol of it is missing. So the library is looked for
 //! first, then its version, by a symbol that every driver has.
@@ -125,7 +125,7 @@ struct Gpu {
     launches: Steps,
     stages: Vec<Stage>,
     next_stage: usize,
-    /// What is read passes through it.
+    /// A pinned buffer for reads.
     landing: *mut u8,
     buffers: BTreeMap<u64, Buffer>,
     /// Dropped last: what is above belongs to it.
@@ -344,8 +344,9 @@ impl Driver for Gpu {
         let copied = self.buffer(from, bytes.len())?.copied;
         self.copies.hold_up(self.launches.stream, copied)?;
         for (piece, at) in bytes.chunks_mut(STAGE_LEN).zip((from..).step_by(STAGE_LEN)) {
-            // SAFETY: the bytes are within a buffer of ours, and a piece is no longer than the pinned buffer; the stream
-            // is waited for, so that the copy has ended, with or without an error, before the pinned bytes are read.
+            // SAFETY: the bytes are within a buffer of ours, and a piece is no longer than the pinned buffer; the
+            // stream is waited for, so that the copy has ended, with or without an error, before the pinned bytes are
+            // read.
             unsafe {
                 let pinned = std::slice::from_raw_parts_mut(self.landing, piece.len());
                 let copied = result::memcpy_dtoh_async(pinned, at, self.launches.stream).map_err(failed);

@@ -224,7 +224,7 @@ fn offer(batch: &Batch<'_>, candidates: &Candidates, tops: &mut [TopHits]) {
         }
     };
     std::thread::scope(|scope| {
-        // Where no more threads can be started, those that run do the work.
+        // If no more threads can be started, those that run do the work.
         let _ = (1..threads).try_for_each(|_| std::thread::Builder::new().spawn_scoped(scope, work).map(drop));
         work();
     });
