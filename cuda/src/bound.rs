@@ -28,8 +28,8 @@
 //!   relative error below 2^-21; so f(y) >= f(z) implies y >= z - d, where d = (D + (1 + D) e)^2 - D^2 with
 //!   D = abs(q) + abs(v), the largest distance.
 //!
-//! **Every vector of the CPU's best k has r >= min(t, c) - 2 E - d**, where c is 1 for cosine and infinite otherwise, and
-//! d is 0 but for distances; all vectors may be among them if t - 2 E - d < -c. The host keeps those candidates and
+//! **Every vector of the CPU's best k has r >= min(t, c) - 2 E - d**, where c is 1 for cosine and infinite otherwise,
+//! and d is 0 but for distances; all vectors may be among them if t - 2 E - d < -c. The host keeps those candidates and
 //! scores them with the CPU's kernels, so that ids and scores are the CPU's.
 
 use holotype_index::Metric;
