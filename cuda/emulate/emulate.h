@@ -37,6 +37,14 @@ inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 inline unsigned __float_as_uint(float x) { unsigned bits; memcpy(&bits, &x, 4); return bits; }
+// Four bytes of x (0 to 3) and y (4 to 7), chosen by the four lowest digits of `which`.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
+    const unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned made = 0;
+    for (unsigned i = 0; i < 4; ++i) made |= (unsigned)(both >> 8 * (which >> 4 * i & 7) & 0xff) << 8 * i;
+    return made;
+}
+
 inline float __uint_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
 
 namespace emulate {
@@ -88,4 +96,9 @@ inline float __shfl_xor_sync(unsigned, float value, unsigned mask) {
     return other;
 }
 
+inline unsigned long long atomicMax(unsigned long long *at, unsigned long long value) {
+    unsigned long long before = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (before < value && !__atomic_compare_exchange_n(at, &before, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    return before;
+}
 inline unsigned atomicAdd(unsigned *at, unsigned more) { return __atomic_fetch_add(at, more, __ATOMIC_RELAXED); }

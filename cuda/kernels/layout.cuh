@@ -1,7 +1,7 @@
 // What the kernels share: their one parameter, keys, and the decoding of vectors.
 //
-// A vector stands at a position of its part (a segment or a block of the tail). Rows on the device are padded with zeros
-// to a multiple of 32 components, so that no kernel has a remainder and every load is 16 bytes, aligned.
+// A vector stands at a position of its part (a segment or a block of the tail). Rows on the device are padded with
+// zeros to a multiple of 32 components, so that no kernel has a remainder and every load is 16 bytes, aligned.
 //
 // A rank is what the kernel compares: the dot product, or minus the squared distance. Larger is better. A key is the
 // rank's bits in ascending order above the position, so keys are unique and totally ordered; 0 is no key.
@@ -11,7 +11,9 @@
 #pragma once
 
 #include <cuda_fp16.h>
-#include <mma.h>
+#ifdef EMULATED
+#include "mma.h"
+#endif
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -22,11 +24,13 @@ struct Scan {
     u64 scales;         // float a row, i8 only; the first is that of position `base`
     u64 measures;       // float2 a row: squared length, and what one unit of its halves is worth; likewise from `base`
     u64 filter;         // bit i % 32 of word i / 32 for position i; 0: all match
-    u64 queries;        // float, query_count rounded up to 8 rows of `dim`
-    u64 halves;         // __half, query_count rounded up to 64 rows of `dim`
+    u64 halves;         // __half. few: two for each component of eight queries, as its lanes read them.
+                        // many: query_count rounded up to 128 rows of `dim`
     u64 query_measures; // float2 a query: squared length, and what one unit of its halves is worth
-    u64 limits;         // few: key a query, only smaller ones count. many: float a query, ranks below it do not count
-    u64 margins;        // float a query: how far below the k-th best rank a candidate may be
+    u64 limits;         // few: key a query, only smaller ones count; then a key a query that k keys reach, 0 at first.
+                        // many: float a query, ranks below it do not count
+    u64 margins;        // float2 a query: how far below the k-th best rank a candidate may be; the largest rank that is
+                        // told from larger ones, likewise the smallest with a minus
     u64 lists;          // few: k keys for each block and query. many: `capacity` keys a query
     u64 counts;         // u32 a query: keys in its list
     u64 overflowed;     // u32 a query: not 0 when its list was too short
@@ -90,20 +94,61 @@ template <int ENCODING> __device__ inline float4 decode(const uint4 &bytes, u32 
                        (float)(signed char)(word >> 16 & 0xff), (float)(signed char)(word >> 24));
 }
 
-// Sorts SLOTS keys, the largest first. All lanes of one warp call it.
-template <u32 SLOTS> __device__ inline void sort_by_warp(u64 *keys, u32 lane) {
-    for (u32 size = 2; size <= SLOTS; size *= 2) {
+// Brings pairs of keys, whose places differ by `step`, into the order of a bitonic sort in which runs of `size` are
+// made.
+__device__ inline void order_pairs(u64 *keys, u32 slots, u32 size, u32 step, u32 first, u32 workers) {
+    for (u32 pair = first; pair < slots / 2; pair += workers) {
+        const u32 low = 2 * pair - (pair & (step - 1));
+        const u64 a = keys[low], b = keys[low + step];
+        const bool descending = (low & size) == 0;
+        if ((a < b) == descending) {
+            keys[low] = b;
+            keys[low + step] = a;
+        }
+    }
+}
+
+// Sorts a power of two of keys, the largest first. All lanes of one warp call it.
+__device__ inline void sort_by_warp(u64 *keys, u32 slots, u32 lane) {
+    for (u32 size = 2; size <= slots; size *= 2) {
         for (u32 step = size / 2; step > 0; step /= 2) {
-            for (u32 pair = lane; pair < SLOTS / 2; pair += WARP) {
-                const u32 low = 2 * pair - (pair & (step - 1));
-                const u64 a = keys[low], b = keys[low + step];
-                const bool descending = (low & size) == 0;
-                if ((a < b) == descending) {
-                    keys[low] = b;
-                    keys[low + step] = a;
-                }
-            }
+            order_pairs(keys, slots, size, step, lane, WARP);
             __syncwarp();
         }
     }
 }
+
+// The same by all threads of a block.
+__device__ inline void sort_by_block(u64 *keys, u32 slots, u32 thread) {
+    for (u32 size = 2; size <= slots; size *= 2) {
+        for (u32 step = size / 2; step > 0; step /= 2) {
+            order_pairs(keys, slots, size, step, thread, THREADS);
+            __syncthreads();
+        }
+    }
+}
+
+// Word `at` of sixteen bytes.
+__device__ inline u32 word_of(const uint4 &bytes, u32 at) {
+    return at == 0 ? bytes.x : at == 1 ? bytes.y : at == 2 ? bytes.z : bytes.w;
+}
+
+// Adds the products of sixteen rows with eight columns, sixteen components of each, on tensor cores. Lane l gives two
+// pairs of components, the (l % 4) th of either eight, of rows l / 4 (`a`) and l / 4 + 8 (`b`), and of column l / 4.
+// Its sums are of row l / 4 with columns 2 * (l % 4) and the next, then of row l / 4 + 8 with the same.
+#ifndef MULTIPLY_TILES
+__device__ inline void multiply_tiles(float (&sums)[4], const u32 (&a)[2], const u32 (&b)[2], const u32 (&column)[2]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(b[0]), "r"(a[1]), "r"(b[1]), "r"(column[0]), "r"(column[1]));
+#else
+    for (u32 half = 0; half < 2; ++half) {
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+            : "r"(a[half]), "r"(b[half]), "r"(column[half]));
+    }
+#endif
+}
+#endif

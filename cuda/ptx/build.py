@@ -7,7 +7,8 @@
     venv/bin/python cuda/ptx/build.py            # writes sm_75.ptx, sm_80.ptx, sm_90.ptx and source.sha256
     venv/bin/python cuda/ptx/build.py --check    # compiles again and compares; fails when a file is stale
 
-Bounds: no kernel spills a register, and registers and shared memory allow at least half of a multiprocessor's threads.
+Bounds: no kernel spills a register, and registers and shared memory allow at least half of a multiprocessor's threads; of
+`many`, whose threads hold 32 sums each, a third. It is slower with half of them, which have to spill.
 """
 import ctypes
 import hashlib
@@ -88,8 +89,9 @@ def check_bounds(root, architecture, path):
         print(f"sm_{architecture} {name}: {used} registers, {bytes_shared} bytes shared, occupancy {share:.0%}")
         if int(stores) or int(loads):
             broken.append(f"sm_{architecture} {name} spills")
-        if share < 0.5:
-            broken.append(f"sm_{architecture} {name}: occupancy {share:.0%} is below 50 %")
+        least = 1 / 3 if name.startswith("many") else 1 / 2
+        if share < least:
+            broken.append(f"sm_{architecture} {name}: occupancy {share:.0%} is below {least:.0%}")
     expected = len(re.findall(r"\.visible \.entry", path.read_text()))
     if len(found) != expected:
         broken.append(f"sm_{architecture}: ptxas reports {len(found)} of {expected} kernels")

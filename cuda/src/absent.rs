@@ -6,3 +6,8 @@ use crate::driver::{Driver, Fault};
 pub(crate) fn open() -> Result<Box<dyn Driver>, Fault> {
     Err(Fault::NotCompiled)
 }
+
+/// Says that there is no device to measure.
+pub(crate) fn copy_rate() -> Result<f64, Fault> {
+    Err(Fault::NotCompiled)
+}

@@ -6,34 +6,41 @@
 //!
 //! ```text
 //! abs(s - x) <= (n + 8) u M          the CPU
-//! abs(r - x) <= (n + 8) u M          kernel `few`
-//! abs(r - x) <= c (2^-10 + 2^-20 + (n + 16) 2^-21) M      kernels `many`; c = 2 for distances, else 1
+//! abs(r - x) <= c (n + 18) 2^-21 M                        kernel `few`; c = 2 for distances, else 1
+//! abs(r - x) <= c (2^-10 + 2^-20 + (n + 16) 2^-21) M      kernels `many`
 //! ```
 //!
 //! where the last covers queries and vectors rounded to sixteen bits, and tensor cores that cut off instead of
-//! rounding. Both sides get 10^-30 more for what underflows. E is the sum of the CPU's bound and the kernel's.
+//! rounding: 17 terms for 16 components, each by 2^-23 of the largest. The one before covers queries, and vectors of
+//! f32, that are the sums of two halves, which leaves out 2^-22 of a component and 2^-38 of the largest, the product
+//! of the lower halves, 2^-22, and three times 17 terms for 16 components. Both sides get 10^-30 more for what
+//! underflows. E is the sum of the CPU's bound and the kernel's.
 //!
 //! The score is f(s) with f rounded but monotone: a clamp to [-1, 1] for cosine, 1 / (1 + sqrt(-s)) for distances.
 //! Let t be the k-th best rank of a kernel. At least k vectors have s >= t - E, so the k-th best score is at least
 //! f(t - E). A vector among the best k has f(s) >= f(t - E). If f were injective, then s >= t - E and r >= t - 2 E.
-//! It is not: different s may give one score, and ties are decided by id. So a slack d is added, where f(y) >= f(z)
-//! implies y >= z - d:
+//! It is not: different s may give one score, and ties are decided by id.
 //!
-//! - dot: d = 0;
-//! - cosine: what is clamped lies beyond 1 by at most M + E - 1, so d = max(0, M + E - 1);
+//! - dot: f is the identity.
+//! - cosine: f is injective between -1 and 1. If t - E < 1, then s >= t - E as before, unless t - E <= -1, where all
+//!   vectors may have the score -1. Otherwise f(s) = 1, so s >= 1 and r >= 1 - E. Either way r >= min(t, 1) - 2 E.
 //! - distances: two roots a < b of one rounded score differ by less than (1 + b) e with e = 2^-20, since f has a
-//!   relative error below 2^-21; so d = (D + (1 + D) e)^2 - D^2 with D = abs(q) + abs(v) the largest distance.
+//!   relative error below 2^-21; so f(y) >= f(z) implies y >= z - d, where d = (D + (1 + D) e)^2 - D^2 with
+//!   D = abs(q) + abs(v), the largest distance.
 //!
-//! **Every vector of the CPU's best k has r >= t - 2 E - d.** The host keeps those candidates and scores them with the
-//! CPU's kernels, so that ids and scores are the CPU's.
+//! **Every vector of the CPU's best k has r >= min(t, c) - 2 E - d**, where c is 1 for cosine and infinite otherwise,
+//! and d is 0 but for distances; all vectors may be among them if t - 2 E - d < -c. The host keeps those candidates and
+//! scores them with the CPU's kernels, so that ids and scores are the CPU's.
 
 use holotype_index::Metric;
 
-/// A kernel's precision.
+/// The precision of the CPU, or of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
-    /// Kernel `few`: single precision.
+    /// The CPU: single precision.
     Single,
+    /// Kernel `few`: components as sums of two halves, with sums in single precision.
+    Split,
     /// Kernels `many`: sixteen bits with sums in single precision.
     Half,
 }
@@ -69,6 +76,8 @@ impl Lengths {
         let n = self.dim as f64;
         let part = match (precision, metric) {
             (Precision::Single, _) => (n + 8.0) * 2f64.powi(-24),
+            (Precision::Split, Metric::L2) => 2.0 * (n + 18.0) * 2f64.powi(-21),
+            (Precision::Split, _) => (n + 18.0) * 2f64.powi(-21),
             (Precision::Half, Metric::L2) => 2.0 * coarse(n),
             (Precision::Half, _) => coarse(n),
         };
@@ -79,15 +88,28 @@ impl Lengths {
     pub(crate) fn margin(&self, metric: Metric, precision: Precision) -> f64 {
         let error = self.kernel_error(metric, precision) + self.kernel_error(metric, Precision::Single);
         let slack = match metric {
-            Metric::Dot => 0.0,
-            Metric::Cosine => (self.magnitude(metric) + error - 1.0).max(0.0),
+            Metric::Dot | Metric::Cosine => 0.0,
             Metric::L2 => {
                 let furthest = self.query + self.longest;
                 (furthest + (1.0 + furthest) * SCORE_STEP).powi(2) - furthest.powi(2)
             }
         };
-        // This arithmetic rounds too.
-        (2.0 * error + slack) * (1.0 + 1e-6)
+        // This arithmetic rounds too, and that of a kernel in single precision.
+        (2.0 * error + slack) * (1.0 + 1e-6) + self.magnitude(metric) * 2f64.powi(-22)
+    }
+
+    /// The least rank of a vector that may belong to the best k if the k-th best rank is `kth`.
+    pub(crate) fn least(&self, metric: Metric, precision: Precision, kth: f64) -> f64 {
+        let (margin, ceiling) = (self.margin(metric, precision), ceiling(metric));
+        if kth - margin < -ceiling { f64::NEG_INFINITY } else { kth.min(ceiling) - margin }
+    }
+}
+
+/// The largest rank that scores tell from larger ones; the smallest is minus that.
+pub(crate) fn ceiling(metric: Metric) -> f64 {
+    match metric {
+        Metric::Cosine => 1.0,
+        Metric::Dot | Metric::L2 => f64::INFINITY,
     }
 }
 
@@ -129,8 +151,9 @@ mod tests {
     fn the_coarse_bound_is_the_wider_and_grows_with_lengths() {
         let lengths = Lengths { dim: 384, query: 1.0, longest: 1.0 };
         for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
-            let (few, many) = (lengths.margin(metric, Precision::Single), lengths.margin(metric, Precision::Half));
-            assert!(few > 0.0 && few < many && many < 0.02, "{few} {many}");
+            let of = [Precision::Single, Precision::Split, Precision::Half].map(|of| lengths.margin(metric, of));
+            let [few, split, many] = of;
+            assert!(few > 0.0 && few < split && split < many && many < 0.02, "{of:?}");
             let longer = Lengths { longest: 3.0, ..lengths };
             assert!(longer.margin(metric, Precision::Single) > few);
         }

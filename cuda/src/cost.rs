@@ -3,13 +3,15 @@
 //! | part | cost |
 //! |---|---|
 //! | each launch with its arguments and answers | [`LAUNCH`] |
+//! | a component of a query of `many`, prepared and compared with candidates | [`QUERY`] |
 //! | bytes that are not on the device yet | at [`COPY`] |
 //! | bytes of vectors, once a pass of `few` or of `many` | at [`BANDWIDTH`] |
 //! | products of `many` | at [`TENSOR_PRODUCTS`] |
 //! | the same comparisons on the CPU | at [`CPU_PRODUCTS`] on one core, or at [`CPU_BANDWIDTH`] once a batch |
 //!
-//! The figures of the device are those of a small one, and the copy is that of PCIe 4 through a staging buffer, so that
-//! `auto` errs towards the CPU. No GPU has measured them; docs/gpu.md tells how to.
+//! Launches (a third more), queries and copies are as measured on an H200 (docs/gpu.md); a copy includes the CPU's
+//! checks of what it copies. The bandwidth and the products are those of a small device, a tenth of an H200's, so that
+//! `auto` errs towards the CPU.
 
 /// Queries of one pass of `few`.
 pub(crate) const FEW: usize = 8;
@@ -21,7 +23,8 @@ pub(crate) const MANY: usize = 1024;
 const WALKED: f64 = 4_800.0;
 
 const LAUNCH: f64 = 40e-6;
-const COPY: f64 = 8e9;
+const QUERY: f64 = 8e-9;
+const COPY: f64 = 1e9;
 const BANDWIDTH: f64 = 250e9;
 const TENSOR_PRODUCTS: f64 = 10e12;
 const CPU_PRODUCTS: f64 = 60e9;
@@ -53,9 +56,11 @@ impl Work {
             return copied + passes * (2.0 * LAUNCH + read / BANDWIDTH);
         }
         let runs = self.queries.div_ceil(MANY) as f64;
-        let stretches = (self.count as f64 / 4096.0).max(1.0).log2().ceil() + 1.0;
+        // The first stretch has 1,024 vectors, and each other three times as many as all before.
+        let stretches = (self.count as f64 / 1024.0).max(1.0).log(4.0).ceil() + 1.0;
         let products = self.queries as f64 * self.matching as f64 * self.dim as f64;
-        copied + runs * (2.0 * stretches + 4.0) * LAUNCH + runs * read / BANDWIDTH + products / TENSOR_PRODUCTS
+        let launches = runs * (2.0 * stretches + 4.0) * LAUNCH + (self.queries * self.dim) as f64 * QUERY;
+        copied + launches + runs * read / BANDWIDTH + products / TENSOR_PRODUCTS
     }
 
     /// The time of the CPU.

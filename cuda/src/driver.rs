@@ -56,7 +56,6 @@ pub(crate) struct Scan {
     pub(crate) scales: u64,
     pub(crate) measures: u64,
     pub(crate) filter: u64,
-    pub(crate) queries: u64,
     pub(crate) halves: u64,
     pub(crate) query_measures: u64,
     pub(crate) limits: u64,
@@ -77,18 +76,17 @@ pub(crate) struct Scan {
     pub(crate) blocks: u32,
 }
 
-const _: () = assert!(size_of::<Scan>() == 13 * 8 + 10 * 4);
+const _: () = assert!(size_of::<Scan>() == 12 * 8 + 10 * 4);
 
 impl Scan {
     /// The buffers that a launch uses.
     #[cfg_attr(not(any(test, feature = "cuda")), expect(dead_code, reason = "only drivers ask"))]
-    pub(crate) fn addresses(&self) -> [u64; 13] {
+    pub(crate) fn addresses(&self) -> [u64; 12] {
         [
             self.rows,
             self.scales,
             self.measures,
             self.filter,
-            self.queries,
             self.halves,
             self.query_measures,
             self.limits,

@@ -10,7 +10,7 @@
 //!
 //! Invariant: the candidates of a query hold every vector of the part's best k ([`bound`](crate::bound)).
 
-use crate::bound::{Lengths, Precision};
+use crate::bound::{Lengths, Precision, ceiling};
 use crate::cost::{FEW, MANY};
 use crate::driver::{Driver, Fault, Scan};
 use crate::encode;
@@ -23,9 +23,15 @@ use std::ops::Range;
 /// The largest k of one pass of `few`.
 const KEPT: usize = 128;
 
-/// Vectors of one step of a block of `few`, and of a tile of `many`.
+/// Vectors of one step of a block of `few`, and vectors and queries of a tile of `many`.
 const STEP: usize = 128;
 const TILE: usize = 64;
+const QUERY_TILE: usize = 128;
+
+/// Vectors of the first stretch of `many` at least, and how many times as long as all before the others are for k of
+/// one pass. So a stretch adds some times k keys to a list.
+const FIRST: usize = 1024;
+const GROWTH: usize = 3;
 
 /// Keys of a list of `many`.
 const CAPACITY: usize = 4096;
@@ -259,16 +265,19 @@ impl Executor {
     }
 
     /// Starts the first pass of `few`.
-    fn start_few(&mut self, piece: &Piece<'_>, group: &Range<usize>, filter: u64) -> Result<Started, Fault> {
-        let task = piece.task;
-        let dim = encode::padded(task.spec.dim);
-        let count = piece.rows.count as usize;
+    fn start_few(&mut self, piece: &mut Piece<'_>, group: &Range<usize>, filter: u64) -> Result<Started, Fault> {
+        let (task, count) = (piece.task, piece.rows.count as usize);
         let k = KEPT.min(task.k + (task.k / 8).max(8)).min(count);
         let blocks = count.div_ceil(STEP).min(4 * self.driver.multiprocessors() as usize).max(1);
-        let queries = encode::queries(&task.queries[group.clone()], dim, FEW);
+        let queries = &task.queries[group.clone()];
         let mut scan = piece.scan(group.len())?;
         scan.filter = filter;
-        scan.queries = self.put(Role::Queries, bytemuck::cast_slice(&queries))?;
+        let (halves, measures) = encode::split_queries(queries, task.spec.encoding, scan.stride as usize);
+        scan.halves = self.put(Role::Halves, bytemuck::cast_slice(&halves))?;
+        scan.query_measures = self.put(Role::QueryMeasures, bytemuck::cast_slice(&measures))?;
+        if task.spec.metric == Metric::L2 || task.spec.encoding == Encoding::F32 {
+            self.measure(piece, &scan)?;
+        }
         scan.lists = self.scratch(Role::Lists, blocks * group.len() * k * 8)?;
         scan.answers = self.scratch(Role::Answers, group.len() * k * 8)?;
         scan.k = whole(k)?;
@@ -279,7 +288,10 @@ impl Executor {
 
     /// One pass: the best of each query below its limit.
     fn pass_few(&mut self, piece: &Piece<'_>, scan: &mut Scan, limits: &[u64]) -> Result<(), Fault> {
-        scan.limits = self.put(Role::Limits, bytemuck::cast_slice(limits))?;
+        let mut keys = limits.to_vec();
+        // No block has told yet what is reached.
+        keys.resize(2 * limits.len(), 0);
+        scan.limits = self.put(Role::Limits, bytemuck::cast_slice(&keys))?;
         self.driver.launch(&piece.kernel("few"), (scan.blocks, 1), scan)?;
         self.driver.launch("merge", (scan.query_count, 1), scan)
     }
@@ -305,8 +317,9 @@ impl Executor {
                 }
                 let count = new.iter().take_while(|key| **key != 0).count();
                 found[at].extend(&new[..count]);
-                let margin = piece.lengths(group.start + at).margin(task.spec.metric, Precision::Single);
-                let least = found[at].get(task.k - 1).map(|key| f64::from(encode::rank_of(*key)) - margin);
+                let lengths = piece.lengths(group.start + at);
+                let kth = found[at].get(task.k - 1).map(|key| f64::from(encode::rank_of(*key)));
+                let least = kth.map(|kth| lengths.least(task.spec.metric, Precision::Split, kth));
                 let last = new[..count].last().copied().filter(|_| count == k);
                 limits[at] = match (last, least) {
                     (None, _) => 0,
@@ -332,11 +345,10 @@ impl Executor {
     fn start_many(&mut self, piece: &mut Piece<'_>, group: &Range<usize>, filter: u64) -> Result<Started, Fault> {
         let (task, count) = (piece.task, piece.rows.count as usize);
         let dim = encode::padded(task.spec.dim);
-        let (halves, measures) = encode::halves(&task.queries[group.clone()], dim, TILE);
-        let margins: Vec<f32> = group
-            .clone()
-            .map(|query| (piece.lengths(query).margin(task.spec.metric, Precision::Half) * (1.0 + 1e-6)) as f32)
-            .collect();
+        let (halves, measures) = encode::halves(&task.queries[group.clone()], dim, QUERY_TILE);
+        let ceiling = ceiling(task.spec.metric) as f32;
+        let margin = |query| piece.lengths(query).margin(task.spec.metric, Precision::Half) * (1.0 + 1e-6);
+        let margins: Vec<[f32; 2]> = group.clone().map(|query| [margin(query) as f32, ceiling]).collect();
         let room = CAPACITY.min((4 * task.k + 64).next_power_of_two());
         let mut scan = piece.scan(group.len())?;
         scan.filter = filter;
@@ -350,16 +362,17 @@ impl Executor {
         scan.answers = self.scratch(Role::Answers, group.len() * room * 8)?;
         scan.k = whole(task.k)?;
         scan.capacity = CAPACITY as u32;
-        if !piece.rows.measured {
-            let blocks = count.div_ceil(8).min(8 * self.driver.multiprocessors() as usize);
-            self.driver.launch(&piece.kernel("measure"), (whole(blocks)?, 1), &scan)?;
-            piece.rows.measured = true;
-        }
-        let columns = group.len().div_ceil(TILE);
-        let busy = (4 * self.driver.multiprocessors() as usize).div_ceil(columns);
+        self.measure(piece, &scan)?;
+        let columns = group.len().div_ceil(QUERY_TILE);
+        let (shortest, growth) = match task.k <= KEPT {
+            true => (FIRST, GROWTH),
+            false => (CAPACITY, 1),
+        };
+        // As many blocks as run at once: one more would run alone after the others.
+        let busy = (3 * self.driver.multiprocessors() as usize / columns).max(1);
         let mut first = 0;
         while first < count {
-            let stretch = first.max(CAPACITY).min(count - first);
+            let stretch = (first * growth).max(shortest).min(count - first);
             scan.first = whole(first)?;
             scan.count = whole(stretch)?;
             let lines = stretch.div_ceil(TILE).min(busy).max(1);
@@ -369,6 +382,16 @@ impl Executor {
             self.driver.launch("keep", (scan.query_count, 1), &scan)?;
         }
         Ok(Started::Many { scan })
+    }
+
+    /// Measures the vectors of a piece unless they are.
+    fn measure(&mut self, piece: &mut Piece<'_>, scan: &Scan) -> Result<(), Fault> {
+        if !piece.rows.measured {
+            let blocks = (scan.count as usize).div_ceil(8).min(8 * self.driver.multiprocessors() as usize);
+            self.driver.launch(&piece.kernel("measure"), (whole(blocks)?, 1), scan)?;
+            piece.rows.measured = true;
+        }
+        Ok(())
     }
 
     /// Reads what was found. Queries whose lists overflowed are asked with `few`.
@@ -416,9 +439,9 @@ impl Executor {
             queries: queries.iter().map(|query| task.queries[*query]).collect(),
             ..Task { queries: Vec::new(), ..*task }
         };
-        let piece = Piece { task: &asked, ..*piece };
+        let mut piece = Piece { task: &asked, ..*piece };
         let all = 0..queries.len();
-        let Started::Few { scan } = self.start_few(&piece, &all, filter)? else { return Ok(false) };
+        let Started::Few { scan } = self.start_few(&mut piece, &all, filter)? else { return Ok(false) };
         let mut found = vec![Vec::new(); queries.len()];
         if !self.finish_few(&piece, &all, scan, &mut found)? {
             return Ok(false);

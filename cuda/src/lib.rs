@@ -4,8 +4,8 @@
 //! be used, the CPU gives the same rows, and [`ScorerUsage`](holotype_index::scorer::ScorerUsage) says why in one line.
 //!
 //! Without the feature `cuda` nothing of CUDA is compiled in. With it the driver is loaded at run time, so the same
-//! binary runs on machines that have none. No GPU has run this code yet: the kernels are checked in an emulator, the
-//! rest against a device in memory and against the emulator (`docs/gpu.md`).
+//! binary runs on machines that have none. The kernels are checked in an emulator and on a GPU, the
+//! rest against a device in memory too (`docs/gpu.md`).
 //!
 //! ```text
 //! scorer    device or CPU; faults                       (cost: which is faster; waiting: other threads' queries)
@@ -41,3 +41,12 @@ mod waiting;
 
 pub use driver::Fault;
 pub use scorer::{DeviceUse, scorer};
+
+/// Bytes that the first GPU of this machine reads and writes in a second when it copies within its memory. No kernel
+/// that reads vectors from there is faster, so benchmarks tell their share of it.
+///
+/// # Errors
+/// There is no device, it has less than 2 GiB of free memory, or it fails.
+pub fn copy_rate() -> Result<f64, Fault> {
+    nvidia::copy_rate()
+}

@@ -34,7 +34,6 @@ struct Resident {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Role {
     Filter,
-    Queries,
     Halves,
     QueryMeasures,
     Limits,

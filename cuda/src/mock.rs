@@ -5,8 +5,9 @@
 
 use crate::bound::{Lengths, Precision};
 use crate::driver::{Driver, Fault, Scan};
+use crate::encode;
 use half::f16;
-use holotype_index::Metric;
+use holotype_index::{Encoding, Metric};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,12 +105,18 @@ impl Mock {
     /// A query as it was given; of halves nearly.
     fn query(&self, kernel: &str, scan: &Scan, query: u32) -> Vec<f64> {
         let at = |component: u32| query * scan.dim + component;
-        if kernel.starts_with("few") {
-            return (0..scan.dim).map(|i| f64::from(self.f32(scan.queries, at(i)))).collect();
-        }
         let unit = f64::from(self.f32(scan.query_measures, 2 * query + 1));
-        let half = |i: u32| self.bytes(scan.halves + u64::from(at(i)) * 2, 2).try_into().unwrap();
-        (0..scan.dim).map(|i| f16::from_bits(u16::from_ne_bytes(half(i))).to_f64() * unit).collect()
+        let half = |place: usize| {
+            let bytes = self.bytes(scan.halves + place as u64 * 2, 2).try_into().unwrap();
+            f16::from_bits(u16::from_ne_bytes(bytes)).to_f64()
+        };
+        if kernel.starts_with("few") {
+            let all = [("f32", Encoding::F32), ("f16", Encoding::F16), ("i8", Encoding::I8)];
+            let encoding = all.into_iter().find(|(name, _)| kernel.contains(name)).expect("an encoding").1;
+            let both = |i| encode::split_place(encoding, query as usize, i).map(half).iter().sum::<f64>();
+            return (0..scan.dim as usize).map(|i| both(i) * unit).collect();
+        }
+        (0..scan.dim).map(|i| half(at(i) as usize) * unit).collect()
     }
 
     /// The rank of a vector, wrong by a part of the bound.
@@ -122,7 +129,7 @@ impl Mock {
         };
         let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
         let lengths = Lengths { dim: scan.dim as usize, query: length(query), longest: length(&row) };
-        let precision = if kernel.starts_with("few") { Precision::Single } else { Precision::Half };
+        let precision = if kernel.starts_with("few") { Precision::Split } else { Precision::Half };
         // Halves of the query are part of the error already.
         let most = 0.45 * self.weather.off.load(Ordering::Relaxed) as f64 / 1000.0;
         let off = most * lengths.kernel_error(metric, precision);
@@ -197,8 +204,10 @@ impl Mock {
             let mut keys: Vec<u64> = (0..found).map(|i| self.u64(scan.lists, list(i))).collect();
             keys.sort_unstable_by(|a, b| b.cmp(a));
             if found >= scan.k {
-                let least = crate::encode::rank_of(keys[scan.k as usize - 1]) - self.f32(scan.margins, query);
-                keys.retain(|key| crate::encode::rank_of(*key) >= least);
+                let kth = encode::rank_of(keys[scan.k as usize - 1]);
+                let (margin, ceiling) = (self.f32(scan.margins, 2 * query), self.f32(scan.margins, 2 * query + 1));
+                let least = if kth - margin < -ceiling { f32::NEG_INFINITY } else { kth.min(ceiling) - margin };
+                keys.retain(|key| encode::rank_of(*key) >= least);
                 self.put_u32(scan.limits, query, least.to_bits());
                 self.put_u32(scan.counts, query, keys.len() as u32);
             }

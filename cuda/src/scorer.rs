@@ -205,6 +205,31 @@ impl CudaScorer {
     }
 }
 
+/// Candidates that one thread scores sooner than others are started.
+const ALONE: usize = 2048;
+
+/// Scores the candidates of all queries, by several threads where there are many.
+fn offer(batch: &Batch<'_>, candidates: &Candidates, tops: &mut [TopHits]) {
+    let count: usize = candidates.iter().map(Vec::len).sum();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count / ALONE).max(1);
+    let share = candidates.len().div_ceil(threads).max(1);
+    let shares = (0..).step_by(share).zip(candidates.chunks(share)).zip(tops.chunks_mut(share));
+    let shares = Mutex::new(shares.collect::<Vec<_>>());
+    let next = || shares.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let work = || {
+        while let Some(((first, candidates), tops)) = next() {
+            for ((query, positions), top) in (first..).zip(candidates).zip(tops) {
+                positions.iter().for_each(|position| batch.offer(query, *position, top));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        // If no more threads can be started, those that run do the work.
+        let _ = (1..threads).try_for_each(|_| std::thread::Builder::new().spawn_scoped(scope, work).map(drop));
+        work();
+    });
+}
+
 impl BatchScorer for CudaScorer {
     fn name(&self) -> String {
         let state = self.lock();
@@ -222,9 +247,7 @@ impl BatchScorer for CudaScorer {
             self.on_cpu.fetch_add(1, Ordering::Relaxed);
             return CpuScorer.scan(batch, tops);
         };
-        for ((query, positions), top) in candidates.into_iter().enumerate().zip(tops) {
-            positions.into_iter().for_each(|position| batch.offer(query, position, top));
-        }
+        offer(batch, &candidates, tops);
         self.on_device.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }

@@ -196,6 +196,18 @@ fn the_kernels_in_the_emulator_answer_as_the_cpu_does() {
     assert!(scorer.usage().on_device > 0);
 }
 
+/// The first GPU, on a machine that has one and where `HOLOTYPE_GPU` says how many cases to try.
+#[test]
+fn the_gpu_answers_as_the_cpu_does() {
+    let Some(cases) = std::env::var("HOLOTYPE_GPU").ok().and_then(|cases| cases.parse().ok()) else { return };
+    let scorer = by(crate::nvidia::open);
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(cases));
+    runner.run(&case(), |case| check(&case, &scorer)).unwrap();
+    let usage = scorer.usage();
+    println!("{}: {} parts on the device, {} on the CPU", scorer.name(), usage.on_device, usage.on_cpu);
+    assert!(usage.on_device > 0);
+}
+
 const CASE: Case = Case {
     spec: VectorSpec { dim: 24, metric: Metric::Cosine, encoding: Encoding::F16 },
     kind: Kind::Random,
@@ -322,13 +334,16 @@ fn segment(spec: VectorSpec, vectors: impl Iterator<Item = Vec<f32>>) -> VectorI
     VectorIndex::new(vec![Arc::new(VectorSegment::open(file, &spec).unwrap())], TailView::empty(spec)).unwrap()
 }
 
-/// The device in memory, and the emulator where there is one.
+/// The device in memory, and the emulator and the GPU where there is one.
 fn devices(off: u64) -> Vec<CudaScorer> {
     let weather = Arc::new(Weather::default());
     weather.off.store(off, Ordering::Relaxed);
     let mut devices = vec![mock(1 << 30, lost(), &weather)];
     if std::env::var_os("HOLOTYPE_EMULATOR").is_some() {
         devices.push(by(|| Ok(Box::new(Emulator::start(1 << 30).unwrap()))));
+    }
+    if std::env::var_os("HOLOTYPE_GPU").is_some() {
+        devices.push(by(crate::nvidia::open));
     }
     devices
 }

@@ -10,6 +10,7 @@
 //!
 //! Cost on the CPU: a part comes from memory once for `QUERIES` queries instead of once for each.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::distance::kernels;
@@ -18,6 +19,7 @@ use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::quantize::CodeBounds;
 use crate::rows::{EncodedRows, ExactQuery, RowsView};
+use crate::segment::VectorSegment;
 use crate::spec::VectorSpec;
 
 /// Scores batches of queries.
@@ -80,8 +82,27 @@ impl PartId {
 #[derive(Clone, Debug)]
 pub(crate) struct BatchQuery<'a> {
     pub(crate) exact: &'a ExactQuery,
-    /// The bounds that codes of the part prove, where it has codes.
-    pub(crate) bounds: Option<CodeBounds<'a>>,
+    pub(crate) bounds: BatchBounds<'a>,
+}
+
+/// The bounds that codes of a part prove for a query.
+#[derive(Clone, Debug)]
+pub(crate) enum BatchBounds<'a> {
+    /// The part has no codes.
+    None,
+    Known(Box<CodeBounds<'a>>),
+    /// Those of a segment, computed by who needs them: a device does not.
+    Of(&'a VectorSegment),
+}
+
+impl<'a> BatchQuery<'a> {
+    fn bounds(&self) -> Result<Option<CodeBounds<'a>>> {
+        match &self.bounds {
+            BatchBounds::None => Ok(None),
+            BatchBounds::Known(bounds) => Ok(Some(bounds.as_ref().clone())),
+            BatchBounds::Of(segment) => segment.bounds(self.exact),
+        }
+    }
 }
 
 /// Queries, and the part that they are compared with.
@@ -182,19 +203,20 @@ impl BatchScorer for CpuScorer {
 
     fn scan(&self, batch: &Batch<'_>, tops: &mut [TopHits]) -> Result<bool> {
         let spec = batch.spec();
-        let coded = batch.queries.first().is_some_and(|query| query.bounds.is_some());
-        let width = if coded { spec.dim } else { spec.dim * spec.encoding.component_len() };
-        let step = (PIECE_LEN / width / WORD).clamp(1, 16) * WORD;
         let mut scratch = Scratch::default();
         for (queries, tops) in batch.queries.chunks(QUERIES).zip(tops.chunks_mut(QUERIES)) {
+            let bounds: Vec<_> = queries.iter().map(BatchQuery::bounds).collect::<Result<_>>()?;
+            let coded = bounds.first().is_some_and(Option::is_some);
+            let width = if coded { spec.dim } else { spec.dim * spec.encoding.component_len() };
+            let step = (PIECE_LEN / width / WORD).clamp(1, 16) * WORD;
             for start in (0..batch.len()).step_by(step) {
                 let end = batch.len().min(start + step);
                 scratch.list(batch.matching, start, end);
                 if scratch.count == 0 {
                     continue;
                 }
-                for (query, top) in queries.iter().zip(&mut *tops) {
-                    scratch.scan(&batch.rows, start, end, query, top);
+                for ((query, bounds), top) in queries.iter().zip(&bounds).zip(&mut *tops) {
+                    scratch.scan(&batch.rows, start..end, (query.exact, bounds.as_ref()), top);
                 }
             }
         }
@@ -228,11 +250,17 @@ impl Scratch {
         self.count = self.positions.len();
     }
 
-    /// Compares the piece with a query.
-    fn scan(&mut self, rows: &RowsView<'_>, start: usize, end: usize, query: &BatchQuery<'_>, top: &mut TopHits) {
+    /// Compares the piece with a query, with the bounds of its codes where there are any.
+    fn scan(
+        &mut self,
+        rows: &RowsView<'_>,
+        Range { start, end }: Range<usize>,
+        (query, bounds): (&ExactQuery, Option<&CodeBounds<'_>>),
+        top: &mut TopHits,
+    ) {
         let all = self.count == end - start;
         let by_codes = self.count >= (end - start) / flat::SPARSE;
-        match (&query.bounds, top.threshold()) {
+        match (bounds, top.threshold()) {
             (Some(bounds), Some(threshold)) if by_codes => {
                 // Rows in order cost less each than rows at positions, but for all of the piece.
                 let in_order = self.count * 4 >= (end - start) * 3;
@@ -245,7 +273,7 @@ impl Scratch {
                     let may_be_best = distance <= cutoff
                         && top.threshold().is_none_or(|least| bounds.similarity(position, distance).1 >= least);
                     if may_be_best {
-                        let score = query.exact.score(rows, position as usize);
+                        let score = query.score(rows, position as usize);
                         top.push(Hit { id: rows.id(position as usize), score });
                     }
                 };
@@ -258,10 +286,10 @@ impl Scratch {
                 }
             }
             _ if all => {
-                flat::scan(&rows.slice(start, end), query.exact, None, top);
+                flat::scan(&rows.slice(start, end), query, None, top);
             }
             _ => {
-                flat::scan_positions(rows, query.exact, self.positions.iter().copied(), top);
+                flat::scan_positions(rows, query, self.positions.iter().copied(), top);
             }
         }
     }

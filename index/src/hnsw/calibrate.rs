@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::hit::{Hit, TopHits};
 use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, sample_positions};
 use crate::rows::{ExactQuery, RowsView};
-use crate::scorer::{Batch, BatchQuery, BatchScorer, PartId};
+use crate::scorer::{Batch, BatchBounds, BatchQuery, BatchScorer, PartId};
 
 /// The measured values of ef.
 const EFS: [u32; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
@@ -147,8 +147,10 @@ impl Question {
         // Some of the nearest neighbours may be held out too.
         let k = K * 2;
         let mut tops = vec![TopHits::new(k); queries.len()];
-        let batched: Vec<BatchQuery<'_>> =
-            queries.iter().map(|exact| BatchQuery { exact, bounds: Some(coded.bounds(exact)) }).collect();
+        let batched: Vec<BatchQuery<'_>> = queries
+            .iter()
+            .map(|exact| BatchQuery { exact, bounds: BatchBounds::Known(Box::new(coded.bounds(exact))) })
+            .collect();
         let batch = Batch { part: PartId::next(), rows: *rows, matching: None, queries: &batched, k };
         scorer.scan(&batch, &mut tops)?;
         let linked = |hit: &Hit| rows.position(hit.id).is_some_and(|at| held.binary_search(&(at as u32)).is_err());

@@ -15,7 +15,7 @@ use super::calibrate::Coded;
 use crate::error::Result;
 use crate::hit::TopHits;
 use crate::rows::ExactQuery;
-use crate::scorer::{Batch, BatchQuery, BatchScorer, PartId};
+use crate::scorer::{Batch, BatchBounds, BatchQuery, BatchScorer, PartId};
 use crate::sync::{AtomicBool, Ordering};
 
 /// Nodes whose lists are made in one pass.
@@ -61,8 +61,10 @@ impl<'a> NeighbourSource<'a> {
             rows.decode(*node as usize, &mut vector);
             queries.push(ExactQuery::new(rows.spec(), &vector)?);
         }
-        let batched: Vec<BatchQuery<'_>> =
-            queries.iter().map(|exact| BatchQuery { exact, bounds: Some(self.coded.bounds(exact)) }).collect();
+        let batched: Vec<BatchQuery<'_>> = queries
+            .iter()
+            .map(|exact| BatchQuery { exact, bounds: BatchBounds::Known(Box::new(self.coded.bounds(exact))) })
+            .collect();
         // One more, because a node is its own nearest neighbour.
         let k = self.count + 1;
         let mut tops = vec![TopHits::new(k); nodes.len()];

@@ -15,7 +15,7 @@ use crate::flat;
 use crate::hit::TopHits;
 use crate::quantize::{CodeBounds, CodeErrors, Codes, Quantizer, QueryCode};
 use crate::rows::{ExactQuery, Rows, RowsView};
-use crate::scorer::{Batch, BatchQuery, BatchScorer, PartId, position_words};
+use crate::scorer::{Batch, BatchBounds, BatchQuery, BatchScorer, PartId, position_words};
 use crate::spec::VectorSpec;
 
 /// Smaller blocks have no codes: computing them would cost more than they save.
@@ -186,10 +186,10 @@ impl Block {
         let words = filter.map(|filter| position_words(ids.len(), flat::matching(ids, filter)));
         let (exact, k) = (asked.queries, asked.k);
         let queries: Vec<BatchQuery<'_>> = match &self.coded {
-            None => exact.iter().map(|exact| BatchQuery { exact, bounds: None }).collect(),
+            None => exact.iter().map(|exact| BatchQuery { exact, bounds: BatchBounds::None }).collect(),
             Some(coded) => {
                 let codes = exact.iter().zip(asked.codes(&coded.trained));
-                let bounds = |code| Some(coded.bounds(self.rows.spec(), code));
+                let bounds = |code| BatchBounds::Known(Box::new(coded.bounds(self.rows.spec(), code)));
                 codes.map(|(exact, code)| BatchQuery { exact, bounds: bounds(code) }).collect()
             }
         };

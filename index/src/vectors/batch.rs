@@ -10,7 +10,7 @@ use crate::bitmap::Bits;
 use crate::error::{Error, Result};
 use crate::hit::TopHits;
 use crate::rows::ExactQuery;
-use crate::scorer::{Batch, BatchQuery, BatchScorer, position_words};
+use crate::scorer::{Batch, BatchBounds, BatchQuery, BatchScorer, position_words};
 use crate::segment::VectorSegment;
 
 /// Vectors of a part from which comparing them with many queries at once is worth a batch.
@@ -128,11 +128,8 @@ impl SegmentBatch<'_> {
             return Ok(Some(search(Strategy::Skip, 0, false)));
         }
         let words = filter.map(|filter| position_words(segment.len(), members.positions(filter).map(|at| at as usize)));
-        let queries: Vec<BatchQuery<'_>> = self
-            .queries
-            .iter()
-            .map(|exact| Ok(BatchQuery { exact, bounds: segment.bounds(exact)? }))
-            .collect::<Result<_>>()?;
+        let of_segment = |exact| BatchQuery { exact, bounds: BatchBounds::Of(segment) };
+        let queries: Vec<BatchQuery<'_>> = self.queries.iter().map(of_segment).collect();
         let batch = Batch {
             part: segment.part_id(),
             rows: segment.rows()?,
