@@ -54,7 +54,7 @@ pub(crate) fn run(
 
     let database = script::open_for(db, needs, read_only)?;
     // Between two statements it is the next that is cancelled.
-    let _heeded = interrupt::heed(1);
+    let _deferred = interrupt::defer(1);
     let mut out = BufWriter::new(io::stdout().lock());
     let mut status = database::status_of_reading(&database);
     let mut entries = entries.into_iter();

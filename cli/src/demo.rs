@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, Failure> {
     // Ctrl-C stops the demo between two sections, so that nothing is left behind.
-    let _heeded = interrupt::heed(1);
+    let _deferred = interrupt::defer(1);
     let scratch = if args.keep.is_none() { Some(Scratch::new()?) } else { None };
     let path = match (&args.keep, &scratch) {
         (Some(path), _) => path.clone(),

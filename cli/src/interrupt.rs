@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The exit status of an interrupted command.
 pub(crate) const STATUS: u8 = 130;
-/// For [`heed`]: no number of them ends the program.
+/// For [`defer`]: no number of them ends the program.
 pub(crate) const ALWAYS: u32 = u32::MAX;
 
 /// How many Ctrl-C the running command handles itself, and how many there were.
-static HEEDED: AtomicU32 = AtomicU32::new(0);
+static DEFERRED: AtomicU32 = AtomicU32::new(0);
 static ASKED: AtomicU32 = AtomicU32::new(0);
 /// The handle that a Ctrl-C cancels.
 static CANCEL: LazyLock<Cancel> = LazyLock::new(Cancel::new);
@@ -26,7 +26,7 @@ pub(crate) fn install() -> Result<(), Failure> {
     ctrlc::set_handler(|| {
         let before = ASKED.fetch_add(1, Ordering::SeqCst);
         CANCEL.cancel();
-        if before >= HEEDED.load(Ordering::SeqCst) {
+        if before >= DEFERRED.load(Ordering::SeqCst) {
             let _ = io::stderr().write_all(b"\ninterrupted\n");
             std::process::exit(i32::from(STATUS));
         }
@@ -52,17 +52,17 @@ pub(crate) fn cancel() -> &'static Cancel {
 
 /// While it lives, the given number of Ctrl-C do not end the program.
 #[derive(Debug)]
-pub(crate) struct Heeded {
+pub(crate) struct Deferred {
     before: u32,
 }
 
-pub(crate) fn heed(times: u32) -> Heeded {
-    Heeded { before: HEEDED.swap(times, Ordering::SeqCst) }
+pub(crate) fn defer(times: u32) -> Deferred {
+    Deferred { before: DEFERRED.swap(times, Ordering::SeqCst) }
 }
 
-impl Drop for Heeded {
+impl Drop for Deferred {
     fn drop(&mut self) {
-        HEEDED.store(self.before, Ordering::SeqCst);
+        DEFERRED.store(self.before, Ordering::SeqCst);
     }
 }
 
@@ -70,12 +70,12 @@ impl Drop for Heeded {
 #[derive(Debug)]
 pub(crate) struct Stoppable<R> {
     input: R,
-    _heeded: Heeded,
+    _deferred: Deferred,
 }
 
 impl<R> Stoppable<R> {
     pub(crate) fn new(input: R) -> Self {
-        Stoppable { input, _heeded: heed(1) }
+        Stoppable { input, _deferred: defer(1) }
     }
 }
 

@@ -89,7 +89,7 @@ impl Session {
         }
         let commit = self.database.head().commit;
         database::note(&format!("{} at commit {commit}; type help for the statements, quit to leave", path.display()));
-        let _heeded = interrupt::heed(interrupt::ALWAYS);
+        let _deferred = interrupt::defer(interrupt::ALWAYS);
         loop {
             // From here on Ctrl-C is a key, and as soon as the line is read it is meant for its statement.
             interrupt::reset();

@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Runs a script within limits, until Ctrl-C.
 pub(crate) fn run(database: &Holotype, source: &str, params: &Params, limits: Limits) -> Result<Vec<Output>, Failure> {
-    let _heeded = interrupt::heed(1);
+    let _deferred = interrupt::defer(1);
     match database.query_within(source, params, &limits.cancelled_by(interrupt::cancel())) {
         Err(Error::Cancelled(_)) if interrupt::asked() => Err(Failure::Interrupted),
         outcome => Ok(outcome.map_err(|error| Problem::of_statement(error, source, None))?),
@@ -26,7 +26,7 @@ pub(crate) fn run_batch(
     scripts: &[(&str, &Params)],
     limits: Limits,
 ) -> Vec<Result<Vec<Output>, Failure>> {
-    let _heeded = interrupt::heed(1);
+    let _deferred = interrupt::defer(1);
     let outcomes = database.query_batch(scripts, &limits.cancelled_by(interrupt::cancel()));
     let outcome = |(outcome, (source, _)): (Result<_, Error>, &(&str, &Params))| match outcome {
         Err(Error::Cancelled(_)) if interrupt::asked() => Err(Failure::Interrupted),

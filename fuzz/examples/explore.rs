@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use holotype_fuzz::explore::catalog::CatalogSubject;
 use holotype_fuzz::explore::engine::EngineSubject;
 use holotype_fuzz::explore::log::LogSubject;
+use holotype_fuzz::explore::protocol_mutants::{Mutant, Runs, Verdict, equivalent};
 use holotype_fuzz::explore::rules::Rule;
-use holotype_fuzz::explore::sabotage::{Mutant, Runs, Verdict, equivalent};
 use holotype_fuzz::explore::{Counts, Disks, Limits, Progress, Step, Subject, drawn, sequences};
 
 /// The greatest numbers of states of the engine and of the catalog, unless `--only` selects them: the rest of a long

@@ -10,7 +10,7 @@ use holotype_storage::log::{CommitNo, Lsn};
 use holotype_storage::overlay::{RowKey, View};
 use holotype_storage::vfs::{Crash, SimVfs};
 
-use super::{Found, Leg, Limits, Random, Step, Subject, World, steps};
+use super::{DiskView, Found, Limits, Random, RunSegment, Step, Subject, steps};
 
 const PATH: &str = "/db/catalog.redb";
 const DATABASE: [u8; 16] = [5; 16];
@@ -49,61 +49,61 @@ impl Subject for CatalogSubject {
         (all, Limits { states_of_point: 24, only_last_step: false, ..all })
     }
 
-    fn run(&self, world: World<'_>, steps: &[Step]) -> Result<Vec<Leg<Vec<Rows>>>, String> {
+    fn run(&self, view: DiskView<'_>, steps: &[Step]) -> Result<Vec<RunSegment<Vec<Rows>>>, String> {
         let said = |error: Error| error.to_string();
         let disk = SimVfs::new();
-        let vfs = world(&disk);
+        let vfs = view(&disk);
         vfs.create_dir(Path::new("/db")).map_err(|error| error.to_string())?;
         let mut catalog = Catalog::create(&*vfs, Path::new(PATH), DATABASE, &options()).map_err(said)?;
-        let mut legs = vec![Leg::new(disk, 0, vec![Rows::new(), Rows::new()])];
+        let mut parts = vec![RunSegment::new(disk, 0, vec![Rows::new(), Rows::new()])];
         for &step in steps {
-            let leg = legs.last_mut().ok_or("there is a leg")?;
-            leg.last_step = leg.disk.history_len();
+            let part = parts.last_mut().ok_or("there is a part")?;
+            part.last_step = part.disk.history_len();
             match step.kind {
                 4 => {
                     drop(catalog);
-                    catalog = open(world, &leg.disk).map_err(said)?;
+                    catalog = open(view, &part.disk).map_err(said)?;
                 }
                 5 => {
                     drop(catalog);
-                    let disk = leg.disk.crash(Crash::Seeded(step.salt));
-                    catalog = open(world, &disk).map_err(said)?;
-                    let found = identify(&catalog, &leg.truth)?;
-                    let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
-                    let mut next = Leg::new(disk, promised, leg.truth[..=found as usize].to_vec());
+                    let disk = part.disk.crash(Crash::Seeded(step.salt));
+                    catalog = open(view, &disk).map_err(said)?;
+                    let found = identify(&catalog, &part.truth)?;
+                    let promised = part.promises.last().map_or(0, |(_, promised)| *promised);
+                    let mut next = RunSegment::new(disk, promised, part.truth[..=found as usize].to_vec());
                     next.promise(found);
-                    legs.push(next);
+                    parts.push(next);
                 }
                 _ => {
-                    let number = leg.truth.len() as u64 - 1;
-                    let (rows, changes) = change(leg.truth.last().ok_or("there are rows")?, step, number);
-                    leg.truth.push(rows);
+                    let number = part.truth.len() as u64 - 1;
+                    let (rows, changes) = change(part.truth.last().ok_or("there are rows")?, step, number);
+                    part.truth.push(rows);
                     catalog.checkpoint(changes, &applied(number)).map_err(said)?;
-                    leg.promise(leg.truth.len() as u32 - 1);
+                    part.promise(part.truth.len() as u32 - 1);
                 }
             }
         }
         drop(catalog);
-        Ok(legs)
+        Ok(parts)
     }
 
-    fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Vec<Rows>) -> Result<Option<Found>, String> {
-        match open(world, disk) {
+    fn open(&self, view: DiskView<'_>, disk: &SimVfs, truth: &Vec<Rows>) -> Result<Option<Found>, String> {
+        match open(view, disk) {
             Ok(catalog) => Ok(Some(Found { progress: identify(&catalog, truth)?, recovered: true, cut: false })),
             Err(Error::MissingFile { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Vec<Rows>) -> Result<(), String> {
+    fn go_on(&self, view: DiskView<'_>, disk: &SimVfs, truth: &Vec<Rows>) -> Result<(), String> {
         let said = |error: Error| error.to_string();
-        let catalog = open(world, disk).map_err(said)?;
+        let catalog = open(view, disk).map_err(said)?;
         catalog.verify().map_err(said)?;
         let before = identify(&catalog, truth)? as usize;
         let (rows, changes) = change(&truth[before], Step { kind: 1, salt: 99 }, before as u64);
         catalog.checkpoint(changes, &applied(before as u64)).map_err(said)?;
         drop(catalog);
-        let catalog = open(world, &disk.crash(Crash::Lose)).map_err(said)?;
+        let catalog = open(view, &disk.crash(Crash::Lose)).map_err(said)?;
         let mut truth = truth[..=before].to_vec();
         truth.push(rows);
         match identify(&catalog, &truth)? as usize {
@@ -117,8 +117,8 @@ fn options() -> CatalogOptions {
     CatalogOptions { cache_len: 1 << 20, ..CatalogOptions::default() }
 }
 
-fn open(world: World<'_>, disk: &SimVfs) -> Result<Catalog, Error> {
-    Catalog::open(&*world(disk), Path::new(PATH), DATABASE, &options(), Access::Write)
+fn open(view: DiskView<'_>, disk: &SimVfs) -> Result<Catalog, Error> {
+    Catalog::open(&*view(disk), Path::new(PATH), DATABASE, &options(), Access::Write)
 }
 
 fn applied(number: u64) -> Applied {

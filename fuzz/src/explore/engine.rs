@@ -10,7 +10,7 @@ use holotype::{
 use holotype_storage::vfs::{Crash, SimVfs, Vfs as _};
 use std::path::Path;
 
-use super::{Found, Leg, Limits, Step, Subject, World, steps};
+use super::{DiskView, Found, Limits, RunSegment, Step, Subject, steps};
 use crate::story::{self, DATABASE, Seen, see_all};
 
 const STEPS: [&str; 13] = [
@@ -70,16 +70,16 @@ impl Subject for EngineSubject {
         (all, Limits { only_last_step: false, ..all })
     }
 
-    fn run(&self, world: World<'_>, steps: &[Step]) -> Result<Vec<Leg<Self::Truth>>, String> {
+    fn run(&self, view: DiskView<'_>, steps: &[Step]) -> Result<Vec<RunSegment<Self::Truth>>, String> {
         let disk = SimVfs::new();
         let options = Options { space: Some(Space::new("explored", 2)), ..story::options() };
-        let mut database = Holotype::create_on(world(&disk), DATABASE, options).map_err(said)?;
-        let mut legs = vec![Leg::new(disk, 0, Visible { commits: vec![Vec::new(); 2], forgotten: None })];
-        legs[0].promise(1);
+        let mut database = Holotype::create_on(view(&disk), DATABASE, options).map_err(said)?;
+        let mut parts = vec![RunSegment::new(disk, 0, Visible { commits: vec![Vec::new(); 2], forgotten: None })];
+        parts[0].promise(1);
         for &step in steps {
-            let leg = legs.last_mut().ok_or("there is a leg")?;
-            leg.last_step = leg.disk.history_len();
-            let newest = leg.truth.commits.len() as u32 - 1;
+            let part = parts.last_mut().ok_or("there is a part")?;
+            part.last_step = part.disk.history_len();
+            let newest = part.truth.commits.len() as u32 - 1;
             match step.kind {
                 0..=4 => {
                     let durability = match step.kind {
@@ -88,7 +88,7 @@ impl Subject for EngineSubject {
                         _ => Durability::None,
                     };
                     let mut transaction = database.begin().map_err(said)?;
-                    let items = leg.truth.commits.last().map_or(&[][..], Vec::as_slice);
+                    let items = part.truth.commits.last().map_or(&[][..], Vec::as_slice);
                     write(&mut transaction, step, newest, items).map_err(said)?;
                     let commit = transaction.commit(durability).map_err(said)?;
                     // Readers see a commit that is not durable yet only if no one waits for its sync, so the truth
@@ -97,68 +97,68 @@ impl Subject for EngineSubject {
                     if snapshot.commit() != commit.number {
                         return Err(format!("commit {} is not seen at {}", commit.number, snapshot.commit()));
                     }
-                    leg.truth.commits.push(see_all(&snapshot).map_err(said)?);
+                    part.truth.commits.push(see_all(&snapshot).map_err(said)?);
                     if durability == Durability::Sync {
-                        leg.promise(newest + 1);
+                        part.promise(newest + 1);
                     }
                 }
                 5 => {
                     database.checkpoint().map_err(said)?;
-                    leg.promise(newest);
+                    part.promise(newest);
                 }
                 6 | 7 => {
                     if step.kind == 6 {
                         database.close().map_err(said)?;
-                        leg.promise(newest);
+                        part.promise(newest);
                     } else {
-                        kill(database, &leg.disk);
+                        kill(database, &part.disk);
                     }
-                    database = Holotype::open_on(world(&leg.disk), DATABASE, story::options()).map_err(said)?;
-                    leg.promise(newest);
+                    database = Holotype::open_on(view(&part.disk), DATABASE, story::options()).map_err(said)?;
+                    part.promise(newest);
                 }
                 9 => {
-                    if let Some(some) = some_item(leg.truth.commits.last().map_or(&[][..], Vec::as_slice), step) {
+                    if let Some(some) = some_item(part.truth.commits.last().map_or(&[][..], Vec::as_slice), step) {
                         let forget = Forget::because("it was asked for");
                         let forget = if step.salt % 2 == 1 { forget.cascade() } else { forget };
                         database.forget(&[some], &forget).map_err(said)?;
-                        leg.truth.forgotten.get_or_insert(leg.truth.commits.len());
-                        leg.truth.commits.push(see_all(&database.snapshot()).map_err(said)?);
-                        leg.promise(newest + 1);
+                        part.truth.forgotten.get_or_insert(part.truth.commits.len());
+                        part.truth.commits.push(see_all(&database.snapshot()).map_err(said)?);
+                        part.promise(newest + 1);
                     }
                 }
                 10 => {
                     database.compact().map_err(said)?;
-                    leg.promise(newest);
+                    part.promise(newest);
                 }
                 11 => {
                     database.seal().map_err(said)?;
-                    leg.promise(newest);
+                    part.promise(newest);
                 }
                 12 => {
                     database.retain(newest.into(), None).map_err(said)?;
                     // Retained records show nothing new.
                     let (head, seen) = (database.head().commit.0, see_all(&database.snapshot()).map_err(said)?);
-                    leg.truth.commits.resize(head as usize + 1, seen);
-                    leg.promise(head as u32);
+                    part.truth.commits.resize(head as usize + 1, seen);
+                    part.promise(head as u32);
                 }
                 _ => {
-                    let disk = leg.disk.crash(Crash::Seeded(step.salt));
-                    kill(database, &leg.disk);
-                    database = Holotype::open_on(world(&disk), DATABASE, story::options()).map_err(said)?;
+                    let disk = part.disk.crash(Crash::Seeded(step.salt));
+                    kill(database, &part.disk);
+                    database = Holotype::open_on(view(&disk), DATABASE, story::options()).map_err(said)?;
                     let found = database.head().commit.0 as usize;
-                    let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
-                    let truth = leg.truth.commits.get(..=found).ok_or("more commits than were made")?.to_vec();
-                    let forgotten = leg.truth.forgotten.filter(|first| *first <= found);
-                    let mut next = Leg::new(disk, promised, Visible { commits: truth, forgotten });
+                    let promised = part.promises.last().map_or(0, |(_, promised)| *promised);
+                    let truth = part.truth.commits.get(..=found).ok_or("more commits than were made")?.to_vec();
+                    let forgotten = part.truth.forgotten.filter(|first| *first <= found);
+                    let mut next = RunSegment::new(disk, promised, Visible { commits: truth, forgotten });
                     next.promise(found as u32);
-                    legs.push(next);
+                    parts.push(next);
                 }
             }
         }
-        if let Some(leg) = legs.last() {
-            kill(database, &leg.disk);
+        if let Some(part) = parts.last() {
+            kill(database, &part.disk);
         }
-        Ok(legs)
+        Ok(parts)
     }
 
     fn look(&self, disk: &SimVfs, truth: &Self::Truth, promised: u32) -> Result<(), String> {
@@ -167,8 +167,8 @@ impl Subject for EngineSubject {
         if forgotten { nothing_survives(disk, &truth.commits[..=promised]) } else { Ok(()) }
     }
 
-    fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<Option<Found>, String> {
-        let database = match Holotype::open_on(world(disk), DATABASE, story::options()) {
+    fn open(&self, view: DiskView<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<Option<Found>, String> {
+        let database = match Holotype::open_on(view(disk), DATABASE, story::options()) {
             Ok(database) => database,
             // Before the database was created, any error is right.
             Err(_) if !disk.files().iter().any(|path| path.extension().is_some_and(|end| end == "log")) => {
@@ -200,8 +200,8 @@ impl Subject for EngineSubject {
         Ok(Some(Found { progress: commit as u32, recovered, cut }))
     }
 
-    fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<(), String> {
-        let database = Holotype::open_on(world(disk), DATABASE, story::options()).map_err(said)?;
+    fn go_on(&self, view: DiskView<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<(), String> {
+        let database = Holotype::open_on(view(disk), DATABASE, story::options()).map_err(said)?;
         let report = database.verify(&mut |_, _| ()).map_err(said)?;
         if !report.is_clean() {
             return Err(format!("it does not verify: {:?}", report.faults));
@@ -217,11 +217,11 @@ impl Subject for EngineSubject {
         let seen = see_all(&database.snapshot()).map_err(said)?;
         let lost = disk.crash(Crash::Lose);
         kill(database, disk);
-        let database = Holotype::open_on(world(&lost), DATABASE, story::options()).map_err(said)?;
+        let database = Holotype::open_on(view(&lost), DATABASE, story::options()).map_err(said)?;
         if see_all(&database.snapshot()).map_err(said)? != seen {
             return Err(format!("a transaction after commit {before} was lost or altered"));
         }
-        without_catalog(world, &lost, database)
+        without_catalog(view, &lost, database)
     }
 
     fn without_remains(&self, disk: &SimVfs) {
@@ -236,11 +236,11 @@ impl Subject for EngineSubject {
 
 /// Removes the catalog of a database and compares the rebuilt state with the former one: reused segments must be of
 /// this log, and contain nothing that was forgotten.
-fn without_catalog(world: World<'_>, disk: &SimVfs, database: Holotype) -> Result<(), String> {
+fn without_catalog(view: DiskView<'_>, disk: &SimVfs, database: Holotype) -> Result<(), String> {
     let expected = (see_all(&database.snapshot()).map_err(said)?, found(&database)?);
     kill(database, disk);
     disk.remove(&Path::new(DATABASE).join("catalog.redb")).map_err(|error| error.to_string())?;
-    let database = Holotype::open_on(world(disk), DATABASE, story::options()).map_err(said)?;
+    let database = Holotype::open_on(view(disk), DATABASE, story::options()).map_err(said)?;
     if (see_all(&database.snapshot()).map_err(said)?, found(&database)?) != expected {
         return Err(format!("after a rebuild that reused {} segments, the state differs", database.report().reused));
     }

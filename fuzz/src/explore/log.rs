@@ -7,7 +7,7 @@ use holotype_storage::log::{Log, LogLimits, LogOptions, OpenOptions, Transaction
 use holotype_storage::vfs::{Crash, Failure, SimVfs, Vfs as _};
 use holotype_storage::{Error, NewRecord, RecoveryReport};
 
-use super::{Found, Leg, Limits, Step, Subject, World, steps};
+use super::{DiskView, Found, Limits, RunSegment, Step, Subject, steps};
 
 const DIR: &str = "/db/log";
 const PAGE: u64 = 4096;
@@ -93,7 +93,7 @@ impl Subject for LogSubject {
         (all, Limits { states_of_point: 256, only_last_step: false, ..all })
     }
 
-    fn run(&self, world: World<'_>, steps: &[Step]) -> Result<Vec<Leg<Written>>, String> {
+    fn run(&self, view: DiskView<'_>, steps: &[Step]) -> Result<Vec<RunSegment<Written>>, String> {
         let disk = SimVfs::new();
         let options = LogOptions {
             page_size: PAGE as u32,
@@ -105,24 +105,24 @@ impl Subject for LogSubject {
         if let Some(first) = steps.next_if(|step| step.kind == CREATION) {
             disk.fail_at(first.salt % CREATION_CALLS, Failure::Io, first.salt / CREATION_CALLS % 2 == 1);
         }
-        let (mut log, mut legs) = created(world, disk, &options)?;
+        let (mut log, mut parts) = created(view, disk, &options)?;
         for step in steps {
-            let leg = legs.last_mut().ok_or("there is a leg")?;
-            leg.last_step = leg.disk.history_len();
-            match take(world, log, leg, step).map_err(|error| format!("{}: {error}", STEPS[step.kind]))? {
+            let part = parts.last_mut().ok_or("there is a part")?;
+            part.last_step = part.disk.history_len();
+            match take(view, log, part, step).map_err(|error| format!("{}: {error}", STEPS[step.kind]))? {
                 (next, None) => log = next,
-                (next, Some(leg)) => {
+                (next, Some(part)) => {
                     log = next;
-                    legs.push(leg);
+                    parts.push(part);
                 }
             }
         }
         drop(log);
-        Ok(legs)
+        Ok(parts)
     }
 
-    fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<Option<Found>, String> {
-        match opened(world, disk, truth) {
+    fn open(&self, view: DiskView<'_>, disk: &SimVfs, truth: &Written) -> Result<Option<Found>, String> {
+        match opened(view, disk, truth) {
             Ok((_, report, transactions)) => {
                 let cut = report.tail.is_some();
                 let progress = progress(transactions, report.closed);
@@ -133,13 +133,13 @@ impl Subject for LogSubject {
         }
     }
 
-    fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(), String> {
+    fn go_on(&self, view: DiskView<'_>, disk: &SimVfs, truth: &Written) -> Result<(), String> {
         let said = |error: Error| error.to_string();
         let fail = |opening| match opening {
             Opening::Failed(why) => why,
             Opening::NoLog => "the log is gone".to_owned(),
         };
-        let (log, _, before) = opened(world, disk, truth).map_err(fail)?;
+        let (log, _, before) = opened(view, disk, truth).map_err(fail)?;
         let verified = log.verify(&mut |_, _| {}).map_err(said)?;
         if !verified.is_clean() {
             return Err(format!("it does not verify: {:?}", verified.faults));
@@ -150,7 +150,7 @@ impl Subject for LogSubject {
         log.sync_to(appended.end).map_err(said)?;
         drop(log);
         let lost = disk.crash(Crash::Lose);
-        let (log, report, after) = opened(world, &lost, &truth).map_err(fail)?;
+        let (log, report, after) = opened(view, &lost, &truth).map_err(fail)?;
         let verified = log.verify(&mut |_, _| {}).map_err(said)?;
         if after != before + 1 || report.tail.is_some() || !verified.is_clean() {
             return Err(format!("{before} transactions and one more are {after}: {report:?} {:?}", verified.faults));
@@ -169,24 +169,24 @@ impl Subject for LogSubject {
 }
 
 /// Creates the log, in a second run segment if the disk failed the first time.
-fn created(world: World<'_>, disk: SimVfs, options: &LogOptions) -> Result<(Log, Vec<Leg<Written>>), String> {
-    let create = |disk: &SimVfs| Log::create(world(disk), Path::new(DIR), options);
+fn created(view: DiskView<'_>, disk: SimVfs, options: &LogOptions) -> Result<(Log, Vec<RunSegment<Written>>), String> {
+    let create = |disk: &SimVfs| Log::create(view(disk), Path::new(DIR), options);
     if let Ok(log) = create(&disk) {
         disk.heal();
-        let mut legs = vec![Leg::new(disk, 0, Written::default())];
-        legs[0].promise(progress(0, false));
-        return Ok((log, legs));
+        let mut parts = vec![RunSegment::new(disk, 0, Written::default())];
+        parts[0].promise(progress(0, false));
+        return Ok((log, parts));
     }
     disk.heal();
-    let first = Leg::new(disk, 0, Written::default());
+    let first = RunSegment::new(disk, 0, Written::default());
     // The same disk, which may still show bytes that it lost: perhaps a whole log, perhaps less.
     let disk = first.disk.replay().last().ok_or("there is an end")?;
-    let log = match opened(world, &disk, &Written::default()) {
+    let log = match opened(view, &disk, &Written::default()) {
         Ok((log, ..)) => log,
         Err(Opening::NoLog) => create(&disk).map_err(|error| error.to_string())?,
         Err(Opening::Failed(why)) => return Err(why),
     };
-    let mut second = Leg::new(disk, 0, Written::default());
+    let mut second = RunSegment::new(disk, 0, Written::default());
     second.promise(progress(0, false));
     Ok((log, vec![first, second]))
 }
@@ -201,90 +201,95 @@ fn progress(transactions: u32, closed: bool) -> u32 {
 }
 
 /// Runs a step, and returns the log to continue with, in another run segment after a crash.
-fn take(world: World<'_>, log: Log, leg: &mut Leg<Written>, step: Step) -> Result<(Log, Option<Leg<Written>>), String> {
+fn take(
+    view: DiskView<'_>,
+    log: Log,
+    part: &mut RunSegment<Written>,
+    step: Step,
+) -> Result<(Log, Option<RunSegment<Written>>), String> {
     let said = |error: Error| error.to_string();
     match step.kind {
         kind if kind < APPENDS.len() => {
             let lens = &APPENDS[kind];
-            let number = leg.truth.transactions.len() as u64;
+            let number = part.truth.transactions.len() as u64;
             let new = records(number ^ (step.salt << 8), lens);
             log.append(&new, 1).map_err(said)?;
-            leg.truth.transactions.push(new);
+            part.truth.transactions.push(new);
             // Some wait for their sync, as a caller would.
             if step.salt % 8 == 1 {
                 log.sync_to(log.end()).map_err(said)?;
-                leg.promise(progress(leg.truth.transactions.len() as u32, false));
+                part.promise(progress(part.truth.transactions.len() as u32, false));
             }
             Ok((log, None))
         }
         5 | 6 => {
             if step.kind == 5 { log.sync_to(log.end()) } else { log.seal() }.map_err(said)?;
-            leg.promise(progress(leg.truth.transactions.len() as u32, false));
+            part.promise(progress(part.truth.transactions.len() as u32, false));
             Ok((log, None))
         }
         7 | REOPEN | CREATION => {
             if step.kind == 7 {
                 log.close().map_err(said)?;
-                leg.promise(progress(leg.truth.transactions.len() as u32, true));
+                part.promise(progress(part.truth.transactions.len() as u32, true));
             }
             drop(log);
-            let (log, report, found) = reopened(world, &leg.disk, &leg.truth)?;
+            let (log, report, found) = reopened(view, &part.disk, &part.truth)?;
             // Transactions that opening showed are durable.
-            leg.promise(progress(found, report.closed));
+            part.promise(progress(found, report.closed));
             Ok((log, None))
         }
         HAND_OVER => {
             drop(log);
-            let log = hand_over(world, leg, step)?;
+            let log = hand_over(view, part, step)?;
             Ok((log, None))
         }
         11 => {
             // A short append writes in its first call and syncs in its second; a long one also prepares a segment.
             let lens = APPENDS[if step.salt % 2 == 1 { 0 } else { 3 }];
-            leg.disk.fail_at(leg.disk.calls() + step.salt / 2 % 24, Failure::Io, false);
+            part.disk.fail_at(part.disk.calls() + step.salt / 2 % 24, Failure::Io, false);
             for _ in 0..2 {
                 let new = records(step.salt, lens);
                 // The failed transaction may be there or not: the next run segment begins with what it finds.
-                leg.truth.transactions.push(Arc::clone(&new));
+                part.truth.transactions.push(Arc::clone(&new));
                 if log.append(&new, 1).and_then(|appended| log.sync_to(appended.end)).is_err() {
                     break;
                 }
-                leg.promise(progress(leg.truth.transactions.len() as u32, false));
+                part.promise(progress(part.truth.transactions.len() as u32, false));
             }
             drop(log);
-            leg.disk.heal();
+            part.disk.heal();
             // The same disk, which may still show bytes that it lost.
-            let disk = leg.disk.replay().last().ok_or("there is an end")?;
-            next_leg(world, leg, disk)
+            let disk = part.disk.replay().last().ok_or("there is an end")?;
+            next_part(view, part, disk)
         }
         kind => {
             drop(log);
             let how = if kind == 9 { Crash::Seeded(step.salt) } else { Crash::Lose };
-            let disk = leg.disk.crash(how);
-            next_leg(world, leg, disk)
+            let disk = part.disk.crash(how);
+            next_part(view, part, disk)
         }
     }
 }
 
 /// Another handle has the turn for a transaction that it does not sync; then the first one takes over and syncs.
-fn hand_over(world: World<'_>, leg: &mut Leg<Written>, step: Step) -> Result<Log, String> {
+fn hand_over(view: DiskView<'_>, part: &mut RunSegment<Written>, step: Step) -> Result<Log, String> {
     let said = |error: Error| error.to_string();
     let failed = |opening| match opening {
         Opening::Failed(why) => why,
         Opening::NoLog => "there is no log".to_owned(),
     };
     let options = OpenOptions { limits: limits(), shared: true, ..OpenOptions::default() };
-    let (log, ..) = opened_with(world, &leg.disk, &leg.truth, &options).map_err(failed)?;
+    let (log, ..) = opened_with(view, &part.disk, &part.truth, &options).map_err(failed)?;
     // LOCK tells a handle what is durable; without that it renews a log in which nothing proves it.
     let options = OpenOptions { durable_hint: Some(log.durable()), ..options };
-    let (other, report, found) = opened_with(world, &leg.disk, &leg.truth, &options).map_err(failed)?;
-    leg.promise(progress(found, report.closed));
+    let (other, report, found) = opened_with(view, &part.disk, &part.truth, &options).map_err(failed)?;
+    part.promise(progress(found, report.closed));
     let new = records(u64::from(found) ^ (step.salt << 8), APPENDS[step.salt as usize % APPENDS.len()]);
     other.append(&new, 1).map_err(said)?;
     other.flush().map_err(said)?;
     let durable = other.durable();
     drop(other);
-    leg.truth.transactions.push(Arc::clone(&new));
+    part.truth.transactions.push(Arc::clone(&new));
     let mut taken = Vec::new();
     let mut take = |transaction: Transaction| -> Result<(), Error> {
         taken.extend(transaction.records.into_iter().map(|record| (record.kind, record.payload)));
@@ -295,17 +300,21 @@ fn hand_over(world: World<'_>, leg: &mut Leg<Written>, step: Step) -> Result<Log
         return Err("what was taken over is not what the other handle appended".to_owned());
     }
     log.sync_to(log.end()).map_err(said)?;
-    leg.promise(progress(leg.truth.transactions.len() as u32, false));
+    part.promise(progress(part.truth.transactions.len() as u32, false));
     Ok(log)
 }
 
 /// Opens the disk of a run segment after a crash, and continues on it.
-fn next_leg(world: World<'_>, leg: &Leg<Written>, disk: SimVfs) -> Result<(Log, Option<Leg<Written>>), String> {
-    let (log, report, found) = reopened(world, &disk, &leg.truth)?;
-    let truth = Written { transactions: leg.truth.transactions[..found as usize].to_vec() };
+fn next_part(
+    view: DiskView<'_>,
+    part: &RunSegment<Written>,
+    disk: SimVfs,
+) -> Result<(Log, Option<RunSegment<Written>>), String> {
+    let (log, report, found) = reopened(view, &disk, &part.truth)?;
+    let truth = Written { transactions: part.truth.transactions[..found as usize].to_vec() };
     // Until opening returned, only earlier promises hold.
-    let promised = leg.promises.last().map_or(0, |(_, promised)| *promised);
-    let mut next = Leg::new(disk, promised, truth);
+    let promised = part.promises.last().map_or(0, |(_, promised)| *promised);
+    let mut next = RunSegment::new(disk, promised, truth);
     next.promise(progress(found, report.closed));
     Ok((log, Some(next)))
 }
@@ -315,28 +324,28 @@ enum Opening {
     Failed(String),
 }
 
-fn reopened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, RecoveryReport, u32), String> {
-    opened(world, disk, truth).map_err(|opening| match opening {
+fn reopened(view: DiskView<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, RecoveryReport, u32), String> {
+    opened(view, disk, truth).map_err(|opening| match opening {
         Opening::NoLog => "there is no log".to_owned(),
         Opening::Failed(why) => why,
     })
 }
 
 /// Opens the log, compares each transaction with what was written, and counts them.
-fn opened(world: World<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, RecoveryReport, u32), Opening> {
-    opened_with(world, disk, truth, &OpenOptions { limits: limits(), ..OpenOptions::default() })
+fn opened(view: DiskView<'_>, disk: &SimVfs, truth: &Written) -> Result<(Log, RecoveryReport, u32), Opening> {
+    opened_with(view, disk, truth, &OpenOptions { limits: limits(), ..OpenOptions::default() })
 }
 
 /// The same with these options.
 fn opened_with(
-    world: World<'_>,
+    view: DiskView<'_>,
     disk: &SimVfs,
     truth: &Written,
     options: &OpenOptions,
 ) -> Result<(Log, RecoveryReport, u32), Opening> {
     let mut found = 0_u32;
     let mut altered = None;
-    let opened = Log::open(world(disk), Path::new(DIR), None, options, &mut |transaction| {
+    let opened = Log::open(view(disk), Path::new(DIR), None, options, &mut |transaction| {
         let written = truth.transactions.get(found as usize);
         let same = written.is_some_and(|written| {
             transaction.records.len() == written.len()

@@ -27,8 +27,8 @@
 pub mod catalog;
 pub mod engine;
 pub mod log;
+pub mod protocol_mutants;
 pub mod rules;
-pub mod sabotage;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use holotype_storage::vfs::{Crash, SimVfs, Vfs};
 
 /// A subject's view of a simulated disk: the disk itself, or a layer that breaks the protocol.
-pub type World<'w> = &'w (dyn Fn(&SimVfs) -> Arc<dyn Vfs> + Sync);
+pub type DiskView<'w> = &'w (dyn Fn(&SimVfs) -> Arc<dyn Vfs> + Sync);
 
 /// The view that is the disk itself.
 pub fn plain(sim: &SimVfs) -> Arc<dyn Vfs> {
@@ -57,7 +57,7 @@ pub struct Step {
 
 /// The part of a run on one disk, between crashes.
 #[derive(Debug)]
-pub struct Leg<T> {
+pub struct RunSegment<T> {
     /// The disk, with its history.
     pub disk: SimVfs,
     /// Pairs of a length of the history and the progress acknowledged at that point, ascending.
@@ -68,7 +68,7 @@ pub struct Leg<T> {
     pub truth: T,
 }
 
-impl<T> Leg<T> {
+impl<T> RunSegment<T> {
     /// A run segment on a disk on which this progress is durable.
     pub fn new(disk: SimVfs, durable: u32, truth: T) -> Self {
         Self { disk, promises: vec![(0, durable)], last_step: 0, truth }
@@ -115,7 +115,7 @@ pub trait Subject: Sync {
     ///
     /// # Errors
     /// A description of a failure, which is always a defect.
-    fn run(&self, world: World<'_>, steps: &[Step]) -> Result<Vec<Leg<Self::Truth>>, String>;
+    fn run(&self, view: DiskView<'_>, steps: &[Step]) -> Result<Vec<RunSegment<Self::Truth>>, String>;
 
     /// Inspects a crashed disk, on which this progress was acknowledged, without opening it.
     ///
@@ -129,13 +129,13 @@ pub trait Subject: Sync {
     ///
     /// # Errors
     /// A description of the difference, or the reason why it cannot be opened.
-    fn open(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<Option<Found>, String>;
+    fn open(&self, view: DiskView<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<Option<Found>, String>;
 
     /// Verifies, writes something, crashes the disk and expects it there.
     ///
     /// # Errors
     /// A description of the failure.
-    fn go_on(&self, world: World<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<(), String>;
+    fn go_on(&self, view: DiskView<'_>, disk: &SimVfs, truth: &Self::Truth) -> Result<(), String>;
 
     /// Removes from a copy of a recovered disk what may differ for equal subjects: quarantine files, clocks.
     fn without_remains(&self, _disk: &SimVfs) {}
@@ -270,7 +270,7 @@ impl Random {
 /// The first broken promise, with its place.
 pub fn explore<S: Subject>(
     subject: &S,
-    world: World<'_>,
+    view: DiskView<'_>,
     steps: &[Step],
     limits: &Limits,
     disks: &Disks,
@@ -280,9 +280,9 @@ pub fn explore<S: Subject>(
         format!("{}: {}", subject.name(), names.collect::<Vec<_>>().join(", "))
     };
     let explored = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        let legs = subject.run(world, steps).map_err(|why| format!("running: {why}"))?;
+        let parts = subject.run(view, steps).map_err(|why| format!("running: {why}"))?;
         let edit = Edit { order: &|_| None, objections: Mutex::default() };
-        explore_legs(subject, world, &legs, limits, &edit, disks)
+        explore_parts(subject, view, &parts, limits, &edit, disks)
     }));
     match explored {
         Ok(explored) => explored.map_err(|why: String| format!("{}: {why}", told())),
@@ -317,20 +317,20 @@ impl Edit<'_> {
 }
 
 /// Explores the segments of a run.
-pub(crate) fn explore_legs<S: Subject>(
+pub(crate) fn explore_parts<S: Subject>(
     subject: &S,
-    world: World<'_>,
-    legs: &[Leg<S::Truth>],
+    view: DiskView<'_>,
+    parts: &[RunSegment<S::Truth>],
     limits: &Limits,
     edit: &Edit<'_>,
     disks: &Disks,
 ) -> Result<Counts, String> {
     let mut counts = Counts { units: 1, ..Counts::default() };
-    let last = legs.len().saturating_sub(1);
-    for (number, leg) in legs.iter().enumerate() {
+    let last = parts.len().saturating_sub(1);
+    for (number, part) in parts.iter().enumerate() {
         if number == last || !limits.only_last_step {
-            let mut exploring = Exploring::new(subject, world, leg, limits, edit, disks);
-            exploring.all_points().map_err(|why| format!("leg {number}, {why}"))?;
+            let mut exploring = Exploring::new(subject, view, part, limits, edit, disks);
+            exploring.all_points().map_err(|why| format!("part {number}, {why}"))?;
             counts.add(&exploring.counts);
         }
     }
@@ -339,7 +339,7 @@ pub(crate) fn explore_legs<S: Subject>(
 
 struct Exploring<'e, S: Subject> {
     subject: &'e S,
-    world: World<'e>,
+    view: DiskView<'e>,
     truth: &'e S::Truth,
     limits: &'e Limits,
     edit: &'e Edit<'e>,
@@ -358,20 +358,20 @@ struct Exploring<'e, S: Subject> {
 impl<'e, S: Subject> Exploring<'e, S> {
     fn new(
         subject: &'e S,
-        world: World<'e>,
-        leg: &'e Leg<S::Truth>,
+        view: DiskView<'e>,
+        part: &'e RunSegment<S::Truth>,
         limits: &'e Limits,
         edit: &'e Edit<'e>,
         disks: &'e Disks,
     ) -> Self {
-        let (disk, order) = edit.apply(&leg.disk);
+        let (disk, order) = edit.apply(&part.disk);
         // A promise now follows those of its former predecessors that are left.
         let moved = |len: usize| order.as_ref().map_or(len, |order| order.iter().filter(|&&at| at < len).count());
-        let promises = leg.promises.iter().map(|&(len, promised)| (moved(len), promised)).collect();
-        let last_step = moved(leg.last_step);
+        let promises = part.promises.iter().map(|&(len, promised)| (moved(len), promised)).collect();
+        let last_step = moved(part.last_step);
         let (seen, outcomes, counts) = (HashMap::new(), HashMap::new(), Counts::default());
-        let truth = &leg.truth;
-        Self { subject, world, truth, limits, edit, disks, disk, promises, last_step, seen, outcomes, counts }
+        let truth = &part.truth;
+        Self { subject, view, truth, limits, edit, disks, disk, promises, last_step, seen, outcomes, counts }
     }
 
     fn promised_at(&self, history_len: usize) -> u32 {
@@ -425,7 +425,7 @@ impl<'e, S: Subject> Exploring<'e, S> {
         self.counts.states += 1;
         self.counts.different += u64::from(self.disks.is_new(print));
         self.subject.look(state, self.truth, promised)?;
-        let found = self.subject.open(self.world, state, self.truth)?;
+        let found = self.subject.open(self.view, state, self.truth)?;
         let progress = found.map_or(0, |found| found.progress);
         self.seen.insert(print, progress);
         enough(progress, promised)?;
@@ -445,12 +445,12 @@ impl<'e, S: Subject> Exploring<'e, S> {
             None => {
                 self.counts.outcomes += 1;
                 let again =
-                    self.subject.open(self.world, &left, self.truth).map_err(|why| format!("opened again: {why}"))?;
+                    self.subject.open(self.view, &left, self.truth).map_err(|why| format!("opened again: {why}"))?;
                 if let Some(again) = again {
                     if again.cut {
                         return Err(format!("opened again, it removes another tail: {again:?}"));
                     }
-                    self.subject.go_on(self.world, &left, self.truth).map_err(|why| format!("continued: {why}"))?;
+                    self.subject.go_on(self.view, &left, self.truth).map_err(|why| format!("continued: {why}"))?;
                 }
                 let known = again.map(|again| again.progress);
                 self.outcomes.insert(print, known);

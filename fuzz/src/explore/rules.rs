@@ -64,16 +64,16 @@ impl Rule {
     /// # Errors
     /// The promise that was broken.
     pub fn tell(self, is_broken: bool) -> Result<(), String> {
-        let world = |disk: &SimVfs| World { disk: disk.clone(), rule: is_broken.then_some(self), frozen: None };
+        let view = |disk: &SimVfs| DiskView { disk: disk.clone(), rule: is_broken.then_some(self), frozen: None };
         let told = catch_unwind(AssertUnwindSafe(|| match self {
-            Rule::OneAtATime => two_transactions(world),
-            Rule::CatchUp => two_writers(world),
-            Rule::LockIsAHint => old_lock(world),
-            Rule::Witness => rolled_back(world),
-            Rule::DamageStopsWrites => damaged(world),
-            Rule::ForgettingEnds => forgotten(world),
-            Rule::NoSymlinks => linked(world),
-            Rule::NoStaleFiles => stale(world),
+            Rule::OneAtATime => two_transactions(view),
+            Rule::CatchUp => two_writers(view),
+            Rule::LockIsAHint => old_lock(view),
+            Rule::Witness => rolled_back(view),
+            Rule::DamageStopsWrites => damaged(view),
+            Rule::ForgettingEnds => forgotten(view),
+            Rule::NoSymlinks => linked(view),
+            Rule::NoStaleFiles => stale(view),
         }));
         told.unwrap_or_else(|panic| {
             Err(format!("a panic: {}", panic.downcast_ref::<String>().map_or("no words", String::as_str)))
@@ -94,8 +94,8 @@ fn in_turns() -> Options {
     Options { exclusive: false, write_timeout: Duration::ZERO, ..story::options() }
 }
 
-fn open(world: World, options: Options) -> holotype::Result<Holotype> {
-    Holotype::open_on(Arc::new(world), DATABASE, options)
+fn open(view: DiskView, options: Options) -> holotype::Result<Holotype> {
+    Holotype::open_on(Arc::new(view), DATABASE, options)
 }
 
 fn created(disk: &SimVfs, options: Options) -> Result<Holotype, String> {
@@ -120,10 +120,10 @@ fn expect_keys(disk: &SimVfs, keys: &[&str]) -> Told {
     if faults.is_empty() { Ok(()) } else { Err(format!("it does not verify: {faults:?}")) }
 }
 
-fn two_transactions(world: impl Fn(&SimVfs) -> World) -> Told {
+fn two_transactions(view: impl Fn(&SimVfs) -> DiskView) -> Told {
     let disk = SimVfs::new();
     let one = created(&disk, in_turns())?;
-    let other = open(world(&disk), in_turns()).map_err(said)?;
+    let other = open(view(&disk), in_turns()).map_err(said)?;
     let mut first = one.begin().map_err(said)?;
     first.record(NewTrace::turn("e", "first").key("first")).map_err(said)?;
     if other.begin().is_ok() {
@@ -135,12 +135,12 @@ fn two_transactions(world: impl Fn(&SimVfs) -> World) -> Told {
     expect_keys(&disk, &["first", "second"])
 }
 
-fn two_writers(world: impl Fn(&SimVfs) -> World) -> Told {
+fn two_writers(view: impl Fn(&SimVfs) -> DiskView) -> Told {
     let disk = SimVfs::new();
     let one = created(&disk, in_turns())?;
     write(&one, "first").map_err(said)?;
     let before = disk.crash(Crash::Keep);
-    let other = open(world(&disk).with_old_log(before), in_turns()).map_err(said)?;
+    let other = open(view(&disk).with_old_log(before), in_turns()).map_err(said)?;
     write(&one, "second").map_err(said)?;
     write(&other, "third").map_err(said)?;
     write(&one, "fourth").map_err(said)?;
@@ -148,7 +148,7 @@ fn two_writers(world: impl Fn(&SimVfs) -> World) -> Told {
     expect_keys(&disk, &["first", "second", "third", "fourth"])
 }
 
-fn old_lock(world: impl Fn(&SimVfs) -> World) -> Told {
+fn old_lock(view: impl Fn(&SimVfs) -> DiskView) -> Told {
     let disk = SimVfs::new();
     let database = created(&disk, story::options())?;
     write(&database, "first").map_err(said)?;
@@ -159,7 +159,7 @@ fn old_lock(world: impl Fn(&SimVfs) -> World) -> Told {
     after.replace(&lock, &before.bytes(&lock).map_err(|error| error.to_string())?);
     for read_only in [true, false] {
         let options = Options { read_only, ..story::options() };
-        let reader = open(world(&after).with_old_log(before.clone()), options).map_err(said)?;
+        let reader = open(view(&after).with_old_log(before.clone()), options).map_err(said)?;
         if reader.snapshot().get("second").map_err(said)?.is_none() && reader.report().recovery.is_empty() {
             return Err("an old LOCK hides a commit".to_owned());
         }
@@ -167,10 +167,10 @@ fn old_lock(world: impl Fn(&SimVfs) -> World) -> Told {
     Ok(())
 }
 
-fn rolled_back(world: impl Fn(&SimVfs) -> World) -> Told {
+fn rolled_back(view: impl Fn(&SimVfs) -> DiskView) -> Told {
     let disk = SimVfs::new();
     let options = || Options { witness: Some(PathBuf::from(WITNESS)), ..story::options() };
-    let database = Holotype::create_on(Arc::new(world(&disk)), DATABASE, options()).map_err(said)?;
+    let database = Holotype::create_on(Arc::new(view(&disk)), DATABASE, options()).map_err(said)?;
     write(&database, "first").map_err(said)?;
     let before = disk.crash(Crash::Keep);
     write(&database, "second").map_err(said)?;
@@ -183,14 +183,14 @@ fn rolled_back(world: impl Fn(&SimVfs) -> World) -> Told {
         after.replace(&path, &before.bytes(&path).map_err(|error| error.to_string())?);
     }
     drop(after.objections());
-    match open(world(&after), options()) {
+    match open(view(&after), options()) {
         Err(holotype::Error::RolledBack { .. }) => Ok(()),
         Err(error) => Err(format!("it is refused for another reason: {error}")),
         Ok(_) => Err("a rolled back directory opens".to_owned()),
     }
 }
 
-fn damaged(world: impl Fn(&SimVfs) -> World) -> Told {
+fn damaged(view: impl Fn(&SimVfs) -> DiskView) -> Told {
     let disk = SimVfs::new();
     let database = created(&disk, story::options())?;
     write(&database, "first").map_err(said)?;
@@ -201,7 +201,7 @@ fn damaged(world: impl Fn(&SimVfs) -> World) -> Told {
     let at = bytes.windows(5).position(|window| window == b"first").ok_or("the text stands in the log")?;
     let (noted, flipped) = (disk.crash(Crash::Keep), disk);
     flipped.flip(&log, at as u64, 1).map_err(|error| error.to_string())?;
-    let reader = open(world(&flipped), Options::read_only()).map_err(said)?;
+    let reader = open(view(&flipped), Options::read_only()).map_err(said)?;
     let report = reader.verify(&mut |_, _| {}).map_err(said)?;
     if report.is_clean() {
         return Err("the damage is not found".to_owned());
@@ -210,14 +210,14 @@ fn damaged(world: impl Fn(&SimVfs) -> World) -> Told {
     drop(reader);
     // The log reads well again, so that only the note tells of the damage.
     flipped.replace(&log, &noted.bytes(&log).map_err(|error| error.to_string())?);
-    match open(world(&flipped), story::options()) {
+    match open(view(&flipped), story::options()) {
         Err(holotype::Error::WritesRefused { .. }) => Ok(()),
         Err(error) => Err(format!("it is refused for another reason: {error}")),
         Ok(_) => Err("writes go on although damage is known".to_owned()),
     }
 }
 
-fn forgotten(world: impl Fn(&SimVfs) -> World) -> Told {
+fn forgotten(view: impl Fn(&SimVfs) -> DiskView) -> Told {
     let disk = SimVfs::new();
     let database = created(&disk, story::options())?;
     for key in ["first", "second", "third"] {
@@ -231,7 +231,7 @@ fn forgotten(world: impl Fn(&SimVfs) -> World) -> Told {
         database.forget(&all, &Forget::because("asked")).map(drop)
     };
     let whole = disk.crash(Crash::Keep);
-    let database = open(world(&whole), story::options()).map_err(said)?;
+    let database = open(view(&whole), story::options()).map_err(said)?;
     let before = whole.calls();
     forget(&database).map_err(said)?;
     let failing = whole.changing_calls().into_iter().filter_map(|call| call.checked_sub(before));
@@ -239,12 +239,12 @@ fn forgotten(world: impl Fn(&SimVfs) -> World) -> Told {
     drop(database);
     for call in failing {
         let disk = disk.crash(Crash::Keep);
-        let database = open(world(&disk), story::options()).map_err(said)?;
+        let database = open(view(&disk), story::options()).map_err(said)?;
         disk.fail_at(disk.calls() + call, Failure::Io, false);
         let failed = forget(&database);
         disk.heal();
         drop(database);
-        let database = open(world(&disk), story::options()).map_err(said)?;
+        let database = open(view(&disk), story::options()).map_err(said)?;
         drop(database.begin().map_err(said)?);
         let is_gone = database.snapshot().get("first").map_err(said)?.is_none_or(|item| item.attributes.redacted);
         drop(disk.objections());
@@ -259,7 +259,7 @@ fn forgotten(world: impl Fn(&SimVfs) -> World) -> Told {
     Ok(())
 }
 
-fn linked(world: impl Fn(&SimVfs) -> World) -> Told {
+fn linked(view: impl Fn(&SimVfs) -> DiskView) -> Told {
     for name in ["columns", "words", "log", "LOCK", "catalog.redb"] {
         let disk = SimVfs::new();
         let database = created(&disk, story::options())?;
@@ -268,7 +268,7 @@ fn linked(world: impl Fn(&SimVfs) -> World) -> Told {
         let disk = disk.crash(Crash::Keep);
         let link = Path::new(DATABASE).join(name);
         disk.make_symlink(&link);
-        if let Ok(database) = open(world(&disk), story::options()) {
+        if let Ok(database) = open(view(&disk), story::options()) {
             let _ = write(&database, "second");
             let _ = database.checkpoint();
             let _ = database.compact();
@@ -284,7 +284,7 @@ fn linked(world: impl Fn(&SimVfs) -> World) -> Told {
 
 /// Replaces each file by what it was at an earlier time. LOCK and the log, which only their own content and that of the
 /// others dates, must not lead to an answer that lacks a commit in silence.
-fn stale(world: impl Fn(&SimVfs) -> World) -> Told {
+fn stale(view: impl Fn(&SimVfs) -> DiskView) -> Told {
     let disk = SimVfs::new();
     let database = created(&disk, story::options())?;
     write(&database, "first").map_err(said)?;
@@ -299,7 +299,7 @@ fn stale(world: impl Fn(&SimVfs) -> World) -> Told {
         for read_only in [true, false] {
             let options = Options { read_only, ..story::options() };
             let disk = stale.crash(Crash::Keep);
-            let Ok(database) = open(world(&disk).with_old_log(before.clone()), options) else { continue };
+            let Ok(database) = open(view(&disk).with_old_log(before.clone()), options) else { continue };
             let report = database.report();
             let is_told = report.damage.is_some() || !report.recovery.is_empty() || report.rebuilt.is_some();
             let is_there = database.snapshot().get("second").map_err(said)?.is_some();
@@ -340,14 +340,14 @@ const TURN: Range<u64> = (1 << 61) + 3..(1 << 61) + 4;
 
 /// A disk, or a layer over it that breaks a rule.
 #[derive(Clone, Debug)]
-struct World {
+struct DiskView {
     disk: SimVfs,
     rule: Option<Rule>,
     /// Log files as they were earlier, for rules whose layer shows those.
     frozen: Option<SimVfs>,
 }
 
-impl World {
+impl DiskView {
     /// The same with the log files of this disk in the place of the newer ones, where the rule is broken.
     fn with_old_log(self, old: SimVfs) -> Self {
         let frozen = self.rule.map(|_| old);
@@ -367,7 +367,7 @@ impl World {
     }
 }
 
-impl Vfs for World {
+impl Vfs for DiskView {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
         if self.breaks(Rule::DamageStopsWrites) && mode == OpenMode::Read && path.ends_with("DAMAGE") {
             return Err(io::ErrorKind::NotFound.into());

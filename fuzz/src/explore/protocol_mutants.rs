@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holotype_storage::vfs::{Operation, SimVfs, Vfs};
 
-use super::{Disks, Edit, Leg, Limits, Step, Subject, explore_legs};
+use super::{Disks, Edit, Limits, RunSegment, Step, Subject, explore_parts};
 
 /// The number of functions in a site's name.
 const DEPTH: usize = 4;
@@ -262,7 +262,7 @@ thread_local! {
 impl Sites {
     /// A view of a disk that records the site and the thread of every change.
     #[must_use]
-    pub fn world(self: &Arc<Self>, sim: &SimVfs) -> Arc<dyn Vfs> {
+    pub fn view(self: &Arc<Self>, sim: &SimVfs) -> Arc<dyn Vfs> {
         let sites = Arc::clone(self);
         sim.tag_changes(Arc::new(move |operation| sites.tag(operation)));
         Arc::new(sim.clone())
@@ -344,7 +344,7 @@ pub struct Runs<'s, S: Subject> {
     subject: &'s S,
     limits: Limits,
     sites: Arc<Sites>,
-    runs: Vec<Vec<Leg<S::Truth>>>,
+    runs: Vec<Vec<RunSegment<S::Truth>>>,
     mutants: BTreeSet<Mutant>,
 }
 
@@ -360,13 +360,13 @@ impl<'s, S: Subject> Runs<'s, S> {
             );
         }
         let sites = Arc::new(Sites::default());
-        let world = |sim: &SimVfs| sites.world(sim);
+        let view = |sim: &SimVfs| sites.view(sim);
         let mut runs = Vec::new();
         let mut mutants = BTreeSet::new();
         for steps in units {
-            let legs = subject.run(&world, steps)?;
-            for leg in &legs {
-                mutants.extend(sites.mutants(&leg.disk));
+            let parts = subject.run(&view, steps)?;
+            for part in &parts {
+                mutants.extend(sites.mutants(&part.disk));
             }
             // Recoveries have their own syncs: they are recorded here, and mutated whenever the explorer opens a state.
             let met = Mutex::new(&mut mutants);
@@ -375,8 +375,8 @@ impl<'s, S: Subject> Runs<'s, S> {
                 None
             };
             let edit = Edit { order: &order, objections: Mutex::default() };
-            explore_legs(subject, &world, &legs, &limits, &edit, &Disks::new())?;
-            runs.push(legs);
+            explore_parts(subject, &view, &parts, &limits, &edit, &Disks::new())?;
+            runs.push(parts);
         }
         Ok(Self { subject, limits, sites, runs, mutants })
     }
@@ -427,7 +427,7 @@ fn try_mutant<S: Subject>(
     subject: &S,
     sites: &Arc<Sites>,
     mutant: &Mutant,
-    runs: &[Vec<Leg<S::Truth>>],
+    runs: &[Vec<RunSegment<S::Truth>>],
     limits: &Limits,
 ) -> Verdict {
     let verdict = try_within(subject, sites, mutant, runs, limits);
@@ -447,15 +447,15 @@ fn try_within<S: Subject>(
     subject: &S,
     sites: &Arc<Sites>,
     mutant: &Mutant,
-    runs: &[Vec<Leg<S::Truth>>],
+    runs: &[Vec<RunSegment<S::Truth>>],
     limits: &Limits,
 ) -> Verdict {
-    let world = |sim: &SimVfs| sites.world(sim);
+    let view = |sim: &SimVfs| sites.view(sim);
     let order = |disk: &SimVfs| Some(sites.order(mutant, &disk.changes()));
     let edit = Edit { order: &order, objections: Mutex::default() };
-    let crash = runs.iter().find_map(|legs| {
+    let crash = runs.iter().find_map(|parts| {
         let explored = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            explore_legs(subject, &world, legs, limits, &edit, &Disks::new())
+            explore_parts(subject, &view, parts, limits, &edit, &Disks::new())
         }));
         match explored {
             Ok(Ok(_)) => None,
@@ -518,7 +518,8 @@ fn has_line_tables() -> bool {
     let mut found = false;
     backtrace::trace(|frame| {
         backtrace::resolve_frame(frame, |symbol| {
-            found |= symbol.lineno().is_some() && symbol.filename().is_some_and(|file| file.ends_with("sabotage.rs"));
+            found |= symbol.lineno().is_some()
+                && symbol.filename().is_some_and(|file| file.ends_with("protocol_mutants.rs"));
         });
         !found
     });
