@@ -14,12 +14,12 @@ pub(crate) fn to_read(path: &Path) -> Result<Holotype, Failure> {
     open(path, Options { read_only: true, ..options() })
 }
 
-/// Opens a database to write to it, in turns with whoever else has it open.
+/// Opens a database to write to it, in turns with the other processes that have it open.
 pub(crate) fn to_write(path: &Path) -> Result<Holotype, Failure> {
     to_write_with(path, options())
 }
 
-/// Opens a database to write to it with these options, in turns with whoever else has it open.
+/// Opens a database to write to it with these options, in turns with the other processes that have it open.
 pub(crate) fn to_write_with(path: &Path, options: Options) -> Result<Holotype, Failure> {
     let shared = Options::shared();
     open(path, Options { exclusive: shared.exclusive, write_timeout: shared.write_timeout, ..options })

@@ -50,7 +50,7 @@ impl From<ErrorClass> for Status {
 pub(crate) enum Failure {
     /// Something went wrong.
     Problem(Box<Problem>),
-    /// Whoever read the output has read enough: no error.
+    /// The reader of the output closed it: no error.
     ClosedPipe,
     /// The user stopped it.
     Interrupted,

@@ -1,6 +1,6 @@
 //! Signing keys: where they are kept, and how they come to be.
 //!
-//! A key stands in a file of its own, outside the database, readable by its owner alone: whoever holds the database and
+//! A key stands in a file of its own, outside the database, readable by its owner alone: a person with the database and
 //! the key can sign any past. Unless another is named it is `DB.key` beside the database, and made when it is first
 //! needed.
 

@@ -1,4 +1,4 @@
-//! Requests of several threads: whoever gets the device answers those that wait for the same vectors with his own.
+//! Requests of several threads: the one that gets the device answers those that wait for the same vectors, too.
 //!
 //! A pass over a part costs about the same for one query as for eight, so threads that take turns on the device would
 //! each pay for a pass. A thread that finds the device busy leaves its request here and waits for its turn. The thread
@@ -55,7 +55,7 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Waiting {
-    /// Leaves a request for whoever has the device next.
+    /// Leaves a request for the thread that has the device next.
     pub(crate) fn join(&self, batch: &Batch<'_>) -> Turn<'_> {
         let request = Arc::new(Request::new(batch));
         lock(&self.requests).push(Arc::clone(&request));

@@ -343,7 +343,7 @@ fn close_shared(core: &Arc<Core>) -> Result<()> {
     core.log.sync_to(core.log.end())?;
     core.record_durable(writer.state.head);
     let has_all = writer.tail_records == 0 && !writer.checkpoint_running;
-    // Whoever opens the database from now on waits for the turn.
+    // A process that opens the database from now on waits for the turn.
     if !has_all || core.lock.has_other_writer()? {
         return Ok(());
     }

@@ -5,8 +5,8 @@
 //! database in its place, removes it, or puts the log and LOCK back as they were earlier. Then the database is opened
 //! for reading and for writing, and
 //!
-//! 1. opening says what is wrong, or the answers to a set of questions are the same as before the damage, or whoever
-//!    reads them is told: by the report of opening, by a note of the answer, or by an error in its place;
+//! 1. opening says what is wrong, or the answers to a set of questions are the same as before the damage, or the
+//!    reader is told: by the report of opening, by a note of the answer, or by an error in its place;
 //! 2. `verify` of the damaged database fails if any answer changed;
 //! 3. nothing panics.
 //!
@@ -65,7 +65,7 @@ pub struct Tally {
     pub told: u64,
     /// Opening refused.
     pub refused: u64,
-    /// An answer changed, and whoever asked was told.
+    /// An answer changed, and the caller was told.
     pub changed: u64,
 }
 

@@ -12,11 +12,11 @@
 //! | maintenance | the handle that may change derived files |
 //! | line, 8 bytes | handles that wait for the turn, in order of arrival |
 //!
-//! 1. **Nobody starves.** Whoever finds somebody in line takes the last place and moves up. It takes the next place
-//!    before it leaves its own, so nobody overtakes. Whoever gives the turn back may take it again past the line until
-//!    its share of time ends, which begins when it comes up in line; then it joins behind all who wait. Turns one after
-//!    another of one handle need no catching up, which costs more than a commit.
-//!    When more wait than there are places, entering the line is a race.
+//! 1. **No handle starves.** A handle that finds another in line takes the last place and moves up. It takes the next
+//!    place before it leaves its own, so none overtakes. The handle that gave the turn back may take it past the line
+//!    until its share of time ends, which begins when it comes up in line; then it joins behind all who wait. Turns one
+//!    after another of one handle need no catching up, which costs more than a commit. When more wait than there are
+//!    places, entering the line is a race.
 //! 2. **The turn comes before maintenance.** Who has the turn may wait for maintenance; who has maintenance never waits
 //!    for the turn.
 //! 3. **A holder that dies is noticed.** The status block says busy from before the first byte of a turn until after
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_dies_with_the_turn_leaves_busy() {
+    fn a_handle_that_dies_with_the_turn_leaves_busy() {
         let (sim, path) = (SimVfs::new(), Path::new("/LOCK"));
         let one = shared(&sim, path);
         one.set_durable(Lsn(30)).unwrap();

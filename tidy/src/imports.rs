@@ -67,7 +67,7 @@ fn uses_of(module: &Module, code: &str) -> Uses {
         for path in leaves(tree) {
             let Some(path) = absolute(&path, module, &children) else { continue };
             match path.last() {
-                // A re-export is no use of its own; whoever imports the name is led to its definition.
+                // A re-export is no use of its own; an import of the name leads to its definition.
                 Some(name) if is_public => drop(found.exports.insert(name.clone(), path)),
                 _ => found.paths.push(path),
             }

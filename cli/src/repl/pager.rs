@@ -31,7 +31,7 @@ fn paged(text: &[u8], pager: Option<String>) -> bool {
     command.env("LESS", std::env::var("LESS").unwrap_or_else(|_| "FRX".to_owned())).stdin(Stdio::piped());
     let Ok(mut child) = command.spawn() else { return false };
     if let Some(mut stdin) = child.stdin.take() {
-        // Whoever leaves the pager before the end has seen enough.
+        // The user may leave the pager before the end.
         let _ = stdin.write_all(text);
     }
     child.wait().is_ok()

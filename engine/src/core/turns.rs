@@ -6,7 +6,7 @@
 //! 1. The turn is entered before the writer's lock is taken, so nobody waits for another process with that lock.
 //! 2. After [`LONGEST`], while another process waits, nobody joins until the turn was given back. Steps within a larger
 //!    operation join in any case ([`Core::pin_turn`]), or they would wait for themselves.
-//! 3. Whoever takes the turn notes what is to be caught up with; the note stays until somebody has caught up.
+//! 3. The thread that takes the turn notes what is to be caught up with; the note stays until a thread has caught up.
 
 use crate::core::Core;
 use crate::{Error, Result};

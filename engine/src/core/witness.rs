@@ -1,8 +1,8 @@
 //! The witness: the newest durable head of the log, signed, in a file outside the database.
 //!
 //! The hash chain shows that a log was not edited, but not that it is the newest one: an older copy of the whole
-//! directory is as sound as the present one, and whoever can write the directory can compute all hashes again. Opening
-//! with a witness refuses both. The file is named by whoever opens the database and never by the database itself, which
+//! directory is as sound as the present one, and a process that can write the directory can compute all hashes. Opening
+//! with a witness refuses both. The file is named by the opening program and never by the database itself, which
 //! could be rolled back together with it. It is a signed note of four lines:
 //!
 //! ```text

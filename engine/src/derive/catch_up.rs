@@ -190,7 +190,7 @@ impl Core {
         self.throttle.signal_progress();
     }
 
-    /// Makes derived files without forgotten content, if whoever forgot it died or failed before.
+    /// Makes derived files without forgotten content, if the process that forgot it died or failed before.
     pub(crate) fn finish_forget(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
         if writer.state.meta.purged >= writer.state.meta.forgets {
             return Ok(());

@@ -345,7 +345,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whoever does what, all say the same, and it is what the log says.
+    /// After any operation of any handle all handles give the same answers, those of the log.
     #[test]
     fn three_handles_do_anything_in_turns(steps in steps()) {
         let sim = SimVfs::new();

@@ -4,7 +4,7 @@
 //!
 //! | rule | the layer | the promise |
 //! |---|---|---|
-//! | one at a time | gives the turn to whoever asks | no transaction begins while another handle has one |
+//! | one at a time | gives the turn to every handle that asks | no transaction begins while another handle has one |
 //! | catch-up | shows a handle the log as it was when it opened | nothing that another handle committed is lost |
 //! | LOCK as a hint | shows no more of the log than an old LOCK states | an old LOCK hides no commit |
 //! | witness | keeps the witness in the database directory | a rolled back directory is refused |
@@ -30,7 +30,7 @@ use crate::story::{self, DATABASE, files};
 pub enum Rule {
     /// One handle at a time has the turn.
     OneAtATime,
-    /// Whoever takes the turn reads what others appended.
+    /// The handle that takes the turn reads what others appended.
     CatchUp,
     /// LOCK never hides what the log has.
     LockIsAHint,

@@ -58,7 +58,7 @@ pub struct VerifierKey {
     key: VerifyingKey,
 }
 
-/// The private key. Keep it outside the database: whoever has both can rewrite history and sign it.
+/// The private key. Keep it outside the database: a person with both can rewrite history and sign it.
 #[derive(Clone)]
 pub struct SignerKey {
     verifier: VerifierKey,

@@ -130,7 +130,7 @@ fn a_file_that_may_only_be_read_beside_is_only_read() {
     let mut bytes = ColumnsWriter::new(0, 1).into_file(IDENTITY).into_bytes();
     let columns = |bytes: &[u8]| opened(bytes.to_vec()).unwrap();
     columns(&bytes).check_access(Access::Write).unwrap();
-    // Features that whoever writes beside the file must know.
+    // Features that a program must know to write beside the file.
     let features = 57;
     bytes[features] = 1;
     let crc = crc32fast::hash(&[&bytes[..60], &bytes[64..96]].concat());

@@ -1,4 +1,4 @@
-//! Whoever reads a record while it is overwritten, half old and half new, waits and finds it erased: never damage.
+//! A reader of a record that is being overwritten, half old and half new, waits and finds it erased: never damage.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};

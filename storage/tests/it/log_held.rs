@@ -33,7 +33,7 @@ fn short_transactions_share_the_write_of_the_sync_that_they_wait_for() {
 }
 
 #[test]
-fn whoever_reads_them_has_them_written() {
+fn a_read_writes_them_first() {
     type Finds = fn(&Log, &Appended) -> bool;
     let readers: [(&str, Finds); 8] = [
         ("read", |log, last| log.read(last.lsns[0]).is_ok()),

@@ -1,7 +1,7 @@
 //! A rollout as a database keeps it: its run, with the scores of its writes.
 //!
 //! Each step is one record: a JSON object with what belongs to the whole rollout too, so that a step that was forgotten
-//! takes nothing else along. Numbers are strings: whoever reads them gets the same bits.
+//! takes nothing else along. Numbers are strings, so that every reader gets the same bits.
 //!
 //! ```text
 //! {"group":"g1","rollout":"0","reward":"1.0","question":"…","outcome":"…","template":"himpo-1:…","item":"r1",

@@ -170,7 +170,7 @@ fn versions_and_features_of_derived_files_decide_who_may_open() {
         let why = Some("frame version 2, while 1 is the newest known; upgrade to open it, or rebuild it");
         check(&derived(8, 2), why, why);
         check(&derived(12, 200), Some("content version 200"), Some("content version 200"));
-        // Derived files can be made anew from the log by whoever knows the log.
+        // A version that reads the log can rebuild derived files from it.
         let disk = derived(58, 8);
         let anew = Holotype::rebuild_on(Arc::new(disk.clone()), PATH, Options::default()).unwrap();
         assert_eq!(says(&anew), FORMATS[0].says);
