@@ -19,7 +19,6 @@ use crate::flat;
 use crate::hit::{Hit, TopHits};
 use crate::quantize::CodeBounds;
 use crate::rows::{EncodedRows, ExactQuery, RowsView};
-use crate::segment::VectorSegment;
 use crate::spec::VectorSpec;
 
 /// Scores batches of queries.
@@ -91,8 +90,17 @@ pub(crate) enum BatchBounds<'a> {
     /// The part has no codes.
     None,
     Known(Box<CodeBounds<'a>>),
-    /// Those of a segment, computed by who needs them: a device does not.
-    Of(&'a VectorSegment),
+    /// Those of a part, computed by the scorer that needs them: a device does not.
+    Of(&'a dyn CodedPart),
+}
+
+/// A part whose vectors may have codes.
+pub(crate) trait CodedPart: std::fmt::Debug + Sync {
+    /// The bounds that its codes prove for a query; `None` without codes.
+    ///
+    /// # Errors
+    /// A storage error when its file is damaged.
+    fn bounds(&self, query: &ExactQuery) -> Result<Option<CodeBounds<'_>>>;
 }
 
 impl<'a> BatchQuery<'a> {
@@ -100,7 +108,7 @@ impl<'a> BatchQuery<'a> {
         match &self.bounds {
             BatchBounds::None => Ok(None),
             BatchBounds::Known(bounds) => Ok(Some(bounds.as_ref().clone())),
-            BatchBounds::Of(segment) => segment.bounds(self.exact),
+            BatchBounds::Of(part) => part.bounds(self.exact),
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::hnsw::search_limit::SearchLimit;
 use crate::hnsw::strategy::{EXACT_SCAN_COUNT, FilterPlan, MATCHING_WALK_EF_FACTOR, MIN_FILTERED_CANDIDATES};
 use crate::quantize::LikelyScore;
 use crate::rows::{ExactQuery, RowsView};
+use crate::scorer::CodedPart;
 use crate::segment::id_set::IdSet;
 use crate::segment::{SegmentGraph, TailView, VectorSegment};
 use crate::spec::VectorSpec;

@@ -22,7 +22,7 @@ use crate::hnsw::params::Params;
 use crate::hnsw::visited::Pool;
 use crate::quantize::{CodeBounds, CodeErrors, Codes, LikelyScore, Quantizer};
 use crate::rows::{ExactQuery, RowsView, VectorsView};
-use crate::scorer::PartId;
+use crate::scorer::{CodedPart, PartId};
 use crate::segment::id_set::{IdSet, IdSetBits};
 use crate::spec::{Encoding, Metric, VectorSpec};
 
@@ -296,20 +296,6 @@ impl VectorSegment {
         Ok(Some((Extended { base, quantizer, codes, errors, calibration, longest }, params)))
     }
 
-    /// Proven bounds of similarities to `query`, if there are scan codes.
-    ///
-    /// # Errors
-    /// A storage error when the file is damaged.
-    pub(crate) fn bounds(&self, query: &ExactQuery) -> Result<Option<CodeBounds<'_>>> {
-        let (Some(head), Some(quantizer)) = (self.head.codes, &self.quantizer) else {
-            return Ok(None);
-        };
-        let (spec, [_, codes, _, _, guard, _]) = (self.head.spec, self.checked()?);
-        let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).checked(codes);
-        let errors = CodeErrors { largest: head.error, parts: self.large(layout::CODE_ERRORS, "CERR")?, guard };
-        Ok(Some(CodeBounds::new(quantizer, codes, errors, self.head.longest, &quantizer.query_code(query.vector()))))
-    }
-
     /// The ids that are unreachable from the entry point: none in an intact segment, and none without a graph.
     ///
     /// # Errors
@@ -482,6 +468,18 @@ impl VectorSegment {
     /// A section that is verified as it is read, as an array of numbers.
     fn large<T: bytemuck::Pod>(&self, tag: [u8; 4], name: &'static str) -> Result<&[T]> {
         numbers(self.file.unchecked_section(tag)?, name)
+    }
+}
+
+impl CodedPart for VectorSegment {
+    fn bounds(&self, query: &ExactQuery) -> Result<Option<CodeBounds<'_>>> {
+        let (Some(head), Some(quantizer)) = (self.head.codes, &self.quantizer) else {
+            return Ok(None);
+        };
+        let (spec, [_, codes, _, _, guard, _]) = (self.head.spec, self.checked()?);
+        let codes = Codes::new(spec.dim, spec.metric, self.large(layout::CODES, "CODE")?).checked(codes);
+        let errors = CodeErrors { largest: head.error, parts: self.large(layout::CODE_ERRORS, "CERR")?, guard };
+        Ok(Some(CodeBounds::new(quantizer, codes, errors, self.head.longest, &quantizer.query_code(query.vector()))))
     }
 }
 
