@@ -51,7 +51,7 @@ fn a_crash_leaves_the_old_or_the_new() {
     let done = disk.history_len();
     let (mut old, mut new) = (0, 0);
     // The last operations, after which the new log is found, are few.
-    let is_chosen = |at: usize| at % every() == 0 || at + 8 > done;
+    let is_chosen = |at: usize| at.is_multiple_of(every()) || at + 8 > done;
     for (history_len, point) in disk.replay().enumerate().skip(begins).filter(|(at, _)| is_chosen(*at)) {
         for (number, crashed) in point.crashes(3, history_len as u64).into_iter().enumerate() {
             let context = format!("operation {history_len} of {begins} to {done}, state {number}");
