@@ -100,6 +100,10 @@ const EQUIVALENT: &[(&[&str], &str)] = &[
         "a failed preparation leaves a file that no code uses",
     ),
     (
+        &["prepare::discard"],
+        "a prepared segment that is there again after closing holds nothing, and the next opening uses or removes it",
+    ),
+    (
         &["sync .log in mod::renew", "in mod::spares"],
         "the bytes of the segment in use and the names of later segments are independent",
     ),
