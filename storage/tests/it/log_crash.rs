@@ -228,50 +228,50 @@ fn what_a_torn_write_left_behind_a_close_record_is_found() {
     assert!(log.verify(&mut |_, _| {}).unwrap().is_clean());
 }
 
-/// Recovery gave two prepared segments their names again, to make those durable. A crash that kept only that the first
-/// lost its name left a gap in the numbers, and a log that said a segment was missing.
-#[test]
-fn prepared_segments_never_leave_a_gap() {
-    let sim = SimVfs::new();
-    let log = Log::create(disk(&sim), dir(), &small_options()).unwrap();
+/// A log with one durable transaction and two prepared segments: the disk has no room for the rest of the next one.
+fn with_two_prepared_segments(sim: &SimVfs) -> Log {
+    let log = Log::create(disk(sim), dir(), &small_options()).unwrap();
     let first = log.append(&records(1, &[100]), 1).unwrap();
     log.sync_to(first.end).unwrap();
     sim.set_quota(Some(sim.used_bytes() + small_options().limits.max_segment_len * 2 + 100));
     assert!(matches!(log.append(&records(2, &[3900; 12]), 1), Err(Error::NoRoom { .. })));
-    drop(log);
-    let crashed = sim.crash(Crash::Keep);
-    assert!(crashed.bytes(&segment_path(3)).is_ok(), "two segments are prepared");
-    drop(try_open(&crashed, None, &writable()).0.unwrap());
-    for (change, point) in crashed.replay().enumerate() {
-        for state in point.crashes(100, 1) {
-            let (opened, found) = try_open(&state, None, &writable());
-            opened.unwrap_or_else(|error| panic!("after change {change} of recovery: {error}"));
-            assert_eq!(found.len(), 1);
-        }
-    }
+    assert!(sim.bytes(&segment_path(3)).is_ok(), "two segments are prepared");
+    log
 }
 
-/// Closing removes prepared segments, the last one first.
-#[test]
-fn closing_leaves_no_gap_among_prepared_segments() {
-    let sim = SimVfs::new();
-    let log = Log::create(disk(&sim), dir(), &small_options()).unwrap();
-    let first = log.append(&records(1, &[100]), 1).unwrap();
-    log.sync_to(first.end).unwrap();
-    sim.set_quota(Some(sim.used_bytes() + small_options().limits.max_segment_len * 2 + 100));
-    assert!(matches!(log.append(&records(2, &[3900; 12]), 1), Err(Error::NoRoom { .. })));
-    let before = sim.replay().count();
-    assert!(sim.bytes(&segment_path(3)).is_ok(), "two segments are prepared");
-    log.close().unwrap();
-    drop(log);
-    assert!(sim.bytes(&segment_path(2)).is_err() && sim.bytes(&segment_path(3)).is_err());
-    for (change, point) in sim.replay().enumerate().skip(before) {
+/// Opens what a crash after each change from number `from` on leaves, which has the one transaction.
+fn opens_after_any_crash(sim: &SimVfs, from: usize) {
+    for (change, point) in sim.replay().enumerate().skip(from) {
         for state in point.crashes(100, 1) {
             let (opened, found) = try_open(&state, None, &writable());
             opened.unwrap_or_else(|error| panic!("after change {change}: {error}"));
             assert_eq!(found.len(), 1);
         }
     }
+}
+
+/// Recovery gave two prepared segments their names again, to make those durable. A crash that kept only that the first
+/// lost its name left a gap in the numbers, and a log that said a segment was missing.
+#[test]
+fn prepared_segments_never_leave_a_gap() {
+    let sim = SimVfs::new();
+    drop(with_two_prepared_segments(&sim));
+    let crashed = sim.crash(Crash::Keep);
+    assert!(crashed.bytes(&segment_path(3)).is_ok(), "two segments are prepared");
+    drop(try_open(&crashed, None, &writable()).0.unwrap());
+    opens_after_any_crash(&crashed, 0);
+}
+
+/// Closing removes prepared segments, the last one first.
+#[test]
+fn closing_leaves_no_gap_among_prepared_segments() {
+    let sim = SimVfs::new();
+    let log = with_two_prepared_segments(&sim);
+    let before = sim.replay().count();
+    log.close().unwrap();
+    drop(log);
+    assert!(sim.bytes(&segment_path(2)).is_err() && sim.bytes(&segment_path(3)).is_err());
+    opens_after_any_crash(&sim, before);
 }
 
 /// Creating a log ends in a sync of its directory. Where that failed, and removing what was made failed too, the log
