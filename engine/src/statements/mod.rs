@@ -37,6 +37,7 @@ use crate::read::cell::Cell;
 use crate::read::limits::{Limits, refill_memory};
 use crate::read::snapshot::Snapshot;
 use crate::recall::batch::{TOGETHER, run_together};
+use crate::recall::{RecallBuilder, Roles};
 use crate::state::settings;
 use crate::statements::prepared::Prepared;
 use crate::statements::rows::Items;
@@ -191,13 +192,48 @@ impl Holotype {
         outputs
     }
 
-    /// Logs a read of every answer if the setting `audit` asks for it, in a separate transaction without waiting for
-    /// the sync.
+    /// Logs a read of every answer if the setting `audit` asks for it.
     fn audit(&self, snapshot: &Snapshot, outputs: &[Output]) -> Result<()> {
-        let mut answers = answers(outputs).peekable();
-        if answers.peek().is_none() || settings::value(&snapshot.state, "audit")? != "reads" {
+        let answers: Vec<&Answer> = answers(outputs).collect();
+        if answers.is_empty() || settings::value(&snapshot.state, "audit")? != "reads" {
             return Ok(());
         }
+        self.log_reads(&answers)
+    }
+
+    /// Answers a recall of one of this database's snapshots and, with the setting `audit = reads`, logs the read and
+    /// how it was routed (TierMem B.8), as a statement does. [`RecallBuilder::run`] alone writes nothing.
+    ///
+    /// ```
+    /// use holotype::query::{EscalateMode, Params};
+    /// use holotype::{Holotype, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let database = Holotype::create(dir.path().join("memory.holo"), Options::default())?;
+    /// database.query("set audit = reads; record turn 'The ferry leaves at nine.' in episode 'e'", &Params::new())?;
+    /// let snapshot = database.snapshot();
+    /// database.ask(snapshot.recall("When does the ferry leave?").escalate(EscalateMode::Auto), None)?;
+    /// assert_eq!(database.snapshot().routes()?.len(), 1);
+    /// # Ok::<(), holotype::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`RecallBuilder::run`], or [`RecallBuilder::run_with`] with roles; [`Error::Unaudited`] if the read cannot be
+    /// logged because the database is open read-only.
+    pub fn ask(&self, recall: RecallBuilder<'_>, roles: Option<Roles<'_>>) -> Result<Answer> {
+        let is_audited = self.audits_reads()?;
+        let answer = match roles {
+            Some(roles) => recall.run_with(roles)?,
+            None => recall.run()?,
+        };
+        if is_audited {
+            self.log_reads(&[&answer])?;
+        }
+        Ok(answer)
+    }
+
+    /// Logs reads in a transaction of their own, without waiting for the sync.
+    fn log_reads(&self, answers: &[&Answer]) -> Result<()> {
         if self.core.options.read_only {
             return Err(Error::Unaudited);
         }

@@ -211,10 +211,41 @@ fn a_crash_at_any_step_leaves_whole_steps() {
     let key = database.snapshot().pages_due().unwrap()[0].key.clone().unwrap();
     run(&database, &format!("remember summary 'About boats' from page '{key}'"));
     check("summary", &[(0, 0, 0, 0), (0, 0, 1, 0), (0, 1, 1, 1)]);
+    // A mark alone, both ways: the page is marked or not.
+    run(&database, &format!("mark page '{key}' unsummarised"));
+    check("unmark", &[(0, 0, 0, 0), (0, 0, 1, 0), (0, 1, 1, 1), (0, 1, 1, 0)]);
+    run(&database, &format!("mark page '{key}' summarised"));
+    check("mark", &[(0, 0, 0, 0), (0, 0, 1, 0), (0, 1, 1, 1), (0, 1, 1, 0)]);
     // An epoch: all findings or none.
     let epoch = Epoch::begin(&database);
     epoch.learn(Learn::new("The ferry leaves at nine.").from(Pointer::to_key("t1")));
     epoch.learn(Learn::new("Naxos has a port.").from(Pointer::to_key("t1")));
     epoch.end(None, Durability::Sync).unwrap();
-    check("epoch", &[(0, 0, 0, 0), (0, 0, 1, 0), (0, 1, 1, 1), (2, 1, 1, 1)]);
+    check("epoch", &[(0, 0, 0, 0), (0, 0, 1, 0), (0, 1, 1, 1), (0, 1, 1, 0), (2, 1, 1, 1)]);
+}
+
+/// A recall through the Rust builder is logged as the same statement is; on a snapshot alone it is not.
+#[test]
+fn a_recall_through_rust_is_logged_as_a_statement_is() {
+    let database = database_on(&SimVfs::new());
+    run(&database, "set audit = reads");
+    let question = "figs for breakfast";
+    answer(&database, &format!("recall '{question}' escalate always"));
+    let snapshot = database.snapshot();
+    let recall = || snapshot.recall(question).escalate(EscalateMode::Always);
+    recall().run().unwrap();
+    assert_eq!(database.snapshot().routes().unwrap().len(), 1, "a snapshot writes nothing");
+    let roles = holotype::Roles { router: &LinearRouter::default(), planner: &holotype::UncoveredWords };
+    database.ask(recall(), None).unwrap();
+    database.ask(recall(), Some(roles)).unwrap();
+    database.ask(snapshot.recall(question), None).unwrap();
+    let routes = database.snapshot().routes().unwrap();
+    assert_eq!(routes.len(), 3, "a recall without `escalate` has no route");
+    for route in &routes[1..] {
+        let same = |route: &RouteEvent| (route.action, route.signals, route.tokens, route.rounds, route.hits);
+        assert_eq!(same(route), same(&routes[0]));
+    }
+    run(&database, "set audit = none");
+    database.ask(recall(), None).unwrap();
+    assert_eq!(database.snapshot().routes().unwrap().len(), 3);
 }
