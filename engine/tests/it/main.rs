@@ -35,6 +35,7 @@ mod life;
 mod limits;
 mod lineage;
 mod linear;
+mod linking;
 mod memory_loop;
 mod merges;
 mod model;

@@ -7,6 +7,7 @@
 //! No model decides where a finding is linked ([`find_quote`]).
 
 mod quote;
+mod statement;
 
 pub use quote::{QuoteError, find_quote};
 

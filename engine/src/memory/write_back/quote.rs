@@ -1,10 +1,12 @@
-//! Finds a quote in a text without a model (TierMem B.5): as written, else without regard to case, white space and the
-//! forms of quotation marks and dashes.
+//! Finds a quote in a text without a model (TierMem B.5): as written, else without regard to case, white space, the
+//! forms of quotation marks and dashes, and forms that Unicode calls compatible (NFKD: a ligature is its letters, and a
+//! letter with its accent may be one character or two).
 //!
 //! A quote that occurs twice is ambiguous, one that does not occur is refused: a link that might be wrong is none.
 
 use std::fmt;
 use std::ops::Range;
+use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
 /// Why a quote has no place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +44,15 @@ pub fn find_quote(text: &str, quote: &str) -> Result<Range<usize>, QuoteError> {
             let (wanted, _) = fold(quote);
             let wanted = wanted.trim().trim_matches(['"', '\'', '.', ',', ';']);
             let at = only(&folded, wanted)?.ok_or(QuoteError::Absent)?;
-            let last = at + wanted.len() - 1;
-            Ok(origins[at].start..origins[last].end)
+            let end = at + wanted.len();
+            let (first, last) = (&origins[at], &origins[end - 1]);
+            // A part of a character, or a letter without its accent, is something else.
+            let starts_within = at > 0 && origins[at - 1] == *first;
+            let ends_within = origins.get(end) == Some(last);
+            if starts_within || ends_within || folded[end..].chars().next().is_some_and(is_combining_mark) {
+                return Err(QuoteError::Absent);
+            }
+            Ok(first.start..last.end)
         }
     }
 }
@@ -72,10 +81,12 @@ fn fold(text: &str) -> (String, Vec<Range<usize>>) {
         if plain == ' ' && folded.ends_with(' ') {
             continue;
         }
-        for lower in plain.to_lowercase() {
-            folded.push(lower);
-            origins.resize(folded.len(), origin.clone());
-        }
+        decompose_compatible(plain, |part| {
+            for lower in part.to_lowercase() {
+                folded.push(lower);
+                origins.resize(folded.len(), origin.clone());
+            }
+        });
     }
     (folded, origins)
 }
@@ -96,6 +107,13 @@ mod tests {
         assert_eq!(found("the bus leaves"), Err(QuoteError::Absent));
         assert_eq!(found(" ... "), Err(QuoteError::Empty));
         assert_eq!(find_quote("aaa", "aa"), Err(QuoteError::Ambiguous));
+        let accents = |quote: &str| find_quote("the of\u{fb01}ce of Ren\u{e9} and Zoe\u{301}", quote);
+        assert_eq!(accents("OFFICE OF RENE\u{301}"), Ok(4..20));
+        assert_eq!(accents("ofice of Rene\u{301}"), Err(QuoteError::Absent));
+        assert_eq!(accents("zo\u{e9}"), Ok(25..30));
+        for part in ["Rene", "Zoe", "THE OFF"] {
+            assert_eq!(accents(part), Err(QuoteError::Absent), "{part}");
+        }
     }
 
     proptest! {
