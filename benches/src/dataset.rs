@@ -4,8 +4,10 @@ use crate::Result;
 use holotype::embed::HashingEmbedder;
 use holotype::interchange::{ImportOptions, NpyReader, import};
 use holotype::query::{ParamValue, Params};
+use holotype::write_back::ByWords;
 use holotype::{Durability, Encoding, Holotype, Options, Space};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -69,6 +71,30 @@ impl Dataset {
 
     /// As [`Dataset::load`], of the lines that are wanted.
     pub(crate) fn load_lines(dir: &Path, wanted: &dyn Fn(&Value) -> bool) -> Result<Dataset> {
+        Dataset::load_changed(dir, &mut |line| wanted(&line).then_some(line))
+    }
+
+    /// As [`Dataset::load`], with each recall that cites a whole text pointing to the sentences of it that say the
+    /// recall, as the engine finds them without a model ([`ByWords::sentences_of`]).
+    pub(crate) fn load_linked(dir: &Path) -> Result<Dataset> {
+        let linker = ByWords::default();
+        let mut texts: HashMap<String, String> = HashMap::new();
+        Dataset::load_changed(dir, &mut |mut line| {
+            if let Some(key) = line.pointer("/trace/key").and_then(Value::as_str)
+                && let Some(text) = line.pointer("/trace/fields/text").and_then(Value::as_str)
+            {
+                texts.insert(key.to_owned(), text.to_owned());
+            }
+            let finding = line.pointer("/recall/text").and_then(Value::as_str).map(str::to_owned);
+            if let (Some(finding), Some(Value::Array(from))) = (finding, line.pointer_mut("/recall/from")) {
+                *from = from.iter().flat_map(|pointer| linked(&linker, &texts, &finding, pointer)).collect();
+            }
+            Some(line)
+        })
+    }
+
+    /// As [`Dataset::load`], with every line changed or left out.
+    fn load_changed(dir: &Path, change: &mut dyn FnMut(Value) -> Option<Value>) -> Result<Dataset> {
         let temporary = tempfile::tempdir()?;
         let names = names(dir)?;
         let file = |name: &str, rest: &str| dir.join(format!("{name}{rest}"));
@@ -82,8 +108,7 @@ impl Dataset {
             let options = ImportOptions { durability: Durability::None, ..ImportOptions::default() };
             let mut lines = String::new();
             for line in BufReader::new(File::open(&path)?).lines() {
-                let line = line?;
-                if wanted(&serde_json::from_str(&line)?) {
+                if let Some(line) = change(serde_json::from_str(&line?)?) {
                     lines += &format!("{line}\n");
                 }
             }
@@ -150,6 +175,19 @@ impl Dataset {
         database.checkpoint()?;
         Ok(Dataset { database, asked: all, _dir: temporary })
     }
+}
+
+/// The pointers to the sentences of a text that say a finding, for one to the whole text.
+fn linked(linker: &ByWords, texts: &HashMap<String, String>, finding: &str, pointer: &Value) -> Vec<Value> {
+    let text = pointer.get("key").and_then(Value::as_str).and_then(|key| texts.get(key));
+    let (Some(text), None) = (text, pointer.get("start")) else { return vec![pointer.clone()] };
+    let spans = linker.sentences_of(text, finding).into_iter();
+    let at = |span: std::ops::Range<usize>| {
+        let mut pointer = pointer.clone();
+        (pointer["start"], pointer["end"]) = (span.start.into(), span.end.into());
+        pointer
+    };
+    spans.map(at).collect()
 }
 
 /// The episode a file is about: that of its first line.

@@ -17,8 +17,10 @@ use crate::Result;
 use crate::random::Random;
 use crate::tiermem::{self, Measured};
 use holotype::router::{Action, Label, LinearRouter, Reward, Router, Score};
-use serde_json::json;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 
 /// Draws of `random`; their seeds count from 1.
 const DRAWS: u64 = 20;
@@ -26,22 +28,53 @@ const DRAWS: u64 = 20;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The folder, laid out as for `locomo`.
-    #[arg(long)]
-    data: PathBuf,
+    #[arg(long, required_unless_present = "labels")]
+    data: Option<PathBuf>,
+    /// Instead, the lines that `tiermem --labels FILE` wrote.
+    #[arg(long, conflicts_with = "data")]
+    labels: Option<PathBuf>,
+}
+
+/// A question's conversation and label.
+pub(crate) struct Labelled {
+    conversation: u64,
+    label: Label,
+}
+
+impl From<&Measured> for Labelled {
+    fn from(question: &Measured) -> Labelled {
+        Labelled { conversation: question.conversation as u64, label: tiermem::label(question) }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    report(&tiermem::measure_all(&arguments.data)?)
+    match (&arguments.data, &arguments.labels) {
+        (_, Some(labels)) => report(&read(labels)?),
+        (Some(data), None) => report(&tiermem::measure_all(data)?.iter().map(Labelled::from).collect::<Vec<_>>()),
+        (None, None) => Err("name a folder with --data, or a file with --labels".into()),
+    }
+}
+
+/// The labels of a file.
+fn read(path: &Path) -> Result<Vec<Labelled>> {
+    let mut labelled = Vec::new();
+    for line in BufReader::new(File::open(path)?).lines() {
+        let line = line?;
+        let conversation = serde_json::from_str::<Value>(&line)?.get("conversation").and_then(Value::as_u64);
+        let conversation = conversation.ok_or("a label names no conversation")?;
+        labelled.push(Labelled { conversation, label: Label::from_json(&line)? });
+    }
+    Ok(labelled)
 }
 
 /// Prints a line a method.
-pub(crate) fn report(measured: &[Measured]) -> Result<()> {
-    let labels: Vec<Label> = measured.iter().map(tiermem::label).collect();
+fn report(labelled: &[Labelled]) -> Result<()> {
+    let labels: Vec<Label> = labelled.iter().map(|question| question.label).collect();
     let built_in = LinearRouter::default();
     let threshold: Vec<Action> =
         labels.iter().map(|label| built_in.decide("", &[], &label.signals)).collect::<Result<_, String>>()?;
     print("threshold", &score(&labels, &threshold), 1);
-    print("fitted", &score(&labels, &fitted(measured)?), 1);
+    print("fitted", &score(&labels, &fitted(labelled)?), 1);
     for (method, action) in [("always", Action::Escalate), ("never", Action::Answer)] {
         print(method, &score(&labels, &vec![action; labels.len()]), 1);
     }
@@ -67,17 +100,17 @@ pub(crate) fn report(measured: &[Measured]) -> Result<()> {
 }
 
 /// The decisions of a router fitted, for each conversation, to all others.
-pub(crate) fn fitted(measured: &[Measured]) -> Result<Vec<Action>> {
-    let mut actions = Vec::with_capacity(measured.len());
-    let mut router = (usize::MAX, LinearRouter::default());
-    for question in measured {
+pub(crate) fn fitted(labelled: &[Labelled]) -> Result<Vec<Action>> {
+    let mut actions = Vec::with_capacity(labelled.len());
+    let mut router = (u64::MAX, LinearRouter::default());
+    for question in labelled {
         if router.0 != question.conversation {
-            let others = measured.iter().filter(|other| other.conversation != question.conversation);
-            let labels: Vec<Label> = others.map(tiermem::label).collect();
+            let others = labelled.iter().filter(|other| other.conversation != question.conversation);
+            let labels: Vec<Label> = others.map(|other| other.label).collect();
             let fit = LinearRouter::fit(&labels, 0.5).map(|fit| fit.with_best_threshold(&labels, &Reward::default()));
             router = (question.conversation, fit.unwrap_or_default());
         }
-        actions.push(router.1.decide("", &[], &question.signals)?);
+        actions.push(router.1.decide("", &[], &question.label.signals)?);
     }
     Ok(actions)
 }

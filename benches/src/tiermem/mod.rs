@@ -1,6 +1,8 @@
 //! TierMem on conversations: what each policy reads, in tokens, and what of the evidence it then holds.
 //!
-//! S is the first tier: facts and the spans they cite, at 250 tokens. R is the loop over raw pages at a budget B.
+//! S is the first tier: facts and the spans they cite, at 250 tokens. A fact of the data that cites a whole turn is
+//! linked to the sentences of it that say the fact, as `ByWords::sentences_of` finds them. R is the loop over raw pages
+//! at a budget B; in a routed policy it leaves out what promises too little for its tokens (`escalate auto`).
 //!
 //! | method | what is read |
 //! |---|---|
@@ -22,6 +24,7 @@ mod replay;
 
 use crate::Result;
 use crate::dataset::{Asked, Dataset, Question, median};
+use crate::measure::thread_cpu_time;
 use holotype::answer::Answer;
 use holotype::query::EscalateMode;
 use holotype::router::{Action, Label, LinearRouter, Router, Signals};
@@ -68,6 +71,8 @@ pub(crate) struct Measured {
     both: Vec<Held>,
     router_micros: u64,
     routed_micros: u64,
+    /// Of the processor, for the same.
+    routed_cpu: u64,
 }
 
 /// A router that always says the same.
@@ -92,15 +97,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (query, router) = (micros(|question| question.routed_micros), micros(|question| question.router_micros));
     println!(
         "{}",
-        json!({"bench": "tiermem", "query_p50_us": query, "until_routed_p50_us": router,
-        "router_p50_ns": decision_nanos(&measured)})
+        json!({"bench": "tiermem", "query_p50_us": query, "query_cpu_p50_us": micros(|question| question.routed_cpu),
+        "until_routed_p50_us": router, "router_p50_ns": decision_nanos(&measured)})
     );
     Ok(())
 }
 
 /// Measures every question of a folder that has evidence.
 pub(crate) fn measure_all(data: &Path) -> Result<Vec<Measured>> {
-    let dataset = Dataset::load(data)?;
+    let dataset = Dataset::load_linked(data)?;
     let snapshot = dataset.database.snapshot();
     let mut measured = Vec::new();
     for (conversation, asked) in dataset.asked.iter().enumerate() {
@@ -136,7 +141,9 @@ fn measure(snapshot: &Snapshot, conversation: usize, asked: &Asked, question: &Q
         let with_first = budget + of_first.tokens as u64;
         both.push(held(&ask(EscalateMode::Auto, with_first, &Always(Action::Escalate))?, &evidence));
     }
+    let before = thread_cpu_time();
     let routed = ask(EscalateMode::Auto, 2000, &built_in)?;
+    let routed_cpu = (thread_cpu_time() - before).as_micros() as u64;
     Ok(Some(Measured {
         conversation,
         id: question.line.get("id").and_then(|id| id.as_str()).unwrap_or_default().to_owned(),
@@ -146,6 +153,7 @@ fn measure(snapshot: &Snapshot, conversation: usize, asked: &Asked, question: &Q
         both,
         router_micros: escalation.router_micros,
         routed_micros: routed.micros,
+        routed_cpu,
     }))
 }
 
@@ -164,8 +172,8 @@ fn ask(
     Ok(answer)
 }
 
-/// The share of the evidence that is a row or cited by one, and the tokens of both.
-fn held(answer: &Answer, evidence: &HashSet<String>) -> Held {
+/// The turns that are rows or cited by one.
+fn turns(answer: &Answer) -> HashSet<&str> {
     let mut turns: HashSet<&str> = HashSet::new();
     for row in &answer.rows {
         match row.layer {
@@ -173,6 +181,12 @@ fn held(answer: &Answer, evidence: &HashSet<String>) -> Held {
             _ => turns.extend(row.citations.iter().map(|citation| citation.target.as_str())),
         }
     }
+    turns
+}
+
+/// The share of the evidence that an answer holds, and the tokens of it all.
+fn held(answer: &Answer, evidence: &HashSet<String>) -> Held {
+    let turns = turns(answer);
     let found = evidence.iter().filter(|key| turns.contains(key.as_str())).count();
     let tokens = answer.escalation.as_ref().map_or(0, |escalation| escalation.tokens);
     Held { support: found as f64 / evidence.len() as f64, tokens: tokens as f64 }

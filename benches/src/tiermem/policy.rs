@@ -1,6 +1,7 @@
 //! The policies over measured questions, one line each.
 
 use super::{BUDGETS, CURVE, Held, Measured, label};
+use crate::router::Labelled;
 use crate::{Result, router};
 use holotype::router::{Action, Label, LinearRouter, Router};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ pub(super) fn report(measured: &[Measured]) -> Result<()> {
     let built_in = LinearRouter::default();
     let decide = |question: &Measured| built_in.decide("", &[], &question.signals);
     let routed: Vec<Action> = measured.iter().map(decide).collect::<Result<_, String>>()?;
-    let fitted = router::fitted(measured)?;
+    let fitted = router::fitted(&measured.iter().map(Labelled::from).collect::<Vec<_>>())?;
     for (nth, budget) in BUDGETS.into_iter().enumerate() {
         let first = mean(measured.iter().map(|question| question.first));
         let both = mean(measured.iter().map(|question| question.both[nth]));

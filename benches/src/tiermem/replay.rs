@@ -1,18 +1,18 @@
 //! Epoch-wise replay (TierMem Table 8): what each epoch's findings save the next one, in both modes of write-back.
 //!
 //! Every second question of a conversation teaches. Where such a question was escalated, the turns that the data names
-//! as its evidence and that the loop found are learned: this stands in for a model that reads the pages and quotes what
-//! answers. A finding is the turn in its own words, without sentences that ask; no text of a question is written, which
-//! is checked. The first tier is pinned for an epoch, and every question is asked twice in it, in two orders, which
+//! as its evidence and that its answer holds, in either tier, are learned: this stands in for a model that reads all of
+//! it and quotes what answers. A finding is the turn in its own words, without sentences that ask; no text of a question
+//! is written, which is checked. The first tier is pinned for an epoch, and every question is asked twice in it, in two orders, which
 //! must give the same answers.
 
-use super::{evidence, held};
+use super::{evidence, held, turns};
 use crate::Result;
 use crate::dataset::{Asked, Dataset, Question};
 use holotype::answer::Answer;
 use holotype::query::EscalateMode;
 use holotype::router::Action;
-use holotype::{Durability, Epoch, EpochReport, Layer, Learn, Pointer, Snapshot};
+use holotype::{Durability, Epoch, EpochReport, Learn, Pointer, Snapshot};
 use serde_json::json;
 use std::path::Path;
 
@@ -54,7 +54,7 @@ fn round(value: f64) -> f64 {
 /// Replays the questions of a folder, a line an epoch.
 pub(super) fn run(data: &Path, epochs: u64) -> Result<()> {
     for add_only in [false, true] {
-        let dataset = Dataset::load(data)?;
+        let dataset = Dataset::load_linked(data)?;
         for number in 1..=epochs {
             let epoch = Epoch::begin(&dataset.database);
             let epoch = if add_only { epoch.add_only() } else { epoch };
@@ -82,9 +82,10 @@ fn ask_all(dataset: &Dataset, epoch: &Epoch<'_>) -> Result<[Half; 2]> {
             halves[usize::from(!teaches)].add(&answer, held(&answer, &wanted));
             let escalated = answer.escalation.as_ref().is_some_and(|found| found.router.action == Action::Escalate);
             if teaches && escalated {
-                let found = answer.rows.iter().filter(|row| row.layer == Layer::Trace && wanted.contains(&row.key));
-                for row in found {
-                    learn(epoch, asked, &row.key)?;
+                let mut found: Vec<&str> = turns(&answer).into_iter().filter(|key| wanted.contains(*key)).collect();
+                found.sort_unstable();
+                for key in found {
+                    learn(epoch, asked, key)?;
                 }
             }
             keys.push((asked, question, rows(&answer)));

@@ -12,6 +12,7 @@
 //! worse than tokens spent in vain.
 
 mod fit;
+pub(crate) mod reading;
 mod reward;
 
 pub use fit::Label;
@@ -79,9 +80,11 @@ signals! {
     similarity,
     /// The lead of the first row over the last, relative to the first.
     gap,
-    /// The share of the raw evidence in view that the rows cite: the best raw traces by the governed score, each
-    /// weighted by its distance from the best.
+    /// The share of the expected raw evidence in view that the rows cite. A trace counts by its place and its distance
+    /// from the best, and for more if a finding that rests on it was written back.
     agreement,
+    /// The share of it that rows cite which were written back from earlier escalations.
+    learned,
     /// The reciprocal rank of the first raw trace that the rows cite.
     first_cited,
     /// The lead of the best raw trace that the rows do not cite over the best one that they cite; 0 if it has none.
@@ -122,25 +125,28 @@ pub struct LinearRouter {
 
 impl Default for LinearRouter {
     /// The built-in router: the weights of a fit to 760 questions about five conversations, rounded. `holotype-bench
-    /// tiermem` measures it beside routers that are fitted without the conversation they are asked about.
+    /// tiermem` measures it beside routers that are fitted without the conversation they are asked about. Nothing was
+    /// written back there, so the weight of `learned` is a guess: as much as agreement adds. The threshold
+    /// is high: raw pages are read sparingly, so an escalation in vain costs less than an answer in vain.
     fn default() -> Self {
         LinearRouter {
-            bias: -1.7,
+            bias: -1.5,
             weights: Signals {
                 terms: 0.3,
-                row_terms: 0.6,
-                names: -0.2,
+                row_terms: 0.5,
+                names: 0.0,
                 numbers: -0.3,
                 similarity: 0.2,
-                gap: 0.4,
+                gap: 0.6,
                 agreement: 1.2,
-                first_cited: 0.6,
+                learned: 1.0,
+                first_cited: 0.4,
                 uncited_lead: -0.2,
-                asks_many: -0.4,
-                asks_time: 0.5,
-                asks_judgement: -0.2,
+                asks_many: -0.3,
+                asks_time: 0.4,
+                asks_judgement: -0.1,
             },
-            threshold: 0.6,
+            threshold: 0.8,
         }
     }
 }

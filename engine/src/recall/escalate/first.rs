@@ -2,10 +2,11 @@
 //!
 //! Rows rank by their S plus the best S of a trace they cite: a fact says in other words what its trace may say in the
 //! question's. Without a token budget a stage keeps as many rows as it says, 5 by default. Under one, rows are taken
-//! while they fit [`FIRST_TOKENS`], each with the traces it cites; a row that does not fit, or whose traces are all
-//! there already, is passed over.
+//! while they fit [`FIRST_TOKENS`], each with the spans it cites; a row that does not fit, or whose traces are all
+//! there already, is passed over. A row that says no more than a span it cites costs the span alone.
 
-use crate::model::item::{ItemId, Layer};
+use crate::model::item::{ItemId, Layer, Origin};
+use crate::model::tokens;
 use crate::read::snapshot::Snapshot;
 use crate::recall::contest::OpenContests;
 use crate::recall::plan::Plan;
@@ -13,6 +14,7 @@ use crate::recall::rank::Scored;
 use crate::recall::select::{self, Chosen, Selection};
 use crate::recall::words::Words;
 use crate::recall::{Context, Steps, gather, gather_and_rank};
+use crate::records::record::PointerTarget;
 use crate::{Error, Result};
 use holotype_query::ast::{Gather, Recall, Stage};
 use holotype_query::{Arg, Channel, Noun, Spanned};
@@ -28,7 +30,7 @@ pub(super) struct FirstTier {
     pub(super) selection: Selection,
     /// The traces that each row rests on.
     pub(super) cited: Vec<Vec<ItemId>>,
-    /// Tokens of the rows and of the traces they cite, each once.
+    /// Tokens of the rows and of the spans they cite, each once.
     pub(super) tokens: u64,
 }
 
@@ -44,6 +46,17 @@ impl FirstTier {
         self.selection.rows.clear();
         self.cited.clear();
         self.tokens = 0;
+    }
+
+    /// The traces that rows cite which were written back from an earlier escalation.
+    pub(super) fn learned(&self, snapshot: &Snapshot) -> Result<BTreeSet<ItemId>> {
+        let mut learned = BTreeSet::new();
+        for (row, cited) in self.selection.rows.iter().zip(&self.cited) {
+            if snapshot.state.attributes(row.id())?.origin != Origin::Original {
+                learned.extend(cited.iter().copied());
+            }
+        }
+        Ok(learned)
     }
 
     /// All traces that rows cite.
@@ -130,29 +143,69 @@ pub(super) fn find(
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     let is_bounded = most.is_some();
     let most = most.map_or(u64::MAX, |budget| budget.min(FIRST_TOKENS));
-    let mut paid: BTreeSet<ItemId> = BTreeSet::new();
+    let mut paid = Paid::default();
     for (_, row, cited) in rows {
-        if is_bounded && !cited.is_empty() && cited.iter().all(|trace| paid.contains(trace)) {
+        if is_bounded && !cited.is_empty() && cited.iter().all(|trace| paid.traces.contains(trace)) {
             continue;
         }
-        let mut cost = u64::from(row.attributes.tokens);
-        for trace in cited.iter().filter(|trace| !paid.contains(trace)) {
-            cost += u64::from(snapshot.state.attributes(*trace)?.tokens);
-        }
+        let (cost, spans) = paid.cost(snapshot, plan, &row)?;
         if first.tokens.saturating_add(cost) > most {
             continue;
         }
         first.tokens += cost;
-        paid.extend(cited.iter().copied());
+        paid.traces.extend(cited.iter().copied());
+        paid.spans.extend(spans);
         first.selection.rows.push(row);
         first.cited.push(cited);
     }
     Ok(first)
 }
 
+/// A span of a field of a trace.
+type Cited = (ItemId, String, u64, u64);
+
+/// The spans that rows have paid for.
+#[derive(Default)]
+struct Paid {
+    traces: BTreeSet<ItemId>,
+    spans: BTreeSet<Cited>,
+}
+
+impl Paid {
+    /// The tokens of a row with the spans it cites that are not paid for, and those spans.
+    fn cost(&self, snapshot: &Snapshot, plan: &Plan, row: &Chosen) -> Result<(u64, Vec<Cited>)> {
+        let (mut cost, mut spans, mut is_verbatim) = (0, Vec::new(), false);
+        for pointer in snapshot.state.pointers(row.id())? {
+            let PointerTarget::Item(id) = pointer.target else { continue };
+            let span = (ItemId(id), pointer.field, pointer.start, pointer.end);
+            if !plan.traces.contains(id) || self.spans.contains(&span) || spans.contains(&span) {
+                continue;
+            }
+            let content = snapshot.content(span.0)?;
+            let bytes = content.field(&span.1).map_or(&[][..], |field| field.value.bytes());
+            let cited = String::from_utf8_lossy(select(bytes, span.2, span.3));
+            is_verbatim |= says_all(&cited, content.speaker(), row.content.text());
+            cost += u64::from(tokens::count(&cited));
+            spans.push(span);
+        }
+        Ok((if is_verbatim { cost } else { cost + u64::from(row.attributes.tokens) }, spans))
+    }
+}
+
+/// The bytes of a span; of what no longer has it, all.
+fn select(bytes: &[u8], start: u64, end: u64) -> &[u8] {
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    bytes.get(size(start)..size(end)).unwrap_or(bytes)
+}
+
+/// True if a cited span has a row's text in its words, with or without who said it.
+fn says_all(cited: &str, speaker: Option<&str>, text: &str) -> bool {
+    let said = speaker.and_then(|speaker| text.strip_prefix(speaker)?.strip_prefix(": ")).unwrap_or(text);
+    !said.is_empty() && cited.contains(said)
+}
+
 /// The visible traces whose spans a row cites. A pointer to a whole page is no span: reading it is an escalation.
 fn grounds(snapshot: &Snapshot, plan: &Plan, row: &Chosen) -> Result<Vec<ItemId>> {
-    use crate::records::record::PointerTarget;
     let mut traces = Vec::new();
     for pointer in snapshot.state.pointers(row.id())? {
         if let PointerTarget::Item(id) = pointer.target

@@ -11,6 +11,11 @@
 //! rows = Z, then the traces of E in order of S
 //! ```
 //!
+//! Under a token budget and `auto`, only traces that promise their tokens are rows ([`reading`]); `always` reads as
+//! much as the budget holds.
+//!
+//! [`reading`]: crate::memory::router::reading
+//!
 //! A page ranks as `l_sim * (best similarity of its traces) + l_words * (its BM25 over the best page's)`. A summary
 //! whose similarity to q reaches `protect` keeps its pages from the ranking (B.7). Under `always` the rows of Z only
 //! seed.
@@ -46,6 +51,7 @@ use holotype_query::ast::{Escalate, Recall};
 use holotype_query::{EscalateMode, Noun};
 pub use planner::{Planner, UncoveredWords};
 use search::{Evidence, Search};
+use signals::InView;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -94,7 +100,8 @@ pub(super) fn run_with(
     let mut ranked = gather_and_rank(&context, false, &mut OpenContests::default(), steps)?;
     let raw = ranked.stages.pop().unwrap_or_default();
     let mut first = first::find(snapshot, &first_plan, &words, (&raw, plan.budget), steps)?;
-    let signals = signals::signals(snapshot, &plan, &words, &first, &raw)?;
+    let in_view = InView::new(snapshot, &plan, &first, &raw)?;
+    let signals = signals::signals(snapshot, &plan, &words, &first, &in_view)?;
     let routing = route(&plan, &first, roles.router, asked, signals);
     let router_micros = micros(started);
     let sufficiency = routing.sufficiency.unwrap_or(0.0);
@@ -115,7 +122,11 @@ pub(super) fn run_with(
             if always {
                 first.drop_rows();
             }
-            restrict(&mut plan, sets, &evidence.traces(), &first);
+            let mut read = evidence.traces();
+            if let Some(budget) = plan.budget.filter(|_| !always) {
+                read = read.and(&in_view.worth(budget.saturating_sub(first.tokens)));
+            }
+            restrict(&mut plan, sets, &read, &first);
             raw_rows(snapshot, &mut plan, &words, first, steps)?
         }
     };

@@ -2,6 +2,7 @@
 
 use super::first::FirstTier;
 use crate::Result;
+use crate::memory::router::reading::{self, Candidate};
 use crate::memory::router::{self, Signals};
 use crate::model::item::{ItemId, Layer};
 use crate::read::snapshot::Snapshot;
@@ -9,21 +10,57 @@ use crate::recall::covered;
 use crate::recall::plan::Plan;
 use crate::recall::rank::Scored;
 use crate::recall::words::Words;
+use holotype_index::bitmap::Bits;
 use std::collections::BTreeSet;
 
-/// Raw traces that `agreement` looks at.
-const IN_VIEW: usize = 12;
-/// The difference of S at which a raw trace weighs 1/e of the best.
-const SCALE: f32 = 0.2;
+/// The raw traces in view, best first, with what each promises.
+pub(super) struct InView<'r> {
+    traces: &'r [Scored],
+    candidates: Vec<Candidate>,
+    /// The share of all expected evidence in one token of each.
+    shares: Vec<f32>,
+}
 
-/// Computes the signals; `raw` are the raw traces in view, best first.
+impl<'r> InView<'r> {
+    /// Estimates what each of these traces promises.
+    pub(super) fn new(snapshot: &Snapshot, plan: &Plan, first: &FirstTier, traces: &'r [Scored]) -> Result<Self> {
+        let learned = first.learned(snapshot)?;
+        let mut candidates = Vec::with_capacity(traces.len());
+        for trace in traces {
+            candidates.push(Candidate {
+                score: trace.score(),
+                tokens: snapshot.state.attributes(trace.id)?.tokens,
+                learned: learned.contains(&trace.id),
+            });
+        }
+        let asks = router::asks(plan.text.as_deref().unwrap_or_default());
+        let shares = reading::shares(&candidates, asks);
+        Ok(InView { traces, candidates, shares })
+    }
+
+    /// The traces that are worth their tokens under a budget.
+    pub(super) fn worth(&self, budget: u64) -> Bits {
+        let worth = self.traces.iter().zip(&self.shares).filter(|(_, share)| reading::is_worth(**share, budget));
+        worth.map(|(trace, _)| trace.id.0).collect()
+    }
+
+    /// The share of the expected evidence that is cited.
+    fn cited(&self, cited: &BTreeSet<ItemId>) -> f32 {
+        let all = self.traces.iter().zip(&self.candidates).zip(&self.shares);
+        let held = all.filter(|((trace, _), _)| cited.contains(&trace.id));
+        held.map(|((_, candidate), share)| share * candidate.tokens as f32).sum::<f32>().min(1.0)
+    }
+}
+
+/// Computes the signals.
 pub(super) fn signals(
     snapshot: &Snapshot,
     plan: &Plan,
     words: &Words<'_>,
     first: &FirstTier,
-    raw: &[Scored],
+    in_view: &InView<'_>,
 ) -> Result<Signals> {
+    let raw = in_view.traces;
     let question = plan.text.as_deref().unwrap_or_default();
     let cited = first.traces();
     let (asks_many, asks_time, asks_judgement) = router::asks(question);
@@ -56,25 +93,14 @@ pub(super) fn signals(
             0.0
         },
         gap,
-        agreement: agreement(raw, &cited),
+        agreement: if raw.is_empty() { 1.0 } else { in_view.cited(&cited) },
+        learned: in_view.cited(&first.learned(snapshot)?),
         first_cited,
         uncited_lead,
         asks_many: flag(asks_many),
         asks_time: flag(asks_time),
         asks_judgement: flag(asks_judgement),
     })
-}
-
-/// The share of the weight of the best raw traces that is cited.
-fn agreement(raw: &[Scored], cited: &BTreeSet<ItemId>) -> f32 {
-    let Some(best) = raw.first().map(Scored::score) else { return 1.0 };
-    let (mut all, mut held) = (0.0, 0.0);
-    for trace in raw.iter().take(IN_VIEW) {
-        let weight = ((trace.score() - best) / SCALE).exp();
-        all += weight;
-        held += if cited.contains(&trace.id) { weight } else { 0.0 };
-    }
-    if all > 0.0 { held / all } else { 0.0 }
 }
 
 /// The shares of the question's terms, by rarity, in all rows with their traces and in the best of them.
