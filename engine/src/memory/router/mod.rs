@@ -126,7 +126,7 @@ pub struct LinearRouter {
 impl Default for LinearRouter {
     /// The built-in router: the weights of a fit to 760 questions about five conversations, rounded. `holotype-bench
     /// tiermem` measures it beside routers that are fitted without the conversation they are asked about. Nothing was
-    /// written back there, so the weight of `learned` is a guess: as much as agreement adds. The threshold
+    /// written back there, so the weight of `learned` is a guess, twice that of agreement. The threshold
     /// is high: raw pages are read sparingly, so an escalation in vain costs less than an answer in vain.
     fn default() -> Self {
         LinearRouter {
@@ -139,7 +139,7 @@ impl Default for LinearRouter {
                 similarity: 0.2,
                 gap: 0.6,
                 agreement: 1.2,
-                learned: 1.0,
+                learned: 2.0,
                 first_cited: 0.4,
                 uncited_lead: -0.2,
                 asks_many: -0.3,

@@ -27,7 +27,7 @@ const TIME: f32 = -0.25;
 /// Less where a judgement is.
 const JUDGEMENT: f32 = 0.2;
 /// The factor of a trace that was evidence before and was written back.
-const LEARNED: f32 = 6.0;
+const LEARNED: f32 = 3.0;
 /// The least part of an even spread that a token must promise to be read.
 const THRIFT: f32 = 0.13;
 
