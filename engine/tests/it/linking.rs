@@ -69,7 +69,7 @@ fn naive(text: &[usize], quote: &[usize]) -> Result<Range<usize>, QuoteError> {
     }
 }
 
-/// What is found is what the naive account finds. Where the written form alone decides, it goes first: a quote that
+/// Found is what the naive account finds. Where the written form alone decides, it goes first: a quote that
 /// stands there once as written is that place, whatever looks like it elsewhere.
 #[test]
 fn a_quote_is_where_a_naive_account_finds_it() {
