@@ -2,9 +2,9 @@
 //!
 //! Every second question of a conversation teaches. Where such a question was escalated, the turns that the data names
 //! as its evidence and that its answer holds, in either tier, are learned: this stands in for a model that reads all of
-//! it and quotes what answers. A finding is the turn in its own words, without sentences that ask; no text of a question
-//! is written, which is checked. The first tier is pinned for an epoch, and every question is asked twice in it, in two
-//! orders, which must give the same answers.
+//! it and quotes what answers. A finding is the turn in its own words, without sentences that ask; no text of a
+//! question is written, which is checked. The first tier is pinned for an epoch, and every question is asked twice in
+//! it, in two orders, which must give the same answers.
 
 use super::{evidence, held, turns};
 use crate::Result;
