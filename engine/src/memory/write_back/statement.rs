@@ -36,7 +36,7 @@ impl ByWords {
             }
         }
         if spans.is_empty() {
-            return vec![0..text.len()];
+            spans.push(0..text.len());
         }
         spans.sort_by_key(|span| span.start);
         spans
