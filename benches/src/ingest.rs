@@ -13,6 +13,7 @@
 //! | `settled_s`, `all_s` | from the last commit until all derived data exist; from the first |
 //! | `query_p50_us`, `query_p99_us` | recalls while items were written |
 //! | `during_*`, `after_*` | questions of each kind while items were written, and when all derived data existed |
+//! | `after_cpu_us` | processor time of a question, by kind: a recall, the same again, by vector or by words alone, a search |
 //! | `recall_during`, `recall_after` | share of the true ten nearest among the ten found |
 //! | `recall_fresh`, `fresh_s` | with `--fresh`: the same of files that are built anew from the log, and how long that takes |
 //! | `written_bytes_item`, `disk_bytes_item` | bytes given to write calls; bytes of the directory after closing |
@@ -325,6 +326,8 @@ struct Asked {
     wanted: usize,
     /// Processor time of the thread that asked.
     cpu: Duration,
+    /// The same for each kind of question that was asked when all was written.
+    cpu_of: BTreeMap<&'static str, Duration>,
     memory: u64,
 }
 
@@ -376,6 +379,9 @@ impl Asked {
             line[format!("{when}_{name}_p50_ms")] = json!(milliseconds(times, 0.5));
             line[format!("{when}_{name}_p99_ms")] = json!(milliseconds(times, 0.99));
         }
+        for (kind, cpu) in &self.cpu_of {
+            line[format!("{when}_cpu_us")][*kind] = json!(round(cpu.as_secs_f64() * 1e6 / AFTER as f64, 1));
+        }
         if self.wanted > 0 {
             line[format!("recall_{when}")] = json!(self.share());
         }
@@ -412,9 +418,22 @@ fn ask_during(database: &Holotype, corpus: &Corpus, done: &AtomicBool) -> Result
 
 fn ask_after(snapshot: &Snapshot, corpus: &Corpus) -> Result<Asked> {
     let mut asked = Asked::default();
-    for at in 0..AFTER {
-        asked.recall(snapshot, corpus, at)?;
+    let mut other = Asked::default();
+    let question = |at: usize| &corpus.questions[at % corpus.questions.len()];
+    let kinds: [(&str, &mut dyn FnMut(usize) -> Result<()>); 5] = [
+        ("recall", &mut |at| asked.recall(snapshot, corpus, at)),
+        ("again", &mut |at| other.recall(snapshot, corpus, at)),
+        ("vector", &mut |at| Ok(snapshot.recall_near(question(at).vector.clone()).run().map(drop)?)),
+        ("words", &mut |at| Ok(snapshot.recall(question(at).text.as_str()).run().map(drop)?)),
+        ("nearest", &mut |at| Ok(snapshot.nearest(Layer::Trace, &question(at).vector, K).map(drop)?)),
+    ];
+    let mut cpu_of = BTreeMap::new();
+    for (kind, ask) in kinds {
+        let cpu = thread_cpu_time();
+        (0..AFTER).try_for_each(ask)?;
+        cpu_of.insert(kind, thread_cpu_time() - cpu);
     }
+    asked.cpu_of = cpu_of;
     for at in 0..AFTER {
         asked.nearest(snapshot, corpus, at)?;
     }
