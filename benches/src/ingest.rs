@@ -13,9 +13,9 @@
 //! | `settled_s`, `all_s` | from the last commit until all derived data exist; from the first |
 //! | `query_p50_us`, `query_p99_us` | recalls while items were written |
 //! | `during_*`, `after_*` | questions of each kind while items were written, and when all derived data existed |
-//! | `after_cpu_us` | processor time of a question, by kind: a recall, the same again, by vector or by words alone, a search |
+//! | `after_cpu_us` | processor time of a recall, the same again, by vector, by words, of a search |
 //! | `recall_during`, `recall_after` | share of the true ten nearest among the ten found |
-//! | `recall_fresh`, `fresh_s` | with `--fresh`: the same of files that are built anew from the log, and how long that takes |
+//! | `recall_fresh`, `fresh_s` | with `--fresh`: the same of files built anew from the log; how long that takes |
 //! | `written_bytes_item`, `disk_bytes_item` | bytes given to write calls; bytes of the directory after closing |
 //! | `disk_bytes_item_of` | the same for each kind of file |
 //! | `peak_mb` | the greatest anonymous memory seen while items were written, above that before the start |

@@ -11,8 +11,8 @@
 //! 3. Ends of an item that has very many are not in a block of more than [`MAX_BLOCK_ENDS`]: its rows are scanned, and
 //!    its neighbours in the block are still cached. Once the cache is full, the rows of an item are scanned.
 //!
-//! Cost: 16 bytes per edge end and 1,100 bytes for both blocks of 128 items; an eighth of `memory_limit` at most, and no
-//! more than 64 MiB.
+//! Cost: 16 bytes per edge end and 1,100 bytes for both blocks of 128 items; an eighth of `memory_limit` at most, and
+//! no more than 64 MiB.
 
 use crate::model::item::ItemId;
 use crate::records::tables;

@@ -60,6 +60,9 @@ pub fn merge_segments(
         segment.damage()?;
     }
     let order = id_order(&views, keep)?;
+    if order.is_empty() {
+        return Err(Error::Empty);
+    }
     let is_graph = order.len() >= options.graph_from;
     let extended = if is_graph { largest_graph(segments, &order) } else { None };
     let mut kept = extended.map_or(Vec::new(), |at| vec![NO_LINK; views[at].len()]);
@@ -83,7 +86,7 @@ pub fn merge_segments(
         segments[at].check_all()?;
         base = segments[at].extended(&kept)?;
     }
-    finish(file, spec, base.as_ref(), members.filter(|_| is_graph), is_graph.then_some(options))
+    finish(file, spec, base.as_ref(), members, is_graph.then_some(options))
 }
 
 /// The sections of a merged segment, in order.
