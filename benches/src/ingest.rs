@@ -232,8 +232,8 @@ fn ingest(corpus: &Corpus, per_commit: usize, arguments: &Arguments, dir: &Path)
         "disk_bytes_item_of": bytes_by_kind(&path, items)?,
         "peak_mb": megabytes(asked.memory), "settling_peak_mb": megabytes(settling),
     });
-    asked.into_line("during", &mut line);
-    after.into_line("after", &mut line);
+    asked.write_into("during", &mut line);
+    after.write_into("after", &mut line);
     if arguments.fresh {
         let (fresh, took) = build_anew(corpus, arguments, &path)?;
         line["recall_fresh"] = json!(fresh.share());
@@ -264,7 +264,7 @@ fn bulk(corpus: &Corpus, per_commit: usize, arguments: &Arguments, dir: &Path) -
         "disk_bytes_item": round(directory_bytes(&path)? as f64 / items, 0),
         "peak_mb": round(peak.saturating_sub(usage.memory) as f64 / 1e6, 1),
     });
-    after.into_line("after", &mut line);
+    after.write_into("after", &mut line);
     Ok(line)
 }
 
@@ -366,7 +366,7 @@ impl Asked {
         }
     }
 
-    fn into_line(&self, when: &str, line: &mut Value) {
+    fn write_into(&self, when: &str, line: &mut Value) {
         let milliseconds = |times: &[Duration], share| round(quantile_us(times, share) / 1e3, 3);
         for (name, times) in [("recall", &self.recalls), ("nearest", &self.nearest)] {
             if times.is_empty() {
@@ -417,10 +417,11 @@ fn ask_during(database: &Holotype, corpus: &Corpus, done: &AtomicBool) -> Result
 }
 
 fn ask_after(snapshot: &Snapshot, corpus: &Corpus) -> Result<Asked> {
+    type Ask<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
     let mut asked = Asked::default();
     let mut other = Asked::default();
     let question = |at: usize| &corpus.questions[at % corpus.questions.len()];
-    let kinds: [(&str, &mut dyn FnMut(usize) -> Result<()>); 5] = [
+    let kinds: [(&str, Ask<'_>); 5] = [
         ("recall", &mut |at| asked.recall(snapshot, corpus, at)),
         ("again", &mut |at| other.recall(snapshot, corpus, at)),
         ("vector", &mut |at| Ok(snapshot.recall_near(question(at).vector.clone()).run().map(drop)?)),
