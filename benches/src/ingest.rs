@@ -13,11 +13,16 @@
 //! | `settled_s`, `all_s` | from the last commit until all derived data exist; from the first |
 //! | `query_p50_us`, `query_p99_us` | recalls while items were written |
 //! | `during_*`, `after_*` | questions of each kind while items were written, and when all derived data existed |
+//! | `after_cpu_us` | processor time of a recall, the same again, by vector, by words, of a search |
 //! | `recall_during`, `recall_after` | share of the true ten nearest among the ten found |
+//! | `recall_fresh`, `fresh_s` | with `--fresh`: the same of files built anew from the log; how long that takes |
 //! | `written_bytes_item`, `disk_bytes_item` | bytes given to write calls; bytes of the directory after closing |
 //! | `disk_bytes_item_of` | the same for each kind of file |
 //! | `peak_mb` | the greatest anonymous memory seen while items were written, above that before the start |
 //! | `settling_peak_mb` | the same while derived data were finished, merges included |
+//!
+//! `--bulk` loads with `bulk_load` instead: nobody asks meanwhile, and `items_per_s` is by the time until all derived
+//! data exist, everything is durable and the database has its name.
 //!
 //! With the feature `sqlite`, which `peers` includes, `--peers` adds SQLite: rows with text, vector and source, words
 //! in FTS5, no index of vectors; its questions are by words alone, and its vectors in the encoding of ours.
@@ -43,6 +48,8 @@ const AFTER: usize = 100;
 /// Items of an episode.
 const EPISODE: usize = 200;
 const K: usize = 10;
+/// The kinds of derived files.
+const DERIVED: [&str; 4] = ["cseg", "redb", "vseg", "wseg"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -61,6 +68,12 @@ pub(crate) struct Arguments {
     /// Ask nothing while items are written.
     #[arg(long)]
     quiet: bool,
+    /// Load with `bulk_load`.
+    #[arg(long)]
+    bulk: bool,
+    /// Also build all derived files anew from the log, and search those.
+    #[arg(long)]
+    fresh: bool,
     /// The option `memory_limit` of the database, in MiB.
     #[arg(long, default_value_t = 256)]
     memory_limit: u64,
@@ -81,7 +94,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let corpus = Corpus::new(*items, arguments.dim, arguments.bytes, AFTER);
         for per_commit in &arguments.commits {
             let dir = tempfile::Builder::new().prefix("holotype-bench-").tempdir_in(&arguments.dir)?;
-            println!("{}", ingest(&corpus, (*per_commit).max(1), arguments, dir.path())?);
+            let run = if arguments.bulk { bulk } else { ingest };
+            println!("{}", run(&corpus, (*per_commit).max(1), arguments, dir.path())?);
             #[cfg(feature = "sqlite")]
             if arguments.peers {
                 println!("{}", peers::ingest(&corpus, (*per_commit).max(1), dir.path())?);
@@ -162,11 +176,15 @@ fn peak_while<T>(work: impl FnOnce() -> T) -> (T, u64) {
     })
 }
 
+/// The options of the database.
+fn options(corpus: &Corpus, arguments: &Arguments) -> Options {
+    let space = Space::new("bench", corpus.dim).encoding(Encoding::F16);
+    Options { memory_limit: arguments.memory_limit << 20, ..Options::with_space(space) }
+}
+
 /// Creates the database with the settings of the run.
 fn create(corpus: &Corpus, arguments: &Arguments, path: &Path) -> Result<Holotype> {
-    let space = Space::new("bench", corpus.dim).encoding(Encoding::F16);
-    let memory_limit = arguments.memory_limit << 20;
-    let database = Holotype::create(path, Options { memory_limit, ..Options::with_space(space) })?;
+    let database = Holotype::create(path, options(corpus, arguments))?;
     if let Some(claims) = &arguments.claims {
         let mut transaction = database.begin()?;
         transaction.set("claims", claims)?;
@@ -182,7 +200,7 @@ fn ingest(corpus: &Corpus, per_commit: usize, arguments: &Arguments, dir: &Path)
     let done = AtomicBool::new(false);
     let (commits, loaded, asked) = std::thread::scope(|scope| {
         let asker = (!arguments.quiet).then(|| scope.spawn(|| ask_during(&database, corpus, &done)));
-        let commits = fill(&database, corpus, per_commit);
+        let commits = fill(&database, corpus, per_commit, Durability::Sync);
         let loaded = (usage.started.elapsed(), cpu_time() - usage.cpu);
         done.store(true, Ordering::Release);
         let asked = asker.map(|asker| asker.join().expect("the asker does not panic")).transpose();
@@ -214,13 +232,69 @@ fn ingest(corpus: &Corpus, per_commit: usize, arguments: &Arguments, dir: &Path)
         "disk_bytes_item_of": bytes_by_kind(&path, items)?,
         "peak_mb": megabytes(asked.memory), "settling_peak_mb": megabytes(settling),
     });
-    asked.into_line("during", &mut line);
-    after.into_line("after", &mut line);
+    asked.write_into("during", &mut line);
+    after.write_into("after", &mut line);
+    if arguments.fresh {
+        let (fresh, took) = build_anew(corpus, arguments, &path)?;
+        line["recall_fresh"] = json!(fresh.share());
+        line["fresh_s"] = json!(round(took.as_secs_f64(), 2));
+    }
     Ok(line)
 }
 
+/// Loads with `bulk_load`, and asks when the database has its name.
+fn bulk(corpus: &Corpus, per_commit: usize, arguments: &Arguments, dir: &Path) -> Result<Value> {
+    let path = dir.join("bulk.holo");
+    let usage = Usage::start();
+    let (database, peak) = peak_while(|| -> Result<Holotype, String> {
+        let load = Holotype::bulk_load(&path, options(corpus, arguments)).map_err(|error| error.to_string())?;
+        fill(load.database(), corpus, per_commit, Durability::None).map_err(|error| error.to_string())?;
+        load.finish().map_err(|error| error.to_string())
+    });
+    let database = database?;
+    let (all, cpu) = (usage.started.elapsed(), cpu_time() - usage.cpu);
+    let after = ask_after(&database.snapshot(), corpus)?;
+    database.close()?;
+    let items = corpus.texts.len() as f64;
+    let mut line = json!({
+        "bench": "ingest", "engine": "holotype bulk_load", "items": corpus.texts.len(), "commit": per_commit,
+        "items_per_s": round(items / all.as_secs_f64(), 1), "all_s": round(all.as_secs_f64(), 2),
+        "cpu_us_item": round(cpu.as_secs_f64() * 1e6 / items, 1),
+        "written_bytes_item": round((written_bytes() - usage.written) as f64 / items, 0),
+        "disk_bytes_item": round(directory_bytes(&path)? as f64 / items, 0),
+        "peak_mb": round(peak.saturating_sub(usage.memory) as f64 / 1e6, 1),
+    });
+    after.write_into("after", &mut line);
+    Ok(line)
+}
+
+/// Removes the derived files, opens the database, which builds them from the log, and searches it. Also returns how
+/// long building took.
+fn build_anew(corpus: &Corpus, arguments: &Arguments, path: &Path) -> Result<(Asked, Duration)> {
+    remove_derived(path)?;
+    let started = Instant::now();
+    let database = Holotype::open(path, options(corpus, arguments))?;
+    database.checkpoint()?;
+    let took = started.elapsed();
+    let asked = ask_after(&database.snapshot(), corpus)?;
+    database.close()?;
+    Ok((asked, took))
+}
+
+fn remove_derived(dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_derived(&path)?;
+        } else if path.extension().is_some_and(|kind| DERIVED.iter().any(|derived| kind == *derived)) {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes all items; returns how long each commit took.
-fn fill(database: &Holotype, corpus: &Corpus, per_commit: usize) -> Result<Vec<Duration>> {
+fn fill(database: &Holotype, corpus: &Corpus, per_commit: usize, durability: Durability) -> Result<Vec<Duration>> {
     let mut commits = Vec::with_capacity(corpus.texts.len().div_ceil(per_commit));
     for first in (0..corpus.texts.len()).step_by(per_commit) {
         let items = first..(first + per_commit).min(corpus.texts.len());
@@ -230,7 +304,7 @@ fn fill(database: &Holotype, corpus: &Corpus, per_commit: usize) -> Result<Vec<D
         for trace in traces {
             transaction.record(trace)?;
         }
-        transaction.commit(Durability::Sync)?;
+        transaction.commit(durability)?;
         commits.push(started.elapsed());
     }
     Ok(commits)
@@ -252,6 +326,8 @@ struct Asked {
     wanted: usize,
     /// Processor time of the thread that asked.
     cpu: Duration,
+    /// The same for each kind of question that was asked when all was written.
+    cpu_of: BTreeMap<&'static str, Duration>,
     memory: u64,
 }
 
@@ -290,7 +366,7 @@ impl Asked {
         }
     }
 
-    fn into_line(self, when: &str, line: &mut Value) {
+    fn write_into(&self, when: &str, line: &mut Value) {
         let milliseconds = |times: &[Duration], share| round(quantile_us(times, share) / 1e3, 3);
         for (name, times) in [("recall", &self.recalls), ("nearest", &self.nearest)] {
             if times.is_empty() {
@@ -303,9 +379,17 @@ impl Asked {
             line[format!("{when}_{name}_p50_ms")] = json!(milliseconds(times, 0.5));
             line[format!("{when}_{name}_p99_ms")] = json!(milliseconds(times, 0.99));
         }
-        if self.wanted > 0 {
-            line[format!("recall_{when}")] = json!(round(self.found as f64 / self.wanted as f64, 4));
+        for (kind, cpu) in &self.cpu_of {
+            line[format!("{when}_cpu_us")][*kind] = json!(round(cpu.as_secs_f64() * 1e6 / AFTER as f64, 1));
         }
+        if self.wanted > 0 {
+            line[format!("recall_{when}")] = json!(self.share());
+        }
+    }
+
+    /// The share of the true nearest that were found.
+    fn share(&self) -> f64 {
+        round(self.found as f64 / self.wanted.max(1) as f64, 4)
     }
 }
 
@@ -333,10 +417,24 @@ fn ask_during(database: &Holotype, corpus: &Corpus, done: &AtomicBool) -> Result
 }
 
 fn ask_after(snapshot: &Snapshot, corpus: &Corpus) -> Result<Asked> {
+    type Ask<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
     let mut asked = Asked::default();
-    for at in 0..AFTER {
-        asked.recall(snapshot, corpus, at)?;
+    let mut other = Asked::default();
+    let question = |at: usize| &corpus.questions[at % corpus.questions.len()];
+    let kinds: [(&str, Ask<'_>); 5] = [
+        ("recall", &mut |at| asked.recall(snapshot, corpus, at)),
+        ("again", &mut |at| other.recall(snapshot, corpus, at)),
+        ("vector", &mut |at| Ok(snapshot.recall_near(question(at).vector.clone()).run().map(drop)?)),
+        ("words", &mut |at| Ok(snapshot.recall(question(at).text.as_str()).run().map(drop)?)),
+        ("nearest", &mut |at| Ok(snapshot.nearest(Layer::Trace, &question(at).vector, K).map(drop)?)),
+    ];
+    let mut cpu_of = BTreeMap::new();
+    for (kind, ask) in kinds {
+        let cpu = thread_cpu_time();
+        (0..AFTER).try_for_each(ask)?;
+        cpu_of.insert(kind, thread_cpu_time() - cpu);
     }
+    asked.cpu_of = cpu_of;
     for at in 0..AFTER {
         asked.nearest(snapshot, corpus, at)?;
     }

@@ -113,7 +113,12 @@ fn check_writing(dir: &Path) -> Result<()> {
         check(number(&line, "right_first")? == 1.0, "claims: the newest call is first", &line)?;
         check(number(&line, "p50_us")? <= number(&line, "p99_us")?, "claims: quantiles", &line)?;
     }
-    for line in bench(&["ingest", "--items", "400", "--commit", "50", "--dim", "16", "--dir", &dir])? {
+    let small = ["ingest", "--items", "400", "--commit", "50", "--dim", "16", "--dir", &dir];
+    for line in bench(&[&small[..], &["--bulk"]].concat())? {
+        check(number(&line, "recall_after")? >= 0.99, "ingest: a bulk load is whole", &line)?;
+    }
+    for line in bench(&[&small[..], &["--fresh"]].concat())? {
+        check(number(&line, "recall_fresh")? >= 0.99, "ingest: what is built anew is whole", &line)?;
         check(number(&line, "p99_commit_ms")? <= number(&line, "worst_commit_ms")?, "ingest: commits", &line)?;
         check(number(&line, "disk_bytes_item")? > 300.0, "ingest: bytes kept", &line)?;
         check(number(&line, "recall_after")? >= 0.99, "ingest: the nearest are found", &line)?;

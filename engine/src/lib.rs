@@ -81,7 +81,7 @@ pub use maintain::changes::{Change, Changes, CommittedChange, Subscription};
 pub use maintain::reembed::{ReembedOptions, ReembedReport};
 pub use maintain::retain::RetainReport;
 pub use maintain::salvage::{Lost, SalvageReport, salvage, salvage_on};
-pub use maintain::stats::{ContentStats, LimitUse, Stats};
+pub use maintain::stats::{ContentStats, LimitUse, MemoryUse, Stats};
 pub use maintain::verify::{Fault, KnownHead, VerifyOptions, VerifyReport};
 pub use model::edge::Edge;
 pub use model::item::{ItemId, Kind, Layer, Origin, Source, Status, Support};

@@ -6,6 +6,7 @@ use crate::model::space::Space;
 use crate::model::time::Clock;
 use holotype_cuda::DeviceUse;
 use holotype_index::scorer::{BatchScorer, CpuScorer};
+use holotype_index::segment::LINK_BYTES;
 use holotype_storage::catalog::CatalogOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,6 +73,9 @@ impl Accelerator {
     }
 }
 
+/// Graphs may have this many vectors with however little memory: many small ones would make questions slow.
+const LEAST_IN_GRAPH: usize = 8 << 10;
+
 /// Options of a database.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -105,10 +109,11 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// A checkpoint is due after this many records.
     pub checkpoint_records: u64,
-    /// The memory the catalog may use as its cache, in bytes; at most half of `memory_limit`.
+    /// The memory the catalog may use as its cache, in bytes; at most three sixteenths of `memory_limit`.
     pub cache_bytes: usize,
-    /// The memory for the catalog's cache and for what no checkpoint holds yet, in bytes. At most a fifth as much is
-    /// kept of contests of claims between questions.
+    /// The memory of this database in bytes: the catalog's cache, edges and contests that are kept for questions,
+    /// merges of segments, and what no checkpoint holds yet. 64 MiB suffice; more is faster. [`Stats`](crate::Stats)
+    /// tells what each part takes. Mapped files are the system's and do not count.
     pub memory_limit: u64,
     /// The most bytes of log that no checkpoint holds: what an opening after a crash reads.
     pub max_tail_bytes: u64,
@@ -204,12 +209,27 @@ impl Options {
 
     /// The options of the catalog that follow from these.
     pub(crate) fn catalog(&self) -> CatalogOptions {
-        CatalogOptions { cache_len: self.cache_len(), ..CatalogOptions::default() }
+        CatalogOptions { cache_len: self.cache_len(), derived_len: self.edge_bytes(), ..CatalogOptions::default() }
+    }
+
+    /// The most bytes of edges that are kept for questions.
+    pub(crate) fn edge_bytes(&self) -> u64 {
+        (self.memory_limit / 8).min(64 << 20)
+    }
+
+    /// The bytes that linking vectors into a graph may take.
+    pub(crate) fn merge_bytes(&self) -> u64 {
+        self.memory_limit / 16 * 5
+    }
+
+    /// About the most vectors of a graph, so that linking them stays within its memory.
+    pub(crate) fn most_in_graph(&self) -> usize {
+        usize::try_from(self.merge_bytes() / LINK_BYTES).unwrap_or(usize::MAX).max(LEAST_IN_GRAPH)
     }
 
     /// The size of the catalog's cache in bytes.
     pub(crate) fn cache_len(&self) -> usize {
-        self.cache_bytes.min(usize::try_from(self.memory_limit / 2).unwrap_or(usize::MAX))
+        self.cache_bytes.min(usize::try_from(self.memory_limit / 16 * 3).unwrap_or(usize::MAX))
     }
 
     /// Options for writing beside other handles, in any processes: each takes its turn for a transaction, and waits 5

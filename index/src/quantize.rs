@@ -14,6 +14,7 @@
 //! rescored from exact vectors.
 
 use crate::distance::{Kernels, kernels, row};
+use crate::error::Result;
 use crate::rows::RowsView;
 use crate::segment::guard::CheckedSection;
 use crate::segment::layout::NO_LINK;
@@ -32,6 +33,9 @@ const SAMPLE: usize = 2048;
 /// further off than so many scales. Codes then rank as well, and a quarter more clipping or rounding is not noticed.
 const KEPT_SCALES: std::ops::RangeInclusive<f32> = 0.8..=1.25;
 const KEPT_MEAN_STEPS: f32 = 8.0;
+
+/// Vectors whose codes are made together.
+const PIECE: usize = 512;
 
 /// The number of independent sums: in a single one, each addition would wait for the previous.
 const LANES: usize = 8;
@@ -126,41 +130,54 @@ impl Quantizer {
         }
     }
 
-    /// The quantisation errors, which are the distances of vectors from their decoded codes: the largest, and each as a
-    /// fraction of it in 255ths, rounded up.
-    pub(crate) fn errors(&self, rows: &RowsView<'_>, codes: &[i8]) -> (f32, Vec<u8>) {
-        let dim = rows.spec().dim;
-        let mut vector = vec![0.0; dim];
-        let error = |position: usize| -> f64 {
-            rows.decode(position, &mut vector);
-            self.centre(&mut vector);
-            error(&vector, self.scale, row(codes, dim, position as u32))
-        };
-        in_parts((0..rows.len()).map(error).collect())
+    /// The codes of `rows` with their errors, in memory.
+    pub(crate) fn encode_rows(&self, rows: &RowsView<'_>) -> (Vec<i8>, CodingErrors) {
+        let mut all = Vec::with_capacity(rows.len() * rows.spec().dim);
+        let errors = self.encode_pieces(rows, None, |codes| {
+            all.extend_from_slice(codes);
+            Ok(())
+        });
+        (all, errors.unwrap_or_default())
     }
 
-    /// The codes of `rows` with their errors, where `known` has those of some of them by this quantizer.
-    pub(crate) fn extend_codes(&self, rows: &RowsView<'_>, known: &KnownCodes<'_>) -> (Vec<i8>, (f32, Vec<u8>)) {
+    /// Gives the codes of `rows` to `write`, in order, many at a time; returns their errors. Codes that `known` has by
+    /// this quantizer are copied.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(crate) fn encode_pieces(
+        &self,
+        rows: &RowsView<'_>,
+        known: Option<&KnownCodes<'_>>,
+        mut write: impl FnMut(&[i8]) -> Result<()>,
+    ) -> Result<CodingErrors> {
         let dim = rows.spec().dim;
-        let mut codes = vec![0; rows.len() * dim];
-        let mut vector = vec![0.0; dim];
-        let part = f64::from(known.errors.largest) / 255.0;
-        let mut errors = vec![0.0; rows.len()];
-        let mut is_known = vec![false; rows.len()];
-        for (old, new) in (0..).zip(known.positions).filter(|(_, new)| **new != NO_LINK) {
-            let new = *new as usize;
-            codes[new * dim..][..dim].copy_from_slice(known.codes.code(old));
-            errors[new] = f64::from(known.errors.parts[old as usize]) * part;
-            is_known[new] = true;
+        let known = known.map(|known| (known, known.by_position(rows.len())));
+        let part = known.as_ref().map_or(0.0, |(known, _)| f64::from(known.errors.largest) / 255.0);
+        let mut errors = Vec::with_capacity(rows.len());
+        let (mut vector, mut code) = (vec![0.0; dim], vec![0; dim]);
+        let mut piece = Vec::with_capacity(PIECE.min(rows.len()) * dim);
+        for position in 0..rows.len() {
+            match known.as_ref().map(|(known, old)| (known, old[position])).filter(|(_, old)| *old != NO_LINK) {
+                Some((known, old)) => {
+                    piece.extend_from_slice(known.codes.code(old));
+                    errors.push(f64::from(known.errors.parts[old as usize]) * part);
+                }
+                None => {
+                    rows.decode(position, &mut vector);
+                    self.encode(&vector, &mut code);
+                    self.centre(&mut vector);
+                    errors.push(error(&vector, self.scale, &code));
+                    piece.extend_from_slice(&code);
+                }
+            }
+            if piece.len() >= PIECE * dim {
+                write(&piece)?;
+                piece.clear();
+            }
         }
-        for position in (0..rows.len()).filter(|position| !is_known[*position]) {
-            let code = &mut codes[position * dim..][..dim];
-            rows.decode(position, &mut vector);
-            self.encode(&vector, code);
-            self.centre(&mut vector);
-            errors[position] = error(&vector, self.scale, code);
-        }
-        (codes, in_parts(errors))
+        write(&piece)?;
+        Ok(in_parts(errors))
     }
 
     /// Subtracts the mean.
@@ -204,19 +221,11 @@ impl Quantizer {
             code.iter_mut().zip(centred).for_each(|(c, x)| *c = quantize(x));
         }
     }
-
-    /// The codes of all of `rows`.
-    pub(crate) fn encode_rows(&self, rows: &RowsView<'_>) -> Vec<i8> {
-        let dim = rows.spec().dim;
-        let mut codes = vec![0; rows.len() * dim];
-        let mut vector = vec![0.0; dim];
-        for (position, code) in codes.chunks_exact_mut(dim).enumerate() {
-            rows.decode(position, &mut vector);
-            self.encode(&vector, code);
-        }
-        codes
-    }
 }
+
+/// The quantisation errors, which are the distances of vectors from their decoded codes: the largest, and each as a
+/// fraction of it in 255ths, rounded up.
+pub(crate) type CodingErrors = (f32, Vec<u8>);
 
 /// Codes of some of the vectors that are to be coded by the same quantizer.
 #[derive(Clone, Copy, Debug)]
@@ -227,14 +236,24 @@ pub(crate) struct KnownCodes<'a> {
     pub(crate) positions: &'a [u32],
 }
 
+impl KnownCodes<'_> {
+    /// For each of `count` vectors, the index of its code here, or [`NO_LINK`].
+    fn by_position(&self, count: usize) -> Vec<u32> {
+        let mut old = vec![NO_LINK; count];
+        for (at, position) in (0..).zip(self.positions).filter(|(_, position)| **position != NO_LINK) {
+            old[*position as usize] = at;
+        }
+        old
+    }
+}
+
 /// The largest of `errors`, and each in parts of 255 of that, rounded up.
-fn in_parts(errors: Vec<f64>) -> (f32, Vec<u8>) {
+fn in_parts(errors: Vec<f64>) -> CodingErrors {
     let largest = (errors.iter().copied().fold(0.0, f64::max) * ROUNDED) as f32;
     let part = |error: f64| (error / f64::from(largest) * 255.0).ceil().min(255.0) as u8;
     (largest, errors.into_iter().map(|error| if largest > 0.0 { part(error) } else { 0 }).collect())
 }
 
-/// The distance of a centred vector from what `code` stands for.
 /// The distance of a centred vector from its decoded code.
 fn error(centred: &[f32], scale: f32, code: &[i8]) -> f64 {
     let scale = f64::from(scale);
@@ -539,7 +558,7 @@ mod tests {
         for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
             let rows = rows(metric, 0.0);
             let quantizer = Quantizer::train(&rows.view());
-            let codes = quantizer.encode_rows(&rows.view());
+            let (codes, _) = quantizer.encode_rows(&rows.view());
             let codes = Codes::new(16, metric, &codes);
             let exact = crate::rows::ExactQuery::new(rows.spec(), &[0.3; 16]).unwrap();
             let query = quantizer.encode_query(exact.vector());
@@ -597,7 +616,7 @@ mod tests {
         zeros.push(0, &[0.0; 4]).unwrap();
         let quantizer = Quantizer::train(&zeros.view());
         assert_eq!(quantizer.scale(), 1.0);
-        assert_eq!(quantizer.encode_rows(&zeros.view()), [0; 4]);
+        assert_eq!(quantizer.encode_rows(&zeros.view()).0, [0; 4]);
         let dot = Quantizer::new(Metric::Dot, 1.0, Vec::new());
         assert_eq!(dot.encode_query(&[0.0; 4]), [0; 4]);
     }
@@ -608,8 +627,7 @@ mod tests {
             for shift in [0.0, 3.0] {
                 let rows = rows(metric, shift);
                 let quantizer = Quantizer::train(&rows.view());
-                let bytes = quantizer.encode_rows(&rows.view());
-                let (largest, parts) = quantizer.errors(&rows.view(), &bytes);
+                let (bytes, (largest, parts)) = quantizer.encode_rows(&rows.view());
                 let codes = Codes::new(16, metric, &bytes);
                 let errors = CodeErrors { largest, parts: &parts, guard: None };
                 for length in [0.0, 0.4, 9.0] {

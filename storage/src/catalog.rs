@@ -44,7 +44,7 @@ use std::fmt::Debug;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use redb::backends::InMemoryBackend;
 use redb::{
@@ -55,8 +55,8 @@ use redb::{
 use self::backend::{FirstError, VfsBackend, WriterByte, copy_at_rest};
 use self::blocks::Stopped;
 pub(crate) use self::rows::BaseRows;
-use self::rows::BytesTable;
 pub use self::rows::CatalogSnapshot;
+use self::rows::{BytesTable, Snapshot};
 use crate::error::{Error, Result};
 use crate::features::{Access, Features, UPGRADE_OR_REBUILD};
 use crate::log::{CommitNo, Lsn};
@@ -83,11 +83,13 @@ pub struct CatalogOptions {
     pub cache_len: usize,
     /// A file up to this length is checked as a whole when it is opened.
     pub check_len: u64,
+    /// The most bytes that [`CatalogSnapshot::derived`] should keep.
+    pub derived_len: u64,
 }
 
 impl Default for CatalogOptions {
     fn default() -> Self {
-        Self { cache_len: 32 << 20, check_len: 16 << 20 }
+        Self { cache_len: 32 << 20, check_len: 16 << 20, derived_len: 64 << 20 }
     }
 }
 
@@ -96,6 +98,7 @@ pub struct Catalog {
     place: Place,
     file: Arc<dyn VfsFile>,
     redb: Redb,
+    derived_len: u64,
 }
 
 impl Catalog {
@@ -261,7 +264,15 @@ impl Catalog {
             Ok((transaction.open_table(BLOCKS)?, transaction.open_table(META)?))
         })?;
         let applied = self.decode_meta(META_APPLIED, self.meta_in(&meta, META_APPLIED)?)?;
-        Ok(CatalogSnapshot::new(self.place.clone(), Arc::clone(&self.file), blocks, applied, self.redb.keep()))
+        Ok(CatalogSnapshot::new(Snapshot {
+            place: self.place.clone(),
+            file: Arc::clone(&self.file),
+            blocks,
+            applied,
+            _keep: self.redb.keep(),
+            derived: OnceLock::new(),
+            derived_len: self.derived_len,
+        }))
     }
 
     /// Reads and checks every row. Returns their number.
@@ -292,7 +303,7 @@ impl Catalog {
         let backend = VfsBackend::new(Arc::clone(&file), place.first_error.clone());
         let database = place.guard(|| Ok(builder.create_with_backend(backend)?))?;
         let redb = Redb::Writer(Arc::new(Writing { database, _byte: writer }));
-        Ok(Self { place, file, redb })
+        Ok(Self { place, file, redb, derived_len: options.derived_len })
     }
 
     fn open_reader(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
@@ -310,7 +321,7 @@ impl Catalog {
                 },
             },
         };
-        Ok(Self { place, file, redb })
+        Ok(Self { place, file, redb, derived_len: options.derived_len })
     }
 
     fn check_identity(&self, expected: [u8; 16], access: Access) -> Result<()> {

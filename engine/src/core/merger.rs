@@ -26,6 +26,20 @@ pub(crate) struct Merger {
     link_ns: AtomicU64,
     /// How many vectors were unlinked when a writer began last.
     unlinked: AtomicU64,
+    /// About the bytes of memory that running merges take.
+    memory: AtomicU64,
+}
+
+/// The memory of a running merge, counted until this is dropped.
+pub(crate) struct MergeMemory<'m> {
+    merger: &'m Merger,
+    bytes: u64,
+}
+
+impl Drop for MergeMemory<'_> {
+    fn drop(&mut self) {
+        self.merger.memory.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// Segments marked as being merged, until this is dropped.
@@ -61,6 +75,7 @@ impl Default for Merger {
             pauses: AtomicUsize::new(0),
             link_ns: AtomicU64::new(ASSUMED_LINK.as_nanos() as u64),
             unlinked: AtomicU64::new(0),
+            memory: AtomicU64::new(0),
         }
     }
 }
@@ -102,6 +117,17 @@ impl Merger {
     /// Takes note of how many vectors are unlinked; returns how many more that are than the last time.
     pub(crate) fn note_unlinked(&self, unlinked: u64) -> u64 {
         unlinked.saturating_sub(self.unlinked.swap(unlinked, Ordering::Relaxed))
+    }
+
+    /// Counts the memory of a merge that runs.
+    pub(crate) fn takes(&self, bytes: u64) -> MergeMemory<'_> {
+        self.memory.fetch_add(bytes, Ordering::Relaxed);
+        MergeMemory { merger: self, bytes }
+    }
+
+    /// About the bytes of memory that running merges take.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.load(Ordering::Relaxed)
     }
 
     fn busy(&self) -> MutexGuard<'_, BTreeSet<u64>> {

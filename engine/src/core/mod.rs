@@ -21,6 +21,7 @@ pub(crate) mod cut_files;
 pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod known_damage;
+pub(crate) mod memory;
 pub(crate) mod merger;
 pub(crate) mod open_transactions;
 pub(crate) mod quarantined;

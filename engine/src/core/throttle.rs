@@ -2,7 +2,7 @@
 //!
 //! | limit | counts | relieved by |
 //! |---|---|---|
-//! | `memory_limit` | the catalog's cache, and changes, new texts and vectors since the last checkpoint | a checkpoint |
+//! | `memory_limit` | caches, running merges; changes, new texts and vectors since the last checkpoint | a checkpoint |
 //! | `max_tail_bytes` | log after the last checkpoint, which an opening after a crash has to replay | a checkpoint |
 //! | `max_unsealed_vectors` | vectors outside segments, which every search scans | a checkpoint |
 //! | `max_live_segments` | segments of the layer with the most | a merge |
@@ -36,10 +36,6 @@ impl LimitUse {
         }
     }
 }
-
-/// Estimated memory overhead of a changed row and of a changed item, in bytes.
-pub(crate) const ROW_BYTES: u64 = 112;
-pub(crate) const ITEM_BYTES: u64 = 256;
 
 /// Tracks live snapshots and wakes delayed writers.
 #[derive(Default)]

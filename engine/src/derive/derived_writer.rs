@@ -6,7 +6,7 @@
 use crate::Result;
 use crate::core::Core;
 use crate::core::files::{Files, Form};
-use crate::derive::merge_policy::{LINKED_AT_ONCE, SegmentSize, due_flat, due_links};
+use crate::derive::merge_policy::{LINKED_AT_ONCE, MergeBounds, SegmentSize, due_flat, due_links};
 use crate::options::Options;
 use crate::records::tables::{self, ManifestRow};
 use crate::state::attributes::{AttributeStore, Chunk};
@@ -175,8 +175,9 @@ impl<'a> DerivedWriter<'a> {
         let threads = self.options.background_threads.max(1);
         let options = BuildOptions { threads, graph_from, scorer: self.scorer, ..BuildOptions::default() };
         let segments: Vec<&VectorSegment> = sources.iter().map(AsRef::as_ref).collect();
-        let file = merge_segments(&segments, None, identity, &options)?;
-        let file = self.write(file, &path, VECTOR_SEGMENT_KIND, &identity)?;
+        let vfs = self.files.vfs.as_ref();
+        merge_segments(&segments, None, (identity, Some(self.head)), (vfs, &path), &options)?;
+        let file = SegmentFile::open(vfs, &path, VECTOR_SEGMENT_KIND, &identity)?;
         Ok(Arc::new(VectorSegment::open(file, &segments[0].spec())?))
     }
 
@@ -198,9 +199,10 @@ impl<'a> DerivedWriter<'a> {
         };
         loop {
             let sizes: Vec<SegmentSize> = segments.iter().map(size).collect();
-            let links = due_links(&sizes, LINKED_AT_ONCE);
+            let bounds = MergeBounds { at_once: LINKED_AT_ONCE, in_segment: self.options.most_in_graph() };
+            let links = due_links(&sizes, bounds);
             let is_link = links.is_some();
-            let Some(range) = links.or_else(|| due_flat(&sizes)) else { break };
+            let Some(range) = links.or_else(|| due_flat(&sizes, bounds)) else { break };
             let merged = self.merged_vectors(&segments[range.clone()], is_link, place, changes)?;
             let generations = segments[range.clone()].iter().map(|segment| segment.file().identity().generation);
             changes.replaced.extend(generations.map(|generation| (Form::Vectors, place, generation)));

@@ -16,11 +16,14 @@ use crate::core::files::Form;
 use crate::core::merger::BusySegments;
 use crate::derive::derived_writer::{DerivedWriter, ManifestChanges};
 use crate::derive::maintenance::applied_again;
-use crate::derive::merge_policy::{LINKED_AT_ONCE, LINKED_IN_TURNS, SegmentSize, due_flat, due_links, due_words};
+use crate::derive::merge_policy::{
+    LINKED_AT_ONCE, LINKED_IN_TURNS, MergeBounds, SegmentSize, due_flat, due_links, due_words,
+};
 use crate::derive::{checkpoint, repair};
 use crate::state::State;
 use crate::state::layers::{LayerIndex, LayerVectors};
 use holotype_index::VectorSegment;
+use holotype_index::segment::LINK_BYTES;
 use holotype_index::words::WordSegment;
 use holotype_storage::catalog::Applied;
 use holotype_storage::log::Head;
@@ -29,6 +32,12 @@ use holotype_storage::priority::lower_thread_priority;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
+
+/// About the memory of a merge of words: its buffers, and 12 bytes a document in two lists.
+const WORD_MERGE_BYTES: u64 = 4 << 20;
+const COPIED_DOCUMENT_BYTES: u64 = 24;
+/// About the memory that a merge takes for a vector that it only copies.
+const COPIED_VECTOR_BYTES: u64 = 40;
 
 /// The two kinds of merges, each with a thread of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +71,11 @@ pub(crate) fn start(core: &Arc<Core>) {
         return;
     }
     let state = Arc::clone(&core.lock_writer().state);
-    let most = most_linked(core);
-    if due(&state, Work::Link, &BTreeSet::new(), most).is_some() {
+    let bounds = bounds(core);
+    if due(&state, Work::Link, &BTreeSet::new(), bounds).is_some() {
         BackgroundTask::request(core, |core| &core.merger.linking, |core| in_background(core, Work::Link));
     }
-    if due(&state, Work::Combine, &BTreeSet::new(), most).is_some() {
+    if due(&state, Work::Combine, &BTreeSet::new(), bounds).is_some() {
         BackgroundTask::request(core, |core| &core.merger.combining, |core| in_background(core, Work::Combine));
     }
 }
@@ -111,7 +120,7 @@ pub(crate) fn wait(core: &Core) {
 /// Runs the next merge; returns false if none is due.
 fn step(core: &Arc<Core>, work: Work) -> Result<bool> {
     let state = Arc::clone(&core.lock_writer().state);
-    if due(&state, work, &BTreeSet::new(), most_linked(core)).is_none() {
+    if due(&state, work, &BTreeSet::new(), bounds(core)).is_none() {
         return Ok(false);
     }
     let _maintenance = core.maintain()?;
@@ -150,27 +159,28 @@ fn choose(core: &Core, work: Work) -> Option<((Merge, u64), BusySegments<'_>)> {
             let writer = core.lock_writer();
             (writer.poisoned.is_none().then(|| Arc::clone(&writer.state))?, writer.rebuild_count)
         };
-        let merge = due(&state, work, busy, most_linked(core))?;
+        let merge = due(&state, work, busy, bounds(core))?;
         let generations = merge.generations();
         Some(((merge, rebuild_count), generations))
     })
 }
 
-/// About how many vectors one merge links. A handle that takes turns keeps the others from maintenance meanwhile.
-fn most_linked(core: &Core) -> usize {
-    if core.options.takes_turns() { LINKED_IN_TURNS } else { LINKED_AT_ONCE }
+/// What bounds a merge. A handle that takes turns keeps the others from maintenance meanwhile.
+fn bounds(core: &Core) -> MergeBounds {
+    let at_once = if core.options.takes_turns() { LINKED_IN_TURNS } else { LINKED_AT_ONCE };
+    MergeBounds { at_once, in_segment: core.options.most_in_graph() }
 }
 
 /// The first merge of a state that is due.
-fn due(state: &State, work: Work, busy: &BTreeSet<u64>, most: usize) -> Option<Merge> {
+fn due(state: &State, work: Work, busy: &BTreeSet<u64>, bounds: MergeBounds) -> Option<Merge> {
     (0u32..).zip(&state.layers).find_map(|(place, layer)| {
-        let vectors = layer.vectors.as_ref().and_then(|vectors| due_in(vectors, work, busy, most));
+        let vectors = layer.vectors.as_ref().and_then(|vectors| due_in(vectors, work, busy, bounds));
         let words = || (work == Work::Combine).then(|| due_of_words(layer, busy)).flatten();
         Some(Merge { place, sources: vectors.or_else(words)? })
     })
 }
 
-fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>, most: usize) -> Option<Sources> {
+fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>, bounds: MergeBounds) -> Option<Sources> {
     let size = |segment: &Arc<VectorSegment>| SegmentSize {
         count: segment.len(),
         graph: segment.has_graph(),
@@ -178,7 +188,7 @@ fn due_in(vectors: &LayerVectors, work: Work, busy: &BTreeSet<u64>, most: usize)
     };
     let sizes: Vec<SegmentSize> = vectors.segments.iter().map(size).collect();
     let link = work == Work::Link;
-    let range = if link { due_links(&sizes, most) } else { due_flat(&sizes) }?;
+    let range = if link { due_links(&sizes, bounds) } else { due_flat(&sizes, bounds) }?;
     Some(Sources::Vectors { segments: vectors.segments[range].to_vec(), link })
 }
 
@@ -208,10 +218,25 @@ impl Merge {
         }
     }
 
+    /// About the bytes of memory that writing the new segment takes.
+    fn memory(&self) -> u64 {
+        match &self.sources {
+            Sources::Vectors { segments, link } => {
+                let count: usize = segments.iter().map(|segment| segment.len()).sum();
+                count as u64 * if *link { LINK_BYTES } else { COPIED_VECTOR_BYTES }
+            }
+            Sources::Words(segments) => {
+                let documents: u64 = segments.iter().map(|segment| u64::from(segment.document_count())).sum();
+                WORD_MERGE_BYTES + documents * COPIED_DOCUMENT_BYTES
+            }
+        }
+    }
+
     /// Writes the new segment.
     fn write(&self, core: &Core, applied: &Applied, changes: &mut ManifestChanges) -> Result<Merged> {
         let head = Head { position: applied.position, commit: applied.commit, hash: applied.head };
         let writer = DerivedWriter::of(core, head);
+        let _memory = core.merger.takes(self.memory());
         let replaced = self.generations().into_iter().map(|generation| (self.form(), self.place, generation));
         changes.replaced.extend(replaced);
         match &self.sources {

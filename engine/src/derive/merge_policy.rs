@@ -10,6 +10,8 @@
 //! more for each further factor of 16: once until 262,144, twice until 4,194,304. Extending a graph in steps of a
 //! sixteenth copies each vector of it 17 times in all, counted at the end of its growth, in larger steps less often.
 //!
+//! A segment is never larger than what can be linked within `memory_limit`: beside one that is full a new one grows.
+//!
 //! **Words**, and flat segments while they are not linked. Segments fall into tiers by size, a factor of 4 apart. Four
 //! of a tier become one of the next: each document is written once in each tier, log4(n / 1024) times.
 
@@ -45,31 +47,50 @@ pub(crate) struct SegmentSize {
     pub(crate) taken: bool,
 }
 
-/// The segments, oldest first, that become one with a graph, linking about `most` vectors.
-pub(crate) fn due_links(segments: &[SegmentSize], most: usize) -> Option<Range<usize>> {
+/// What bounds merges of vectors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MergeBounds {
+    /// About as many vectors are linked by one merge.
+    pub(crate) at_once: usize,
+    /// No more are merged into one segment, because of the memory that linking them takes.
+    pub(crate) in_segment: usize,
+}
+
+/// The segments, oldest first, that become one with a graph.
+pub(crate) fn due_links(segments: &[SegmentSize], bounds: MergeBounds) -> Option<Range<usize>> {
+    let MergeBounds { at_once: most, in_segment } = bounds;
     let flat = segments.iter().rposition(|segment| segment.graph).map_or(0, |last| last + 1);
     let graphs: usize = segments[..flat].iter().filter(|segment| segment.graph).map(|segment| segment.count).sum();
     let least = if graphs == 0 { FIRST_GRAPH } else { (graphs / EXTENDED_BY).clamp(FIRST_GRAPH, LINK_MOST.min(most)) };
-    let (mut end, mut joined) = (flat, 0);
-    while end < segments.len() && !segments[end].taken && joined < most {
-        joined += segments[end].count;
-        end += 1;
+    let (mut end, mut joined, mut is_full) = (flat, 0, false);
+    while end < segments.len() && !segments[end].taken && joined < most && !is_full {
+        is_full = joined > 0 && joined + segments[end].count > in_segment;
+        if !is_full {
+            joined += segments[end].count;
+            end += 1;
+        }
     }
-    if joined < least {
+    if joined < least.min(in_segment) && !is_full {
         return None;
     }
     let mut start = flat;
-    while start > 0 && !segments[start - 1].taken && segments[start - 1].count <= EXTENDED_BY * joined {
+    while let Some(before) = start.checked_sub(1).map(|before| segments[before])
+        && !before.taken
+        && before.count <= EXTENDED_BY * joined
+        && before.count + joined <= in_segment
+    {
         start -= 1;
-        joined += segments[start].count;
+        joined += before.count;
     }
     Some(start..end)
 }
 
 /// The segments, oldest first, that become one without a graph.
-pub(crate) fn due_flat(segments: &[SegmentSize]) -> Option<Range<usize>> {
+pub(crate) fn due_flat(segments: &[SegmentSize], bounds: MergeBounds) -> Option<Range<usize>> {
     let size = |segment: &SegmentSize| (!segment.graph && !segment.taken).then_some(segment.count);
-    due_tier(&segments.iter().map(size).collect::<Vec<_>>(), LOWEST_FLAT_TIER)
+    let due = due_tier(&segments.iter().map(size).collect::<Vec<_>>(), LOWEST_FLAT_TIER)?;
+    let count: usize = segments[due.clone()].iter().map(|segment| segment.count).sum();
+    (count <= bounds.in_segment).then_some(due)
 }
 
 /// The word segments, largest first, that become one. Each is its number of documents; `None` cannot be merged.
@@ -94,6 +115,8 @@ fn due_tier(segments: &[Option<usize>], lowest: usize) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
+    const ANY_SIZE: MergeBounds = MergeBounds { at_once: LINKED_AT_ONCE, in_segment: usize::MAX };
+
     fn graph(count: usize) -> SegmentSize {
         SegmentSize { count, graph: true, taken: false }
     }
@@ -108,40 +131,64 @@ mod tests {
 
     #[test]
     fn flat_segments_are_linked_once_they_are_enough() {
-        assert_eq!(due_links(&[], LINKED_AT_ONCE), None);
-        assert_eq!(due_links(&[flat(2000), flat(47)], LINKED_AT_ONCE), None);
-        assert_eq!(due_links(&[flat(2000), flat(48)], LINKED_AT_ONCE), Some(0..2));
-        assert_eq!(due_links(&[graph(5000), flat(2000)], LINKED_AT_ONCE), None);
-        assert_eq!(due_links(&[graph(5000), flat(2000), flat(48)], LINKED_AT_ONCE), Some(0..3));
-        assert_eq!(due_links(&[graph(100_000), flat(6000)], LINKED_AT_ONCE), None);
-        assert_eq!(due_links(&[graph(100_000), flat(6300)], LINKED_AT_ONCE), Some(0..2));
+        assert_eq!(due_links(&[], ANY_SIZE), None);
+        assert_eq!(due_links(&[flat(2000), flat(47)], ANY_SIZE), None);
+        assert_eq!(due_links(&[flat(2000), flat(48)], ANY_SIZE), Some(0..2));
+        assert_eq!(due_links(&[graph(5000), flat(2000)], ANY_SIZE), None);
+        assert_eq!(due_links(&[graph(5000), flat(2000), flat(48)], ANY_SIZE), Some(0..3));
+        assert_eq!(due_links(&[graph(100_000), flat(6000)], ANY_SIZE), None);
+        assert_eq!(due_links(&[graph(100_000), flat(6300)], ANY_SIZE), Some(0..2));
         // A graph of more than sixteen times the new ones stays.
-        assert_eq!(due_links(&[graph(300_000), flat(16_400)], LINKED_AT_ONCE), Some(1..2));
-        assert_eq!(due_links(&[graph(300_000), graph(16_400), flat(16_400)], LINKED_AT_ONCE), Some(0..3));
+        assert_eq!(due_links(&[graph(300_000), flat(16_400)], ANY_SIZE), Some(1..2));
+        assert_eq!(due_links(&[graph(300_000), graph(16_400), flat(16_400)], ANY_SIZE), Some(0..3));
     }
 
     #[test]
     fn a_step_is_bounded_and_leaves_alone_what_others_merge() {
         let many: Vec<SegmentSize> = [graph(30_000)].into_iter().chain((0..20).map(|_| flat(4000))).collect();
-        assert_eq!(due_links(&many, LINKED_AT_ONCE), Some(0..10));
+        assert_eq!(due_links(&many, ANY_SIZE), Some(0..10));
         let mut busy = many.clone();
         busy[1..10].iter_mut().for_each(|segment| segment.taken = true);
-        assert_eq!(due_links(&busy, LINKED_AT_ONCE), None);
-        assert_eq!(due_flat(&busy), Some(10..21));
-        assert_eq!(due_links(&[taken(graph(5000)), flat(4000)], LINKED_AT_ONCE), Some(1..2));
+        assert_eq!(due_links(&busy, ANY_SIZE), None);
+        assert_eq!(due_flat(&busy, ANY_SIZE), Some(10..21));
+        assert_eq!(due_links(&[taken(graph(5000)), flat(4000)], ANY_SIZE), Some(1..2));
+    }
+
+    #[test]
+    fn no_segment_outgrows_its_memory_and_no_vector_stays_unlinked() {
+        for in_segment in [8_192, 20_000, 60_000] {
+            let bounds = MergeBounds { in_segment, ..ANY_SIZE };
+            let mut segments = Vec::new();
+            for _ in 0..200 {
+                segments.push(flat(3000));
+                loop {
+                    let (links, flats) = (due_links(&segments, bounds), due_flat(&segments, bounds));
+                    let is_graph = links.is_some();
+                    let Some(range) = links.or(flats) else { break };
+                    let count: usize = segments[range.clone()].iter().map(|segment| segment.count).sum();
+                    assert!(count <= in_segment, "{count} in a segment");
+                    segments.splice(range, [SegmentSize { count, graph: is_graph, taken: false }]);
+                }
+                let unlinked: usize =
+                    segments.iter().filter(|segment| !segment.graph).map(|segment| segment.count).sum();
+                assert!(unlinked < LINK_MOST + 3000, "{unlinked} of {segments:?}");
+            }
+            assert!(segments.len() <= 3 * 600_000 / in_segment + 4, "{} segments", segments.len());
+        }
+        assert_eq!(due_links(&[flat(3000), flat(6000)], MergeBounds { in_segment: 8_192, ..ANY_SIZE }), Some(0..1));
     }
 
     #[test]
     fn many_flat_segments_become_few() {
-        assert_eq!(due_flat(&[flat(1); 3]), None);
-        assert_eq!(due_flat(&[flat(1); 4]), Some(0..4));
-        assert_eq!(due_flat(&[flat(1000), flat(1), flat(1), flat(1), flat(1)]), Some(1..5));
-        assert_eq!(due_flat(&[flat(1), graph(1), flat(1), flat(1), flat(1)]), None);
+        assert_eq!(due_flat(&[flat(1); 3], ANY_SIZE), None);
+        assert_eq!(due_flat(&[flat(1); 4], ANY_SIZE), Some(0..4));
+        assert_eq!(due_flat(&[flat(1000), flat(1), flat(1), flat(1), flat(1)], ANY_SIZE), Some(1..5));
+        assert_eq!(due_flat(&[flat(1), graph(1), flat(1), flat(1), flat(1)], ANY_SIZE), None);
         // Each item is copied a logarithmic number of times.
         let (mut segments, mut copied) = (Vec::new(), 0);
         for _ in 0..16_000 {
             segments.push(flat(1));
-            if let Some(range) = due_flat(&segments) {
+            if let Some(range) = due_flat(&segments, ANY_SIZE) {
                 let count: usize = segments[range.clone()].iter().map(|segment| segment.count).sum();
                 copied += count;
                 segments.splice(range, [flat(count)]);
@@ -156,7 +203,7 @@ mod tests {
         let (mut segments, mut linked, mut copied) = (Vec::new(), 0, 0);
         for _ in 0..most / 4000 {
             segments.push(flat(4000));
-            while let Some(range) = due_links(&segments, LINKED_AT_ONCE) {
+            while let Some(range) = due_links(&segments, ANY_SIZE) {
                 let of_merge = &segments[range.clone()];
                 let count: usize = of_merge.iter().map(|segment| segment.count).sum();
                 let kept = of_merge.iter().filter(|segment| segment.graph).map(|segment| segment.count).max();

@@ -16,7 +16,7 @@
 //! 3. The options bound the memory, independently of the log's length.
 
 use crate::core::files::{Files, Form};
-use crate::core::throttle::{ITEM_BYTES, ROW_BYTES};
+use crate::core::memory::{ITEM_BYTES, ROW_BYTES};
 use crate::derive::derived_writer::{DerivedWriter, MAX_SEGMENTS, ManifestChanges};
 use crate::derive::maintenance::applied_at;
 use crate::derive::retained_log::RetainedBase;
@@ -48,6 +48,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
+
+/// Vectors are sealed when they fill this share of `memory_limit`, but not fewer than so many.
+const VECTOR_SHARE: u64 = 8;
+const FEWEST_SEALED: u64 = 256;
 
 /// The number of word segments of one level that merge into one.
 const MERGED_AT_ONCE: usize = 8;
@@ -381,13 +385,14 @@ impl<'scope, 'env> Rebuilder<'scope, 'env> {
 
     /// Writes a segment for every layer whose tail holds at least `least` vectors.
     fn write_vector_segments(&mut self, least: u64) -> Result<()> {
+        let limit = self.files_writer.options.memory_limit;
         for (place, number) in (0_u32..).zip(0..self.state.layers.len()) {
             let layer = &self.state.layers[number];
-            if layer
-                .vectors
-                .as_ref()
-                .is_none_or(|vectors| vectors.tail.is_empty() || (vectors.tail.len() as u64) < least)
-            {
+            let is_due = |tail: &TailView| {
+                let within_memory = limit / VECTOR_SHARE / (tail.spec().dim * size_of::<f32>()) as u64;
+                !tail.is_empty() && tail.len() as u64 >= least.min(within_memory.max(FEWEST_SEALED))
+            };
+            if layer.vectors.as_ref().is_none_or(|vectors| !is_due(&vectors.tail)) {
                 continue;
             }
             let mut changes = ManifestChanges::default();

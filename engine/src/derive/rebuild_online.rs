@@ -238,9 +238,9 @@ impl NewFiles<'_> {
         if kept > 0 {
             let (path, identity) = self.name(Form::Vectors, place);
             let sources: Vec<&VectorSegment> = go.iter().map(AsRef::as_ref).collect();
-            let file = merge_segments(&sources, Some(&self.keep), identity, &options)?;
-            file.made_from(&self.state.head).write(self.core.files.vfs.as_ref(), &path)?;
-            let file = SegmentFile::open(self.core.files.vfs.as_ref(), &path, VECTOR_SEGMENT_KIND, &identity)?;
+            let (vfs, made) = (self.core.files.vfs.as_ref(), (identity, Some(self.state.head)));
+            merge_segments(&sources, Some(&self.keep), made, (vfs, &path), &options)?;
+            let file = SegmentFile::open(vfs, &path, VECTOR_SEGMENT_KIND, &identity)?;
             stay.push(Arc::new(VectorSegment::open(file, &spec)?));
         }
         Ok(LayerVectors { segments: Arc::new(stay), tail: TailView::empty(spec) })

@@ -61,6 +61,8 @@ pub struct Stats {
     pub log_page_bytes: u32,
     /// How much of each limit is used.
     pub limits: Vec<LimitUse>,
+    /// What the memory that the option `memory_limit` bounds is used for.
+    pub memory: Vec<MemoryUse>,
     /// When the oldest snapshot that is still held was taken, in microseconds since the epoch.
     pub oldest_snapshot_us: Option<i64>,
     /// The number of items that would be rewritten by merging every layer into one segment.
@@ -89,6 +91,19 @@ pub struct LimitUse {
     pub max: Option<u64>,
 }
 
+/// The use of memory by one part of the database. Mapped files do not count: their pages are the system's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// `catalog cache`, `edges` and `contests` that are kept for questions, `merges`, and what no checkpoint holds:
+    /// `changed rows`, `new words` and `new vectors`.
+    pub part: &'static str,
+    /// Bytes in use, counted or estimated. Of the cache it is the most that it takes.
+    pub used: u64,
+    /// The most bytes it takes; `None` for what `memory_limit` bounds together with the other parts.
+    pub most: Option<u64>,
+}
+
 impl Holotype {
     /// Counts the things in the database and reads the use of its files and limits.
     ///
@@ -99,6 +114,7 @@ impl Holotype {
         let times = || verified.iter().filter_map(|(_, time)| *time);
         let limits = self.core.limits(&self.core.lock_writer());
         let published = self.core.published.load();
+        let memory = self.core.memory_parts(&published);
         let usage = self.core.scorer.usage();
         Ok(Stats {
             content: self.snapshot().stats()?,
@@ -112,6 +128,7 @@ impl Holotype {
                 .iter()
                 .map(|limit| LimitUse { limit: limit.limit, used: limit.used, max: limit.max })
                 .collect(),
+            memory: memory.iter().map(|it| MemoryUse { part: it.part, used: it.used, most: it.most }).collect(),
             oldest_snapshot_us: self.core.throttle.oldest_snapshot(),
             merge_debt: merge_debt(&published),
             catalog_bytes: published.rows.base().map(|catalog| catalog.file_len()).transpose()?,
@@ -144,6 +161,10 @@ impl Stats {
         for LimitUse { limit, used, max } in &self.limits {
             let max = max.map_or("no limit".to_owned(), |max| max.to_string());
             row(limit, Cell::Text(format!("{used} of {max}")));
+        }
+        for MemoryUse { part, used, most } in &self.memory {
+            let most = most.map_or(String::new(), |most| format!(" of {most}"));
+            row(&format!("  memory: {part}"), Cell::Text(format!("{used}{most}")));
         }
         row("oldest snapshot", Cell::Text(self.oldest_snapshot_us.map_or("none".to_owned(), time::format)));
         row("merge debt", Cell::count(self.merge_debt));

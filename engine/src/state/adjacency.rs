@@ -11,7 +11,8 @@
 //! 3. Ends of an item that has very many are not in a block of more than [`MAX_BLOCK_ENDS`]: its rows are scanned, and
 //!    its neighbours in the block are still cached. Once the cache is full, the rows of an item are scanned.
 //!
-//! Cost: 16 bytes per edge end, for at most [`MAX_ENDS`] ends (64 MiB), and 1,100 bytes for both blocks of 128 items.
+//! Cost: 16 bytes per edge end and 1,100 bytes for both blocks of 128 items; an eighth of `memory_limit` at most, and
+//! no more than 64 MiB.
 
 use crate::model::item::ItemId;
 use crate::records::tables;
@@ -21,21 +22,20 @@ use holotype_storage::codec;
 use holotype_storage::overlay::Overlay;
 use std::borrow::Cow;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Items per block.
 const BLOCK_ITEMS: u32 = 128;
 /// The greatest number of ends in a block.
 const MAX_BLOCK_ENDS: usize = 131_072;
-/// Maximum number of cached ends.
-const MAX_ENDS: usize = 4 << 20;
-
 /// The cached edges of one catalog snapshot.
 pub(crate) struct Adjacency {
     out: Box<[OnceLock<Arc<Block>>]>,
     into: Box<[OnceLock<Arc<Block>>]>,
-    ends: AtomicUsize,
+    /// The bytes of its blocks, and the most that they may be.
+    bytes: AtomicU64,
+    most: u64,
 }
 
 /// The edges of a block. Those of item `i` are `ends[starts[i]..starts[i + 1]]`, unless they are left out.
@@ -47,9 +47,9 @@ struct Block {
 }
 
 impl Adjacency {
-    fn new(bound: u32) -> Adjacency {
+    fn new(bound: u32, most: u64) -> Adjacency {
         let blocks = || (0..bound.div_ceil(BLOCK_ITEMS)).map(|_| OnceLock::new()).collect();
-        Adjacency { out: blocks(), into: blocks(), ends: AtomicUsize::new(0) }
+        Adjacency { out: blocks(), into: blocks(), bytes: AtomicU64::new(0), most }
     }
 
     fn blocks(&self, table: u8) -> &[OnceLock<Arc<Block>>] {
@@ -58,19 +58,19 @@ impl Adjacency {
 
     /// True if there may be no room for another block.
     fn is_full(&self) -> bool {
-        self.ends.load(Ordering::Relaxed) + MAX_BLOCK_ENDS > MAX_ENDS
+        self.bytes.load(Ordering::Relaxed) + (MAX_BLOCK_ENDS * size_of::<EdgeEnd>()) as u64 > self.most
     }
 
     fn keep(&self, place: &OnceLock<Arc<Block>>, block: Arc<Block>) {
-        let ends = block.ends.len();
+        let bytes = size_of::<Block>() + size_of_val(&*block.ends);
         if !self.is_full() && place.set(block).is_ok() {
-            self.ends.fetch_add(ends, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
     }
 
     /// The cache of the next checkpoint, which writes `changes`, for items below `bound`.
     fn after(&self, changes: &Overlay, bound: u32) -> Adjacency {
-        let next = Adjacency::new(bound);
+        let next = Adjacency::new(bound, self.most);
         for (table, from, to) in [(tables::EDGE_OUT, &self.out, &next.out), (tables::EDGE_IN, &self.into, &next.into)] {
             let rows = changes.iter().map(|(row, _)| row).filter(|row| row.table() == table);
             let mut changed: Vec<u32> =
@@ -122,7 +122,9 @@ impl State {
         if self.rows.is_changed(table, &id.0.to_be_bytes()) {
             return Ok(None);
         }
-        let Some(adjacency) = base.derived(|| Adjacency::new(self.bound())) else { return Ok(None) };
+        let Some(adjacency) = base.derived(|| Adjacency::new(self.bound(), base.derived_len())) else {
+            return Ok(None);
+        };
         let Some(place) = adjacency.blocks(table).get((id.0 / BLOCK_ITEMS) as usize) else { return Ok(None) };
         if let Some(block) = place.get() {
             return Ok(block.of(id.0).map(Cow::Borrowed));
@@ -134,6 +136,12 @@ impl State {
         let ends = block.of(id.0).map(<[EdgeEnd]>::to_vec);
         adjacency.keep(place, block);
         Ok(ends.map(Cow::Owned))
+    }
+
+    /// The bytes of the edges that are cached.
+    pub(crate) fn adjacency_bytes(&self) -> u64 {
+        let known = self.rows.base().and_then(|base| base.derived_already::<Adjacency>());
+        known.map_or(0, |adjacency| adjacency.bytes.load(Ordering::Relaxed))
     }
 
     /// Carries unchanged blocks over to the catalog snapshot of a new checkpoint.
@@ -218,8 +226,8 @@ mod tests {
         let far = |ends: &[EdgeEnd]| ends.iter().map(|end| (end.edge, end.far)).collect::<Vec<_>>();
         let whole = state.read_block(tables::EDGE_IN, 0).unwrap();
         let base = state.rows.base().unwrap();
-        let adjacency = base.derived(|| Adjacency::new(state.bound())).unwrap();
-        adjacency.ends.store(MAX_ENDS - 1, Ordering::Relaxed);
+        let adjacency = base.derived(|| Adjacency::new(state.bound(), base.derived_len())).unwrap();
+        adjacency.bytes.store(adjacency.most, Ordering::Relaxed);
         for id in [trace, concepts[0], concepts[1]] {
             assert!(state.adjacent(tables::EDGE_IN, id).unwrap().is_none());
             let mut found = far(&state.edges_in(id, None).unwrap());
@@ -229,6 +237,6 @@ mod tests {
             assert_eq!(found, expected);
             assert!(!found.is_empty());
         }
-        assert_eq!(adjacency.ends.load(Ordering::Relaxed), MAX_ENDS - 1);
+        assert_eq!(state.adjacency_bytes(), adjacency.most);
     }
 }

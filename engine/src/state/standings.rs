@@ -41,6 +41,10 @@ const MAX_LISTED: usize = 1 << 15;
 const MAX_KEYED: usize = 1 << 15;
 /// Blocks of numbers of claims that are kept, at most, in each of two generations.
 const MAX_BLOCKS: usize = 4_096;
+/// About the bytes of a claim in a standing, of one in a list, and of one with its item's.
+const CLAIM_BYTES: u64 = 8;
+const LISTED_BYTES: u64 = 256;
+const KEYED_BYTES: u64 = 160;
 /// The cost of a contest beside its claims, counted in claims.
 const CONTEST_WEIGHT: usize = 80;
 /// Items whose numbers of claims are read together.
@@ -319,6 +323,13 @@ impl Standings {
         Standings { memory_limit: memory_limit.min(FULL_LIMIT), ..Standings::default() }
     }
 
+    /// About the bytes that are kept.
+    pub(crate) fn byte_len(&self) -> u64 {
+        let claims = lock(&self.standings).all_weight() * CLAIM_BYTES + lock(&self.lists).all_weight() * LISTED_BYTES;
+        let keyed = lock(&self.claims).all_weight() * KEYED_BYTES;
+        claims + keyed + lock(&self.counts).all_weight() * u64::from(BLOCK_ITEMS)
+    }
+
     /// As many of a number as the memory limit permits.
     fn share(&self, most: usize) -> usize {
         usize::try_from(most as u64 * self.memory_limit / FULL_LIMIT).unwrap_or(most)
@@ -460,15 +471,21 @@ struct Kept<K, T> {
     young: HashMap<K, Arc<T>>,
     old: HashMap<K, Arc<T>>,
     weight: usize,
+    old_weight: usize,
 }
 
 impl<K, T> Default for Kept<K, T> {
     fn default() -> Self {
-        Kept { young: HashMap::new(), old: HashMap::new(), weight: 0 }
+        Kept { young: HashMap::new(), old: HashMap::new(), weight: 0, old_weight: 0 }
     }
 }
 
 impl<K: Hash + Eq, T> Kept<K, T> {
+    /// The weight of both generations.
+    fn all_weight(&self) -> u64 {
+        (self.weight + self.old_weight) as u64
+    }
+
     fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Arc<T>>
     where
         K: std::borrow::Borrow<Q>,
@@ -479,7 +496,7 @@ impl<K: Hash + Eq, T> Kept<K, T> {
     fn keep(&mut self, key: K, value: Arc<T>, weight: usize, most: usize) {
         if self.weight + weight > most {
             self.old = std::mem::take(&mut self.young);
-            self.weight = 0;
+            self.old_weight = std::mem::take(&mut self.weight);
         }
         if weight <= most {
             self.weight += weight;

@@ -5,12 +5,13 @@
 //! that linking its last vectors will take: the more wait, the greater the part. At [`PACED_FULLY`] it is the whole, so
 //! that their number grows no more; beyond, it falls.
 
-use crate::core::throttle::{ITEM_BYTES, LimitUse, ROW_BYTES};
+use crate::core::throttle::LimitUse;
 use crate::core::writer_lock::WriterGuard;
 use crate::core::{Core, Writer};
 use crate::derive::{checkpoint, merge};
 use crate::state::layers::LayerVectors;
 use crate::{Error, Result};
+use holotype_index::VectorSegment;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,18 +29,15 @@ impl Core {
     /// The use of each limit.
     pub(crate) fn limits(&self, writer: &Writer) -> [LimitUse; 5] {
         let (options, state) = (&self.options, &writer.state);
-        let mut memory = options.cache_len() as u64 + state.attributes.changed_count() as u64 * ITEM_BYTES;
-        for overlay in [state.rows.active(), state.rows.frozen()] {
-            memory += overlay.content_len() as u64 + overlay.count() as u64 * ROW_BYTES;
-        }
+        let memory: u64 = self.memory_parts(state).iter().map(|part| part.used).sum();
         let (mut unsealed, mut segments) = (0, 0);
+        // A graph that is as large as memory permits waits for no merge.
+        let is_full = |segment: &VectorSegment| segment.has_graph() && segment.len() * 2 > options.most_in_graph();
         for layer in &state.layers {
-            memory += layer.words.tails.iter().map(|tail| tail.byte_len() as u64).sum::<u64>();
             segments = segments.max(layer.words.segments.len());
             if let Some(vectors) = &layer.vectors {
                 unsealed += vectors.tail.len() as u64;
-                memory += (vectors.tail.len() * vectors.tail.spec().dim * size_of::<f32>()) as u64;
-                segments = segments.max(vectors.segments.len());
+                segments = segments.max(vectors.segments.iter().filter(|segment| !is_full(segment)).count());
             }
         }
         let age =

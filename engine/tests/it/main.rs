@@ -60,6 +60,7 @@ mod salvage;
 mod settings;
 mod several;
 mod shown;
+mod small_memory;
 mod space;
 mod standings;
 mod statements;

@@ -2,7 +2,9 @@
 
 use holotype::query::Params;
 use holotype::{Durability, Holotype, ItemId, Layer, NewTrace, Options, Snapshot, Space};
+use holotype_storage::vfs::SimVfs;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const DIM: usize = 8;
 
@@ -124,4 +126,45 @@ fn closing_leaves_merges_for_later_and_loses_nothing() {
     let parts = parts(&database);
     assert!(parts.iter().any(|(part, _)| part == "graph"), "each process merges a little: {parts:?}");
     assert!(parts.len() <= 9, "{parts:?}");
+}
+
+/// Seals vectors, links them into a graph, extends that, and crashes after every few changes of the disk.
+#[test]
+fn a_crash_while_vectors_are_sealed_linked_and_published_loses_nothing() {
+    const FIRST: u32 = 2_050;
+    let sim = SimVfs::new();
+    let options = || Options { checkpoint_records: u64::MAX, checkpoint_bytes: u64::MAX, ..options() };
+    let database = Holotype::create_on(Arc::new(sim.clone()), "/a.holo", options()).unwrap();
+    let commit = |from: u32, count: u32| {
+        let mut transaction = database.begin().unwrap();
+        for item in from..from + count {
+            transaction.record(NewTrace::turn("e", format!("item {item}")).vector(vector(item))).unwrap();
+        }
+        transaction.commit(Durability::Sync).unwrap();
+    };
+    commit(0, FIRST);
+    let written = sim.history_len();
+    database.checkpoint().unwrap();
+    assert_eq!(parts(&database), [("graph".to_owned(), u64::from(FIRST))]);
+    commit(FIRST, FIRST);
+    database.checkpoint().unwrap();
+    assert_eq!(parts(&database), [("graph".to_owned(), 2 * u64::from(FIRST))]);
+    drop(database);
+    let mut cases = 0;
+    for (step, point) in sim.replay().enumerate().skip(written).step_by(23) {
+        for (number, state) in point.crashes(1, step as u64).into_iter().enumerate() {
+            let context = format!("step {step}, state {number}");
+            let open = Holotype::open_on(Arc::new(state), "/a.holo", Options { space: None, ..options() });
+            let database = open.unwrap_or_else(|error| panic!("{context}: {error}"));
+            let items = u64::from(database.snapshot().len());
+            assert!(items == u64::from(FIRST) || items == 2 * u64::from(FIRST), "{context}: {items} items");
+            assert_eq!(parts(&database).iter().map(|(_, count)| count).sum::<u64>(), items, "{context}");
+            for item in [0, 1_000, FIRST - 1] {
+                let found = database.snapshot().nearest(Layer::Trace, &vector(item), 10).unwrap();
+                assert!(found.iter().any(|(id, _)| id.0 == item), "{context}: {item} is not in {found:?}");
+            }
+            cases += 1;
+        }
+    }
+    assert!(cases > 2, "{cases} cases");
 }

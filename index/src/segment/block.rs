@@ -114,8 +114,7 @@ impl Coded {
 
 /// The codes of `rows`, the largest error, and each error as a fraction of it.
 fn codes(quantizer: &Quantizer, view: &RowsView<'_>) -> (Vec<i8>, f32, Vec<u8>) {
-    let codes = quantizer.encode_rows(view);
-    let (largest, parts) = quantizer.errors(view, &codes);
+    let (codes, (largest, parts)) = quantizer.encode_rows(view);
     (codes, largest, parts)
 }
 

@@ -105,7 +105,7 @@ const LAST_ID: usize = FIRST_ID + 4;
 const LONGEST: usize = LAST_ID + 4;
 const CODE_ERROR: usize = LONGEST + 4;
 const RESERVED: usize = CODE_ERROR + 4;
-const HEAD_LEN: usize = RESERVED + 4;
+pub(crate) const HEAD_LEN: usize = RESERVED + 4;
 const _: () = assert!(HEAD_LEN == 64);
 
 const CODES_NONE: u8 = 0;

@@ -4,30 +4,50 @@
 //! codes if one scale for all would be another by a quarter: it would clip or coarsen the new ones. A graph that lost
 //! more than a fifth of its vectors is not worth keeping, and a new one is built.
 //!
+//! The new file is written section by section. Vectors and codes are copied into it first and from then on read through
+//! a map of it ([`MergedFile`]), so they are never in anonymous memory.
+//!
 //! Cost: a vector of another segment is linked anew, which takes far longer than copying one of the kept graph.
-//! Calibration is measured again when the number of vectors passes a power of two.
+//! Calibration is measured again when the number of vectors passes a power of two. Memory: [`LINK_BYTES`] by vector
+//! with a graph, 40 bytes without one.
 
-use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
+use std::path::Path;
 
-use super::layout::NO_LINK;
+use holotype_storage::log::Head as LogHead;
+use holotype_storage::segment_file::FileIdentity;
+use holotype_storage::vfs::Vfs;
+
+use super::layout::{self, CodesHead, NO_LINK};
+use super::merged_file::MergedFile;
 use super::reader::VectorSegment;
-use super::writer::{self, build_owned};
+use super::writer::{self, CODED_FROM, Extended, FLAT_SAMPLE};
 use crate::bitmap::Bits;
 use crate::error::{Error, Result};
-use crate::hnsw::params::BuildOptions;
-use crate::rows::{Rows, RowsView};
+use crate::hnsw::calibrate::Coded;
+use crate::hnsw::params::{BuildOptions, Params};
+use crate::quantize::{CodeErrors, Codes, CodingErrors, KnownCodes, Quantizer};
+use crate::rows::{RowsView, VectorsView};
+use crate::segment::id_set::IdSetBits;
+use crate::spec::{Encoding, Metric, VectorSpec};
 
-/// Builds a segment from the vectors of `segments` whose ids are in `keep`, or from all if it is `None`.
+/// The anonymous memory that linking takes by vector, with the default number of links: lists with room and a lock for
+/// each while it links, the finished lists, and what copying took before.
+pub const LINK_BYTES: u64 = 352;
+
+/// Writes to `path` the segment of the vectors of `segments` whose ids are in `keep`, or of all if it is `None`. `made`
+/// is the file's identity and the commit of the log it is made from.
 ///
 /// # Errors
 /// [`Error::Empty`] if `keep` keeps nothing, [`Error::Mismatch`] for segments of different spaces,
-/// [`Error::IdOrder`] for an id in two segments, and the errors of [`build_segment`](super::build_segment).
+/// [`Error::IdOrder`] for an id in two segments, errors of storage, and those of
+/// [`build_segment`](super::build_segment).
 pub fn merge_segments(
     segments: &[&VectorSegment],
     keep: Option<&Bits>,
-    identity: FileIdentity,
+    made: (FileIdentity, Option<LogHead>),
+    (vfs, path): (&dyn Vfs, &Path),
     options: &BuildOptions<'_>,
-) -> Result<SegmentFileWriter> {
+) -> Result<()> {
     let Some(spec) = segments.first().map(|segment| segment.spec()) else {
         return Err(Error::Empty);
     };
@@ -40,45 +60,159 @@ pub fn merge_segments(
         segment.damage()?;
     }
     let order = id_order(&views, keep)?;
-    let mut rows = Rows::new(spec);
-    for run in order.chunk_by(|a, b| a.segment == b.segment && a.position + 1 == b.position) {
-        let (first, len) = (run[0], run.len());
-        rows.append(views[first.segment].slice(first.position, first.position + len));
+    if order.is_empty() {
+        return Err(Error::Empty);
     }
+    let is_graph = order.len() >= options.graph_from;
+    let extended = if is_graph { largest_graph(segments, &order) } else { None };
+    let mut kept = extended.map_or(Vec::new(), |at| vec![NO_LINK; views[at].len()]);
+    for (new, origin) in order.iter().enumerate().filter(|(_, origin)| Some(origin.segment as usize) == extended) {
+        kept[origin.position as usize] = new as u32;
+    }
+    let ids: Vec<u32> = order.iter().map(|origin| origin.id).collect();
+    let members = IdSetBits::of(&ids).filter(|_| is_graph);
+    let tags = tags(spec, ids.len(), is_graph, members.is_some());
+    let mut file = MergedFile::create((vfs, path), made, tags)?;
+    file.append(layout::IDS, &ids)?;
+    drop(ids);
+    copy_vectors(&mut file, &views, &order)?;
+    drop((views, order));
     segments.iter().try_for_each(|segment| segment.damage())?;
     // Linking takes long and reads only the kept graph.
     segments.iter().for_each(|segment| segment.file().advise_dont_need());
     options.check_cancelled()?;
-    if rows.len() >= options.graph_from
-        && let Some(at) = largest_graph(segments, &order)
-    {
+    let mut base = None;
+    if let Some(at) = extended {
         segments[at].check_all()?;
-        let mut kept = vec![NO_LINK; views[at].len()];
-        for (new, origin) in order.iter().enumerate().filter(|(_, origin)| origin.segment == at) {
-            kept[origin.position] = new as u32;
-        }
-        if let Some((extended, params)) = segments[at].extended(&kept)? {
-            let head = writer::head(&rows, extended.longest(&rows.view()))?;
-            let walkable = writer::link(&rows, Some(&extended), params, head.longest, options)?;
-            return Ok(writer::write_graph(head, rows, identity, walkable));
+        base = segments[at].extended(&kept)?;
+    }
+    finish(file, spec, base.as_ref(), members, is_graph.then_some(options))
+}
+
+/// The sections of a merged segment, in order.
+fn tags(spec: VectorSpec, count: usize, is_graph: bool, has_members: bool) -> Vec<[u8; 4]> {
+    let is_coded = is_graph || count >= CODED_FROM;
+    let all = [
+        (layout::HEAD, true),
+        (layout::IDS, true),
+        (layout::VECTORS, true),
+        (layout::SCALES, spec.encoding == Encoding::I8),
+        (layout::CODES, is_coded),
+        (layout::CODE_ERRORS, is_coded),
+        (layout::MEAN, is_coded && spec.metric == Metric::L2),
+        (layout::LINKS, is_graph),
+        (layout::UPPER, is_graph),
+        (layout::MEMBERS, has_members),
+        (layout::SUMS, is_graph),
+        (layout::CALIBRATION, is_graph),
+    ];
+    all.into_iter().filter(|(_, is_there)| *is_there).map(|(tag, _)| tag).collect()
+}
+
+/// Copies the vectors, and their scales where there are any.
+fn copy_vectors(file: &mut MergedFile<'_>, views: &[RowsView<'_>], order: &[Origin]) -> Result<()> {
+    let runs = || order.chunk_by(|a, b| a.segment == b.segment && a.position + 1 == b.position);
+    let of_run = |run: &[Origin]| {
+        let first = run[0].position as usize;
+        views[run[0].segment as usize].slice(first, first + run.len())
+    };
+    for run in runs() {
+        let rows = of_run(run);
+        // What is damaged is copied, too: the caller asks the segments for damage before the file gets its name.
+        let _ = rows.encoded();
+        file.append(layout::VECTORS, writer::vector_bytes(&rows))?;
+    }
+    for run in runs() {
+        if let VectorsView::I8 { scales, .. } = of_run(run).vectors() {
+            file.append(layout::SCALES, scales)?;
         }
     }
-    build_owned(rows, identity, options)
+    Ok(())
+}
+
+/// Adds codes, and a graph with `link`, to a file that has ids and vectors. `base` is the graph to extend.
+fn finish(
+    mut file: MergedFile<'_>,
+    spec: VectorSpec,
+    base: Option<&(Extended<'_>, Params)>,
+    members: Option<IdSetBits>,
+    link: Option<&BuildOptions<'_>>,
+) -> Result<()> {
+    let written = file.rows(spec)?;
+    let rows = written.view()?;
+    let extended = base.map(|(extended, _)| extended);
+    let mut head = writer::head(&rows, extended.map_or_else(|| rows.longest(), |known| known.longest(&rows)))?;
+    if link.is_some() || rows.len() >= CODED_FROM {
+        let sample = if link.is_some() { None } else { Some(FLAT_SAMPLE) };
+        let (quantizer, errors) = write_codes(&mut file, &rows, extended, sample)?;
+        head.codes = Some(CodesHead { scale: quantizer.scale(), error: errors.0 });
+        if let Some(options) = link {
+            let params = base.map_or_else(|| options.params(), |(_, params)| Ok(*params))?;
+            let codes = file.written(layout::CODES)?;
+            let coded = Coded {
+                rows,
+                quantizer: &quantizer,
+                codes: Codes::new(spec.dim, spec.metric, codes.numbers("CODE")?),
+                errors: CodeErrors { largest: errors.0, parts: &errors.1, guard: None },
+                longest: head.longest,
+            };
+            let (graph, calibration) = writer::link(&coded, extended, params, options)?;
+            head.graph = Some(writer::graph_head(&params, &graph));
+            let rows = written.view()?;
+            let sums = writer::block_sums([
+                writer::vector_bytes(&rows),
+                codes.numbers("CODE")?,
+                bytemuck::cast_slice(&graph.links),
+                bytemuck::cast_slice(rows.ids()),
+                &errors.1,
+                bytemuck::cast_slice(&graph.upper),
+            ]);
+            file.append(layout::LINKS, &graph.links)?;
+            file.append(layout::UPPER, &graph.upper)?;
+            if let Some(members) = members {
+                file.append(layout::MEMBERS, &members.encode())?;
+            }
+            file.append(layout::SUMS, &sums)?;
+            file.append(layout::CALIBRATION, &writer::calibration_bytes(&calibration))?;
+        }
+    }
+    // The head lies within what is mapped.
+    drop(written);
+    file.finish(&head.encode())
+}
+
+/// Writes the codes of `rows` by the quantizer of `extended`, while it fits, or one trained on a sample.
+fn write_codes(
+    file: &mut MergedFile<'_>,
+    rows: &RowsView<'_>,
+    extended: Option<&Extended<'_>>,
+    sample: Option<usize>,
+) -> Result<(Quantizer, CodingErrors)> {
+    let trained = sample.map_or_else(|| Quantizer::train(rows), |size| Quantizer::train_on(rows, size));
+    let known = extended.filter(|extended| extended.quantizer.serves(&trained));
+    let codes = known.map(|known| KnownCodes { codes: known.codes, errors: known.errors, positions: known.base.kept });
+    let quantizer = known.map_or(trained, |known| known.quantizer.clone());
+    let errors = quantizer.encode_pieces(rows, codes.as_ref(), |codes| file.append(layout::CODES, codes))?;
+    file.append(layout::CODE_ERRORS, &errors.1)?;
+    if !quantizer.mean().is_empty() {
+        file.append(layout::MEAN, quantizer.mean())?;
+    }
+    Ok((quantizer, errors))
 }
 
 /// The source of a merged vector.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     id: u32,
-    segment: usize,
-    position: usize,
+    segment: u32,
+    position: u32,
 }
 
 /// The vectors that are kept, by id.
 fn id_order(views: &[RowsView<'_>], keep: Option<&Bits>) -> Result<Vec<Origin>> {
     let mut order = Vec::new();
-    for (segment, view) in views.iter().enumerate() {
-        let ids = view.ids().iter().enumerate();
+    for (segment, view) in (0..).zip(views) {
+        let ids = (0..).zip(view.ids());
         let kept = ids.filter(|(_, id)| keep.is_none_or(|keep| keep.contains(**id)));
         order.extend(kept.map(|(position, id)| Origin { id: *id, segment, position }));
     }
@@ -92,7 +226,7 @@ fn id_order(views: &[RowsView<'_>], keep: Option<&Bits>) -> Result<Vec<Origin>> 
 /// The segment with the largest graph that is worth keeping, if any.
 fn largest_graph(segments: &[&VectorSegment], order: &[Origin]) -> Option<usize> {
     let mut kept = vec![0usize; segments.len()];
-    order.iter().for_each(|origin| kept[origin.segment] += 1);
+    order.iter().for_each(|origin| kept[origin.segment as usize] += 1);
     let graphs = kept.into_iter().enumerate().filter(|(at, _)| segments[*at].has_graph());
     let (at, kept) = graphs.max_by_key(|(_, kept)| *kept)?;
     (kept * 5 >= segments[at].len() * 4).then_some(at)

@@ -9,12 +9,13 @@ pub(crate) mod guard;
 pub(crate) mod id_set;
 pub mod layout;
 mod merge;
+mod merged_file;
 mod reader;
 mod tail;
 mod writer;
 
 pub use crate::hnsw::params::{BuildOptions, Progress};
-pub use merge::merge_segments;
+pub use merge::{LINK_BYTES, merge_segments};
 pub(crate) use reader::SegmentGraph;
 pub use reader::VectorSegment;
 pub use tail::{TailView, VectorTail};

@@ -1,4 +1,4 @@
-//! Builds a `.vseg` file from exact vectors.
+//! Builds a `.vseg` file from exact vectors in memory.
 
 use holotype_storage::segment_file::{FileIdentity, SegmentFileWriter};
 
@@ -10,44 +10,50 @@ use crate::hnsw::calibrate::{self, Coded, Measured};
 use crate::hnsw::graph::{Graph, GraphView};
 use crate::hnsw::neighbours::NeighbourSource;
 use crate::hnsw::params::{BuildOptions, Params};
-use crate::quantize::{CodeErrors, Codes, KnownCodes, Quantizer};
+use crate::quantize::{CodeErrors, Codes, CodingErrors, Quantizer};
 use crate::rows::{Rows, RowsView, VectorsView};
 use crate::segment::id_set::IdSetBits;
 
 /// A segment of fewer vectors has no scan codes: encoding the query would cost more than they save.
-const CODED_FROM: usize = 256;
+pub(super) const CODED_FROM: usize = 256;
 
 /// Vectors that the scale of a segment without a graph is learnt from. Its codes only rule vectors out, and soon a
 /// graph replaces it.
-const FLAT_SAMPLE: usize = 256;
+pub(super) const FLAT_SAMPLE: usize = 256;
 
 /// Builds a segment from `rows`.
 ///
 /// # Errors
 /// [`Error::Empty`], [`Error::TooMany`] with more than [`layout::MAX_COUNT`], [`Error::Links`], [`Error::Cancelled`].
 pub fn build_segment(rows: &Rows, identity: FileIdentity, options: &BuildOptions<'_>) -> Result<SegmentFileWriter> {
-    build_owned(rows.clone(), identity, options)
-}
-
-/// Builds a segment from `rows` without a copy of them.
-pub(super) fn build_owned(rows: Rows, identity: FileIdentity, options: &BuildOptions<'_>) -> Result<SegmentFileWriter> {
-    let head = head(&rows, rows.view().longest())?;
+    let view = rows.view();
+    let head = head(&view, view.longest())?;
     if rows.len() < options.graph_from {
-        return Ok(write_flat(head, rows, identity));
+        return Ok(write_flat(head, rows.clone(), identity));
     }
-    let walkable = link(&rows, None, options.params()?, head.longest, options)?;
-    Ok(write_graph(head, rows, identity, walkable))
+    let params = options.params()?;
+    let quantizer = Quantizer::train(&view);
+    let (codes, errors) = quantizer.encode_rows(&view);
+    let coded = Coded {
+        rows: view,
+        quantizer: &quantizer,
+        codes: Codes::new(view.spec().dim, view.spec().metric, &codes),
+        errors: CodeErrors { largest: errors.0, parts: &errors.1, guard: None },
+        longest: head.longest,
+    };
+    let (graph, calibration) = link(&coded, None, params, options)?;
+    let built = BuiltGraph { params, quantizer, codes, errors, graph, calibration };
+    Ok(write_graph(head, rows.clone(), identity, built))
 }
 
 /// The graph, codes and calibration of a segment.
-pub(super) struct BuiltGraph {
-    pub(super) params: Params,
-    pub(super) quantizer: Quantizer,
-    pub(super) codes: Vec<i8>,
-    /// The largest quantisation error, and each vector's error as a fraction of it.
-    pub(super) errors: (f32, Vec<u8>),
-    pub(super) graph: Graph,
-    pub(super) calibration: Vec<Measured>,
+struct BuiltGraph {
+    params: Params,
+    quantizer: Quantizer,
+    codes: Vec<i8>,
+    errors: CodingErrors,
+    graph: Graph,
+    calibration: Vec<Measured>,
 }
 
 /// A segment whose graph and codes are kept in a larger one.
@@ -78,39 +84,21 @@ impl Extended<'_> {
     }
 }
 
-/// Encodes and links `rows`, starting from the graph and the codes of `extended` if given, and calibrates ef against
-/// recall.
+/// Links coded vectors, starting from the graph of `extended` if given, and calibrates ef against recall.
 pub(super) fn link(
-    rows: &Rows,
+    coded: &Coded<'_>,
     extended: Option<&Extended<'_>>,
     params: Params,
-    longest: f32,
     options: &BuildOptions<'_>,
-) -> Result<BuiltGraph> {
-    let (spec, view) = (rows.spec(), rows.view());
-    let trained = Quantizer::train(&view);
-    let (quantizer, codes, errors) = match extended.filter(|extended| extended.quantizer.serves(&trained)) {
-        Some(Extended { base, quantizer, codes, errors, .. }) => {
-            let known = KnownCodes { codes: *codes, errors: *errors, positions: base.kept };
-            let (codes, errors) = quantizer.extend_codes(&view, &known);
-            (Quantizer::clone(quantizer), codes, errors)
-        }
-        None => {
-            let codes = trained.encode_rows(&view);
-            let errors = trained.errors(&view, &codes);
-            (trained, codes, errors)
-        }
-    };
-    let coded = Codes::new(spec.dim, spec.metric, &codes);
-    let of_codes = CodeErrors { largest: errors.0, parts: &errors.1, guard: None };
-    let asked = Coded { rows: view, quantizer: &quantizer, codes: coded, errors: of_codes, longest };
-    let neighbours = NeighbourSource::of(asked, options.scorer, 2 * params.m0);
-    let nodes = Nodes { codes: coded, ids: rows.ids(), neighbours: neighbours.as_ref() };
-    let kept = extended.and_then(|extended| extended.calibration_for(rows.len()));
-    let positions = if kept.is_none() { calibrate::held_back(rows.ids(), &params) } else { Vec::new() };
+) -> Result<(Graph, Vec<Measured>)> {
+    let ids = coded.rows.ids();
+    let neighbours = NeighbourSource::of(*coded, options.scorer, 2 * params.m0);
+    let nodes = Nodes { codes: coded.codes, ids, neighbours: neighbours.as_ref() };
+    let kept = extended.and_then(|extended| extended.calibration_for(ids.len()));
+    let positions = if kept.is_none() { calibrate::held_back(ids, &params) } else { Vec::new() };
     let mut calibration = kept.unwrap_or_default().to_vec();
     let mut without = |graph: &GraphView<'_>| {
-        calibration = calibrate::measure(&asked, graph, &positions, options)?;
+        calibration = calibrate::measure(coded, graph, &positions, options)?;
         Ok(())
     };
     let held = kept.is_none().then_some(HoldOut { positions: &positions, without: &mut without });
@@ -118,11 +106,11 @@ pub(super) fn link(
         None => build::build(&nodes, params, held, options)?,
         Some(extended) => build::extend(&nodes, &extended.base, params, held, options)?,
     };
-    Ok(BuiltGraph { params, quantizer, codes, errors, graph, calibration })
+    Ok((graph, calibration))
 }
 
 /// The header of a segment of `rows`, none longer than `longest`, without a graph.
-pub(super) fn head(rows: &Rows, longest: f32) -> Result<Head> {
+pub(super) fn head(rows: &RowsView<'_>, longest: f32) -> Result<Head> {
     let (Some(first_id), Some(last_id)) = (rows.ids().first(), rows.ids().last()) else {
         return Err(Error::Empty);
     };
@@ -133,27 +121,42 @@ pub(super) fn head(rows: &Rows, longest: f32) -> Result<Head> {
     Ok(Head { spec: rows.spec(), count, first_id, last_id, longest, codes: None, graph: None })
 }
 
-/// All sections of a segment with a graph.
-pub(super) fn write_graph(mut head: Head, rows: Rows, identity: FileIdentity, built: BuiltGraph) -> SegmentFileWriter {
-    let BuiltGraph { params, quantizer, codes, errors: (error, errors), graph, calibration } = built;
-    head.codes = Some(CodesHead { scale: quantizer.scale(), error });
-    head.graph = Some(GraphHead {
+/// The header's fields of a graph.
+pub(super) fn graph_head(params: &Params, graph: &Graph) -> GraphHead {
+    GraphHead {
         m: params.m as u32,
         m0: params.m0 as u32,
         ef_construction: params.ef_construction as u32,
         levels: graph.view().top() as u32,
         entry: graph.entry,
         seed: params.seed,
-    });
-    let sections = [
+    }
+}
+
+/// The section `CALB`.
+pub(super) fn calibration_bytes(calibration: &[Measured]) -> Vec<u8> {
+    let pairs = calibration.iter().flat_map(|measured| [measured.ef, measured.recall.to_bits()]);
+    pairs.flat_map(u32::to_le_bytes).collect()
+}
+
+/// The section `SUMS` for these sections, which are those that a reader verifies by block, in its order.
+pub(super) fn block_sums(sections: [&[u8]; 6]) -> Vec<u8> {
+    sections.into_iter().flat_map(guard::sums).flat_map(u32::to_le_bytes).collect()
+}
+
+/// All sections of a segment with a graph.
+fn write_graph(mut head: Head, rows: Rows, identity: FileIdentity, built: BuiltGraph) -> SegmentFileWriter {
+    let BuiltGraph { params, quantizer, codes, errors: (error, errors), graph, calibration } = built;
+    head.codes = Some(CodesHead { scale: quantizer.scale(), error });
+    head.graph = Some(graph_head(&params, &graph));
+    let sums = block_sums([
         vector_bytes(&rows.view()),
         bytemuck::cast_slice(&codes),
         bytemuck::cast_slice(&graph.links),
         bytemuck::cast_slice(rows.ids()),
         &errors,
         bytemuck::cast_slice(&graph.upper),
-    ];
-    let sums: Vec<u8> = sections.into_iter().flat_map(guard::sums).flat_map(u32::to_le_bytes).collect();
+    ]);
     let members = IdSetBits::of(rows.ids());
     let mut file = write_rows(&head, rows, identity);
     write_codes(&mut file, &quantizer, codes, errors);
@@ -163,9 +166,7 @@ pub(super) fn write_graph(mut head: Head, rows: Rows, identity: FileIdentity, bu
         file.section(layout::MEMBERS, members.encode());
     }
     file.section(layout::SUMS, sums);
-    let pairs = calibration.iter();
-    let pairs = pairs.flat_map(|measured| [measured.ef, measured.recall.to_bits()]);
-    file.section(layout::CALIBRATION, pairs.flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
+    file.section(layout::CALIBRATION, calibration_bytes(&calibration));
     file
 }
 
@@ -176,8 +177,7 @@ fn write_flat(mut head: Head, rows: Rows, identity: FileIdentity) -> SegmentFile
     }
     let view = rows.view();
     let quantizer = Quantizer::train_on(&view, FLAT_SAMPLE);
-    let codes = quantizer.encode_rows(&view);
-    let (error, errors) = quantizer.errors(&view, &codes);
+    let (codes, (error, errors)) = quantizer.encode_rows(&view);
     head.codes = Some(CodesHead { scale: quantizer.scale(), error });
     let mut file = write_rows(&head, rows, identity);
     write_codes(&mut file, &quantizer, codes, errors);
@@ -202,7 +202,7 @@ fn write_rows(head: &Head, rows: Rows, identity: FileIdentity) -> SegmentFileWri
     file
 }
 
-fn vector_bytes<'a>(rows: &RowsView<'a>) -> &'a [u8] {
+pub(super) fn vector_bytes<'a>(rows: &RowsView<'a>) -> &'a [u8] {
     match rows.vectors() {
         VectorsView::F32(all) => bytemuck::cast_slice(all),
         VectorsView::F16(all) => bytemuck::cast_slice(all),

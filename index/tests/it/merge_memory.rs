@@ -87,8 +87,10 @@ fn a_merge_of_vectors_lets_go_of_what_it_read() {
     let dir = tempfile::tempdir().unwrap();
     let sources = [vectors(dir.path(), 0), vectors(dir.path(), 1)];
     let segments: Vec<&VectorSegment> = sources.iter().map(|(_, segment)| segment).collect();
-    let merged = merge_segments(&segments, None, IDENTITY, &without_graph()).unwrap().into_bytes();
-    assert!(merged.len() as u64 > 22 * MIB, "{} bytes were merged", merged.len());
+    let path = dir.path().join("merged.vseg");
+    merge_segments(&segments, None, (IDENTITY, None), (&OsVfs, &path), &without_graph()).unwrap();
+    let merged = std::fs::metadata(&path).unwrap().len();
+    assert!(merged > 22 * MIB, "{merged} bytes were merged");
     for (path, segment) in &sources {
         let len = segment.file().file_len();
         assert!(len > 11 * MIB && resident(path) <= MOST, "{} of {len}", resident(path));

@@ -1,9 +1,8 @@
 //! Graphs that are built from exact neighbour lists, as a scorer on a fast device makes them.
 
-use crate::clusters::{DIM, IDENTITY, clusters, open, options, rows, spec};
+use crate::clusters::{DIM, IDENTITY, clusters, merged, open, options, rows, spec};
 use holotype_index::hit::TopHits;
 use holotype_index::scorer::{Batch, BatchScorer, CpuScorer};
-use holotype_index::segment::merge_segments;
 use holotype_index::{
     BuildOptions, Encoding, Metric, Result, SearchOptions, TailView, VectorIndex, VectorSegment, VectorSpec,
     build_segment,
@@ -111,8 +110,8 @@ fn a_graph_that_grows_uses_lists_for_its_new_vectors() {
     let small = part(1500, COUNT, &flat);
     let lister = Lister::new(usize::MAX);
     let options = BuildOptions { scorer: &lister, graph_from: 0, ..options() };
-    let merged = merge_segments(&[&large, &small], None, IDENTITY, &options).unwrap();
+    let merged = merged(&[&large, &small], None, &options).unwrap();
     assert!(lister.batches.load(Ordering::Relaxed) > 0);
-    let found = recall(open(merged, &spec));
+    let found = recall(merged);
     assert!(found > 0.9, "{found}");
 }

@@ -4,9 +4,9 @@
 use crate::clusters;
 use std::sync::Arc;
 
-use crate::clusters::{IDENTITY, clusters, index, open, options, recall, rows, segment, spec};
+use crate::clusters::{IDENTITY, clusters, index, merged, open, options, recall, rows, segment, spec};
 use holotype_index::bitmap::Bits;
-use holotype_index::segment::{layout, merge_segments};
+use holotype_index::segment::layout;
 use holotype_index::{
     Encoding, Error, Metric, SearchOptions, Strategy, VectorIndex, VectorSegment, VectorTail, build_segment,
 };
@@ -122,8 +122,7 @@ fn parts() -> (Vec<VectorSegment>, VectorIndex) {
 #[test]
 fn a_merge_keeps_everything_and_loses_no_recall() {
     let (parts, whole) = parts();
-    let merged = merge_segments(&parts.iter().collect::<Vec<_>>(), None, IDENTITY, &options()).unwrap();
-    let merged = open(merged, &whole.spec());
+    let merged = merged(&parts.iter().collect::<Vec<_>>(), None, &options()).unwrap();
     assert_eq!(merged.ids().unwrap(), whole.segments()[0].ids().unwrap());
     assert!(merged.unreachable_ids().unwrap().is_empty());
     let merged = index(vec![merged]);
@@ -146,7 +145,7 @@ fn extended(metric: Metric, times: f32) -> (VectorSegment, VectorSegment) {
     let flat = holotype_index::BuildOptions { graph_from: usize::MAX, ..options() };
     let new = rows(spec, &vectors[2100..], |i| 2100 + i as u32);
     let new = open(build_segment(&new, IDENTITY, &flat).unwrap(), &spec);
-    let merged = open(merge_segments(&[&base, &new], None, IDENTITY, &options()).unwrap(), &spec);
+    let merged = merged(&[&base, &new], None, &options()).unwrap();
     (base, merged)
 }
 
@@ -165,12 +164,11 @@ fn a_merge_keeps_codes_and_calibration_while_they_fit() {
 
 #[test]
 fn what_a_merge_leaves_out_never_comes_back() {
-    let (parts, whole) = parts();
+    let (parts, _) = parts();
     for left_out in [11u32, 2] {
         // One in eleven leaves the large graph standing; one in two has it built anew.
         let keep: Bits = (0..4000).filter(|id| id % left_out != 0).collect();
-        let file = merge_segments(&parts.iter().collect::<Vec<_>>(), Some(&keep), IDENTITY, &options()).unwrap();
-        let merged = open(file, &whole.spec());
+        let merged = merged(&parts.iter().collect::<Vec<_>>(), Some(&keep), &options()).unwrap();
         assert!(merged.ids().unwrap().iter().copied().eq(keep.iter()));
         assert!(merged.unreachable_ids().unwrap().is_empty());
         let merged = index(vec![merged]);
@@ -178,9 +176,9 @@ fn what_a_merge_leaves_out_never_comes_back() {
         assert!(recall >= 0.95, "without one in {left_out}: {recall}");
         assert_eq!(merged.vector(left_out).unwrap(), None);
     }
-    let nothing = merge_segments(&[&parts[0]], Some(&Bits::new()), IDENTITY, &options());
+    let nothing = merged(&[&parts[0]], Some(&Bits::new()), &options());
     assert!(matches!(nothing, Err(Error::Empty)));
-    let twice = merge_segments(&[&parts[0], &parts[0]], None, IDENTITY, &options());
+    let twice = merged(&[&parts[0], &parts[0]], None, &options());
     assert!(matches!(twice, Err(Error::IdOrder { .. })));
 }
 

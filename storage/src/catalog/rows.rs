@@ -23,27 +23,22 @@ pub struct CatalogSnapshot {
     inner: Arc<Snapshot>,
 }
 
-struct Snapshot {
-    place: Place,
-    file: Arc<dyn VfsFile>,
-    blocks: BytesTable,
-    applied: Option<Applied>,
+pub(super) struct Snapshot {
+    pub(super) place: Place,
+    pub(super) file: Arc<dyn VfsFile>,
+    pub(super) blocks: BytesTable,
+    pub(super) applied: Option<Applied>,
     /// Keeps the database open after the catalog is dropped: closing it would end its readers.
-    _keep: Option<Arc<dyn Send + Sync>>,
-    derived: OnceLock<Box<dyn Any + Send + Sync>>,
+    pub(super) _keep: Option<Arc<dyn Send + Sync>>,
+    pub(super) derived: OnceLock<Box<dyn Any + Send + Sync>>,
+    pub(super) derived_len: u64,
 }
 
 pub(super) type BytesTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 impl CatalogSnapshot {
-    pub(super) fn new(
-        place: Place,
-        file: Arc<dyn VfsFile>,
-        blocks: BytesTable,
-        applied: Option<Applied>,
-        keep: Option<Arc<dyn Send + Sync>>,
-    ) -> Self {
-        Self { inner: Arc::new(Snapshot { place, file, blocks, applied, _keep: keep, derived: OnceLock::new() }) }
+    pub(super) fn new(snapshot: Snapshot) -> Self {
+        Self { inner: Arc::new(snapshot) }
     }
 
     /// The position of the log up to which these rows are complete; `None` before the first checkpoint.
@@ -163,6 +158,12 @@ impl CatalogSnapshot {
     #[must_use]
     pub fn derived_already<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.inner.derived.get()?.downcast_ref()
+    }
+
+    /// The most bytes that derived values should take, as the catalog was opened with.
+    #[must_use]
+    pub fn derived_len(&self) -> u64 {
+        self.inner.derived_len
     }
 
     /// The rows between two keys that begin with their table's number.

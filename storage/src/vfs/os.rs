@@ -153,7 +153,8 @@ impl Vfs for OsVfs {
         repeated(|| file.read_at(&mut head[..len.min(4096)], 0))?;
         // SAFETY: the mapping is read-only and exactly as long as the file. The callers of `map` uphold its contract:
         // only immutable derived files are mapped, files that are written under another name, renamed into place, and
-        // from then on only ever removed, never written or shortened.
+        // from then on only ever removed, never written or shortened; and the file that a merge still writes, which
+        // grows behind the mapping, and of whose mapped bytes none is written while the mapping is there.
         let map = unsafe { MmapOptions::new().len(len).map(&file)? };
         let watched = Watched::new(path, map.as_ptr() as usize, len);
         Ok(Mapping::from_mapped(MappedFile { watched, map }))

@@ -251,6 +251,29 @@ fn a_file_is_the_same_however_it_is_written() {
 }
 
 #[test]
+fn a_section_of_unknown_length_is_read_again_when_it_has_ended() {
+    let path = Path::new("/a.test");
+    let sections: [Vec<u8>; 4] = [vec![1; 64], vec![2; 300_001], vec![3; 5], vec![4; 70]];
+    let tags = [*b"head", *b"long", *b"next", *b"last"];
+    let mut writer = SegmentFileWriter::new(KIND, 5, IDENTITY);
+    tags.iter().zip(&sections).for_each(|(tag, bytes)| writer.section(*tag, bytes.clone()));
+    let at_once = writer.into_bytes();
+    let sim = SimVfs::new();
+    let lens = [(tags[0], Some(64)), (tags[1], None), (tags[2], None), (tags[3], None)];
+    let mut stream = SegmentFileStream::create(&sim, path, (KIND, 5), IDENTITY, None, &lens).unwrap();
+    for number in [1, 2, 3] {
+        sections[number].chunks(1_000).for_each(|piece| stream.append(number, piece).unwrap());
+        for earlier in 1..=number {
+            let (map, range) = stream.written(earlier).unwrap();
+            assert!(map[range] == sections[earlier], "section {earlier} after {number}");
+        }
+    }
+    stream.append(0, &sections[0]).unwrap();
+    assert_eq!(stream.finish().unwrap(), at_once.len() as u64);
+    assert!(sim.bytes(path).unwrap() == at_once);
+}
+
+#[test]
 fn verifying_finds_every_flipped_bit() {
     let path = Path::new("/a.test");
     let mut writer = SegmentFileWriter::new(KIND, 5, IDENTITY);

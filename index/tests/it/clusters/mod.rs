@@ -1,14 +1,17 @@
 //! Seeded clustered vectors, and segments made of them in memory.
 #![allow(dead_code, unreachable_pub, reason = "each test file includes it and uses a part")]
 
+use std::path::Path;
 use std::sync::Arc;
 
-use holotype_index::segment::layout;
+use holotype_index::bitmap::Bits;
+use holotype_index::segment::{layout, merge_segments};
 use holotype_index::{
     BuildOptions, Encoding, Metric, Rows, SearchOptions, TailView, VectorIndex, VectorSegment, VectorSpec,
     build_segment,
 };
 use holotype_storage::segment_file::{FileIdentity, SegmentFile, SegmentFileWriter};
+use holotype_storage::vfs::SimVfs;
 
 pub const DIM: usize = 64;
 
@@ -63,6 +66,18 @@ pub fn options() -> BuildOptions<'static> {
 pub fn open(file: SegmentFileWriter, spec: &VectorSpec) -> VectorSegment {
     let file = SegmentFile::from_bytes(file.into_bytes(), layout::KIND, &IDENTITY).unwrap();
     VectorSegment::open(file, spec).unwrap()
+}
+
+/// The segment that a merge writes.
+pub fn merged(
+    segments: &[&VectorSegment],
+    keep: Option<&Bits>,
+    options: &BuildOptions<'_>,
+) -> holotype_index::Result<VectorSegment> {
+    let (vfs, path) = (SimVfs::new(), Path::new("/merged.vseg"));
+    merge_segments(segments, keep, (IDENTITY, None), (&vfs, path), options)?;
+    let file = SegmentFile::open(&vfs, path, layout::KIND, &IDENTITY)?;
+    VectorSegment::open(file, &segments[0].spec())
 }
 
 pub fn segment(rows: &Rows) -> VectorSegment {

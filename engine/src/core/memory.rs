@@ -1,0 +1,58 @@
+//! What the memory of an open database is used for, in parts that the option `memory_limit` bounds together.
+//!
+//! | part | at most, of `memory_limit` |
+//! |---|---|
+//! | catalog cache | 3/16, and `cache_bytes` |
+//! | edges kept for questions ([`adjacency`](crate::state::adjacency)) | 1/8, and 64 MiB |
+//! | contests kept for questions ([`standings`](crate::state::standings)) | 1/5, and 51 MiB |
+//! | running merges | 5/16: no graph becomes larger than can be linked within it |
+//! | changed rows, new words, new vectors | what the others leave: writers wait for a checkpoint |
+//!
+//! Vectors, codes, graphs, words and columns of derived files are mapped: their pages belong to the system, which takes
+//! them back when it needs them.
+
+use crate::core::Core;
+use crate::state::State;
+
+/// Estimated memory overhead of a changed row and of a changed item, in bytes.
+pub(crate) const ROW_BYTES: u64 = 112;
+pub(crate) const ITEM_BYTES: u64 = 256;
+
+/// The use of memory by one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PartUse {
+    pub(crate) part: &'static str,
+    /// Bytes in use, counted or estimated.
+    pub(crate) used: u64,
+    /// The most it takes; `None` for what is bounded by all parts together.
+    pub(crate) most: Option<u64>,
+}
+
+impl Core {
+    /// What each part takes now.
+    pub(crate) fn memory_parts(&self, state: &State) -> [PartUse; 7] {
+        let options = &self.options;
+        let mut changes = state.attributes.changed_count() as u64 * ITEM_BYTES;
+        for overlay in [state.rows.active(), state.rows.frozen()] {
+            changes += overlay.content_len() as u64 + overlay.count() as u64 * ROW_BYTES;
+        }
+        let (mut words, mut vectors) = (0, 0);
+        for layer in &state.layers {
+            words += layer.words.tails.iter().map(|tail| tail.byte_len() as u64).sum::<u64>();
+            if let Some(of_layer) = &layer.vectors {
+                vectors += (of_layer.tail.len() * of_layer.tail.spec().dim * size_of::<f32>()) as u64;
+            }
+        }
+        let part = |part, used, most| PartUse { part, used, most };
+        let cache = options.cache_len() as u64;
+        [
+            part("catalog cache", cache, Some(cache)),
+            part("edges", state.adjacency_bytes(), Some(options.edge_bytes())),
+            part("contests", self.standings.byte_len(), Some(options.memory_limit.min(256 << 20) / 5)),
+            part("merges", self.merger.memory(), Some(options.merge_bytes())),
+            part("changed rows", changes, None),
+            part("new words", words, None),
+            part("new vectors", vectors, None),
+        ]
+    }
+}

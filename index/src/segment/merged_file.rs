@@ -1,0 +1,107 @@
+//! The file of a merged segment while it is written.
+//!
+//! Sections are appended in the order of the directory, the head last. A section that has ended is read again through a
+//! map of the file: its bytes are in the system's cache, not in the memory of this process.
+
+use std::ops::Range;
+use std::path::Path;
+
+use holotype_storage::log::Head as LogHead;
+use holotype_storage::segment_file::{FileIdentity, SegmentFileStream};
+use holotype_storage::vfs::{Mapping, Vfs};
+
+use super::layout;
+use crate::error::{Error, Result};
+use crate::rows::{RowsView, VectorsView};
+use crate::spec::{Encoding, VectorSpec};
+
+/// A segment being written.
+pub(super) struct MergedFile<'v> {
+    file: SegmentFileStream<'v>,
+    tags: Vec<[u8; 4]>,
+}
+
+/// A section that was written.
+pub(super) struct Written {
+    map: Mapping,
+    range: Range<usize>,
+}
+
+impl Written {
+    /// The section as an array of numbers.
+    pub(super) fn numbers<T: bytemuck::Pod>(&self, name: &'static str) -> Result<&[T]> {
+        let bytes = &self.map[self.range.clone()];
+        if self.map.is_cut() {
+            return Err(Error::corrupt(name, 0, "the file was cut while it was written"));
+        }
+        bytemuck::try_cast_slice(bytes).map_err(|why| Error::corrupt(name, 0, format!("{} bytes: {why}", bytes.len())))
+    }
+}
+
+/// Ids and vectors that were written.
+pub(super) struct WrittenRows {
+    spec: VectorSpec,
+    ids: Written,
+    vectors: Written,
+    scales: Option<Written>,
+}
+
+impl WrittenRows {
+    /// The vectors with their ids.
+    pub(super) fn view(&self) -> Result<RowsView<'_>> {
+        let vectors = match self.spec.encoding {
+            Encoding::F32 => VectorsView::F32(self.vectors.numbers("VECS")?),
+            Encoding::F16 => VectorsView::F16(self.vectors.numbers("VECS")?),
+            Encoding::I8 => VectorsView::I8 {
+                codes: self.vectors.numbers("VECS")?,
+                scales: self.scales.as_ref().map_or(Ok(&[][..]), |scales| scales.numbers("SCAL"))?,
+            },
+        };
+        Ok(RowsView::new(self.spec, self.ids.numbers("IDS ")?, vectors))
+    }
+}
+
+impl<'v> MergedFile<'v> {
+    /// Begins the file with sections of these tags, the head first. `made` is its identity and the commit of the log it
+    /// is made from.
+    pub(super) fn create(
+        (vfs, path): (&'v dyn Vfs, &Path),
+        (identity, origin): (FileIdentity, Option<LogHead>),
+        tags: Vec<[u8; 4]>,
+    ) -> Result<Self> {
+        let len = |tag: &[u8; 4]| (*tag, (*tag == layout::HEAD).then_some(layout::HEAD_LEN as u64));
+        let sections: Vec<_> = tags.iter().map(len).collect();
+        let file = SegmentFileStream::create(vfs, path, (layout::KIND, layout::VERSION), identity, origin, &sections)?;
+        Ok(Self { file, tags })
+    }
+
+    fn place(&self, tag: [u8; 4]) -> usize {
+        self.tags.iter().position(|other| *other == tag).expect("a section of the file")
+    }
+
+    /// Appends numbers to a section.
+    pub(super) fn append<T: bytemuck::NoUninit>(&mut self, tag: [u8; 4], numbers: &[T]) -> Result<()> {
+        Ok(self.file.append(self.place(tag), bytemuck::cast_slice(numbers))?)
+    }
+
+    /// A section, which ends here.
+    pub(super) fn written(&mut self, tag: [u8; 4]) -> Result<Written> {
+        let (map, range) = self.file.written(self.place(tag))?;
+        Ok(Written { map, range })
+    }
+
+    /// The ids and the vectors, which end here.
+    pub(super) fn rows(&mut self, spec: VectorSpec) -> Result<WrittenRows> {
+        let scales = (spec.encoding == Encoding::I8).then(|| self.written(layout::SCALES)).transpose()?;
+        let vectors = self.written(layout::VECTORS)?;
+        let ids = self.written(layout::IDS)?;
+        Ok(WrittenRows { spec, ids, vectors, scales })
+    }
+
+    /// Writes the head and gives the file its name. No section may be mapped any more.
+    pub(super) fn finish(mut self, head: &[u8]) -> Result<()> {
+        self.append(layout::HEAD, head)?;
+        self.file.finish()?;
+        Ok(())
+    }
+}
