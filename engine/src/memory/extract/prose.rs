@@ -125,7 +125,8 @@ static HEDGES: Openings<30> = Openings::new([
 ]);
 
 /// Adverbs before a value.
-static ADVERBS: Openings<8> = Openings::new(["probably ", "likely ", "presumably ", "apparently ", "currently ", "still ", "now ", "already "]);
+static ADVERBS: Openings<8> =
+    Openings::new(["probably ", "likely ", "presumably ", "apparently ", "currently ", "still ", "now ", "already "]);
 
 /// Words that a text may begin with, and their first letters in both cases.
 struct Openings<const N: usize> {
@@ -198,7 +199,8 @@ fn is_one_of(words: &[&'static str], by_letter: &[u64; 256], word: &str) -> bool
 }
 
 /// Words that open a sentence with what it is about: `For flight UA123, the gate is B12`.
-static ABOUTS: Openings<8> = Openings::new(["for ", "with ", "regarding ", "concerning ", "as for ", "about ", "at ", "on "]);
+static ABOUTS: Openings<8> =
+    Openings::new(["for ", "with ", "regarding ", "concerning ", "as for ", "about ", "at ", "on "]);
 
 /// Plain words that a number's name has at most.
 const MAX_NAME_WORDS: usize = 3;
@@ -574,7 +576,8 @@ fn split_after(text: &str, is_end: impl Fn(&str, usize, u8) -> bool) -> impl Ite
     let mut start = 0;
     let parts = std::iter::from_fn(move || {
         let rest = text.as_bytes().get(start..).filter(|rest| !rest.is_empty())?;
-        let end = rest.iter().zip(start..).find(|(byte, at)| is_end(text, *at, **byte)).map_or(text.len(), |(_, at)| at + 1);
+        let end =
+            rest.iter().zip(start..).find(|(byte, at)| is_end(text, *at, **byte)).map_or(text.len(), |(_, at)| at + 1);
         let part = text.get(start..end);
         start = end;
         Some(part)

@@ -304,7 +304,10 @@ fn run(text: &str, is_space: bool) -> usize {
         let (space, len) = match byte {
             b' ' | 9..=13 => (true, 1),
             0..=127 => (false, 1),
-            _ => text.get(at..).and_then(|rest| rest.chars().next()).map_or((false, 1), |c| (c.is_whitespace(), c.len_utf8())),
+            _ => text
+                .get(at..)
+                .and_then(|rest| rest.chars().next())
+                .map_or((false, 1), |c| (c.is_whitespace(), c.len_utf8())),
         };
         if space != is_space {
             break;
