@@ -268,9 +268,9 @@ mod tests {
         // What an earlier extractor found, and its version.
         let mut transaction = database.begin().unwrap();
         let version = codec::encode(&1_u32).unwrap();
-        transaction.state.rows.put(tables::EXTRACTED, VERSION, version);
+        transaction.state_mut().rows.put(tables::EXTRACTED, VERSION, version);
         let other: ExtractedRow = vec![("gate of ua123".to_owned(), "b99".to_owned())];
-        transaction.state.rows.put(tables::EXTRACTED, tables::numbers([trace.0]), codec::encode(&other).unwrap());
+        transaction.state_mut().rows.put(tables::EXTRACTED, tables::numbers([trace.0]), codec::encode(&other).unwrap());
         transaction.record(NewTrace::turn("e", "Thanks.")).unwrap();
         transaction.commit(Durability::Sync).unwrap();
         database.checkpoint().unwrap();
