@@ -297,7 +297,7 @@ pub(super) struct Words<'t> {
     to: usize,
 }
 
-/// How many of the bytes at the start of a text are white space, or not, as asked.
+/// The length of the white space, or of the word, that a text begins with.
 fn run(text: &str, is_space: bool) -> usize {
     let mut at = 0;
     while let Some(byte) = text.as_bytes().get(at) {
