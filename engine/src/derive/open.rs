@@ -5,7 +5,8 @@
 //!
 //! 1. Opening changes no derived file before it has read the log to its end: a refused database keeps all evidence.
 //! 2. A catalog or segment of a newer format is an error, unless a rebuild was requested: it is not replaced silently.
-//! 3. A crash between erasing from the log and rewriting derived files is completed here: the derived files are
+//! 3. Claims that another version of the extractor found are derived anew, with everything else.
+//! 4. A crash between erasing from the log and rewriting derived files is completed here: the derived files are
 //!    rebuilt.
 //!
 //! Cost: proportional to the log's tail; to the whole log after a rebuild.
@@ -17,6 +18,7 @@ use crate::derive::checkpoint;
 use crate::derive::log_reader::{KnownEnd, LogReader};
 use crate::derive::rebuild::{self, Rebuilt};
 use crate::derive::retained_log::RetainedBase;
+use crate::extract::EXTRACTOR_VERSION;
 use crate::options::Options;
 use crate::records::tables::{self, Meta};
 use crate::state::State;
@@ -182,7 +184,13 @@ impl<'a> Opening<'a> {
         let reason = match self.mode {
             OpenMode::Rebuild | OpenMode::RebuildAll => "a rebuild was requested".to_owned(),
             OpenMode::Reuse => match open_checkpoint_retrying(self.files, self.options, self.attempts) {
-                Ok((checkpoint, state)) => return self.replay_tail(checkpoint, state),
+                Ok((checkpoint, state)) => match state.other_extractor()? {
+                    None => return self.replay_tail(checkpoint, state),
+                    Some(version) => format!(
+                        "claims were extracted by version {version} of the rules; this program has version \
+                         {EXTRACTOR_VERSION}"
+                    ),
+                },
                 Err(error @ Error::Storage(holotype_storage::Error::NewerFormat { .. })) => return Err(error),
                 Err(error) => error.to_string(),
             },

@@ -26,6 +26,7 @@ mod gather;
 mod hops;
 pub(crate) mod known;
 pub(crate) mod names;
+mod passages;
 mod plan;
 mod rank;
 mod restated;

@@ -10,6 +10,8 @@
 //! after
 //! ```
 //!
+//! Under rules 2 a turn takes over a part of the best match of its log ([`super::passages`]).
+//!
 //! In the profile `default`, w is [`NAMED_CLAIM`] more for an item other than a turn with a claim whose subject and
 //! attribute the question names.
 //!
@@ -19,6 +21,7 @@
 
 use super::Context;
 use super::candidates::{Candidates, MatchPath};
+use super::passages::draw_together;
 use super::plan::{Plan, StagePlan};
 use crate::Result;
 use crate::derive::repair;
@@ -106,8 +109,11 @@ fn rank_layer(context: &Context<'_, '_>, layer: Layer, candidates: Candidates, s
     if plan.inherit_from_citing && layer == Layer::Trace {
         citing_index = CitingIndex::of(snapshot, plan, &ids)?;
     }
-    let similarity = similarities(snapshot, plan, layer, &ids, &citing_index)?;
-    let words = word_shares(context, layer, &ids, &citing_index)?;
+    let mut similarity = similarities(snapshot, plan, layer, &ids, &citing_index)?;
+    let mut words = word_shares(context, layer, &ids, &citing_index)?;
+    if layer == Layer::Trace {
+        draw_together(snapshot, plan, &ids, &mut similarity, &mut words)?;
+    }
     let reads = plan.reads();
     for (index, (id, match_path)) in candidates.into_iter().enumerate() {
         let mut scalars = snapshot.state.attributes.scalars(ItemId(id), layer, reads)?;
@@ -236,7 +242,7 @@ fn of_best(scores: Vec<f32>) -> Vec<f32> {
 
 /// The log neighbours of each trace with their shares.
 fn neighbours_of_all(snapshot: &Snapshot, plan: &Plan, ids: &[u32]) -> Result<Vec<Vec<(u32, f32)>>> {
-    let mut logs = Logs { snapshot, plan, known: HashMap::new() };
+    let mut logs = Logs::new(snapshot, plan);
     let mut around = Vec::with_capacity(ids.len());
     for id in ids {
         let mut neighbours = Vec::new();
@@ -249,16 +255,20 @@ fn neighbours_of_all(snapshot: &Snapshot, plan: &Plan, ids: &[u32]) -> Result<Ve
 }
 
 /// The episode and log of a trace, by number.
-type LogOf = (Option<u32>, Option<u32>);
+pub(super) type LogOf = (Option<u32>, Option<u32>);
 
 /// The logs of visible traces, looked up once each.
-struct Logs<'a> {
+pub(super) struct Logs<'a> {
     snapshot: &'a Snapshot,
     plan: &'a Plan,
     known: HashMap<u32, Option<LogOf>>,
 }
 
-impl Logs<'_> {
+impl<'a> Logs<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
+        Logs { snapshot, plan, known: HashMap::new() }
+    }
+
     /// Adds the nearest traces of the same episode and log on one side, with their shares.
     fn neighbours(&mut self, id: u32, upward: bool, found: &mut Vec<(u32, f32)>) -> Result<()> {
         let Some(own) = self.of(id)? else { return Ok(()) };
@@ -281,7 +291,7 @@ impl Logs<'_> {
     }
 
     /// The log of a visible trace that shares words with its neighbours.
-    fn of(&mut self, id: u32) -> Result<Option<LogOf>> {
+    pub(super) fn of(&mut self, id: u32) -> Result<Option<LogOf>> {
         if let Some(log) = self.known.get(&id) {
             return Ok(*log);
         }

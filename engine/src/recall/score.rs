@@ -14,6 +14,7 @@ use crate::model::item::{Source, Status};
 use crate::read::answer::Parts;
 use crate::state::State;
 use crate::state::attributes::scalars::{Reads, Scalars};
+use crate::state::extracted::RULES;
 use crate::state::reader_position::ReaderPosition;
 use crate::state::settings;
 use crate::{Error, Result};
@@ -44,6 +45,8 @@ pub(crate) struct Weights {
     pub(crate) conflict: f32,
     /// Only turns lend words to their neighbours, and only to turns.
     pub(crate) context_of_turns: bool,
+    /// A turn takes over a part of the best match of its log (rules 2).
+    pub(crate) draws_logs_together: bool,
     /// Items that lost the claims a question is about are no rows.
     pub(crate) excludes_conflicted: bool,
     /// A question about names that occur nowhere in scope is not covered.
@@ -113,6 +116,7 @@ impl Weights {
             context: 0.0,
             conflict: 1.0,
             context_of_turns: false,
+            draws_logs_together: state.rules()? >= RULES,
             excludes_conflicted: false,
             abstains: false,
             half_life: HalfLife::Clock(settings::half_life(state)?),

@@ -232,6 +232,15 @@ impl AttributeStore {
         }
     }
 
+    /// The speaker of an item.
+    pub(crate) fn speaker(&self, id: ItemId) -> Result<Option<u32>> {
+        match (self.changed(id.0), self.chunks.get((id.0 / CHUNK_ITEMS) as usize)) {
+            (Some(changed), _) => Ok(changed.speaker),
+            (None, Some(chunk)) => chunk.speaker(id.0),
+            (None, None) => Err(Error::Corrupt { what: format!("item {id} has no attributes") }),
+        }
+    }
+
     fn changed(&self, id: u32) -> Option<&Arc<Attributes>> {
         self.changes.active().get(&id).or_else(|| self.changes.frozen().get(&id))
     }

@@ -10,15 +10,17 @@
 //! |---|---|---|
 //! | `EXTRACTED` | item u32 | names and values of its claims |
 //! | `EXTRACTED` | empty | [`Pending`]: items that `set rules = 2` left to be read from the log |
+//! | `EXTRACTED` | a zero byte | the version of the extractor, unless it is [`UNRECORDED`] |
 //! | `CONTEST_EXTRACTED` | contest, item u32, ordinal u8 | the value; of traces only |
 //!
 //! Invariants:
 //! 1. Neither table has a history: a row follows from the item's record, so a past state has it if it has the item.
 //! 2. A forgotten item has no rows.
 //! 3. Before a state is published nothing is pending.
+//! 4. All claims are of one version of the extractor: opening derives those of another one anew from the log.
 
 use crate::Result;
-use crate::extract::{ExtractOptions, Field, extract};
+use crate::extract::{EXTRACTOR_VERSION, ExtractOptions, Field, extract};
 use crate::model::item::{Attributes, ItemId, Layer};
 use crate::records::record::{FieldValue, ItemRecord};
 use crate::records::tables::{self, ClaimRow};
@@ -33,6 +35,12 @@ use std::sync::Arc;
 
 /// The first rules that extract claims.
 pub(crate) const RULES: u8 = 2;
+
+/// The key of the extractor's version in `EXTRACTED`. Those of items are longer.
+const VERSION: [u8; 1] = [0];
+
+/// The extractor before its version was recorded.
+const UNRECORDED: u32 = 2;
 
 /// Names and values, in the order of their extraction.
 type ExtractedRow = Vec<(String, String)>;
@@ -185,8 +193,20 @@ impl State {
         Ok(())
     }
 
+    /// The version of the extractor by which the claims were found, if it is another one than that of this program.
+    pub(crate) fn other_extractor(&self) -> Result<Option<u32>> {
+        if self.rules()? < RULES {
+            return Ok(None);
+        }
+        let version = self.get(tables::EXTRACTED, &VERSION)?.unwrap_or(UNRECORDED);
+        Ok((version != EXTRACTOR_VERSION).then_some(version))
+    }
+
     /// Notes that the claims of the items so far are to be extracted: their text stands in the log.
     pub(crate) fn schedule_extraction(&mut self) -> Result<()> {
+        if self.other_extractor()?.is_some() {
+            self.rows.put(tables::EXTRACTED, VERSION, codec::encode(&EXTRACTOR_VERSION)?);
+        }
         if let Some(options) = self.extraction()?
             && self.bound() > 0
         {
@@ -227,4 +247,45 @@ fn contest_row(contest: &[u8], id: ItemId, ordinal: usize) -> Vec<u8> {
 pub(crate) fn rival_of(key: &[u8], contest_len: usize) -> Option<(ItemId, u32)> {
     let item = tables::number_at(key, contest_len).filter(|_| key.len() == contest_len + 5)?;
     Some((ItemId(item), pseudo_number(usize::from(*key.last()?))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Durability, Holotype, NewTrace, Options};
+
+    #[test]
+    fn claims_of_another_extractor_are_derived_anew_at_opening() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.holo");
+        let database = Holotype::create(&path, Options::default()).unwrap();
+        let mut transaction = database.begin().unwrap();
+        let trace = transaction.record(NewTrace::turn("e", "The gate of flight UA123 is B12.")).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+        let claims = |database: &Holotype| database.snapshot().state.extracted_of(trace).unwrap();
+        let found = claims(&database);
+        assert_eq!(found.len(), 1);
+        // What an earlier extractor found, and its version.
+        let mut transaction = database.begin().unwrap();
+        let version = codec::encode(&1_u32).unwrap();
+        transaction.state_mut().rows.put(tables::EXTRACTED, VERSION, version);
+        let other: ExtractedRow = vec![("gate of ua123".to_owned(), "b99".to_owned())];
+        transaction.state_mut().rows.put(tables::EXTRACTED, tables::numbers([trace.0]), codec::encode(&other).unwrap());
+        transaction.record(NewTrace::turn("e", "Thanks.")).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+        database.checkpoint().unwrap();
+        assert_eq!(claims(&database)[0].value, "b99");
+        database.close().unwrap();
+
+        let read_only = Holotype::open(&path, Options { read_only: true, ..Options::default() }).unwrap();
+        assert_eq!(claims(&read_only), found);
+        read_only.close().unwrap();
+        let database = Holotype::open(&path, Options::default()).unwrap();
+        let reason = database.report().rebuilt.clone().unwrap();
+        assert_eq!(reason, "claims were extracted by version 1 of the rules; this program has version 2");
+        assert_eq!(claims(&database), found);
+        database.close().unwrap();
+        let database = Holotype::open(&path, Options::default()).unwrap();
+        assert_eq!(database.report().rebuilt, None);
+    }
 }

@@ -178,7 +178,7 @@ fn segment(about: &str, text: &str, claims: &mut Claims<'_>) {
         return equations(about, text, claims);
     }
     let has_key = |part: &str| part.contains(": ") || part.contains(":** ") || part.trim().is_empty();
-    let is_list = text.split([';', '|']).all(has_key);
+    let is_list = text.contains(':') && text.split([';', '|']).all(has_key);
     let mut found = false;
     if is_list {
         for part in text.split([';', '|']) {

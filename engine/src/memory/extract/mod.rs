@@ -33,7 +33,7 @@ pub use normalise::normalise;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Identifies the rules; claims of different versions are not compared.
+/// Identifies the rules. Opening a database whose claims another version found derives them anew from the log.
 pub const EXTRACTOR_VERSION: u32 = 2;
 
 /// Bytes of a field that are read; the rest is ignored.

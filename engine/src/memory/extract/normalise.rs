@@ -56,6 +56,9 @@ const MONTHS: [&str; 12] = [
 /// The one spelling of a value.
 pub fn normalise(value: &str) -> String {
     let folded = fold(value);
+    if !folded.bytes().any(|byte| byte.is_ascii_digit()) {
+        return folded;
+    }
     let known =
         date(&folded).or_else(|| time(&folded)).or_else(|| date_and_time(&folded)).or_else(|| quantity(&folded));
     known.unwrap_or(folded)

@@ -84,14 +84,14 @@ const VERBS: [&str; 22] = [
 static VERBS_BY_LETTER: [u64; 256] = by_byte(&VERBS, 0);
 
 /// Words that make a sentence no statement of fact.
-const DOUBTS: [&str; 14] = [
+static DOUBTS: Openings<14> = Openings::new([
     "if ", "whether ", "what ", "when ", "where ", "which ", "who ", "why ", "how ", "maybe ", "perhaps ", "could ",
     "would ", "is ",
-];
+]);
 
 /// Words about how sure a speaker is of what follows. A guess claims something too: it loses against what is
 /// known by its status and source, and not by being passed over.
-const HEDGES: [&str; 30] = [
+static HEDGES: Openings<30> = Openings::new([
     "i believe ",
     "i think ",
     "i guess ",
@@ -122,22 +122,45 @@ const HEDGES: [&str; 30] = [
     "from memory, ",
     "probably ",
     "that ",
-];
+]);
 
 /// Adverbs before a value.
-const ADVERBS: [&str; 8] =
-    ["probably ", "likely ", "presumably ", "apparently ", "currently ", "still ", "now ", "already "];
+static ADVERBS: Openings<8> =
+    Openings::new(["probably ", "likely ", "presumably ", "apparently ", "currently ", "still ", "now ", "already "]);
 
-/// A text without what it begins with of some words, in any case.
-fn without<'t>(mut text: &'t str, openings: &[&str]) -> &'t str {
-    let begins = |text: &'t str, opening: &str| {
-        let start = text.get(..opening.len()).filter(|start| start.eq_ignore_ascii_case(opening))?;
-        text.get(start.len()..)
-    };
-    while let Some(rest) = openings.iter().find_map(|opening| begins(text, opening)) {
-        text = rest;
+/// Words that a text may begin with, and their first letters in both cases.
+struct Openings<const N: usize> {
+    words: [&'static str; N],
+    by_letter: [u64; 256],
+}
+
+impl<const N: usize> Openings<N> {
+    const fn new(words: [&'static str; N]) -> Self {
+        let mut by_letter = by_byte(&words, 0);
+        let mut letter = b'a';
+        while letter <= b'z' {
+            by_letter[letter.to_ascii_uppercase() as usize] |= by_letter[letter as usize];
+            letter += 1;
+        }
+        Openings { words, by_letter }
     }
-    text
+
+    /// The first of the words that a text begins with, in any case, and the rest.
+    fn split<'t>(&self, text: &'t str) -> Option<(&'static str, &'t str)> {
+        let bits = text.bytes().next().map_or(0, |byte| self.by_letter[usize::from(byte)]);
+        chosen(&self.words, bits).find_map(|word| {
+            let (start, rest) = text.split_at_checked(word.len())?;
+            start.eq_ignore_ascii_case(word).then_some((word, rest))
+        })
+    }
+
+    /// A text without those of the words that it begins with.
+    fn strip<'t>(&self, mut text: &'t str) -> &'t str {
+        while let Some((_, rest)) = self.split(text) {
+            text = rest;
+        }
+        text
+    }
 }
 
 /// Verbs of who tells a value: `the desk lists the gate of UA123 as B12`, `they set it to …`.
@@ -176,7 +199,8 @@ fn is_one_of(words: &[&'static str], by_letter: &[u64; 256], word: &str) -> bool
 }
 
 /// Words that open a sentence with what it is about: `For flight UA123, the gate is B12`.
-const ABOUTS: [&str; 8] = ["for ", "with ", "regarding ", "concerning ", "as for ", "about ", "at ", "on "];
+static ABOUTS: Openings<8> =
+    Openings::new(["for ", "with ", "regarding ", "concerning ", "as for ", "about ", "at ", "on "]);
 
 /// Plain words that a number's name has at most.
 const MAX_NAME_WORDS: usize = 3;
@@ -208,6 +232,21 @@ const TAILS: [&str; 12] = [
 struct Topic<'t> {
     name: &'t str,
     attribute: &'t str,
+    /// Sentences since the name was settled. What they name is looked for only where a sentence asks for it.
+    unread: Vec<&'t str>,
+}
+
+impl<'t> Topic<'t> {
+    fn name(&mut self) -> &'t str {
+        self.name = self.unread.iter().rev().find_map(|sentence| mention(sentence)).unwrap_or(self.name);
+        self.unread.clear();
+        self.name
+    }
+
+    fn set(&mut self, name: &'t str, attribute: &'t str) {
+        (self.name, self.attribute) = (name, attribute);
+        self.unread.clear();
+    }
 }
 
 /// Adds the claims of a text; a sentence without a subject of its own is about `about`, or about what the sentence
@@ -219,10 +258,10 @@ pub(super) fn extract(about: &str, text: &str, claims: &mut Claims<'_>) {
             continue;
         }
         let before = claims.found.len();
-        for clause in clauses(without(sentence, &HEDGES)) {
-            let clause = without(clause, &HEDGES);
+        for clause in clauses(HEDGES.strip(sentence)) {
+            let clause = HEDGES.strip(clause);
             let (lead, clause) = split_lead(clause);
-            let clause = without(clause, &HEDGES);
+            let clause = HEDGES.strip(clause);
             let about = if lead.is_empty() { about } else { lead };
             if !is_doubted(clause) {
                 let _ = copula(about, clause, &mut topic, claims)
@@ -232,7 +271,7 @@ pub(super) fn extract(about: &str, text: &str, claims: &mut Claims<'_>) {
             }
         }
         if claims.found.len() == before {
-            topic.name = mention(sentence).unwrap_or(topic.name);
+            topic.unread.push(sentence);
         }
     }
 }
@@ -240,8 +279,7 @@ pub(super) fn extract(about: &str, text: &str, claims: &mut Claims<'_>) {
 /// The opening of a clause and the rest: `For flight UA123, …`, `Good news about UA123: …`, `Correction: …`. The
 /// opening is empty unless it names a thing.
 fn split_lead(clause: &str) -> (&str, &str) {
-    let start: String = clause.chars().take(12).flat_map(char::to_lowercase).collect();
-    if let Some(word) = ABOUTS.iter().find(|word| start.starts_with(**word))
+    if let Some((word, _)) = ABOUTS.split(clause)
         && let Some((lead, rest)) = clause.split_once(", ")
         && let Some(name) = lead.get(word.len()..).filter(|name| name.len() <= MAX_PART_LEN)
         && mention(lead).is_some()
@@ -310,7 +348,7 @@ fn newest(value: &str) -> Option<&str> {
     if value.starts_with("not ") || value.starts_with("no longer ") {
         value = value.split_once(" but ")?.1;
     }
-    value = without(value, &ADVERBS);
+    value = ADVERBS.strip(value);
     for turn in [", not ", " instead of ", " rather than ", ", up from ", ", down from ", " (was ", " (previously "] {
         value = value.split_once(turn).map_or(value, |(newest, _)| newest);
     }
@@ -365,17 +403,17 @@ fn copula<'t>(about: &'t str, clause: &'t str, topic: &mut Topic<'t>, claims: &m
     let value = if copula.ends_with(" from ") { value.split_once(" to ").map(|(_, to)| to) } else { Some(value) };
     let Some(value) = value else { return false };
     let (mut name, mut attribute) = parts(left);
-    if matches!(left.to_ascii_lowercase().as_str(), "it" | "this" | "that") && !topic.attribute.is_empty() {
-        (name, attribute) = (topic.name, topic.attribute);
-    }
-    if name.is_empty() {
-        name = if about.is_empty() { topic.name } else { about };
-    }
     if left.len() > MAX_PART_LEN {
         return false;
     }
+    if !topic.attribute.is_empty() && ["it", "this", "that"].iter().any(|word| left.eq_ignore_ascii_case(word)) {
+        (name, attribute) = (topic.name(), topic.attribute);
+    }
+    if name.is_empty() {
+        name = if about.is_empty() { topic.name() } else { about };
+    }
     if !attribute.is_empty() {
-        *topic = Topic { name, attribute };
+        topic.set(name, attribute);
     }
     let Some(value) = newest(value).filter(|value| value.split_whitespace().count() <= 8) else { return false };
     if attribute.is_empty() {
@@ -482,13 +520,13 @@ fn verb(clause: &str, claims: &mut Claims<'_>) -> bool {
 /// True if a value has a number in its first two words: a quantity, a date, a time or a code.
 fn is_measure(value: &str) -> bool {
     value.len() <= MAX_PART_LEN
+        && value.bytes().any(|byte| byte.is_ascii_digit())
         && value.split_whitespace().count() <= 4
         && normalise(value).split(' ').take(2).any(|word| word.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
 fn is_doubted(clause: &str) -> bool {
-    let start: String = clause.chars().take(10).flat_map(char::to_lowercase).collect();
-    DOUBTS.iter().any(|doubt| start.starts_with(doubt))
+    DOUBTS.split(clause).is_some()
 }
 
 /// Sentences: up to a mark followed by a blank, with the mark.
@@ -536,10 +574,15 @@ fn is_opening(text: &str, at: usize) -> bool {
 /// Parts that end behind each byte `is_end` accepts, trimmed of blanks, commas, semicolons and joining words.
 fn split_after(text: &str, is_end: impl Fn(&str, usize, u8) -> bool) -> impl Iterator<Item = &str> {
     let mut start = 0;
-    let ends = text.bytes().enumerate().map(move |(at, byte)| (at, at + 1 == text.len() || is_end(text, at, byte)));
-    ends.filter(|(_, is_end)| *is_end).filter_map(move |(at, _)| {
-        let part = text.get(start..at + 1)?;
-        start = at + 1;
+    let parts = std::iter::from_fn(move || {
+        let rest = text.as_bytes().get(start..).filter(|rest| !rest.is_empty())?;
+        let end =
+            rest.iter().zip(start..).find(|(byte, at)| is_end(text, *at, **byte)).map_or(text.len(), |(_, at)| at + 1);
+        let part = text.get(start..end);
+        start = end;
+        Some(part)
+    });
+    parts.flatten().filter_map(|part| {
         let part = part.trim().trim_end_matches([',', ';']);
         let joined = ["and ", "but ", "while ", "so ", "though ", "whereas "];
         Some(joined.iter().find_map(|word| part.strip_prefix(word)).unwrap_or(part)).filter(|part| !part.is_empty())

@@ -285,8 +285,58 @@ fn names_something(subject: &str, attribute: &str) -> bool {
         || subject.chars().filter(|c| c.is_uppercase()).count() > 1
 }
 
-/// The words of a text with their offsets.
-pub(super) fn words(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
-    let start = text.as_ptr() as usize;
-    text.split_whitespace().map(move |word| ((word.as_ptr() as usize).wrapping_sub(start), word))
+/// The words of a text with their offsets: what stands between white space.
+pub(super) fn words(text: &str) -> Words<'_> {
+    Words { text, from: 0, to: text.len() }
+}
+
+/// The words of a text; ASCII is read by bytes, which takes half as long as by characters.
+pub(super) struct Words<'t> {
+    text: &'t str,
+    from: usize,
+    to: usize,
+}
+
+/// The length of the white space, or of the word, that a text begins with.
+fn run(text: &str, is_space: bool) -> usize {
+    let mut at = 0;
+    while let Some(byte) = text.as_bytes().get(at) {
+        let (space, len) = match byte {
+            b' ' | 9..=13 => (true, 1),
+            0..=127 => (false, 1),
+            _ => text
+                .get(at..)
+                .and_then(|rest| rest.chars().next())
+                .map_or((false, 1), |c| (c.is_whitespace(), c.len_utf8())),
+        };
+        if space != is_space {
+            break;
+        }
+        at += len;
+    }
+    at
+}
+
+impl<'t> Iterator for Words<'t> {
+    type Item = (usize, &'t str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.text.get(self.from..self.to)?;
+        let start = self.from + run(rest, true);
+        let rest = self.text.get(start..self.to)?;
+        let word = rest.get(..run(rest, false)).filter(|word| !word.is_empty())?;
+        self.from = start + word.len();
+        Some((start, word))
+    }
+}
+
+impl<'t> DoubleEndedIterator for Words<'t> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let rest = self.text.get(self.from..self.to)?.trim_end();
+        let start = rest.rfind(char::is_whitespace);
+        let start = start.and_then(|at| Some(at + rest.get(at..)?.chars().next()?.len_utf8())).unwrap_or(0);
+        let word = rest.get(start..).filter(|word| !word.is_empty())?;
+        self.to = self.from + start;
+        Some((self.to, word))
+    }
 }

@@ -145,6 +145,11 @@ impl Chunk {
         Ok((self.optional(self.layout.episode, id)?, self.optional(self.layout.log_id, id)?))
     }
 
+    /// The speaker of an item.
+    pub(super) fn speaker(&self, id: u32) -> Result<Option<u32>> {
+        self.optional(self.layout.speaker, id)
+    }
+
     /// The log position of an item's record, and whether the record was erased.
     pub(super) fn location_of(&self, id: u32) -> Result<(u64, bool)> {
         Ok((self.value(self.layout.lsn, id)?, self.value(self.layout.flags, id)? & flag::REDACTED != 0))

@@ -36,6 +36,12 @@ impl Transaction<'_> {
         self.state.extract_pending(&self.reader())
     }
 
+    /// The state that the transaction changes, for tests of what another program left behind.
+    #[cfg(test)]
+    pub(crate) fn state_mut(&mut self) -> &mut crate::state::State {
+        &mut self.state
+    }
+
     /// Defines the embedding space of the database. It cannot change afterwards.
     pub fn define_space(&mut self, space: &Space) -> Result<()> {
         space.check()?;
