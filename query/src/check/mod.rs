@@ -110,7 +110,13 @@ impl Checker {
                 self.claims(update.claims.iter().map(|claim| &claim.value));
                 self.with(&update.with, Subject::Item, UPDATE_WITH);
             }
-            Statement::Link(_) | Statement::Retract(_) | Statement::Merge(Merge::Items { .. }) => {}
+            Statement::Link(_)
+            | Statement::Reflect(_)
+            | Statement::Retract(_)
+            | Statement::Merge(Merge::Items { .. }) => {}
+            Statement::Induce(induce) => self.selection(&induce.selection, &induce.noun),
+            Statement::Decay(decay) => self.selection(&decay.selection, &decay.noun),
+            Statement::Compress(compress) => self.selection(&compress.selection, &compress.noun),
             Statement::Mark(mark) => self.mark(mark),
             Statement::Consolidate(consolidate) => {
                 self.selection(&consolidate.selection, &consolidate.noun);
@@ -386,11 +392,11 @@ impl Checker {
         let of_item = matches!(mark.target.node, Ref::Item(_));
         let fits = match mark.marking.node {
             Marking::State(Mark::Summarised | Mark::Unsummarised) => of_page,
-            Marking::State(_) | Marking::Utility(_) => of_item,
+            Marking::State(_) | Marking::Utility(_) | Marking::Reward(_) => of_item,
         };
         if !fits {
             let error = Error::new("misplaced", mark.marking.span, "this cannot be marked so").hint(
-                "items are marked success, unknown, failed, inactive or with a utility, pages \
+                "items are marked success, unknown, failed, inactive or with a utility or a reward, pages \
                  summarised or unsummarised; an episode is closed with `close episode`",
             );
             self.errors.push(error);
