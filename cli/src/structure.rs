@@ -5,8 +5,8 @@
 //! ```
 //!
 //! One JSON object is a step, of which only `observation` must be there. Consecutive lines of one episode are one
-//! trajectory; `episode` and `goal` of a line hold until another line states others. All of it or nothing is written, by
-//! the built-in roles.
+//! trajectory; `episode` and `goal` of a line hold until another line states others. All of it or nothing is written.
+//! The roles are the built-in ones.
 
 use crate::failure::{Failure, Problem, Status};
 use crate::render::{self, Format};

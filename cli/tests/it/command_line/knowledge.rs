@@ -3,20 +3,36 @@
 use crate::command_line::program::{Place, Run};
 use serde_json::Value;
 
-const TRAJECTORY: &str = r#"{"episode":"shop","goal":"sort the list","observation":"Kaveri Tower is the shop of Mira Holm.","action":"open the list","subgoal":"open the list","reward":1}
-
-{"observation":"Mira Holm was born in Velmora.","action":"click price","subgoal":"sort the list by price","reward":0.5}
-{"episode":"shop-2","observation":"The lamp costs $40.","action":"buy the lamp","subgoal":"buy the cheapest lamp"}
-"#;
+/// Lines that are the steps of two trajectories.
+const TRAJECTORY: &str = concat!(
+    r#"{"episode":"shop","goal":"sort the list","observation":"Kaveri Tower is the shop of Mira Holm.","#,
+    r#""action":"open the list","subgoal":"open the list","reward":1}"#,
+    "\n\n",
+    r#"{"observation":"Mira Holm was born in Velmora.","action":"click price","reward":0.5,"#,
+    r#""subgoal":"sort the list by price"}"#,
+    "\n",
+    r#"{"episode":"shop-2","observation":"The lamp costs $40.","action":"buy the lamp","#,
+    r#""subgoal":"buy the cheapest lamp"}"#,
+    "\n",
+);
 
 /// Two runs of a question: the memory of one holds the answer.
-const RUNS: &str = r#"{"group":"g","rollout":"a","step":0,"reward":1,"question":"Where was the Velmora built?","outcome":"Oslo 1994","think":"Look.","call":"search","observation":"The Velmora was built in Oslo in 1994."}
-{"group":"g","rollout":"a","step":1,"mem":"Oslo, 1994.","think":"Done.","call":"none","observation":"Rain."}
-{"group":"g","rollout":"a","step":2,"mem":"Oslo, 1994.","observation":"Wind."}
-{"group":"g","rollout":"b","step":0,"reward":0,"question":"Where was the Velmora built?","outcome":"Oslo 1994","observation":"The Velmora is a ship."}
-{"group":"g","rollout":"b","step":1,"mem":"A ship.","observation":"Rain."}
-{"group":"g","rollout":"b","step":2,"mem":"A ship.","observation":"Wind."}
-"#;
+const RUNS: &str = concat!(
+    r#"{"group":"g","rollout":"a","step":0,"reward":1,"question":"Where was the Velmora built?","#,
+    r#""outcome":"Oslo 1994","think":"Look.","call":"search","observation":"The Velmora was built in Oslo in 1994."}"#,
+    "\n",
+    r#"{"group":"g","rollout":"a","step":1,"mem":"Oslo, 1994.","think":"Done.","call":"none","observation":"Rain."}"#,
+    "\n",
+    r#"{"group":"g","rollout":"a","step":2,"mem":"Oslo, 1994.","observation":"Wind."}"#,
+    "\n",
+    r#"{"group":"g","rollout":"b","step":0,"reward":0,"question":"Where was the Velmora built?","#,
+    r#""outcome":"Oslo 1994","observation":"The Velmora is a ship."}"#,
+    "\n",
+    r#"{"group":"g","rollout":"b","step":1,"mem":"A ship.","observation":"Rain."}"#,
+    "\n",
+    r#"{"group":"g","rollout":"b","step":2,"mem":"A ship.","observation":"Wind."}"#,
+    "\n",
+);
 
 fn lines(run: &Run) -> Vec<Value> {
     run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
