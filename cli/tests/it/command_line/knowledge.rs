@@ -74,7 +74,7 @@ fn a_step_that_cannot_be_read_names_its_line_and_nothing_is_written() {
         (r#"{"action":"x"}"#, "no `observation`"),
         (r#"{"observation":"x","reward":2}"#, "a reward is a number from 0 to 1, not 2"),
         (r#"{"observation":"x","act":"y"}"#, "unknown member `act`"),
-        ("nonsense", "not JSON"),
+        ("nonsense", "expected"),
     ] {
         place.write("bad.jsonl", format!("{{\"episode\":\"e\",\"observation\":\"Fine.\"}}\n{line}\n"));
         let run = place.run(&["structure", "memory.holo", "bad.jsonl"]);
