@@ -52,7 +52,7 @@ use redb::{
     ReadableTable, TableDefinition,
 };
 
-use self::backend::{VfsBackend, WriterByte, copy_at_rest};
+use self::backend::{FirstError, VfsBackend, WriterByte, copy_at_rest};
 use self::blocks::Stopped;
 pub(crate) use self::rows::BaseRows;
 use self::rows::BytesTable;
@@ -93,7 +93,7 @@ impl Default for CatalogOptions {
 
 /// An open catalog.
 pub struct Catalog {
-    path: PathBuf,
+    place: Place,
     file: Arc<dyn VfsFile>,
     redb: Redb,
 }
@@ -149,7 +149,7 @@ impl Catalog {
     /// # Errors
     /// [`Error::Io`].
     pub fn put_in_place(&self, vfs: &dyn Vfs) -> Result<()> {
-        let path = &self.path;
+        let path = &self.place.path;
         vfs.rename(&crate::segment_file::temporary_name(path), path).map_err(Error::io(path, "rename"))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         vfs.sync_dir(directory).map_err(Error::io(directory, "sync"))
@@ -261,7 +261,7 @@ impl Catalog {
             Ok((transaction.open_table(BLOCKS)?, transaction.open_table(META)?))
         })?;
         let applied = self.decode_meta(META_APPLIED, self.meta_in(&meta, META_APPLIED)?)?;
-        Ok(CatalogSnapshot::new(self.path.clone(), Arc::clone(&self.file), blocks, applied, self.redb.keep()))
+        Ok(CatalogSnapshot::new(self.place.clone(), Arc::clone(&self.file), blocks, applied, self.redb.keep()))
     }
 
     /// Reads and checks every row. Returns their number.
@@ -278,7 +278,7 @@ impl Catalog {
     /// # Errors
     /// [`Error::Io`].
     pub fn file_len(&self) -> Result<u64> {
-        self.file.len().map_err(Error::io(&self.path, "measure"))
+        self.file.len().map_err(Error::io(&self.place.path, "measure"))
     }
 
     fn open_writer(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
@@ -288,42 +288,44 @@ impl Catalog {
         let len = file.len().map_err(Error::io(path, "measure"))?;
         let mut builder = builder(options);
         builder.set_check_integrity_on_open(len > 0 && len <= options.check_len);
-        let backend = VfsBackend::new(Arc::clone(&file));
-        let database = guard(path, || Ok(builder.create_with_backend(backend)?))?;
+        let place = Place::new(path);
+        let backend = VfsBackend::new(Arc::clone(&file), place.first_error.clone());
+        let database = place.guard(|| Ok(builder.create_with_backend(backend)?))?;
         let redb = Redb::Writer(Arc::new(Writing { database, _byte: writer }));
-        Ok(Self { path: path.to_owned(), file, redb })
+        Ok(Self { place, file, redb })
     }
 
     fn open_reader(path: &Path, file: Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Self> {
+        let place = Place::new(path);
         let copy = |limit| copy_at_rest(&*file, limit).map_err(Error::io(path, "read"));
         let redb = match copy(options.check_len)? {
-            Some(copied) => open_copy(path, copied, options, true)?,
-            None => match open_in_place(path, &file, options)? {
+            Some(copied) => open_copy(&place, copied, options, true)?,
+            None => match open_in_place(&place, &file, options)? {
                 Some(redb) => redb,
                 // A killed writer left the file in need of repair, and no other writer has opened it. However
                 // large it is, a copy costs less than reading the log from its beginning.
                 None => match copy(u64::MAX)? {
-                    Some(copied) => open_copy(path, copied, options, false)?,
+                    Some(copied) => open_copy(&place, copied, options, false)?,
                     None => return Err(Error::Held { path: path.to_owned(), pid: 0, command: String::new() }),
                 },
             },
         };
-        Ok(Self { path: path.to_owned(), file, redb })
+        Ok(Self { place, file, redb })
     }
 
     fn check_identity(&self, expected: [u8; 16], access: Access) -> Result<()> {
-        let damaged = |what: &str| Error::damaged_file(&self.path, what);
+        let damaged = |what: &str| Error::damaged_file(&self.place.path, what);
         let format = self.meta(META_FORMAT)?.ok_or_else(|| damaged("it has no format version"))?;
         let (format, features) = decode_format(&format).ok_or_else(|| damaged("its format version is cut short"))?;
         if format > FORMAT {
             let what = format!("catalog format {format}, while {FORMAT} is the newest known; {UPGRADE_OR_REBUILD}");
-            return Err(Error::NewerFormat { path: self.path.clone(), what });
+            return Err(Error::NewerFormat { path: self.place.path.clone(), what });
         }
-        features.check_derived(&self.path, access)?;
+        features.check_derived(&self.place.path, access)?;
         let found = self.meta(META_DATABASE)?.ok_or_else(|| damaged("it has no database id"))?;
         let found = found.try_into().map_err(|_| damaged("its database id does not have 16 bytes"))?;
         if found != expected {
-            return Err(Error::WrongDatabase { path: self.path.clone(), expected, found });
+            return Err(Error::WrongDatabase { path: self.place.path.clone(), expected, found });
         }
         Ok(())
     }
@@ -336,7 +338,7 @@ impl Catalog {
         let Some(bytes) = bytes else {
             return Ok(None);
         };
-        let cut = || Error::damaged_file(&self.path, format!("{} is cut short", key.escape_ascii()));
+        let cut = || Error::damaged_file(&self.place.path, format!("{} is cut short", key.escape_ascii()));
         decode_applied(&bytes).map(Some).ok_or_else(cut)
     }
 
@@ -352,9 +354,10 @@ impl Catalog {
         };
         match strip_crc(META_DOMAIN, key, &stored) {
             Some(value) => Ok(Some(value.to_vec())),
-            None => {
-                Err(Error::damaged_file(&self.path, format!("the checksum of {} does not match", key.escape_ascii())))
-            }
+            None => Err(Error::damaged_file(
+                &self.place.path,
+                format!("the checksum of {} does not match", key.escape_ascii()),
+            )),
         }
     }
 
@@ -369,19 +372,19 @@ impl Catalog {
             match change(&transaction) {
                 Ok(()) => Ok(Ok(transaction.commit()?)),
                 Err(Stopped::Redb(error)) => Err(error),
-                Err(Stopped::Damaged(table)) => Ok(Err(rows::damaged_rows(&self.path, table))),
+                Err(Stopped::Damaged(table)) => Ok(Err(rows::damaged_rows(&self.place.path, table))),
             }
         })?
     }
 
     fn guard<T>(&self, call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
-        guard(&self.path, call)
+        self.place.guard(call)
     }
 }
 
 impl Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalog").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Catalog").field("path", &self.place.path).finish_non_exhaustive()
     }
 }
 
@@ -434,17 +437,17 @@ impl Redb {
 }
 
 /// Opens a copy in memory, which redb may repair.
-fn open_copy(path: &Path, copied: InMemoryBackend, options: &CatalogOptions, check: bool) -> Result<Redb> {
+fn open_copy(place: &Place, copied: InMemoryBackend, options: &CatalogOptions, check: bool) -> Result<Redb> {
     let mut builder = builder(options);
     builder.set_concurrency_mode(ConcurrencyMode::ExclusiveWriter);
     builder.set_check_integrity_on_open(check);
-    guard(path, || Ok(Redb::Copy(Arc::new(builder.create_with_backend(copied)?))))
+    place.guard(|| Ok(Redb::Copy(Arc::new(builder.create_with_backend(copied)?))))
 }
 
 /// Opens a file for reading in place; `None` if it needs a repair first.
-fn open_in_place(path: &Path, file: &Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Option<Redb>> {
-    let backend = VfsBackend::new(Arc::clone(file));
-    guard(path, || match builder(options).open_read_only_with_backend(backend) {
+fn open_in_place(place: &Place, file: &Arc<dyn VfsFile>, options: &CatalogOptions) -> Result<Option<Redb>> {
+    let backend = VfsBackend::new(Arc::clone(file), place.first_error.clone());
+    place.guard(|| match builder(options).open_read_only_with_backend(backend) {
         Err(DatabaseError::RepairAborted) => Ok(None),
         opened => Ok(Some(Redb::Reader(opened?))),
     })
@@ -457,13 +460,27 @@ fn builder(options: &CatalogOptions) -> Builder {
     builder
 }
 
-/// Converts redb's errors and panics to errors of this crate; redb may panic on a damaged file.
-fn guard<T>(path: &Path, call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
-    // Unwind safe: the state that the call leaves is not used again, since after an error the catalog is reopened.
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(from_redb(path, error)),
-        Err(_) => Err(Error::damaged_file(path, "redb cannot read it")),
+/// The path of a catalog's file, and the first error of the file.
+#[derive(Clone)]
+struct Place {
+    path: PathBuf,
+    first_error: FirstError,
+}
+
+impl Place {
+    fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), first_error: FirstError::default() }
+    }
+
+    /// Converts redb's errors and panics to errors of this crate; redb may panic on a damaged file.
+    fn guard<T>(&self, call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
+        // Unwind safe: the state that the call leaves is not used again, since after an error the catalog is reopened.
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(redb::Error::PreviousIo)) => Err(from_redb(&self.path, self.first_error.again().into())),
+            Ok(Err(error)) => Err(from_redb(&self.path, error)),
+            Err(_) => Err(Error::damaged_file(&self.path, "redb cannot read it")),
+        }
     }
 }
 
@@ -479,10 +496,6 @@ fn from_redb(path: &Path, error: redb::Error) -> Error {
             Error::damaged_file(path, source.to_string())
         }
         redb::Error::Io(source) => Error::io(path, "access")(source),
-        redb::Error::PreviousIo => {
-            let what = "an earlier write failed; open the database again";
-            Error::io(path, "write")(io::Error::other(what))
-        }
         redb::Error::DatabaseAlreadyOpen => Error::Held { path: path.to_owned(), pid: 0, command: String::new() },
         redb::Error::UpgradeRequired(version) => {
             let what = format!("redb file format {version}; {UPGRADE_OR_REBUILD}");

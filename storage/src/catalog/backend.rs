@@ -10,7 +10,7 @@
 
 use std::io;
 use std::ops::{Bound, Range};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use redb::backends::InMemoryBackend;
 use redb::{BackendError, StorageBackend};
@@ -78,17 +78,41 @@ fn copy(file: &dyn VfsFile, len: u64) -> io::Result<InMemoryBackend> {
     Ok(backend)
 }
 
+/// The first error of a file. redb refuses every call after it, and then says no more than that there was one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FirstError(Arc<OnceLock<(io::ErrorKind, String)>>);
+
+impl FirstError {
+    fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result {
+            self.0.get_or_init(|| (error.kind(), error.to_string()));
+        }
+        result
+    }
+
+    /// The error of a call that redb refused because of the first one, with its kind.
+    pub(super) fn again(&self) -> io::Error {
+        match self.0.get() {
+            Some((kind, what)) => {
+                io::Error::new(*kind, format!("an earlier access failed: {what}; open the database again"))
+            }
+            None => io::Error::other("an earlier access failed; open the database again"),
+        }
+    }
+}
+
 /// A storage backend of redb on a [`VfsFile`].
 #[derive(Debug)]
 pub(super) struct VfsBackend {
     file: Arc<dyn VfsFile>,
+    first_error: FirstError,
     /// The ranges to unlock on closing.
     held: Mutex<Vec<Range<u64>>>,
 }
 
 impl VfsBackend {
-    pub(super) fn new(file: Arc<dyn VfsFile>) -> Self {
-        Self { file, held: Mutex::new(Vec::new()) }
+    pub(super) fn new(file: Arc<dyn VfsFile>, first_error: FirstError) -> Self {
+        Self { file, first_error, held: Mutex::new(Vec::new()) }
     }
 
     fn try_lock(&self, range: Range<u64>, kind: LockKind) -> Result<bool, BackendError> {
@@ -112,23 +136,23 @@ impl VfsBackend {
 
 impl StorageBackend for VfsBackend {
     fn len(&self) -> io::Result<u64> {
-        self.file.len()
+        self.first_error.note(self.file.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_at(out, offset)
+        self.first_error.note(self.file.read_at(out, offset))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        self.first_error.note(self.file.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync()
+        self.first_error.note(self.file.sync())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.file.write_at(data, offset)
+        self.first_error.note(self.file.write_at(data, offset))
     }
 
     fn close(&self) -> io::Result<()> {
@@ -202,7 +226,8 @@ mod tests {
     fn locks_are_the_files_and_end_with_closing() {
         let sim = SimVfs::new();
         drop(sim.open(Path::new("/file"), OpenMode::CreateNew).unwrap());
-        let open = || VfsBackend::new(sim.open(Path::new("/file"), OpenMode::ReadWrite).unwrap());
+        let open =
+            || VfsBackend::new(sim.open(Path::new("/file"), OpenMode::ReadWrite).unwrap(), FirstError::default());
         let (one, other) = (open(), open());
         let sees = |byte| {
             let (start, end) = at(byte);

@@ -6,13 +6,13 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use redb::{OwnedRange, ReadOnlyTable, ReadableTableMetadata};
 
 use super::blocks::Block;
-use super::{Applied, BLOCKS_DOMAIN, guard};
+use super::{Applied, BLOCKS_DOMAIN, Place};
 use crate::error::{Error, Result};
 use crate::overlay::{flat_bounds, flat_key};
 use crate::vfs::VfsFile;
@@ -24,7 +24,7 @@ pub struct CatalogSnapshot {
 }
 
 struct Snapshot {
-    path: PathBuf,
+    place: Place,
     file: Arc<dyn VfsFile>,
     blocks: BytesTable,
     applied: Option<Applied>,
@@ -37,13 +37,13 @@ pub(super) type BytesTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 impl CatalogSnapshot {
     pub(super) fn new(
-        path: PathBuf,
+        place: Place,
         file: Arc<dyn VfsFile>,
         blocks: BytesTable,
         applied: Option<Applied>,
         keep: Option<Arc<dyn Send + Sync>>,
     ) -> Self {
-        Self { inner: Arc::new(Snapshot { path, file, blocks, applied, _keep: keep, derived: OnceLock::new() }) }
+        Self { inner: Arc::new(Snapshot { place, file, blocks, applied, _keep: keep, derived: OnceLock::new() }) }
     }
 
     /// The position of the log up to which these rows are complete; `None` before the first checkpoint.
@@ -57,7 +57,7 @@ impl CatalogSnapshot {
     /// # Errors
     /// [`Error::Io`].
     pub fn file_len(&self) -> Result<u64> {
-        self.inner.file.len().map_err(Error::io(&self.inner.path, "measure"))
+        self.inner.file.len().map_err(Error::io(&self.inner.place.path, "measure"))
     }
 
     /// Reads and checks every row. Returns their number. `on_bytes` receives the length of each row and may end the
@@ -67,9 +67,9 @@ impl CatalogSnapshot {
     /// [`Error::DamagedFile`] for the first fault; what `on_bytes` returns.
     pub fn verify<E: From<Error>>(&self, on_bytes: &mut dyn FnMut(u64) -> Result<(), E>) -> Result<u64, E> {
         let (mut rows, mut count, mut before) = (0, 0, None);
-        let path = &self.inner.path;
-        let mut blocks = guard(path, || Ok(self.inner.blocks.range_owned::<&[u8]>(..)?))?;
-        while let Some((fence, stored)) = next_block(path, &mut blocks)? {
+        let path = &self.inner.place.path;
+        let mut blocks = self.inner.place.guard(|| Ok(self.inner.blocks.range_owned::<&[u8]>(..)?))?;
+        while let Some((fence, stored)) = next_block(&self.inner.place, &mut blocks)? {
             let damaged = || damaged_rows(path, fence.first().copied().unwrap_or_default());
             let block = Block::open(BLOCKS_DOMAIN, &fence, &stored).ok_or_else(damaged)?;
             if !block.is_in_order(before.as_deref(), &fence) {
@@ -88,7 +88,7 @@ impl CatalogSnapshot {
             before = Some(fence);
         }
         // redb stores this count separately from the blocks.
-        let expected = guard(path, || Ok(self.inner.blocks.len()?))?;
+        let expected = self.inner.place.guard(|| Ok(self.inner.blocks.len()?))?;
         if count != expected {
             let what = format!("it has {count} blocks of rows instead of {expected}");
             return Err(Error::damaged_file(path, what).into());
@@ -105,8 +105,8 @@ impl CatalogSnapshot {
     }
 
     pub(crate) fn get_flat(&self, flat: &[u8]) -> Result<Option<Vec<u8>>> {
-        let path = &self.inner.path;
-        guard(path, || {
+        let path = &self.inner.place.path;
+        self.inner.place.guard(|| {
             let Some(block) = self.inner.blocks.range::<&[u8]>(flat..)?.next() else { return Ok(Ok(None)) };
             let (fence, stored) = block?;
             let found = Block::open(BLOCKS_DOMAIN, fence.value(), stored.value()).and_then(|block| block.find(flat));
@@ -129,8 +129,8 @@ impl CatalogSnapshot {
     ) -> Result<(), E> {
         let (from, to) = flat_bounds(table, from, to);
         let (from, to) = (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
-        let path = &self.inner.path;
-        guard(path, || {
+        let path = &self.inner.place.path;
+        self.inner.place.guard(|| {
             for block in self.inner.blocks.range::<&[u8]>((from, Bound::Unbounded))? {
                 let (fence, stored) = block?;
                 let damaged = || damaged_rows(path, table);
@@ -167,12 +167,12 @@ impl CatalogSnapshot {
 
     /// The rows between two keys that begin with their table's number.
     pub(crate) fn range_flat(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<BaseRows> {
-        let path = self.inner.path.clone();
-        let blocks = guard(&path, || Ok(self.inner.blocks.range_owned::<&[u8]>((from, Bound::Unbounded))?))?;
-        let mut rows = BaseRows { blocks, block: Vec::new(), table: 0, at: 0, to: to.map(<[u8]>::to_vec), path };
+        let place = self.inner.place.clone();
+        let blocks = place.guard(|| Ok(self.inner.blocks.range_owned::<&[u8]>((from, Bound::Unbounded))?))?;
+        let mut rows = BaseRows { blocks, block: Vec::new(), table: 0, at: 0, to: to.map(<[u8]>::to_vec), place };
         if rows.load()? {
             let first = Block::checked(&rows.block).and_then(|block| first_in(&block, from));
-            rows.at = first.ok_or_else(|| damaged_rows(&rows.path, rows.table))?;
+            rows.at = first.ok_or_else(|| damaged_rows(&rows.place.path, rows.table))?;
         }
         Ok(rows)
     }
@@ -180,7 +180,7 @@ impl CatalogSnapshot {
 
 impl Debug for CatalogSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CatalogSnapshot").field("path", &self.inner.path).finish_non_exhaustive()
+        f.debug_struct("CatalogSnapshot").field("path", &self.inner.place.path).finish_non_exhaustive()
     }
 }
 
@@ -193,7 +193,7 @@ pub(crate) struct BaseRows {
     table: u8,
     at: usize,
     to: Bound<Vec<u8>>,
-    path: PathBuf,
+    place: Place,
 }
 
 impl BaseRows {
@@ -201,10 +201,10 @@ impl BaseRows {
     fn load(&mut self) -> Result<bool> {
         self.at = 0;
         self.block.clear();
-        let Some((fence, stored)) = next_block(&self.path, &mut self.blocks)? else { return Ok(false) };
+        let Some((fence, stored)) = next_block(&self.place, &mut self.blocks)? else { return Ok(false) };
         self.table = fence.first().copied().unwrap_or_default();
         if Block::open(BLOCKS_DOMAIN, &fence, &stored).is_none() {
-            return Err(damaged_rows(&self.path, self.table));
+            return Err(damaged_rows(&self.place.path, self.table));
         }
         self.block = stored;
         Ok(true)
@@ -220,7 +220,7 @@ impl Iterator for BaseRows {
             if self.at < block.len() {
                 let Some((key, value)) = block.row(self.at) else {
                     self.block.clear();
-                    return Some(Err(damaged_rows(&self.path, self.table)));
+                    return Some(Err(damaged_rows(&self.place.path, self.table)));
                 };
                 if is_past(key, self.to.as_ref().map(Vec::as_slice)) {
                     self.block.clear();
@@ -238,7 +238,7 @@ impl Iterator for BaseRows {
 
 impl Debug for BaseRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BaseRows").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("BaseRows").field("path", &self.place.path).finish_non_exhaustive()
     }
 }
 
@@ -246,8 +246,8 @@ impl Debug for BaseRows {
 type StoredBlock = (Vec<u8>, Vec<u8>);
 
 /// The next block, unchecked.
-fn next_block(path: &Path, blocks: &mut OwnedRange<&'static [u8], &'static [u8]>) -> Result<Option<StoredBlock>> {
-    guard(path, || {
+fn next_block(place: &Place, blocks: &mut OwnedRange<&'static [u8], &'static [u8]>) -> Result<Option<StoredBlock>> {
+    place.guard(|| {
         let Some(block) = blocks.next() else { return Ok(None) };
         let (fence, stored) = block?;
         Ok(Some((fence.value().to_vec(), stored.value().to_vec())))

@@ -247,8 +247,18 @@ fn a_full_disk_fails_the_checkpoint_and_leaves_the_old_rows() {
     sim.set_quota(Some(sim.used_bytes()));
     let large = (0..2_000_u32).map(|i| (RowKey::new(9, &i.to_be_bytes()), Some(vec![1; 4_096])));
     assert!(matches!(catalog.checkpoint(large, &applied(2)), Err(Error::Io { .. })));
-    drop(catalog);
     sim.set_quota(None);
+    // redb refuses every later call without a reason; the message keeps the first one.
+    match catalog.checkpoint(change(&mut rows.clone(), 3), &applied(3)) {
+        Err(Error::Io { source, .. }) => {
+            assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+            let message = source.to_string();
+            assert!(message.starts_with("an earlier access failed: "), "{message}");
+            assert!(message.ends_with("; open the database again"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(catalog);
     let catalog = open(&sim, path(), Access::Write).unwrap();
     assert_eq!(catalog.applied().unwrap(), Some(applied(1)));
     assert_eq!(read_rows(&catalog).unwrap(), rows);
