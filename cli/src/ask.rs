@@ -40,13 +40,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum ModeName {
-    /// What the words of task and question ask for
+    /// The memory that the words of task and question ask for
     Auto,
-    /// What happened
+    /// Events, as they happened
     Episodic,
-    /// What is known
+    /// Knowledge
     Semantic,
-    /// How something is done
+    /// Instructions
     Procedural,
 }
 

@@ -50,8 +50,8 @@ fn singular(mut word: String) -> String {
     word
 }
 
-/// What [`singular`] leaves of a name that ends in s, from the plural of that name: of `Workss` or `Workses` it is the
-/// same as of `Works`.
+/// The plural of a name that ends in s without its endings, as [`singular`] leaves the name: `work` of `Workss` and
+/// `Workses`, for `Works`.
 fn of_plural(word: &str) -> Option<&str> {
     let least = |rest: &&str| rest.chars().count() > 3;
     ["ss", "se"].iter().find_map(|end| word.strip_suffix(end)).filter(least)

@@ -227,7 +227,7 @@ pub struct Decay {
     pub selection: Selection,
     /// After this long, utility counts half.
     pub half_life: Spanned<Duration>,
-    /// What counts less is retired.
+    /// Recalls of less utility are retired.
     pub below: Spanned<Arg<f64>>,
 }
 

@@ -1,4 +1,4 @@
-//! What is learned and what it was worth, from a shell: `structure`, `ask`, `reflect`, and `rollouts`.
+//! Learning and its worth, from a shell: `structure`, `ask`, `reflect`, and `rollouts`.
 
 use crate::command_line::program::{Place, Run};
 use serde_json::Value;
