@@ -528,8 +528,8 @@ impl Walk<'_> {
         Ok(concepts)
     }
 
-    /// The candidates of a hop: what links lead to, and the best rows so far, beside which shares of words mean the same
-    /// in every hop.
+    /// The candidates of a hop: what links lead to, and the best rows so far, beside which shares of words mean the
+    /// same in every hop.
     ///
     /// A hop does not search by vector and by words again: of what it finds only what is linked has a place in its
     /// order, and what is near the first question stands among the first rows already.

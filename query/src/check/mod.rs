@@ -9,8 +9,9 @@ mod predicate;
 use std::fmt;
 
 use crate::ast::{
-    Assignment, Clauses, Count, Explain, Flaw, ForgetTarget, Interval, Listing, MarkStatement, Marking, Merge,
-    OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set, Stage, Statement, Term,
+    Assignment, Clauses, Compress, Count, Decay, Explain, Flaw, ForgetTarget, Induce, Interval, Listing, MarkStatement,
+    Marking, Merge, OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set, Stage, Statement,
+    Term,
 };
 use crate::attributes::{
     Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, Subject,
@@ -114,18 +115,16 @@ impl Checker {
             | Statement::Reflect(_)
             | Statement::Retract(_)
             | Statement::Merge(Merge::Items { .. }) => {}
-            Statement::Induce(induce) => self.selection(&induce.selection, &induce.noun),
-            Statement::Decay(decay) => self.selection(&decay.selection, &decay.noun),
-            Statement::Compress(compress) => self.selection(&compress.selection, &compress.noun),
+            Statement::Induce(Induce { noun, selection })
+            | Statement::Decay(Decay { noun, selection, .. })
+            | Statement::Compress(Compress { noun, selection, .. })
+            | Statement::Merge(Merge::Candidates { noun, selection, .. }) => self.selection(selection, noun),
             Statement::Mark(mark) => self.mark(mark),
             Statement::Consolidate(consolidate) => {
                 self.selection(&consolidate.selection, &consolidate.noun);
                 if let Some(into) = &consolidate.into {
                     self.layer(into, "consolidate into", &[Layer::Recall]);
                 }
-            }
-            Statement::Merge(Merge::Candidates { noun, selection, .. }) => {
-                self.selection(selection, noun);
             }
             Statement::Prune(prune) => {
                 for target in &prune.targets {
