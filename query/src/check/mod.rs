@@ -9,9 +9,9 @@ mod predicate;
 use std::fmt;
 
 use crate::ast::{
-    Assignment, Clauses, Compress, Count, Decay, Explain, Flaw, ForgetTarget, Induce, Interval, Listing, MarkStatement,
-    Marking, Merge, OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set, Stage, Statement,
-    Term,
+    Assignment, Clauses, Compress, Count, Decay, Explain, Flaw, Forget, ForgetTarget, Induce, Interval, Listing,
+    MarkStatement, Marking, Merge, OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set,
+    Stage, Statement, Term,
 };
 use crate::attributes::{
     Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, Subject,
@@ -114,10 +114,12 @@ impl Checker {
             Statement::Link(_)
             | Statement::Reflect(_)
             | Statement::Retract(_)
-            | Statement::Merge(Merge::Items { .. }) => {}
+            | Statement::Merge(Merge::Items { .. })
+            | Statement::Forget(Forget { target: ForgetTarget::Refs(_), .. }) => {}
             Statement::Induce(Induce { noun, selection })
             | Statement::Decay(Decay { noun, selection, .. })
             | Statement::Compress(Compress { noun, selection, .. })
+            | Statement::Forget(Forget { target: ForgetTarget::Selected { noun, selection }, .. })
             | Statement::Merge(Merge::Candidates { noun, selection, .. }) => self.selection(selection, noun),
             Statement::Mark(mark) => self.mark(mark),
             Statement::Consolidate(consolidate) => {
@@ -129,11 +131,6 @@ impl Checker {
             Statement::Prune(prune) => {
                 for target in &prune.targets {
                     self.selection(&prune.selection, &target.noun);
-                }
-            }
-            Statement::Forget(forget) => {
-                if let ForgetTarget::Selected { noun, selection } = &forget.target {
-                    self.selection(selection, noun);
                 }
             }
             Statement::Episode(it) => self.with(&it.with, Subject::Episode, EPISODE_WITH),
