@@ -8,7 +8,7 @@
 //! A line with the tokens of a rollout gets the advantage of each token (eq. 15); after the last line follows the
 //! clipped objective over all of them (eq. 16).
 
-mod lines;
+pub(crate) mod lines;
 mod parts;
 mod tokens;
 

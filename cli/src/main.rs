@@ -12,6 +12,7 @@
 //! | 5 | a limit stopped it |
 //! | 130 | interrupted |
 
+mod ask;
 mod audit;
 mod backup;
 mod batch;
@@ -44,12 +45,14 @@ mod reembed;
 mod render;
 mod repl;
 mod retain;
+mod rollouts;
 mod salvage;
 mod screen;
 mod script;
 mod seal;
 mod signing;
 mod stats;
+mod structure;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -96,8 +99,12 @@ enum Command {
     Import(import::Args),
     /// Export a database as JSON Lines
     Export(export::Args),
+    /// Structure trajectories into traces, facts with concepts, and procedures with intents
+    Structure(structure::Args),
     /// Run statements of the query language
     Query(query::Args),
+    /// Ask a question: one guidance with citations, from the memory that it asks for
+    Ask(ask::Args),
     /// Run statements in an interactive session
     Repl(repl::Args),
     /// Check every checksum, hash, pointer and derived file
@@ -134,6 +141,8 @@ enum Command {
     Reembed(reembed::Args),
     /// Compute HiMPO advantages of memory writes from log-probabilities
     Credit(credit::Args),
+    /// Score runs, plant faults in them and find who is to blame, measure credit, truncate contexts (HiMPO)
+    Rollouts(rollouts::Args),
     /// Fit the router of escalations, label its decisions, and have a database use it
     Judge(judge::Args),
     /// Print statements in canonical form
@@ -180,7 +189,9 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Create(args) => create::run(&args, format),
         Command::Import(args) => import::run(&args, format),
         Command::Export(args) => export::run(&args, format),
+        Command::Structure(args) => structure::run(&args, format),
         Command::Query(args) => query::run(&args, given),
+        Command::Ask(args) => ask::run(&args, format),
         Command::Repl(args) => repl::run(&args, format),
         Command::Verify(args) => verify::run(&args, format),
         Command::Stats(args) => stats::run(&args, format),
@@ -199,6 +210,7 @@ fn run(command: Command, format: Option<Format>, drawing: Option<Drawing>) -> Re
         Command::Rebuild(args) => rebuild::run(&args, format),
         Command::Reembed(args) => reembed::run(&args, format),
         Command::Credit(args) => credit::run(&args),
+        Command::Rollouts(args) => rollouts::run(&args, format),
         Command::Judge(args) => judge::run(&args, format),
         Command::Fmt(args) => fmt::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),

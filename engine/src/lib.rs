@@ -116,7 +116,8 @@ pub use write::bulk::BulkLoad;
 pub use write::draft::{NewRecall, NewTrace};
 pub use write::forget::{Forget, ForgetReport};
 pub use write::transaction::create::Created;
-pub use write::transaction::merge::{Decay, Feedback, Merge, MergeOptions};
+pub use write::transaction::decay::Decay;
+pub use write::transaction::merge::{Feedback, Merge, MergeOptions};
 pub use write::transaction::{Commit, EpisodeChange, MAX_KEY_LEN, Mark, Transaction};
 
 /// The programs of the README, run as tests.

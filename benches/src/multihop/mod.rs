@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     /// With `--extract`, facts have no vectors, even where the data has one for their text.
     #[arg(long, requires = "extract")]
     bare: bool,
+    /// Prints the questions whose passages the routed answer does not support, too.
+    #[arg(long)]
+    missed: bool,
 }
 
 /// Rows of an answer.
@@ -112,6 +115,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 outcomes.insert(method, outcome);
             }
             report(&asked.episode, size, &outcomes);
+            if let Some(routed) = outcomes.get("routed").filter(|_| arguments.missed) {
+                let missed = asked.questions.iter().zip(&routed.supported).filter(|(_, supported)| !**supported);
+                missed.for_each(|(question, _)| println!("{}", json!({"rows": size, "missed": question.line})));
+            }
         }
     }
     if dataset.asked.len() > 1 {

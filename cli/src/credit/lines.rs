@@ -303,7 +303,7 @@ fn spans(parser: &mut Parser<'_>) -> Result<Vec<MemSpan>, JsonError> {
 }
 
 /// A string, or a whole number as its text.
-fn label<'t>(parser: &mut Parser<'t>) -> Result<&'t str, JsonError> {
+pub(crate) fn label<'t>(parser: &mut Parser<'t>) -> Result<&'t str, JsonError> {
     match parser.peek()? {
         JsonType::Number => {
             let offset = parser.offset();
@@ -317,13 +317,13 @@ fn label<'t>(parser: &mut Parser<'t>) -> Result<&'t str, JsonError> {
     }
 }
 
-fn whole(parser: &mut Parser<'_>) -> Result<u64, JsonError> {
+pub(crate) fn whole(parser: &mut Parser<'_>) -> Result<u64, JsonError> {
     let offset = parser.offset();
     let text = parser.number()?;
     text.parse().map_err(|_| JsonError::new(offset, format!("expected a whole number of at least 0, found {text}")))
 }
 
-fn float(parser: &mut Parser<'_>) -> Result<f64, JsonError> {
+pub(crate) fn float(parser: &mut Parser<'_>) -> Result<f64, JsonError> {
     let offset = parser.offset();
     let text = parser.number()?;
     match text.parse::<f64>() {

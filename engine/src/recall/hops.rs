@@ -25,7 +25,7 @@ use super::names::{self, Named};
 use super::plan::{Group, Plan};
 use super::rank::Scored;
 use super::words::Words;
-use super::{Context, StageRunner, carried_query};
+use super::{Context, StageRunner};
 use crate::Result;
 use crate::derive::repair;
 use crate::model::edge::Edge;
@@ -34,7 +34,6 @@ use crate::model::plural::counted;
 use crate::read::controller::{CoverageController, HopController, HopDecision, HopView};
 use crate::read::snapshot::Snapshot;
 use holotype_index::bitmap::Bits;
-use holotype_query::Channel;
 use std::cell::Cell;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -356,9 +355,8 @@ pub(super) fn walk(runner: &mut StageRunner<'_, '_>, group: Group, first: &Stage
         };
         let mut links = walk.links(&frontier)?;
         walk.keep_best(&mut links, &frontier)?;
-        let asked = carried_query(snapshot, first, &frontier, frontier.len())?;
-        runner.found = Some(walk.found(&links, &frontier, &asked, runner, &seeds)?);
-        runner.stage(group.to - 1, &asked)?;
+        runner.found = Some(walk.found(&links, &frontier, &seeds));
+        runner.stage(group.to - 1, first)?;
         runner.found = None;
         let order = walk.order(runner, &links, &frontier)?;
         new = order.iter().take(walk.keep).filter(|id| known.insert(**id)).count();
@@ -530,29 +528,13 @@ impl Walk<'_> {
         Ok(concepts)
     }
 
-    /// The candidates of a hop: what links lead to, what is near its query, and the best rows so far, beside which
-    /// shares of words mean the same in every hop.
-    fn found(
-        &self,
-        links: &HashMap<u32, Vec<Link>>,
-        frontier: &[ItemId],
-        asked: &StageQuery,
-        runner: &StageRunner<'_, '_>,
-        seeds: &[ItemId],
-    ) -> Result<HopFound> {
-        let mut stage = self.plan.stages[self.group.to - 1].clone();
-        stage.channels.retain(|channel| *channel != Channel::Linked);
-        stage.routes_on = false;
-        // Beside what links lead to, a channel has as many places as the answer has rows.
-        stage.pool = stage.pool.min(self.rows.max(1));
-        let vector = self.vector(frontier)?.or_else(|| asked.vector.clone());
-        let asked = StageQuery { text: asked.text.clone(), vector };
-        let words = runner.context.words.ask(asked.text.as_deref().unwrap_or_default());
-        let before = Candidates::default();
-        let found =
-            gather::gather(&Context { words: &words, ..runner.context }, &stage, &asked, &before, runner.relaxed)?;
-        let mut beside = found.rows;
-        beside.add(seeds.iter().take(self.rows).map(|id| (id.0, MatchPath::default())).collect());
+    /// The candidates of a hop: what links lead to, and the best rows so far, beside which shares of words mean the
+    /// same in every hop.
+    ///
+    /// A hop does not search by vector and by words again: of what it finds only what is linked has a place in its
+    /// order, and what is near the first question stands among the first rows already.
+    fn found(&self, links: &HashMap<u32, Vec<Link>>, frontier: &[ItemId], seeds: &[ItemId]) -> HopFound {
+        let beside = seeds.iter().take(self.rows).map(|id| (id.0, MatchPath::default())).collect();
         let linked = links.iter().map(|(id, links)| {
             let mut from: Vec<ItemId> = links.iter().map(|link| link.concept).collect();
             from.sort_unstable();
@@ -560,9 +542,8 @@ impl Walk<'_> {
             (*id, MatchPath::linked(from))
         });
         let linked: Candidates = linked.collect();
-        let mut steps = vec![format!("linked: {} from {}", linked.len(), counted(frontier.len() as u64, "rows"))];
-        steps.extend(found.steps);
-        Ok(HopFound { linked, beside, steps })
+        let steps = vec![format!("linked: {} from {}", linked.len(), counted(frontier.len() as u64, "rows"))];
+        HopFound { linked, beside, steps }
     }
 
     /// The unit sum of the query's vector and a share of those of rows.

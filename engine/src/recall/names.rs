@@ -50,6 +50,13 @@ fn singular(mut word: String) -> String {
     word
 }
 
+/// The plural of a name that ends in s without its endings, as [`singular`] leaves the name: `work` of `Workss` and
+/// `Workses`, for `Works`.
+fn of_plural(word: &str) -> Option<&str> {
+    let least = |rest: &&str| rest.chars().count() > 3;
+    ["ss", "se"].iter().find_map(|end| word.strip_suffix(end)).filter(least)
+}
+
 /// The names that a concept's text states.
 pub(crate) fn stated(text: &str) -> impl Iterator<Item = &str> {
     text.split(['|', '\n']).map(str::trim).filter(|name| !name.is_empty())
@@ -94,6 +101,9 @@ fn spelled(words: &[String]) -> HashMap<String, Range<usize>> {
         for (at, word) in words.iter().enumerate().skip(from).take(LONGEST) {
             run.push_str(word);
             runs.entry(run.clone()).or_insert(from..at + 1);
+            if let Some(name) = of_plural(word).and_then(|rest| run.get(..run.len() - (word.len() - rest.len()))) {
+                runs.entry(name.to_owned()).or_insert(from..at + 1);
+            }
         }
     }
     runs
@@ -211,6 +221,9 @@ mod tests {
         assert_eq!(names("Ed Wood (film)|The  ED-Wood Story\nUA 123"), ["edwood", "theedwoodstory", "ua123"]);
         let runs = spelled(&normal_words("Which flights of ua123's crews met Ed  wood?"));
         assert!(["flight", "ua123", "crew", "edwood"].iter().all(|name| runs.contains_key(*name)));
+        let runs = spelled(&normal_words("Do Velmora Workss and the Jameses use glass?"));
+        assert!(["velmorawork", "jame", "glass"].iter().all(|name| runs.contains_key(*name)));
+        assert_eq!(names("Velmora Works|James"), ["velmorawork", "jame"]);
         assert_eq!(split_codes("UA123b at 7"), "UA 123 b at 7");
         assert_eq!(normal_words("Boxes, cities, glasses and gas"), ["box", "city", "glass", "and", "gas"]);
     }

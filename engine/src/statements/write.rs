@@ -9,6 +9,7 @@ use crate::model::time;
 use crate::read::answer::Table;
 use crate::read::cell::Cell;
 use crate::write::draft::{NewRecall, NewTrace};
+use crate::write::transaction::merge::Feedback;
 use crate::write::transaction::{EpisodeChange, Mark, Transaction};
 use crate::{Error, Result};
 use holotype_query::ast::{
@@ -33,6 +34,10 @@ pub(super) fn run(transaction: &mut Transaction<'_>, statement: &Statement) -> R
         Statement::Learn(learn) => super::learn::run(transaction, learn),
         Statement::Consolidate(consolidate) => super::consolidate::run(transaction, consolidate),
         Statement::Prune(prune) => super::prune::run(transaction, prune),
+        Statement::Decay(decay) => super::decay::run(transaction, decay),
+        Statement::Compress(compress) => super::decay::compress(transaction, compress),
+        Statement::Induce(induce) => super::induce::run(transaction, induce),
+        Statement::Reflect(reflect) => super::reflect::run(transaction, reflect),
         _ => return Ok(None),
     };
     table.map(Some)
@@ -143,6 +148,7 @@ fn run_update(transaction: &mut Transaction<'_>, update: &Update) -> Result<Tabl
         recall = recall.from(pointer(&from.node)?);
     }
     let id = transaction.update(&key, recall)?;
+    transaction.unite_links(old, id)?;
     claims(transaction, id, &update.claims)?;
     written(transaction, "update", id)
 }
@@ -175,6 +181,7 @@ fn written(transaction: &mut Transaction<'_>, verb: &'static str, id: ItemId) ->
 fn run_mark(transaction: &mut Transaction<'_>, mark: &MarkStatement) -> Result<Table> {
     let because = mark.because.as_ref().map(|because| because.node.bound().clone());
     let marking = match &mark.marking.node {
+        Marking::Reward(reward) => return reward_all(transaction, mark, *reward.node.bound() as f32),
         Marking::Utility(utility) => Mark::Utility(*utility.node.bound() as f32, 1),
         Marking::State(holotype_query::Mark::Success) => Mark::Status(Status::Success),
         Marking::State(holotype_query::Mark::Unknown) => Mark::Status(Status::Unknown),
@@ -197,6 +204,24 @@ fn run_mark(transaction: &mut Transaction<'_>, mark: &MarkStatement) -> Result<T
         transaction.mark(*id, marking, because.clone())?;
     }
     Ok(single("mark", &["marked"], vec![Some(Cell::count(targets.len() as u64))]))
+}
+
+/// One more report on items: their utility becomes the mean over all.
+fn reward_all(transaction: &mut Transaction<'_>, mark: &MarkStatement, reward: f32) -> Result<Table> {
+    let names = transaction.names()?;
+    let mut rows = Vec::new();
+    for id in roots(&names, &mark.target.node)? {
+        transaction.feedback(id, &Feedback::Reward(reward))?;
+        let now = transaction.attributes(id)?;
+        let utility = Cell::Number((f64::from(now.utility) * 1e6).round() / 1e6);
+        rows.push(vec![
+            Some(Cell::Text(names.key_of(id)?)),
+            Some(utility),
+            Some(Cell::count(now.utility_count.into())),
+        ]);
+    }
+    let columns = ["key", "utility", "reports"].map(str::to_owned).to_vec();
+    Ok(Table { verb: "mark", columns, rows, ..Table::default() })
 }
 
 fn run_link(transaction: &mut Transaction<'_>, link: &Link) -> Result<Table> {

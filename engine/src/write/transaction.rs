@@ -12,6 +12,7 @@
 
 mod concepts;
 pub(crate) mod create;
+pub(crate) mod decay;
 pub(crate) mod embedding;
 mod episodes;
 mod erasing;

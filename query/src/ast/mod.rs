@@ -84,6 +84,10 @@ pub enum Statement {
     Remember(Remember),
     /// `learn TEXT from …`.
     Learn(Learn),
+    /// `reflect TEXT from …`.
+    Reflect(Reflect),
+    /// `induce NOUN …`.
+    Induce(Induce),
     /// `update ITEM to TEXT …`.
     Update(Update),
     /// `retract REF, … because TEXT`.
@@ -98,6 +102,10 @@ pub enum Statement {
     Merge(Merge),
     /// `prune NOUN [to n] …`.
     Prune(Prune),
+    /// `decay NOUN …`.
+    Decay(Decay),
+    /// `compress NOUN …`.
+    Compress(Compress),
     /// `forget … because TEXT`.
     Forget(Forget),
     /// `open episode …` and `close episode …`.
@@ -126,6 +134,8 @@ impl Statement {
             Statement::Record(_) => "record",
             Statement::Remember(_) => "remember",
             Statement::Learn(_) => "learn",
+            Statement::Reflect(_) => "reflect",
+            Statement::Induce(_) => "induce",
             Statement::Update(_) => "update",
             Statement::Retract(_) => "retract",
             Statement::Mark(_) => "mark",
@@ -134,6 +144,8 @@ impl Statement {
             Statement::Consolidate(_) => "consolidate",
             Statement::Merge(_) => "merge",
             Statement::Prune(_) => "prune",
+            Statement::Decay(_) => "decay",
+            Statement::Compress(_) => "compress",
             Statement::Forget(_) => "forget",
             Statement::Episode(EpisodeStatement { close: false, .. }) => "open",
             Statement::Episode(EpisodeStatement { close: true, .. }) => "close",
@@ -149,6 +161,8 @@ impl Statement {
             Statement::Record(_)
                 | Statement::Remember(_)
                 | Statement::Learn(_)
+                | Statement::Reflect(_)
+                | Statement::Induce(_)
                 | Statement::Update(_)
                 | Statement::Retract(_)
                 | Statement::Mark(_)
@@ -156,6 +170,8 @@ impl Statement {
                 | Statement::Consolidate(_)
                 | Statement::Merge(_)
                 | Statement::Prune(_)
+                | Statement::Decay(_)
+                | Statement::Compress(_)
                 | Statement::Forget(_)
                 | Statement::Episode(_)
                 | Statement::Set(_)

@@ -2,7 +2,7 @@
 
 use crate::ast::{Pointer, Predicate, Reader, Ref, Scope};
 use crate::span::Spanned;
-use crate::value::{Arg, ItemRef, Name, Passage, Value};
+use crate::value::{Arg, Duration, ItemRef, Name, Passage, Value};
 use crate::words::{Edge, Kind, Mark, MergeKind, Noun};
 
 /// `record KIND TEXT in episode …`: a trace.
@@ -50,6 +50,26 @@ pub struct Learn {
     pub add_only: bool,
     /// `as update of ITEM`: the recall it updates; not beside `add only`.
     pub update_of: Option<Spanned<Arg<ItemRef>>>,
+}
+
+/// `reflect TEXT from … [top n]`: a fact that is added, or merged with a near one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reflect {
+    /// The fact.
+    pub text: Spanned<Arg<Passage>>,
+    /// Its evidence.
+    pub from: Vec<Spanned<Pointer>>,
+    /// `top n`: how many of the nearest known facts are looked at.
+    pub top: Option<Spanned<Arg<u64>>>,
+}
+
+/// `induce NOUN …`: facts and concepts drawn from traces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Induce {
+    /// The kind of traces.
+    pub noun: Spanned<Noun>,
+    /// The selected traces.
+    pub selection: Selection,
 }
 
 /// `update ITEM to TEXT [from …]`: a recall or a theme that supersedes another, and takes its key and its pointers.
@@ -112,6 +132,8 @@ pub enum Marking {
     State(Mark),
     /// `utility x`.
     Utility(Spanned<Arg<f64>>),
+    /// `reward x`: one more report on how much an item helped.
+    Reward(Spanned<Arg<f64>>),
 }
 
 /// `link ITEM EDGE POINTER` and `unlink …`.
@@ -194,6 +216,30 @@ pub struct PruneTarget {
     pub noun: Spanned<Noun>,
     /// The number of items that stay.
     pub keep: Option<Spanned<Arg<u64>>>,
+}
+
+/// `decay NOUN … half-life DURATION below x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decay {
+    /// The kind of recalls.
+    pub noun: Spanned<Noun>,
+    /// The selected recalls.
+    pub selection: Selection,
+    /// After this long, utility counts half.
+    pub half_life: Spanned<Duration>,
+    /// Recalls of less utility are retired.
+    pub below: Spanned<Arg<f64>>,
+}
+
+/// `compress NOUN … after DURATION`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compress {
+    /// The kind of traces.
+    pub noun: Spanned<Noun>,
+    /// The selected traces.
+    pub selection: Selection,
+    /// Older ones are left to their pages.
+    pub after: Spanned<Duration>,
 }
 
 /// `forget … [cascade] because TEXT`.

@@ -68,6 +68,17 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
             claims(&mut learn.claims, b);
             learn.update_of.iter_mut().for_each(|it| b.item(&mut it.node, it.span));
         }
+        Statement::Reflect(reflect) => {
+            b.passage(&mut reflect.text);
+            reflect.from.iter_mut().for_each(|it| pointer(it, b));
+            reflect.top.iter_mut().for_each(|top| b.count(top));
+        }
+        Statement::Induce(induce) => selection(&mut induce.selection, b),
+        Statement::Decay(decay) => {
+            selection(&mut decay.selection, b);
+            b.number(&mut decay.below);
+        }
+        Statement::Compress(compress) => selection(&mut compress.selection, b),
         Statement::Update(update) => {
             b.item(&mut update.item.node, update.item.span);
             b.passage(&mut update.text);
@@ -81,8 +92,8 @@ pub(super) fn statement(statement: &mut Statement, b: &mut Binder<'_>) {
         }
         Statement::Mark(mark) => {
             reference(&mut mark.target, b);
-            if let Marking::Utility(utility) = &mut mark.marking.node {
-                b.number(utility);
+            if let Marking::Utility(number) | Marking::Reward(number) = &mut mark.marking.node {
+                b.number(number);
             }
             mark.because.iter_mut().for_each(|because| b.text(because));
         }

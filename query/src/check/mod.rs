@@ -9,8 +9,9 @@ mod predicate;
 use std::fmt;
 
 use crate::ast::{
-    Assignment, Clauses, Count, Explain, Flaw, ForgetTarget, Interval, Listing, MarkStatement, Marking, Merge,
-    OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set, Stage, Statement, Term,
+    Assignment, Clauses, Compress, Count, Decay, Explain, Flaw, Forget, ForgetTarget, Induce, Interval, Listing,
+    MarkStatement, Marking, Merge, OrderKey, Recall, Ref, Returns, Scope, Score, ScoreBase, Script, Selection, Set,
+    Stage, Statement, Term,
 };
 use crate::attributes::{
     Attribute, EPISODE_WITH, ITEM_COLUMNS, PROFILES, RECALL_COLUMNS, RECORD_WITH, REMEMBER_WITH, SETTINGS, Subject,
@@ -110,7 +111,16 @@ impl Checker {
                 self.claims(update.claims.iter().map(|claim| &claim.value));
                 self.with(&update.with, Subject::Item, UPDATE_WITH);
             }
-            Statement::Link(_) | Statement::Retract(_) | Statement::Merge(Merge::Items { .. }) => {}
+            Statement::Link(_)
+            | Statement::Reflect(_)
+            | Statement::Retract(_)
+            | Statement::Merge(Merge::Items { .. })
+            | Statement::Forget(Forget { target: ForgetTarget::Refs(_), .. }) => {}
+            Statement::Induce(Induce { noun, selection })
+            | Statement::Decay(Decay { noun, selection, .. })
+            | Statement::Compress(Compress { noun, selection, .. })
+            | Statement::Forget(Forget { target: ForgetTarget::Selected { noun, selection }, .. })
+            | Statement::Merge(Merge::Candidates { noun, selection, .. }) => self.selection(selection, noun),
             Statement::Mark(mark) => self.mark(mark),
             Statement::Consolidate(consolidate) => {
                 self.selection(&consolidate.selection, &consolidate.noun);
@@ -118,17 +128,9 @@ impl Checker {
                     self.layer(into, "consolidate into", &[Layer::Recall]);
                 }
             }
-            Statement::Merge(Merge::Candidates { noun, selection, .. }) => {
-                self.selection(selection, noun);
-            }
             Statement::Prune(prune) => {
                 for target in &prune.targets {
                     self.selection(&prune.selection, &target.noun);
-                }
-            }
-            Statement::Forget(forget) => {
-                if let ForgetTarget::Selected { noun, selection } = &forget.target {
-                    self.selection(selection, noun);
                 }
             }
             Statement::Episode(it) => self.with(&it.with, Subject::Episode, EPISODE_WITH),
@@ -386,11 +388,11 @@ impl Checker {
         let of_item = matches!(mark.target.node, Ref::Item(_));
         let fits = match mark.marking.node {
             Marking::State(Mark::Summarised | Mark::Unsummarised) => of_page,
-            Marking::State(_) | Marking::Utility(_) => of_item,
+            Marking::State(_) | Marking::Utility(_) | Marking::Reward(_) => of_item,
         };
         if !fits {
             let error = Error::new("misplaced", mark.marking.span, "this cannot be marked so").hint(
-                "items are marked success, unknown, failed, inactive or with a utility, pages \
+                "items are marked success, unknown, failed, inactive or with a utility or a reward, pages \
                  summarised or unsummarised; an episode is closed with `close episode`",
             );
             self.errors.push(error);

@@ -111,6 +111,11 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
             }
             push(pieces, "as update of ", &learn.update_of);
         }
+        Statement::Reflect(reflect) => {
+            pieces.push(format!("reflect {}", reflect.text));
+            pieces.push(format!("from {}", Commas(&reflect.from)));
+            push(pieces, "top ", &reflect.top);
+        }
         Statement::Update(update) => {
             pieces.push(format!("update {} to {}", update.item, update.text));
             if !update.from.is_empty() {
@@ -127,6 +132,7 @@ fn write(statement: &Statement, pieces: &mut Vec<String>) {
             pieces.push(match &mark.marking.node {
                 Marking::State(state) => format!("mark {} {state}", mark.target),
                 Marking::Utility(utility) => format!("mark {} utility {utility}", mark.target),
+                Marking::Reward(reward) => format!("mark {} reward {reward}", mark.target),
             });
             push(pieces, "because ", &mark.because);
         }
@@ -146,6 +152,21 @@ fn change(statement: &Statement, pieces: &mut Vec<String>) {
             consolidate.selection.pieces(pieces);
             push(pieces, "tau ", &consolidate.tau);
             push(pieces, "into ", &consolidate.into);
+        }
+        Statement::Induce(induce) => {
+            pieces.push(format!("induce {}", induce.noun));
+            induce.selection.pieces(pieces);
+        }
+        Statement::Decay(decay) => {
+            pieces.push(format!("decay {}", decay.noun));
+            decay.selection.pieces(pieces);
+            pieces.push(format!("half-life {}", decay.half_life));
+            pieces.push(format!("below {}", decay.below));
+        }
+        Statement::Compress(compress) => {
+            pieces.push(format!("compress {}", compress.noun));
+            compress.selection.pieces(pieces);
+            pieces.push(format!("after {}", compress.after));
         }
         Statement::Merge(it) => merge(it, pieces),
         Statement::Prune(prune) => {

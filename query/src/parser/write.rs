@@ -2,12 +2,13 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    Assignment, ClaimAssignment, Consolidate, EpisodeStatement, Forget, ForgetTarget, Learn, Link, MarkStatement,
-    Marking, Merge, Prune, PruneTarget, Record, Remember, Retract, Selection, Set, Statement, Update,
+    Assignment, ClaimAssignment, Compress, Consolidate, Decay, EpisodeStatement, Forget, ForgetTarget, Induce, Learn,
+    Link, MarkStatement, Marking, Merge, Prune, PruneTarget, Record, Reflect, Remember, Retract, Selection, Set,
+    Statement, Update,
 };
 use crate::span::Spanned;
 use crate::token::TokenKind;
-use crate::value::Arg;
+use crate::value::{Arg, Duration};
 use crate::words::{Kind, Mark, MergeKind, Noun, Op};
 
 impl Parser<'_> {
@@ -18,6 +19,11 @@ impl Parser<'_> {
             Ok(Statement::Remember(self.remember()?))
         } else if self.eat_word("learn") {
             Ok(Statement::Learn(self.learn()?))
+        } else if self.eat_word("reflect") {
+            Ok(Statement::Reflect(self.reflect()?))
+        } else if self.eat_word("induce") {
+            let noun = self.noun()?;
+            Ok(Statement::Induce(Induce { noun, selection: self.selection()? }))
         } else if self.eat_word("update") {
             Ok(Statement::Update(self.update()?))
         } else if self.eat_word("retract") {
@@ -34,6 +40,10 @@ impl Parser<'_> {
             Ok(Statement::Merge(self.merge()?))
         } else if self.eat_word("prune") {
             Ok(Statement::Prune(self.prune()?))
+        } else if self.eat_word("decay") {
+            Ok(Statement::Decay(self.decay()?))
+        } else if self.eat_word("compress") {
+            Ok(Statement::Compress(self.compress()?))
         } else if self.eat_word("forget") {
             Ok(Statement::Forget(self.forget()?))
         } else if self.eat_word("open") {
@@ -103,6 +113,37 @@ impl Parser<'_> {
         Ok(Learn { text, from, claims, add_only, update_of })
     }
 
+    fn reflect(&mut self) -> Parsed<Reflect> {
+        let text = self.passage()?;
+        self.expect_word("from")?;
+        let from = self.list(Self::pointer)?;
+        let top = if self.eat_word("top") { Some(self.count()?) } else { None };
+        Ok(Reflect { text, from, top })
+    }
+
+    fn decay(&mut self) -> Parsed<Decay> {
+        let noun = self.noun()?;
+        let selection = self.selection()?;
+        self.expect_word("half-life")?;
+        let half_life = self.duration()?;
+        self.expect_word("below")?;
+        Ok(Decay { noun, selection, half_life, below: self.number()? })
+    }
+
+    fn compress(&mut self) -> Parsed<Compress> {
+        let noun = self.noun()?;
+        let selection = self.selection()?;
+        self.expect_word("after")?;
+        Ok(Compress { noun, selection, after: self.duration()? })
+    }
+
+    fn duration(&mut self) -> Parsed<Spanned<Duration>> {
+        self.spanned(|p| match p.eat_duration() {
+            Some(duration) => Ok(duration),
+            None => p.unexpected(),
+        })
+    }
+
     fn update(&mut self) -> Parsed<Update> {
         let item = self.item()?;
         self.expect_word("to")?;
@@ -123,6 +164,9 @@ impl Parser<'_> {
         let marking = self.spanned(|p| {
             if p.eat_word("utility") {
                 return Ok(Marking::Utility(p.number()?));
+            }
+            if p.eat_word("reward") {
+                return Ok(Marking::Reward(p.number()?));
             }
             Ok(Marking::State(p.expect_one_of(Mark::ALL, Mark::WORDS)?.node))
         })?;

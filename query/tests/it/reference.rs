@@ -34,7 +34,8 @@ fn every_example_is_sound() {
         verbs.extend(script.statements.iter().map(|it| it.verb()));
     }
     let all = "explain why recall find count sources dependents conflicts history verify audit show \
-               replay record remember learn update retract mark link unlink consolidate merge prune forget open \
+               replay record remember learn update retract mark link unlink consolidate merge prune \
+               decay compress induce reflect forget open \
                close set";
     for verb in all.split_whitespace() {
         assert!(verbs.contains(verb), "no example of `{verb}`");

@@ -11,6 +11,7 @@ mod density;
 mod graph;
 mod interchange;
 mod judge;
+mod knowledge;
 #[cfg(target_os = "linux")]
 mod memory;
 mod newcomer;

@@ -1,4 +1,4 @@
-//! Merging facts (PlugMem C.5), feedback on them, and their decay (Table 13, `memory.update` and `memory.delete`).
+//! Merging facts (PlugMem C.5), and feedback on them (Table 13, `memory.update`).
 //!
 //! A merge takes active recalls of one kind that share a concept and no source and whose cosine is above `tau`
 //! (see [`pairing`]). A merged statement is always written, with the pointers and links of its originals; whether they
@@ -12,10 +12,8 @@ use crate::memory::structure::{FactMerger, Relation};
 use crate::model::edge::Edge;
 use crate::model::item::{ItemId, Layer};
 use crate::model::pointer::Pointer;
-use crate::read::snapshot::Snapshot;
 use crate::write::draft::NewRecall;
 use crate::{Error, Result};
-use std::collections::HashSet;
 
 /// Merges of one call.
 pub(crate) const MOST_MERGES: usize = 800;
@@ -55,19 +53,6 @@ pub enum Feedback {
     Correction(String, Vec<Pointer>),
     /// It is wrong.
     Wrong(String),
-}
-
-/// The measure of decay.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Decay {
-    /// After this long, in microseconds, utility counts half.
-    pub half_life: i64,
-    /// Facts and procedures whose decayed utility is below this are retired; one without feedback and credit, once it
-    /// is a half-life old.
-    pub below: f32,
-    /// Traces that are older, in microseconds, in a summarised page, and that nothing active rests on, are retired:
-    /// their page stands for them. `None` keeps all.
-    pub compress_after: Option<i64>,
 }
 
 impl Transaction<'_> {
@@ -188,24 +173,6 @@ impl Transaction<'_> {
             }),
         }
     }
-
-    /// Retires what decayed, and old traces whose page stands for them. Ages count from the newest item's time.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a half-life of 0 or less.
-    pub fn decay(&mut self, criteria: Decay) -> Result<Vec<ItemId>> {
-        if criteria.half_life <= 0 || criteria.below.is_nan() {
-            return Err(Error::Invalid("decay needs a half-life above 0 and a bound that is a number".to_owned()));
-        }
-        self.atomically(|transaction| {
-            let snapshot = transaction.names()?;
-            let retired = decayed(&snapshot, criteria)?;
-            for (item, because) in &retired {
-                transaction.deactivate(*item, None, Some((*because).to_owned()))?;
-            }
-            Ok(retired.into_iter().map(|(item, _)| item).collect())
-        })
-    }
 }
 
 /// The vector scaled to length 1; one of length 0 stays.
@@ -215,41 +182,4 @@ fn unit(mut vector: Vec<f32>) -> Vec<f32> {
         vector.iter_mut().for_each(|part| *part /= length);
     }
     vector
-}
-
-/// The items that a decay retires, with the reason.
-fn decayed(snapshot: &Snapshot, criteria: Decay) -> Result<Vec<(ItemId, &'static str)>> {
-    let state = &snapshot.state;
-    let base = state.attributes.base_sets(state.bound());
-    let visible = base.visible()?;
-    let now = state.meta.newest_time;
-    let age = |time: Option<i64>| Some(now?.saturating_sub(time?).max(0));
-    let mut retired = Vec::new();
-    for id in visible.and(&*base.layer(Layer::Recall)?).iter().map(ItemId) {
-        let attributes = state.attributes(id)?;
-        let Some(age) = age(attributes.time) else { continue };
-        // A recall that nothing has judged yet is given time to be of use.
-        if attributes.utility_count == 0 && attributes.utility == 0.0 && age < criteria.half_life {
-            continue;
-        }
-        let share = (-(age as f64) / criteria.half_life as f64).exp2();
-        if f64::from(attributes.utility) * share < f64::from(criteria.below) {
-            retired.push((id, "its utility decayed"));
-        }
-    }
-    let Some(compress_after) = criteria.compress_after else { return Ok(retired) };
-    let gone: HashSet<ItemId> = retired.iter().map(|(id, _)| *id).collect();
-    for id in visible.and(&*base.layer(Layer::Trace)?).iter().map(ItemId) {
-        let attributes = state.attributes(id)?;
-        let is_old = age(attributes.time).is_some_and(|age| age > compress_after);
-        let Some(page) = attributes.page.filter(|_| is_old) else { continue };
-        let mut rests = false;
-        for dependent in state.dependents(id)? {
-            rests |= state.attributes(dependent)?.active && !gone.contains(&dependent);
-        }
-        if state.page(page)?.summarised && !rests {
-            retired.push((id, "compressed to its page"));
-        }
-    }
-    Ok(retired)
 }

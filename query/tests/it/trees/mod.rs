@@ -179,7 +179,11 @@ fn writing() -> Tree<Statement> {
             Statement::Remember(Remember { kind: kind.into(), text, from, episode, claims, with })
         },
     );
-    let marking = prop_oneof![one_of(Mark::ALL).prop_map(Marking::State), number_arg().prop_map(Marking::Utility),];
+    let marking = prop_oneof![
+        one_of(Mark::ALL).prop_map(Marking::State),
+        number_arg().prop_map(Marking::Utility),
+        number_arg().prop_map(Marking::Reward)
+    ];
     prop_oneof![
         record,
         remember,
@@ -189,6 +193,11 @@ fn writing() -> Tree<Statement> {
                 Statement::Learn(Learn { text, from, claims, add_only, update_of })
             }
         ),
+        (passage(), vec(pointer(), 1..3), of(count_arg())).prop_map(|(text, from, top)| Statement::Reflect(Reflect {
+            text,
+            from,
+            top
+        })),
         (item(), passage(), vec(pointer(), 0..3), claims(), with())
             .prop_map(|(item, text, from, claims, with)| Statement::Update(Update { item, text, from, claims, with })),
         (vec(reference(), 1..3), text_arg())
@@ -228,6 +237,15 @@ fn changing() -> Tree<Statement> {
             Statement::Consolidate(Consolidate { noun, selection, tau, into })
         }),
         merge.prop_map(Statement::Merge),
+        (noun(), selection()).prop_map(|(noun, selection)| Statement::Induce(Induce { noun, selection })),
+        (noun(), selection(), duration(), number_arg()).prop_map(|(noun, selection, half_life, below)| {
+            Statement::Decay(Decay { noun, selection, half_life: half_life.into(), below })
+        }),
+        (noun(), selection(), duration()).prop_map(|(noun, selection, after)| Statement::Compress(Compress {
+            noun,
+            selection,
+            after: after.into()
+        })),
         (vec(prune_target, 1..3), selection_at(), of(number_arg()))
             .prop_map(|(targets, selection, redundant)| Statement::Prune(Prune { targets, selection, redundant })),
         (target, any::<bool>(), text_arg())
